@@ -43,7 +43,7 @@ destroy: functions-arm64 node_modules ## Remove drover from the account; buckets
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests start processes, build CDK or need what `make local` builds.
-HEAVY := /infra$$|/local/kubernetes$$|/local/kubernetes/workload$$|/local/testkit/live/eks$$|/shared/kube/live$$|/local/account$$|/cmd/drover$$
+HEAVY := /infra$$|/local/kubernetes$$|/local/kubernetes/workload$$|/local/testkit/live/eks$$|/local/testkit/live/kube$$|/local/account$$|/cmd/drover$$
 
 # Vetted by lint already, and with more checks than those of go test. Of the heavy ones several at once, because they mostly wait.
 .PHONY: test

@@ -21,6 +21,7 @@ import (
 
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
 // contestant drains nodes that it is told.
@@ -46,14 +47,14 @@ var (
 )
 
 // Whom the contestants act as: an administrator, but none of those whom the API server exempts from priority and fairness.
-const drainer, drainers = "drainer", "drainers"
+const drainUser, drainers = "drainer", "drainers"
 
 // config is how contestants in this process reach the API server: counted, and each on a connection of its own, as a function's
 // invocation has it.
 func (g *ground) config() *rest.Config {
 	config := rest.CopyConfig(g.admin)
 	config.QPS = 0 // the client's own choice
-	config.Impersonate = rest.ImpersonationConfig{UserName: drainer, Groups: []string{drainers}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: drainUser, Groups: []string{drainers}}
 	config.Wrap(g.requests.through)
 	config.Dial = (&net.Dialer{}).DialContext // connections are shared by those who dial the same way
 	return config
@@ -67,7 +68,8 @@ func droverDrains(ctx context.Context, g *ground, nodes []string) []outcome {
 		if err != nil {
 			return err
 		}
-		if report := cluster.Drain(ctx, node, task, func(string) {}, func(context.Context, drain.Report) {}); report.Outcome != drain.Done {
+		if report := drainer.New(cluster).Drain(ctx, node, task, func(string) {}, func(context.Context, drain.Report) {}); report.Outcome !=
+			drain.Done {
 			return fmt.Errorf("%s: %s", report.Outcome, report.Summary())
 		}
 		return nil
@@ -79,7 +81,7 @@ func kubectlDrains(program string, limit int) func(context.Context, *ground, []s
 	return func(ctx context.Context, g *ground, nodes []string) []outcome {
 		return atOnce(nodes, limit, func(node string) error {
 			cmd := exec.CommandContext(ctx, filepath.Join(g.bin, program), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
-				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+drainer, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+
+				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+drainUser, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+
 					filepath.Join(g.dir, "cache"))
 			cmd.Env = append(os.Environ(), "KUBERC=off")
 			var said bytes.Buffer

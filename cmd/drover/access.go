@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
 )
@@ -40,12 +41,12 @@ type asCaller struct {
 }
 
 func (a *asCaller) Survey(ctx context.Context, cluster string) (preflight.Survey, error) {
-	survey, err := a.clusters.Survey(ctx, cluster)
+	found, err := survey.New(a.clusters).Survey(ctx, cluster)
 	if mayNotLook(err) {
 		a.why = err
-		return preflight.Survey{}, collect.ErrUnseen
+		return preflight.Survey{}, collect.ErrForbidden
 	}
-	return survey, err
+	return found, err
 }
 
 // refusal says that a cluster refused the caller, and what to do: with the caller's own name in it, ready to be pasted into its spec.

@@ -30,6 +30,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -271,7 +272,7 @@ func previewDrain(ctx context.Context, out io.Writer, c *cell, cluster, pool, no
 
 // preview is previewDrain once the cluster is reached. It only reads.
 func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *cell, cluster, pool, node string) error {
-	found, err := opened.Preview(ctx, pool, node)
+	found, err := drainer.New(opened).Preview(ctx, pool, node)
 	if mayNotLook(err) {
 		u, err := refusal(ctx, c, cluster, err)
 		if err != nil {
@@ -362,7 +363,7 @@ func policyOf(ctx context.Context, pools *autoscaling.Groups, cluster, pool stri
 }
 
 // printPreview of one node's drain, and return its estimate; negative when something blocks for which there is none.
-func printPreview(out io.Writer, p kube.Preview, policy drain.Policy) time.Duration {
+func printPreview(out io.Writer, p drainer.Preview, policy drain.Policy) time.Duration {
 	now := time.Now()
 	p.View.Excluded = now.Add(-policy.LoadBalancerWait.Duration()) // as if load balancers had had their time
 	task := drain.Task{Policy: policy, Started: now}

@@ -3,16 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
-	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
-	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/upgrade/handler"
@@ -24,6 +25,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -227,7 +229,7 @@ func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.
 	if err != nil {
 		return 0, err
 	}
-	nodes, err := opened.Preview(ctx, pool.Name, "")
+	nodes, err := drainer.New(opened).Preview(ctx, pool.Name, "")
 	if err != nil {
 		return 0, fmt.Errorf("looking at the nodes of pool %s: %w", pool.Name, err)
 	}

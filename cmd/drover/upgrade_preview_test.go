@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/preflight"
 )
 
@@ -88,7 +88,7 @@ func TestTheLeastTimeOfADrain(t *testing.T) {
 			for _, pod := range test.pods {
 				view.Pods[pod.UID] = pod
 			}
-			got := printPreview(io.Discard, kube.Preview{Node: "n", Pool: "p", View: view}, test.policy)
+			got := printPreview(io.Discard, drainer.Preview{Node: "n", Pool: "p", View: view}, test.policy)
 			require.InDelta(t, test.want.Seconds(), got.Seconds(), 1)
 		})
 	}
@@ -130,7 +130,7 @@ func TestWhatADryRunSaysOfAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			printPreview(&out, kube.Preview{
+			printPreview(&out, drainer.Preview{
 				Node: "n", Pool: "p", View: drain.View{Cordoned: cordoned, Pods: map[types.UID]*drain.Pod{"p": test.pod}},
 			}, test.policy)
 			require.Regexp(t, `(?m)^  shop/p +1m0s +`+regexp.QuoteMeta(test.want)+`$`, out.String())

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/planner"
@@ -47,7 +48,7 @@ func main() {
 		Alarms: alarmed,
 		Nodes:  clusters, Instances: room,
 		Facts: &collect.Gatherer{
-			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
+			Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
 			Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &planner.Planner{

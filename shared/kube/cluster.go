@@ -40,12 +40,12 @@ func NewClusters(client eks.DescribeClusterAPIClient, identity *sts.Client) *Clu
 type Cluster struct {
 	// Version of the control plane, such as "1.36".
 	Version string
-	api     dynamic.Interface
-	typed   typed
+	Typed
+	Dynamic dynamic.Interface
 }
 
-// callTimeout bounds one call to an API server that does not answer.
-const callTimeout = 10 * time.Second
+// CallTimeout bounds one call to an API server that does not answer.
+const CallTimeout = 10 * time.Second
 
 // Open finds a cluster's endpoint and signs in. Its token lasts for longer than a function runs.
 func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
@@ -102,5 +102,5 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{api: api, typed: typed}, nil
+	return &Cluster{Dynamic: api, Typed: typed}, nil
 }

@@ -22,7 +22,7 @@ func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority stri
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	return opened.Health(ctx)
 }
@@ -32,7 +32,7 @@ func (c *Cluster) Health(ctx context.Context) ([]pool.NodeHealth, error) {
 	// Version 0 is answered from the API server's memory.
 	options := metav1.ListOptions{LabelSelector: PoolLabel, ResourceVersion: "0"}
 	var list corev1.NodeList
-	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(ctx).Into(&list); err != nil {
+	if err := c.Core.Get().Resource("nodes").VersionedParams(&options, Parameters).Do(ctx).Into(&list); err != nil {
 		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing nodes: %w", err)}
 	}
 	var all []pool.NodeHealth

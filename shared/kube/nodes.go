@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,11 +21,14 @@ var nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 // PoolLabel is the label by which nodes tell their pool.
 const PoolLabel = "drover.run/pool"
 
+// AnnotationDraining says since when a node is drained: it is cordoned and out of load balancers.
+const AnnotationDraining = "drover.run/draining-since"
+
 // PoolNodes lists the nodes of a pool. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
 func (c *Cluster) PoolNodes(ctx context.Context, poolName string) ([]pool.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName})
+	list, err := c.Dynamic.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName})
 	if err != nil {
 		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing the nodes of pool %s: %w", poolName, err)}
 	}
@@ -43,7 +47,7 @@ func (c *Cluster) PoolNodes(ctx context.Context, poolName string) ([]pool.Node, 
 func (c *Cluster) WaitNode(ctx context.Context, poolName, instance string, done func(*pool.Node) bool) (*pool.Node, error) {
 	var last *pool.Node
 	for ctx.Err() == nil {
-		list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName})
+		list, err := c.Dynamic.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName})
 		if err != nil {
 			return last, c.unless(ctx, fmt.Errorf("listing the nodes of pool %s: %w", poolName, err))
 		}
@@ -52,7 +56,7 @@ func (c *Cluster) WaitNode(ctx context.Context, poolName, instance string, done 
 				return last, nil
 			}
 		}
-		watch, err := c.api.Resource(nodes).Watch(ctx, metav1.ListOptions{
+		watch, err := c.Dynamic.Resource(nodes).Watch(ctx, metav1.ListOptions{
 			LabelSelector: PoolLabel + "=" + poolName, ResourceVersion: list.GetResourceVersion(),
 		})
 		if err != nil {
@@ -96,7 +100,7 @@ func read(object *unstructured.Unstructured) *pool.Node {
 	}
 	n := &pool.Node{
 		Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
-		KubeletVersion: node.Status.NodeInfo.KubeletVersion, Labels: node.Labels, Draining: node.Annotations[annotationSince] != "",
+		KubeletVersion: node.Status.NodeInfo.KubeletVersion, Labels: node.Labels, Draining: node.Annotations[AnnotationDraining] != "",
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue {
@@ -107,4 +111,39 @@ func read(object *unstructured.Unstructured) *pool.Node {
 		}
 	}
 	return n
+}
+
+// NodeOf finds the node of an instance, "" when there is none. Pool limits the search to a pool's nodes, "" does not.
+func (c *Cluster) NodeOf(ctx context.Context, pool, instance string) (string, error) {
+	options := metav1.ListOptions{}
+	if pool != "" {
+		options.LabelSelector = PoolLabel + "=" + pool
+	}
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	var list corev1.NodeList
+	if err := c.Core.Get().Resource("nodes").VersionedParams(&options, Parameters).Do(ctx).Into(&list); err != nil {
+		return "", &fault.ClusterUnreachable{Cause: fmt.Errorf("listing nodes: %w", err)}
+	}
+	for i := range list.Items {
+		if strings.HasSuffix(list.Items[i].Spec.ProviderID, "/"+instance) { // aws:///<zone>/<instance id>
+			return list.Items[i].Name, nil
+		}
+	}
+	return "", nil
+}
+
+// InstanceOf is the EC2 instance of a node, "" when there is no such node or it is on none.
+func (c *Cluster) InstanceOf(ctx context.Context, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	var node corev1.Node
+	err := c.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", &fault.ClusterUnreachable{Cause: fmt.Errorf("reading node %s: %w", name, err)}
+	}
+	return node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], nil
 }

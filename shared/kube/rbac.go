@@ -87,9 +87,9 @@ func object(kind, name string) *unstructured.Unstructured {
 }
 
 func (c *Cluster) apply(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	_, err := c.api.Resource(resource).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "drover", Force: true})
+	_, err := c.Dynamic.Resource(resource).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "drover", Force: true})
 	if err != nil {
 		return &fault.ClusterUnreachable{Cause: fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)}
 	}

@@ -23,9 +23,9 @@ var ebs = regexp.MustCompile(`vol-[0-9a-f]+$`)
 // RetainedVolumes lists the EBS volumes, by id, whose PersistentVolume says that they outlive it.
 // https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming
 func (c *Cluster) RetainedVolumes(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	list, err := c.api.Resource(persistentVolumes).List(ctx, metav1.ListOptions{})
+	list, err := c.Dynamic.Resource(persistentVolumes).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing the persistent volumes: %w", err)}
 	}

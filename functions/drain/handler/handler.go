@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
@@ -98,7 +99,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 		return ended(drain.Done, "the instance goes: who drains it at its hook has the node"), nil
 	case in.Release:
 		result = ended(drain.Done, "the node is as it was before")
-		if err := n.cluster.Release(ctx, n.name, false); err != nil {
+		if err := drainer.New(n.cluster).Release(ctx, n.name, false); err != nil {
 			return h.remains(ctx, in, n, ended(drain.Remaining, err.Error())), nil
 		}
 		h.tell(ctx, n, result)
@@ -106,7 +107,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	}
 	slice, cancel := context.WithTimeout(ctx, h.Slice)
 	defer cancel()
-	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool)},
+	result.DrainReport = drainer.New(n.cluster).Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool)},
 		func(pod string) { h.forced(ctx, n, pod) }, func(ctx context.Context, report drain.Report) { h.blocked(ctx, n, report) })
 	if result.Outcome == drain.Remaining {
 		return h.remains(ctx, in, n, result), nil
@@ -193,7 +194,7 @@ func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, resul
 	case n.name != "" && result.Outcome != drain.Gone:
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
-		return result, n.cluster.Release(ctx, n.name, true)
+		return result, drainer.New(n.cluster).Release(ctx, n.name, true)
 	}
 	return result, nil
 }

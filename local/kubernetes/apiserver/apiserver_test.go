@@ -22,6 +22,7 @@ import (
 	"github.com/drover-run/drover/local/engine/inprocess"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
 var (
@@ -112,7 +113,9 @@ func TestADrainByItsBudgets(t *testing.T) {
 		var gone []Removal
 		s.OnRemoval(func(r Removal) { gone = append(gone, r) })
 		began := time.Now()
-		report := cluster.Drain(t.Context(), "n1", drain.Task{Policy: drain.Policy{Timeout: 3600, OnTimeout: drain.Wait}, Started: time.Now()},
+		report := drainer.New(cluster).Drain(t.Context(), "n1", drain.Task{
+			Policy: drain.Policy{Timeout: 3600, OnTimeout: drain.Wait}, Started: time.Now(),
+		},
 			func(string) {}, untold)
 		require.Equal(t, drain.Done, report.Outcome, report.Message)
 		require.Greater(t, time.Since(began), 30*time.Second, "one after the other")

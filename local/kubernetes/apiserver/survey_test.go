@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/preflight"
 )
 
@@ -33,7 +34,7 @@ func TestTheAPIInMemoryIsSurveyed(t *testing.T) {
 		}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		web := func() preflight.Workload {
-			found, err := cluster.Survey(t.Context())
+			found, err := survey.Of(t.Context(), cluster)
 			require.NoError(t, err)
 			require.Len(t, found.Nodes, 1)
 			require.Len(t, found.Budgets, 1)
@@ -48,7 +49,7 @@ func TestTheAPIInMemoryIsSurveyed(t *testing.T) {
 		require.Equal(t, 3, web().Ready)
 
 		s.Down(time.Minute)
-		_, err = cluster.Survey(t.Context())
+		_, err = survey.Of(t.Context(), cluster)
 		require.ErrorContains(t, err, "the API server is down")
 	})
 }

@@ -50,6 +50,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
@@ -197,7 +198,7 @@ func (f *Functions) upgrade(
 	offered, pools, alarmed := f.account.versions(cfg), f.account.groups(cfg), cloudwatch.New(cloudwatchapi.NewFromConfig(cfg))
 	clusters := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = f.account.reach
-	var kubernetes collect.Kubernetes = clusters
+	var kubernetes collect.Kubernetes = survey.New(clusters)
 	var nodes upgrade.Nodes = clusters
 	ask := 2 * time.Second
 	if !f.account.options.Bubble {

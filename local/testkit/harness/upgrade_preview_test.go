@@ -3,6 +3,12 @@ package harness
 // Dry runs of upgrades, as drover upgrade --dry-run makes them: they read, and nothing else.
 
 import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
 	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
@@ -11,11 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/stretchr/testify/require"
-	"net/http"
-	"strings"
-	"sync"
-	"testing"
-	"time"
 
 	"github.com/drover-run/drover/events"
 	upgrades "github.com/drover-run/drover/functions/upgrade/handler"
@@ -28,6 +29,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
@@ -67,7 +69,8 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
 	}
 	g := &collect.Gatherer{
-		Kubernetes: clusters, EKS: offered, Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)), Alarms: cloudwatch.New(l.cloudwatch()),
+		Kubernetes: survey.New(clusters), EKS: offered, Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
+		Alarms:   cloudwatch.New(l.cloudwatch()),
 		Capacity: ec2.New(cfg),
 		Quotas:   servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// ErrUnseen says that a cluster does not let who asks look into it, which is no matter of the cluster's.
-var ErrUnseen = errors.New("the cluster does not let who asks look into it")
+// ErrForbidden means that the caller may not read the cluster's API. It says nothing about the cluster itself.
+var ErrForbidden = errors.New("the cluster does not let who asks look into it")
 
-// Kubernetes surveys a cluster by its own API: a subset of kube.Clusters. For one that does not let people look it may say ErrUnseen.
+// Kubernetes surveys a cluster through its own API: a subset of survey.Clusters. It may return ErrForbidden.
 type Kubernetes interface {
 	Survey(ctx context.Context, cluster string) (preflight.Survey, error)
 }
@@ -155,7 +155,7 @@ func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.
 		f.Survey, f.Unreachable = preflight.Survey{}, err.Error()
 		return f, nil
 	}
-	if errors.Is(err, ErrUnseen) {
+	if errors.Is(err, ErrForbidden) {
 		f.Survey, f.Unseen = preflight.Survey{}, true
 		return f, nil
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/status"
@@ -68,7 +69,8 @@ func start(t *testing.T, account *harness.Account) *world {
 	clusters := kube.NewClusters(awseks.NewFromConfig(config), sts.NewFromConfig(config))
 	clusters.Reach = func(string) http.RoundTripper { return w }
 	w.gatherer = &collect.Gatherer{
-		Kubernetes: clusters, EKS: eks.New(awseks.NewFromConfig(config)), Groups: autoscaling.New(awsautoscaling.NewFromConfig(config)),
+		Kubernetes: survey.New(clusters), EKS: eks.New(awseks.NewFromConfig(config)),
+		Groups: autoscaling.New(awsautoscaling.NewFromConfig(config)),
 		Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(config)), Capacity: ec2.New(config),
 		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(config)), Now: time.Now,
 	}
@@ -238,7 +240,7 @@ func TestGatheringChangesNothing(t *testing.T) {
 type refusing struct{}
 
 func (refusing) Survey(context.Context, string) (preflight.Survey, error) {
-	return preflight.Survey{Budgets: []preflight.Budget{{}}}, fmt.Errorf("demo: %w", collect.ErrUnseen)
+	return preflight.Survey{Budgets: []preflight.Budget{{}}}, fmt.Errorf("demo: %w", collect.ErrForbidden)
 }
 
 // One that does not let who asks look is no finding; everything else is known.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
 // before has do happen before the n-th request that matches is passed on.
@@ -143,7 +144,7 @@ func TestADrainThatWasGivenUpLeavesNothing(t *testing.T) {
 			}
 			require.True(t, w.readNode(node).Spec.Unschedulable)
 			for range 2 {
-				require.NoError(t, w.cluster.Release(context.Background(), node, false))
+				require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, false))
 			}
 			n := w.readNode(node)
 			require.Equal(t, c.cordoned, n.Spec.Unschedulable)

@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // Pods that no node can run, while a drain waits for them: a budget allows no eviction before the last evicted pod's replacement is Ready.
 
@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 )
 
 // holding are the budgets that block pods of the last decision.
-func (d *drainer) holding() (budgets []*drain.Budget) {
+func (d *operation) holding() (budgets []*drain.Budget) {
 	seen := map[drain.Key]bool{}
 	for _, blocked := range d.report.Blocked {
 		for _, name := range blocked.Budgets {
@@ -37,16 +38,16 @@ func (d *drainer) holding() (budgets []*drain.Budget) {
 // pending lists the pods under these budgets that the scheduler found no node for, with its message. It makes one call, and none without
 // budgets. A call that fails finds nothing: the drain goes on, and the next slice calls again.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
-func (d *drainer) pending(ctx context.Context, budgets []*drain.Budget) (found []events.PendingPod) {
+func (d *operation) pending(ctx context.Context, budgets []*drain.Budget) (found []events.PendingPod) {
 	if len(budgets) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout/2)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.CallTimeout/2)
 	defer cancel()
 	var list corev1.PodList
-	err := d.typed.core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{
+	err := d.cluster.Core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", "").String(), Limit: maxPendingRead,
-	}, parameters).Do(ctx).Into(&list)
+	}, kube.Parameters).Do(ctx).Into(&list)
 	if err != nil {
 		return nil
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
 var (
@@ -258,7 +259,7 @@ func task(p drain.Policy) drain.Task { return drain.Task{Policy: p} }
 func (w *world) drain(node string, p drain.Policy, within time.Duration) drain.Report {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	return w.cluster.Drain(ctx, node, task(p), func(string) {}, untold)
+	return drainer.New(w.cluster).Drain(ctx, node, task(p), func(string) {}, untold)
 }
 
 // untold is for drains whose waits nobody has to know of.

@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // Evictions and deletions, and what each answer means.
 
@@ -26,7 +26,7 @@ const (
 )
 
 // send a request; its answer comes back in results. It outlives the call's time, or nobody would know what became of it.
-func (d *drainer) send(ctx context.Context, request drain.Request) {
+func (d *operation) send(ctx context.Context, request drain.Request) {
 	pod := request.Pod
 	d.inFlight++
 	d.report.Requests++
@@ -41,7 +41,7 @@ func (d *drainer) send(ctx context.Context, request drain.Request) {
 }
 
 // remove asks for the eviction of a pod, or deletes it: this one, not another that has its name meanwhile.
-func (c *Cluster) remove(ctx context.Context, request drain.Request) error {
+func (c *Nodes) remove(ctx context.Context, request drain.Request) error {
 	pod := request.Pod
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	if request.Grace > 0 {
@@ -49,16 +49,16 @@ func (c *Cluster) remove(ctx context.Context, request drain.Request) error {
 	}
 	// Retries are the drainer's: it knows what else is to be done meanwhile.
 	if request.Forced {
-		return c.typed.core.Delete().MaxRetries(0).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).Body(&options).Do(ctx).Error()
+		return c.cluster.Core.Delete().MaxRetries(0).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).Body(&options).Do(ctx).Error()
 	}
-	return c.typed.policy.Post().MaxRetries(0).AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+	return c.cluster.Policy.Post().MaxRetries(0).AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		SubResource("eviction").
 		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &options}).Do(ctx).Error()
 }
 
 // answer takes in what the API server said to a request.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
-func (d *drainer) answer(r result) {
+func (d *operation) answer(r result) {
 	d.inFlight--
 	pod, now := r.request.Pod, r.answered
 	try := d.view.Tries[pod.UID]
@@ -121,7 +121,7 @@ func (d *drainer) answer(r result) {
 
 // detached says whether the node's volumes are detached, waiting for them while it can. If it had to, pods may have come meanwhile, and it
 // is to be asked again.
-func (d *drainer) detached(ctx context.Context) bool {
+func (d *operation) detached(ctx context.Context) bool {
 	source := d.allAttachments()
 	for waited := false; ; waited = true {
 		items, version, err := source.list(ctx)

@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // API servers that are slow, or asked too much: what a drain makes of late answers, and of none.
 
@@ -45,7 +45,7 @@ func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
 					_, _ = fmt.Fprintf(w,
 						`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"message":"slow down","details":{"retryAfterSeconds":%d}}`, pause/time.Second)
 					if pod := strings.TrimSuffix(r.URL.Path, "/eviction"); c.deleted {
-						time.AfterFunc(3*time.Second, func() { require.NoError(t, s.cluster.typed.core.Delete().AbsPath(pod).Do(t.Context()).Error()) })
+						time.AfterFunc(3*time.Second, func() { require.NoError(t, s.nodes.cluster.Core.Delete().AbsPath(pod).Do(t.Context()).Error()) })
 					}
 					return true
 				}
@@ -198,8 +198,8 @@ func TestSooner(t *testing.T) {
 // A drain of a node that is not there is over, and one that cannot say so is not.
 func TestADrainOfANodeThatIsNotThere(t *testing.T) {
 	drained(t, func(t *testing.T, s *simulated) {
-		require.True(t, apierrors.IsNotFound(s.cluster.Release(t.Context(), "n9", false)))
-		require.NoError(t, s.cluster.typed.core.Delete().Resource("nodes").Name("n1").Do(t.Context()).Error())
+		require.True(t, apierrors.IsNotFound(s.nodes.Release(t.Context(), "n9", false)))
+		require.NoError(t, s.nodes.cluster.Core.Delete().Resource("nodes").Name("n1").Do(t.Context()).Error())
 		report := s.drain(slice)
 		require.Equal(t, drain.Gone, report.Outcome)
 		require.Equal(t, "there is no node n1", report.Message)

@@ -1,7 +1,7 @@
-package kube
-
-// A look over a whole cluster, for the checks before and after an upgrade: it only lists, a page at a time, and keeps
-// what stands out. Its memory is that of one page and of what is wrong, however many pods there are.
+// Package survey reads what the checks before and after an upgrade need to know of a whole cluster. It only lists, a page
+// at a time, and keeps what the checks report. Its memory is that of one page and of what is wrong, however many pods there
+// are. shared/preflight judges the result.
+package survey
 
 import (
 	"context"
@@ -20,21 +20,28 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// Survey a cluster. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
+// Clusters surveys clusters by name.
+type Clusters struct{ clusters *kube.Clusters }
+
+// New returns the surveys of an account's clusters.
+func New(clusters *kube.Clusters) *Clusters { return &Clusters{clusters} }
+
+// Survey opens a cluster and surveys it. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
 func (c *Clusters) Survey(ctx context.Context, cluster string) (preflight.Survey, error) {
-	opened, err := c.Open(ctx, cluster)
+	opened, err := c.clusters.Open(ctx, cluster)
 	if err != nil {
 		return preflight.Survey{}, err
 	}
-	return opened.Survey(ctx)
+	return Of(ctx, opened)
 }
 
-// Survey the cluster. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
-func (c *Cluster) Survey(ctx context.Context) (preflight.Survey, error) {
-	s := &surveyor{cluster: c, nodes: map[string]*preflight.Node{}}
+// Of surveys an opened cluster. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
+func Of(ctx context.Context, cluster *kube.Cluster) (preflight.Survey, error) {
+	s := &surveyor{cluster: cluster, nodes: map[string]*preflight.Node{}}
 	// What nodes and pods are held against comes before them.
 	for _, look := range []func(context.Context) error{
 		s.readiness, s.allBudgets, s.allHooks, s.allNodes, s.allPods, s.allEndpoints, s.allWorkloads,
@@ -48,7 +55,7 @@ func (c *Cluster) Survey(ctx context.Context) (preflight.Survey, error) {
 
 // surveyor holds what was seen so far.
 type surveyor struct {
-	cluster *Cluster
+	cluster *kube.Cluster
 	found   preflight.Survey
 	// nodes by name; order is theirs as listed.
 	nodes   map[string]*preflight.Node
@@ -82,9 +89,9 @@ func eachPage[T any, L any, PL interface {
 	for {
 		list := PL(new(L))
 		err := func() error {
-			ctx, cancel := context.WithTimeout(ctx, callTimeout)
+			ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 			defer cancel()
-			return client.Get().Resource(resource).VersionedParams(&options, parameters).Do(ctx).Into(list)
+			return client.Get().Resource(resource).VersionedParams(&options, kube.Parameters).Do(ctx).Into(list)
 		}()
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", resource, err)
@@ -101,12 +108,12 @@ func eachPage[T any, L any, PL interface {
 
 // eachObject does the same for kinds of which a few fields are read: T has them, with their JSON names. Their types
 // would make every function larger that speaks to a cluster.
-func eachObject[T any](ctx context.Context, c *Cluster, resource schema.GroupVersionResource, namespace string,
+func eachObject[T any](ctx context.Context, c *kube.Cluster, resource schema.GroupVersionResource, namespace string,
 	options metav1.ListOptions, handle func(*T)) error {
 	options.Limit = pageSize
 	for {
-		page, cancel := context.WithTimeout(ctx, callTimeout)
-		list, err := c.api.Resource(resource).Namespace(namespace).List(page, options)
+		page, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+		list, err := c.Dynamic.Resource(resource).Namespace(namespace).List(page, options)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", resource.Resource, err)
@@ -127,15 +134,15 @@ func eachObject[T any](ctx context.Context, c *Cluster, resource schema.GroupVer
 // readiness is what the API server says of itself. Everybody who is signed in may ask, unless somebody took that away.
 // https://kubernetes.io/docs/reference/using-api/health-checks/
 func (s *surveyor) readiness(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	// Not by the REST client, which takes the body of a refusal for an error's text and cuts it short.
-	url := s.cluster.typed.core.Get().AbsPath("/readyz").Param("verbose", "true").URL()
+	url := s.cluster.Core.Get().AbsPath("/readyz").Param("verbose", "true").URL()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
 	if err != nil {
 		return err
 	}
-	response, err := s.cluster.typed.http.Do(request)
+	response, err := s.cluster.HTTP.Do(request)
 	if err != nil {
 		return fmt.Errorf("asking for /readyz: %w", err)
 	}
@@ -169,11 +176,11 @@ const readyzLimit = 64 << 10
 var leavingTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
 
 func (s *surveyor) allNodes(ctx context.Context) error {
-	return eachPage(ctx, s.cluster.typed.core, "nodes", func(l *corev1.NodeList) []corev1.Node { return l.Items }, func(in *corev1.Node) {
+	return eachPage(ctx, s.cluster.Core, "nodes", func(l *corev1.NodeList) []corev1.Node { return l.Items }, func(in *corev1.Node) {
 		n := &preflight.Node{
-			Name: in.Name, Pool: in.Labels[PoolLabel], Created: in.CreationTimestamp.Time, Since: in.CreationTimestamp.Time,
+			Name: in.Name, Pool: in.Labels[kube.PoolLabel], Created: in.CreationTimestamp.Time, Since: in.CreationTimestamp.Time,
 			Message:  "it has no Ready condition",
-			Cordoned: in.Spec.Unschedulable, Leaving: in.Annotations[annotationSince] != "" || !in.DeletionTimestamp.IsZero(),
+			Cordoned: in.Spec.Unschedulable, Leaving: in.Annotations[kube.AnnotationDraining] != "" || !in.DeletionTimestamp.IsZero(),
 			Kubelet: in.Status.NodeInfo.KubeletVersion,
 			Allocatable: preflight.Resources{
 				MilliCPU: in.Status.Allocatable.Cpu().MilliValue(), Memory: in.Status.Allocatable.Memory().Value(),
@@ -198,7 +205,7 @@ func (s *surveyor) allNodes(ctx context.Context) error {
 
 func (s *surveyor) allPods(ctx context.Context) error {
 	s.proxies = map[string]bool{}
-	return eachPage(ctx, s.cluster.typed.core, "pods", func(l *corev1.PodList) []corev1.Pod { return l.Items }, func(p *corev1.Pod) {
+	return eachPage(ctx, s.cluster.Core, "pods", func(l *corev1.PodList) []corev1.Pod { return l.Items }, func(p *corev1.Pod) {
 		node := s.nodes[p.Spec.NodeName]
 		s.load(node, p)
 		s.standOut(p)
@@ -209,7 +216,7 @@ func (s *surveyor) allPods(ctx context.Context) error {
 
 func (s *surveyor) allBudgets(ctx context.Context) error {
 	s.budgets = map[string][]*watchedBudget{}
-	return eachPage(ctx, s.cluster.typed.policy, "poddisruptionbudgets",
+	return eachPage(ctx, s.cluster.Policy, "poddisruptionbudgets",
 		func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget {
 			return l.Items
 		},

@@ -1,4 +1,4 @@
-package kube
+package survey
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
 )
 
@@ -37,9 +38,9 @@ func surveyOf(t *testing.T, handler http.Handler) (preflight.Survey, error) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	cluster, err := Connect(&rest.Config{Host: server.URL})
+	cluster, err := kube.Connect(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
-	return cluster.Survey(context.Background())
+	return Of(context.Background(), cluster)
 }
 
 func TestReadiness(t *testing.T) {
@@ -90,9 +91,9 @@ func TestASurveyThatIsNotAnswered(t *testing.T) {
 	}
 	server := httptest.NewServer(nil)
 	server.Close()
-	cluster, err := Connect(&rest.Config{Host: server.URL})
+	cluster, err := kube.Connect(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
-	_, err = cluster.Survey(context.Background())
+	_, err = Of(context.Background(), cluster)
 	require.ErrorContains(t, err, "asking for /readyz")
 }
 

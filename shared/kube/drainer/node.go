@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // What a drain writes to the node itself: one patch that cordons it, takes it out of load balancers and holds off the
 // cluster autoscaler; and one that gives back what a node that stays should not keep. What others did to it stays theirs.
@@ -14,11 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/kube"
 )
 
 const (
@@ -28,7 +27,7 @@ const (
 	// annotationBegan says when the node's drain began, whoever goes on with it: its time counts from when it was cordoned first.
 	// annotationSince says since when it is cordoned and out of load balancers, annotationHolds which of the three are drover's own doing.
 	annotationBegan = "drover.run/drain-began"
-	annotationSince = "drover.run/draining-since"
+	annotationSince = kube.AnnotationDraining
 	annotationHolds = "drover.run/drain-holds"
 	// annotationSaid is what autoscalerHold was before, if people had said otherwise.
 	annotationSaid = "drover.run/autoscaler-hold-before"
@@ -58,11 +57,11 @@ type held struct {
 // hold cordons a node, excludes it from load balancers and holds the autoscaler off, by one patch; not again when that is
 // done already, so that the time since then counts; a node that is drained already keeps the time of whoever began, and
 // one that was given back meanwhile that of whoever goes on; zero is now. It tries again until ctx ends.
-func (c *Cluster) hold(ctx context.Context, name string, began time.Time) (held, error) {
+func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, error) {
 	var h held
 	err := c.patiently(ctx, func(ctx context.Context) error {
 		var node corev1.Node
-		if err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
+		if err := c.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
 		h = held{uid: node.UID, waits: node.Annotations[annotationWaits], began: began}
@@ -115,10 +114,10 @@ func holds(node *corev1.Node) []string {
 
 // Release gives a node back that stays. One that was drained stays cordoned and out of load balancers, as whoever wanted it empty
 // wants it, and may be scaled in; one whose drain was given up is as it was before.
-func (c *Cluster) Release(ctx context.Context, name string, drained bool) error {
+func (c *Nodes) Release(ctx context.Context, name string, drained bool) error {
 	return c.patiently(ctx, func(ctx context.Context) error {
 		var node corev1.Node
-		if err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
+		if err := c.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
 		annotations := map[string]any{}
@@ -159,7 +158,7 @@ func (h held) lost(now time.Time) bool {
 }
 
 // note on the node what its drain waits for, where whoever looks at the node finds it; and, for the next call, that this one had contact.
-func (d *drainer) note(ctx context.Context) {
+func (d *operation) note(ctx context.Context) {
 	annotations := map[string]any{}
 	if text := d.report.Summary(); text != d.held.waits {
 		annotations[annotationWaits] = text
@@ -175,18 +174,18 @@ func (d *drainer) note(ctx context.Context) {
 	}
 }
 
-func (d *drainer) annotate(ctx context.Context, annotations map[string]any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout/2)
+func (d *operation) annotate(ctx context.Context, annotations map[string]any) error {
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout/2)
 	defer cancel()
 	return d.patch(ctx, d.node, d.held.uid, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
 // emptied is since when no pods are left on the node: now, if nobody noted it before.
-func (d *drainer) emptied(ctx context.Context) (time.Time, error) {
+func (d *operation) emptied(ctx context.Context) (time.Time, error) {
 	var node corev1.Node
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	if err := d.typed.core.Get().Resource("nodes").Name(d.node).Do(ctx).Into(&node); err != nil {
+	if err := d.cluster.Core.Get().Resource("nodes").Name(d.node).Do(ctx).Into(&node); err != nil {
 		return time.Time{}, fmt.Errorf("reading node %s: %w", d.node, err)
 	}
 	if since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationEmpty]); err == nil {
@@ -199,7 +198,7 @@ func (d *drainer) emptied(ctx context.Context) (time.Time, error) {
 }
 
 // awaitDetached watches until one of the attachments is gone, the time is over, or the watch ends.
-func (d *drainer) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool,
+func (d *operation) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool,
 	left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
@@ -220,22 +219,22 @@ func (d *drainer) awaitDetached(ctx context.Context, s source[storagev1.VolumeAt
 }
 
 // patch the node if it is still the one that was read.
-func (c *Cluster) patch(ctx context.Context, name string, uid types.UID, patch map[string]any) error {
+func (c *Nodes) patch(ctx context.Context, name string, uid types.UID, patch map[string]any) error {
 	patch["metadata"].(map[string]any)["uid"] = uid
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	if err := c.typed.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(body).Do(ctx).Error(); err != nil {
+	if err := c.cluster.Core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(body).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("patching node %s: %w", name, err)
 	}
 	return nil
 }
 
 // patiently calls until it succeeds, the node is not there, or ctx ends.
-func (c *Cluster) patiently(ctx context.Context, call func(context.Context) error) error {
+func (c *Nodes) patiently(ctx context.Context, call func(context.Context) error) error {
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
-		within, cancel := context.WithTimeout(ctx, callTimeout)
+		within, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 		err := call(within)
 		cancel()
 		if err == nil || apierrors.IsNotFound(err) {
@@ -247,39 +246,4 @@ func (c *Cluster) patiently(ctx context.Context, call func(context.Context) erro
 			return err
 		}
 	}
-}
-
-// NodeOf finds the node of an instance, "" when there is none. Pool limits the search to a pool's nodes, "" does not.
-func (c *Cluster) NodeOf(ctx context.Context, pool, instance string) (string, error) {
-	options := metav1.ListOptions{}
-	if pool != "" {
-		options.LabelSelector = PoolLabel + "=" + pool
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var list corev1.NodeList
-	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(ctx).Into(&list); err != nil {
-		return "", &fault.ClusterUnreachable{Cause: fmt.Errorf("listing nodes: %w", err)}
-	}
-	for i := range list.Items {
-		if strings.HasSuffix(list.Items[i].Spec.ProviderID, "/"+instance) { // aws:///<zone>/<instance id>
-			return list.Items[i].Name, nil
-		}
-	}
-	return "", nil
-}
-
-// InstanceOf is the EC2 instance of a node, "" when there is no such node or it is on none.
-func (c *Cluster) InstanceOf(ctx context.Context, name string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var node corev1.Node
-	err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", &fault.ClusterUnreachable{Cause: fmt.Errorf("reading node %s: %w", name, err)}
-	}
-	return node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], nil
 }

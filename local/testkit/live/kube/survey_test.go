@@ -19,6 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -40,7 +41,7 @@ func (w *world) survey() preflight.Survey {
 	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { methods.next = next; return methods }
 	cluster, err := kube.Connect(config)
 	require.NoError(w.t, err)
-	found, err := cluster.Survey(context.Background())
+	found, err := survey.Of(context.Background(), cluster)
 	require.NoError(w.t, err)
 	require.Equal(w.t, []string{http.MethodGet}, methods.methods())
 	return found
@@ -102,7 +103,7 @@ func grant(t *testing.T, w *world) {
 		config.Impersonate = rest.ImpersonationConfig{UserName: "upgrade", Groups: []string{kube.UpgradeGroup, "system:authenticated"}}
 		cluster, err := kube.Connect(config)
 		require.NoError(t, err)
-		_, err = cluster.Survey(context.Background())
+		_, err = survey.Of(context.Background(), cluster)
 		return err == nil
 	}, "the grant does not take effect")
 }
@@ -367,7 +368,7 @@ func TestASurveyIsOfPages(t *testing.T) {
 		return left != nil && *left == n-1
 	}, "the pods are not made")
 	began := time.Now()
-	s, err := cluster.Survey(context.Background())
+	s, err := survey.Of(context.Background(), cluster)
 	require.NoError(t, err)
 	t.Logf("%d pods in %s, %d requests", n, time.Since(began).Round(time.Millisecond), requests.seen[http.MethodGet])
 	require.Len(t, w.podsFound(s), n)

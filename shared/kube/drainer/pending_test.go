@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ func TestPendingReplacements(t *testing.T) {
 		s.server.Run(apiserver.App{Name: "dns", Replicas: 2, MaxUnavailable: 1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second})
 		s.server.Run(apiserver.App{Name: "other", Replicas: 2, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second})
 		time.Sleep(time.Minute)
-		_, err := s.cluster.api.Resource(schema.GroupVersionResource{
+		_, err := s.nodes.cluster.Dynamic.Resource(schema.GroupVersionResource{
 			Version: "v1", Resource: "nodes",
 		}).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "n2", "annotations": map[string]any{"local.drover.run/network": "ready"}},

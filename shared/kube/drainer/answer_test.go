@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 import (
 	"errors"
@@ -80,7 +80,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, seen := &drain.Pod{UID: "uid", Namespace: "shop", Name: "a"}, &drain.Budget{Key: "shop/web", Allowed: 2}
-			d := &drainer{inFlight: 1, view: drain.View{
+			d := &operation{inFlight: 1, view: drain.View{
 				Pods: map[types.UID]*drain.Pod{"uid": pod}, Budgets: map[drain.Key]*drain.Budget{"shop/web": seen},
 				Tries: map[types.UID]drain.Try{"uid": {InFlight: true, Budget: "shop/web", Failures: c.failures}},
 			}}
@@ -125,7 +125,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	t.Run("yes to a deletion against its budget", func(t *testing.T) {
 		var told []string
 		pod := &drain.Pod{UID: "uid", Namespace: "shop", Name: "a"}
-		d := &drainer{inFlight: 1, forced: func(pod string) { told = append(told, pod) }, view: drain.View{Tries: map[types.UID]drain.Try{}}}
+		d := &operation{inFlight: 1, forced: func(pod string) { told = append(told, pod) }, view: drain.View{Tries: map[types.UID]drain.Try{}}}
 		d.answer(result{request: drain.Request{Pod: pod, Forced: true}, answered: time.Now()})
 		require.Equal(t, []string{"shop/a"}, told)
 		require.Equal(t, told, d.report.Forced)

@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // Drains in virtual time, of the API server in memory: what is asked when, and what is told when.
 
@@ -24,13 +24,14 @@ import (
 	"github.com/drover-run/drover/local/engine/inprocess"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube"
 )
 
 // simulated is a cluster and what was asked of it.
 type simulated struct {
-	t       *testing.T
-	server  *apiserver.Server
-	cluster *Cluster
+	t      *testing.T
+	server *apiserver.Server
+	nodes  *Nodes
 	// evicting is how long an eviction takes.
 	evicting time.Duration
 	// instead answers in the place of the server what it says is answered; nil is nothing.
@@ -60,9 +61,9 @@ type told struct {
 func simulate(t *testing.T) *simulated {
 	s := &simulated{t: t, server: apiserver.New(&clock.Clock{}), began: time.Now()}
 	t.Cleanup(s.server.Close)
-	var err error
-	s.cluster, err = Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(s), QPS: -1})
+	cluster, err := kube.Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(s), QPS: -1})
 	require.NoError(t, err)
+	s.nodes = New(cluster)
 	return s
 }
 
@@ -97,7 +98,7 @@ func (s *simulated) when(what string) (at []time.Duration) {
 
 func (s *simulated) node(name string) {
 	s.t.Helper()
-	_, err := s.cluster.api.Resource(schema.GroupVersionResource{
+	_, err := s.nodes.cluster.Dynamic.Resource(schema.GroupVersionResource{
 		Version: "v1", Resource: "nodes",
 	}).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": name, "annotations": map[string]any{"local.drover.run/network": "ready"}},
@@ -114,7 +115,7 @@ func (s *simulated) waits(name string) string {
 
 func (s *simulated) read(name string) (node corev1.Node) {
 	s.t.Helper()
-	require.NoError(s.t, s.cluster.typed.core.Get().Resource("nodes").Name(name).Do(s.t.Context()).Into(&node))
+	require.NoError(s.t, s.nodes.cluster.Core.Get().Resource("nodes").Name(name).Do(s.t.Context()).Into(&node))
 	return node
 }
 
@@ -130,7 +131,7 @@ func (s *simulated) drain(within time.Duration) drain.Report {
 	if s.ends != "" {
 		task.Policy.Timeout, task.Policy.OnTimeout = 60, s.ends
 	}
-	return s.cluster.Drain(ctx, "n1", task, func(string) {}, func(_ context.Context, report drain.Report) {
+	return s.nodes.Drain(ctx, "n1", task, func(string) {}, func(_ context.Context, report drain.Report) {
 		s.told = append(s.told, told{time.Since(s.began), report})
 	})
 }
@@ -258,7 +259,7 @@ func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
 		defer cancel()
 		var evicted time.Duration
 		s.server.OnRemoval(func(apiserver.Removal) { evicted = time.Since(began) })
-		report := s.cluster.Drain(ctx, "n1", drain.Task{
+		report := s.nodes.Drain(ctx, "n1", drain.Task{
 			Policy: drain.Policy{OnTimeout: drain.Wait},
 		}, func(string) {}, func(ctx context.Context, _ drain.Report) {
 			<-ctx.Done()
@@ -269,7 +270,7 @@ func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
 	}, frozen)
 }
 
-// Pods need not be watched while there is something to send, but for no longer than blindFor.
+// Pods need not be watched while there is something to send, but for no longer than watchDelay.
 func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods     int
@@ -278,8 +279,8 @@ func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
 	}{
 		"all are sent":                               {atOnce - 1, 2 * time.Second, 0},
 		"all are sent after a while":                 {atOnce + 1, 2 * time.Second, 2 * time.Second},
-		"there is always something to send":          {4 * atOnce, 2 * time.Second, blindFor},
-		"there is, and nothing is answered for long": {2 * atOnce, 12 * time.Second, blindFor},
+		"there is always something to send":          {4 * atOnce, 2 * time.Second, watchDelay},
+		"there is, and nothing is answered for long": {2 * atOnce, 12 * time.Second, watchDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drained(t, func(t *testing.T, s *simulated) {
@@ -410,12 +411,12 @@ func TestWhenADrainIsOver(t *testing.T) {
 // started.
 func TestANodeThatIsUncordonedInTheMiddleOfItsDrain(t *testing.T) {
 	uncordon := func(s *simulated) error {
-		return s.cluster.typed.core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).
+		return s.nodes.cluster.Core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).
 			Do(s.t.Context()).Error()
 	}
 	for name, undo := range map[string]func(*simulated) error{
 		"by a person":                     uncordon,
-		"by a release, with all the rest": func(s *simulated) error { return s.cluster.Release(s.t.Context(), "n1", false) },
+		"by a release, with all the rest": func(s *simulated) error { return s.nodes.Release(s.t.Context(), "n1", false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}

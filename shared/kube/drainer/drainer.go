@@ -1,8 +1,7 @@
-package kube
-
-// Draining a node: shared/drain decides, this carries it out. Budgets are watched, so that an eviction is sent the moment one
-// allows it, and nothing is asked twice; pods are listed, and watched once there is nothing to send, or after blindFor. Nothing
-// is remembered: whoever continues a drain finds it in the cluster.
+// Package drainer drains nodes: it carries out what shared/drain decides. It watches budgets, so that it sends an eviction
+// as soon as a budget allows one. It lists pods, and watches them once there is nothing to send, or after watchDelay. It keeps
+// no state between calls: the next call finds the drain in the cluster. functions/drain calls it.
+package drainer
 
 import (
 	"context"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube"
 )
 
 const (
@@ -33,27 +33,33 @@ const (
 	// volumesTimeout is how long volumes are waited for once the pods are gone: longer than the six minutes after which
 	// Kubernetes detaches them by force.
 	volumesTimeout = 10 * time.Minute
-	// blindFor is how long pods need not be watched while there is something to send.
-	blindFor = 5 * time.Second
+	// watchDelay is how long pods are not watched while there is something to send.
+	watchDelay = 5 * time.Second
 	// troubleFor is how long trouble is told of that was not heard of again: lists and watches that fail are asked for again, and answered
 	// with another failure, sooner than that.
-	troubleFor = callTimeout + longPause + 5*time.Second
+	troubleFor = kube.CallTimeout + longPause + 5*time.Second
 )
+
+// Nodes drains the nodes of one cluster.
+type Nodes struct{ cluster *kube.Cluster }
+
+// New returns the nodes of an opened cluster.
+func New(cluster *kube.Cluster) *Nodes { return &Nodes{cluster} }
 
 // Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and the next call
 // goes on with it. The task's time counts from when the node was cordoned first. API servers that fail or cannot be reached are no failure
 // of a drain, they are waited for. It calls forced with each pod that it deleted against its budget, as soon as that is done: the report
 // may be lost. It calls blocked, beside the drain, with what is left once something has blocked it for a while, and not again for the same.
-func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
+func (n *Nodes) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
 	blocked func(context.Context, drain.Report)) drain.Report {
-	d := &drainer{
-		Cluster: c, node: node, task: task, forced: forced, tell: telling{blocked: blocked}, results: make(chan result, atOnce),
+	d := &operation{
+		Nodes: n, node: node, task: task, forced: forced, tell: telling{blocked: blocked}, results: make(chan result, atOnce),
 		trouble: make(chan error, 8),
 		waits:   make(chan struct{}),
 		view:    drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
 	d.report.Outcome = drain.Remaining
-	held, err := c.hold(ctx, node, time.Time{})
+	held, err := n.hold(ctx, node, time.Time{})
 	switch {
 	case apierrors.IsNotFound(err):
 		d.report.Outcome, d.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
@@ -66,8 +72,8 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches
 	d.run(inside)
-	d.readOut()
-	d.told()
+	d.flushResults()
+	d.awaitReports()
 	if d.report.Outcome == drain.Remaining {
 		if d.known {
 			d.forget(time.Now())
@@ -81,14 +87,14 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 }
 
 // holds takes in that the node is held.
-func (d *drainer) holds(held held) {
-	d.told() // it reads of the node
+func (d *operation) holds(held held) {
+	d.awaitReports() // it reads of the node
 	d.held, d.view.Excluded, d.view.Cordoned, d.task.Started = held, held.since, held.since, held.began
 }
 
-// drainer is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
-type drainer struct {
-	*Cluster
+// operation is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
+type operation struct {
+	*Nodes
 	node    string
 	task    drain.Task
 	forced  func(pod string)
@@ -119,7 +125,7 @@ type result struct {
 	answered time.Time
 }
 
-func (d *drainer) run(ctx context.Context) {
+func (d *operation) run(ctx context.Context) {
 	pods := make(chan change[corev1.Pod], 64)
 	budgets := make(chan change[policyv1.PodDisruptionBudget], 64)
 	// While there is something to send, nobody has to be told of what that does to the pods: four times each, which
@@ -191,8 +197,8 @@ func (d *drainer) run(ctx context.Context) {
 		for _, request := range decision.Send {
 			d.send(ctx, request)
 		}
-		if sighted := began.Add(blindFor); d.inFlight < atOnce || !now.Before(sighted) {
-			d.heed()
+		if sighted := began.Add(watchDelay); d.inFlight < atOnce || !now.Before(sighted) {
+			d.startPodWatch()
 		} else {
 			decision.Next = sooner(decision.Next, sighted)
 		}
@@ -203,8 +209,8 @@ func (d *drainer) run(ctx context.Context) {
 	}
 }
 
-// heed what happens to the pods, from now on.
-func (d *drainer) heed() {
+// startPodWatch has the pods watched from now on.
+func (d *operation) startPodWatch() {
 	select {
 	case <-d.waits:
 	default:
@@ -214,7 +220,7 @@ func (d *drainer) heed() {
 
 // next waits until something happens or the time has come, and takes in all that has happened by then, looksApart from the
 // last look.
-func (d *drainer) next(ctx context.Context, looked, at time.Time, pods <-chan change[corev1.Pod],
+func (d *operation) next(ctx context.Context, looked, at time.Time, pods <-chan change[corev1.Pod],
 	budgets <-chan change[policyv1.PodDisruptionBudget]) {
 	var alarm <-chan time.Time
 	if !at.IsZero() {
@@ -253,8 +259,8 @@ func (d *drainer) next(ctx context.Context, looked, at time.Time, pods <-chan ch
 	}
 }
 
-// readOut what was asked for before the time was over: a pod may be gone by it.
-func (d *drainer) readOut() {
+// flushResults reads the results of requests that were sent before the call's time was over: they may have removed pods.
+func (d *operation) flushResults() {
 	patience := time.After(lastAnswers)
 	for d.inFlight > 0 {
 		select {
@@ -267,16 +273,16 @@ func (d *drainer) readOut() {
 }
 
 // hear of trouble with the API server, for the report.
-func (d *drainer) hear(err error) { d.report.Message, d.heard = err.Error(), time.Now() }
+func (d *operation) hear(err error) { d.report.Message, d.heard = err.Error(), time.Now() }
 
 // forget trouble that is over.
-func (d *drainer) forget(now time.Time) {
+func (d *operation) forget(now time.Time) {
 	if now.Sub(d.heard) > troubleFor {
 		d.report.Message = ""
 	}
 }
 
-func (d *drainer) seePods(change change[corev1.Pod]) {
+func (d *operation) seePods(change change[corev1.Pod]) {
 	if change.all {
 		clear(d.view.Pods)
 	}
@@ -290,7 +296,7 @@ func (d *drainer) seePods(change change[corev1.Pod]) {
 	}
 }
 
-func (d *drainer) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
+func (d *operation) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 	if change.all {
 		clear(d.view.Budgets)
 	}
@@ -316,7 +322,7 @@ func (d *drainer) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 }
 
 // look at the pods by a list of its own.
-func (d *drainer) look(ctx context.Context) bool {
+func (d *operation) look(ctx context.Context) bool {
 	items, _, err := d.podsOf(d.node).list(ctx)
 	if err != nil {
 		d.wait(ctx, err)
@@ -328,7 +334,7 @@ func (d *drainer) look(ctx context.Context) bool {
 
 // confirm that no pods are left by two lists of their own, and that the volumes are gone. Between the lists the node must be held as it
 // was: whoever uncordoned it, or gave it back, let pods come, and it is held again.
-func (d *drainer) confirm(ctx context.Context) bool {
+func (d *operation) confirm(ctx context.Context) bool {
 	for pass := range 2 {
 		if pass > 0 {
 			select {
@@ -353,7 +359,7 @@ func (d *drainer) confirm(ctx context.Context) bool {
 }
 
 // released says whether the node was not held any more, as it is now, or that nobody knows.
-func (d *drainer) released(ctx context.Context) bool {
+func (d *operation) released(ctx context.Context) bool {
 	held, err := d.hold(ctx, d.node, d.held.began)
 	switch {
 	case apierrors.IsNotFound(err): // nothing is started on it
@@ -369,7 +375,7 @@ func (d *drainer) released(ctx context.Context) bool {
 }
 
 // wait a little after an error of the API server.
-func (d *drainer) wait(ctx context.Context, err error) {
+func (d *operation) wait(ctx context.Context, err error) {
 	d.hear(err)
 	select {
 	case <-time.After(time.Second):

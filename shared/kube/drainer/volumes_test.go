@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ var (
 
 func (s *simulated) attach(name, node string) {
 	s.t.Helper()
-	_, err := s.cluster.api.Resource(attachments).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+	_, err := s.nodes.cluster.Dynamic.Resource(attachments).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{
 			"name": name,
 		}, "spec": map[string]any{"attacher": "ebs.csi.aws.com", "nodeName": node, "source": map[string]any{"persistentVolumeName": name}},
@@ -33,7 +33,7 @@ func (s *simulated) attach(name, node string) {
 // stays has a pod on n1 that a drain leaves there, with a volume of its own, whether it runs or is over.
 func (s *simulated) stays(name, phase string) {
 	s.t.Helper()
-	_, err := s.cluster.api.Resource(podResource).Namespace("kube-system").Create(s.t.Context(),
+	_, err := s.nodes.cluster.Dynamic.Resource(podResource).Namespace("kube-system").Create(s.t.Context(),
 		&unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{
 				"name": name, "ownerReferences": []any{
@@ -83,7 +83,7 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 				began := time.Now()
 				for i := range c.detached {
 					time.AfterFunc(time.Duration(19+i)*time.Second, func() {
-						require.NoError(t, s.cluster.api.Resource(attachments).Delete(t.Context(), fmt.Sprint("here-", i), metav1.DeleteOptions{}))
+						require.NoError(t, s.nodes.cluster.Dynamic.Resource(attachments).Delete(t.Context(), fmt.Sprint("here-", i), metav1.DeleteOptions{}))
 					})
 				}
 				if c.detached == 1 {
@@ -113,11 +113,11 @@ func TestPodsThatComeWhileVolumesAreWaitedFor(t *testing.T) {
 	drained(t, func(t *testing.T, s *simulated) {
 		s.attach("here", "n1")
 		time.AfterFunc(10*time.Second, func() {
-			require.NoError(t, s.cluster.Release(t.Context(), "n1", false))
+			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			s.server.Run(quick("web", 20, -1))
 		})
 		time.AfterFunc(20*time.Second, func() {
-			require.NoError(t, s.cluster.api.Resource(attachments).Delete(t.Context(), "here", metav1.DeleteOptions{}))
+			require.NoError(t, s.nodes.cluster.Dynamic.Resource(attachments).Delete(t.Context(), "here", metav1.DeleteOptions{}))
 		})
 		report := s.drain(slice)
 		require.Equal(t, drain.Done, report.Outcome, "%+v", report)

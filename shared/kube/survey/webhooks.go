@@ -1,6 +1,6 @@
-package kube
+package survey
 
-// Admission webhooks that refuse what they are asked about when they cannot answer, as far as an upgrade's nodes and pods are asked about.
+// Admission webhooks that reject requests while they cannot answer, of the requests that an upgrade makes for nodes and pods.
 
 import (
 	"context"
@@ -169,7 +169,7 @@ func (s *surveyor) allNamespaces(ctx context.Context) error {
 	if !slices.ContainsFunc(s.hooks, func(h *watchedHook) bool { return !h.namespaces.Empty() }) {
 		return nil
 	}
-	return eachPage(ctx, s.cluster.typed.core, "namespaces", func(l *corev1.NamespaceList) []corev1.Namespace {
+	return eachPage(ctx, s.cluster.Core, "namespaces", func(l *corev1.NamespaceList) []corev1.Namespace {
 		return l.Items
 	}, func(n *corev1.Namespace) {
 		s.namespaces[n.Name] = n.Labels

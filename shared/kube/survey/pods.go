@@ -1,6 +1,6 @@
-package kube
+package survey
 
-// What a survey sees of pods: what they take of their nodes, which do not run, and which budgets cover them.
+// Pods: the resources that they request of their nodes, those that do not run, and the budgets that cover them.
 
 import (
 	"maps"

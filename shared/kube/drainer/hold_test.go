@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 import (
 	"fmt"
@@ -50,10 +50,10 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 				if c.excluded {
 					labels[corev1.LabelNodeExcludeBalancers] = ""
 				}
-				require.NoError(t, s.cluster.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
+				require.NoError(t, s.nodes.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
 					"metadata": map[string]any{"annotations": annotations, "labels": labels}, "spec": map[string]any{"unschedulable": c.cordoned},
 				}))
-				got, err := s.cluster.hold(t.Context(), "n1", now.Add(began))
+				got, err := s.nodes.hold(t.Context(), "n1", now.Add(began))
 				require.NoError(t, err)
 				ago := func(at time.Time) time.Duration { return at.Sub(now).Round(100 * time.Millisecond) }
 				require.Equal(t, c.began, ago(got.began))
@@ -64,7 +64,7 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 				require.True(t, node.Spec.Unschedulable)
 				require.Contains(t, node.Labels, corev1.LabelNodeExcludeBalancers)
 				require.Equal(t, "true", node.Annotations[autoscalerHold])
-				again, err := s.cluster.hold(t.Context(), "n1", now.Add(began))
+				again, err := s.nodes.hold(t.Context(), "n1", now.Add(began))
 				require.NoError(t, err)
 				require.Equal(t, c.began, ago(again.began))
 				require.Equal(t, c.since, ago(again.since), "it goes on")
@@ -99,19 +99,19 @@ func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, sa
 		labels[corev1.LabelNodeExcludeBalancers] = ""
 	}
 	patch := func(metadata map[string]any, cordoned bool) {
-		require.NoError(t, s.cluster.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
+		require.NoError(t, s.nodes.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
 			"metadata": metadata, "spec": map[string]any{"unschedulable": cordoned},
 		}))
 	}
 	patch(map[string]any{"annotations": annotations, "labels": labels}, byPeople)
 	for range 2 {
-		_, err := s.cluster.hold(t.Context(), "n1", time.Now())
+		_, err := s.nodes.hold(t.Context(), "n1", time.Now())
 		require.NoError(t, err)
 		if !byPeople { // somebody uncordons it meanwhile, and the drain goes on
 			patch(map[string]any{}, false)
 		}
 	}
-	_, err := s.cluster.hold(t.Context(), "n1", time.Now())
+	_, err := s.nodes.hold(t.Context(), "n1", time.Now())
 	require.NoError(t, err)
 	node := s.read("n1")
 	require.True(t, node.Spec.Unschedulable)
@@ -124,7 +124,7 @@ func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, sa
 	}
 	require.ElementsMatch(t, ours, holds(&node))
 
-	require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
+	require.NoError(t, s.nodes.Release(t.Context(), "n1", done))
 	node = s.read("n1")
 	require.Equal(t, done || byPeople, node.Spec.Unschedulable)
 	_, away := node.Labels[corev1.LabelNodeExcludeBalancers]
@@ -133,16 +133,16 @@ func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, sa
 	for key := range node.Annotations {
 		require.False(t, strings.HasPrefix(key, "drover.run/"), key)
 	}
-	require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
+	require.NoError(t, s.nodes.Release(t.Context(), "n1", done))
 	require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
 }
 
 func TestANodeThatIsNotThereIsNotWaitedFor(t *testing.T) {
 	drained(t, func(t *testing.T, s *simulated) {
 		began := time.Now()
-		_, err := s.cluster.hold(t.Context(), "n9", began)
+		_, err := s.nodes.hold(t.Context(), "n9", began)
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
-		require.True(t, apierrors.IsNotFound(s.cluster.Release(t.Context(), "n9", false)))
+		require.True(t, apierrors.IsNotFound(s.nodes.Release(t.Context(), "n9", false)))
 		require.Less(t, time.Since(began), time.Second)
 	})
 }

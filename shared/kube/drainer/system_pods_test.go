@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 func (s *simulated) make(group, version, resource string, object map[string]any) {
 	s.t.Helper()
 	namespace, _ := object["metadata"].(map[string]any)["namespace"].(string)
-	to := s.cluster.api.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource})
+	to := s.nodes.cluster.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource})
 	var err error
 	if namespace == "" {
 		_, err = to.Create(s.t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})

@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 import (
 	"testing"
@@ -14,8 +14,10 @@ import (
 )
 
 // seeing is a drain that knows of pods p1 and p2, and of budgets shop/web and shop/old.
-func seeing() *drainer {
-	d := &drainer{view: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}}}
+func seeing() *operation {
+	d := &operation{
+		view: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
+	}
 	d.seePods(change[corev1.Pod]{items: []corev1.Pod{podOf("p1"), podOf("p2")}})
 	d.seeBudgets(change[policyv1.PodDisruptionBudget]{items: []policyv1.PodDisruptionBudget{budgetOf("web"), budgetOf("old")}})
 	return d

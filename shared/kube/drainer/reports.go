@@ -1,7 +1,7 @@
-package kube
+package drainer
 
-// What blocks a drain is noted on its node and told while the drain waits: whoever is called out is not to wait for the end of the
-// call. That goes on beside the drain, and is over before the call is.
+// What blocks a drain is written to its node and reported while the drain waits, not at the end of the call. That goes on
+// beside the drain, and ends before the call does.
 
 import (
 	"context"
@@ -22,12 +22,12 @@ type telling struct {
 }
 
 // tellBlocked has what blocks told if that is due, and returns when to look again though nothing happens; zero is never.
-func (d *drainer) tellBlocked(ctx context.Context, now time.Time, decision drain.Decision) time.Time {
+func (d *operation) tellBlocked(ctx context.Context, now time.Time, decision drain.Decision) time.Time {
 	due, again := d.tell.waits.Due(now, decision, d.view)
 	if !due {
 		return again
 	}
-	d.told()
+	d.awaitReports()
 	text := d.report.Summary()
 	if end, ends := ctx.Deadline(); ends && end.Sub(now) < tellWithin || text == d.held.waits {
 		return again
@@ -47,8 +47,8 @@ func (d *drainer) tellBlocked(ctx context.Context, now time.Time, decision drain
 	return again
 }
 
-// told waits until nothing is being told any more.
-func (d *drainer) told() {
+// awaitReports waits until the report in progress is done.
+func (d *operation) awaitReports() {
 	if d.tell.noted != nil {
 		d.held.waits, d.tell.noted = <-d.tell.noted, nil
 	}

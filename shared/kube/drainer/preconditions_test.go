@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // What a drain writes is about one node and its pods, by UID: a name may be another object's by now.
 
@@ -45,7 +45,7 @@ func (s *simulated) record() *[]sent {
 
 func (s *simulated) say(annotations map[string]any, spec map[string]any) {
 	s.t.Helper()
-	require.NoError(s.t, s.cluster.patch(s.t.Context(), "n1", s.read("n1").UID, map[string]any{
+	require.NoError(s.t, s.nodes.patch(s.t.Context(), "n1", s.read("n1").UID, map[string]any{
 		"metadata": map[string]any{"annotations": annotations}, "spec": spec,
 	}))
 }
@@ -54,14 +54,14 @@ func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("each patch names the UID of the node that was read", func(t *testing.T) {
 		drained(t, func(t *testing.T, s *simulated) {
 			all, uid := s.record(), string(s.read("n1").UID)
-			h, err := s.cluster.hold(t.Context(), "n1", time.Now())
+			h, err := s.nodes.hold(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			require.Equal(t, uid, string(h.uid))
-			d := &drainer{Cluster: s.cluster, node: "n1", held: h}
+			d := &operation{Nodes: s.nodes, node: "n1", held: h}
 			require.NoError(t, d.annotate(t.Context(), map[string]any{annotationWaits: "x"}))
 			_, err = d.emptied(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, s.cluster.Release(t.Context(), "n1", false))
+			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			require.Len(t, *all, 4)
 			for _, patch := range *all {
 				require.Equal(t, "PATCH /api/v1/nodes/n1", patch.what)
@@ -72,7 +72,7 @@ func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("a node of the same name that took its place is left alone", func(t *testing.T) {
 		drained(t, func(t *testing.T, s *simulated) {
 			before := s.read("n1")
-			d := &drainer{Cluster: s.cluster, node: "n1", held: held{uid: types.UID("of the node before")}}
+			d := &operation{Nodes: s.nodes, node: "n1", held: held{uid: types.UID("of the node before")}}
 			_, err := d.emptied(t.Context())
 			for _, err := range []error{err, d.annotate(t.Context(), map[string]any{annotationWaits: "x"})} {
 				require.True(t, apierrors.IsConflict(err), "%v", err)
@@ -84,8 +84,8 @@ func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("a node that cannot be read is not patched", func(t *testing.T) {
 		drained(t, func(t *testing.T, s *simulated) {
 			call := map[string]func() error{
-				"hold":    func() error { _, err := s.cluster.hold(t.Context(), "n1", time.Now()); return err },
-				"release": func() error { return s.cluster.Release(t.Context(), "n1", false) },
+				"hold":    func() error { _, err := s.nodes.hold(t.Context(), "n1", time.Now()); return err },
+				"release": func() error { return s.nodes.Release(t.Context(), "n1", false) },
 			}
 			for _, name := range []string{"hold", "release"} {
 				failures, early := 2, 0
@@ -116,25 +116,25 @@ func TestRelease(t *testing.T) {
 		drained(t, func(t *testing.T, s *simulated) {
 			s.say(map[string]any{autoscalerHold: "true"}, map[string]any{"unschedulable": true})
 			all := s.record()
-			require.NoError(t, s.cluster.Release(t.Context(), "n1", false))
+			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			require.Empty(t, *all)
 		})
 	})
 	t.Run("keeps what an operator told the autoscaler meanwhile", func(t *testing.T) {
 		drained(t, func(t *testing.T, s *simulated) {
-			_, err := s.cluster.hold(t.Context(), "n1", time.Now())
+			_, err := s.nodes.hold(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			s.say(map[string]any{autoscalerHold: "false"}, map[string]any{})
-			require.NoError(t, s.cluster.Release(t.Context(), "n1", false))
+			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			require.Equal(t, "false", s.read("n1").Annotations[autoscalerHold])
 		})
 	})
 	t.Run("leaves no annotation where there was none", func(t *testing.T) {
 		drained(t, func(t *testing.T, s *simulated) {
-			_, err := s.cluster.hold(t.Context(), "n1", time.Now())
+			_, err := s.nodes.hold(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			require.NotContains(t, s.read("n1").Annotations, annotationSaid)
-			require.NoError(t, s.cluster.Release(t.Context(), "n1", false))
+			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			require.NotContains(t, s.read("n1").Annotations, autoscalerHold)
 		})
 	})
@@ -145,7 +145,7 @@ func TestPodPrecondition(t *testing.T) {
 		t.Run(name+" is of the pod with its UID only", func(t *testing.T) {
 			drained(t, func(t *testing.T, s *simulated) {
 				pods := func() (list corev1.PodList) {
-					require.NoError(t, s.cluster.typed.core.Get().Resource("pods").Do(t.Context()).Into(&list))
+					require.NoError(t, s.nodes.cluster.Core.Get().Resource("pods").Do(t.Context()).Into(&list))
 					return list
 				}
 				before := pods()
@@ -153,10 +153,10 @@ func TestPodPrecondition(t *testing.T) {
 				pod := drain.NewPod(&before.Items[0])
 				another := *pod
 				another.UID = "of the pod before"
-				err := s.cluster.remove(t.Context(), drain.Request{Pod: &another, Forced: forced, Grace: 7})
+				err := s.nodes.remove(t.Context(), drain.Request{Pod: &another, Forced: forced, Grace: 7})
 				require.True(t, apierrors.IsConflict(err), "%v", err)
 				require.Nil(t, pods().Items[0].DeletionTimestamp)
-				require.NoError(t, s.cluster.remove(t.Context(), drain.Request{Pod: pod, Forced: forced, Grace: 7}))
+				require.NoError(t, s.nodes.remove(t.Context(), drain.Request{Pod: pod, Forced: forced, Grace: 7}))
 				for _, now := range pods().Items {
 					if now.UID == pod.UID {
 						require.EqualValues(t, 7, *now.DeletionGracePeriodSeconds)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
 // bare is a pod of no controller on a node.
@@ -83,13 +84,13 @@ func TestTheNodeIsCordonedExcludedAndHeldByOnePatch(t *testing.T) {
 		require.NotContains(t, patch, "spec", "what is done is not done again")
 	}
 
-	require.NoError(t, w.cluster.Release(context.Background(), node, true))
+	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true))
 	n = w.readNode(node)
 	require.True(t, n.Spec.Unschedulable, "who drained it wanted it empty")
 	for key := range n.Annotations {
 		require.False(t, strings.HasPrefix(key, "drover.run/") || strings.HasPrefix(key, "cluster-autoscaler"), key)
 	}
-	require.NoError(t, w.cluster.Release(context.Background(), node, true), "again is no error")
+	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true), "again is no error")
 }
 
 func TestSomebodyElsesHoldOnTheAutoscalerStays(t *testing.T) {
@@ -99,7 +100,7 @@ func TestSomebodyElsesHoldOnTheAutoscalerStays(t *testing.T) {
 	require.NoError(t,
 		w.patch(nodes, "", node, `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`))
 	require.Equal(t, drain.Done, w.drain(node, policy(), patience).Outcome)
-	require.NoError(t, w.cluster.Release(context.Background(), node, true))
+	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true))
 	require.Contains(t, w.readNode(node).Annotations, "cluster-autoscaler.kubernetes.io/scale-down-disabled")
 }
 
@@ -158,7 +159,7 @@ func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 	require.Contains(t, w.readNode(from).Annotations["drover.run/drain-waits-for"], w.name+"/none")
 
 	t.Run("also while the drain waits, by one patch", func(t *testing.T) {
-		require.NoError(t, w.cluster.Release(context.Background(), from, false))
+		require.NoError(t, drainer.New(w.cluster).Release(context.Background(), from, false))
 		p := w.through(t)
 		var patches atomic.Int32
 		p.behave(func(_ http.ResponseWriter, r *http.Request) bool {
@@ -173,7 +174,7 @@ func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 		defer cancel()
 		ended := make(chan drain.Report, 1)
 		go func() {
-			ended <- w.cluster.Drain(ctx, from, task(policy()), func(string) {}, func(_ context.Context, report drain.Report) {
+			ended <- drainer.New(w.cluster).Drain(ctx, from, task(policy()), func(string) {}, func(_ context.Context, report drain.Report) {
 				told = append(told, report)
 			})
 		}()
@@ -238,7 +239,7 @@ func TestForcedAfterTheDeadlineAndNotBefore(t *testing.T) {
 	slice := func(within time.Duration) drain.Report {
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
-		return w.cluster.Drain(ctx, from, drain.Task{Policy: p}, func(pod string) {
+		return drainer.New(w.cluster).Drain(ctx, from, drain.Task{Policy: p}, func(pod string) {
 			require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
 			told = append(told, pod)
 		}, untold)
@@ -261,7 +262,7 @@ func TestTheTimeOfADrainCountsFromItsBegin(t *testing.T) {
 	first, cancel := context.WithCancel(context.Background())
 	ended := make(chan drain.Report, 1)
 	go func() {
-		ended <- w.cluster.Drain(first, from, drain.Task{Policy: policy()}, func(string) {}, untold)
+		ended <- drainer.New(w.cluster).Drain(first, from, drain.Task{Policy: policy()}, func(string) {}, untold)
 	}()
 	w.eventually(func() bool { return w.readNode(from).Spec.Unschedulable }, "the drain does not begin")
 	cancel()

@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // What a drain would meet, for those who only look: it lists, and changes nothing.
 
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube"
 )
 
 // Preview is a node and what its drain would know at first.
@@ -26,16 +27,16 @@ type Preview struct {
 }
 
 // Preview looks at one node, or at all nodes of a pool when node is "". Nodes that are not there are left out.
-func (c *Cluster) Preview(ctx context.Context, pool, node string) ([]Preview, error) {
-	options := metav1.ListOptions{LabelSelector: PoolLabel + "=" + pool}
+func (c *Nodes) Preview(ctx context.Context, pool, node string) ([]Preview, error) {
+	options := metav1.ListOptions{LabelSelector: kube.PoolLabel + "=" + pool}
 	if node != "" {
 		options = metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()}
 	}
 	var list corev1.NodeList
 	// of this call alone: a pool may have hundreds of nodes, whose pods are listed node by node
-	listing, cancel := context.WithTimeout(ctx, callTimeout)
+	listing, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(listing).Into(&list); err != nil {
+	if err := c.cluster.Core.Get().Resource("nodes").VersionedParams(&options, kube.Parameters).Do(listing).Into(&list); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	budgets, _, err := c.allBudgets().list(ctx)
@@ -46,7 +47,7 @@ func (c *Cluster) Preview(ctx context.Context, pool, node string) ([]Preview, er
 	for i := range list.Items {
 		n := &list.Items[i]
 		p := Preview{
-			Node: n.Name, Pool: n.Labels[PoolLabel], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:],
+			Node: n.Name, Pool: n.Labels[kube.PoolLabel], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:],
 			Cordoned: n.Spec.Unschedulable,
 			View:     drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}},
 		}

@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // The end of a deleted cluster's system pods. Their budgets cannot be satisfied once no node is left to run their
 // replacements, and they are worth waiting for only as long as other pods need them: CoreDNS for names, the EBS
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // servesNothing says whether no pod of the cluster needs its system pods any more, and no volume is attached. If the API server does not
 // say, they are still needed: the drain's timeout ends it.
-func (d *drainer) servesNothing(ctx context.Context) bool {
+func (d *operation) servesNothing(ctx context.Context) bool {
 	attachments, _, err := d.allAttachments().list(ctx)
 	if err != nil || len(attachments) > 0 {
 		return false
@@ -44,10 +45,10 @@ func (d *drainer) servesNothing(ctx context.Context) bool {
 	}
 }
 
-func (d *drainer) podsFrom(ctx context.Context, next string) (page corev1.PodList, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+func (d *operation) podsFrom(ctx context.Context, next string) (page corev1.PodList, err error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	err = d.typed.core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{Limit: podsPage, Continue: next}, parameters).
+	err = d.cluster.Core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{Limit: podsPage, Continue: next}, kube.Parameters).
 		Do(ctx).Into(&page)
 	return page, err
 }

@@ -1,4 +1,4 @@
-package kube
+package drainer
 
 // Lists that are kept current. The API server closes watches as it likes, several times in a burst of evictions: each time
 // the list is read anew.
