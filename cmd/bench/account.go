@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -39,7 +39,7 @@ type measured struct {
 	mu      sync.Mutex
 	reports []lambda.Report
 
-	specs *store.Bucket
+	specs *s3.Bucket
 	state *store.State
 	// demo is whether the demo cluster is there.
 	demo bool
@@ -72,9 +72,9 @@ func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error)
 		defer m.mu.Unlock()
 		m.reports = append(m.reports, report)
 	}
-	client := lambdaruntime.S3(a.Config())
-	m.specs = store.NewBucket(client, names.SpecsBucket(account.ID, a.Region()))
-	m.state = store.NewState(store.NewBucket(client, names.StateBucket(account.ID, a.Region())), time.Now)
+	client := s3.NewClient(a.Config())
+	m.specs = s3.NewBucket(client, names.SpecsBucket(account.ID, a.Region()))
+	m.state = store.NewState(s3.NewBucket(client, names.StateBucket(account.ID, a.Region())), time.Now)
 	return m, a.Deploy(ctx, filepath.Join(s.build, "cdk.out"))
 }
 

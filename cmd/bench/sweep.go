@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/store/cache"
 
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -124,8 +125,8 @@ func (f *fleet) ControlPlane(context.Context, string) (preflight.ControlPlane, e
 	return preflight.ControlPlane{Version: minor, Status: "ACTIVE"}, nil
 }
 
-// fleetState is the state bucket as store.Overview reads it for planning; what only a fleet in which something is wrong needs is an error.
-// That an overview costs so many calls is shown by a test of functions/sweep.
+// fleetState is the state bucket as cache.Snapshot reads it for planning. What only a fleet with problems needs is an error. A test of
+// functions/sweep shows the number of calls of a snapshot.
 type fleetState struct {
 	*fleet
 	planner.State
@@ -134,8 +135,8 @@ type fleetState struct {
 	releases map[string]store.Object
 }
 
-// Look lists rolls and upgrades: there are none.
-func (s *fleetState) Look(context.Context) error {
+// Refresh lists rolls and upgrades: no cluster has any.
+func (s *fleetState) Refresh(context.Context) error {
 	s.lists.Add(2)
 	return nil
 }
@@ -234,7 +235,7 @@ func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]pool.Node
 const minor = "1.36"
 
 // newFleet makes clusters like the demo, each as creating it would have left it, and the statuses of some that were deleted.
-func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, auditor handler.Auditor, specs *store.Remembered, err error) {
+func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, auditor handler.Auditor, specs *cache.ETagCache, err error) {
 	demoText, err := os.ReadFile(filepath.Join(root, demoSpec))
 	if err != nil {
 		return nil, auditor, nil, err
@@ -252,7 +253,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		return nil, auditor, nil, err
 	}
 	state := &fleetState{fleet: f, releases: map[string]store.Object{}}
-	specs = store.NewRemembered(f, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
+	specs = cache.NewETagCache(f, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
 	p := &planner.Planner{
 		Specs: specs, State: state, EKS: f, Now: time.Now,
 		Cell: render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: "state"},
@@ -282,7 +283,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 	}
 	f.gets.Store(0)
 	clear(state.releases)
-	return f, handler.Auditor{Planner: p, Overview: state, Nodes: fleetNodes{f}, EKS: f, Parallel: sweepWorkers}, specs, nil
+	return f, handler.Auditor{Planner: p, Snapshot: state, Nodes: fleetNodes{f}, EKS: f, Parallel: sweepWorkers}, specs, nil
 }
 
 // deployed is a stack as a change leaves it, with the outputs that the audit reads; every value of another stack's is "out".

@@ -26,6 +26,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/planner"
@@ -37,7 +38,7 @@ import (
 type cell struct {
 	cfg    aws.Config
 	render render.Cell
-	specs  *store.Bucket
+	specs  *s3.Bucket
 	state  *store.State
 }
 
@@ -115,12 +116,12 @@ func explainIdentity(cfg aws.Config, err error) error {
 }
 
 func newCell(cfg aws.Config, partition, account string) *cell {
-	client := lambdaruntime.S3(cfg)
-	state := store.NewBucket(client, names.StateBucket(account, cfg.Region))
+	client := s3.NewClient(cfg)
+	state := s3.NewBucket(client, names.StateBucket(account, cfg.Region))
 	return &cell{
 		cfg:    cfg,
 		render: render.Cell{Partition: partition, Region: cfg.Region, Account: account, StateBucket: state.Name()},
-		specs:  store.NewBucket(client, names.SpecsBucket(account, cfg.Region)),
+		specs:  s3.NewBucket(client, names.SpecsBucket(account, cfg.Region)),
 		state:  store.NewState(state, time.Now),
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/store"
@@ -99,7 +100,7 @@ func (c *cell) diff(ctx context.Context, cluster string, spec []byte) (*differen
 
 // overlay is the specs bucket with one spec in it that is not uploaded yet.
 type overlay struct {
-	*store.Bucket
+	*s3.Bucket
 	key  string
 	body []byte
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	s3adapter "github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -121,7 +121,7 @@ func (h *history) fresh(id string, at time.Time) bool {
 // uploads are the versions of the spec, and its deletions.
 func (h *history) uploads(ctx context.Context) (found []entry, err error) {
 	key := names.ClusterSpec(h.cluster)
-	pages := s3.NewListObjectVersionsPaginator(lambdaruntime.S3(h.c.cfg), &s3.ListObjectVersionsInput{
+	pages := s3.NewListObjectVersionsPaginator(s3adapter.NewClient(h.c.cfg), &s3.ListObjectVersionsInput{
 		Bucket: aws.String(h.c.specs.Name()), Prefix: &key,
 	})
 	for pages.HasMorePages() {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -104,7 +104,7 @@ func TestStatusWatchPolls(t *testing.T) {
 				return next.HandleInitialize(ctx, in)
 			}), middleware.Before)
 		})
-		bucket := store.NewBucket(lambdaruntime.S3(cfg), names.StateBucket("111122223333", cfg.Region))
+		bucket := s3.NewBucket(s3.NewClient(cfg), names.StateBucket("111122223333", cfg.Region))
 		c := &cell{state: store.NewState(bucket, time.Now)}
 		comesTo(t, c, status.Converging, "", "1")
 		time.AfterFunc(4*time.Second, func() { failing = true })

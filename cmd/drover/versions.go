@@ -261,7 +261,7 @@ func (r *fleetReader) parts(ctx context.Context, v *clusterVersions, spec *api.C
 		v.Release.to(spec.Spec.Release.Name)
 		return nil
 	}
-	pinned, err := r.read(ctx, r.c.state.Bucket, names.PinnedRelease(sha), release)
+	pinned, err := r.read(ctx, r.c.state.Objects, names.PinnedRelease(sha), release)
 	if err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func resolveWith(spec *api.Cluster, release *api.Release) *api.Cluster {
 }
 
 // read a release; nil when it is not there, or cannot be used.
-func (r *fleetReader) read(ctx context.Context, from *store.Bucket, key, name string) (*api.Release, error) {
+func (r *fleetReader) read(ctx context.Context, from store.Objects, key, name string) (*api.Release, error) {
 	if known, read := r.releases[key]; read {
 		return known, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/drover-run/drover/functions/admit/handler"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
@@ -17,12 +18,12 @@ import (
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	s3 := lambdaruntime.S3(cfg)
-	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	bucketClient := s3.NewClient(cfg)
+	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
 	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
 	state.Tell, state.TellUnread = listeners.Tell, listeners.TellUnread
 	h := &handler.Handler{
-		Specs:   store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
+		Specs:   s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
 		State:   state,
 		Machine: stepfunctions.New(sfn.NewFromConfig(cfg), lambdaruntime.Must(lambdaruntime.ConvergeARN)),
 		Now:     time.Now,

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
@@ -24,12 +25,12 @@ import (
 
 func main() {
 	cfg, bucket := lambdaruntime.AWS(), lambdaruntime.Must(lambdaruntime.StateBucket)
-	s3 := lambdaruntime.S3(cfg)
-	state := store.NewState(store.NewBucket(s3, bucket), time.Now)
+	bucketClient := s3.NewClient(cfg)
+	state := store.NewState(s3.NewBucket(bucketClient, bucket), time.Now)
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, lambdaruntime.Must(lambdaruntime.CloudFormationRole))
 	pools := autoscaling.New(awsautoscaling.NewFromConfig(cfg))
 	h := &handler.Handler{
-		Specs: store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: state, Stacks: cloud,
+		Specs: s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: state, Stacks: cloud,
 		Clusters: eks.New(awseks.NewFromConfig(cfg)), Groups: pools,
 		Resume: &waiter.Resumer{
 			Steps: stepfunctions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, Groups: pools, State: state, Now: time.Now,

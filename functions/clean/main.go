@@ -10,16 +10,17 @@ import (
 	"github.com/drover-run/drover/functions/clean/handler"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	s3 := lambdaruntime.S3(cfg)
+	bucketClient := s3.NewClient(cfg)
 	h := &handler.Handler{
-		Specs:     store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
-		State:     store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now),
+		Specs:     s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
+		State:     store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now),
 		Clusters:  eks.New(awseks.NewFromConfig(cfg)),
 		Leftovers: leftovers.New(cfg, lambdaruntime.Must(lambdaruntime.LeftoversRole)),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-run/drover/functions/join/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
@@ -22,7 +23,7 @@ import (
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	state := store.NewState(store.NewBucket(lambdaruntime.S3(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
 	state.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
@@ -26,12 +27,12 @@ import (
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	s3 := lambdaruntime.S3(cfg)
-	state := store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket))
+	bucketClient := s3.NewClient(cfg)
+	state := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket))
 	told := store.NewState(state, time.Now)
 	told.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	p := &planner.Planner{
-		Specs: store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: told,
+		Specs: s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: told,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		EKS:    eks.New(awseks.NewFromConfig(cfg)),

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/drover-run/drover/functions/prepare/handler"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/store"
@@ -18,7 +19,7 @@ func main() {
 	cfg := lambdaruntime.AWS()
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
-		State:    store.NewState(store.NewBucket(lambdaruntime.S3(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now),
+		State:    store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now),
 		Patience: 80 * time.Second, Pause: 2 * time.Second,
 	}
 	lambda.Start(lambdaruntime.Wrap("prepare", h.Handle))

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-run/drover/functions/publish/handler"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
@@ -18,12 +19,12 @@ import (
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	s3 := lambdaruntime.S3(cfg)
-	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	bucketClient := s3.NewClient(cfg)
+	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
 	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
 	state.TellRelease, state.TellUnread = listeners.TellRelease, listeners.TellUnread
 	h := &handler.Handler{
-		Specs:    store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
+		Specs:    s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
 		State:    state,
 		Versions: eks.New(awseks.NewFromConfig(cfg)),
 		Images:   ec2.New(cfg),

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/drover-run/drover/functions/report/handler"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
@@ -15,11 +16,11 @@ import (
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	s3 := lambdaruntime.S3(cfg)
-	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	bucketClient := s3.NewClient(cfg)
+	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
 	state.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
-		Specs: store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: state, Now: time.Now,
+		Specs: s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: state, Now: time.Now,
 	}
 	lambda.Start(lambdaruntime.Wrap("report", h.Handle))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/lambdaruntime"
@@ -27,27 +28,28 @@ import (
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/store/cache"
 	"github.com/drover-run/drover/shared/waiter"
 )
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	s3 := lambdaruntime.S3(cfg)
-	specs := store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket))
-	remembered := store.NewRemembered(specs, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
-	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	bucketClient := s3.NewClient(cfg)
+	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
+	specCache := cache.NewETagCache(specs, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
+	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
 	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
 	state.Tell, state.TellRelease, state.TellUnread = listeners.Tell, listeners.TellRelease, listeners.TellUnread
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
 	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
 	machine := stepfunctions.New(steps, lambdaruntime.Must(lambdaruntime.ConvergeARN))
-	overview := store.NewOverview(state)
+	snapshot := cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
 		Auditor: handler.Auditor{
-			Overview: overview,
+			Snapshot: snapshot,
 			Planner: &planner.Planner{
-				Specs: remembered, State: overview, Groups: pools, EKS: offered, Now: time.Now,
+				Specs: specCache, State: snapshot, Groups: pools, EKS: offered, Now: time.Now,
 				Cell: render.Cell{
 					Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
 					Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
@@ -57,7 +59,7 @@ func main() {
 			EKS:      offered,
 			Parallel: 16,
 		},
-		Specs: remembered, State: state, Stacks: cloud,
+		Specs: specCache, State: state, Stacks: cloud,
 		Resume:     &waiter.Resumer{Steps: machine, Stacks: cloud, Groups: pools, State: state, Now: time.Now},
 		Executions: machine, Start: machine, Groups: pools,
 		Upgrade:   stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.UpgradeARN)),

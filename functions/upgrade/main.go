@@ -21,6 +21,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
@@ -35,9 +36,9 @@ import (
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	s3 := lambdaruntime.S3(cfg)
-	specs := store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket))
-	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	bucketClient := s3.NewClient(cfg)
+	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
+	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
 	state.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
 	offered := eks.New(awseks.NewFromConfig(cfg))

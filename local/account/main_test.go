@@ -28,7 +28,7 @@ import (
 	"github.com/drover-run/drover/local/aws/states"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/kubernetes"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -38,7 +38,7 @@ import (
 type world struct {
 	*Account
 	root  string
-	specs *store.Bucket
+	specs *s3.Bucket
 	state *store.State
 
 	mu sync.Mutex
@@ -112,9 +112,9 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := w.Deploy(ctx, assembly); err != nil {
 		return 1, err
 	}
-	client := lambdaruntime.S3(w.Config())
-	w.specs = store.NewBucket(client, names.SpecsBucket(ID, w.Region()))
-	w.state = store.NewState(store.NewBucket(client, names.StateBucket(ID, w.Region())), time.Now)
+	client := s3.NewClient(w.Config())
+	w.specs = s3.NewBucket(client, names.SpecsBucket(ID, w.Region()))
+	w.state = store.NewState(s3.NewBucket(client, names.StateBucket(ID, w.Region())), time.Now)
 	release, err := os.ReadFile(filepath.Join(w.root, "examples", "releases", "1.36-1.yaml"))
 	if err != nil {
 		return 1, err

@@ -22,7 +22,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/engine/faults"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	s3adapter "github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -54,7 +54,9 @@ func TestWhatFaultsDoToCalls(t *testing.T) {
 		"a conflict of a write without condition": {"conflict service=s3", false, "", 0, true},
 		"a conflict with its own write":           {"conflict=412 service=s3", true, "PreconditionFailed", 0, true},
 	}
-	client := s3.New(lambdaruntime.S3(cloud.Config()).Options(), func(o *s3.Options) { o.RetryMaxAttempts, o.Retryer = 1, aws.NopRetryer{} })
+	client := s3.New(s3adapter.NewClient(cloud.Config()).Options(), func(o *s3.Options) {
+		o.RetryMaxAttempts, o.Retryer = 1, aws.NopRetryer{}
+	})
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			key := "struck/" + t.Name()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // Environment variables of the functions. infra/ sets them.
@@ -46,9 +45,4 @@ func AWS() aws.Config {
 	}
 	KeepConnections(&cfg)
 	return cfg
-}
-
-// S3 returns a client that also works with a custom endpoint, where buckets are paths and not host names.
-func S3(cfg aws.Config) *s3.Client {
-	return s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = cfg.BaseEndpoint != nil })
 }

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,9 +26,4 @@ func TestMustExitsWithoutItsVariable(t *testing.T) {
 func TestMustReturnsTheValue(t *testing.T) {
 	t.Setenv(StateBucket, "b")
 	require.Equal(t, "b", Must(StateBucket))
-}
-
-func TestS3UsesPathsAtCustomEndpoints(t *testing.T) {
-	require.False(t, S3(aws.Config{Region: "eu-central-1"}).Options().UsePathStyle)
-	require.True(t, S3(aws.Config{Region: "eu-central-1", BaseEndpoint: aws.String("http://127.0.0.1:1")}).Options().UsePathStyle)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Specs is the bucket of specs and releases: a subset of store.Bucket.
+// Specs is the bucket of specs and releases: a subset of store.Objects.
 type Specs interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	GetVersion(ctx context.Context, key, version string, limit int64) (store.Object, error)

@@ -57,7 +57,7 @@ func (s *State) AddRolls(ctx context.Context, cluster string, pools []string, at
 // AddDue has the sweep look after a cluster at a time. It writes nothing when that is known already.
 func (s *State) AddDue(ctx context.Context, cluster string, at time.Time) error {
 	key := names.Due(at, cluster)
-	if _, err := s.Get(ctx, key, stateLimit); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Get(ctx, key, MaxDocument); !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	return s.PutOnce(ctx, key, []byte("{}"))

@@ -15,12 +15,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// stateLimit bounds drover's own documents, in bytes.
-const stateLimit = 4 << 20
+// MaxDocument is the largest document that drover reads from its own bucket, in bytes.
+const MaxDocument = 4 << 20
 
 // State is drover's own bucket.
 type State struct {
-	*Bucket
+	Objects
 	now func() time.Time
 	// Tell, when set, is called with every change of a status before the change is written. If it fails, the write
 	// fails with its error and is not made. So a notification may be sent twice, and every written change was notified.
@@ -34,16 +34,36 @@ type State struct {
 }
 
 // NewState returns the state in a bucket.
-func NewState(bucket *Bucket, now func() time.Time) *State { return &State{Bucket: bucket, now: now} }
+func NewState(bucket Objects, now func() time.Time) *State { return &State{Objects: bucket, now: now} }
+
+// PutOnce writes a content-addressed object. An object that exists is not written again.
+func (s *State) PutOnce(ctx context.Context, key string, body []byte) error {
+	const attempts = 4
+	var err error
+	for range attempts {
+		_, err = s.Replace(ctx, key, body, "")
+		// PreconditionFailed means that the object exists. After another conflict it may not exist.
+		if !errors.Is(err, ErrConflict) || fault.Code(err) == "PreconditionFailed" {
+			break
+		}
+	}
+	switch {
+	case fault.Code(err) == "PreconditionFailed":
+		return nil
+	case errors.Is(err, ErrConflict):
+		return &fault.Transient{Cause: err}
+	}
+	return err
+}
 
 // GetJSON reads a document into v and returns its ETag.
 func (s *State) GetJSON(ctx context.Context, key string, v any) (etag string, err error) {
-	object, err := s.Get(ctx, key, stateLimit)
+	object, err := s.Get(ctx, key, MaxDocument)
 	if err != nil {
 		return "", err
 	}
 	if err := json.Unmarshal(object.Body, v); err != nil {
-		return "", fmt.Errorf("reading s3://%s/%s: %w", s.name, key, err)
+		return "", fmt.Errorf("reading s3://%s/%s: %w", s.Name(), key, err)
 	}
 	return object.ETag, nil
 }

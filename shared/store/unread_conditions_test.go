@@ -1,4 +1,4 @@
-package store
+package store_test
 
 // The conditions of what is recorded of uploads that drover does not read, and of requests to inspect a cluster.
 
@@ -14,6 +14,8 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/store/storetest"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -24,12 +26,12 @@ type uploads struct {
 	lists    int
 }
 
-func (u *uploads) List(context.Context, string) ([]Entry, error) {
+func (u *uploads) List(context.Context, string) ([]store.Entry, error) {
 	keys := u.listings[min(u.lists, len(u.listings)-1)]
 	u.lists++
-	var entries []Entry
+	var entries []store.Entry
 	for _, key := range keys {
-		entries = append(entries, Entry{Key: key})
+		entries = append(entries, store.Entry{Key: key})
 	}
 	return entries, u.err
 }
@@ -43,25 +45,25 @@ func many(n int) (keys []string) {
 
 func TestUnreadUploadsConditions(t *testing.T) {
 	throttled := errors.New("throttled")
-	update := func(t *testing.T, s *State, keys ...string) {
+	update := func(t *testing.T, s *store.State, keys ...string) {
 		t.Helper()
 		require.NoError(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{keys}}))
 	}
 	t.Run("writes nothing when all is read", func(t *testing.T) {
 		m, s := state()
 		update(t, s, "clusters/demo.yaml", "releases/r1.yaml", "folder/")
-		require.Zero(t, m.writes)
+		require.Zero(t, m.Written())
 	})
 	t.Run("writes only what changed", func(t *testing.T) {
 		m, s := state()
 		update(t, s, "clusters/demo.yml")
 		update(t, s, "clusters/demo.yml")
-		require.Equal(t, 1, m.writes)
+		require.Equal(t, 1, m.Written())
 		update(t, s, "clusters/other.yml")
-		require.Equal(t, 2, m.writes)
+		require.Equal(t, 2, m.Written())
 		update(t, s)
-		require.Equal(t, 3, m.writes)
-		require.Empty(t, m.wild)
+		require.Equal(t, 3, m.Written())
+		require.Empty(t, m.Unconditional())
 		unread, err := s.Unread(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, unread.Uploads)
@@ -70,7 +72,7 @@ func TestUnreadUploadsConditions(t *testing.T) {
 		m, s := state()
 		update(t, s, many(101)...)
 		update(t, s, many(102)...)
-		require.Equal(t, 2, m.writes)
+		require.Equal(t, 2, m.Written())
 		unread, err := s.Unread(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 2, unread.More)
@@ -90,18 +92,12 @@ func TestUnreadUploadsConditions(t *testing.T) {
 		require.Empty(t, after)
 		s.TellUnread = func(context.Context, []status.Unread, []status.Unread) error { return throttled }
 		require.ErrorIs(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}}), throttled)
-		require.Equal(t, 2, m.writes)
+		require.Equal(t, 2, m.Written())
 	})
 	t.Run("lists again when another wrote first", func(t *testing.T) {
 		m, s := state()
 		update(t, s, "clusters/first.yml")
-		m.before = func(call, key string) error {
-			if call == "put" {
-				m.before = func(string, string) error { return nil }
-				m.set(key, []byte(`{"uploads":[{"key":"clusters/theirs.yml"}]}`))
-			}
-			return nil
-		}
+		m.Once("Put", func(key string) { m.Upload(key, `{"uploads":[{"key":"clusters/theirs.yml"}]}`) })
 		u := &uploads{listings: [][]string{{"clusters/older.yml"}, {"clusters/newer.yml"}}}
 		require.NoError(t, s.UpdateUnread(t.Context(), u))
 		require.Equal(t, 2, u.lists)
@@ -111,7 +107,7 @@ func TestUnreadUploadsConditions(t *testing.T) {
 	})
 	t.Run("ends after eight tries", func(t *testing.T) {
 		m, s := state()
-		calls := m.always("put", "ConditionalRequestConflict")
+		calls := m.Refuse("Put", "ConditionalRequestConflict")
 		err := s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}})
 		var transient *fault.Transient
 		require.ErrorAs(t, err, &transient)
@@ -121,15 +117,15 @@ func TestUnreadUploadsConditions(t *testing.T) {
 		m, s := state()
 		require.ErrorIs(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}, err: throttled}), throttled)
 		u := &uploads{listings: [][]string{{"a"}}}
-		calls := m.always("put", "AccessDenied")
+		calls := m.Refuse("Put", "AccessDenied")
 		require.Equal(t, "AccessDenied", fault.Code(s.UpdateUnread(t.Context(), u)))
 		require.Equal(t, 1, *calls)
-		m.always("get", "AccessDenied")
+		m.Refuse("Get", "AccessDenied")
 		require.Equal(t, "AccessDenied", fault.Code(s.UpdateUnread(t.Context(), u)))
 		require.Equal(t, 1, u.lists, "what is recorded is read before the listing")
 		_, err := s.Unread(t.Context())
 		require.Equal(t, "AccessDenied", fault.Code(err))
-		require.Zero(t, m.writes)
+		require.Zero(t, m.Written())
 	})
 	t.Run("reads none where none is recorded", func(t *testing.T) {
 		_, s := state()
@@ -141,11 +137,13 @@ func TestUnreadUploadsConditions(t *testing.T) {
 
 func TestInspectionConditions(t *testing.T) {
 	m, s := state()
-	list := func() Due {
+	list := func() store.Due {
 		dues, err := s.Dues(t.Context(), time.Unix(0, 0))
 		require.NoError(t, err)
 		require.Len(t, dues, 1)
-		require.Equal(t, Due{Cluster: "demo", Inspect: true, key: dues[0].key, etag: dues[0].etag}, dues[0])
+		require.Equal(t, "demo", dues[0].Cluster)
+		require.True(t, dues[0].Inspect)
+		require.Zero(t, dues[0].At)
 		return dues[0]
 	}
 	require.NoError(t, s.RequestInspection(t.Context(), "demo", "stack network"))
@@ -155,7 +153,7 @@ func TestInspectionConditions(t *testing.T) {
 	second := list()
 	require.NotEqual(t, first, second, "a later request stays")
 	require.NoError(t, s.Done(t.Context(), second))
-	require.Empty(t, m.keys())
+	require.Empty(t, m.Keys())
 
 	t.Run("are forgotten with their cluster, and no other's", func(t *testing.T) {
 		for _, cluster := range []string{"demo", "other"} {
@@ -164,23 +162,23 @@ func TestInspectionConditions(t *testing.T) {
 			require.NoError(t, err)
 		}
 		kept := names.Rolls("demo") + ".old"
-		m.set(kept, nil)
+		m.Upload(kept, "")
 		require.NoError(t, s.Forget(t.Context(), "demo"))
-		require.ElementsMatch(t, []string{names.Inspection("other"), names.Upgrade("other"), kept}, m.keys())
+		require.ElementsMatch(t, []string{names.Inspection("other"), names.Upgrade("other"), kept}, m.Keys())
 	})
 	t.Run("fail with S3", func(t *testing.T) {
-		m.always("list", "AccessDenied")
+		m.Refuse("List", "AccessDenied")
 		_, err := s.Dues(t.Context(), time.Unix(0, 0))
 		require.Equal(t, "AccessDenied", fault.Code(err))
-		m.always("put", "AccessDenied")
+		m.Refuse("Put", "AccessDenied")
 		require.Equal(t, "AccessDenied", fault.Code(s.RequestInspection(t.Context(), "demo", "x")))
-		m.always("get", "AccessDenied")
+		m.Refuse("Get", "AccessDenied")
 		require.Equal(t, "AccessDenied", fault.Code(s.AddRolls(t.Context(), "demo", nil, time.Unix(0, 0))))
 	})
 	t.Run("fail with S3 when their cluster is forgotten", func(t *testing.T) {
-		m.before = func(call, key string) error {
-			if call == "delete" && key == names.Inspection("other") {
-				return refusal("AccessDenied")
+		m.OnCall = func(call storetest.Call) error {
+			if call.Operation == "Delete" && call.Key == names.Inspection("other") {
+				return storetest.Refusal("AccessDenied")
 			}
 			return nil
 		}

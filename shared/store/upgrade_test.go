@@ -6,14 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
 func TestTheRecordOfAnUpgrade(t *testing.T) {
-	a := harness.Start(t)
-	s, ctx := a.State(), t.Context()
+	_, s := state()
+	ctx := t.Context()
 	none, etag, err := s.Upgrade(ctx, "demo")
 	require.NoError(t, err)
 	require.Nil(t, none)

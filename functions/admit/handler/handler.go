@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// Specs is what people wrote: a subset of store.Bucket.
+// Specs is the specs bucket: a subset of store.Objects.
 type Specs interface {
 	List(ctx context.Context, prefix string) ([]store.Entry, error)
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)

@@ -35,15 +35,15 @@ type Nodes interface {
 	Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error)
 }
 
-// Overview lists what planning reads of few clusters: store.Overview, which Planner reads.
-type Overview interface {
-	Look(ctx context.Context) error
+// Snapshot is the state bucket that Planner reads: a subset of cache.Snapshot.
+type Snapshot interface {
+	Refresh(ctx context.Context) error
 }
 
 // Auditor is what the audit needs beside what the sweep does.
 type Auditor struct {
 	Planner  Planner
-	Overview Overview
+	Snapshot Snapshot
 	Nodes    Nodes
 	EKS      EKS
 	// Parallel is how many clusters are looked at at the same time.
@@ -112,7 +112,7 @@ func (h *Handler) auditOf(ctx context.Context, only map[string]bool) error {
 	for _, group := range all {
 		r.groups[group.Name] = group
 	}
-	if err := h.Overview.Look(ctx); err != nil {
+	if err := h.Snapshot.Refresh(ctx); err != nil {
 		return err
 	}
 	// Those without a spec may be on their way out.

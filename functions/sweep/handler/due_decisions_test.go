@@ -56,7 +56,7 @@ func (s sweptExecutions) Converge(_ context.Context, cluster, version, after str
 }
 
 // Look, All and List are what an audit lists.
-func (s *swept) Look(context.Context) error { return s.failing["overview"] }
+func (s *swept) Refresh(context.Context) error { return s.failing["overview"] }
 
 func (s sweptStacks) All(context.Context) (map[string]stack.Deployed, error) {
 	return nil, s.failing["stacks"]
@@ -71,7 +71,7 @@ func (g noGroups) All(context.Context) ([]pool.Group, error) { return nil, g.err
 
 func (a agenda) handler(specs ...string) *Handler {
 	h := a.swept.handler()
-	h.State, h.Start, h.Overview, h.Groups = a, a.swept, a.swept, noGroups{}
+	h.State, h.Start, h.Snapshot, h.Groups = a, a.swept, a.swept, noGroups{}
 	var entries []store.Entry
 	for _, cluster := range specs {
 		entries = append(entries, store.Entry{Key: "clusters/" + cluster + ".yaml", Modified: noon.Add(-time.Hour)})
@@ -171,7 +171,7 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 			h.Patience = 2 * time.Hour // the specs are new
 			if test.dues == nil {
 				h.Specs = listedSpecs{} // whatever is listed panics no audit
-				h.Overview = nil
+				h.Snapshot = nil
 			}
 			err := h.due(t.Context())
 			require.Equal(t, len(test.failing) > 0, err != nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -45,7 +45,7 @@ func TestAReleaseThatIsToldOfIsReadOnce(t *testing.T) {
 		require.Len(t, entries, 1)
 		return entries[0].Modified
 	}
-	specs := store.NewBucket(lambdaruntime.S3(a.Config()), harness.SpecsBucket)
+	specs := s3.NewBucket(s3.NewClient(a.Config()), harness.SpecsBucket)
 	for same := false; !same; { // S3 tells the second, and which one it is when the verdict comes is chance
 		a.Upload("releases/r1.yaml", harness.Release())
 		a.Settle()

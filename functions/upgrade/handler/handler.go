@@ -24,7 +24,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Specs is what people wrote: a subset of store.Bucket.
+// Specs is the specs bucket: a subset of store.Objects.
 type Specs interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 }

@@ -36,7 +36,7 @@ import (
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	s3adapter "github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -230,7 +230,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 			a.CloudWatch.Tagged).Wire(),
 	)
 	a.handler, a.http = front, client{inProcess{front}}
-	a.person = lambdaruntime.S3(a.Config())
+	a.person = s3adapter.NewClient(a.Config())
 	a.deploy()
 	return a
 }

@@ -139,21 +139,11 @@ type answers struct {
 
 // operations are what is known of them: the same in all accounts.
 type operations struct {
-	mu    sync.Mutex
-	as    map[string]reflect.Type // what their results are read into, once the SDK has read one
-	asked map[string]bool         // those on objects of which the SDK has written a call
+	mu sync.Mutex
+	as map[string]reflect.Type // what their results are read into, once the SDK has read one
 }
 
-var learnt = &operations{as: map[string]reflect.Type{}, asked: map[string]bool{}}
-
-// wrote says whether the SDK has written a call of an operation on objects, and that it has by now.
-func (o *operations) wrote(operation string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	wrote := o.asked[operation]
-	o.asked[operation] = true
-	return wrote
-}
+var learnt = &operations{as: map[string]reflect.Type{}}
 
 // result is the type that results of an operation are read into; nil when none was yet.
 func (o *operations) result(operation string) reflect.Type {

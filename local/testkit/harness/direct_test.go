@@ -1,7 +1,10 @@
 package harness
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"reflect"
 	"testing"
 	"time"
@@ -19,8 +22,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -41,7 +46,7 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 				return p.s3.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
 			},
 			"versions of an object": func(c aws.Config, _ *clients) (any, error) {
-				return lambdaruntime.S3(c).ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: bucket, Prefix: key})
+				return s3.NewClient(c).ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: bucket, Prefix: key})
 			},
 			"what of an object is no body": func(_ aws.Config, p *clients) (any, error) {
 				out, err := p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
@@ -132,7 +137,7 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 			whole := direct
 			whole.APIOptions = nil
 			prepared, others := a.clientsOf(direct), &clients{
-				lambdaruntime.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole), eks.NewFromConfig(whole),
+				s3.NewClient(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole), eks.NewFromConfig(whole),
 			}
 			for name, call := range calls {
 				want, failed := call(whole, others)
@@ -154,7 +159,7 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
 		client := autoscaling.NewFromConfig(a.Config())
-		a.answers.read, learnt = nil, &operations{as: map[string]reflect.Type{}, asked: map[string]bool{}}
+		a.answers.read, learnt = nil, &operations{as: map[string]reflect.Type{}}
 		for range 3 {
 			out, err := client.DescribeAutoScalingGroups(context.Background(), &autoscaling.DescribeAutoScalingGroupsInput{})
 			require.NoError(t, err)
@@ -173,5 +178,50 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 			out.Contents[0].Key = aws.String("")
 		}
 		require.Equal(t, 1, len(a.answers.read["S3 ListObjectsV2"]))
+	})
+}
+
+// TestDirectCallsAreRetried tests that the SDK retries a direct call as often as any other call.
+func TestDirectCallsAreRetried(t *testing.T) {
+	bubble(t, func(a *Account) {
+		client, bucket, key := a.clientsOf(a.Functions.config("plan")).s3, aws.String(StateBucket), aws.String(names.Status("x"))
+		ctx := context.Background()
+		put := func() (*awss3.PutObjectOutput, error) {
+			return client.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, Body: bytes.NewReader([]byte("all of it"))})
+		}
+		get := func() (*awss3.GetObjectOutput, error) {
+			return client.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
+		}
+		for range 2 {
+			for failures, succeeds := range map[int]bool{0: true, 1: true, 2: true, 3: false} {
+				left := 0
+				a.OnCall(func(endpoint.Call) error {
+					if left--; left >= 0 {
+						return &wire.Error{Code: "SlowDown", Message: "slower", Status: http.StatusServiceUnavailable}
+					}
+					return nil
+				})
+				for _, call := range []func() error{
+					func() error { _, err := put(); return err },
+					func() error {
+						out, err := get()
+						if err == nil {
+							read, _ := io.ReadAll(out.Body)
+							require.Equal(t, "all of it", string(read))
+						}
+						return err
+					},
+				} {
+					left = failures
+					mark, began := a.Calls.Mark(), time.Now()
+					err := call()
+					require.Len(t, a.Calls.Since(mark), min(failures+1, 3))
+					require.Equal(t, failures > 0, time.Since(began) > 0, "it waits before it tries again")
+					if require.Equal(t, succeeds, err == nil, "%d failures: %v", failures, err); err != nil {
+						require.Equal(t, "SlowDown", fault.Code(err))
+					}
+				}
+			}
+		}
 	})
 }

@@ -47,6 +47,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
@@ -59,6 +60,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/store/cache"
 	"github.com/drover-run/drover/shared/waiter"
 )
 
@@ -97,7 +99,7 @@ func (f *Functions) deploy(c cell) {
 	f.handlers, f.attempts = map[string]awslambda.Handler{}, map[string]int{}
 	logs, now := logWriter{f.account}, time.Now
 	state := func(cfg aws.Config) *store.State {
-		return store.NewState(store.NewBucket(f.account.s3(cfg), StateBucket), now)
+		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), now)
 	}
 	told := func(cfg aws.Config) *store.State {
 		s := state(cfg)
@@ -105,7 +107,7 @@ func (f *Functions) deploy(c cell) {
 		s.Tell, s.TellRelease, s.TellUnread = listeners.Tell, listeners.TellRelease, listeners.TellUnread
 		return s
 	}
-	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(f.account.s3(cfg), SpecsBucket) }
+	specs := func(cfg aws.Config) *s3.Bucket { return s3.NewBucket(f.account.s3(cfg), SpecsBucket) }
 	machine := func(cfg aws.Config) *stepfunctions.Executions {
 		return stepfunctions.New(sfn.NewFromConfig(cfg), c.machines["converge"])
 	}
@@ -147,17 +149,17 @@ func (f *Functions) deploy(c cell) {
 	}).Handle)
 	cfg = f.config("sweep")
 	sweepNow := func() time.Time { return f.Sweep.Now() }
-	remembered, overview := store.NewRemembered(specs(cfg), sweepNow, names.ClusterSpecs, names.ReleaseSpecs), store.NewOverview(state(cfg))
+	specCache, snapshot := cache.NewETagCache(specs(cfg), sweepNow, names.ClusterSpecs, names.ReleaseSpecs), cache.NewSnapshot(state(cfg), now)
 	f.Sweep = &sweep.Handler{
 		Auditor: sweep.Auditor{
-			Overview: overview,
+			Snapshot: snapshot,
 			Planner: &planner.Planner{
-				Specs: remembered, State: overview, Groups: f.account.groups(cfg),
+				Specs: specCache, State: snapshot, Groups: f.account.groups(cfg),
 				EKS: f.account.versions(cfg), Cell: f.Planner.Cell, Render: f.Planner.Render, Now: now,
 			},
 			Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
 		},
-		Specs: remembered, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
+		Specs: specCache, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
 		Groups:    f.account.groups(cfg),
 		Upgrade:   stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
 		JoinNode:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]),
@@ -193,7 +195,7 @@ func (f *Functions) deploy(c cell) {
 
 // upgrade is the handler of the upgrade function.
 func (f *Functions) upgrade(
-	cfg aws.Config, specs *store.Bucket, state *store.State, cloud *cloudformation.Stacks, machine *stepfunctions.Executions,
+	cfg aws.Config, specs *s3.Bucket, state *store.State, cloud *cloudformation.Stacks, machine *stepfunctions.Executions,
 ) *upgrade.Handler {
 	offered, pools, alarmed := f.account.versions(cfg), f.account.groups(cfg), cloudwatch.New(cloudwatchapi.NewFromConfig(cfg))
 	clusters := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))

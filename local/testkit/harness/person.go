@@ -28,6 +28,7 @@ import (
 	"github.com/drover-run/drover/local/aws/states"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
 
@@ -57,7 +58,7 @@ func (a *Account) Config() aws.Config {
 
 // State is drover's own bucket.
 func (a *Account) State() *store.State {
-	return store.NewState(store.NewBucket(a.person, StateBucket), time.Now)
+	return store.NewState(s3.NewBucket(a.person, StateBucket), time.Now)
 }
 
 // Upload writes an object to the specs bucket and returns its version.

@@ -22,8 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/aws/s3"
 )
 
 // prepared are the stacks of a client by operation that no call goes through. Middlewares of direct calls keep
@@ -116,7 +115,7 @@ func (nobody) Handle(context.Context, any) (any, middleware.Metadata, error) {
 
 // clients of a function: what it calls most is prepared.
 type clients struct {
-	s3     store.Client
+	s3     *awss3.Client
 	groups awsautoscaling.DescribeAutoScalingGroupsAPIClient
 	stacks awscloudformation.DescribeStacksAPIClient
 	eks    awseks.DescribeClusterAPIClient
@@ -128,12 +127,8 @@ func (a *Account) clientsOf(cfg aws.Config) *clients {
 	if c := a.clients[whose]; one && c != nil {
 		return c
 	}
-	c := &clients{}
-	p, with := preparing(awss3.ServiceID, cfg)
-	objects := lambdaruntime.S3(with)
-	p.retryer, _ = objects.Options().Retryer.(aws.RetryerV2)
-	c.s3 = a.objectCalls(objects, p)
-	p, with = preparing(awsautoscaling.ServiceID, cfg)
+	c := &clients{s3: s3.NewClient(cfg)}
+	p, with := preparing(awsautoscaling.ServiceID, cfg)
 	groups := awsautoscaling.NewFromConfig(with)
 	p.retryer, _ = groups.Options().Retryer.(aws.RetryerV2)
 	c.groups = groupCalls{groups, p}
@@ -152,11 +147,11 @@ func (a *Account) clientsOf(cfg aws.Config) *clients {
 }
 
 // s3 is a client of S3.
-func (a *Account) s3(cfg aws.Config) store.Client {
+func (a *Account) s3(cfg aws.Config) *awss3.Client {
 	if a.options.Bubble {
 		return a.clientsOf(cfg).s3
 	}
-	return lambdaruntime.S3(cfg)
+	return s3.NewClient(cfg)
 }
 
 // eks describes EKS clusters.

@@ -26,16 +26,15 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/survey"
-	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/status"
-	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -64,7 +63,7 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 	clusters := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = func(string) http.RoundTripper { return seen }
 	h := &upgrades.Handler{
-		Specs: store.NewBucket(lambdaruntime.S3(cfg), SpecsBucket), State: l.State(), EKS: offered, Now: time.Now,
+		Specs: s3.NewBucket(s3.NewClient(cfg), SpecsBucket), State: l.State(), EKS: offered, Now: time.Now,
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
 	}
@@ -103,7 +102,7 @@ func (l *life) objects() map[string]string {
 	l.t.Helper()
 	all := map[string]string{}
 	for _, bucket := range []string{SpecsBucket, StateBucket} {
-		entries, err := store.NewBucket(lambdaruntime.S3(l.Config()), bucket).List(l.t.Context(), "")
+		entries, err := s3.NewBucket(s3.NewClient(l.Config()), bucket).List(l.t.Context(), "")
 		require.NoError(l.t, err)
 		for _, e := range entries {
 			all[bucket+"/"+e.Key] = e.ETag

@@ -13,10 +13,9 @@ import (
 	"github.com/drover-run/drover/local/aws/eks"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
-	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -138,7 +137,7 @@ func TestAnUpgradeThatMissesItsTimeBehindAnother(t *testing.T) {
 // version of the cluster's spec.
 func (l *life) version() string {
 	l.t.Helper()
-	object, err := store.NewBucket(lambdaruntime.S3(l.Config()), SpecsBucket).Get(l.t.Context(), names.ClusterSpec("demo"), 1<<20)
+	object, err := s3.NewBucket(s3.NewClient(l.Config()), SpecsBucket).Get(l.t.Context(), names.ClusterSpec("demo"), 1<<20)
 	require.NoError(l.t, err)
 	return object.Version
 }

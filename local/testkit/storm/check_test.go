@@ -34,12 +34,11 @@ import (
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	s3adapter "github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
-	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -98,7 +97,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a plan that writes though nothing changes": {2, func(p *plot) {
 			p.twist = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-					_, err := lambdaruntime.S3(cfg).PutObject(ctx, putObject("status/clusters/other.json"))
+					_, err := s3adapter.NewClient(cfg).PutObject(ctx, putObject("status/clusters/other.json"))
 					require.NoError(w.t, err)
 					return next.Invoke(ctx, payload)
 				})
@@ -443,7 +442,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					if _, err := store.NewBucket(lambdaruntime.S3(cfg), harness.StateBucket).Put(ctx, names.Upgrade("c0"), body); err != nil {
+					if _, err := s3adapter.NewBucket(s3adapter.NewClient(cfg), harness.StateBucket).Put(ctx, names.Upgrade("c0"), body); err != nil {
 						return nil, err
 					}
 					return []byte(`{"outcome":"Nothing","message":"done"}`), nil

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/lambdaruntime"
+	s3adapter "github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -105,7 +105,7 @@ func (w *world) converge(cluster string) bool {
 
 // addresses of content are true, and nothing at them was ever written twice.
 func (w *world) addresses(ctx context.Context) {
-	client := lambdaruntime.S3(w.Config())
+	client := s3adapter.NewClient(w.Config())
 	bucket := harness.StateBucket
 	for _, prefix := range []string{"templates/", "userdata/", "releases/", "plans/"} {
 		out, err := client.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &bucket, Prefix: &prefix})

@@ -1,4 +1,4 @@
-package store_test
+package cache_test
 
 import (
 	"strings"
@@ -7,30 +7,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/engine/endpoint"
-	"github.com/drover-run/drover/local/engine/wire"
-	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/store/cache"
+	"github.com/drover-run/drover/shared/store/storetest"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// reads are the keys that do reads, in order.
-func reads(a *harness.Account, do func()) (keys []string) {
-	mark := a.Calls.Mark()
+// reads returns the keys that do reads, in order.
+func reads(b *storetest.Bucket, do func()) (keys []string) {
+	earlier := len(b.Calls())
 	do()
-	for _, call := range a.Calls.Since(mark) {
-		if call.Action == "GetObject" {
-			_, key, _ := strings.Cut(strings.TrimPrefix(call.Resource, "arn:aws:s3:::"), "/")
-			keys = append(keys, key)
+	for _, call := range b.Calls()[earlier:] {
+		if call.Operation == "Get" {
+			keys = append(keys, call.Key)
 		}
 	}
 	return keys
 }
 
-func TestWhatIsListedAsItWasIsNotReadAgain(t *testing.T) {
-	a, ctx := harness.Start(t), t.Context()
-	b := a.State().Bucket
+func TestETagCache(t *testing.T) {
+	b, ctx := storetest.NewBucket("state"), t.Context()
 	write := func(key, body string) {
 		_, err := b.Put(ctx, key, []byte(body))
 		require.NoError(t, err)
@@ -39,22 +36,22 @@ func TestWhatIsListedAsItWasIsNotReadAgain(t *testing.T) {
 	write("x/2", "two")
 	write("x/large", strings.Repeat("x", 65<<10))
 	now := func() time.Time { return time.Now().Add(time.Hour) }
-	r := store.NewRemembered(b, func() time.Time { return now() }, "x/")
+	r := cache.NewETagCache(b, func() time.Time { return now() }, "x/")
 	list := func() {
 		_, err := r.List(ctx, "x/")
 		require.NoError(t, err)
 	}
-	is := func(key, want string) {
+	expect := func(key, want string) {
 		t.Helper()
 		object, err := r.Get(ctx, key, 1<<20)
 		require.NoError(t, err)
 		require.Equal(t, want, string(object.Body))
 		require.NotEmpty(t, object.Version)
 	}
-	require.Len(t, reads(a, func() { is("x/1", "one"); is("x/1", "one") }), 2, "nothing was listed yet")
+	require.Len(t, reads(b, func() { expect("x/1", "one"); expect("x/1", "one") }), 2, "nothing was listed yet")
 	list()
-	require.Equal(t, []string{"x/1"}, reads(a, func() { is("x/1", "one"); is("x/1", "one") }))
-	require.Len(t, reads(a, func() {
+	require.Equal(t, []string{"x/1"}, reads(b, func() { expect("x/1", "one"); expect("x/1", "one") }))
+	require.Len(t, reads(b, func() {
 		for range 2 {
 			_, err := r.Get(ctx, "x/large", 1<<20)
 			require.NoError(t, err)
@@ -62,11 +59,11 @@ func TestWhatIsListedAsItWasIsNotReadAgain(t *testing.T) {
 	}), 2, "what is large is not kept")
 
 	write("x/1", "other")
-	require.Empty(t, reads(a, func() { is("x/1", "one") }), "as it was listed")
+	require.Empty(t, reads(b, func() { expect("x/1", "one") }), "as it was listed")
 	list()
-	require.Equal(t, []string{"x/1"}, reads(a, func() { is("x/1", "other"); is("x/1", "other") }))
+	require.Equal(t, []string{"x/1"}, reads(b, func() { expect("x/1", "other"); expect("x/1", "other") }))
 	list()
-	require.Empty(t, reads(a, func() { is("x/1", "other") }))
+	require.Empty(t, reads(b, func() { expect("x/1", "other") }))
 	_, err := r.Get(ctx, "x/1", 2)
 	var large *store.TooLarge
 	require.ErrorAs(t, err, &large, "whatever is remembered")
@@ -74,9 +71,9 @@ func TestWhatIsListedAsItWasIsNotReadAgain(t *testing.T) {
 	// It is written between the listing and the reading: the newer one is read, and again when it was listed.
 	list()
 	write("x/2", "newer")
-	require.Equal(t, []string{"x/2", "x/2"}, reads(a, func() { is("x/2", "newer"); is("x/2", "newer") }))
+	require.Equal(t, []string{"x/2", "x/2"}, reads(b, func() { expect("x/2", "newer"); expect("x/2", "newer") }))
 	list()
-	require.Equal(t, []string{"x/2"}, reads(a, func() { is("x/2", "newer"); is("x/2", "newer") }))
+	require.Equal(t, []string{"x/2"}, reads(b, func() { expect("x/2", "newer"); expect("x/2", "newer") }))
 
 	object, err := b.Get(ctx, "x/2", 100)
 	require.NoError(t, err)
@@ -86,37 +83,32 @@ func TestWhatIsListedAsItWasIsNotReadAgain(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound, "it is gone, and forgotten")
 
 	list()
-	require.Empty(t, reads(a, func() { is("x/1", "other") }))
-	a.OnCall(func(call endpoint.Call) error {
-		if call.Action == "ListBucket" {
-			return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
-		}
-		return nil
-	})
+	require.Empty(t, reads(b, func() { expect("x/1", "other") }))
+	b.Refuse("List", "AccessDenied")
 	_, err = r.List(ctx, "x/")
 	require.Error(t, err)
-	require.Equal(t, []string{"x/1"}, reads(a, func() { is("x/1", "other") }), "nobody knows whether it is as it was")
-	a.OnCall(nil)
+	require.Equal(t, []string{"x/1"}, reads(b, func() { expect("x/1", "other") }), "nobody knows whether it is as it was")
+	b.OnCall = nil
 
 	// Of what was just written there may be another of the same second and the same bytes, which is another version.
 	now = time.Now
 	write("x/3", "one")
 	list()
-	require.Equal(t, []string{"x/3", "x/3"}, reads(a, func() { is("x/3", "one"); is("x/3", "one") }))
+	require.Equal(t, []string{"x/3", "x/3"}, reads(b, func() { expect("x/3", "one"); expect("x/3", "one") }))
 	now = func() time.Time { return time.Now().Add(2 * time.Minute) }
-	require.Equal(t, []string{"x/3"}, reads(a, func() { is("x/3", "one"); is("x/3", "one") }))
+	require.Equal(t, []string{"x/3"}, reads(b, func() { expect("x/3", "one"); expect("x/3", "one") }))
 
 	write("y/1", "one")
 	_, err = r.List(ctx, "y/")
 	require.NoError(t, err)
-	require.Len(t, reads(a, func() { is("y/1", "one"); is("y/1", "one") }), 2, "of another prefix")
+	require.Len(t, reads(b, func() { expect("y/1", "one"); expect("y/1", "one") }), 2, "of another prefix")
 }
 
-func TestAnOverviewReadsWhatFewClustersHaveOfThoseAlone(t *testing.T) {
-	a, ctx := harness.Start(t), t.Context()
-	state := store.NewState(a.State().Bucket, func() time.Time { return time.Now().Add(time.Hour) })
-	o := store.NewOverview(state)
-	require.NoError(t, o.Look(ctx))
+func TestSnapshot(t *testing.T) {
+	b, ctx := storetest.NewBucket("state"), t.Context()
+	state := store.NewState(b, time.Now)
+	o := cache.NewSnapshot(state, func() time.Time { return time.Now().Add(time.Hour) })
+	require.NoError(t, o.Refresh(ctx))
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	rolls := func(cluster string) map[string]time.Time {
 		got, err := o.Rolls(ctx, cluster)
@@ -128,7 +120,7 @@ func TestAnOverviewReadsWhatFewClustersHaveOfThoseAlone(t *testing.T) {
 		require.NoError(t, err)
 		return got, etag
 	}
-	require.Empty(t, reads(a, func() {
+	require.Empty(t, reads(b, func() {
 		require.Empty(t, rolls("demo"))
 		got, etag := record("demo")
 		require.Nil(t, got)
@@ -137,8 +129,8 @@ func TestAnOverviewReadsWhatFewClustersHaveOfThoseAlone(t *testing.T) {
 	require.NoError(t, state.AddRolls(ctx, "demo", []string{"a"}, at))
 	written, err := state.PutUpgrade(ctx, "demo", &upgrade.Record{Number: 3}, "")
 	require.NoError(t, err)
-	require.NoError(t, o.Look(ctx))
-	require.Equal(t, []string{names.Rolls("demo"), names.Upgrade("demo")}, reads(a, func() {
+	require.NoError(t, o.Refresh(ctx))
+	require.Equal(t, []string{names.Rolls("demo"), names.Upgrade("demo")}, reads(b, func() {
 		for range 2 {
 			require.Equal(t, map[string]time.Time{"a": at}, rolls("demo"))
 			got, etag := record("demo")
@@ -147,8 +139,8 @@ func TestAnOverviewReadsWhatFewClustersHaveOfThoseAlone(t *testing.T) {
 			require.Empty(t, rolls("shop"))
 		}
 	}))
-	require.NoError(t, o.Look(ctx))
-	require.Empty(t, reads(a, func() { rolls("demo"); record("demo") }), "it is as it was")
+	require.NoError(t, o.Refresh(ctx))
+	require.Empty(t, reads(b, func() { rolls("demo"); record("demo") }), "it is as it was")
 
 	// A release is called by its content.
 	key := names.PinnedRelease(names.SHA256([]byte("release")))
@@ -158,13 +150,13 @@ func TestAnOverviewReadsWhatFewClustersHaveOfThoseAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "release", string(object.Body))
 	}
-	require.Equal(t, []string{key}, reads(a, func() { read(); read() }))
-	require.NoError(t, o.Look(ctx))
-	require.Empty(t, reads(a, read), "used the last time")
-	require.NoError(t, o.Look(ctx))
-	require.NoError(t, o.Look(ctx))
-	require.Len(t, reads(a, read), 1, "not used any more, so not kept")
-	require.Len(t, reads(a, func() {
+	require.Equal(t, []string{key}, reads(b, func() { read(); read() }))
+	require.NoError(t, o.Refresh(ctx))
+	require.Empty(t, reads(b, read), "used the last time")
+	require.NoError(t, o.Refresh(ctx))
+	require.NoError(t, o.Refresh(ctx))
+	require.Len(t, reads(b, read), 1, "not used any more, so not kept")
+	require.Len(t, reads(b, func() {
 		for range 2 {
 			_, err := o.Get(ctx, names.Status("demo"), 100)
 			require.ErrorIs(t, err, store.ErrNotFound)
