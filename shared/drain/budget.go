@@ -1,7 +1,7 @@
 package drain
 
-// What a PodDisruptionBudget allows, as the eviction API reads it.
-// https://kubernetes.io/docs/concepts/workloads/pods/disruptions/ and, to the letter, the API server's own
+// What a PodDisruptionBudget allows, as the eviction API computes it.
+// https://kubernetes.io/docs/concepts/workloads/pods/disruptions/ and, in detail, the API server's own
 // pkg/registry/core/pod/storage/eviction.go.
 
 import (
@@ -20,16 +20,16 @@ func (k Key) namespace() string {
 	return namespace
 }
 
-// Budget is what matters of a PodDisruptionBudget.
+// Budget is the part of a PodDisruptionBudget that a drain needs.
 type Budget struct {
 	Key Key
 	// Allowed is how many more pods may be disrupted now.
 	Allowed int
-	// Disrupted are the pods whose eviction the budget has counted already.
+	// Disrupted are the pods whose eviction the budget has already counted.
 	Disrupted map[string]metav1.Time
-	// slots is how many of the budget's pods may be out at once when all are healthy.
+	// slots is how many of the budget's pods may be unavailable at once if all others are healthy.
 	slots int
-	// unready says that pods which are not ready may go without being counted.
+	// unready reports that pods which are not ready may be evicted without a disruption.
 	unready  bool
 	selector labels.Selector
 }
@@ -38,13 +38,13 @@ type Budget struct {
 func NewBudget(b *policyv1.PodDisruptionBudget) *Budget {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
-		selector = labels.Nothing() // as the API server has it
+		selector = labels.Nothing() // like the API server
 	}
 	budget := &Budget{
 		Key: Key(b.Namespace + "/" + b.Name), Disrupted: b.Status.DisruptedPods, selector: selector,
 		slots: int(b.Status.ExpectedPods - b.Status.DesiredHealthy),
 	}
-	// While its status is about an older spec, the API server refuses everything.
+	// The API server refuses all evictions while the status is about an older spec.
 	if b.Status.ObservedGeneration >= b.Generation {
 		budget.Allowed = int(max(0, b.Status.DisruptionsAllowed))
 	}
@@ -55,10 +55,10 @@ func NewBudget(b *policyv1.PodDisruptionBudget) *Budget {
 	return budget
 }
 
-// Covers says whether a pod is under the budget.
+// Covers reports whether a pod is under the budget.
 func (b *Budget) Covers(p *Pod) bool {
 	return b.Key.namespace() == p.Namespace && b.selector.Matches(p.Labels)
 }
 
-// Counts says whether the pod's eviction needs a disruption of the budget.
+// Counts reports whether the pod's eviction needs a disruption of the budget.
 func (b *Budget) Counts(p *Pod) bool { return p.Ready || !b.unready }

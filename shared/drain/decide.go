@@ -1,6 +1,6 @@
 package drain
 
-// The decision: given what is known now, what is to be sent, what waits for what, and whether anything is left.
+// The decision: what to send now, what waits for what, and whether anything is left.
 
 import (
 	"cmp"
@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// View is all that is known of a node's drain.
+// View is the observed state of a node's drain.
 type View struct {
-	// Pods are replaced when they change: decisions point to them.
+	// Pods are replaced when they change, because decisions point to them.
 	Pods    map[types.UID]*Pod
 	Budgets map[Key]*Budget
-	// Tries are the requests sent so far, by pod; also of pods that are gone since.
+	// Tries are the last requests, by pod. They include pods that no longer exist.
 	Tries map[types.UID]Try
-	// Excluded is when the node was taken out of load balancers.
+	// Excluded is when the node was excluded from load balancers.
 	Excluded time.Time
-	// Cordoned is when it was cordoned; zero if it is not, or nobody knows.
+	// Cordoned is when the node was cordoned. It is zero if it is not, or if that is unknown.
 	Cordoned time.Time
 }
 
@@ -28,71 +28,71 @@ type View struct {
 type Try struct {
 	// Pod is its name.
 	Pod string
-	// InFlight requests have no answer yet.
+	// InFlight requests have no response yet.
 	InFlight bool
-	// Accepted is when the API server said yes; zero if it has not.
+	// Accepted is when the API server accepted the request, or zero.
 	Accepted time.Time
-	// Budget that the request used up, "" for none; Counted once the observed status of the budget has it.
+	// Budget that the request uses, "" for none. Counted is true once the budget's observed status includes it.
 	Budget  Key
 	Counted bool
-	// NotBefore is when a refused request may be repeated, and Why it was refused.
+	// NotBefore is when a refused request may be repeated. Why is the reason for the refusal.
 	NotBefore time.Time
 	Why       string
-	// Failures of the API server in a row, when asked about this pod.
+	// Failures counts consecutive failures of the API server for this pod.
 	Failures int
 }
 
 // Request to remove a pod.
 type Request struct {
 	Pod *Pod
-	// Grace in seconds, when it is not the pod's own; 0 is its own.
+	// Grace in seconds, if it is not the pod's own. 0 is the pod's own.
 	Grace int64
-	// Forced requests delete; others ask for an eviction.
+	// Forced requests delete the pod. Others evict it.
 	Forced bool
-	// Budget that the eviction uses up, "" for none.
+	// Budget that the eviction uses, "" for none.
 	Budget Key
 }
 
-// Decision says what to do now.
+// Decision is what to do now.
 type Decision struct {
-	// Send these, now, at once.
+	// Send these requests at once.
 	Send []Request
-	// Left are the pods that the node still has and that must go; Terminating of them are on their way.
+	// Left are the pods of the node that must leave. Terminating are those of them that are terminating.
 	Left, Terminating []*Pod
-	// Blocked names those of Left that wait for something else than their own end.
+	// Blocked are the pods of Left that wait for something other than their own end.
 	Blocked []Blocked
-	// Stuck pods are waited for no more. Returned ones came when the node was cordoned, which they tolerate, and end with it.
+	// Stuck pods are no longer waited for. Returned pods tolerate the cordon and were created after it. They end with the node.
 	Stuck, Returned []*Pod
-	// Begins is when evictions may, while load balancers still have time; zero is now.
+	// Begins is when evictions begin, while load balancers still have time. It is zero if they may begin now.
 	Begins time.Time
-	// Over says that the time is over and the node goes with what is left, if anything is.
+	// Over reports that the timeout passed and that the node is terminated with the pods that are left, if any.
 	Over bool
-	// Served says that only system pods are left, each blocked by its budget, of a cluster that is deleted: once they
-	// serve nothing else, the node goes with them. See ADR 12.
+	// Served reports that only system pods are left, each blocked by its budget, and that the whole cluster is being deleted. Once no other
+	// pod needs them, the node is terminated with them. See ADR 12.
 	Served bool
-	// Next is when the decision may be another although nothing has happened; zero is never.
+	// Next is when the decision may change without an event. It is zero if it cannot.
 	Next time.Time
-	// Estimate of the time left, if pods use their whole grace periods and others replace them at once; negative when
-	// something blocks for which there is no estimate.
+	// Estimate of the time left, if pods use their whole grace periods and replacements are Ready at once. It is negative if something
+	// blocks for an unknown time.
 	Estimate time.Duration
-	// Stalled: a budget blocks pods, and none of its pods is leaving this node. What the budget waits for happens elsewhere: Estimate, which
-	// takes replacements as Ready at once, is too short by a time that nobody knows.
+	// Stalled reports that a budget blocks pods and none of its pods is leaving this node. The budget waits for another node, so Estimate is
+	// too short by an unknown time.
 	Stalled bool
 }
 
 const (
-	// perBudget bounds the evictions in flight under one budget: the API server writes the budget's status for each, and
-	// those that conflict wait for half a second.
+	// perBudget bounds the evictions in flight under one budget. The API server writes the budget's status for each. Conflicting writes wait
+	// for half a second.
 	perBudget = 4
-	// settle is for how long an accepted eviction is held against its budget when no watch tells that it was counted.
+	// settle is how long an accepted eviction counts against its budget if no watch reports that it was counted.
 	settle = time.Second
-	// replacementTime is how long the replacement of an evicted pod usually takes until it is Ready.
+	// replacementTime is how long the replacement of an evicted pod usually needs to become Ready.
 	replacementTime = 30 * time.Second
-	// resend is when an accepted eviction is sent again if its pod shows no sign of it.
+	// resend is how long after its acceptance an eviction is repeated, if its pod is not deleted.
 	resend = 10 * time.Second
 )
 
-// Decide what to do now, with at most room requests.
+// Decide returns what to do now, with at most room requests.
 func Decide(now time.Time, task Task, view View, room int) Decision {
 	d := decider{now: now, task: task, view: view, room: room}
 	d.count()
@@ -105,14 +105,14 @@ type decider struct {
 	view View
 	room int
 	out  Decision
-	// free is what the budgets allow beyond what was sent, inFlight what has no answer.
+	// free is what the budgets allow beyond the requests sent. inFlight counts the requests without a response.
 	free, inFlight map[Key]int
 	budgets        map[string][]*Budget
-	// waiting are the pods under each budget that are still to go, for the estimate.
+	// waiting are the pods under each budget that must still leave, for the estimate.
 	waiting map[Key][]*Pod
 }
 
-// count what the budgets have left.
+// count computes what the budgets have left.
 func (d *decider) count() {
 	d.free, d.inFlight = make(map[Key]int, len(d.view.Budgets)), map[Key]int{}
 	d.budgets, d.waiting = map[string][]*Budget{}, map[Key][]*Pod{}
@@ -176,9 +176,9 @@ func (d *decider) decide() Decision {
 			d.wake(p.unsure(d.view.Cordoned))
 			continue
 		case d.now.Before(begin) && !over:
-			continue // blocked by nothing but the wait for load balancers
+			continue // only load balancers delay it
 		case force && try.Why != "":
-			// Whatever refuses its eviction has had its time.
+			// What refuses its eviction had time until the deadline.
 			send(d.forced(p))
 			continue
 		}
@@ -202,13 +202,13 @@ func (d *decider) decide() Decision {
 	return d.out
 }
 
-// onlySystem says whether all pods that are left are system pods that only their budgets hold.
+// onlySystem reports whether only system pods are left, and only their budgets block them.
 func (d *decider) onlySystem() bool {
 	return len(d.out.Blocked) == len(d.out.Left) && !slices.ContainsFunc(d.out.Left, func(p *Pod) bool { return !p.System }) &&
 		!slices.ContainsFunc(d.out.Blocked, func(b Blocked) bool { return b.Why != WhyBudget })
 }
 
-// sorted are the pods that must leave: the least important first, so that what others need goes last.
+// sorted returns the pods that must leave by priority, the lowest first. So pods on which others depend leave last.
 func (d *decider) sorted() []*Pod {
 	pods := make([]*Pod, 0, len(d.view.Pods))
 	for _, p := range d.view.Pods {
@@ -240,14 +240,15 @@ func (d *decider) sorted() []*Pod {
 	return pods
 }
 
-// request to evict a pod, or why it is blocked; neither when the budget has room but enough is on its way.
+// request returns the request to evict a pod, or why the pod is blocked. It returns neither if the budget allows it but enough evictions
+// are in flight.
 func (d *decider) request(p *Pod) (Request, *Blocked) {
 	policy := d.task.Policy
 	blocked := func(why string, budgets ...string) (Request, *Blocked) {
 		return Request{}, &Blocked{Pod: p.ID(), Why: why, Budgets: budgets}
 	}
 	request := Request{Pod: p}
-	if grace, capped := p.gives(policy); capped {
+	if grace, capped := p.gracePeriod(policy); capped {
 		request.Grace = seconds(grace)
 	}
 	if !p.Managed && policy.UnmanagedPods == WaitForUnmanaged {
@@ -257,28 +258,28 @@ func (d *decider) request(p *Pod) (Request, *Blocked) {
 		return blocked(WhyEmptyDir)
 	}
 	if p.Pending {
-		return request, nil // before it asks for budgets, the API server lets pending pods go
+		return request, nil // the API server evicts pending pods without checking budgets
 	}
-	var over []*Budget
+	var covering []*Budget
 	for _, b := range d.budgets[p.Namespace] {
 		if b.Covers(p) {
-			over = append(over, b)
+			covering = append(covering, b)
 		}
 	}
 	switch {
-	case len(over) == 0:
+	case len(covering) == 0:
 		return request, nil
-	case len(over) > 1:
+	case len(covering) > 1:
 		var names []string
-		for _, b := range over {
+		for _, b := range covering {
 			names = append(names, string(b.Key))
 		}
 		slices.Sort(names)
 		return blocked(WhyBudgets, names...)
-	case !over[0].Counts(p):
+	case !covering[0].Counts(p):
 		return request, nil
 	}
-	key := over[0].Key
+	key := covering[0].Key
 	d.waiting[key] = append(d.waiting[key], p)
 	if d.free[key] <= 0 {
 		return blocked(WhyBudget, string(key))
@@ -292,17 +293,18 @@ func (d *decider) request(p *Pod) (Request, *Blocked) {
 	return request, nil
 }
 
-// forced is the deletion of a pod, with the grace period that it would have had.
+// forced returns the deletion of a pod, with the grace period of an eviction.
 func (d *decider) forced(p *Pod) Request {
-	grace, _ := p.gives(d.task.Policy)
+	grace, _ := p.gracePeriod(d.task.Policy)
 	return Request{Pod: p, Grace: seconds(grace), Forced: true}
 }
 
-// estimate how long the rest takes. Under a budget as many as may be out go at once, and each of the others as soon as one is back.
+// estimate returns how long the rest takes. Under a budget, as many pods as it allows leave at once, and each further pod when another is
+// replaced.
 func (d *decider) estimate(begin time.Time) time.Duration {
 	var longest time.Duration
 	for _, p := range d.out.Left {
-		left, _ := p.gives(d.task.Policy)
+		left, _ := p.gracePeriod(d.task.Policy)
 		if !p.Deleted.IsZero() {
 			left = p.Deleted.Sub(d.now)
 		}
@@ -314,17 +316,17 @@ func (d *decider) estimate(begin time.Time) time.Duration {
 		if slots <= 0 {
 			return -1
 		}
-		out := make([]time.Duration, min(slots, len(pods))) // when each slot is free again
+		freeAt := make([]time.Duration, min(slots, len(pods))) // by slot
 		for _, p := range pods {
-			grace, _ := p.gives(d.task.Policy)
+			grace, _ := p.gracePeriod(d.task.Policy)
 			first := 0
-			for i := range out {
-				if out[i] < out[first] {
+			for i := range freeAt {
+				if freeAt[i] < freeAt[first] {
 					first = i
 				}
 			}
-			out[first] += grace
-			longest = max(longest, out[first])
+			freeAt[first] += grace
+			longest = max(longest, freeAt[first])
 		}
 	}
 	for _, b := range d.out.Blocked {
@@ -335,7 +337,7 @@ func (d *decider) estimate(begin time.Time) time.Duration {
 	return longest + max(0, begin.Sub(d.now))
 }
 
-// stalled says whether a pod waits for a budget that none of the node's pods is using.
+// stalled reports whether a pod waits for a budget while no pod of this node uses that budget.
 func (d *decider) stalled(b Blocked) bool {
 	if b.Why != WhyBudget {
 		return false
@@ -350,7 +352,7 @@ func (d *decider) stalled(b Blocked) bool {
 		!slices.ContainsFunc(d.out.Terminating, budget.Covers)
 }
 
-// wake at a time, if no earlier one is known.
+// wake sets Next to a time, unless an earlier one is set.
 func (d *decider) wake(at time.Time) {
 	if at.After(d.now) && (d.out.Next.IsZero() || at.Before(d.out.Next)) {
 		d.out.Next = at

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What a look at a full node costs: while 240 pods leave, there are hundreds of looks, on the processor that carries out the drain.
+// The cost of one decision for a full node. While 240 pods leave, there are hundreds, on the processor that carries out the drain.
 func BenchmarkDecide(b *testing.B) {
 	var pods []*corev1.Pod
 	for i := range 240 {

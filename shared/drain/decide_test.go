@@ -48,8 +48,8 @@ func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFa
 func emptyDir(p *corev1.Pod) {
 	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 }
-func phase(is corev1.PodPhase) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Status.Phase = is }
+func phase(phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase = phase }
 }
 func grace(seconds int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
@@ -63,7 +63,7 @@ func labelled(key, value string) func(*corev1.Pod) {
 func in(namespace string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = namespace } }
 func important(p *corev1.Pod)               { priority := int32(2000000000); p.Spec.Priority = &priority }
 
-// budget of the web pods that allows some.
+// budget selects the web pods and allows some disruptions.
 func budget(name string, allowed int32, change ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
@@ -130,16 +130,16 @@ func TestDecide(t *testing.T) {
 		stuck   []string
 		over    bool
 	}{
-		"pods under no budget go at once": {
+		"pods under no budget leave at once": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}), 9, []string{"evict a", "evict b", "evict c"}, none, 3, none, false,
 		},
-		"no more than there is room for": {
+		"as many as room allows": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}), 2, []string{"evict a", "evict b"}, none, 3, none, false,
 		},
-		"without room nothing goes": {
+		"none without room": {
 			patient, 0, view([]*corev1.Pod{pod("a")}), -1, []string{}, none, 1, none, false,
 		},
-		"what others need goes last": {
+		"pods with high priority leave last": {
 			patient, 0, view([]*corev1.Pod{pod("a", important), pod("b")}), 9, []string{"evict b", "evict a"}, none, 2, none, false,
 		},
 		"mirror, static, daemon and finished pods stay": {
@@ -149,23 +149,23 @@ func TestDecide(t *testing.T) {
 			}),
 			9, []string{}, none, 0, none, false,
 		},
-		"a daemon that hangs holds up nothing": {
+		"a hanging daemon pod does not block": {
 			patient, 0, view([]*corev1.Pod{pod("a", owned("DaemonSet"), deleted(0))}), 9, []string{}, none, 0, none, false,
 		},
-		"a finished pod that somebody deleted holds up nothing": {
+		"a deleted finished pod does not block": {
 			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodSucceeded), deleted(0))}), 9, []string{}, none, 0, none, false,
 		},
 		"an unmanaged pod is evicted": {
 			patient, 0, view([]*corev1.Pod{pod("a", orphan)}), 9, []string{"evict a"}, none, 1, none, false,
 		},
-		"or waited for": {
+		"an unmanaged pod is waited for": {
 			with(func(p *Policy) { p.UnmanagedPods = WaitForUnmanaged }), 0, view([]*corev1.Pod{pod("a", orphan), pod("b")}), 9,
 			[]string{"evict b"}, []string{"shop/a: " + WhyUnmanaged}, 2, none, false,
 		},
-		"data on the node goes": {
+		"a pod with local data is evicted": {
 			patient, 0, view([]*corev1.Pod{pod("a", emptyDir)}), 9, []string{"evict a"}, none, 1, none, false,
 		},
-		"or holds the pod": {
+		"a pod with local data stays": {
 			with(func(p *Policy) { p.DeleteEmptyDirData = false }), 0, view([]*corev1.Pod{pod("a", emptyDir), pod("b")}), 9,
 			[]string{"evict b"}, []string{"shop/a: " + WhyEmptyDir}, 2, none, false,
 		},
@@ -176,25 +176,25 @@ func TestDecide(t *testing.T) {
 		"a grace period is never 0": {
 			patient, 0, view([]*corev1.Pod{pod("a", grace(0))}), 9, []string{"evict a in 1s"}, none, 1, none, false,
 		},
-		"a budget gives what it allows": {
+		"a budget limits evictions": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 2)), 9,
 			[]string{"evict a", "evict b"}, []string{"shop/c: " + WhyBudget + " [shop/web]"}, 3, none, false,
 		},
-		"budgets are of their namespace": {
+		"budgets apply in their namespace": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 0, ofNamespace("other"))), 9, []string{"evict a"}, none, 1, none, false,
 		},
-		"pods of one name in two namespaces are two": {
+		"equal names in two namespaces": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", in("other"))}, budget("web", 0), budget("web", 1, ofNamespace("other"))), 9,
 			[]string{"evict b"}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 2, none, false,
 		},
-		"an empty selector is everything in the namespace": {
+		"an empty selector selects the whole namespace": {
 			patient, 0, view([]*corev1.Pod{pod("a", labelled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/all]"}, 1, none, false,
 		},
-		"no selector is nothing": {
+		"no selector selects nothing": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("none", 0, selects(nil))), 9, []string{"evict a"}, none, 1, none, false,
 		},
-		"a selector that cannot be read is nothing": {
+		"an invalid selector selects nothing": {
 			patient, 0, view([]*corev1.Pod{
 				pod("a"),
 			}, budget("bad", 0, selects(&metav1.LabelSelector{
@@ -202,7 +202,7 @@ func TestDecide(t *testing.T) {
 			}))), 9,
 			[]string{"evict a"}, none, 1, none, false,
 		},
-		"selectors have expressions": {
+		"a selector with expressions": {
 			patient, 0, view([]*corev1.Pod{
 				pod("a"), pod("b", labelled("app", "db")),
 			}, budget("b", 0, selects(&metav1.LabelSelector{
@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 			}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), 9,
 			[]string{"evict b"}, []string{"shop/a: " + WhyBudgets + " [shop/all shop/web]"}, 2, none, false,
 		},
-		"a budget whose status is about an older spec allows nothing": {
+		"a stale budget allows nothing": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 5, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
@@ -224,35 +224,35 @@ func TestDecide(t *testing.T) {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"},
 			1, none, false,
 		},
-		"a pending pod needs no budget, nor two": {
+		"a pending pod needs no budget": {
 			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodPending), unready)}, budget("web", 0), budget("web2", 0)), 9,
 			[]string{"evict a"}, none, 1, none, false,
 		},
-		"a pod that is not ready goes while enough are": {
+		"an unready pod leaves while enough are ready": {
 			patient, 0, view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), 9, []string{
 				"evict a",
 			}, []string{"shop/b: " + WhyBudget + " [shop/web]"}, 2, none, false,
 		},
-		"but not while too few are": {
+		"an unready pod stays while too few are ready": {
 			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
 				b.Status.CurrentHealthy = 8
 			})), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
-		"unless its budget always allows it": {
+		"an unready pod leaves if its budget always allows it": {
 			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
 				b.Status.CurrentHealthy, b.Spec.UnhealthyPodEvictionPolicy = 8, &always
 			})), 9, []string{"evict a"}, none, 1, none, false,
 		},
-		"one budget takes few evictions at a time": {
+		"few evictions at a time under one budget": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f", labelled("app", "db"))}, budget("web", 9)), 9,
 			[]string{"evict a", "evict b", "evict c", "evict d", "evict f"}, none, 6, none, false,
 		},
-		"pods on their way are waited for": {
+		"terminating pods are waited for": {
 			patient, 0, view([]*corev1.Pod{pod("a", deleted(-10*time.Second)), pod("b", deleted(59*time.Second))}), 9, []string{},
 			none, 2, none, false,
 		},
-		"but not for ever": {
+		"a stuck pod is not waited for": {
 			patient, 0, view([]*corev1.Pod{pod("a", deleted(60*time.Second))}), 9, []string{}, none, 0, []string{"shop/a"}, false,
 		},
 		"nothing is left": {patient, 0, view(nil), 9, []string{}, none, 0, none, false},
@@ -267,13 +267,13 @@ func TestDecide(t *testing.T) {
 				"delete a in 30s", "delete b in 1s",
 			}, none, 2, none, false,
 		},
-		"the cap holds for forced ones too": {
+		"the cap applies to forced deletions": {
 			with(func(p *Policy) {
 				p.Timeout, p.OnTimeout, p.PodGracePeriod = 600, Force, 5
 			}), 600 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
 			[]string{"delete a in 5s"}, none, 1, none, false,
 		},
-		"what may be evicted is not forced": {
+		"pods that can be evicted are not forced": {
 			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b"), pod("c", labelled("app", "db"))}, budget("web", 1)), 9,
 			[]string{"evict a", "delete b in 30s", "evict c"}, none, 3, none, false,
 		},
@@ -284,21 +284,21 @@ func TestDecide(t *testing.T) {
 			view([]*corev1.Pod{pod("a", emptyDir), pod("b", orphan), pod("c")}, budget("web", 5), budget("web2", 5)), 9,
 			[]string{"delete a in 30s", "delete b in 30s", "delete c in 30s"}, none, 3, none, false,
 		},
-		"a pod that is on its way is not deleted again": {
+		"a terminating pod is not deleted again": {
 			forced, 700 * time.Second, view([]*corev1.Pod{pod("a", deleted(-10*time.Second))}), 9, []string{}, none, 1, none, false,
 		},
 		"without a timeout there is no deadline": {
 			with(func(p *Policy) { p.OnTimeout = Force }), 1000 * time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
-		"waiting has no deadline": {
+		"the policy Wait has no deadline": {
 			with(func(p *Policy) { p.Timeout = 600 }), time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
-		"going on is for nothing when nothing is left": {
+		"the policy Continue with nothing left": {
 			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view(nil), 9, []string{}, none, 0, none, false,
 		},
-		"going on leaves what is left": {
+		"the policy Continue leaves the rest": {
 			with(func(p *Policy) {
 				p.Timeout, p.OnTimeout = 600, Continue
 			}), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
@@ -327,8 +327,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What was sent and is not counted yet counts against its budget.
-func TestRequestsUnderWay(t *testing.T) {
+// Requests that are not counted yet count against their budget.
+func TestDecideCountsRequestsInFlight(t *testing.T) {
 	three := []*corev1.Pod{pod("a"), pod("b"), pod("c")}
 	for name, c := range map[string]struct {
 		tries   map[types.UID]Try
@@ -343,14 +343,14 @@ func TestRequestsUnderWay(t *testing.T) {
 		"in flight and counted already": {
 			map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, 0,
 		},
-		"of a pod that is gone": {map[types.UID]Try{"uid-gone": {Accepted: now, Budget: "shop/web"}}, 1, patient, []string{}, settle},
+		"of a pod that no longer exists": {map[types.UID]Try{"uid-absent": {Accepted: now, Budget: "shop/web"}}, 1, patient, []string{}, settle},
 		"accepted just now": {
 			map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, settle,
 		},
 		"accepted and counted": {
 			map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, resend,
 		},
-		"accepted, and no watch ever told": {
+		"accepted, and no watch reported it": {
 			map[types.UID]Try{"uid-a": {Accepted: now.Add(-settle), Budget: "shop/web"}}, 1, patient, []string{"evict b"}, resend - settle,
 		},
 		"accepted without effect": {
@@ -360,7 +360,7 @@ func TestRequestsUnderWay(t *testing.T) {
 			map[types.UID]Try{"uid-a": {NotBefore: now.Add(time.Second), Why: "x"}}, 9, patient, []string{"evict b", "evict c"}, time.Second,
 		},
 		"refused a while ago": {map[types.UID]Try{"uid-a": {NotBefore: now, Why: "x"}}, 1, patient, []string{"evict a"}, 0},
-		"refused until the deadline, the pod is deleted": {
+		"refused until the deadline: forced": {
 			map[types.UID]Try{
 				"uid-a": {NotBefore: now, Why: "a webhook says no"},
 			}, 2, Policy{Timeout: 1, OnTimeout: Force, DeleteEmptyDirData: true},
@@ -381,7 +381,7 @@ func TestRequestsUnderWay(t *testing.T) {
 	}
 }
 
-// Whatever the tries, a budget never gets more requests than it was seen to allow.
+// A budget never gets more requests than its status allows.
 func FuzzBudgetsAreNeverExceeded(f *testing.F) {
 	f.Add(uint64(0), uint8(3), uint8(9))
 	f.Add(uint64(0x123456789), uint8(1), uint8(40))
@@ -414,7 +414,7 @@ func FuzzBudgetsAreNeverExceeded(f *testing.F) {
 	})
 }
 
-func TestNothingIsEvictedBeforeLoadBalancersKnow(t *testing.T) {
+func TestDecideWaitsForLoadBalancers(t *testing.T) {
 	policy := patient
 	policy.LoadBalancerWait = 60
 	v := view([]*corev1.Pod{pod("a")})
@@ -432,30 +432,34 @@ func TestNothingIsEvictedBeforeLoadBalancersKnow(t *testing.T) {
 
 	policy.LoadBalancerWait, policy.Timeout, policy.OnTimeout = 3600, 600, Force
 	got = Decide(now, Task{Policy: policy, Started: now.Add(-600 * time.Second)}, v, 9)
-	require.Equal(t, []string{"evict a"}, sent(got), "the drain's own time is over before")
+	require.Equal(t, []string{"evict a"}, sent(got), "the drain's timeout is earlier")
 	require.Zero(t, got.Begins)
 }
 
-func TestWhichPodsTolerateACordon(t *testing.T) {
+func TestNewPodTolerant(t *testing.T) {
 	for name, c := range map[string]struct {
 		toleration corev1.Toleration
 		want       bool
 	}{
-		"everything":                       {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
-		"everything that is not scheduled": {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
-		"everything that is ended":         {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
+		"all taints":                 {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
+		"all taints with NoSchedule": {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
+		"all taints with NoExecute":  {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
 		"the taint": {
 			corev1.Toleration{
 				Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
 			}, true,
 		},
-		"its key":                   {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists}, true},
-		"its value, which is none":  {corev1.Toleration{Key: "node.kubernetes.io/unschedulable"}, true},
-		"the same, in words":        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpEqual}, true},
-		"another value":             {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Value: "true"}, false},
-		"an operator that compares": {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Gt", Value: "0"}, false},
-		"another taint":             {corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}, false},
-		"nothing":                   {corev1.Toleration{}, false},
+		"its key": {
+			corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists}, true,
+		},
+		"its empty value": {corev1.Toleration{Key: "node.kubernetes.io/unschedulable"}, true},
+		"its empty value, with an operator": {
+			corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpEqual}, true,
+		},
+		"another value":        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Value: "true"}, false},
+		"a comparing operator": {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Gt", Value: "0"}, false},
+		"another taint":        {corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}, false},
+		"nothing":              {corev1.Toleration{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, NewPod(pod("a", func(p *corev1.Pod) {
@@ -465,8 +469,8 @@ func TestWhichPodsTolerateACordon(t *testing.T) {
 	}
 }
 
-// Who tolerates the cordon is evicted as everybody is, if it was there before.
-func TestPodsThatComeBack(t *testing.T) {
+// A tolerant pod that was created before the cordon is evicted like others.
+func TestDecideSparesReturnedPods(t *testing.T) {
 	cordoned := now.Add(-time.Hour)
 	for name, c := range map[string]struct {
 		created time.Duration // since the cordon
@@ -475,11 +479,11 @@ func TestPodsThatComeBack(t *testing.T) {
 		sent    bool
 		next    time.Duration // since the cordon, 0: never
 	}{
-		"there before":                             {-2*time.Second - 1, 0, false, true, 0},
-		"perhaps there before":                     {-2 * time.Second, 0, false, false, 3 * time.Second},
-		"perhaps come later":                       {time.Second, 2 * time.Second, false, false, 3 * time.Second},
-		"perhaps: goes once all clocks show later": {time.Second, 3 * time.Second, false, true, 0},
-		"come later":                               {time.Second + 1, 2 * time.Second, true, false, 0},
+		"created before":                                   {-2*time.Second - 1, 0, false, true, 0},
+		"perhaps created before":                           {-2 * time.Second, 0, false, false, 3 * time.Second},
+		"perhaps created after":                            {time.Second, 2 * time.Second, false, false, 3 * time.Second},
+		"perhaps created after, once clocks cannot differ": {time.Second, 3 * time.Second, false, true, 0},
+		"created after":                                    {time.Second + 1, 2 * time.Second, true, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view([]*corev1.Pod{
@@ -497,7 +501,7 @@ func TestPodsThatComeBack(t *testing.T) {
 			if c.sent {
 				want = []string{"evict a", "evict b"}
 			}
-			require.Equal(t, want, sent(got), "who does not tolerate it bypassed the scheduler, or came while the node was not cordoned")
+			require.Equal(t, want, sent(got), "a pod without the toleration bypassed the scheduler, or was created while the node was not cordoned")
 			next := time.Duration(0)
 			if !got.Next.IsZero() {
 				next = got.Next.Sub(cordoned)
@@ -514,12 +518,12 @@ func TestPodsThatComeBack(t *testing.T) {
 				require.Equal(t, 2, r.Left)
 			}
 			v.Cordoned = time.Time{}
-			require.Len(t, Decide(at, Task{Policy: patient, Started: cordoned}, v, 9).Send, 2, "nobody has cordoned the node")
+			require.Len(t, Decide(at, Task{Policy: patient, Started: cordoned}, v, 9).Send, 2, "the node is not cordoned")
 		})
 	}
 }
 
-func TestTheVolumesThatAPodMayHold(t *testing.T) {
+func TestNewPodClaims(t *testing.T) {
 	claim := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 	own := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 	for name, c := range map[string]struct {
@@ -528,13 +532,13 @@ func TestTheVolumesThatAPodMayHold(t *testing.T) {
 		want    int
 	}{
 		"none": {"ReplicaSet", nil, 0},
-		"those that are no claims": {
+		"volumes without claims": {
 			"ReplicaSet", []corev1.VolumeSource{{HostPath: &corev1.HostPathVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{}}}, 0,
 		},
-		"claims":                      {"StatefulSet", []corev1.VolumeSource{claim, {ConfigMap: &corev1.ConfigMapVolumeSource{}}, claim}, 2},
-		"its own":                     {"ReplicaSet", []corev1.VolumeSource{own, claim}, 2},
-		"a daemon's is of all nodes'": {"DaemonSet", []corev1.VolumeSource{claim}, 0},
-		"but not a daemon's own":      {"DaemonSet", []corev1.VolumeSource{claim, own}, 1},
+		"claims":                          {"StatefulSet", []corev1.VolumeSource{claim, {ConfigMap: &corev1.ConfigMapVolumeSource{}}, claim}, 2},
+		"ephemeral volumes":               {"ReplicaSet", []corev1.VolumeSource{own, claim}, 2},
+		"a daemon pod's shared claim":     {"DaemonSet", []corev1.VolumeSource{claim}, 0},
+		"a daemon pod's ephemeral volume": {"DaemonSet", []corev1.VolumeSource{claim, own}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, NewPod(pod("a", owned(c.kind), func(p *corev1.Pod) {
@@ -547,19 +551,19 @@ func TestTheVolumesThatAPodMayHold(t *testing.T) {
 }
 
 // https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-eviction-policy
-func TestWhichPodsABudgetCounts(t *testing.T) {
+func TestBudgetCounts(t *testing.T) {
 	always, healthy := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
 	for name, c := range map[string]struct {
 		policy         *policyv1.UnhealthyPodEvictionPolicyType
 		healthy, least int32
 		unready        bool // counts, too
 	}{
-		"enough are healthy":                      {nil, 9, 9, false},
-		"the same, in words":                      {&healthy, 9, 9, false},
-		"too few are":                             {nil, 8, 9, true},
-		"too few are, in words":                   {&healthy, 8, 9, true},
-		"too few are, and who is not goes always": {&always, 8, 9, false},
-		"none need be":                            {nil, 3, 0, true},
+		"enough are healthy":                   {nil, 9, 9, false},
+		"enough are healthy, explicit policy":  {&healthy, 9, 9, false},
+		"too few are healthy":                  {nil, 8, 9, true},
+		"too few are healthy, explicit policy": {&healthy, 8, 9, true},
+		"too few are healthy, always allowed":  {&always, 8, 9, false},
+		"none need to be healthy":              {nil, 3, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := NewBudget(budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
@@ -574,21 +578,21 @@ func TestWhichPodsABudgetCounts(t *testing.T) {
 	}
 }
 
-func TestTheNextLookIsWhenTimeAloneChangesSomething(t *testing.T) {
+func TestDecideNext(t *testing.T) {
 	forced := Policy{Timeout: 600, OnTimeout: Force, DeleteEmptyDirData: true}
 	d := Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
 	require.Equal(t, now.Add(600*time.Second), d.Next, "the deadline")
 	d = Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a", deleted(0))}), 9)
-	require.Equal(t, now.Add(60*time.Second), d.Next, "a pod is stuck from then on")
+	require.Equal(t, now.Add(60*time.Second), d.Next, "then the pod is stuck")
 	d = Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
-	require.Zero(t, d.Next, "only an event helps")
+	require.Zero(t, d.Next, "only an event changes the decision")
 	waits := patient
 	waits.Timeout = 600
 	d = Decide(now, Task{Policy: waits, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
-	require.Zero(t, d.Next, "what waits has no deadline")
+	require.Zero(t, d.Next, "the policy Wait has no deadline")
 }
 
-func TestEstimates(t *testing.T) {
+func TestDecideEstimate(t *testing.T) {
 	for name, c := range map[string]struct {
 		view View
 		want time.Duration
@@ -596,14 +600,14 @@ func TestEstimates(t *testing.T) {
 		"nothing":                        {view(nil), 0},
 		"free pods end at the same time": {view([]*corev1.Pod{pod("a", grace(5)), pod("b", grace(20))}), 20 * time.Second},
 		"one after the other":            {view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 1)), 90 * time.Second},
-		"each for as long as it takes itself": {
+		"one after the other, with own grace periods": {
 			view([]*corev1.Pod{pod("a", grace(30)), pod("b", grace(5)), pod("c", grace(1))}, budget("web", 1)), 36 * time.Second,
 		},
-		"terminating ones have less to go": {view([]*corev1.Pod{pod("a", deleted(-7*time.Second))}), 7 * time.Second},
-		"none when a budget never allows any": {view([]*corev1.Pod{pod("a")}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
+		"a terminating pod's rest": {view([]*corev1.Pod{pod("a", deleted(-7*time.Second))}), 7 * time.Second},
+		"unknown if a budget never allows any": {view([]*corev1.Pod{pod("a")}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
 			b.Status.DesiredHealthy = 10
 		})), -1},
-		"none when what blocks is no single budget": {view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), -1},
+		"unknown if two budgets block": {view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, Decide(now, Task{Policy: patient, Started: now}, c.view, 9).Estimate)
@@ -611,8 +615,8 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// A drain that waits for a pod on another node has no time of its own: its estimate of 30 s would stand there for hours.
-func TestStalledDrains(t *testing.T) {
+// A drain that waits for a pod on another node has no estimate. It would show 30 s for hours.
+func TestDecideStalled(t *testing.T) {
 	running, evicted := pod("a"), pod("b")
 	one := func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.DesiredHealthy = 2, 1 }
 	for name, c := range map[string]struct {
@@ -621,13 +625,13 @@ func TestStalledDrains(t *testing.T) {
 		tried   time.Duration
 		stalled bool
 	}{
-		"is stalled when the replacement of another node's pod does not start": {[]*corev1.Pod{running}, 0, 0, true},
-		"is not when the budget allows a disruption":                           {[]*corev1.Pod{running}, 1, 0, false},
-		"is not while a pod under the budget terminates": {
+		"stalled if another node's replacement does not start": {[]*corev1.Pod{running}, 0, 0, true},
+		"not while the budget allows a disruption":             {[]*corev1.Pod{running}, 1, 0, false},
+		"not while a pod under the budget terminates": {
 			[]*corev1.Pod{running, pod("b", deleted(-7*time.Second))}, 0, 0, false,
 		},
-		"is not while the last evicted pod is being replaced": {[]*corev1.Pod{running}, 0, 29 * time.Second, false},
-		"is stalled when that takes unusually long":           {[]*corev1.Pod{running}, 0, 31 * time.Second, true},
+		"not while the last evicted pod is being replaced": {[]*corev1.Pod{running}, 0, 29 * time.Second, false},
+		"stalled if that takes too long":                   {[]*corev1.Pod{running}, 0, 31 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view(c.pods, budget("web", c.allowed, one))
@@ -640,13 +644,13 @@ func TestStalledDrains(t *testing.T) {
 			require.Equal(t, c.stalled, r.EstimateSeconds == nil)
 		})
 	}
-	t.Run("is blocked for another reason when something has no estimate at all", func(t *testing.T) {
+	t.Run("not if something has no estimate at all", func(t *testing.T) {
 		never := func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.DesiredHealthy = 2, 2 }
 		require.False(t, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{running}, budget("web", 0, never)), 9).Stalled)
 	})
 }
 
-func TestReports(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	var r Report
 	var many []*corev1.Pod
 	for i := range 70 {
@@ -664,7 +668,7 @@ func TestReports(t *testing.T) {
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
 	require.Equal(t, "no pods are left", r.Summary())
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), 9))
-	require.Nil(t, r.EstimateSeconds, "nobody knows")
+	require.Nil(t, r.EstimateSeconds, "unknown")
 	hung := []*corev1.Pod{
 		pod("c", deleted(time.Hour)), pod("a", deleted(time.Hour)), pod("d", deleted(time.Hour)), pod("b", deleted(time.Hour)),
 		pod("e", deleted(time.Hour)),

@@ -1,6 +1,6 @@
 package drain
 
-// What matters of a pod.
+// The part of a pod that a drain needs.
 
 import (
 	"slices"
@@ -17,44 +17,44 @@ type Class int
 
 // The classes.
 const (
-	// Leaving pods must leave before the node does.
+	// Leaving pods must leave before the node is terminated.
 	Leaving Class = iota
-	// Mirror pods are the kubelet's own: deleting them deletes nothing.
+	// Mirror pods are the kubelet's own. Deleting them has no effect.
 	Mirror
-	// Daemon pods would be started on the node again, and end with it.
+	// Daemon pods would be started on the node again. They end with it.
 	Daemon
-	// Finished pods run no more.
+	// Finished pods no longer run.
 	Finished
 )
 
-// Pod is what matters of a pod on the node.
+// Pod is the part of a pod on the node that a drain needs.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
 	Labels          labels.Set
 	Class           Class
-	// Managed pods have a controller that starts another.
+	// Managed pods have a controller that starts a replacement.
 	Managed bool
-	// EmptyDir pods have data on the node that goes with them.
+	// EmptyDir pods lose data that is on the node.
 	EmptyDir bool
-	// Ready pods count towards their budgets; Pending ones may always be evicted.
+	// Ready pods count towards their budgets. Pending ones may always be evicted.
 	Ready, Pending bool
 	Priority       int32
-	// System pods are those that the cluster itself runs on, such as CoreDNS: see isSystem.
+	// System pods are those on which the cluster itself depends, such as CoreDNS: see isSystem.
 	System bool
 	// Grace is the pod's own grace period.
 	Grace time.Duration
-	// Deleted is when the pod ought to be gone: its deletion timestamp; zero while nobody deleted it.
+	// Deleted is the deletion timestamp: when the pod should have ended. It is zero if the pod is not deleted.
 	Deleted time.Time
-	// Created is when the API server took the pod in, in whole seconds. Tolerant pods may be started on a cordoned node.
+	// Created is when the API server created the pod, in whole seconds. Tolerant pods may be started on a cordoned node.
 	Created  time.Time
 	Tolerant bool
-	// Claims are the persistent volumes that may be attached for the pod. The one that a DaemonSet names is for its pods on all nodes: what
-	// can be shared like that is a network's file system, or a disk of the node, and neither is attached.
+	// Claims counts the persistent volumes that may be attached for the pod. A claim that a DaemonSet names serves its pods on all nodes.
+	// Only network file systems and local disks can be shared like that, and neither is attached.
 	Claims int
 }
 
-// defaultGrace is Kubernetes' own when a pod states none.
+// defaultGrace is the grace period of a pod that sets none.
 const defaultGrace = 30 * time.Second
 
 // NewPod reads a pod.
@@ -101,12 +101,12 @@ func NewPod(p *corev1.Pod) *Pod {
 	return pod
 }
 
-// systemCritical is the least priority of the class system-cluster-critical.
+// systemCritical is the lowest priority of the class system-cluster-critical.
 // https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
 const systemCritical = 2_000_000_000
 
-// isSystem says whether a pod belongs to what the cluster itself runs on: it is in kube-system, has no volume of its own, and is critical
-// for the cluster or an add-on that EKS manages.
+// isSystem reports whether the cluster itself depends on a pod. Such a pod is in kube-system, has no persistent volume, and is critical
+// for the cluster or part of an add-on that EKS manages.
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-field-management.html
 func isSystem(p *corev1.Pod) bool {
 	critical := p.Spec.Priority != nil && *p.Spec.Priority >= systemCritical
@@ -115,25 +115,26 @@ func isSystem(p *corev1.Pod) bool {
 	return p.Namespace == metav1.NamespaceSystem && (critical || managed) && !claims
 }
 
-// NeedsSystem says whether a pod may still need a cluster's system pods: it is neither one of those, nor a
-// DaemonSet's or the kubelet's own, and runs on a node.
+// NeedsSystem reports whether a pod may still need a cluster's system pods. It runs on a node, and is no system pod, DaemonSet pod or
+// mirror pod.
 func NeedsSystem(p *corev1.Pod) bool {
 	pod := NewPod(p)
 	return pod.Class == Leaving && !pod.System && p.Spec.NodeName != ""
 }
 
-// ID is namespace/name, as people write it.
+// ID returns namespace/name.
 func (p *Pod) ID() string { return p.Namespace + "/" + p.Name }
 
-// stuckAfter is how long after its deletion time a pod is waited for: the kubelet is dead, or something holds the object.
+// stuckAfter is how long after its deletion timestamp a pod is waited for. After that, the kubelet is dead or a finalizer holds the
+// object.
 const stuckAfter = 60 * time.Second
 
-// Stuck says that a pod ought to have been gone for so long that nobody waits for it any more.
+// Stuck reports whether the drain no longer waits for a deleted pod.
 func (p *Pod) Stuck(now time.Time) bool {
 	return !p.Deleted.IsZero() && !now.Before(p.Deleted.Add(stuckAfter))
 }
 
-// toleratesCordon says whether a toleration is one of the taint that a cordoned node has, which has no value.
+// toleratesCordon reports whether a toleration matches the taint of a cordoned node, which has no value.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#concepts
 func toleratesCordon(t corev1.Toleration) bool {
 	switch {
@@ -145,18 +146,18 @@ func toleratesCordon(t corev1.Toleration) bool {
 	return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Key != "" && t.Value == ""
 }
 
-// skew is how far apart the clocks of whoever cordoned the node and of the API server may be.
+// skew is the largest difference between the clocks of the component that cordoned the node and of the API server.
 const skew = time.Second
 
-// returned says that a tolerant pod came when the node was cordoned already: it, or one in its place, would come again whenever it is
-// evicted.
+// returned reports whether a tolerant pod was created after the node was cordoned. It, or its replacement, would return after each
+// eviction.
 func (p *Pod) returned(cordoned time.Time) bool {
 	return p.Tolerant && !cordoned.IsZero() && p.Created.After(cordoned.Add(skew))
 }
 
-// unsure is until when nobody can say of a tolerant pod whether one in its place would have returned, because clocks differ and
-// pods are created in whole seconds; zero for pods that were certainly there before the node was cordoned. Whoever evicts it
-// earlier may do so again and again, as fast as pods are started.
+// unsure returns until when it is unknown whether the replacement of a tolerant pod would count as returned. Clocks differ, and creation
+// times are whole seconds. An eviction before that time could repeat as fast as pods start. It is zero for pods that certainly existed
+// before the cordon.
 func (p *Pod) unsure(cordoned time.Time) time.Time {
 	if !p.Tolerant || cordoned.IsZero() || p.Created.Before(cordoned.Add(-skew-time.Second)) {
 		return time.Time{}
@@ -164,9 +165,9 @@ func (p *Pod) unsure(cordoned time.Time) time.Time {
 	return cordoned.Add(2*skew + time.Second)
 }
 
-// gives is the grace period for an eviction or deletion under a policy. It is never 0, which would kill the pod in an
-// instant and, on a dead node, let a second of the same name start beside it.
-func (p *Pod) gives(policy Policy) (grace time.Duration, capped bool) {
+// gracePeriod returns the grace period for an eviction or deletion under a policy. It is never 0. That would kill the pod at once and, on
+// a dead node, let a second pod of the same name start while the first runs.
+func (p *Pod) gracePeriod(policy Policy) (grace time.Duration, capped bool) {
 	grace = p.Grace
 	if limit := policy.PodGracePeriod.Duration(); limit > 0 && grace > limit {
 		grace, capped = limit, true

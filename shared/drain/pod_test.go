@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Only a controller starts another pod. kubectl drain goes by the same reference (controller: true), of whatever kind: custom controllers
-// count too. An owner without it, which only has the pod deleted with itself, does not.
+// Only a controller starts a replacement. kubectl drain uses the same reference (controller: true), of any kind, so custom controllers
+// count. Another owner only deletes the pod with itself.
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
 // https://github.com/kubernetes/kubectl/blob/master/pkg/drain/filters.go (unreplicatedFilter)
 func TestManagedPod(t *testing.T) {
@@ -30,14 +30,14 @@ func TestManagedPod(t *testing.T) {
 		"has a ReplicationController":              {[]metav1.OwnerReference{owner("ReplicationController", &yes)}, true, Leaving},
 		"has a controller of a custom resource":    {[]metav1.OwnerReference{owner("Rollout", &yes)}, true, Leaving},
 		"has a DaemonSet":                          {[]metav1.OwnerReference{owner("DaemonSet", &yes)}, true, Daemon},
-		"is the kubelet's":                         {[]metav1.OwnerReference{owner("Node", &yes)}, true, Mirror},
+		"is a mirror pod":                          {[]metav1.OwnerReference{owner("Node", &yes)}, true, Mirror},
 		"has an owner that controls nothing":       {[]metav1.OwnerReference{owner("ReplicaSet", &no)}, false, Leaving},
-		"has an owner that does not say so":        {[]metav1.OwnerReference{owner("ReplicaSet", nil)}, false, Leaving},
+		"has an owner without the field":           {[]metav1.OwnerReference{owner("ReplicaSet", nil)}, false, Leaving},
 		"has a ConfigMap as its owner":             {[]metav1.OwnerReference{owner("ConfigMap", nil)}, false, Leaving},
-		"has owners of which none controls":        {[]metav1.OwnerReference{owner("ConfigMap", nil), owner("Node", &no)}, false, Leaving},
-		"has owners of which one controls":         {[]metav1.OwnerReference{owner("ConfigMap", nil), owner("ReplicaSet", &yes)}, true, Leaving},
+		"has owners, none a controller":            {[]metav1.OwnerReference{owner("ConfigMap", nil), owner("Node", &no)}, false, Leaving},
+		"has owners, one a controller":             {[]metav1.OwnerReference{owner("ConfigMap", nil), owner("ReplicaSet", &yes)}, true, Leaving},
 		"has a DaemonSet that does not control":    {[]metav1.OwnerReference{owner("DaemonSet", nil)}, false, Leaving},
-		"has a DaemonSet beside its controller":    {[]metav1.OwnerReference{owner("DaemonSet", nil), owner("ReplicaSet", &yes)}, true, Leaving},
+		"has a DaemonSet and another controller":   {[]metav1.OwnerReference{owner("DaemonSet", nil), owner("ReplicaSet", &yes)}, true, Leaving},
 		"has its Node as owner, not as controller": {[]metav1.OwnerReference{owner("Node", nil)}, false, Leaving},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestManagedPod(t *testing.T) {
 			if c.class != Leaving {
 				return
 			}
-			// With unmanagedPods: Wait the pod leaves only if something starts it again.
+			// With unmanagedPods: Wait the pod leaves only if a controller starts a replacement.
 			careful := patient
 			careful.UnmanagedPods = WaitForUnmanaged
 			d := Decide(now, Task{Policy: careful, Started: now.Add(-time.Hour)}, view([]*corev1.Pod{p}), 9)

@@ -1,5 +1,5 @@
-// Package drain decides how pods leave a node: which may be evicted now, which are blocked and by what, when to force, how
-// long it may take. It is pure: what it is told of pods, budgets and the time is all that it knows.
+// Package drain decides how pods leave a node: which to evict now, which are blocked and by what, when to force, and how long the drain
+// may take. shared/kube carries out its decisions. The package is pure.
 package drain
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/drover-run/drover/events"
 )
 
-// What a drain is asked for and tells is payload, and so among the events.
+// The input and the result of a drain are payloads, so package events defines them.
 type (
 	Policy  = events.DrainPolicy
 	Report  = events.DrainReport
@@ -34,20 +34,20 @@ const (
 // Task is one drain of one node.
 type Task struct {
 	Policy Policy
-	// Started is when the node was cordoned first, whoever has worked on it since.
+	// Started is when the node was first cordoned, whichever execution did that.
 	Started time.Time
-	// Regained is when the cluster could be reached again, after a time in which nobody could evict anything; zero if there was none.
+	// Regained is when the cluster could be reached again after an outage, in which evictions were impossible. It is zero if there was none.
 	Regained time.Time
 }
 
-// leastContact is for how long evictions are tried after an outage before the time can be over.
+// leastContact is how long drover tries evictions after an outage before the deadline can pass.
 const leastContact = 30 * time.Second
 
-// Ends says that the drain's time can be over.
+// Ends reports whether the drain has a deadline.
 func (t Task) Ends() bool { return t.Policy.Timeout > 0 && t.Policy.OnTimeout != Wait }
 
-// Tried says that evictions were tried for a while since the last outage, if there was one, on a node that is out of load balancers since
-// excluded.
+// Tried reports whether evictions were tried for long enough since the last outage, if any. excluded is when the node was excluded from
+// load balancers.
 func (t Task) Tried(now, excluded time.Time) bool {
 	return t.Regained.IsZero() || !now.Before(t.tried(excluded))
 }
@@ -60,7 +60,7 @@ func (t Task) tried(excluded time.Time) time.Time {
 	return from.Add(leastContact)
 }
 
-// deadline of a drain that ends.
+// deadline returns when a drain that Ends reaches its timeout.
 func (t Task) deadline(excluded time.Time) time.Time {
 	deadline := t.Started.Add(t.Policy.Timeout.Duration())
 	if tried := t.tried(excluded); !t.Regained.IsZero() && tried.After(deadline) {
@@ -69,7 +69,6 @@ func (t Task) deadline(excluded time.Time) time.Time {
 	return deadline
 }
 
-// Between is the longest that nobody looks at a drain that has taken so long: a twentieth of that, so that it ends at
-// most 5 % later than it could, and less than half of the terminate hook's timeout, so that each look's heartbeat is
-// in time.
+// Between returns the longest pause between two slices of a drain that has taken this long: a twentieth of that time. So the drain ends
+// at most 5 % late. The pause is also less than half of the terminate hook's timeout, so that each heartbeat is in time.
 func Between(taken time.Duration) time.Duration { return min(taken/20, 5*time.Minute) }

@@ -2,7 +2,7 @@ package drain
 
 import "strings"
 
-// Reasons why pods are blocked. Some are followed by what the API server says.
+// Reasons why pods are blocked. For some, a message of the API server follows.
 const (
 	WhyBudget      = "its disruption budget allows no disruption now"
 	WhyBudgets     = "it is under more than one disruption budget, which the eviction API refuses"
@@ -17,7 +17,7 @@ const (
 	WhyFailed      = "the API server failed"
 )
 
-// Passes says of a reason that it may be over in seconds: the API server fails, or others write what the eviction writes.
+// Passes reports whether a reason may pass within seconds: the API server fails, or other clients write the same objects.
 func Passes(why string) bool {
 	for _, reason := range []string{WhyReadiness, WhyWritten, WhyConflict, WhyOverload, WhyFailed} {
 		if strings.HasPrefix(why, reason) {
@@ -27,7 +27,7 @@ func Passes(why string) bool {
 	return false
 }
 
-// Reasons are those that may last, each of which the runbook explains.
+// Reasons returns the reasons that may last. The runbook explains each.
 func Reasons() []string {
 	return []string{WhyBudget, WhyBudgets, WhyUnmanaged, WhyEmptyDir, WhyOverload, WhyTerminating, WhyRefused, WhyFailed}
 }

@@ -1,6 +1,6 @@
 package drain
 
-// What a decision comes to, as a report tells it.
+// A decision as part of a report.
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 	"github.com/drover-run/drover/events"
 )
 
-// Describe fills a report with what a decision says.
+// Describe fills a report from a decision.
 func Describe(r *Report, d Decision) {
 	r.Left, r.Terminating = len(d.Left), len(d.Terminating)
 	r.Pods, r.Stuck, r.Blocked = Names(d.Left), Names(d.Stuck), d.Blocked[:min(len(d.Blocked), events.MaxNamed)]
@@ -23,7 +23,7 @@ func Describe(r *Report, d Decision) {
 	}
 }
 
-// Names of pods, as many as a report holds.
+// Names returns the names of pods, at most as many as a report holds.
 func Names(pods []*Pod) []string {
 	var out []string
 	for _, p := range pods[:min(len(pods), events.MaxNamed)] {

@@ -10,22 +10,24 @@ import (
 )
 
 const (
-	// tellAfter is how long a pod is blocked before it is reported.
-	tellAfter = 7 * time.Second
-	// tellAgain is the least time between two reports.
-	tellAgain = 15 * time.Second
-	// looksApart is the least time between two checks: each check reads all tries.
-	looksApart = time.Second
-	// askedFor bridges a gap: a pod that is blocked again within this time counts as blocked without a break. In the
-	// gap drover requested its eviction, and the API refused.
-	askedFor = 15 * time.Second
+	// reportAfter is how long a pod is blocked before it is reported.
+	reportAfter = 7 * time.Second
+	// minReportPause is the least time between two reports.
+	minReportPause = 15 * time.Second
+	// minCheckPause is the least time between two checks. Each check reads all tries.
+	minCheckPause = time.Second
+	// maxGap bridges a gap: a pod that is blocked again within this time counts as blocked without a break. In the gap drover requested its
+	// eviction, and the API refused.
+	maxGap = 15 * time.Second
 )
 
 // Waits records since when each pod has blocked a drain. The zero value is that of a new drain.
 type Waits struct {
-	pods         map[string]wait
-	told         map[string]bool
-	looked, last time.Time
+	pods map[string]wait
+	// reported holds the causes that were reported.
+	reported map[string]bool
+	// checked is the time of the last check, last that of the last report.
+	checked, last time.Time
 }
 
 // wait of one pod.
@@ -41,73 +43,73 @@ func (w *Waits) Due(now time.Time, decision Decision, view View) (due bool, agai
 	if len(decision.Blocked) == 0 && len(w.pods) == 0 {
 		return false, time.Time{}
 	}
-	if next := w.looked.Add(looksApart); now.Before(next) {
+	if next := w.checked.Add(minCheckPause); now.Before(next) {
 		return false, next
 	}
-	w.looked = now
+	w.checked = now
 	w.note(now, decision.Blocked)
-	went := map[string]time.Time{} // the last of each budget's pods
+	lastEviction := map[string]time.Time{} // by budget
 	for _, try := range view.Tries {
-		if b := string(try.Budget); b != "" && try.Accepted.After(went[b]) {
-			went[b] = try.Accepted
+		if b := string(try.Budget); b != "" && try.Accepted.After(lastEviction[b]) {
+			lastEviction[b] = try.Accepted
 		}
 	}
-	long := map[string]bool{}
-	sooner := func(at time.Time) {
+	overdue := map[string]bool{}
+	checkAt := func(at time.Time) {
 		if again.IsZero() || at.Before(again) {
 			again = at
 		}
 	}
 	for _, b := range decision.Blocked {
 		since := w.pods[b.Pod].since
-		if len(b.Budgets) == 1 && went[b.Budgets[0]].After(since) {
-			since = went[b.Budgets[0]]
+		if len(b.Budgets) == 1 && lastEviction[b.Budgets[0]].After(since) {
+			since = lastEviction[b.Budgets[0]]
 		}
-		switch at := since.Add(tellAfter); {
-		case w.told[cause(b)]:
+		switch at := since.Add(reportAfter); {
+		case w.reported[causeOf(b)]:
 		case now.Before(at):
-			sooner(at)
-		case now.Before(w.last.Add(tellAgain)):
-			sooner(w.last.Add(tellAgain))
+			checkAt(at)
+		case now.Before(w.last.Add(minReportPause)):
+			checkAt(w.last.Add(minReportPause))
 		default:
 			due = true
-			long[cause(b)] = true
+			overdue[causeOf(b)] = true
 		}
 	}
 	if due {
-		maps.Copy(w.told, long)
+		maps.Copy(w.reported, overdue)
 		w.last = now
 	}
 	return due, again
 }
 
-// note which pods are blocked.
+// note records which pods are blocked.
 func (w *Waits) note(now time.Time, blocked []Blocked) {
 	if w.pods == nil {
-		w.pods, w.told = map[string]wait{}, map[string]bool{}
+		w.pods, w.reported = map[string]wait{}, map[string]bool{}
 	}
-	is := make(map[string]bool, len(blocked))
+	current := make(map[string]bool, len(blocked))
 	for _, b := range blocked {
-		is[b.Pod] = true
-		if was, known := w.pods[b.Pod]; known {
-			w.pods[b.Pod] = wait{since: was.since}
+		current[b.Pod] = true
+		if previous, ok := w.pods[b.Pod]; ok {
+			w.pods[b.Pod] = wait{since: previous.since}
 		} else {
 			w.pods[b.Pod] = wait{since: now}
 		}
 	}
-	for pod, was := range w.pods {
+	for pod, previous := range w.pods {
 		switch {
-		case is[pod]:
-		case was.until.IsZero():
-			w.pods[pod] = wait{since: was.since, until: now}
-		case now.Sub(was.until) > askedFor:
+		case current[pod]:
+		case previous.until.IsZero():
+			w.pods[pod] = wait{since: previous.since, until: now}
+		case now.Sub(previous.until) > maxGap:
 			delete(w.pods, pod)
 		}
 	}
 }
 
-// cause is what blocks a pod, whichever pod it is: what the API server says beside it may be different with each.
-func cause(b Blocked) string {
+// causeOf returns what blocks a pod, without the pod's own details: the API server's message may differ for each pod.
+func causeOf(b Blocked) string {
 	why, _, _ := strings.Cut(b.Why, ": ")
 	return why + " " + strings.Join(b.Budgets, " ")
 }

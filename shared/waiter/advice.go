@@ -1,6 +1,6 @@
 package waiter
 
-// What people can do about a stack that failed, in the words of its status.
+// What an operator can do about a failed stack. The status shows these texts.
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// advice is the next step, as one more line each; empty where AWS's reason says all. How an upgrade goes on is for
-// that to say: converging does not bring it on.
+// advice returns the next steps, one line each. It is empty where AWS's reason is enough. For a step of an upgrade it does not suggest to
+// converge: the upgrade states how it continues.
 func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool) string {
 	var lines []string
 	if words, ok := causes[code(failure.Reason)]; ok {
@@ -56,7 +56,7 @@ func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool
 	return "\n" + strings.Join(lines, "\n")
 }
 
-// causes are CloudFormation's own codes of why a resource failed that are not plain from its words, with what to do.
+// causes are CloudFormation's error codes whose reasons do not state what to do.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-test-contract-errors.html
 var causes = map[string]string{
 	"ServiceLimitExceeded": "a quota of the account is used up: raise it in Service Quotas, or free some of it",
@@ -66,12 +66,12 @@ var causes = map[string]string{
 		"nobody needs it any more",
 }
 
-// NoInstances says that a pool's group gets no instances, why in AWS's own words, and what to do.
+// NoInstances describes why a pool's group launches no instances: AWS's reason, and what to do.
 func NoInstances(why string) string {
 	return "Auto Scaling got no instance: " + strings.TrimRight(why, ". ") + ": " + cause(why)
 }
 
-// cause of what EC2 said, and what to do.
+// cause returns what to do about EC2's reason.
 func cause(why string) string {
 	for _, refusal := range refusals {
 		if refusal.words.MatchString(why) {
@@ -81,7 +81,8 @@ func cause(why string) string {
 	return "what it means: https://docs.aws.amazon.com/autoscaling/ec2/userguide/CHAP_Troubleshooting.html"
 }
 
-// refusals are what EC2 says when it launches nothing: only its words come through Auto Scaling. Those of quotas speak of capacity, too.
+// refusals are EC2's reasons for a failed launch. Auto Scaling passes on only their text. Texts about quotas mention capacity too, so the
+// order matters.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-capacity.html
 var refusals = []struct {
@@ -98,7 +99,7 @@ var refusals = []struct {
 
 var handlerError = regexp.MustCompile(`HandlerErrorCode: (\w+)\)`)
 
-// code is the HandlerErrorCode that CloudFormation puts at the end of a resource's reason, or "".
+// code returns the HandlerErrorCode at the end of a resource's reason, or "".
 func code(reason string) string {
 	if found := handlerError.FindStringSubmatch(reason); found != nil {
 		return found[1]

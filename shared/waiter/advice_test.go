@@ -21,15 +21,17 @@ func TestAdvice(t *testing.T) {
 		failure stack.Failure
 		want    string
 	}{
-		"a stack that is there and failed for no known cause": {"UPDATE_FAILED", stack.Failure{Reason: "no"}, ""},
+		"an existing stack without a known cause": {"UPDATE_FAILED", stack.Failure{Reason: "no"}, ""},
 		"a quota": {"UPDATE_FAILED", stack.Failure{
 			Reason: `Resource handler returned message: "no more" (RequestToken: 1, HandlerErrorCode: ServiceLimitExceeded)`,
 		},
 			"\na quota of the account is used up: raise it in Service Quotas, or free some of it"},
-		"words that only look like a code": {"UPDATE_FAILED", stack.Failure{Reason: "HandlerErrorCode: ServiceLimitExceeded is what I fear"}, ""},
+		"a text that only resembles a code": {
+			"UPDATE_FAILED", stack.Failure{Reason: "HandlerErrorCode: ServiceLimitExceeded is what I fear"}, "",
+		},
 		"leftovers of a deletion": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
 			"\nleft over: Subnet0 (it has a dependency), Vpc (so has this)\nnext: remove what holds them; the deletion goes on with the next try"},
-		"leftovers of a network, which something else is in": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: []stack.Stuck{
+		"leftovers of a network in use": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: []stack.Stuck{
 			{Resource: "Public0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-1"}, {
 				Resource: "Private0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-2",
 			},
@@ -51,11 +53,11 @@ func TestAdvice(t *testing.T) {
 				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=vpc-id,Values=vpc-1 --query " +
 				"'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
 				"\nnext: remove what holds them; the deletion goes on with the next try"},
-		"a rollback that is stuck": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
+		"a stuck rollback": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
 			"\nstuck at: Subnet0 (it has a dependency), Vpc (so has this)\nnext: mend that; the rollback goes on with the next try; or leave " +
 				"them as they are: " +
 				"aws cloudformation continue-update-rollback --stack-name drover-demo-network --resources-to-skip Subnet0 Vpc"},
-		"a rollback that is stuck at no resource": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x"},
+		"a rollback without a stuck resource": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x"},
 			"\nstuck at: AWS's reason\nnext: mend that; the rollback goes on with the next try"},
 	}
 	for name, test := range tests {
@@ -65,8 +67,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// Who converges a cluster does not bring its upgrade on: that says itself how it goes on, and one way is enough.
-func TestAdviceOfAnUpgradesStep(t *testing.T) {
+// The advice for an upgrade's step does not suggest to converge: that does not continue an upgrade.
+func TestAdviceOfUpgradeStep(t *testing.T) {
 	const ends = "UPDATE_ROLLBACK_COMPLETE"
 	require.Equal(t, "\nnext: it is what it was before; mend the cause", advice("drover-demo-control-plane", ends, stack.Failure{
 		Reason: "no",
@@ -78,7 +80,7 @@ func TestAdviceOfAnUpgradesStep(t *testing.T) {
 	require.False(t, names.MakesUpgrade("demo-upgrade", arn+names.ConvergeExecution("demo-upgrade", "v", "")))
 }
 
-// The words are those of AWS's own pages on launches that fail.
+// The reasons are from AWS's pages about failed launches.
 func TestNoInstances(t *testing.T) {
 	tests := map[string]struct{ why, advice string }{
 		"vCPUs": {"You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that the specified " +
@@ -90,7 +92,7 @@ func TestNoInstances(t *testing.T) {
 			"raise it in Service Quotas",
 		},
 		"spot instances": {"Max spot instance count exceeded. Launching EC2 instance failed.", "raise it in Service Quotas"},
-		"a zone that is full": {"We currently do not have sufficient m7i.large capacity in the Availability Zone you requested " +
+		"a full zone": {"We currently do not have sufficient m7i.large capacity in the Availability Zone you requested " +
 			"(eu-central-1a). " +
 			"Launching EC2 instance failed.",
 			"name more instance types or subnets of other zones"},
@@ -106,9 +108,9 @@ func TestNoInstances(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			said := NoInstances(test.why)
-			require.Contains(t, said, "Auto Scaling got no instance: "+strings.TrimRight(test.why, "."))
-			require.Contains(t, said, test.advice)
+			got := NoInstances(test.why)
+			require.Contains(t, got, "Auto Scaling got no instance: "+strings.TrimRight(test.why, "."))
+			require.Contains(t, got, test.advice)
 		})
 	}
 }

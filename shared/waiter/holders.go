@@ -1,7 +1,7 @@
 package waiter
 
-// What keeps a network from being deleted. AWS says of a subnet, a group or a VPC that something depends on it, and
-// not what: that is somebody else's, which drover's roles cannot see.
+// What blocks the deletion of a network. AWS reports that something depends on a subnet, a security group or a VPC, but not what. It
+// belongs to another owner, and drover's roles cannot read it.
 
 import (
 	"fmt"
@@ -19,23 +19,23 @@ const (
 	inVPC    = "vpc-id"
 )
 
-// found in parts of a network. A gateway's attachment is kept by public addresses anywhere in the VPC.
-var found = map[string]string{
+// filters by the type of the blocked resource. Public addresses anywhere in the VPC block a gateway's attachment.
+var filters = map[string]string{
 	"AWS::EC2::Subnet": inSubnet, "AWS::EC2::SecurityGroup": ofGroup, "AWS::EC2::VPC": inVPC, "AWS::EC2::VPCGatewayAttachment": inVPC,
 }
 
-// ids of them: an attachment's is of both that it ties.
+// ids match the id in a physical id. The physical id of an attachment has two.
 var ids = map[string]*regexp.Regexp{
 	inSubnet: regexp.MustCompile(`subnet-\w+`), ofGroup: regexp.MustCompile(`sg-\w+`), inVPC: regexp.MustCompile(`vpc-\w+`),
 }
 
-// holders are the commands that list what is in the way of resources of a network that could not be deleted. They only read.
+// holders returns commands that list what blocks the deletion of resources of a network. The commands only read.
 // https://docs.aws.amazon.com/vpc/latest/userguide/delete-vpc.html
 func holders(stuck []stack.Stuck) (commands []string) {
 	in := map[string][]string{}
 	for _, s := range stuck {
-		filter := found[s.Type]
-		if _, known := causes[code(s.Reason)]; known || filter == "" { // what keeps it is no other resource
+		filter := filters[s.Type]
+		if _, ok := causes[code(s.Reason)]; ok || filter == "" { // no other resource blocks it
 			continue
 		}
 		if id := ids[filter].FindString(s.ID); id != "" && !slices.Contains(in[filter], id) {
@@ -51,7 +51,7 @@ func holders(stuck []stack.Stuck) (commands []string) {
 			"NetworkInterfaceId,InterfaceType,Description,RequesterId"))
 		const groups, columns = "SecurityGroups", "GroupId,GroupName,Description"
 		switch filter {
-		case ofGroup: // one whose rules name it
+		case ofGroup: // groups whose rules name it
 			commands = append(commands, list("security-groups", "Name=ip-permission.group-id"+values, groups, columns))
 		case inVPC:
 			commands = append(commands, list("security-groups", "Name="+filter+values, groups, columns))

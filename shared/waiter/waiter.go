@@ -1,5 +1,5 @@
-// Package waiter tells a waiting step how its stack ended. The event of the stack does it at once, the sweep does it when
-// the event was lost, and the change function when the stack came to rest before anybody could wait.
+// Package waiter resumes a step that waits for a stack. stackevent does so when the stack's event arrives. sweep does so when that event
+// was missed. change does so when the operation ended before the step could wait. The package calls AWS only through its interfaces.
 package waiter
 
 import (
@@ -19,23 +19,23 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Steps is how waiting steps are resumed: a subset of stepfunctions.Executions.
+// Steps resumes waiting steps: a subset of stepfunctions.Executions.
 type Steps interface {
 	Succeed(ctx context.Context, token string, output events.ChangeResult) error
 	Fail(ctx context.Context, token, fault string, cause events.ChangeResult) error
 }
 
-// Stacks tells why a stack failed: a subset of cloudformation.Stacks.
+// Stacks finds out why a stack failed: a subset of cloudformation.Stacks.
 type Stacks interface {
 	WhyFailed(ctx context.Context, stackName string) (stack.Failure, error)
 }
 
-// Groups tells why a pool's group got no instances: a subset of autoscaling.Groups.
+// Groups finds out why a pool's group launched no instances: a subset of autoscaling.Groups.
 type Groups interface {
 	Refused(ctx context.Context, name string, since, until time.Time) (string, error)
 }
 
-// State forgets who waited and tells people: a subset of store.State.
+// State deletes waiters and records stacks in the status: a subset of store.State.
 type State interface {
 	DeleteWaiter(ctx context.Context, w store.Waiter) error
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
@@ -50,41 +50,41 @@ type Resumer struct {
 	Now    func() time.Time
 }
 
-// Later tells w's step to look again after so many seconds: what is in its way is no operation on its stack, of whose
-// end an event would tell.
+// Later resumes w's step, so that it checks again after some seconds. What blocks it is not an operation on its stack, so no event
+// follows.
 func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string, seconds int64) error {
 	return r.Steps.Succeed(ctx, w.TaskToken, events.ChangeResult{
 		Stack: w.Stack, Status: stackStatus, Again: true, WaitSeconds: seconds, WaitedSeconds: w.WaitedSeconds + seconds,
 	})
 }
 
-// Resume tells w's step how its stack ended. It can be repeated, and be interrupted anywhere: the waiter is forgotten
+// Resume resumes w's step with the result of its stack's operation. It can be interrupted anywhere and repeated: it deletes the waiter
 // last.
 func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string) error {
 	if stack.InProgress(stackStatus) {
 		return nil
 	}
 	result := events.ChangeResult{Stack: w.Stack, Status: stackStatus, Again: w.Again, WaitedSeconds: w.WaitedSeconds}
-	told := status.Stack{Name: w.Stack, Status: stackStatus}
-	good := stack.Settled(stackStatus) || stack.Absent(stackStatus) || stackStatus == w.Wants
-	others := w.ClientRequestToken == "" && w.Again
-	if !good {
+	recorded := status.Stack{Name: w.Stack, Status: stackStatus}
+	succeeded := stack.Settled(stackStatus) || stack.Absent(stackStatus) || stackStatus == w.Wants
+	isForeign := w.ClientRequestToken == "" && w.Again
+	if !succeeded {
 		failure, err := r.Stacks.WhyFailed(ctx, w.StackName)
 		if err != nil {
 			return err
 		}
-		told.Resource, told.Reason = failure.Resource, failure.Reason
+		recorded.Resource, recorded.Reason = failure.Resource, failure.Reason
 		refused := ""
-		if pool, is := strings.CutPrefix(w.Stack, names.PoolPrefix); is && !others {
+		if pool, ok := strings.CutPrefix(w.Stack, names.PoolPrefix); ok && !isForeign {
 			why, err := r.Groups.Refused(ctx, names.Group(w.Cluster, pool), failure.Began, failure.Turned)
 			if err != nil {
 				return err
 			}
-			switch { // CloudFormation says the same, or tells only of signals that did not come
+			switch { // CloudFormation has the same reason, or only reports missing signals
 			case why != "" && strings.Contains(failure.Reason, why):
 				refused = "\n" + cause(why)
 			case why != "":
-				told.Reason += "; " + NoInstances(why)
+				recorded.Reason += "; " + NoInstances(why)
 				refused = "\n" + NoInstances(why)
 			}
 		}
@@ -93,15 +93,15 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 			failure, names.MakesUpgrade(w.Cluster, w.Execution))
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
-		// Told again when the cluster is Ready without it, that a stack is gone is no news.
-		gone := stackStatus == "" || stackStatus == "DELETE_COMPLETE"
-		known := func(o status.Stack) bool { return o.Name == w.Stack }
+		// The deletion of a stack that the status no longer has is not recorded again.
+		deleted := stackStatus == "" || stackStatus == "DELETE_COMPLETE"
+		isThis := func(o status.Stack) bool { return o.Name == w.Stack }
 		switch {
-		case gone && !slices.ContainsFunc(s.Stacks, known):
+		case deleted && !slices.ContainsFunc(s.Stacks, isThis):
 		case s.Converges():
-			s.EndStack(told, r.Now())
-		default: // it comes late: that operation was told
-			s.SetStack(told, r.Now())
+			s.EndStack(recorded, r.Now())
+		default: // late: the end of that operation is already recorded
+			s.SetStack(recorded, r.Now())
 		}
 		if stack.Settled(stackStatus) && !w.Again {
 			s.Made(w.Stack)
@@ -110,8 +110,8 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 	if err != nil {
 		return err
 	}
-	// How somebody else's operation ended means nothing to the step: it looks again. Its own must have succeeded.
-	if good || others {
+	// The result of an operation that this step did not start does not matter: the step checks again. Its own operation must have succeeded.
+	if succeeded || isForeign {
 		result.Error, result.Cause = "", ""
 		err = r.Steps.Succeed(ctx, w.TaskToken, result)
 	} else {

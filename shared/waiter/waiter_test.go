@@ -18,24 +18,24 @@ import (
 	"github.com/drover-run/drover/shared/waiter"
 )
 
-// scene records what is done, in order, and fails at the step that it is told.
+// scene records the calls in order, and fails at one of them.
 type scene struct {
-	did    []string
-	answer events.ChangeResult
-	fault  string
-	status status.Status
-	breaks string
-	// reason of CloudFormation's, and Auto Scaling's why.
+	calls   []string
+	answer  events.ChangeResult
+	fault   string
+	status  status.Status
+	failing string
+	// reason is CloudFormation's, refused Auto Scaling's.
 	reason, refused string
 }
 
 var errBroken = errors.New("broken")
 
 func (s *scene) do(what string) error {
-	if s.breaks == what {
+	if s.failing == what {
 		return errBroken
 	}
-	s.did = append(s.did, what)
+	s.calls = append(s.calls, what)
 	return nil
 }
 
@@ -64,61 +64,61 @@ var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 func (s *scene) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
 	change(&s.status)
-	return s.do("tell")
+	return s.do("record")
 }
 
-func (s *scene) DeleteWaiter(context.Context, store.Waiter) error { return s.do("forget") }
+func (s *scene) DeleteWaiter(context.Context, store.Waiter) error { return s.do("delete") }
 
 func (s *scene) resume(w store.Waiter, stackStatus string) error {
 	r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s, Now: time.Now}
 	return r.Resume(context.Background(), w, stackStatus)
 }
 
-func TestHowAStepIsResumed(t *testing.T) {
+func TestResume(t *testing.T) {
 	const cause = "stack drover-demo-pool-a is ROLLBACK_COMPLETE: Group: no capacity\nnext: it is deleted and created anew with the next try"
 	tests := map[string]struct {
 		waiter store.Waiter
 		status string
-		did    []string
+		calls  []string
 		answer events.ChangeResult
 	}{
 		"its own operation succeeded": {
-			store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{},
+			store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE", []string{"record", "succeed", "delete"}, events.ChangeResult{},
 		},
-		"its stack is gone, as it should": {
-			store.Waiter{ClientRequestToken: "t"}, "DELETE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{},
+		"its stack is deleted, as requested": {
+			store.Waiter{ClientRequestToken: "t"}, "DELETE_COMPLETE", []string{"record", "succeed", "delete"}, events.ChangeResult{},
 		},
-		"what was in the way is gone: look once more": {
+		"what blocked it is deleted: check again": {
 			store.Waiter{
 				ClientRequestToken: "t", Again: true,
-			}, "DELETE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{Again: true},
+			}, "DELETE_COMPLETE", []string{"record", "succeed", "delete"}, events.ChangeResult{Again: true},
 		},
 		"its own operation failed": {
 			store.Waiter{
 				ClientRequestToken: "t",
-			}, "ROLLBACK_COMPLETE", []string{"why", "refused", "tell", "fail", "forget"}, events.ChangeResult{Error: "StackFailed", Cause: cause},
+			}, "ROLLBACK_COMPLETE", []string{"why", "refused", "record", "fail", "delete"}, events.ChangeResult{Error: "StackFailed", Cause: cause},
 		},
-		"its own first half failed: there is no second": {
-			store.Waiter{ClientRequestToken: "t", Again: true}, "ROLLBACK_COMPLETE", []string{"why", "refused", "tell", "fail", "forget"},
+		"the first half of its operation failed: no second half": {
+			store.Waiter{ClientRequestToken: "t", Again: true}, "ROLLBACK_COMPLETE", []string{"why", "refused", "record", "fail", "delete"},
 			events.ChangeResult{Again: true, Error: "StackFailed", Cause: cause},
 		},
-		"somebody else's operation failed: look all the same": {
-			store.Waiter{Again: true}, "ROLLBACK_COMPLETE", []string{"why", "tell", "succeed", "forget"}, events.ChangeResult{Again: true},
+		"a foreign operation failed: check anyway": {
+			store.Waiter{Again: true}, "ROLLBACK_COMPLETE", []string{"why", "record", "succeed", "delete"}, events.ChangeResult{Again: true},
 		},
-		"its rollback was continued, as it wanted": {
+		"its rollback was continued, as requested": {
 			store.Waiter{
 				ClientRequestToken: "t", Again: true, Wants: "UPDATE_ROLLBACK_COMPLETE",
-			}, "UPDATE_ROLLBACK_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{Again: true},
+			}, "UPDATE_ROLLBACK_COMPLETE", []string{"record", "succeed", "delete"}, events.ChangeResult{Again: true},
 		},
-		"nothing is over yet": {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", nil, events.ChangeResult{}},
+		"the operation is in flight": {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", nil, events.ChangeResult{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{reason: "no capacity", status: status.Status{Stacks: []status.Stack{{Name: "pool-a"}}}}
 			test.waiter.Stack, test.waiter.StackName, test.waiter.Cluster = "pool-a", "drover-demo-pool-a", "demo"
 			require.NoError(t, s.resume(test.waiter, test.status))
-			require.Equal(t, test.did, s.did)
-			if test.did == nil {
+			require.Equal(t, test.calls, s.calls)
+			if test.calls == nil {
 				return
 			}
 			test.answer.Stack, test.answer.Status = "pool-a", test.status
@@ -132,69 +132,69 @@ func TestHowAStepIsResumed(t *testing.T) {
 	}
 }
 
-// A second update that ends like the first: whoever reads the status sees that it has ended. Told late, when the
-// cluster is Ready, it is no news.
-func TestSinceWhenAStackIsWhatItIs(t *testing.T) {
-	for phase, moves := range map[status.Phase]bool{status.Converging: true, status.Upgrading: true, status.Ready: false} {
+// A second update with the same result as the first: the status shows that it has ended. A late report about a Ready cluster changes
+// nothing.
+func TestResumeRecordsWhenAStackEnded(t *testing.T) {
+	for phase, records := range map[status.Phase]bool{status.Converging: true, status.Upgrading: true, status.Ready: false} {
 		s := &scene{status: status.Status{Phase: phase, Stacks: []status.Stack{{Name: "pool-a", Status: "UPDATE_COMPLETE", Since: began}}}}
 		require.NoError(t, s.resume(store.Waiter{Cluster: "demo", Stack: "pool-a", ClientRequestToken: "t"}, "UPDATE_COMPLETE"))
-		require.Equal(t, moves, s.status.Stacks[0].Since.After(began), phase)
+		require.Equal(t, records, s.status.Stacks[0].Since.After(began), phase)
 	}
 }
 
-// A step that is to look again later waits for no stack: it is answered, and nothing is told or forgotten.
-func TestAStepThatLooksAgainLater(t *testing.T) {
+// A step that checks again later waits for no stack. It is resumed, and nothing is recorded or deleted.
+func TestLater(t *testing.T) {
 	s := &scene{}
 	r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s, Now: time.Now}
 	require.NoError(t, r.Later(t.Context(), store.Waiter{Stack: "pool-a", WaitedSeconds: 30}, "UPDATE_COMPLETE", 12))
-	require.Equal(t, []string{"succeed"}, s.did)
+	require.Equal(t, []string{"succeed"}, s.calls)
 	require.Equal(t, events.ChangeResult{
 		Stack: "pool-a", Status: "UPDATE_COMPLETE", Again: true, WaitSeconds: 12, WaitedSeconds: 42,
 	}, s.answer)
-	// What it waits for then does not begin the count anew.
+	// The total wait continues afterwards.
 	require.NoError(t, s.resume(store.Waiter{Stack: "pool-a", Again: true, WaitedSeconds: 42}, "UPDATE_COMPLETE"))
 	require.Equal(t, int64(42), s.answer.WaitedSeconds)
 }
 
-// Whatever breaks on the way, the waiter is still there for the next try: it is forgotten last.
-func TestTheWaiterIsForgottenLast(t *testing.T) {
-	for _, breaks := range []string{"why", "refused", "tell", "fail", "forget"} {
-		s := &scene{breaks: breaks}
+// After any error the waiter still exists for the next attempt.
+func TestResumeDeletesTheWaiterLast(t *testing.T) {
+	for _, failing := range []string{"why", "refused", "record", "fail", "delete"} {
+		s := &scene{failing: failing}
 		w := store.Waiter{Cluster: "demo", Stack: "pool-a", ClientRequestToken: "t"}
 		require.ErrorIs(t, s.resume(w, "UPDATE_FAILED"), errBroken)
-		require.NotContains(t, s.did, "forget")
+		require.NotContains(t, s.calls, "delete")
 	}
 }
 
-// That a stack is gone is told while the status has it, and not once more when it has been left out.
-func TestAStackThatIsGoneIsToldOnce(t *testing.T) {
-	for _, gone := range []string{"DELETE_COMPLETE", ""} { // as its event says, and as a look at it says
+// The deletion of a stack is recorded while the status has the stack, and not again afterwards.
+func TestResumeRecordsADeletionOnce(t *testing.T) {
+	for _, deleted := range []string{"DELETE_COMPLETE", ""} { // from its event, and from a description
 		s := &scene{status: status.Status{Stacks: []status.Stack{{Name: "pool-a", Status: "DELETE_IN_PROGRESS"}}}}
 		w := store.Waiter{Cluster: "demo", Stack: "pool-a", ClientRequestToken: "t"}
-		require.NoError(t, s.resume(w, gone))
-		require.Equal(t, gone, s.status.Stacks[0].Status)
+		require.NoError(t, s.resume(w, deleted))
+		require.Equal(t, deleted, s.status.Stacks[0].Status)
 		s.status.Stacks = nil
-		require.NoError(t, s.resume(w, gone))
+		require.NoError(t, s.resume(w, deleted))
 		require.Empty(t, s.status.Stacks)
 	}
 }
 
-// The control plane is at another version when its own change was made, and not when somebody else's was, or none.
-func TestTheVersionIsToldWhenItIsThere(t *testing.T) {
+// The version of the control plane changes after its own successful change only.
+func TestResumeRecordsTheVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		waiter store.Waiter
 		status string
 		want   string
 	}{
-		"it was made":                   {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE", "1.36"},
-		"it was there already":          {store.Waiter{}, "UPDATE_COMPLETE", "1.36"},
-		"it failed, and was taken back": {store.Waiter{ClientRequestToken: "t"}, "UPDATE_ROLLBACK_COMPLETE", "1.35"},
+		"changed":                {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE", "1.36"},
+		"already deployed":       {store.Waiter{}, "UPDATE_COMPLETE", "1.36"},
+		"failed and rolled back": {store.Waiter{ClientRequestToken: "t"}, "UPDATE_ROLLBACK_COMPLETE", "1.35"},
 		"a rollback was continued": {
 			store.Waiter{ClientRequestToken: "t", Again: true, Wants: "UPDATE_ROLLBACK_COMPLETE"}, "UPDATE_ROLLBACK_COMPLETE", "1.35",
 		},
-		"what somebody else did was made":   {store.Waiter{Again: true}, "UPDATE_COMPLETE", "1.35"},
-		"another stack's change was made":   {store.Waiter{Stack: "pool-a", ClientRequestToken: "t"}, "UPDATE_COMPLETE", "1.35"},
-		"it is not over, but for leftovers": {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "1.35"},
+		"a foreign operation succeeded": {store.Waiter{Again: true}, "UPDATE_COMPLETE", "1.35"},
+		"another stack changed":         {store.Waiter{Stack: "pool-a", ClientRequestToken: "t"}, "UPDATE_COMPLETE", "1.35"},
+		"the cleanup is in flight":      {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "1.35"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{
@@ -211,19 +211,19 @@ func TestTheVersionIsToldWhenItIsThere(t *testing.T) {
 	}
 }
 
-// CloudFormation tells of signals that did not come; why there were no instances to send them is told besides, once.
-func TestWhyAPoolGotNoInstances(t *testing.T) {
+// CloudFormation reports missing signals. The status also shows, once, why no instances could send them.
+func TestResumeRecordsLaunchFailures(t *testing.T) {
 	const full = "There is no Spot capacity available that matches your request."
 	tests := map[string]struct {
 		stack, reason, refused string
-		told, cause            string
+		recorded, cause        string
 	}{
-		"told by Auto Scaling alone": {"pool-a", "Received 0 SUCCESS signal(s) out of 1", full,
+		"from Auto Scaling alone": {"pool-a", "Received 0 SUCCESS signal(s) out of 1", full,
 			"Received 0 SUCCESS signal(s) out of 1; Auto Scaling got no instance: There is no Spot capacity",
 			"signal(s) out of 1\nAuto Scaling got no instance: There is no Spot capacity"},
-		"told by both": {"pool-a", "Group did not stabilize. Failed Scaling Activity: " + full, full,
+		"from both": {"pool-a", "Group did not stabilize. Failed Scaling Activity: " + full, full,
 			"Group did not stabilize. Failed Scaling Activity: " + full, full + "\nEC2 has none of them there now"},
-		"told by neither":  {"pool-a", "no such image", "", "no such image", "Group: no such image\nnext:"},
+		"from neither":     {"pool-a", "no such image", "", "no such image", "Group: no such image\nnext:"},
 		"not about a pool": {"network", "no such range", full, "no such range", "Group: no such range\nnext:"},
 	}
 	for name, test := range tests {
@@ -231,7 +231,7 @@ func TestWhyAPoolGotNoInstances(t *testing.T) {
 			s := &scene{reason: test.reason, refused: test.refused}
 			w := store.Waiter{Cluster: "demo", Stack: test.stack, StackName: "drover-demo-" + test.stack, ClientRequestToken: "t"}
 			require.NoError(t, s.resume(w, "UPDATE_ROLLBACK_COMPLETE"))
-			require.Contains(t, s.status.Stacks[0].Reason, test.told)
+			require.Contains(t, s.status.Stacks[0].Reason, test.recorded)
 			require.Contains(t, s.answer.Cause, test.cause)
 			require.LessOrEqual(t, strings.Count(s.answer.Cause, full[:20]), 1)
 		})
