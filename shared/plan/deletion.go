@@ -11,40 +11,40 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Deletion of a cluster goes by what is deployed, one step a plan: pools, whose nodes are drained as they go; the add-ons that
-// ran on them; the add-ons of nodes; the control plane; the network. What Kubernetes made in the account goes when nothing
-// is left that could make it again, and before the network, which it stands in: docs/adr has the reasons.
+// A deletion depends on what is deployed. Each plan deletes one step: pools, whose nodes are drained; the add-ons that ran on them; the
+// add-ons of nodes; the control plane; the network. Leftovers of Kubernetes are removed when no component can create them again, and
+// before the network that contains them: docs/adr has the reasons.
 
-// Protected lists the stacks that deletion protection keeps, by name. Any of these protects a stack:
-//  1. Its termination protection, which drover turns off only after the stack was changed to one that may be deleted.
+// Protected returns the names of the stacks that deletion protection keeps. Each of these protects a stack:
+//  1. Its termination protection. drover turns it off only after an update to an unprotected spec.
 //  2. Its parameter DeletionProtection.
-//  3. The spec version in its tag. The first update of a control plane sets its parameter; if that update was rolled back and termination
-//     protection was turned off by hand, only the tag says that the stack is protected.
+//  3. The spec version in its tag. The first update of a control plane sets its parameter. If that update was rolled back and termination
+//     protection was turned off outside drover, only the tag shows that the stack is protected.
 //
-// The accepted version of the spec protects the network and the control plane, whatever they were changed to. The map says of each
-// version whether it protects; versions that are not in it protect nothing.
+// The accepted version of the spec protects the network and the control plane, whatever was deployed since. protects holds, by version,
+// whether a spec is protected. Versions that it lacks protect nothing.
 func Protected(deployed map[string]stack.Deployed, accepted string, protects map[string]bool) []string {
 	var protected []string
 	for _, name := range slices.Sorted(maps.Keys(deployed)) {
 		stack := deployed[name]
-		founds := name == names.Network || name == names.ControlPlane
+		isFoundation := name == names.Network || name == names.ControlPlane
 		if stack.TerminationProtection || stack.Parameters["DeletionProtection"] == "true" ||
-			founds && (protects[accepted] || protects[stack.Tags[names.TagSpecVersion]]) {
+			isFoundation && (protects[accepted] || protects[stack.Tags[names.TagSpecVersion]]) {
 			protected = append(protected, name)
 		}
 	}
 	return protected
 }
 
-// NextDeletion is the next step of deleting a cluster of which these stacks are deployed, and its plan.
+// NextDeletion returns the next step of a deletion, given the deployed stacks, and its plan.
 func NextDeletion(cluster string, deployed map[string]stack.Deployed) (Plan, events.Deletion) {
 	p, step := Plan{Cluster: cluster}, events.Deletion{Stacks: []string{}}
 	next := -1
 	for name := range deployed {
-		next = max(next, leaving(name))
+		next = max(next, deletionStage(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(deployed)) {
-		if leaving(name) != next {
+		if deletionStage(name) != next {
 			continue
 		}
 		step.Stacks = append(step.Stacks, name)
@@ -54,13 +54,13 @@ func NextDeletion(cluster string, deployed map[string]stack.Deployed) (Plan, eve
 			Reasons: []status.Reason{{Field: "spec", Old: "present", New: "absent"}},
 		})
 	}
-	step.Leftovers = next <= leaving(names.Network)
+	step.Leftovers = next <= deletionStage(names.Network)
 	return p, step
 }
 
-// leaving is the place of a stack in the order of deletion: what has the highest goes first. Pools go before the add-ons on them: a
-// drained node's volumes are detached by one.
-func leaving(stack string) int {
+// deletionStage is the place of a stack in the order of deletion. The highest is deleted first. Pools are deleted before the add-ons that
+// run on them, because one of these detaches the volumes of drained nodes.
+func deletionStage(stack string) int {
 	if strings.HasPrefix(stack, names.PoolPrefix) {
 		return 5
 	}

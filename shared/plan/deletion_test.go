@@ -22,7 +22,7 @@ func TestProtected(t *testing.T) {
 		"names a stack with both protections": {
 			map[string]stack.Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, "off", []string{names.ControlPlane},
 		},
-		"names a stack by its parameter when termination protection was turned off by hand": {
+		"names a stack by its parameter when termination protection was turned off": {
 			map[string]stack.Deployed{names.ControlPlane: {Parameters: on}}, "off", []string{names.ControlPlane},
 		},
 		"names a stack by termination protection when its parameter is off": {
@@ -52,8 +52,8 @@ func TestProtected(t *testing.T) {
 			"on", []string{names.ControlPlane, names.Network},
 		},
 		"names nothing by the spec of a pool": {map[string]stack.Deployed{names.PoolStack("a"): {Tags: of("on")}}, "off", nil},
-		"names nothing by versions that say nothing": {
-			map[string]stack.Deployed{names.Network: {Tags: of("gone")}, names.ControlPlane: {}}, "", nil,
+		"names nothing by unknown versions": {
+			map[string]stack.Deployed{names.Network: {Tags: of("deleted")}, names.ControlPlane: {}}, "", nil,
 		},
 		"names nothing when all protections are off": {
 			map[string]stack.Deployed{
@@ -94,11 +94,11 @@ func TestNextDeletion(t *testing.T) {
 			delete(deployed, change.Stack)
 		}
 	}
-	t.Run("removes leftovers before the network when the control plane is gone already", func(t *testing.T) {
+	t.Run("removes leftovers before the network", func(t *testing.T) {
 		_, next := NextDeletion("demo", map[string]stack.Deployed{names.Network: {}})
 		require.Equal(t, events.Deletion{Stacks: []string{names.Network}, Leftovers: true}, next)
 	})
-	t.Run("asks for no survey beside pools", func(t *testing.T) {
+	t.Run("needs no survey while pools exist", func(t *testing.T) {
 		_, next := NextDeletion("demo", map[string]stack.Deployed{names.ControlPlane: {}, names.PoolStack("a"): {}})
 		require.Equal(t, events.Deletion{Stacks: []string{names.PoolStack("a")}}, next)
 	})

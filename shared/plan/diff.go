@@ -12,12 +12,11 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// shown bounds a value in a reason, in bytes; longer and confidential ones are told by their length only: a short secret could
-// be guessed from a part of its hash.
-const shown = 120
+// maxShown bounds a value in a reason, in bytes. Longer and confidential values are shown by their length only. A hash would not help: a
+// short secret could be guessed from it.
+const maxShown = 120
 
-// Diff lists the fields of a stack's part of the spec that differ, each with its old and new value. Without an old spec
-// there is nothing to say.
+// Diff returns the fields of a stack's part of the spec that differ, with their old and new values. Without an old spec it returns none.
 func Diff(stack string, old, now *api.Cluster) []status.Reason {
 	if old == nil || now == nil {
 		return nil
@@ -39,7 +38,7 @@ func Diff(stack string, old, now *api.Cluster) []status.Reason {
 	return reasons
 }
 
-// part flattens what of a spec makes up a stack: field path → JSON of the value.
+// part flattens the part of a spec that a stack is rendered from: field path → JSON of the value.
 func part(stack string, c *api.Cluster) map[string]string {
 	flat := map[string]string{}
 	add := func(path string, v any) { flatten(flat, path, plain(v)) }
@@ -73,13 +72,13 @@ func part(stack string, c *api.Cluster) map[string]string {
 	return flat
 }
 
-// plain is a value as JSON has it.
+// plain converts a value to what JSON decodes.
 func plain(v any) (out any) {
 	body, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(body, &out)
 	}
-	if err != nil { // specs come from JSON and go back to it
+	if err != nil { // specs are decoded from JSON
 		panic(fmt.Sprintf("a spec that is not JSON: %v", err))
 	}
 	return out
@@ -92,7 +91,7 @@ func flatten(flat map[string]string, path string, v any) {
 			flatten(flat, path+"."+key, value)
 		}
 	case nil:
-	default: // lists are told as a whole: their order is part of their value
+	default: // a list is one value: its order matters
 		body, _ := json.Marshal(v)
 		flat[path] = string(body)
 	}
@@ -100,13 +99,13 @@ func flatten(flat map[string]string, path string, v any) {
 
 func show(path, value string) string {
 	confidential := strings.HasSuffix(path, ".files") || strings.HasSuffix(path, ".commands") || strings.Contains(path, ".configuration.")
-	if confidential && value != "" || len(value) > shown {
+	if confidential && value != "" || len(value) > maxShown {
 		return fmt.Sprintf("(%d bytes)", len(value))
 	}
 	return strings.Trim(value, `"`)
 }
 
-// stateful lists the fields whose change would replace what must not be replaced, with what to do instead.
+// stateful lists the fields whose change would replace stateful resources, with what to do instead.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
 var stateful = map[string]map[string]string{
 	names.Network: {
@@ -120,7 +119,7 @@ var stateful = map[string]map[string]string{
 	},
 }
 
-// refused lists the changes of a stack that would replace or delete something stateful.
+// refused returns the changes of a stack that would replace or delete stateful resources.
 func refused(stack string, old, now *api.Cluster) []status.Reason {
 	var refusals []status.Reason
 	for _, reason := range Diff(stack, old, now) {

@@ -37,11 +37,11 @@ func TestDiff(t *testing.T) {
 			{Field: "spec.addons[coredns].configuration.token", Old: "(9 bytes)", New: "(12 bytes)"},
 		}, Diff(names.NodeAddons, at(secret("hunter2")), at(secret("hunter3000"))))
 	})
-	t.Run("says that a secret of the same length changed", func(t *testing.T) {
+	t.Run("shows that a secret of the same length changed", func(t *testing.T) {
 		require.Contains(t, Diff(pool, at(secret("hunter2")), at(secret("hunter3"))),
 			status.Reason{Field: "spec.pools[workers].commands", Old: "(17 bytes)", New: "(17 bytes), other content"})
 	})
-	t.Run("says that a secret came", func(t *testing.T) {
+	t.Run("shows that a secret was added", func(t *testing.T) {
 		require.Contains(t, Diff(pool, at(), at(secret("hunter2"))), status.Reason{
 			Field: "spec.pools[workers].commands", Old: "", New: "(17 bytes)",
 		})
@@ -50,8 +50,8 @@ func TestDiff(t *testing.T) {
 		labelled := func(n int) *api.Cluster {
 			return at(func(c *api.Cluster) { c.Spec.Tags = map[string]string{"team": strings.Repeat("x", n)} })
 		}
-		require.Equal(t, []status.Reason{{Field: "spec.tags.team", Old: strings.Repeat("x", shown-2), New: "(121 bytes)"}},
-			Diff(names.Network, labelled(shown-2), labelled(shown-1)))
+		require.Equal(t, []status.Reason{{Field: "spec.tags.team", Old: strings.Repeat("x", maxShown-2), New: "(121 bytes)"}},
+			Diff(names.Network, labelled(maxShown-2), labelled(maxShown-1)))
 	})
 	t.Run("has nothing to compare without both specs", func(t *testing.T) {
 		require.Empty(t, Diff(names.Network, nil, spec()))
@@ -59,7 +59,7 @@ func TestDiff(t *testing.T) {
 	})
 }
 
-func TestRefusedChanges(t *testing.T) {
+func TestRefused(t *testing.T) {
 	change := func(do func(*api.ClusterSpec)) *api.Cluster {
 		c := spec()
 		do(&c.Spec)
@@ -77,7 +77,7 @@ func TestRefusedChanges(t *testing.T) {
 			names.Network, spec(), change(func(s *api.ClusterSpec) { s.Network.CIDR = "10.1.0.0/16" }), []string{"spec.network.cidr"},
 		},
 		"of the network's VPC": {names.Network, vpc("vpc-1"), vpc("vpc-2"), []string{"spec.network.existing.vpcID"}},
-		"of a zone that goes": {
+		"of a removed zone": {
 			names.Network, spec(), change(func(s *api.ClusterSpec) { s.Network.Zones = s.Network.Zones[:1] }), []string{"spec.network.zones"},
 		},
 		"of the control plane's VPC": {names.ControlPlane, vpc("vpc-1"), vpc("vpc-2"), []string{"spec.network.existing.vpcID"}},
@@ -89,7 +89,7 @@ func TestRefusedChanges(t *testing.T) {
 			names.ControlPlane, spec(), change(func(s *api.ClusterSpec) { s.ControlPlane.EncryptionKeyARN = "arn:aws:kms:us-east-1:1:key/a" }),
 			[]string{"spec.controlPlane.encryptionKeyARN"},
 		},
-		"but not of a zone that comes": {
+		"but not of an added zone": {
 			names.Network, spec(), change(func(s *api.ClusterSpec) { s.Network.Zones = append(s.Network.Zones, "us-east-1c") }), nil,
 		},
 		"but not of a network that is created": {names.Network, nil, spec(), nil},

@@ -8,7 +8,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestWhatAChangeDoesToNodes(t *testing.T) {
+func TestEffect(t *testing.T) {
 	tests := map[string]struct {
 		stack  string
 		op     Operation
@@ -25,14 +25,14 @@ func TestWhatAChangeDoesToNodes(t *testing.T) {
 		"a size and an image": {
 			"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.pools[a].imageID"}, status.ReplacesNodes,
 		},
-		"a size and a template":              {"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.templateVersion"}, ""},
-		"what nobody can tell":               {"pool-a", Update, []string{"checksum.pool-a"}, ""},
-		"a tag that somebody took away":      {"pool-a", Update, []string{"tags.pool-a.team"}, ""},
-		"protection":                         {"pool-a", Update, []string{"terminationProtection.pool-a"}, status.InPlace},
-		"a version of the control plane":     {"control-plane", Update, []string{"spec.kubernetesVersion"}, status.InPlace},
-		"a pool that is made":                {"pool-a", Create, []string{"spec.pools[a]"}, ""},
-		"a pool that goes":                   {"pool-a", Delete, []string{"spec.pools[a]"}, ""},
-		"a pool whose name begins like that": {"pool-a", Update, []string{"spec.pools[ab].maxSize"}, ""},
+		"a size and a template":            {"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.templateVersion"}, ""},
+		"an unknown effect":                {"pool-a", Update, []string{"checksum.pool-a"}, ""},
+		"a removed tag":                    {"pool-a", Update, []string{"tags.pool-a.team"}, ""},
+		"protection":                       {"pool-a", Update, []string{"terminationProtection.pool-a"}, status.InPlace},
+		"a version of the control plane":   {"control-plane", Update, []string{"spec.kubernetesVersion"}, status.InPlace},
+		"a new pool":                       {"pool-a", Create, []string{"spec.pools[a]"}, ""},
+		"a deleted pool":                   {"pool-a", Delete, []string{"spec.pools[a]"}, ""},
+		"a pool with the name as a prefix": {"pool-a", Update, []string{"spec.pools[ab].maxSize"}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-func TestWhichPlansNeedANode(t *testing.T) {
+func TestNeedsNode(t *testing.T) {
 	some, none := &api.Cluster{}, &api.Cluster{}
 	some.Spec.Pools = []api.Pool{{Name: "a"}, {Name: "b", MinSize: 1}}
 	none.Spec.Pools = []api.Pool{{Name: "a"}}
@@ -21,20 +21,20 @@ func TestWhichPlansNeedANode(t *testing.T) {
 		spec *api.Cluster
 		want bool
 	}{
-		"it makes the add-ons":                    {changes(Create), none, true},
-		"it changes the add-ons":                  {changes(Update), none, true},
-		"it makes them in a cluster without pool": {changes(Create), &api.Cluster{}, true},
-		"but a pool is sure to have nodes":        {changes(Create), some, false},
-		"it only takes them away":                 {changes(Delete), none, false},
-		"it does not touch them":                  {Plan{Changes: []Change{{Stack: names.Addons, Operation: Create}}}, none, false},
+		"creates the add-ons":                     {changes(Create), none, true},
+		"updates the add-ons":                     {changes(Update), none, true},
+		"creates them in a cluster without pools": {changes(Create), &api.Cluster{}, true},
+		"a pool is sure to have nodes":            {changes(Create), some, false},
+		"only deletes them":                       {changes(Delete), none, false},
+		"does not change them":                    {Plan{Changes: []Change{{Stack: names.Addons, Operation: Create}}}, none, false},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.plan.NeedsNode(c.spec)) })
 	}
 	before := changes(Update)
 	after := before.WithoutNodes()
-	require.Len(t, before.Changes, 2, "the plan it was made of is as it was")
+	require.Len(t, before.Changes, 2, "the original plan is unchanged")
 	require.Len(t, after.Changes, 1)
 	require.True(t, after.AddonsWait)
-	_, still := after.Find(names.NodeAddons)
-	require.False(t, still)
+	_, found := after.Find(names.NodeAddons)
+	require.False(t, found)
 }

@@ -1,5 +1,5 @@
-// Package plan compares what a cluster should be with what is deployed and says what to change, in order, and why. It is
-// pure: it neither reads nor changes anything.
+// Package plan compares the desired with the deployed stacks of a cluster. It returns the changes in order, each with its reasons. It is
+// pure: other packages read the stacks and make the changes.
 package plan
 
 import (
@@ -31,47 +31,46 @@ const (
 	Delete Operation = "Delete"
 )
 
-// Change of one stack: everything the change function needs, and why.
+// Change of one stack: everything that the change function needs.
 type Change struct {
 	Stack       string    `json:"stack"`
 	StackName   string    `json:"stackName"`
 	Operation   Operation `json:"operation"`
 	TemplateKey string    `json:"templateKey,omitempty"`
-	// FirstKey is the template that the stack is created from, if that is another: see render.Stack.
+	// FirstKey is the template for the creation, if it differs: see render.Stack.
 	FirstKey     string             `json:"firstKey,omitempty"`
 	Parameters   []render.Parameter `json:"parameters,omitempty"`
 	Tags         map[string]string  `json:"tags,omitempty"`
 	Capabilities []string           `json:"capabilities,omitempty"`
 	Protected    bool               `json:"protected,omitempty"`
-	// Pace gives the parameters that depend on the pool's size at the moment of the change.
+	// Pace computes the parameters that depend on the pool's size at the time of the change.
 	Pace *render.Pace `json:"pace,omitempty"`
-	// ByTag says that drover may change the stack only while it carries names.TagCluster: see Untagged.
+	// ByTag reports that drover may change the stack only while it has names.TagCluster: see MissingTag.
 	ByTag bool `json:"byTag,omitempty"`
 	// Order of a pool: see api.Update.
 	Order int `json:"order,omitempty"`
-	// First says that it goes before all others.
+	// First reports that the change precedes all others.
 	First    bool            `json:"first,omitempty"`
 	Checksum string          `json:"checksum,omitempty"`
 	Reasons  []status.Reason `json:"reasons"`
-	// Moving says that an operation on the stack was under way when this was planned. Its outputs said what it was, and its tags what it was
-	// to be: what is wanted of it can be told only once that is over.
+	// Moving reports that an operation on the stack was in flight during planning. Its outputs were the old ones, its tags the new ones.
+	// Only a plan after that operation is reliable.
 	Moving bool `json:"moving,omitempty"`
 }
 
-// Plan is what takes a cluster from deployed to desired.
+// Plan holds the changes from the deployed to the desired cluster.
 type Plan struct {
 	Cluster     string `json:"cluster"`
 	SpecVersion string `json:"specVersion"`
-	// Rejected is the version of a newer spec that cannot be used, and so supersedes nothing.
+	// Rejected is the version of a newer spec that cannot be used. It does not supersede this plan.
 	Rejected string `json:"rejected,omitempty"`
 	// Changes in order.
 	Changes []Change `json:"changes"`
-	// AddonsWait says that the add-ons that need nodes are left as they are until there is one.
+	// AddonsWait reports that the add-ons that need nodes stay unchanged until there is one.
 	AddonsWait bool `json:"-"`
-	// Warnings of the spec that is planned, with its release: see api.Warnings.
+	// Warnings about the spec and its release: see api.Warnings.
 	Warnings []string `json:"-"`
-	// Refused are the replacements that the plan would need and drover does not do, and changes that it may not make. If
-	// there is one, nothing is changed.
+	// Refused are replacements that drover does not do, and changes that it may not make. If there is one, nothing is changed.
 	Refused []status.Reason `json:"-"`
 }
 
@@ -79,19 +78,19 @@ type Plan struct {
 type Input struct {
 	Cluster     string
 	SpecVersion string
-	// Rejected is the version of a newer spec that cannot be used, if there is one.
+	// Rejected is the version of a newer spec that cannot be used, if any.
 	Rejected string
 	// Release pins the cluster to a release by content: the value of names.TagRelease.
 	Release string
-	// New is the spec as rendered. Old is the spec that last changed each stack, by stack name; absent ones are not known.
+	// New is the spec as rendered. Old is the spec that last changed each stack, by stack name. Unknown ones are absent.
 	New *api.Cluster
 	Old map[string]*api.Cluster
-	// Desired stacks in order, Deployed by name.
+	// Desired stacks in order. Deployed stacks by name.
 	Desired  []render.Stack
 	Deployed map[string]stack.Deployed
 }
 
-// Compute plans. A stack that is what it should be is not in the plan; an empty plan costs nothing.
+// Compute returns the plan. It contains only stacks that differ. An empty plan needs no lease and no change set.
 func Compute(in Input) Plan {
 	p := Plan{Cluster: in.Cluster, SpecVersion: in.SpecVersion, Rejected: in.Rejected}
 	wanted := map[string]bool{}
@@ -99,7 +98,7 @@ func Compute(in Input) Plan {
 		wanted[desired.Name] = true
 		tags := maps.Clone(desired.Tags)
 		if desired.Name == names.ControlPlane {
-			// The pin is kept where a cluster always has a stack.
+			// The pin is on the control plane because every cluster has that stack.
 			tags[names.TagRelease] = in.Release
 		}
 		checksum := Checksum(desired, tags)
@@ -126,8 +125,8 @@ func Compute(in Input) Plan {
 			change.Operation, change.Moving = Update, stack.InProgress(deployed.Status)
 			change.Reasons = in.whyUpdate(desired, deployed, checksum, tags)
 			p.Refused = append(p.Refused, refused(desired.Name, in.Old[desired.Name], in.New)...)
-			if lost, is := change.Untagged(deployed); is && len(change.Reasons) > 0 {
-				p.Refused = append(p.Refused, lost)
+			if reason, missing := change.MissingTag(deployed); missing && len(change.Reasons) > 0 {
+				p.Refused = append(p.Refused, reason)
 			}
 		}
 		if len(change.Reasons) > 0 {
@@ -142,7 +141,7 @@ func Compute(in Input) Plan {
 	return p
 }
 
-// orderOf is the order of a pool's stack among those of the other pools; one that the spec no longer has goes with the last.
+// orderOf returns the order of a pool's stack. A pool that the spec no longer has is in the last group.
 func orderOf(c *api.Cluster, stack string) (last int) {
 	for i := range c.Spec.Pools {
 		pool := &c.Spec.Pools[i]
@@ -154,14 +153,14 @@ func orderOf(c *api.Cluster, stack string) (last int) {
 	return last
 }
 
-// whyUpdate lists the reasons to update a stack; none means that it is what it should be.
+// whyUpdate returns the reasons to update a stack. There are none if the stack matches.
 func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksum string, wanted map[string]string) []status.Reason {
 	var reasons []status.Reason
 	if old := deployed.Tags[names.TagChecksum]; old != checksum {
 		reasons = Diff(desired.Name, in.Old[desired.Name], in.New)
-		// Whoever took the checksum's tag away took this one with it: that is no roll.
+		// If the checksum's tag was removed, this one was removed with it. That is no roll.
 		if before, now := deployed.Tags[names.TagRollAt], desired.Tags[names.TagRollAt]; before != now && (old != "" || before != "") {
-			field := source(desired.Name) + ".rollAt" // the spec's own, or that of somebody who asked by hand
+			field := source(desired.Name) + ".rollAt" // from the spec, or from drover roll
 			reasons = slices.DeleteFunc(reasons, func(r status.Reason) bool { return r.Field == field })
 			reasons = append(reasons, status.Reason{Field: field, Old: before, New: now})
 		}
@@ -170,7 +169,7 @@ func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksu
 		}
 	}
 	if len(reasons) == 0 {
-		reasons = append(reasons, lostTags(desired.Name, deployed, wanted)...)
+		reasons = append(reasons, changedTags(desired.Name, deployed, wanted)...)
 	}
 	for _, parameter := range desired.Parameters {
 		if now := deployed.Parameters[parameter.Name]; parameter.AtFirst != "" && now != parameter.Value {
@@ -179,19 +178,19 @@ func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksu
 		if parameter.From == nil {
 			continue
 		}
-		from, there := in.Deployed[parameter.From.Stack]
-		if now := from.Outputs[parameter.From.Output]; there && now != "" && now != deployed.Parameters[parameter.Name] {
+		from, found := in.Deployed[parameter.From.Stack]
+		if now := from.Outputs[parameter.From.Output]; found && now != "" && now != deployed.Parameters[parameter.Name] {
 			reasons = append(reasons, status.Reason{
 				Field: parameter.From.Stack + ".outputs." + parameter.From.Output, Old: deployed.Parameters[parameter.Name], New: now,
 			})
 		}
 	}
 	if desired.Pace != nil {
-		// While nodes are replaced it may have been more than the spec says: then it is put back.
+		// While nodes are replaced, the maximum may exceed the spec's. Afterwards it is reset.
 		want := desired.Pace.Resting(nil)[render.MaxSize]
 		field := source(desired.Name) + ".maxSize"
-		known := slices.ContainsFunc(reasons, func(r status.Reason) bool { return r.Field == field })
-		if now, there := deployed.Parameters[render.MaxSize]; there && now != want && !known {
+		listed := slices.ContainsFunc(reasons, func(r status.Reason) bool { return r.Field == field })
+		if now, ok := deployed.Parameters[render.MaxSize]; ok && now != want && !listed {
 			reasons = append(reasons, status.Reason{Field: field, Old: now, New: want})
 		}
 	}
@@ -206,8 +205,8 @@ func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksu
 	return reasons
 }
 
-// lostTags lists the tags that somebody took from a stack, or changed, and left the checksum as it was.
-func lostTags(stack string, deployed stack.Deployed, wanted map[string]string) []status.Reason {
+// changedTags returns the tags of a stack that were removed or changed, while its checksum was not.
+func changedTags(stack string, deployed stack.Deployed, wanted map[string]string) []status.Reason {
 	var reasons []status.Reason
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		if now := deployed.Tags[key]; now != wanted[key] && key != names.TagSpecVersion {
@@ -217,13 +216,13 @@ func lostTags(stack string, deployed stack.Deployed, wanted map[string]string) [
 	return reasons
 }
 
-// removals deletes the stacks of pools and add-ons that the spec no longer has, also those that were never more than a change set. A
-// network or control plane is never deleted by leaving something out of a spec.
+// removals returns the deletions of stacks of pools and add-ons that the spec no longer has. They include stacks that only have a change
+// set. Removing something from a spec never deletes a network or control plane.
 func (in Input) removals(wanted map[string]bool) []Change {
 	var changes []Change
 	for _, name := range slices.Sorted(maps.Keys(in.Deployed)) {
-		is := in.Deployed[name].Status
-		if wanted[name] || stack.Absent(is) && is != stack.InReview || name == names.Network || name == names.ControlPlane {
+		current := in.Deployed[name].Status
+		if wanted[name] || stack.Absent(current) && current != stack.InReview || name == names.Network || name == names.ControlPlane {
 			continue
 		}
 		changes = append(changes, Change{
@@ -234,19 +233,19 @@ func (in Input) removals(wanted map[string]bool) []Change {
 	return changes
 }
 
-// Checksum identifies what a stack should be: its template, its known parameters and its tags, less those that only say
-// who changed it last.
+// Checksum identifies a desired stack: its template, its known parameters and its tags. It leaves out the tags that only record who
+// changed the stack last.
 func Checksum(stack render.Stack, tags map[string]string) string {
-	kept := maps.Clone(tags)
-	delete(kept, names.TagChecksum)
-	delete(kept, names.TagSpecVersion)
-	delete(kept, names.TagTemplate)
-	// A struct of strings, slices and a map, whose keys encoding/json sorts, always marshals, and always to the same bytes.
+	identity := maps.Clone(tags)
+	delete(identity, names.TagChecksum)
+	delete(identity, names.TagSpecVersion)
+	delete(identity, names.TagTemplate)
+	// A struct of strings, slices and a map always marshals to the same bytes: encoding/json sorts the keys of the map.
 	body, _ := json.Marshal(struct {
 		Template   string
 		Parameters []render.Parameter
 		Tags       map[string]string
-	}{stack.TemplateKey, stack.Parameters, kept})
+	}{stack.TemplateKey, stack.Parameters, identity})
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
@@ -276,7 +275,7 @@ func (c Change) stage() int {
 	return stage(c.Stack)
 }
 
-// source is the field of the spec that a stack comes from.
+// source returns the field of the spec from which a stack is rendered.
 func source(stack string) string {
 	if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
 		return "spec.pools[" + pool + "]"
@@ -287,8 +286,8 @@ func source(stack string) string {
 	}[stack]
 }
 
-// Token is the ClientRequestToken of a change, which CloudFormation echoes in every event: the same for every try of one
-// holder of the lease at one version of the spec, and another for each later one.
+// Token returns the ClientRequestToken of a change, which CloudFormation echoes in every event. All attempts of one lease holder at one
+// spec version have the same token. Each later holder has another.
 // [a-zA-Z0-9][-a-zA-Z0-9]*, at most 128 characters.
 func (c Change) Token(specVersion string, fence int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", c.StackName, c.Checksum, specVersion, fence))
@@ -296,7 +295,7 @@ func (c Change) Token(specVersion string, fence int64) string {
 }
 
 // Find returns the change of a stack.
-func (p Plan) Find(stack string) (Change, bool) {
+func (p Plan) Find(stack string) (change Change, found bool) {
 	for _, change := range p.Changes {
 		if change.Stack == stack {
 			return change, true
@@ -305,7 +304,7 @@ func (p Plan) Find(stack string) (Change, bool) {
 	return Change{}, false
 }
 
-// Stages are the stacks to change, by stage, as the converge machine maps over them.
+// Stages returns the stacks to change, by stage, for the maps of the converge machine.
 func (p Plan) Stages() events.Stages {
 	lists := [5][]string{{}, {}, {}, {}, {}} // never null in JSON
 	pools, last := [][]string{}, -1
@@ -330,9 +329,9 @@ func text(b bool) string {
 	return "false"
 }
 
-// droverToken matches the ClientRequestTokens of drover: those of changes, with what functions/change puts before and after them.
+// droverToken matches drover's ClientRequestTokens: those of Token, with the prefixes and suffixes of functions/change.
 var droverToken = regexp.MustCompile(
 	`^((then|settle|rollback)-)*(create|update|delete)-[0-9a-f]{32}(-[0-9a-f]{12})?$|^(delete|pace)-[0-9a-f]{40}$`)
 
-// IsToken says whether a ClientRequestToken is one of drover's.
+// IsToken reports whether a ClientRequestToken is drover's.
 func IsToken(token string) bool { return droverToken.MatchString(token) }

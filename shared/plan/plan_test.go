@@ -30,7 +30,7 @@ func spec() *api.Cluster {
 	}
 }
 
-// stacks stands for rendering: one stack each, whose template is the part of the spec that makes it up.
+// stacks replaces rendering: one stack each, whose template is the part of the spec that it is rendered from.
 func stacks(c *api.Cluster) []render.Stack {
 	list := []string{names.Network, names.ControlPlane, names.Addons}
 	for _, pool := range c.Spec.Pools {
@@ -61,7 +61,7 @@ func stacks(c *api.Cluster) []render.Stack {
 	return all
 }
 
-// deploy plays CloudFormation: what a plan asks for is there.
+// deploy replaces CloudFormation: it returns the stacks after a plan was carried out.
 func deploy(deployed map[string]stack.Deployed, p Plan) map[string]stack.Deployed {
 	out := maps.Clone(deployed)
 	if out == nil {
@@ -107,7 +107,7 @@ func order(p Plan) (list []string) {
 	return list
 }
 
-func TestPlans(t *testing.T) {
+func TestCompute(t *testing.T) {
 	created := func() map[string]stack.Deployed { return deploy(nil, Compute(input(spec(), nil, nil))) }
 	tests := map[string]struct {
 		change   func(c *api.Cluster)
@@ -142,11 +142,11 @@ func TestPlans(t *testing.T) {
 			change: func(c *api.Cluster) { c.Spec.Pools = c.Spec.Pools[:1] },
 			want:   []string{"Delete pool-spot"},
 		},
-		"a network is never removed by leaving it out": {
+		"a network is never removed by omission": {
 			deployed: func(d map[string]stack.Deployed) { d["network-of-old"] = d[names.Network] },
 			want:     []string{"Delete network-of-old"},
 		},
-		"a stack that was deleted by hand is created again": {
+		"a deleted stack is created again": {
 			deployed: func(d map[string]stack.Deployed) { delete(d, names.Addons) },
 			want:     []string{"Create addons"},
 		},
@@ -162,11 +162,11 @@ func TestPlans(t *testing.T) {
 			deployed: func(d map[string]stack.Deployed) { set(d, "pool-spot", "UPDATE_ROLLBACK_COMPLETE") },
 			want:     []string{"Update pool-spot"},
 		},
-		"an operation under way is waited for": {
+		"an operation in flight is waited for": {
 			deployed: func(d map[string]stack.Deployed) { set(d, "pool-spot", "UPDATE_IN_PROGRESS") },
 			want:     []string{"Update pool-spot"},
 		},
-		"outputs that moved change those that take them": {
+		"changed outputs change the stacks that use them": {
 			deployed: func(d map[string]stack.Deployed) {
 				d[names.Network].Outputs["PrivateSubnetIds"] = "subnet-1,subnet-2,subnet-3"
 			},
@@ -177,7 +177,7 @@ func TestPlans(t *testing.T) {
 				Field: "network.outputs.PrivateSubnetIds", Old: "subnet-1,subnet-2", New: "subnet-1,subnet-2,subnet-3",
 			}}},
 		},
-		"termination protection taken off by hand comes back": {
+		"termination protection is restored": {
 			deployed: func(d map[string]stack.Deployed) {
 				s := d[names.Network]
 				s.TerminationProtection = false
@@ -185,7 +185,7 @@ func TestPlans(t *testing.T) {
 			},
 			want: []string{"Update network"},
 		},
-		"tags changed by hand come back": {
+		"changed tags are restored": {
 			deployed: func(d map[string]stack.Deployed) { d["pool-spot"].Tags[names.TagChecksum] = "x" },
 			want:     []string{"Update pool-spot"},
 		},
@@ -208,18 +208,18 @@ func TestPlans(t *testing.T) {
 			want:    []string{"Update control-plane", "Update pool-workers", "Update pool-spot"},
 			refused: []string{"spec.controlPlane.serviceCIDR"},
 		},
-		"a greatest size that was raised for a roll is put back": {
+		"a maximum size that a roll raised is reset": {
 			deployed: func(d map[string]stack.Deployed) { d["pool-spot"].Parameters[render.MaxSize] = "4" },
 			want:     []string{"Update pool-spot"},
 			reasons:  map[string][]status.Reason{"pool-spot": {{Field: "spec.pools[spot].maxSize", Old: "4", New: "3"}}},
 		},
-		"what else says how nodes are replaced is left as it is": {
+		"other parameters of a roll stay": {
 			deployed: func(d map[string]stack.Deployed) {
 				d["pool-spot"].Parameters[render.MinInstancesInService] = "2"
 				d["pool-spot"].Parameters[render.MaxBatchSize] = "3"
 			},
 		},
-		"what files hold is not told": {
+		"the content of files is not shown": {
 			change: func(c *api.Cluster) { c.Spec.Pools[0].Commands = []string{"echo secret"} },
 			want:   []string{"Update pool-workers"},
 			reasons: map[string][]status.Reason{"pool-workers": {{
@@ -244,7 +244,7 @@ func TestPlans(t *testing.T) {
 			}
 			require.Equal(t, test.refused, refused)
 			for _, change := range p.Changes {
-				require.NotEmpty(t, change.Reasons, "every change says why")
+				require.NotEmpty(t, change.Reasons, "every change has a reason")
 				require.Equal(t, stack.InProgress(deployed[change.Stack].Status), change.Moving)
 				if reasons, ok := test.reasons[change.Stack]; ok {
 					require.Empty(t, cmp.Diff(reasons, change.Reasons))
@@ -258,13 +258,13 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func set(d map[string]stack.Deployed, stack, to string) {
+func set(d map[string]stack.Deployed, stack, status string) {
 	s := d[stack]
-	s.Status = to
+	s.Status = status
 	d[stack] = s
 }
 
-func TestCreatingGoesFromTheNetworkToTheNodeAddons(t *testing.T) {
+func TestComputeCreatesInOrder(t *testing.T) {
 	p := Compute(input(spec(), nil, nil))
 	require.Equal(t, []string{
 		"Create network", "Create control-plane", "Create addons", "Create pool-workers", "Create pool-spot", "Create addons-on-nodes",
@@ -275,13 +275,13 @@ func TestCreatingGoesFromTheNetworkToTheNodeAddons(t *testing.T) {
 	require.Equal(t, "1.36-1@abc", p.Changes[1].Tags[names.TagRelease])
 }
 
-func TestTheChecksumDoesNotDependOnWhoChangedTheStackLast(t *testing.T) {
+func TestChecksumIgnoresTheLastChange(t *testing.T) {
 	one, two := input(spec(), nil, nil), input(spec(), nil, nil)
 	two.SpecVersion = "another"
 	require.Equal(t, Compute(one).Changes[0].Checksum, Compute(two).Changes[0].Checksum)
 }
 
-func TestTokensDifferFromOneHolderOfTheLeaseToTheNext(t *testing.T) {
+func TestTokenDiffersByLeaseHolder(t *testing.T) {
 	change := Compute(input(spec(), nil, nil)).Changes[0]
 	require.Equal(t, change.Token("v1", 1), change.Token("v1", 1))
 	require.NotEqual(t, change.Token("v1", 1), change.Token("v1", 2))

@@ -5,14 +5,15 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Preview is what planning would come to, and why.
+// Preview is what planning would do, and why.
 type Preview struct {
 	Plan Plan
-	// Reason, a CamelCase word, and Message say why there is nothing to do before people act; empty when there is no
-	// such reason. Plan then has what is refused, if anything is.
+	// Reason, a CamelCase word, and Message are why drover does nothing until a user acts. They are empty without such a reason. Plan then
+	// has the refusals, if any.
 	Reason, Message string
-	// Unused is why the newest spec is not used, where Plan is that of the last good one; nil when it is.
+	// Unused is why the newest spec is not used and Plan is that of the last good one. It is nil if the newest spec is used.
 	Unused *events.Rejection
-	// Next is the upgrade that planning would begin, or tell to be to come; nil when there is none, a Reason, or the newest spec is not used.
+	// Next is the upgrade that planning would begin or schedule. It is nil if there is none, if there is a Reason, or if the newest spec is
+	// not used.
 	Next *status.Upgrade
 }

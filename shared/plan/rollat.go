@@ -1,6 +1,6 @@
 package plan
 
-// When pools are rolled though nothing else of them changed.
+// When pools are rolled without another change.
 
 import (
 	"time"
@@ -10,10 +10,9 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// RollAt says for each pool when its nodes are to be replaced, or were last: the latest of what its stack says, what its spec says
-// if that is not in the future, and what somebody asked for by hand. It never goes back, so that taking a time out of a spec
-// replaces nothing. later are the times of the spec that are still to come.
-func RollAt(spec *api.Cluster, deployed map[string]stack.Deployed, asked map[string]time.Time, now time.Time) (at map[string]time.Time,
+// RollAt returns, for each pool, the time of its latest roll: the latest of its stack's tag, its spec's time if that has passed, and a
+// requested time. It never decreases, so removing a time from a spec replaces nothing. later are the future times of the spec.
+func RollAt(spec *api.Cluster, deployed map[string]stack.Deployed, requested map[string]time.Time, now time.Time) (at map[string]time.Time,
 	later []time.Time) {
 	at = map[string]time.Time{}
 	for i := range spec.Spec.Pools {
@@ -27,8 +26,8 @@ func RollAt(spec *api.Cluster, deployed map[string]stack.Deployed, asked map[str
 		case stated.After(latest):
 			latest = stated
 		}
-		if by := asked[pool.Name].Truncate(time.Second); by.After(latest) {
-			latest = by
+		if t := requested[pool.Name].Truncate(time.Second); t.After(latest) {
+			latest = t
 		}
 		if !latest.IsZero() {
 			at[pool.Name] = latest.UTC()

@@ -17,30 +17,32 @@ func TestRollAt(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC) }
 	for name, c := range map[string]struct {
 		deployed, stated string
-		asked            time.Time
+		requested        time.Time
 		want             time.Time
 		later            []time.Time
 	}{
-		"never":                        {},
-		"as the spec says":             {stated: "2026-11-20T11:00:00Z", want: at(11)},
-		"this very moment":             {stated: "2026-11-20T12:00:00Z", want: at(12)},
-		"not a moment before its time": {stated: "2026-11-20T12:00:00.001Z", later: []time.Time{at(12).Add(time.Second)}},
-		"a moment after its time":      {stated: "2026-11-20T11:59:59.001Z", want: at(12)},
-		"in another zone":              {stated: "2026-11-20T12:00:00+01:00", want: at(11)},
-		"not before its time":          {stated: "2026-11-20T13:00:00Z", later: []time.Time{at(13)}},
-		"as it was, until the next": {
+		"never":                   {},
+		"as the spec says":        {stated: "2026-11-20T11:00:00Z", want: at(11)},
+		"at its time":             {stated: "2026-11-20T12:00:00Z", want: at(12)},
+		"shortly before its time": {stated: "2026-11-20T12:00:00.001Z", later: []time.Time{at(12).Add(time.Second)}},
+		"shortly after its time":  {stated: "2026-11-20T11:59:59.001Z", want: at(12)},
+		"in another zone":         {stated: "2026-11-20T12:00:00+01:00", want: at(11)},
+		"not before its time":     {stated: "2026-11-20T13:00:00Z", later: []time.Time{at(13)}},
+		"the deployed time until the next": {
 			deployed: "2026-11-20T10:00:00Z", stated: "2026-11-20T13:00:00Z", want: at(10), later: []time.Time{at(13)},
 		},
-		"as it was, when the spec forgets it": {deployed: "2026-11-20T10:00:00Z", want: at(10)},
-		"as it was, when the spec goes back":  {deployed: "2026-11-20T10:00:00Z", stated: "2026-11-20T09:00:00Z", want: at(10)},
-		"as somebody asked":                   {deployed: "2026-11-20T10:00:00Z", asked: at(11).Add(300 * time.Millisecond), want: at(11)},
-		"not for what was done since":         {deployed: "2026-11-20T10:00:00Z", asked: at(9), want: at(10)},
-		"a tag that is no time":               {deployed: "soon", want: time.Time{}},
+		"the deployed time when the spec has none":     {deployed: "2026-11-20T10:00:00Z", want: at(10)},
+		"the deployed time when the spec's is earlier": {deployed: "2026-11-20T10:00:00Z", stated: "2026-11-20T09:00:00Z", want: at(10)},
+		"a requested roll": {
+			deployed: "2026-11-20T10:00:00Z", requested: at(11).Add(300 * time.Millisecond), want: at(11),
+		},
+		"a request before the last roll": {deployed: "2026-11-20T10:00:00Z", requested: at(9), want: at(10)},
+		"a tag that is no time":          {deployed: "soon", want: time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{{Name: "a", RollAt: c.stated}, {Name: "b"}}}}
 			deployed := map[string]stack.Deployed{"pool-a": {Tags: map[string]string{names.TagRollAt: c.deployed}}}
-			got, later := RollAt(spec, deployed, map[string]time.Time{"a": c.asked}, now)
+			got, later := RollAt(spec, deployed, map[string]time.Time{"a": c.requested}, now)
 			require.Equal(t, c.want, got["a"])
 			require.Zero(t, got["b"])
 			require.Equal(t, c.later, later)
@@ -48,7 +50,7 @@ func TestRollAt(t *testing.T) {
 	}
 }
 
-func TestARollSaysWhen(t *testing.T) {
+func TestComputeRoll(t *testing.T) {
 	deployed := deploy(nil, Compute(input(spec(), nil, nil)))
 	in := input(spec(), spec(), deployed)
 	for i, stack := range in.Desired {
@@ -61,7 +63,7 @@ func TestARollSaysWhen(t *testing.T) {
 	require.Equal(t, []status.Reason{{Field: "spec.pools[spot].rollAt", New: "2026-11-20T10:00:00Z"}}, p.Changes[0].Reasons)
 }
 
-func TestPoolsAreChangedInTheirOrder(t *testing.T) {
+func TestStagesOrderPools(t *testing.T) {
 	c := spec()
 	c.Spec.Pools = []api.Pool{
 		{Name: "last", MaxSize: 1, Update: api.Update{Order: 7}}, {
@@ -72,5 +74,5 @@ func TestPoolsAreChangedInTheirOrder(t *testing.T) {
 	p := Compute(input(c, spec(), deploy(nil, Compute(input(spec(), nil, nil)))))
 	require.Equal(t, [][]string{{"pool-first", "pool-also-first"}, {"pool-second"}, {"pool-last", "pool-spot", "pool-workers"}},
 		p.Stages().Pools,
-		"pools that the spec no longer has go with the last")
+		"removed pools are in the last group")
 }

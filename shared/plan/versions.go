@@ -1,6 +1,6 @@
 package plan
 
-// What a cluster is made of now, as its stacks say.
+// The deployed versions of a cluster, from its stacks.
 
 import (
 	"strings"
@@ -11,14 +11,14 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// Pin is the release that a cluster is pinned to: its name and the digest of its content. Empty when there is no control plane.
+// Pin returns the release to which a cluster is pinned: its name and the digest of its content. They are empty without a control plane.
 func Pin(deployed map[string]stack.Deployed) (release, sha256 string) {
 	release, sha256, _ = strings.Cut(deployed[names.ControlPlane].Tags[names.TagRelease], "@")
 	return release, sha256
 }
 
-// KubernetesVersion of a control plane; empty while there is none that is whole. A stack of which not all could be
-// deleted has its outputs still.
+// KubernetesVersion returns the version of a control plane. It is empty unless the stack is complete. A stack whose deletion failed still
+// has its outputs.
 func KubernetesVersion(deployed map[string]stack.Deployed) string {
 	if stack.MustRecreate(deployed[names.ControlPlane].Status) {
 		return ""
@@ -26,29 +26,29 @@ func KubernetesVersion(deployed map[string]stack.Deployed) string {
 	return deployed[names.ControlPlane].Outputs["KubernetesVersion"]
 }
 
-// Images of the pools that there are, by pool.
+// Images returns the images of the deployed pools, by pool.
 func Images(deployed map[string]stack.Deployed) map[string]string {
 	images := map[string]string{}
 	for name, stack := range deployed {
-		if pool, is := strings.CutPrefix(name, names.PoolPrefix); is && stack.Outputs["ImageId"] != "" {
+		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && stack.Outputs["ImageId"] != "" {
 			images[pool] = stack.Outputs["ImageId"]
 		}
 	}
 	return images
 }
 
-// TemplateVersions of the pools that there are, by pool.
+// TemplateVersions returns the template versions of the deployed pools, by pool.
 func TemplateVersions(deployed map[string]stack.Deployed) map[string]string {
 	versions := map[string]string{}
 	for name, stack := range deployed {
-		if pool, is := strings.CutPrefix(name, names.PoolPrefix); is && stack.Outputs["ImageId"] != "" {
+		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && stack.Outputs["ImageId"] != "" {
 			versions[pool] = render.TemplateVersion(stack.Tags)
 		}
 	}
 	return versions
 }
 
-// AddonVersions are those of the add-ons that there are, of those given.
+// AddonVersions returns the deployed versions of the given add-ons.
 func AddonVersions(deployed map[string]stack.Deployed, addons []api.Addon) map[string]string {
 	versions := map[string]string{}
 	for _, addon := range addons {

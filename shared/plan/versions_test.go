@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-func TestWhatAClusterIsMadeOf(t *testing.T) {
+func TestDeployedVersions(t *testing.T) {
 	deployed := map[string]stack.Deployed{
 		names.ControlPlane: {Tags: map[string]string{names.TagRelease: "r1@abc"}, Outputs: map[string]string{"KubernetesVersion": "1.36"}},
 		names.Addons:       {Outputs: map[string]string{"KubeProxyVersion": "v1.36.1"}},

@@ -18,7 +18,7 @@ func (p *Planner) refuseReplacingLive(ctx context.Context, w work, planned plan.
 	creates := false
 	for _, change := range planned.Changes {
 		if change.Founds() {
-			refused = append(refused, plan.Beside(w.cluster, change.Stack))
+			refused = append(refused, plan.ConflictsWithLive(w.cluster, change.Stack))
 		}
 		creates = creates || change.Operation == plan.Create && (change.Stack == names.Network || change.Stack == names.ControlPlane)
 	}
@@ -45,7 +45,7 @@ func (p *Planner) refuseReplacingLive(ctx context.Context, w work, planned plan.
 	case len(unprotect) > 0:
 		planned.Changes = unprotect
 	case len(refused) > 0:
-		planned.Changes = slices.DeleteFunc(slices.Clone(planned.Changes), plan.Change.Orphan) // its owner exists
+		planned.Changes = slices.DeleteFunc(slices.Clone(planned.Changes), plan.Change.DeletesOrphan) // its owner exists
 		return planned, refuse(refused)
 	}
 	return planned, nil

@@ -13,14 +13,14 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// BenchmarkPlanUnchanged is what planning computes for a cluster that is what its spec says: defaults, templates, user data,
-// checksums, and the comparison with each deployed stack.
+// BenchmarkPlanUnchanged measures planning for an unchanged cluster: defaults, templates, user data, checksums, and the comparison with
+// each deployed stack.
 func BenchmarkPlanUnchanged(b *testing.B) {
 	cluster, release, cell := render.ThreePools()
 	benchmarkPlan(b, cell, func() (*api.Cluster, *api.Release, api.Errors) { return cluster, release, nil })
 }
 
-// BenchmarkPlanFiles reads and validates the files first, as the plan function does. JSON is YAML.
+// BenchmarkPlanFiles also reads and validates the files first, like the plan function. JSON is YAML.
 func BenchmarkPlanFiles(b *testing.B) {
 	cluster, release, cell := render.ThreePools()
 	spec, err := json.Marshal(cluster)
@@ -67,8 +67,7 @@ func benchmarkPlan(b *testing.B, cell render.Cell, read func() (*api.Cluster, *a
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "clusters/s")
 }
 
-// created is what CloudFormation describes after a plan was carried out: every output has a value, and every parameter that
-// comes from one.
+// created returns the stacks after a plan was carried out. Every output, and every parameter from an output, has a value.
 func created(p plan.Plan) map[string]stack.Deployed {
 	const value = "the value of an output"
 	deployed := map[string]stack.Deployed{}

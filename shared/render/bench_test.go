@@ -1,7 +1,7 @@
 package render
 
-// How many clusters a second one core renders, beside the same templates executed by text/template alone: with encoders
-// that encode nothing, without parameters to make, checksums, tags or limits.
+// How many clusters one core renders a second. The floor is text/template alone on the same templates: with encoders that encode nothing,
+// and without parameters, checksums, tags and limits.
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func BenchmarkRender(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "clusters/s")
 }
 
-// ThreePools, its release and its cell are for the benchmark of all of planning, which imports a package that imports this one.
+// ThreePools, its release and its cell are for the benchmark of planning, whose package imports this one.
 func ThreePools() (*api.Cluster, *api.Release, Cell) { return threePools(), testRelease(), testCell() }
 
 // BenchmarkPlainTemplates is the floor.
@@ -56,7 +56,7 @@ type execution struct {
 	params any
 }
 
-// executions lists the templates that rendering a cluster executes.
+// executions returns the templates that rendering a cluster executes.
 func executions(b *testing.B, in Cluster) []execution {
 	versions, err := load()
 	require.NoError(b, err)

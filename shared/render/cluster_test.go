@@ -1,6 +1,6 @@
 package render
 
-// What the tests render: a cluster with everything in it, and the cells it may be in.
+// The clusters and cells of the tests.
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ func testRelease() *api.Release {
 	}
 }
 
-// smallCluster states only what it must.
+// smallCluster has only required fields.
 func smallCluster() *api.Cluster {
 	return &api.Cluster{
 		APIVersion: api.GroupVersion, Kind: api.KindCluster, Metadata: api.Metadata{Name: "demo"},
@@ -47,7 +47,7 @@ func smallCluster() *api.Cluster {
 	}
 }
 
-// fullCluster states every field that there is, but for network.existing.
+// fullCluster has every field except network.existing.
 func fullCluster() *api.Cluster {
 	on := true
 	return &api.Cluster{
@@ -134,7 +134,7 @@ func fullCluster() *api.Cluster {
 	}
 }
 
-// resolve fills in defaults, as before any rendering.
+// resolve fills in the defaults.
 func resolve(t testing.TB, c *api.Cluster) Cluster {
 	t.Helper()
 	resolved, errs := api.Resolve(c, testRelease())
@@ -149,7 +149,7 @@ func render(t testing.TB, in Cluster) *Output {
 	return out
 }
 
-// stackOf is one of the rendered stacks.
+// stackOf returns one of the rendered stacks.
 func stackOf(t testing.TB, out *Output, name string) Stack {
 	t.Helper()
 	for _, stack := range out.Stacks {
@@ -161,7 +161,7 @@ func stackOf(t testing.TB, out *Output, name string) Stack {
 	return Stack{}
 }
 
-// threePools is the cluster of the benchmarks: three pools, one of them with files.
+// threePools is the cluster of the benchmarks: three pools, one with files.
 func threePools() *api.Cluster {
 	c := smallCluster()
 	c.Spec.Network.Zones = append(c.Spec.Network.Zones, "eu-central-1c")

@@ -1,6 +1,6 @@
 package render
 
-// What the terminate hook carries is what the drain function reads.
+// The drain function reads the metadata of the terminate hook.
 
 import (
 	"encoding/json"
@@ -14,20 +14,20 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 )
 
-func TestTheTerminateHookCarriesThePolicyOfDrains(t *testing.T) {
+func TestTerminateHookHasTheDrainPolicy(t *testing.T) {
 	off := false
 	for name, c := range map[string]struct {
 		drain api.Drain
 		want  drain.Policy
 	}{
-		"as it is by default": {api.Drain{}, drain.Policy{
+		"by default": {api.Drain{}, drain.Policy{
 			Timeout: 1800, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
 		}},
-		"all of it": {
+		"every field": {
 			api.Drain{Timeout: "1h30m", OnTimeout: api.OnTimeoutForce, PodGracePeriod: "90s", DeleteEmptyDirData: &off, UnmanagedPods: api.UnmanagedWait, LoadBalancerWait: "2m"},
 			drain.Policy{Timeout: 5400, OnTimeout: drain.Force, PodGracePeriod: 90, UnmanagedPods: drain.WaitForUnmanaged, LoadBalancerWait: 120},
 		},
-		"going on": {api.Drain{OnTimeout: api.OnTimeoutContinue, UnmanagedPods: api.UnmanagedEvict}, drain.Policy{
+		"with Continue": {api.Drain{OnTimeout: api.OnTimeoutContinue, UnmanagedPods: api.UnmanagedEvict}, drain.Policy{
 			Timeout: 1800, OnTimeout: drain.Continue, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
 		}},
 	} {

@@ -1,7 +1,7 @@
 package render
 
-// The encoders: the only way by which a value enters a template. Each takes a value and writes it so that the language
-// around it reads back exactly that value, or refuses it.
+// The encoders: the only way for a value into a template. Each writes a value so that the surrounding language reads back exactly that
+// value, or returns an error.
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ var encoders = template.FuncMap{
 	"shell":    encodeShell,
 }
 
-// languages says which encoders a template file may use, by the end of its name.
+// languages lists the encoders that a template file may use, by the end of its name.
 var languages = map[string][]string{
 	".yaml.tmpl": {"yaml", "jsontext", "id", "ref"},
 	".sh.tmpl":   {"shell"},
@@ -53,7 +53,7 @@ func encodeYAML(v any) (string, error) {
 			return appendTag(out, tag(t), ", PropagateAtLaunch: false}")
 		})
 	case []part:
-		// A line each, deeper than whatever block is around it, so that people can read what nodes get.
+		// One line each, indented deeper than any block around it, so that user data is readable.
 		return encodeList(v, ",\n                  ", appendPart)
 	}
 	return "", fmt.Errorf("no YAML encoding of a %T", v)
@@ -91,9 +91,9 @@ func appendPart(out []byte, p part) ([]byte, error) {
 	return append(out, '}'), err
 }
 
-// appendYAML writes a string, unless CloudFormation would read something else.
+// appendYAML writes a string. It returns an error if CloudFormation would read something else.
 func appendYAML(out []byte, s string) ([]byte, error) {
-	// CloudFormation resolves these wherever a string holds one, and knows no way to quote them.
+	// CloudFormation resolves these inside any string, and they cannot be escaped.
 	// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/dynamic-references.html
 	if strings.Contains(s, "{{resolve:") {
 		return nil, fmt.Errorf("%.80q: CloudFormation would take {{resolve: for a reference to a parameter or secret", s)
@@ -101,7 +101,7 @@ func appendYAML(out []byte, s string) ([]byte, error) {
 	return appendString(out, s, yamlEscapes)
 }
 
-// plain strings stand for themselves between quotes. Most do.
+// plain reports whether a string needs no escapes. Most do not.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '{' {
@@ -111,7 +111,7 @@ func plain(s string) bool {
 	return true
 }
 
-// encodeJSONText writes any JSON value as a string that holds JSON: keys sorted, ASCII only.
+// encodeJSONText writes any JSON value as a string that contains JSON: with sorted keys, in ASCII.
 func encodeJSONText(v any) (string, error) {
 	text, err := appendJSON(nil, v)
 	if err != nil {
@@ -120,7 +120,7 @@ func encodeJSONText(v any) (string, error) {
 	return encodeYAML(string(text))
 }
 
-// encodeID passes what may be part of a logical id of CloudFormation: letters and digits.
+// encodeID returns a string that is valid in a logical id of CloudFormation: letters and digits.
 func encodeID(s string) (string, error) {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
@@ -130,10 +130,10 @@ func encodeID(s string) (string, error) {
 	return s, nil
 }
 
-// refMark encloses the name of a stack parameter in a text that becomes a Fn::Join. No other encoder lets it through.
+// refMark encloses the name of a stack parameter in a text that becomes a Fn::Join. Every other encoder rejects it.
 const refMark = "\x00"
 
-// encodeRef stands for the value of a stack parameter: an address or base64, which need no escaping in a YAML string.
+// encodeRef marks the value of a stack parameter: an address or base64, which need no escapes in a YAML string.
 func encodeRef(parameter string) (string, error) {
 	name, err := encodeID(parameter)
 	return `"` + refMark + name + refMark + `"`, err
@@ -147,7 +147,7 @@ func encodeShell(s string) (string, error) {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'", nil
 }
 
-// escapes writes a character outside of the Basic Multilingual Plane, the one thing in which quoted YAML and JSON differ.
+// escapes writes a character outside the Basic Multilingual Plane, the only difference between quoted YAML and JSON.
 type escapes func(out []byte, r rune) []byte
 
 func yamlEscapes(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) }
@@ -190,7 +190,7 @@ func appendString(out []byte, s string, astral escapes) ([]byte, error) {
 	return append(append(out, s[start:]...), '"'), nil
 }
 
-// appendJSON writes a JSON value as encoding/json decodes it, with sorted keys.
+// appendJSON writes a JSON value as decoded by encoding/json, with sorted keys.
 func appendJSON(out []byte, v any) ([]byte, error) {
 	var err error
 	switch v := v.(type) {

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// nasty strings each try to be something else than a string in some language between a spec and a node.
+// nasty strings each have a meaning in some language between a spec and a node.
 var nasty = []string{
 	`"`, `'`, `'\''; touch /tmp/owned; '`, "\\", `\"`, "two\nlines", "\nkey: value\n", "\r\n", "\t", " leading", "trailing ", "",
 	"{{ .Secret }}", "{{", "}}", "{{/*", "${AWS::Region}", "${Vpc}", "!Ref Vpc", "!Sub x", "Fn::Sub", "&anchor", "*anchor", "<<: *x",
@@ -22,7 +22,7 @@ var nasty = []string{
 	"\\x41", "\ufffd",
 }
 
-func TestYAMLReadsBackEveryString(t *testing.T) {
+func TestYAMLRoundTrip(t *testing.T) {
 	for _, s := range nasty {
 		encoded, err := encodeYAML(s)
 		require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestYAMLReadsBackEveryString(t *testing.T) {
 	}
 }
 
-func TestJSONReadsBackEveryValue(t *testing.T) {
+func TestJSONRoundTrip(t *testing.T) {
 	value := map[string]any{"list": []any{nil, true, 1.5, float64(1 << 40), "x"}, "empty": map[string]any{}, "none": []any{}}
 	for _, s := range nasty {
 		value[s] = s
@@ -48,7 +48,7 @@ func TestJSONReadsBackEveryValue(t *testing.T) {
 	require.Equal(t, value, got)
 }
 
-func TestShellReadsBackEveryString(t *testing.T) {
+func TestShellRoundTrip(t *testing.T) {
 	for _, s := range nasty {
 		word, err := encodeShell(s)
 		require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestShellReadsBackEveryString(t *testing.T) {
 	}
 }
 
-func TestEncodersRefuse(t *testing.T) {
+func TestEncodersReject(t *testing.T) {
 	tests := map[string]struct {
 		encode func() (string, error)
 		says   string
@@ -85,7 +85,7 @@ func TestEncodersRefuse(t *testing.T) {
 	}
 }
 
-func TestLoadingRefusesTemplates(t *testing.T) {
+func TestParseSetRejects(t *testing.T) {
 	tests := map[string]struct{ file, body, says string }{
 		"with a plain interpolation":            {"a.yaml.tmpl", `x: {{ .X }}`, "a.yaml.tmpl:1"},
 		"with one in a branch":                  {"a.yaml.tmpl", "{{ if .X }}\n{{ else }}\n{{ .X }}{{ end }}", "a.yaml.tmpl:3"},
@@ -97,8 +97,8 @@ func TestLoadingRefusesTemplates(t *testing.T) {
 		"with YAML in a script":                 {"a.sh.tmpl", `{{ yaml .X }}`, "not encoded"},
 		"with an interpolation in the envelope": {"a.mime.tmpl", `{{ shell .X }}`, "not encoded"},
 		"with one in a block of its own":        {"a.yaml.tmpl", `{{ define "b.yaml.tmpl" }}{{ .X }}{{ end }}`, "b.yaml.tmpl"},
-		"of a language that nobody knows":       {"a.tmpl", `x`, "language"},
-		"that call what is no function":         {"a.yaml.tmpl", `{{ env "HOME" }}`, `"env" not defined`},
+		"of an unknown language":                {"a.tmpl", `x`, "language"},
+		"that call an unknown function":         {"a.yaml.tmpl", `{{ env "HOME" }}`, `"env" not defined`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestLoadingRefusesTemplates(t *testing.T) {
 			require.ErrorContains(t, err, tt.says)
 		})
 	}
-	t.Run("and takes encoded ones", func(t *testing.T) {
+	t.Run("accepts encoded interpolations", func(t *testing.T) {
 		_, err := parseSet(fstest.MapFS{"v9/a.yaml.tmpl": {Data: []byte(
 			`{{- /* why */ -}}{{ $x := .X }}{{ range .L }}{{ yaml . }}{{ break }}{{ else }}{{ .X | yaml }}{{ end }}{{ template "a.yaml.tmpl" . }}`,
 		)}}, "v9")

@@ -1,7 +1,7 @@
 package render
 
-// Which fields of a spec change which stacks: each field is changed by itself. A field that is added to the spec and
-// reaches no template, or the wrong ones, fails here.
+// Which fields of a spec change which stacks. The test changes each field alone. It fails for a new field that reaches no template, or
+// the wrong one.
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// changes say which stacks a field changes, the first match for its path; nil for none.
+// changes lists the stacks that a field changes: the first match for its path. nil is none.
 var changes = []struct {
 	path   string
 	stacks []string
@@ -30,15 +30,15 @@ var changes = []struct {
 	{`^spec\.controlPlane\.`, []string{names.ControlPlane}},
 	{`^spec\.pools\[0\]\.name$`, []string{"pool-workers", "pool-workersx"}},
 	{`^spec\.pools\[1\]\.name$`, []string{"pool-batch", "pool-batchx"}},
-	// A pool's architecture chooses the image when none is stated.
+	// A pool's architecture determines the image if the spec has none.
 	{`^spec\.pools\[\d\]\.architecture$`, nil},
-	// When and in which order nodes are replaced is no part of what they are: see plan.RollAt and plan.Plan.
+	// The time and order of replacements are not part of a node's configuration: see plan.RollAt and plan.Plan.
 	{`^spec\.pools\[\d\]\.(rollAt|update\.order)$`, nil},
 	{`^spec\.pools\[0\]\.`, []string{"pool-workers"}},
 	{`^spec\.pools\[1\]\.`, []string{"pool-batch"}},
 	{`^spec\.addons\[0\]\.name$`, []string{names.Addons, names.NodeAddons}},
 	{`^spec\.addons\[1\]\.name$`, []string{names.Addons, names.NodeAddons}},
-	// Without the agent of pod identity, the CNI has its permission from the nodes, and so on: see other tests.
+	// Without the pod identity agent, the CNI gets its permissions from the nodes. Other tests check that.
 	{`^spec\.addons\[2\]\.name$`, []string{"refused"}},
 	{`^spec\.addons\[[012]\]\.`, []string{names.Addons}},
 	{`^spec\.addons\[[3-9]\]\.`, []string{names.NodeAddons}},
@@ -75,7 +75,7 @@ var others = map[string]any{
 	"spec.pools[0].files[1].mode":          "0600",
 }
 
-func TestEachFieldChangesItsStacks(t *testing.T) {
+func TestFieldsChangeTheirStacks(t *testing.T) {
 	before := map[string]Stack{}
 	for _, stack := range render(t, resolve(t, fullCluster())).Stacks {
 		before[stack.Name] = stack
@@ -90,7 +90,7 @@ func TestEachFieldChangesItsStacks(t *testing.T) {
 			}) bool {
 				return regexp.MustCompile(c.path).MatchString(field.path)
 			})
-			require.GreaterOrEqual(t, at, 0, "say which stacks the field changes")
+			require.GreaterOrEqual(t, at, 0, "list the stacks that the field changes")
 			field.set(another(t, field))
 			out, err := Render(in)
 			if slices.Equal(changes[at].stacks, []string{"refused"}) {
@@ -112,10 +112,10 @@ func TestEachFieldChangesItsStacks(t *testing.T) {
 			require.ElementsMatch(t, changes[at].stacks, changed)
 			for _, name := range changed {
 				if strings.HasSuffix(field.path, ".maxSize") || strings.Contains(field.path, ".update.max") {
-					require.Equal(t, string(before[name].Template), string(templateOf(out, name)), "it is a parameter")
+					require.Equal(t, string(before[name].Template), string(templateOf(out, name)), "the field is a parameter")
 					continue
 				}
-				// Tags and parameters are no reason to replace a node, or to keep one: the template is.
+				// Only the template decides whether nodes are replaced, not tags and parameters.
 				if strings.HasPrefix(name, names.PoolPrefix) {
 					require.NotEqual(t, string(before[name].Template), string(templateOf(out, name)))
 				}
@@ -133,7 +133,7 @@ func templateOf(out *Output, name string) []byte {
 	return nil
 }
 
-// another value for a field.
+// another returns another value for a field.
 func another(t *testing.T, field leaf) reflect.Value {
 	v := field.get()
 	if other, ok := others[field.path]; ok {
@@ -165,8 +165,8 @@ func another(t *testing.T, field leaf) reflect.Value {
 	return v
 }
 
-// The full cluster must be full, or the test above misses what it lacks.
-func TestTheFullClusterHasEveryField(t *testing.T) {
+// The full cluster must have every field, or the test above misses some.
+func TestFullClusterHasEveryField(t *testing.T) {
 	set := map[string]bool{}
 	var walk func(path string, v reflect.Value)
 	walk = func(path string, v reflect.Value) {
@@ -195,7 +195,7 @@ func TestTheFullClusterHasEveryField(t *testing.T) {
 		}
 	}
 	walk("", reflect.ValueOf(*fullCluster()))
-	// Of a network of its own there is none that exists, and a paused cluster renders like any other.
+	// A network of its own excludes an existing one. A paused cluster renders like others.
 	delete(set, "Spec.Network.Existing")
 	delete(set, "Spec.Paused")
 	for field, there := range set {

@@ -1,6 +1,6 @@
 package render
 
-// Every template with every option, as it is rendered. `make golden` refreshes the files; review the diff.
+// Every template with every option, as rendered. `make golden` refreshes the files; review the diff.
 
 import (
 	"encoding/json"
@@ -18,9 +18,9 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// goldens change a small cluster by one option each; one has everything.
+// goldens change a small cluster by one option each. One has every option.
 var goldens = map[string]func(*api.Cluster, *api.Release, *Cell){
 	"small":        func(*api.Cluster, *api.Release, *Cell) {},
 	"full":         func(c *api.Cluster, _ *api.Release, _ *Cell) { *c = *fullCluster() },
@@ -67,7 +67,7 @@ func existingNetwork() api.Network {
 	}}
 }
 
-// longFlags are more flags than user data has room for.
+// longFlags has more flags than user data has room for.
 func longFlags() []string {
 	var flags []string
 	for _, letter := range "abcdefghijklmno" {
@@ -96,7 +96,7 @@ func TestGolden(t *testing.T) {
 				}
 				want := map[string]string{}
 				entries, err := os.ReadDir(dir)
-				require.NoError(t, err, "run make golden and review what it made")
+				require.NoError(t, err, "run make golden and review the diff")
 				for _, entry := range entries {
 					body, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 					require.NoError(t, err)
@@ -118,7 +118,7 @@ func goldenInput(t testing.TB, change func(*api.Cluster, *api.Release, *Cell)) C
 	return Cluster{Cell: cell, Resolved: resolved}
 }
 
-// files lays out what was rendered: templates, node configurations by checksum, and what goes along with each stack.
+// files returns the output as files: templates, node configurations by checksum, and the rest of each stack.
 func files(t testing.TB, out *Output) map[string]string {
 	files := map[string]string{}
 	type along struct {

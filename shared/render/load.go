@@ -1,6 +1,6 @@
 package render
 
-// Loading the templates: parsed once, and refused when an interpolation could write anything but an encoded value.
+// Loading templates: they are parsed once, and rejected if an interpolation could write anything other than an encoded value.
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// load parses every template version of drover, once.
+// load parses all template versions, once.
 var load = sync.OnceValues(func() (map[string]*template.Template, error) {
 	versions := map[string]*template.Template{}
 	for _, version := range templates.Versions() {
@@ -45,11 +45,11 @@ func parseSet(files fs.FS, folder string) (*template.Template, error) {
 	return set, nil
 }
 
-// checkEncoded finds interpolations whose last step is not an encoder of the file's language.
+// checkEncoded returns an error for an interpolation whose last step is not an encoder of the file's language.
 func checkEncoded(name string, root parse.Node) error {
 	_, suffix, _ := strings.Cut(name, ".")
-	allowed, known := languages["."+suffix]
-	if !known {
+	allowed, ok := languages["."+suffix]
+	if !ok {
 		return fmt.Errorf("%s: the language of the file is not known by its name", name)
 	}
 	var walk func(parse.Node) error

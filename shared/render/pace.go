@@ -1,7 +1,7 @@
 package render
 
-// How fast a pool's group replaces its nodes: parameters of its stack, because the group's desired capacity, of which they are
-// made, is an autoscaler's to change and is known only when the stack changes.
+// How fast a pool's group replaces its nodes. These values are stack parameters. They depend on the group's desired capacity, which an
+// autoscaler may change, so they are known only when the stack changes.
 
 import (
 	"strconv"
@@ -9,8 +9,8 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// Pace is what a pool's spec says of replacing nodes. Its parameters are beside the stack's others and outside of its checksum:
-// they say how a change goes, not what the stack should be.
+// Pace is the part of a pool's spec about replacing nodes. Its parameters are not part of the stack's checksum: they determine how a
+// change proceeds, not the desired state.
 type Pace struct {
 	// Group is the Auto Scaling group.
 	Group          string       `json:"group"`
@@ -23,35 +23,35 @@ type Pace struct {
 	DrainSeconds int64 `json:"drainSeconds,omitempty"`
 }
 
-// Parameters of a pool's template. CloudFormation's rolling update takes the first two, an instance refresh the next two.
+// Parameters of a pool's template. CloudFormation's rolling update uses the first two, an instance refresh the next two.
 const (
 	MaxBatchSize          = "MaxBatchSize"
 	MinInstancesInService = "MinInstancesInService"
 	MaxHealthyPercentage  = "MaxHealthyPercentage"
 	MinHealthyPercentage  = "MinHealthyPercentage"
-	// MaxSize is the group's greatest size: the spec's, but while nodes are replaced as much as that takes.
+	// MaxSize is the group's maximum size: the spec's, or more while nodes are replaced.
 	MaxSize = "MaxSize"
-	// ReplaceNodes is "true" unless an update must leave the nodes as they are, whatever it brings them: the group has no policy then.
+	// ReplaceNodes is "true", unless an update must not replace nodes, whatever it changes. The group then has no update policy.
 	ReplaceNodes = "ReplaceNodes"
 )
 
-// bounds are how many nodes less and more than desired there may be.
+// bounds returns how many nodes fewer and more than desired there may be.
 func (p *Pace) bounds(desired int) (unavailable, surge int) {
 	return api.Update{MaxUnavailable: p.MaxUnavailable, MaxSurge: p.MaxSurge}.Bounds(desired)
 }
 
-// Replacing are the parameters for replacing the nodes of a group with that desired capacity.
+// Replacing returns the parameters for replacing the nodes of a group with a desired capacity.
 //
-// A rolling update first grows the group by a batch when it could not keep the instances in service that it must: to
-// MinInstancesInService and MaxBatchSize together, if MaxSize lets it. It does not grow where none must stay, and then a batch is no more
-// than may be out: an autoscaler may enlarge the group before CloudFormation comes to it.
+// A rolling update first grows the group by a batch if it could not keep MinInstancesInService. It grows to MinInstancesInService plus
+// MaxBatchSize, if MaxSize allows it. It does not grow if no instance must stay. Then a batch has at most maxUnavailable nodes, because
+// an autoscaler may enlarge the group before the update starts.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (p *Pace) Replacing(desired int) map[string]string { return p.Grown(desired, desired) }
 
-// Grown is Replacing where the group has been made larger than the desired capacity that counts, or may be by then: a refresh goes by
-// percentages of what it finds, and no more nodes may go, or come, for that.
+// Grown is Replacing for a group that has, or may have by then, more instances than the desired capacity. An instance refresh uses
+// percentages of the actual size. They must not let more nodes leave, or join, than the desired capacity allows.
 func (p *Pace) Grown(desired, grown int) map[string]string {
-	desired = max(desired, p.MinSize) // what the group will have as soon as it changes
+	desired = max(desired, p.MinSize) // the group's capacity once the stack changes
 	if p.Strategy == api.InstanceRefresh {
 		least, most := p.percentages(max(desired, 1), grown)
 		return replacing(map[string]int{MinHealthyPercentage: least, MaxHealthyPercentage: most, MaxSize: p.MaxSize})
@@ -64,8 +64,9 @@ func (p *Pace) Grown(desired, grown int) map[string]string {
 	return replacing(map[string]int{MinInstancesInService: least, MaxBatchSize: max(1, batch), MaxSize: max(p.MaxSize, desired+surge)})
 }
 
-// Again is Grown where a try was rolled back, which leaves the group as large as it had made it. That counts for no more than the spec lets
-// a pool have, or than the deployed room is for, or the group would grow with every try; and its room stays as it is deployed.
+// Again is Grown after a rollback, which leaves the group as large as the failed attempt made it. Otherwise each attempt would enlarge
+// the group. Of that size, Again counts at most the spec's maximum, or what fits into the deployed maximum. It keeps the deployed
+// maximum.
 // https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
 func (p *Pace) Again(desired, grown int, deployed map[string]string) map[string]string {
 	room, _ := strconv.Atoi(deployed[MaxSize])
@@ -75,7 +76,7 @@ func (p *Pace) Again(desired, grown int, deployed map[string]string) map[string]
 	return again
 }
 
-// fits is how many nodes, and their surge, a group has room for.
+// fits returns the largest desired capacity that, with its surge, fits into a maximum size.
 func (p *Pace) fits(room int) int {
 	for desired := room; desired > 0; desired-- {
 		if _, surge := p.bounds(desired); desired+surge <= room {
@@ -85,8 +86,8 @@ func (p *Pace) fits(room int) int {
 	return 0
 }
 
-// percentages of what the group has grown to, between which an instance refresh keeps it: at most 100 apart, rounded so that neither
-// lets more nodes go, or come, than the spec says of the desired capacity. Auto Scaling rounds the instances of the lower one up.
+// percentages returns the bounds of an instance refresh, in percent of the group's actual size and at most 100 apart. They are rounded so
+// that neither lets more nodes leave, or join, than the spec allows. Auto Scaling rounds the instances of the lower bound up.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
 func (p *Pace) percentages(desired, grown int) (least, most int) {
 	unavailable, surge := p.bounds(desired)
@@ -100,8 +101,8 @@ func (p *Pace) percentages(desired, grown int) (least, most int) {
 	return max(least, most-100), most
 }
 
-// Grows says how large a rolling update with these parameters makes a group of that desired capacity: a rollback finds it so. Others leave
-// it as it is.
+// Grows returns the size to which a rolling update with these parameters grows a group. A rollback finds the group at that size. Other
+// updates do not change the size.
 func Grows(desired int, parameters map[string]string) int {
 	least, _ := strconv.Atoi(parameters[MinInstancesInService])
 	batch, _ := strconv.Atoi(parameters[MaxBatchSize])
@@ -111,8 +112,8 @@ func Grows(desired int, parameters map[string]string) int {
 	return max(desired, least+batch)
 }
 
-// Resting are the parameters for changes that replace no node, and of a stack at rest: as they are deployed, as far as they are
-// and may be beside the spec's greatest size.
+// Resting returns the parameters for changes that replace no nodes, and for a stack without an operation. They are the deployed values,
+// as far as they exist and fit the spec's maximum size.
 func (p *Pace) Resting(deployed map[string]string) map[string]string {
 	resting := p.Replacing(p.MinSize)
 	for name := range resting {
@@ -121,28 +122,28 @@ func (p *Pace) Resting(deployed map[string]string) map[string]string {
 		}
 	}
 	resting[MaxSize], resting[ReplaceNodes] = strconv.Itoa(p.MaxSize), "true"
-	// CloudFormation wants less than the greatest size.
+	// CloudFormation requires less than the maximum size.
 	if least, err := strconv.Atoi(resting[MinInstancesInService]); err == nil {
 		resting[MinInstancesInService] = strconv.Itoa(min(least, p.MaxSize-1))
 	}
 	return resting
 }
 
-// Deployed is the pace by the strategy of a deployed template, which may be another than the spec's is now: a rollback goes by it.
-// It is nil when the template has the parameters of neither.
+// Deployed returns the pace with the strategy of the deployed template, which may differ from the spec's. A rollback uses that strategy.
+// It returns nil if the template has the parameters of neither strategy.
 func (p *Pace) Deployed(parameters map[string]string) *Pace {
 	for _, strategy := range []api.Strategy{api.RollingUpdate, api.InstanceRefresh} {
 		deployed := *p
 		deployed.Strategy = strategy
-		if within(parameters, deployed.Replacing(p.MinSize)) {
+		if hasKeys(parameters, deployed.Replacing(p.MinSize)) {
 			return &deployed
 		}
 	}
 	return nil
 }
 
-// within says whether parameters has all that part has, whatever their values.
-func within(parameters, part map[string]string) bool {
+// hasKeys reports whether parameters has all names of part, with any values.
+func hasKeys(parameters, part map[string]string) bool {
 	for name := range part {
 		if _, ok := parameters[name]; !ok {
 			return false
@@ -151,7 +152,7 @@ func within(parameters, part map[string]string) bool {
 	return true
 }
 
-// replacing are the parameters for replacing nodes with these numbers.
+// replacing returns the parameters for replacing nodes with these numbers.
 func replacing(numbers map[string]int) map[string]string {
 	values := map[string]string{ReplaceNodes: "true"}
 	for name, n := range numbers {

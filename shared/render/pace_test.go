@@ -1,6 +1,6 @@
 package render
 
-// How fast nodes are replaced: the bounds hold for every size of a pool and every policy, whatever is rounded.
+// The bounds hold for every size of a pool and every policy, despite rounding.
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-func TestPaces(t *testing.T) {
+func TestReplacing(t *testing.T) {
 	for name, c := range map[string]struct {
 		pace    Pace
 		desired int
@@ -78,7 +78,7 @@ func TestPaces(t *testing.T) {
 				MinInstancesInService: "8", MaxBatchSize: "5", MaxSize: "20",
 			},
 		},
-		"percentages that come to nothing": {
+		"percentages that round to zero": {
 			Pace{MinSize: 1, MaxSize: 3, MaxUnavailable: "10%", MaxSurge: "0"}, 3, map[string]string{
 				MinInstancesInService: "3", MaxBatchSize: "1", MaxSize: "4",
 			},
@@ -111,7 +111,7 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-func TestPacesKeepTheirBounds(t *testing.T) {
+func TestReplacingKeepsItsBounds(t *testing.T) {
 	amounts := []api.Amount{"0", "1", "3", "50", "0%", "1%", "10%", "33%", "50%", "100%"}
 	number := func(values map[string]string, name string) int {
 		n, err := strconv.Atoi(values[name])
@@ -135,7 +135,7 @@ func TestPacesKeepTheirBounds(t *testing.T) {
 				require.LessOrEqual(t, least+batch, max(desired+more, batch), name)
 				rest := p.Resting(values)
 				require.Less(t, number(rest, MinInstancesInService), number(rest, MaxSize), name)
-				require.Equal(t, rest, p.Resting(rest), "it stays")
+				require.Equal(t, rest, p.Resting(rest), "repeated calls change nothing")
 
 				p.Strategy = api.InstanceRefresh
 				grown := Grows(desired, values)
@@ -158,7 +158,7 @@ func TestPacesKeepTheirBounds(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedRollLeftIsNotAddedTo(t *testing.T) {
+func TestAgainDoesNotGrowTheGroup(t *testing.T) {
 	rolling := Pace{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "2", MinSize: 1, MaxSize: 4}
 	for name, c := range map[string]struct {
 		pace     Pace
@@ -185,30 +185,30 @@ func TestWhatAFailedRollLeftIsNotAddedTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.want[ReplaceNodes] = "true"
 			require.Equal(t, c.want, c.pace.Again(c.desired, c.desired, map[string]string{MaxSize: c.deployed}))
-			require.Equal(t, c.want, c.pace.Again(c.desired, c.desired, c.want), "it is the same when it is deployed")
+			require.Equal(t, c.want, c.pace.Again(c.desired, c.desired, c.want), "a further attempt changes nothing")
 		})
 	}
 }
 
-func TestRestingKeepsWhatIsDeployed(t *testing.T) {
+func TestRestingKeepsDeployedValues(t *testing.T) {
 	p := &Pace{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
 	deployed := map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "9", ReplaceNodes: "false", "SubnetIds": "subnet-1"}
 	require.Equal(t, map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "5", ReplaceNodes: "true"}, p.Resting(deployed))
 	require.Equal(t, p, p.Deployed(deployed))
 	deployed[MinInstancesInService] = "9"
-	require.Equal(t, "4", p.Resting(deployed)[MinInstancesInService], "less than the greatest size")
+	require.Equal(t, "4", p.Resting(deployed)[MinInstancesInService], "less than the maximum size")
 	refresh := &Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
-	require.Equal(t, p.Strategy, refresh.Deployed(deployed).Strategy, "the template is one of another strategy")
+	require.Equal(t, p.Strategy, refresh.Deployed(deployed).Strategy, "the template has another strategy")
 	require.Equal(t, refresh, p.Deployed(refresh.Replacing(3)))
-	require.Nil(t, p.Deployed(map[string]string{MaxSize: "3"}), "the template is one of no strategy")
+	require.Nil(t, p.Deployed(map[string]string{MaxSize: "3"}), "the template has no strategy")
 	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5", ReplaceNodes: "true"},
 		refresh.Resting(deployed))
 }
 
-func TestThePolicyTakesThePaceByReference(t *testing.T) {
+func TestUpdatePolicyRefersToParameters(t *testing.T) {
 	c := smallCluster()
 	group := at(t, resources(t, stackOf(t, render(t, resolve(t, c)), "pool-workers")), "Group")
-	// Or there is none, and an update replaces nothing.
+	// Without a policy, an update replaces nothing.
 	policy := func(name string) any {
 		branches := at(t, group, "UpdatePolicy", name, "Fn::If").([]any)
 		require.Equal(t, "ReplacesNodes", branches[0])
@@ -230,8 +230,8 @@ func TestThePolicyTakesThePaceByReference(t *testing.T) {
 	}}, policy("AutoScalingInstanceRefresh"))
 }
 
-// A pool that is rolled on demand gets a new version of its launch template, and no other pool any change.
-func TestRollAtIsOnInstancesAndStack(t *testing.T) {
+// A pool that is rolled on demand gets a new launch template version. Other pools do not change.
+func TestRollAtTagsInstancesAndStack(t *testing.T) {
 	in := resolve(t, fullCluster())
 	before := render(t, in)
 	in.RollAt = map[string]time.Time{"workers": time.Date(2026, 11, 20, 23, 0, 0, 0, time.FixedZone("", 3600))}
@@ -243,16 +243,16 @@ func TestRollAtIsOnInstancesAndStack(t *testing.T) {
 		}
 		require.Equal(t, "2026-11-20T22:00:00Z", stack.Tags[names.TagRollAt])
 		added := strings.Replace(string(stack.Template), `{Key: "drover:roll-at", Value: "2026-11-20T22:00:00Z"}, `, "", 1)
-		require.Equal(t, string(before.Stacks[i].Template), added, "it is on the instances and nowhere else")
+		require.Equal(t, string(before.Stacks[i].Template), added, "only the instances' tag differs")
 	}
 }
 
-func TestTheLaunchHookCarriesHowNodesAreReplaced(t *testing.T) {
+func TestLaunchHookHasTheUpdateStrategy(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool api.Pool
 		want events.Pool
 	}{
-		"as it is by default": {api.Pool{}, events.Pool{Update: &events.PoolUpdate{Strategy: "RollingUpdate"}}},
+		"by default": {api.Pool{}, events.Pool{Update: &events.PoolUpdate{Strategy: "RollingUpdate"}}},
 		"pausing, with a readiness": {
 			api.Pool{Update: api.Update{
 				PauseTime: "1m30s",
@@ -281,8 +281,8 @@ func TestTheLaunchHookCarriesHowNodesAreReplaced(t *testing.T) {
 	}
 }
 
-// The longest readiness that validation lets through fits beside the longest names.
-func TestTheLongestMetadataFits(t *testing.T) {
+// The longest readiness that validation accepts fits, together with the longest names.
+func TestLongestMetadataFits(t *testing.T) {
 	cluster := smallCluster()
 	cluster.Metadata.Name = strings.Repeat("c", api.MaxClusterName)
 	pool := &cluster.Spec.Pools[0]

@@ -1,6 +1,6 @@
 package render
 
-// The two add-on stacks: what nodes need before they are Ready, and what needs nodes to run on.
+// The two stacks of add-ons: those that nodes need to become Ready, and those that need nodes to run on.
 
 import (
 	"errors"
@@ -19,25 +19,25 @@ type addonsParams struct {
 }
 
 type addon struct {
-	// ID is the logical id; After that of an add-on to be created first, or "".
+	// ID is the logical id. After is that of an add-on to create first, or "".
 	ID, After     string
 	Name, Version string
-	// Configuration is nil when there is none.
+	// Configuration is nil if there is none.
 	Configuration map[string]any
-	// RolePolicy is the ARN of the policy that the add-on's service account gets by pod identity, or "".
+	// RolePolicy is the ARN of the policy for the add-on's service account, by pod identity, or "".
 	RolePolicy, ServiceAccount string
 }
 
 const podIdentityAgent = "eks-pod-identity-agent"
 
-// podIdentities are the add-ons that call AWS, with the policy that AWS made for each.
+// podIdentities are the add-ons that call AWS, with the AWS managed policy of each.
 // https://docs.aws.amazon.com/eks/latest/userguide/add-ons-iam.html
 var podIdentities = map[string]struct{ serviceAccount, policy string }{
 	"vpc-cni":            {"aws-node", "AmazonEKS_CNI_Policy"},
 	"aws-ebs-csi-driver": {"ebs-csi-controller-sa", "AmazonEBSCSIDriverPolicyV2"},
 }
 
-// newAddonsParams takes the add-ons that belong to a stack, or nil when there are none.
+// newAddonsParams returns the add-ons of a stack, or nil if there are none.
 func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belongs func(name string) bool) (*addonsParams, error) {
 	p := &addonsParams{Description: description, roleParams: cell.roles()}
 	for _, a := range cluster.Spec.Addons {
@@ -51,14 +51,14 @@ func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belong
 		if len(a.Configuration) > 0 {
 			out.Configuration = a.Configuration
 		}
-		if identity, calls := podIdentities[a.Name]; calls {
+		if identity, ok := podIdentities[a.Name]; ok {
 			switch {
 			case has(cluster, podIdentityAgent):
 				out.RolePolicy, out.ServiceAccount = cell.managedPolicy(identity.policy), identity.serviceAccount
 				if belongs(podIdentityAgent) {
 					out.After = addonID(podIdentityAgent)
 				}
-			case a.Name != "vpc-cni": // which runs in the host's network and so may use the role of the node
+			case a.Name != "vpc-cni": // it runs in the host's network and can use the node's role
 				return nil, errors.New("spec.addons: " + a.Name + " has its permission by pod identity: add " + podIdentityAgent)
 			}
 		}
@@ -67,20 +67,20 @@ func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belong
 	if len(p.Addons) == 0 {
 		return nil, nil
 	}
-	// In the order of their names, so that their order in spec and release means nothing.
+	// Sorted by name, so that the order in spec and release does not matter.
 	slices.SortFunc(p.Addons, func(a, b addon) int { return strings.Compare(a.Name, b.Name) })
 	return p, nil
 }
 
-// has says whether a cluster has an add-on.
+// has reports whether a cluster has an add-on.
 func has(cluster *api.Cluster, name string) bool {
 	return slices.ContainsFunc(cluster.Spec.Addons, func(a api.Addon) bool { return a.Name == name })
 }
 
-// plainName matches names of which the camel case says everything.
+// plainName matches names that camel case represents unambiguously.
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$`)
 
-// addonID is VpcCni for vpc-cni, and a digest for names that would not come out unambiguous.
+// addonID returns VpcCni for vpc-cni, and a digest for names that would be ambiguous.
 func addonID(name string) string {
 	if !plainName.MatchString(name) {
 		return "Addon" + digest(name)
@@ -92,5 +92,5 @@ func addonID(name string) string {
 	return id.String()
 }
 
-// AddonOutput is the output of the stack of an add-on that says its version.
+// AddonOutput returns the output of an add-on's stack that holds its version.
 func AddonOutput(name string) string { return addonID(name) + "Version" }

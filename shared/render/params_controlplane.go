@@ -1,6 +1,6 @@
 package render
 
-// The control plane stack: the EKS cluster, who may use it, and what its nodes may do.
+// The control plane stack: the EKS cluster, access to it, and the permissions of its nodes.
 
 import (
 	"fmt"
@@ -14,16 +14,16 @@ import (
 // controlPlaneParams are the parameters of control-plane.yaml.tmpl.
 type controlPlaneParams struct {
 	Description, Name, Version string
-	// Retain keeps what must not vanish.
+	// Retain protects stateful resources against deletion.
 	Retain bool
 	roleParams
-	// ClusterPolicy and AdminPolicy are ARNs of AWS's: of an IAM policy and of an EKS access policy.
+	// ClusterPolicy and AdminPolicy are ARNs of AWS's: of an IAM policy, and of an EKS access policy.
 	ClusterPolicy, AdminPolicy string
-	// MakeKey makes a key for secrets; otherwise KeyARN is the spec's.
+	// MakeKey creates a key for secrets. Otherwise KeyARN is the spec's key.
 	MakeKey                                       bool
 	KeyARN, KeyAlias, KeyDescription, AccountRoot string
 	LogGroup                                      string
-	// Logs are the types to keep, sorted.
+	// Logs are the types of logs to send, sorted.
 	Logs                            []string
 	ServiceCIDR, SupportType        string
 	PublicEndpoint, PrivateEndpoint bool
@@ -37,7 +37,7 @@ type controlPlaneParams struct {
 	Access                                                   []accessEntry
 }
 
-// accessEntry lets a principal of the spec's into the cluster. Its id is made of the principal.
+// accessEntry gives a principal access to the cluster. Its id is derived from the principal.
 type accessEntry struct {
 	ID, Principal string
 	Groups        []string
@@ -49,7 +49,7 @@ type accessPolicy struct {
 	Namespaces []string
 }
 
-// nodePolicies are what every node needs: to join, to pull images, and to be reached without SSH.
+// nodePolicies are the policies that every node needs: to join, to pull images, and for access without SSH.
 // https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
 var nodePolicies = []string{"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"}
 
@@ -98,7 +98,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(policy))
 	}
 	if has(cluster, "vpc-cni") && !has(cluster, podIdentityAgent) {
-		// Without the agent the CNI has no other way to its permission.
+		// Without the agent, the CNI gets its permissions only from the node's role.
 		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(podIdentities["vpc-cni"].policy))
 	}
 	taken := []string{p.PrepareRole, p.JoinRole, p.DrainRole, p.SweepRole, p.UpgradeRole}
@@ -113,29 +113,29 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		}
 		p.Access = append(p.Access, out)
 	}
-	// In the order of their ids, so that their order in the spec means nothing.
+	// Sorted by id, so that the order in the spec does not matter.
 	slices.SortFunc(p.Access, func(a, b accessEntry) int { return strings.Compare(a.ID, b.ID) })
 	return p, nil
 }
 
-// roleParams are what every role of a template has: the path of clusters' roles, and the boundary without which CloudFormation's
-// role may not make it.
+// roleParams are common to all roles of a template: the path of clusters' roles, and the boundary. Without the boundary, CloudFormation's
+// role may not create them.
 type roleParams struct{ RolePath, Boundary string }
 
 func (c Cell) roles() roleParams {
 	return roleParams{RolePath: names.ClusterRoles, Boundary: names.BoundaryARN(c.Partition, c.Account, c.Region)}
 }
 
-// managedPolicy is the ARN of a policy that AWS manages.
+// managedPolicy returns the ARN of an AWS managed policy.
 func (c Cell) managedPolicy(name string) string {
 	return "arn:" + c.Partition + ":iam::aws:policy/" + name
 }
 
-// accessPolicy is the ARN of an access policy of EKS.
+// accessPolicy returns the ARN of an EKS access policy.
 // https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
 func (c Cell) accessPolicy(name string) string {
 	return "arn:" + c.Partition + ":eks::aws:cluster-access-policy/" + name
 }
 
-// digest is a logical id for what is called by something that cannot be part of one.
+// digest returns a logical id for a name that contains other characters.
 func digest(name string) string { return names.SHA256([]byte(name))[:16] }

@@ -1,6 +1,6 @@
 package render
 
-// The network stack: which subnets there are and where they lie in the VPC's range.
+// The network stack: the subnets, and their places in the VPC's range.
 
 import (
 	"encoding/binary"
@@ -15,17 +15,17 @@ import (
 // networkParams are the parameters of network.yaml.tmpl.
 type networkParams struct {
 	Description, Name, PublicName string
-	// Retain keeps what must not vanish.
+	// Retain protects stateful resources against deletion.
 	Retain    bool
 	CIDR      string
 	Secondary []secondaryRange
 	Zones     []zone
 	S3Service string
-	// Endpoints of AWS services in the VPC, when there is no NAT gateway.
+	// Endpoints of AWS services in the VPC, if there is no NAT gateway.
 	Endpoints []endpoint
 }
 
-// secondaryRange is a further range of the VPC. Its id is made of the range, so that the order in the spec means nothing.
+// secondaryRange is a further range of the VPC. Its id is derived from the range, so that the order in the spec does not matter.
 type secondaryRange struct{ ID, CIDR string }
 
 // zone is an availability zone with its subnets. Its id is its letter.
@@ -33,18 +33,18 @@ type zone struct {
 	ID, Zone                string
 	Public, Private         string
 	PublicName, PrivateName string
-	// Gateway is true when the zone has a NAT gateway, and GatewayOf the zone whose gateway its nodes use, or "".
+	// Gateway reports whether the zone has a NAT gateway. GatewayOf is the zone whose gateway its nodes use, or "".
 	Gateway   bool
 	GatewayOf string
 	Pods      []podSubnet
 }
 
-// podSubnet is a zone's part of a secondary range; its id is the range's.
+// podSubnet is a zone's part of a secondary range. Its id is the range's.
 type podSubnet struct{ ID, Name, CIDR string }
 
 type endpoint struct{ ID, Service string }
 
-// endpoints that nodes need when they cannot reach the internet, by logical id.
+// endpoints that nodes need without internet access, by logical id.
 // https://docs.aws.amazon.com/eks/latest/userguide/private-clusters.html
 var endpoints = []endpoint{
 	{"Ec2", "ec2"}, {"EcrApi", "ecr.api"}, {"EcrDocker", "ecr.dkr"}, {"Sts", "sts"},
@@ -71,7 +71,7 @@ func newNetworkParams(cell Cell, cluster *api.Cluster) (*networkParams, error) {
 	}
 	secondary := make([]netip.Prefix, len(spec.SecondaryCIDRs))
 	for i, cidr := range spec.SecondaryCIDRs {
-		// A zone gets an eighth, and EC2's smallest subnet is a /28.
+		// A zone gets an eighth. EC2's smallest subnet is a /28.
 		if secondary[i], err = prefix(fmt.Sprintf("spec.network.secondaryCIDRs[%d]", i), cidr, 16, 25); err != nil {
 			return nil, err
 		}
@@ -131,11 +131,11 @@ func newNetworkParams(cell Cell, cluster *api.Cluster) (*networkParams, error) {
 	return p, nil
 }
 
-// zones is how many zones a VPC has room for: a to f, the most that a region of AWS has.
+// zones is how many zones a VPC has room for: a to f, the most in any AWS region.
 const zones = 6
 
-// zoneSlot is the place of a zone in a VPC, by its letter: it depends on no other zone, so that zones can be added, and
-// written in any order, without moving a subnet.
+// zoneSlot returns the place of a zone in a VPC, by its letter. It does not depend on other zones. So zones can be added, and written in
+// any order, without moving a subnet.
 func zoneSlot(field, zoneName string) (int, error) {
 	if n := len(zoneName); n >= 2 && zoneName[n-2] >= '0' && zoneName[n-2] <= '9' {
 		if slot := int(zoneName[n-1]) - 'a'; slot >= 0 && slot < zones {
@@ -145,9 +145,9 @@ func zoneSlot(field, zoneName string) (int, error) {
 	return 0, fmt.Errorf("%s: %q: a zone's name ends in a digit and a letter from a to f", field, zoneName)
 }
 
-// zoneSubnets divides a VPC: an eighth of it for the private subnet of each of six zones, and the last two eighths for the
-// public ones, a 64th each but never less than EC2's least, a /28. For a /16 that is a /19 and a /22, for a /24 a /27 and a
-// /28 (which leaves no room for a fifth zone).
+// zoneSubnets divides a VPC. Each of six zones has an eighth for its private subnet. The last two eighths hold the public subnets, a 64th
+// each, but at least a /28, EC2's smallest. For a /16 that is a /19 and a /22, for a /24 a /27 and a /28 (which leaves no room for a
+// fifth zone).
 func zoneSubnets(vpc netip.Prefix, slot int) (private, public string, err error) {
 	publicBits := min(vpc.Bits()+6, 28)
 	first := zones << (publicBits - vpc.Bits() - 3) // the place of the first public subnet
@@ -157,7 +157,7 @@ func zoneSubnets(vpc netip.Prefix, slot int) (private, public string, err error)
 	return slice(vpc, vpc.Bits()+3, slot).String(), slice(vpc, publicBits, first+slot).String(), nil
 }
 
-// slice is the n-th part of a range, each of the given prefix length.
+// slice returns the n-th part of a range, with the given prefix length.
 func slice(r netip.Prefix, bits, n int) netip.Prefix {
 	start := r.Masked().Addr().As4()
 	address := binary.BigEndian.Uint32(start[:]) + uint32(n)<<(32-bits)
@@ -166,7 +166,7 @@ func slice(r netip.Prefix, bits, n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(out), bits)
 }
 
-// prefix reads an IPv4 range whose length is within bounds.
+// prefix parses an IPv4 range whose length is within bounds.
 func prefix(field, cidr string, longest, shortest int) (netip.Prefix, error) {
 	r, err := netip.ParsePrefix(cidr)
 	if err != nil || !r.Addr().Is4() || r != r.Masked() {
@@ -178,7 +178,7 @@ func prefix(field, cidr string, longest, shortest int) (netip.Prefix, error) {
 	return r, nil
 }
 
-// rangeID is a range as part of a logical id: 100.64.0.0/16 is 100x64x0x0x16.
+// rangeID returns a range as part of a logical id: 100.64.0.0/16 is 100x64x0x0x16.
 func rangeID(r netip.Prefix) string {
 	return strings.NewReplacer(".", "x", "/", "x").Replace(r.String())
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-func TestSubnetsLieApartInTheVPC(t *testing.T) {
+func TestSubnetsDoNotOverlap(t *testing.T) {
 	for _, cidr := range []string{"10.0.0.0/16", "10.0.128.0/17", "172.31.0.0/20", "192.168.4.0/22", "192.168.4.0/23", "192.168.4.0/24"} {
 		t.Run(cidr, func(t *testing.T) {
 			vpc := netip.MustParsePrefix(cidr)
@@ -40,7 +40,7 @@ func TestSubnetsLieApartInTheVPC(t *testing.T) {
 	}
 }
 
-func TestAddingAZoneMovesNothing(t *testing.T) {
+func TestNewZoneKeepsOtherSubnets(t *testing.T) {
 	before := smallCluster()
 	before.Spec.Network.SecondaryCIDRs = []string{"100.64.0.0/16"}
 	after := smallCluster()
@@ -49,7 +49,7 @@ func TestAddingAZoneMovesNothing(t *testing.T) {
 	was := resources(t, stackOf(t, render(t, resolve(t, before)), names.Network))
 	is := resources(t, stackOf(t, render(t, resolve(t, after)), names.Network))
 	for id, resource := range was {
-		if id != "S3Endpoint" { // which is attached to all route tables
+		if id != "S3Endpoint" { // it is attached to all route tables
 			require.Equal(t, resource, is[id], id)
 		}
 	}
@@ -57,7 +57,7 @@ func TestAddingAZoneMovesNothing(t *testing.T) {
 	require.Contains(t, is, "PodSubnet100x65x0x0x16C")
 }
 
-func TestGatewaysSurviveAChangeOfTheirNumber(t *testing.T) {
+func TestGatewaysSurviveANewNumber(t *testing.T) {
 	perZone, single := smallCluster(), smallCluster()
 	single.Spec.Network.NATGateways = api.NATSingle
 	was := resources(t, stackOf(t, render(t, resolve(t, perZone)), names.Network))
@@ -68,7 +68,7 @@ func TestGatewaysSurviveAChangeOfTheirNumber(t *testing.T) {
 	require.Equal(t, was["NatAddressA"], is["NatAddressA"])
 }
 
-func TestNetworksThatCannotBe(t *testing.T) {
+func TestInvalidNetworks(t *testing.T) {
 	tests := map[string]struct {
 		change func(*api.Network)
 		says   string
@@ -101,7 +101,7 @@ func TestNetworksThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestAnExistingNetworkHasNoStack(t *testing.T) {
+func TestExistingNetworkHasNoStack(t *testing.T) {
 	c := smallCluster()
 	c.Spec.Network = existingNetwork()
 	out := render(t, resolve(t, c))

@@ -19,24 +19,24 @@ type poolParams struct {
 	Description, GroupName, ImageID string
 	Volume                          api.RootVolume
 	Encrypted                       bool
-	// ResourceTags are those of instances and what comes with them, GroupTags those of the group alone.
+	// ResourceTags are the tags of instances and their volumes and interfaces. GroupTags are those of the group alone.
 	ResourceTags []tag
 	GroupTags    []groupTag
-	// InstanceTags are those of instances: ResourceTags, and when they were last replaced on demand.
+	// InstanceTags are the tags of instances: ResourceTags, and the time of their last roll.
 	InstanceTags  []tag
 	RollAt        string
 	UserData      []part
 	InstanceTypes []string
 	MinSize       string
-	// Signals is how many nodes must have joined before the pool counts as created.
+	// Signals is how many nodes must join before the stack is created.
 	Signals int
-	// Refresh has Auto Scaling replace the instances, with WarmUp seconds between; otherwise CloudFormation does.
+	// Refresh makes Auto Scaling replace the instances, with a pause of WarmUp seconds. Otherwise CloudFormation replaces them.
 	Refresh bool
 	WarmUp  int
-	// Spot is true when some instances are spot instances.
+	// Spot reports whether some instances are spot instances.
 	Spot                             bool
 	OnDemandBase, OnDemandPercentage int
-	// Metadata is what the launch hook's events carry, and DrainMetadata the terminate hook's: events.Pool.
+	// Metadata is in the events of the launch hook, DrainMetadata in those of the terminate hook: see events.Pool.
 	Metadata, DrainMetadata map[string]any
 }
 
@@ -45,7 +45,7 @@ type tag struct{ Key, Value string }
 // groupTag is a tag of an Auto Scaling group that its instances do not inherit.
 type groupTag tag
 
-// LabelPool is the label by which nodes are known as those of a pool.
+// LabelPool is the label that names a node's pool.
 const LabelPool = "drover.run/pool"
 
 func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt time.Time) (*poolParams, error) {
@@ -73,7 +73,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		return nil, fmt.Errorf("spec.pools[%s].update.pauseTime: %w", pool.Name, err)
 	}
 	if p.Refresh {
-		p.WarmUp, pause = int(pause), 0 // Auto Scaling pauses itself
+		p.WarmUp, pause = int(pause), 0 // Auto Scaling pauses
 	}
 	p.Metadata = launchMetadata(cluster, pool, pause)
 	if body, err := appendJSON(nil, p.Metadata); err == nil && len(body) > maxMetadata {
@@ -92,29 +92,29 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		tags[names.TagRollAt] = p.RollAt
 	}
 	p.InstanceTags = sorted(tags)
-	p.GroupTags = autoscalerTags(cluster, pool, len(p.ResourceTags)+stackTagsAtMost)
+	p.GroupTags = autoscalerTags(cluster, pool, len(p.ResourceTags)+maxStackTags)
 	return p, nil
 }
 
-// stackTagsAtMost are the tags that only a pool's stack has and that reach the group too: spec version, checksum, template, when it
-// was rolled, its pace, and that it settled.
-const stackTagsAtMost = 6
+// maxStackTags counts the tags that only a pool's stack has and that the group inherits: spec version, checksum, template, roll time,
+// pace and settled.
+const maxStackTags = 6
 
-// newPace is how fast the pool's nodes are replaced.
+// newPace returns how fast the pool's nodes are replaced.
 func newPace(group string, pool *api.Pool) *Pace {
 	u := pool.Update
-	drain, _ := seconds(pool.Drain.Timeout) // it was read before
+	drain, _ := seconds(pool.Drain.Timeout) // newPoolParams checked it
 	return &Pace{
 		Group: group, Strategy: u.Strategy, MaxUnavailable: u.MaxUnavailable, MaxSurge: u.MaxSurge, MinSize: pool.MinSize, MaxSize: pool.MaxSize,
 		DrainSeconds: drain,
 	}
 }
 
-// maxMetadata is the greatest length of a hook's metadata, of 1023 characters and with room to grow.
+// maxMetadata is the maximum length of a hook's metadata. AWS allows 1023 characters; the rest is a reserve.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LifecycleHookSpecification.html
 const maxMetadata = 1000
 
-// launchMetadata is what join-node must know of the pool: an events.Pool.
+// launchMetadata returns what join needs of the pool: an events.Pool.
 func launchMetadata(cluster *api.Cluster, pool *api.Pool, pause int64) map[string]any {
 	update := map[string]any{"strategy": string(pool.Update.Strategy)}
 	if pause > 0 {
@@ -142,7 +142,7 @@ func launchMetadata(cluster *api.Cluster, pool *api.Pool, pause int64) map[strin
 	return metadata
 }
 
-// seconds of a duration that may not be stated.
+// seconds parses a duration. An empty one is 0.
 func seconds(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -151,9 +151,9 @@ func seconds(text string) (int64, error) {
 	return int64(duration / time.Second), err
 }
 
-// drainPolicy is how a pool's nodes are drained. It is deployed with the pool, in the terminate hook: a drain goes by what the
-// pool is, not by a spec that is not deployed yet, and needs no other place to find it.
-// It is a drain.Policy: times are in seconds, and those that are not stated are left out.
+// drainPolicy returns how a pool's nodes are drained, as a drain.Policy: times are in seconds, and absent ones are left out. It is
+// deployed with the pool, in the terminate hook. So a drain uses the policy of the deployed pool, not of a pending spec, and reads it
+// from the event.
 func drainPolicy(d *api.Drain) (map[string]any, error) {
 	policy := map[string]any{
 		"onTimeout": string(d.OnTimeout), "unmanagedPods": string(d.UnmanagedPods), "deleteEmptyDirData": enabled(d.DeleteEmptyDirData),
@@ -180,7 +180,7 @@ const (
 	maxTagKey = 128
 )
 
-// autoscalerTags let the cluster autoscaler find the group, and know the nodes of one that has none.
+// autoscalerTags let the cluster autoscaler find the group, and predict the nodes of an empty one.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
 func autoscalerTags(cluster *api.Cluster, pool *api.Pool, others int) []groupTag {
 	const prefix = "k8s.io/cluster-autoscaler/"
@@ -193,7 +193,7 @@ func autoscalerTags(cluster *api.Cluster, pool *api.Pool, others int) []groupTag
 		hints[prefix+"node-template/taint/"+taint.Key] = taint.Value + ":" + taint.Effect
 	}
 	for _, hint := range sorted(hints) {
-		// Only hints, so those that AWS would refuse are left out rather than the pool.
+		// These are only hints, so those that AWS would reject are left out.
 		if len(hint.Key) <= maxTagKey && len(tags)+others < maxTags {
 			tags = append(tags, groupTag(hint))
 		}
@@ -201,7 +201,7 @@ func autoscalerTags(cluster *api.Cluster, pool *api.Pool, others int) []groupTag
 	return tags
 }
 
-// nodeLabels are the labels of a pool's nodes.
+// nodeLabels returns the labels of a pool's nodes.
 func nodeLabels(pool *api.Pool) map[string]string {
 	labels := maps.Clone(pool.Labels)
 	if labels == nil {

@@ -1,6 +1,6 @@
 package render
 
-// Reading back what was rendered: templates, user data, the NodeConfig in it, and scripts by running them.
+// Decoding the output: templates, user data, the NodeConfig in it, and scripts, which the tests run.
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// resources of a stack by logical id.
+// resources returns the resources of a stack by logical id.
 func resources(t testing.TB, stack Stack) map[string]any {
 	t.Helper()
 	var body struct {
@@ -50,13 +50,13 @@ func at(t testing.TB, v any, path ...string) any {
 	return v
 }
 
-// The values that the tests give to the parameters of a pool's stack.
+// Values of the parameters of a pool's stack.
 var parameterValues = map[string]string{
 	"ClusterEndpoint":             "https://0123456789ABCDEF.gr7.eu-central-1.eks.amazonaws.com",
 	"ClusterCertificateAuthority": "LS0tLS1CRUdJTg==",
 }
 
-// userDataOf is the user data that instances of a pool get.
+// userDataOf returns the user data of a pool's instances.
 func userDataOf(t testing.TB, stack Stack) string {
 	t.Helper()
 	join := at(t, resources(t, stack), "LaunchTemplate", "Properties", "LaunchTemplateData", "UserData", "Fn::Base64", "Fn::Join").([]any)
@@ -74,7 +74,7 @@ func userDataOf(t testing.TB, stack Stack) string {
 	return text.String()
 }
 
-// nodeData is user data, taken apart as cloud-init and nodeadm do.
+// nodeData is user data as cloud-init and nodeadm split it.
 type nodeData struct {
 	// Config is the NodeConfig.
 	Config map[string]any
@@ -138,7 +138,7 @@ func kubeletOf(t testing.TB, config map[string]any) (labels map[string]string, t
 // checksums of configurations change with every string in them.
 var checksums = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// decode reads what was rendered through every language in it, less what is the same in another output.
+// decode decodes the output through every language in it. It hides values that are derived from others.
 func decode(t testing.TB, out, other *Output) map[string]any {
 	t.Helper()
 	same := map[string]bool{}
@@ -194,7 +194,7 @@ func decodeTexts(t testing.TB, v any) any {
 	return v
 }
 
-// substitute replaces a string in every string and key, and the logical ids that were made of it.
+// substitute replaces a string in every string and key, and in the logical ids derived from it.
 func substitute(v any, old, new string) any {
 	replace := strings.NewReplacer(old, new, digest(old), digest(new)).Replace
 	var walk func(any) any
@@ -220,16 +220,16 @@ func substitute(v any, old, new string) any {
 	return walk(v)
 }
 
-// filesRoot is where the files of test specs go.
+// filesRoot is where the tests' specs put files.
 var filesRoot = filepath.Join(os.TempDir(), fmt.Sprintf("drover-render-%d", os.Getpid()))
 
-// configured is what a configuration script did: the files below filesRoot with mode and content, and the commands.
+// configured is the result of a configuration script: the files below filesRoot with mode and content, and the commands.
 type configured struct {
 	Files    map[string]string
 	Commands []string
 }
 
-// runConfiguration runs a configuration script with a bash that keeps commands instead of running them.
+// runConfiguration runs a configuration script with a bash that records commands instead of running them.
 func runConfiguration(t testing.TB, script []byte) configured {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(filesRoot))
@@ -262,14 +262,14 @@ func runConfiguration(t testing.TB, script []byte) configured {
 	}
 }
 
-// executable puts a bash script into a folder.
+// executable writes a bash script into a folder.
 func executable(t testing.TB, dir, name, body string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+body+"\n"), 0o700))
 }
 
-// runScript runs a script with the executables of a folder before those of the machine.
+// runScript runs a script. Executables of a folder precede those of the machine.
 func runScript(t testing.TB, bin string, script []byte) (string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "script")

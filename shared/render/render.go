@@ -1,6 +1,6 @@
-// Package render turns a cluster into CloudFormation templates and node configuration. It is pure: the same cluster gives
-// the same bytes, and no string of a spec can change the structure of what is rendered, because every value passes through
-// an encoder of the language it enters.
+// Package render turns a cluster into CloudFormation templates and node configuration. It is pure: the same cluster renders the same
+// bytes. No string of a spec can change the structure of the output, because every value passes through an encoder of the language around
+// it.
 package render
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Render renders a cluster. Every error names the field or the stack at fault; all of them are mended in the spec.
+// Render renders a cluster. Every error names the field or the stack at fault, and is fixed in the spec.
 func Render(in Cluster) (*Output, error) {
 	versions, err := load()
 	if err != nil {
@@ -25,7 +25,7 @@ func Render(in Cluster) (*Output, error) {
 	return renderWith(versions, in)
 }
 
-// renderWith renders with the template versions that there are.
+// renderWith renders with the given template versions.
 func renderWith(versions map[string]*template.Template, in Cluster) (*Output, error) {
 	for _, version := range append([]string{in.Resolved.Spec.TemplateVersion}, slices.Sorted(maps.Values(in.Templates))...) {
 		if versions[version] == nil {
@@ -47,7 +47,7 @@ func renderWith(versions map[string]*template.Template, in Cluster) (*Output, er
 type renderer struct {
 	Cluster
 	versions map[string]*template.Template
-	// set of the stack that is rendered.
+	// set is the template version of the current stack.
 	set *template.Template
 	out *Output
 	buf bytes.Buffer
@@ -137,7 +137,7 @@ func (r *renderer) pools() error {
 	return nil
 }
 
-// subnets is the parameter that says where control plane and nodes live: the private subnets, or those of an existing VPC.
+// subnets returns the parameter with the subnets of the control plane and the nodes: the private subnets, or those of an existing VPC.
 func (r *renderer) subnets() Parameter {
 	const name = "SubnetIds"
 	if existing := r.Resolved.Spec.Network.Existing; existing != nil {
@@ -146,7 +146,8 @@ func (r *renderer) subnets() Parameter {
 	return Parameter{Name: name, From: &OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}
 }
 
-// protection of the EKS cluster against being deleted. While it is on, a creation that fails could not be taken back.
+// protection returns the parameter for the EKS cluster's deletion protection. It is off during the creation: a failed creation of a
+// protected cluster could not be rolled back.
 func protection(on bool) Parameter {
 	if on {
 		return Parameter{Name: "DeletionProtection", Value: "true", AtFirst: "false"}
@@ -154,7 +155,7 @@ func protection(on bool) Parameter {
 	return Parameter{Name: "DeletionProtection", Value: "false"}
 }
 
-// fromControlPlane is a parameter that is called like an output of the control plane.
+// fromControlPlane returns a parameter with the name and value of an output of the control plane.
 func fromControlPlane(name string) Parameter {
 	return Parameter{Name: name, From: &OutputRef{Stack: names.ControlPlane, Output: name}}
 }
@@ -188,7 +189,7 @@ func (r *renderer) execute(file string, params any) ([]byte, error) {
 	return bytes.Clone(r.buf.Bytes()), nil
 }
 
-// stackTags are the tags of a stack: the user's, and drover's, which win.
+// stackTags returns the tags of a stack: the user's and drover's. drover's take precedence.
 func stackTags(cluster *api.Cluster, stack string) map[string]string {
 	tags := maps.Clone(cluster.Spec.Tags)
 	if tags == nil {
@@ -200,11 +201,11 @@ func stackTags(cluster *api.Cluster, stack string) map[string]string {
 	return tags
 }
 
-// eksName is the EKS cluster's name, by which people find what belongs to it in the console.
+// eksName returns the EKS cluster's name.
 func eksName(cluster *api.Cluster) string { return names.EKSCluster(cluster.Metadata.Name) }
 
-// protected is true unless the spec says that the cluster may vanish.
+// protected is true unless the spec allows the deletion of the cluster.
 func protected(cluster *api.Cluster) bool { return enabled(cluster.Spec.DeletionProtection) }
 
-// enabled is a switch that is on unless it was turned off.
+// enabled is true unless a switch is off.
 func enabled(b *bool) bool { return b == nil || *b }

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-func TestTheSameClusterRendersTheSameBytes(t *testing.T) {
+func TestRenderIsDeterministic(t *testing.T) {
 	want := render(t, resolve(t, fullCluster()))
 	var group sync.WaitGroup
 	for range 50 {
@@ -29,13 +29,13 @@ func TestTheSameClusterRendersTheSameBytes(t *testing.T) {
 	group.Wait()
 }
 
-func TestRenderingChangesNoInput(t *testing.T) {
+func TestRenderKeepsItsInput(t *testing.T) {
 	in := resolve(t, fullCluster())
 	render(t, in)
 	require.Equal(t, resolve(t, fullCluster()), in)
 }
 
-func TestTheOrderOfWhatHasNoneMeansNothing(t *testing.T) {
+func TestRenderIgnoresOrderOfSets(t *testing.T) {
 	before, after := resolve(t, fullCluster()), resolve(t, fullCluster())
 	slices.Reverse(after.Resolved.Spec.Addons)
 	slices.Reverse(after.Resolved.Spec.ControlPlane.Access)
@@ -43,7 +43,7 @@ func TestTheOrderOfWhatHasNoneMeansNothing(t *testing.T) {
 	require.Equal(t, render(t, before), render(t, after))
 }
 
-func TestStacksComeInTheOrderOfTheirChanges(t *testing.T) {
+func TestStacksAreInOrderOfChange(t *testing.T) {
 	var order []string
 	out := render(t, resolve(t, fullCluster()))
 	for _, stack := range out.Stacks {
@@ -55,7 +55,7 @@ func TestStacksComeInTheOrderOfTheirChanges(t *testing.T) {
 	require.Equal(t, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}, order)
 }
 
-func TestParametersAreOutputsOfEarlierStacks(t *testing.T) {
+func TestParametersUseEarlierStacks(t *testing.T) {
 	outputs := map[string]map[string]any{}
 	for _, stack := range render(t, resolve(t, fullCluster())).Stacks {
 		declared := section(t, stack, "Parameters")
@@ -79,13 +79,13 @@ func TestParametersAreOutputsOfEarlierStacks(t *testing.T) {
 	}
 }
 
-func TestDroversTagsWin(t *testing.T) {
+func TestDroversTagsTakePrecedence(t *testing.T) {
 	c := smallCluster()
 	c.Spec.Tags = map[string]string{"team": "shop", names.TagCluster: "other", names.OwnershipTag("demo"): "shared"}
 	require.Equal(t, map[string]string{
 		"team": "shop", names.TagCluster: "demo", names.TagStack: names.Network, names.OwnershipTag("demo"): "owned",
 	}, stackOf(t, render(t, resolve(t, c)), names.Network).Tags)
-	require.Equal(t, "other", c.Spec.Tags[names.TagCluster], "the spec is as it was")
+	require.Equal(t, "other", c.Spec.Tags[names.TagCluster], "the spec is unchanged")
 }
 
 func TestProtection(t *testing.T) {
@@ -113,7 +113,7 @@ func TestProtection(t *testing.T) {
 					require.NotContains(t, resource, "DeletionPolicy", id)
 				}
 			}
-			// EKS deletes no protected cluster, so a creation that fails could not be taken back: protection comes after it.
+			// EKS does not delete a protected cluster, so a failed creation could not be rolled back. The protection follows the creation.
 			want := Parameter{Name: "DeletionProtection", Value: fmt.Sprint(protect)}
 			if protect {
 				want.AtFirst = "false"
@@ -123,7 +123,7 @@ func TestProtection(t *testing.T) {
 	}
 }
 
-func TestTheCNIHasItsOwnRoleWhereItCan(t *testing.T) {
+func TestCNIRole(t *testing.T) {
 	const policy = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 	for _, agent := range []bool{true, false} {
 		t.Run(fmt.Sprint("pod identity agent ", agent), func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestTheCNIHasItsOwnRoleWhereItCan(t *testing.T) {
 	}
 }
 
-func TestAGroupHasNoMoreTagsThanItMay(t *testing.T) {
+func TestGroupTagLimit(t *testing.T) {
 	c := smallCluster()
 	c.Spec.Pools[0].Labels = map[string]string{strings.Repeat("x", 60) + ".example.com/" + strings.Repeat("y", 63): "too-long-a-key"}
 	for i := range 60 {
@@ -163,10 +163,10 @@ func TestAGroupHasNoMoreTagsThanItMay(t *testing.T) {
 		require.LessOrEqual(t, len(at(t, tag, "Key").(string)), maxTagKey)
 	}
 	labels, _, _ := kubeletOf(t, readUserData(t, userDataOf(t, stackOf(t, out, "pool-workers"))).Config)
-	require.Len(t, labels, 62, "the nodes have them all")
+	require.Len(t, labels, 62, "the nodes have all labels")
 }
 
-func TestClustersThatCannotBe(t *testing.T) {
+func TestInvalidClusters(t *testing.T) {
 	tests := map[string]struct {
 		change func(*api.ClusterSpec)
 		says   string
@@ -201,7 +201,7 @@ func TestClustersThatCannotBe(t *testing.T) {
 	}
 }
 
-// section is a part of a stack's template.
+// section returns a part of a stack's template.
 func section(t testing.TB, stack Stack, name string) map[string]any {
 	t.Helper()
 	var body map[string]any

@@ -8,34 +8,33 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Cell is the deployment of drover that renders: what templates must know of it. It names no function and no version
-// of drover, so that deploying another drover renders the same bytes.
+// Cell is a deployment of drover, as far as templates need it. It contains no function and no version of drover, so another version of
+// drover renders the same bytes.
 type Cell struct {
 	// Partition is aws, aws-cn or aws-us-gov.
 	Partition string
 	Region    string
 	// Account is the twelve-digit account id.
 	Account string
-	// StateBucket is where nodes fetch configuration too large for user data.
+	// StateBucket is where nodes read configuration that is too large for user data.
 	StateBucket string
 }
 
-// Cluster is everything rendering needs: the same Cluster renders byte-identical stacks.
+// Cluster is the whole input of rendering. The same Cluster renders byte-identical stacks.
 type Cluster struct {
 	Cell Cell
-	// Resolved is the spec with the release's and drover's defaults filled in: see api.Resolve.
+	// Resolved is the spec with the defaults of the release and of drover: see api.Resolve.
 	Resolved *api.Cluster
-	// RollAt is when the nodes of pools are to be replaced, or were last, by pool: see plan.RollAt. No other time belongs here
-	// than one that has come.
+	// RollAt is the time of the latest roll, by pool: see plan.RollAt. Future times do not belong here.
 	RollAt map[string]time.Time
-	// Templates are the template versions of pools, by pool, that have another than the cluster's: see upgrade.Templates.
+	// Templates are the template versions of pools that differ from the cluster's, by pool: see upgrade.Templates.
 	Templates map[string]string
 }
 
-// firstTemplates is the template version that a pool's stack has that says none.
+// firstTemplates is the template version of a pool's stack without a version tag.
 const firstTemplates = "v1"
 
-// TemplateVersion of a pool, by the tags of its stack.
+// TemplateVersion returns the template version of a pool from the tags of its stack.
 func TemplateVersion(tags map[string]string) string {
 	return cmp.Or(tags[names.TagTemplateVersion], firstTemplates)
 }
@@ -44,7 +43,7 @@ func TemplateVersion(tags map[string]string) string {
 type Output struct {
 	// Stacks in the order in which they are changed.
 	Stacks []Stack
-	// UserData are the node configurations that go to the state bucket, by key (names.UserData).
+	// UserData are the node configurations for the state bucket, by key (names.UserData).
 	UserData map[string][]byte
 }
 
@@ -52,22 +51,22 @@ type Output struct {
 type Stack struct {
 	// Name without the cluster's prefix: network, control-plane, addons, pool-<name>, node-addons.
 	Name string
-	// StackName is the name on AWS: drover-<cluster>-<name>.
+	// StackName is the name in CloudFormation: drover-<cluster>-<name>.
 	StackName string
 	// Template is CloudFormation YAML, at most MaxTemplate bytes.
 	Template []byte
-	// TemplateKey is where it is kept in the state bucket.
+	// TemplateKey is its key in the state bucket.
 	TemplateKey string
-	// FirstTemplate is what the stack is created from, if that is another: one that retains nothing. When neither a creation nor
-	// taking it back gets through, CloudFormation would leave what Template retains, and the next creation would find its names taken.
+	// FirstTemplate is the template for the creation, if it differs: it retains nothing. If a creation and its rollback fail, CloudFormation
+	// would leave what Template retains, and the next creation would find its names taken.
 	FirstTemplate []byte
-	// FirstKey is where that is kept.
+	// FirstKey is the key of FirstTemplate.
 	FirstKey string
 	// Parameters of the template, sorted by name.
 	Parameters []Parameter
-	// Pace gives the rest of the parameters, of a pool's stack.
+	// Pace computes the other parameters of a pool's stack.
 	Pace *Pace
-	// Tags are drover's and the user's, less spec-version, checksum and release, which planning adds.
+	// Tags are drover's and the user's, without spec version, checksum and release, which planning adds.
 	Tags map[string]string
 	// Protected stacks get termination protection.
 	Protected bool
@@ -78,12 +77,11 @@ type Stack struct {
 // Parameter of a stack: a value known now, or an output of another stack of the cluster.
 type Parameter struct {
 	Name string `json:"name"`
-	// Value, when it is known.
+	// Value, if it is known.
 	Value string `json:"value,omitempty"`
-	// AtFirst is its value while the stack is created, if that is another: what would keep a creation that fails from being
-	// taken back.
+	// AtFirst is the value during the creation, if it differs: Value would prevent the rollback of a failed creation.
 	AtFirst string `json:"atFirst,omitempty"`
-	// From is the output that holds the value once its stack is there.
+	// From is the output that holds the value once its stack exists.
 	From *OutputRef `json:"from,omitempty"`
 }
 
@@ -98,8 +96,8 @@ type OutputRef struct {
 // Limits of CloudFormation and EC2.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 const (
-	// MaxTemplate is the greatest template in bytes, from S3.
+	// MaxTemplate is the maximum size of a template in S3, in bytes.
 	MaxTemplate = 1_000_000
-	// MaxUserData is the greatest user data in bytes, before base64.
+	// MaxUserData is the maximum size of user data in bytes, before base64.
 	MaxUserData = 16 << 10
 )

@@ -1,7 +1,7 @@
 package render
 
-// No string of a spec changes the structure of what is rendered: each is replaced, one after the other, by strings that
-// mean something in YAML, JSON, CloudFormation, MIME or bash, and what was rendered is read back.
+// No string of a spec changes the structure of the output. The test replaces each string by strings that have a meaning in YAML, JSON,
+// CloudFormation, MIME or bash, and decodes the output.
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ type leaf struct {
 	set  func(reflect.Value)
 }
 
-// leaves lists every value of a cluster that is no struct, list or map, and every key.
+// leaves returns every value of a cluster that is no struct, list or map, and every key.
 func leaves(c *api.Cluster) []leaf {
 	var list []leaf
 	var walk func(path string, v reflect.Value, set func(reflect.Value))
@@ -69,7 +69,7 @@ func leaves(c *api.Cluster) []leaf {
 	return list
 }
 
-// nastyCluster is a full cluster whose files lie where tests may write.
+// nastyCluster is a full cluster whose files are where tests may write.
 func nastyCluster(t testing.TB) Cluster {
 	c := fullCluster()
 	for i := range c.Spec.Pools[0].Files {
@@ -78,7 +78,7 @@ func nastyCluster(t testing.TB) Cluster {
 	return resolve(t, c)
 }
 
-// withString is the cluster with another string in one place; lists of files keep their root.
+// withString returns the cluster with another string in one place. Paths of files keep their root.
 func withString(t testing.TB, i int, s string) (Cluster, string) {
 	in := nastyCluster(t)
 	l := leaves(in.Resolved)[i]
@@ -100,7 +100,7 @@ func stringLeaves(t testing.TB) []int {
 	return found
 }
 
-// refusals are the fields for which some strings are refused, with the reason that the error must give.
+// refusals returns, for a field that rejects some strings, the text that the error must contain.
 func refusals(path string) string {
 	switch {
 	case strings.Contains(path, "kubeletFlags"), strings.Contains(path, "labels") && strings.HasPrefix(path, "spec.pools"),
@@ -112,7 +112,7 @@ func refusals(path string) string {
 
 const placeholder = "zqPLACEHOLDERqz"
 
-// same fails unless the second output is the first with another string in the place of the placeholder.
+// same fails unless the second output is the first with another string in place of the placeholder.
 func same(t *testing.T, path, s string, want, got *Output) {
 	t.Helper()
 	unordered := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
@@ -122,14 +122,14 @@ func same(t *testing.T, path, s string, want, got *Output) {
 	}
 }
 
-func TestNoStringChangesTheStructure(t *testing.T) {
+func TestStringsKeepTheStructure(t *testing.T) {
 	all := strings.Join(nasty, "x")
 	for _, i := range stringLeaves(t) {
 		in, path := withString(t, i, placeholder)
 		t.Run(path, func(t *testing.T) {
 			want, err := Render(in)
 			if err != nil {
-				// The field has a grammar of its own: what is not of it is refused.
+				// The field has a grammar of its own, and rejects other strings.
 				for _, s := range nasty {
 					if in, _ := withString(t, i, s); s != "" {
 						_, err := Render(in)
@@ -139,10 +139,10 @@ func TestNoStringChangesTheStructure(t *testing.T) {
 				return
 			}
 			each, reason := []string{all}, refusals(path)
-			if strings.HasSuffix(path, ".path") { // a file's name has no room for all
+			if strings.HasSuffix(path, ".path") { // a file name's length is limited
 				each = []string{strings.Join(nasty, "x/x")}
 			}
-			if reason != "" { // each is refused or not
+			if reason != "" { // some are rejected
 				each = slices.DeleteFunc(slices.Clone(nasty), func(s string) bool { return s == "" })
 			}
 			for _, s := range each {
@@ -170,7 +170,7 @@ func FuzzRender(f *testing.F) {
 		after, _ := withString(t, i, s)
 		want, err := Render(before)
 		if err != nil || s == "" || strings.HasSuffix(path, ".path") {
-			return // a field with a grammar of its own, or one that is absent, or a file that nobody wants on this machine
+			return // a field with a grammar of its own, an absent field, or a file outside of filesRoot
 		}
 		if got, err := Render(after); err == nil {
 			same(t, path, s, want, got)

@@ -1,7 +1,7 @@
 package render
 
-// User data: the NodeConfig that nodeadm reads, and, when a pool has files or commands, a script that fetches them from
-// the state bucket. User data holds values of other stacks, so it is rendered to the parts of a Fn::Join.
+// User data: the NodeConfig for nodeadm and, if a pool has files or commands, a script that fetches them from the state bucket. User data
+// contains outputs of other stacks, so it is rendered as the parts of a Fn::Join.
 // https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// userDataParams are the parameters of user-data.mime.tmpl and of the files that it takes in.
+// userDataParams are the parameters of user-data.mime.tmpl and of the files that it includes.
 type userDataParams struct {
 	ClusterName, ServiceCIDR string
 	MaxPods                  int
 	Flags                    []string
-	// KubeletApart is true when the kubelet's part is in the configuration instead, for want of room.
+	// KubeletApart reports that the kubelet's part is in the configuration, because user data has no room for it.
 	KubeletApart bool
 	// Configuration is the S3 address of the script with files and commands, or "".
 	Configuration, Checksum, Region string
@@ -37,13 +37,13 @@ type command struct{ Number, Command string }
 // part of a Fn::Join: text, or the value of a stack parameter.
 type part struct{ Text, Ref string }
 
-// kubeletConfigPath is where nodeadm looks for further NodeConfigs before it starts the kubelet.
+// kubeletConfigPath is where nodeadm reads further NodeConfigs before it starts the kubelet.
 const kubeletConfigPath = "/etc/eks/nodeadm.d/drover.yaml"
 
-// roomForRef is what the value of a stack parameter may need: a certificate authority is about 1,500 bytes of base64.
+// roomForRef is the maximum length of a stack parameter's value. A certificate authority has about 1,500 bytes of base64.
 const roomForRef = 2048
 
-// userData renders the user data of a pool, and adds its configuration, if it has any, to the output.
+// userData renders the user data of a pool, and adds its configuration, if any, to the output.
 func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 	params := &userDataParams{
 		ClusterName: eksName(r.Resolved),
@@ -59,7 +59,7 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 	if err != nil || size <= MaxUserData {
 		return parts, err
 	}
-	// The kubelet's part is all that can be long, and nodeadm takes it from a file too.
+	// Only the kubelet's part can be long, and nodeadm also reads it from a file.
 	kubelet, err := r.execute("kubelet-config.yaml.tmpl", params)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 	return parts, err
 }
 
-// userDataParts renders user data, and the configuration that it fetches, and says how many bytes it will have at most.
+// userDataParts renders user data and the configuration that it fetches. size is the maximum size of the user data in bytes.
 func (r *renderer) userDataParts(params *userDataParams, files []api.File, commands []string) (parts []part, size int, err error) {
 	if len(files)+len(commands) > 0 {
 		script := configurationParams{Files: files}
@@ -91,7 +91,7 @@ func (r *renderer) userDataParts(params *userDataParams, files []api.File, comma
 		}
 		params.Checksum = names.SHA256(body)
 		params.Configuration = "s3://" + r.Cell.StateBucket + "/" + names.UserData(body)
-		// Only what user data with room for it points to is kept.
+		// Only the configuration of user data that fits is stored.
 		defer func() {
 			if err == nil && size <= MaxUserData {
 				r.out.UserData[names.UserData(body)] = body
@@ -116,7 +116,7 @@ func (r *renderer) userDataParts(params *userDataParams, files []api.File, comma
 	return parts, size, nil
 }
 
-// kubeletFlags are the command line flags of a pool's kubelets: labels, taints, the user's.
+// kubeletFlags returns the command line flags of a pool's kubelets: labels, taints and the user's flags.
 func kubeletFlags(pool *api.Pool) ([]string, error) {
 	var labels, taints []string
 	for _, label := range sorted(nodeLabels(pool)) {
@@ -137,7 +137,7 @@ func kubeletFlags(pool *api.Pool) ([]string, error) {
 	}
 	flags = append(flags, pool.KubeletFlags...)
 	for _, flag := range flags {
-		// nodeadm writes the flags into one line of an environment file, which systemd divides at spaces and unquotes.
+		// nodeadm writes the flags into one line of an environment file. systemd splits it at spaces and removes quotes.
 		if flag == "" || strings.ContainsFunc(flag, func(r rune) bool {
 			return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("\"'\\", r)
 		}) {

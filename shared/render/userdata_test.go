@@ -1,6 +1,6 @@
 package render
 
-// What nodes do with their user data: the scripts are run, with an aws and a systemctl that only take notes.
+// What nodes do with their user data. The tests run the scripts with an aws and a systemctl that record their arguments.
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-func TestANodeIsToldWhatThePoolSays(t *testing.T) {
+func TestNodeConfigHasThePoolsFields(t *testing.T) {
 	data := readUserData(t, userDataOf(t, stackOf(t, render(t, resolve(t, fullCluster())), "pool-workers")))
 	require.Equal(t, "node.eks.aws/v1alpha1", data.Config["apiVersion"])
 	require.Equal(t, map[string]any{
@@ -30,7 +30,7 @@ func TestANodeIsToldWhatThePoolSays(t *testing.T) {
 	require.NotEmpty(t, data.Script)
 }
 
-func TestAPlainPoolHasNoScript(t *testing.T) {
+func TestPlainPoolHasNoScript(t *testing.T) {
 	out := render(t, resolve(t, smallCluster()))
 	data := readUserData(t, userDataOf(t, stackOf(t, out, "pool-workers")))
 	require.Empty(t, data.Script)
@@ -38,33 +38,33 @@ func TestAPlainPoolHasNoScript(t *testing.T) {
 	require.Empty(t, out.UserData)
 }
 
-func TestANodeConfiguresItself(t *testing.T) {
+func TestConfigurationScript(t *testing.T) {
 	const mask = "mask --runtime --now nodeadm-run.service\n"
 	tests := map[string]struct {
 		commands []string
-		// spoil changes the configuration in the bucket; nil for one that cannot be fetched.
+		// spoil changes the configuration in the bucket. nil is one that cannot be fetched.
 		spoil  func(string) string
 		done   string
 		joins  bool
 		prints string
 	}{
-		"with files and commands in order": {
+		"writes files and runs commands in order": {
 			commands: []string{`echo one >>"` + filesRoot + `/done"`, "cd /\nif true; then\n  echo \"two\" >>'" + filesRoot + "/done'\nfi"},
 			spoil:    func(s string) string { return s }, done: "one\ntwo\n", joins: true,
 		},
-		"but does not join when a command fails, nor goes on": {
+		"stops and does not join when a command fails": {
 			commands: []string{"false\ntrue", `echo two >>"` + filesRoot + `/done"`},
 			spoil:    func(s string) string { return s }, prints: "command 1 failed with status 1",
 		},
-		"but does not join when part of a pipe fails": {
+		"does not join when part of a pipe fails": {
 			commands: []string{"false | true"}, spoil: func(s string) string { return s }, prints: "command 1 failed with status 1",
 		},
-		"but does not join with a configuration that somebody changed": {
+		"does not join with a changed configuration": {
 			commands: []string{"true"}, spoil: func(s string) string {
 				return s + `echo owned >>"` + filesRoot + `/done"` + "\n"
 			}, prints: "does not join",
 		},
-		"but does not join without its configuration": {commands: []string{"true"}, prints: "does not join"},
+		"does not join without its configuration": {commands: []string{"true"}, prints: "does not join"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestANodeConfiguresItself(t *testing.T) {
 	}
 }
 
-func TestLongKubeletFlagsTakeTheWayOfFiles(t *testing.T) {
+func TestLongKubeletFlagsMoveToAFile(t *testing.T) {
 	c := smallCluster()
 	c.Spec.Pools[0].KubeletFlags = longFlags()
 	c.Spec.Pools[0].Commands = []string{"true"}
@@ -135,7 +135,7 @@ func TestLongKubeletFlagsTakeTheWayOfFiles(t *testing.T) {
 	}
 }
 
-func TestNodesThatCannotBe(t *testing.T) {
+func TestInvalidNodes(t *testing.T) {
 	tests := map[string]struct {
 		change func(*api.ClusterSpec)
 		says   string

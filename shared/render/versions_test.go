@@ -1,7 +1,7 @@
 package render_test
 
-// A second template version, as it will come one day: v1 with a longer way to the metadata service and another description of the
-// network. Clusters of v1 do not notice until they ask for it.
+// A second template version: v1 with a larger hop limit of the metadata service and another description of the network. Clusters of v1 do
+// not change until their spec requests it.
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// twoVersions are v1 as it is shipped, and a v2 made from it.
+// twoVersions are the shipped v1, and a v2 derived from it.
 func twoVersions(t *testing.T) fs.FS {
 	t.Helper()
 	const hops, title = "HttpPutResponseHopLimit: 1", "Description: "
@@ -48,11 +48,11 @@ func twoVersions(t *testing.T) fs.FS {
 		return nil
 	}))
 	require.Positive(t, edited[title])
-	require.Positive(t, edited[hops], "v2 would be v1")
+	require.Positive(t, edited[hops], "v2 would equal v1")
 	return files
 }
 
-// resolved is an example that states no template version, with one.
+// resolved returns an example with a template version.
 func resolved(t *testing.T, version string) render.Cluster {
 	t.Helper()
 	options := api.Options{TemplateVersions: []string{"v1", "v2"}}
@@ -74,7 +74,7 @@ func resolved(t *testing.T, version string) render.Cluster {
 	}
 }
 
-func TestAClusterKeepsItsTemplateVersionUntilItAsksForAnother(t *testing.T) {
+func TestTemplateVersionChangesOnRequest(t *testing.T) {
 	files := twoVersions(t)
 	shipped, err := render.Render(resolved(t, ""))
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestAClusterKeepsItsTemplateVersionUntilItAsksForAnother(t *testing.T) {
 		require.Equal(t, want, changed[stack.Name], stack.Name)
 	}
 
-	// The release's templates came with the last step, which stopped before this pool: it stays byte for byte.
+	// The last step changed the template version, and failed before this pool. Its template is byte-identical.
 	kept := resolved(t, "v2")
 	kept.Templates = map[string]string{}
 	for _, pool := range kept.Resolved.Spec.Pools {
@@ -140,10 +140,10 @@ func TestAClusterKeepsItsTemplateVersionUntilItAsksForAnother(t *testing.T) {
 			require.Equal(t, "v2", render.TemplateVersion(moved.Stacks[i].Tags))
 		}
 	}
-	kept.Templates["gone"] = "v9"
+	kept.Templates["deleted"] = "v9"
 	_, err = render.RenderFrom(files, kept, "v1", "v2")
 	require.ErrorContains(t, err, `"v9" is not one of v1, v2`)
 
 	_, err = render.Render(after)
-	require.ErrorContains(t, err, `"v2" is not one of v1`, "it is not shipped")
+	require.ErrorContains(t, err, `"v2" is not one of v1`, "v2 is not shipped")
 }

@@ -160,8 +160,8 @@ func (s *step) run(ctx context.Context) error {
 	if err := s.beside(ctx, now); err != nil {
 		return err
 	}
-	if lost, is := s.change.Untagged(now); is { // since it was planned
-		return &fault.ChangeRefused{Cause: errors.New(lost.Line())}
+	if reason, missing := s.change.MissingTag(now); missing { // removed since planning
+		return &fault.ChangeRefused{Cause: errors.New(reason.Line())}
 	}
 	parameters, err := s.parameters(ctx, now)
 	if err != nil {

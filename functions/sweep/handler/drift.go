@@ -211,8 +211,8 @@ func lost(s *status.Status, p plan.Plan) (findings []string) {
 // untagged tells of stacks that may not be changed for they lost their tag, also when a newer spec was refused because of that.
 func untagged(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
 	for _, change := range p.Changes {
-		if lost, is := change.Untagged(stacks[change.Stack]); is {
-			findings = append(findings, lost.Line())
+		if reason, missing := change.MissingTag(stacks[change.Stack]); missing {
+			findings = append(findings, reason.Line())
 		}
 	}
 	return findings
@@ -275,7 +275,7 @@ func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 			switch {
 			case change.Operation == plan.Create && reason.Old == "absent":
 				line = status.Missing(change.Stack)
-			case change.Orphan():
+			case change.DeletesOrphan():
 				line = fmt.Sprintf("stack %s belongs to a control plane that is gone: it is made anew", change.Stack)
 			case change.Operation == plan.Delete:
 				line = fmt.Sprintf("stack %s is not in the spec", change.Stack)

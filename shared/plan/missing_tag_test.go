@@ -9,13 +9,13 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// Only a stack that is there and has none of the tag is refused, and only if something in it is held by the tag.
-func TestWhichStacksAreNotChangedWithoutTheClustersTag(t *testing.T) {
+// Only an existing stack without the tag is refused, and only if its permissions depend on the tag.
+func TestMissingTag(t *testing.T) {
 	first := Compute(input(spec(), nil, nil))
-	untagged := func(stack, is string) map[string]stack.Deployed {
+	untagged := func(stack, status string) map[string]stack.Deployed {
 		deployed := deploy(nil, first)
 		now := deployed[stack]
-		now.Status, now.Tags = is, map[string]string{"team": "a b", names.TagRelease: "r1@1", names.TagChecksum: "2"}
+		now.Status, now.Tags = status, map[string]string{"team": "a b", names.TagRelease: "r1@1", names.TagChecksum: "2"}
 		now.Parameters = map[string]string{"SubnetIds": "subnet-1", "DeletionProtection": "true"}
 		deployed[stack] = now
 		return deployed
@@ -29,9 +29,9 @@ func TestWhichStacksAreNotChangedWithoutTheClustersTag(t *testing.T) {
 	}
 	own := spec()
 	own.Spec.ControlPlane.EncryptionKeyARN = "arn:aws:kms:eu-central-1:111122223333:key/1"
-	require.Empty(t, Compute(input(own, own, untagged(names.ControlPlane, "UPDATE_COMPLETE"))).Refused, "all of it is held by its name")
-	for _, is := range []string{"", "DELETE_COMPLETE", stack.InReview} {
-		require.Empty(t, Compute(input(spec(), spec(), untagged(names.Network, is))).Refused, is)
+	require.Empty(t, Compute(input(own, own, untagged(names.ControlPlane, "UPDATE_COMPLETE"))).Refused, "no permission depends on the tag")
+	for _, status := range []string{"", "DELETE_COMPLETE", stack.InReview} {
+		require.Empty(t, Compute(input(spec(), spec(), untagged(names.Network, status))).Refused, status)
 	}
 	p := Compute(input(spec(), spec(), untagged(names.ControlPlane, "UPDATE_ROLLBACK_COMPLETE")))
 	require.Contains(t, p.Refused[0].Line(), "aws cloudformation update-stack --stack-name drover-demo-control-plane --use-previous-template "+

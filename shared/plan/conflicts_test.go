@@ -10,20 +10,20 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// What belonged to a control plane that is gone goes before another takes its place, and comes with the plan after
-// that. If not all of it was gone when an execution ended, the rest goes with the next plan.
-func TestTheStacksOfAControlPlaneThatIsGoneGoBeforeAnother(t *testing.T) {
+// Stacks of a deleted control plane are deleted before another control plane is created, and created by the plan after that. If an
+// execution ends midway, the next plan deletes the rest.
+func TestComputeDeletesOrphansFirst(t *testing.T) {
 	first := Compute(input(spec(), nil, nil))
 	deployed := deploy(nil, first)
 	delete(deployed, names.ControlPlane)
 	p := Compute(input(spec(), spec(), deployed))
 	last := len(p.Changes) - 1
 	for _, change := range p.Changes[:last] {
-		require.True(t, change.Orphan(), change.Stack)
+		require.True(t, change.DeletesOrphan(), change.Stack)
 	}
 	require.Equal(t, "Create control-plane", order(p)[last])
 	require.True(t, p.Changes[last].Founds())
-	require.Len(t, p.Changes, len(first.Changes)-1, "all but the network")
+	require.Len(t, p.Changes, len(first.Changes)-1, "all except the network")
 	stages := p.Stages()
 	require.Len(t, stages.Network, last)
 	require.Equal(t, []string{names.ControlPlane}, stages.ControlPlane)
@@ -42,5 +42,5 @@ func TestTheStacksOfAControlPlaneThatIsGoneGoBeforeAnother(t *testing.T) {
 
 	deployed[names.ControlPlane] = stack.Deployed{Name: names.ControlPlane, Status: "DELETE_FAILED"}
 	require.Equal(t, "Create control-plane", order(Compute(input(spec(), spec(), deployed)))[0],
-		"its EKS cluster may be there, which drains would wait for")
+		"drains would wait for an EKS cluster that may still exist")
 }

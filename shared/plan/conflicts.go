@@ -10,10 +10,10 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Beside refuses to make a network or a control plane while the EKS cluster is there: their stack was deleted under a
-// cluster that lives, and kept what holds it. Another network would be beside the one that the cluster runs in;
-// another control plane finds its names taken.
-func Beside(cluster, stack string) status.Reason {
+// ConflictsWithLive returns why a network or a control plane must not be created while the EKS cluster exists. Its stack was deleted, and
+// retained the resources that the cluster needs. A second network would not be the cluster's own. A second control plane would find its
+// names taken.
+func ConflictsWithLive(cluster, stack string) status.Reason {
 	what, instead := "a second network would be made, and EKS does not move a cluster to another VPC",
 		"import the VPC and the subnets that were kept into a stack of that name"
 	if stack == names.ControlPlane {
@@ -26,42 +26,43 @@ func Beside(cluster, stack string) status.Reason {
 			"The runbook has the commands: a network or control plane that was deleted by hand)", names.EKSCluster(cluster), what, instead)}
 }
 
-// orphans are the stacks of add-ons and pools that belong to a control plane which is gone, with its EKS cluster:
-// what they made in it went along, though the stacks do not know. They are made anew by the plan after the one that
-// makes another control plane. They go before that: what an execution that ends in the middle leaves of them is known
-// by there being none. Where a stack is there that could not be deleted, it goes first: its EKS cluster may be there,
-// too, which drover may not reach any more, and drains would wait for it. Once it is gone that plan is over, and the
-// next one finds no control plane.
+// orphans replaces the changes of add-ons and pools if the plan creates a control plane. Those stacks belong to a deleted control plane
+// and its EKS cluster. What they created inside it no longer exists, although the stacks still do.
+//  1. The plan deletes them before it creates the control plane. So an interrupted execution is safe: the next plan finds no control plane
+//     and continues.
+//  2. The plan after it creates them again.
+//  3. A control plane stack whose deletion failed goes before them. Its EKS cluster may still exist, drover may not reach it, and drains
+//     would wait for it. The next plan then finds no control plane.
 func (in Input) orphans(changes []Change) []Change {
 	i := slices.IndexFunc(changes, func(c Change) bool { return c.Stack == names.ControlPlane && c.Operation == Create })
 	if i < 0 {
 		return changes
 	}
-	var gone []Change
+	var deletions []Change
 	for _, name := range slices.Sorted(maps.Keys(in.Deployed)) {
 		if stage(name) > stage(names.ControlPlane) && !stack.Absent(in.Deployed[name].Status) {
-			gone = append(gone, Change{
+			deletions = append(deletions, Change{
 				Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete, Order: orderOf(in.New, name), First: changes[i].Founds(),
-				Reasons: []status.Reason{{Field: controlPlaneGone, Old: "present", New: "absent"}},
+				Reasons: []status.Reason{{Field: controlPlaneDeleted, Old: "present", New: "absent"}},
 			})
 		}
 	}
-	if len(gone) == 0 {
+	if len(deletions) == 0 {
 		return changes
 	}
 	changes = slices.DeleteFunc(changes, func(c Change) bool { return stage(c.Stack) > stage(names.ControlPlane) })
-	return append(changes, gone...)
+	return append(changes, deletions...)
 }
 
-// controlPlaneGone is the reason for which a stack goes that belonged to a control plane which is gone.
-const controlPlaneGone = "status." + names.ControlPlane
+// controlPlaneDeleted is the reason to delete a stack that belonged to a deleted control plane.
+const controlPlaneDeleted = "status." + names.ControlPlane
 
-// Orphan says whether a change removes what belonged to a control plane that is gone.
-func (c Change) Orphan() bool {
-	return c.Operation == Delete && c.Reasons[0].Field == controlPlaneGone
+// DeletesOrphan reports whether a change deletes a stack that belonged to a deleted control plane.
+func (c Change) DeletesOrphan() bool {
+	return c.Operation == Delete && c.Reasons[0].Field == controlPlaneDeleted
 }
 
-// Founds says whether a change makes a network or a control plane where there is none.
+// Founds reports whether a change creates a network or a control plane that does not exist.
 func (c Change) Founds() bool {
 	return c.Operation == Create && (c.Stack == names.Network || c.Stack == names.ControlPlane) && c.Reasons[0].Old == "absent"
 }

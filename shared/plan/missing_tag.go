@@ -1,8 +1,8 @@
 package plan
 
-// Stacks that lost drover's tag. CloudFormation copies the tags of a stack to its resources, and removes them from
-// there when the stack loses them. The role that CloudFormation uses may change only a VPC, a subnet or a key with the
-// tag. So an update that restores the tag is denied halfway, and its rollback is denied too.
+// Stacks without drover's tag. CloudFormation copies the tags of a stack to its resources, and removes them there when the stack loses
+// them. The role that CloudFormation uses may change a VPC, a subnet or a key only if it has the tag. So an update that restores the tag
+// is denied halfway, and its rollback is denied too.
 
 import (
 	"fmt"
@@ -16,17 +16,17 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// own begins the keys of drover's tags.
-const own = "drover:"
+// tagPrefix starts the keys of drover's tags.
+const tagPrefix = "drover:"
 
-// byTag says whether a stack has resources that are held by the tag: a network has, and a control plane whose key
-// drover made. All else is held by its name, or has tags of its own.
+// byTag reports whether drover may change a stack's resources only with the tag: a network, and a control plane with a key that drover
+// created. All other permissions depend on names, or on other tags.
 func byTag(stack string, c *api.Cluster) bool {
 	return stack == names.Network || stack == names.ControlPlane && c.Spec.ControlPlane.EncryptionKeyARN == ""
 }
 
-// Untagged says whether the change of a stack cannot be made because its tag was taken away, and why. Another value does no harm.
-func (c Change) Untagged(now stack.Deployed) (status.Reason, bool) {
+// MissingTag reports whether a stack cannot be changed because its tag was removed, and why. Another value of the tag does no harm.
+func (c Change) MissingTag(now stack.Deployed) (reason status.Reason, missing bool) {
 	if !c.ByTag || stack.Absent(now.Status) || now.Tags[names.TagCluster] != "" {
 		return status.Reason{}, false
 	}
@@ -34,15 +34,15 @@ func (c Change) Untagged(now stack.Deployed) (status.Reason, bool) {
 		Field: "tag " + names.TagCluster + " of stack " + c.StackName, Old: "absent",
 		New: fmt.Sprintf("%s (without it drover may not touch what is in the stack): put it back as an administrator, by a ROLE that "+
 			"CloudFormation may assume, "+
-			"and then run drover converge %s: %s", c.Tags[names.TagCluster], c.Tags[names.TagCluster], c.tagBack(now)),
+			"and then run drover converge %s: %s", c.Tags[names.TagCluster], c.Tags[names.TagCluster], c.restoreCommand(now)),
 	}, true
 }
 
-// tagBack is the command that puts the tag back, and leaves drover's other tags and the parameters as they are.
-// Converging puts the rest back.
-func (c Change) tagBack(now stack.Deployed) string {
+// restoreCommand returns the command that restores the tag. It leaves drover's other tags and the parameters unchanged. Converging
+// restores the other tags.
+func (c Change) restoreCommand(now stack.Deployed) string {
 	tags := maps.Clone(now.Tags)
-	maps.DeleteFunc(tags, func(key, _ string) bool { return !strings.HasPrefix(key, own) })
+	maps.DeleteFunc(tags, func(key, _ string) bool { return !strings.HasPrefix(key, tagPrefix) })
 	tags[names.TagCluster], tags[names.TagStack] = c.Tags[names.TagCluster], c.Stack
 	words := []string{
 		"aws cloudformation update-stack --stack-name", c.StackName, "--use-previous-template --capabilities CAPABILITY_NAMED_IAM " +
