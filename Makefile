@@ -43,7 +43,7 @@ destroy: functions-arm64 node_modules ## Remove drover from the account; buckets
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests start processes, build CDK or need what `make local` builds.
-HEAVY := /infra$$|/local/kubernetes$$|/local/kubernetes/workload$$|/local/testkit/live/eks$$|/local/testkit/live/kube$$|/local/account$$|/cmd/drover$$
+HEAVY := /infra$$|/local/kubernetes$$|/local/kubernetes/workload$$|/local/testkit/live/eks$$|/local/testkit/live/kube$$|/local/account$$|/cmd/internal/cli$$|/cmd/drover-local$$
 
 # Vetted by lint already, and with more checks than those of go test. Of the heavy ones several at once, because they mostly wait.
 .PHONY: test
@@ -104,11 +104,12 @@ synth: functions-arm64 node_modules ## Synthesize the CDK app for AWS into cdk.o
 	@echo "synthesizing cdk.out"; go run ./infra
 
 .PHONY: local
-local: kubernetes synth-local build/drover
+local: kubernetes synth-local build/drover build/drover-local
 
-.PHONY: build/drover
-build/drover:
-	@echo "building drover"; go build -ldflags '-s -w' -o build/drover ./cmd/drover
+# drover runs drover-local from its own folder: drover alone does not link the local account.
+.PHONY: build/drover build/drover-local
+build/drover build/drover-local: build/%:
+	@echo "building $*"; go build -ldflags '-s -w' -o $@ ./cmd/$*
 
 # The same app for the architecture of this machine: its functions must run here.
 .PHONY: synth-local

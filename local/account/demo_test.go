@@ -44,10 +44,7 @@ import (
 // intruder is the session name of those who try what they may not do.
 const intruder = "intruder"
 
-var (
-	nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	podResource  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-)
+var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 // maxTransitions is what creating the demo may cost, in state transitions of all executions together.
 const maxTransitions = 60

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/cmd/internal/cli"
+	"github.com/drover-run/drover/cmd/internal/cli/view"
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// localOptions are the flags of drover local.
+type localOptions struct {
+	dir, root     string
+	port          uint16
+	keyID, secret string
+	speed         float64
+	waits         bool
+	demo, release string
+	roll, upgrade string
+	once          bool
+	faults        []string
+	seed          uint64
+}
+
+func localCommand() *cobra.Command {
+	var o localOptions
+	cmd := &cobra.Command{
+		Use:   "local",
+		Short: "Run an AWS account on this machine, with drover deployed in it",
+		Long: `Runs an AWS account on this machine: S3, Lambda, Step Functions, EventBridge, CloudFormation, Auto Scaling, EKS with real
+Kubernetes API servers, and the rest that drover needs, with IAM enforced. drover is deployed in it from the synthesized
+template. Work that takes long only because it is done in a data centre runs --speed times faster.
+
+An account lives as long as this process: its clusters, buckets and access keys end with it, and it cannot be started again. What
+stays in --dir afterwards are logs and dead data, so --dir must be an empty or a new folder each time. --port, --access-key-id and
+--secret-access-key give the next account the same address and key, so that a shell's environment stays valid.`,
+		Example: `  drover local
+  drover local --port 4566 --access-key-id AKIALOCALACCOUNT0001 --secret-access-key local-secret
+  eval "$(drover local env)"
+  drover local --demo examples/clusters/demo.yaml --once`,
+		Annotations:       cli.ExitCodes("the account ended as asked; with --demo, the cluster was Ready", "an error"),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return runLocal(cmd.Context(), cmd.OutOrStdout(), o) },
+	}
+	cmd.Flags().StringVar(&o.dir, "dir", "", "new or empty folder for the account's data and logs (default: a temporary folder, "+
+		"removed at the end)")
+	cmd.Flags().StringVar(&o.root, "build", "build", "where make local built Kubernetes and the cloud assembly")
+	cmd.Flags().Uint16Var(&o.port, "port", 0, "port to listen on at 127.0.0.1 (default: a free one)")
+	cmd.Flags().StringVar(&o.keyID, "access-key-id", "", "access key id of the account's administrator (default: a generated one)")
+	cmd.Flags().StringVar(&o.secret, "secret-access-key", "", "secret of --access-key-id, which other processes of this machine can see")
+	cmd.MarkFlagsRequiredTogether("access-key-id", "secret-access-key")
+	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
+	cmd.Flags().BoolVar(&o.waits, "wait-for-terminate-hooks", false, "CloudFormation waits for a batch's drains before the next (whether "+
+		"AWS's does is disputed)")
+	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
+	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
+	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
+	cmd.Flags().StringVar(&o.upgrade, "upgrade", "", "then upgrade it to this release, by a schedule, under the same workloads; it begins "+
+		"at that of --release")
+	cmd.Flags().StringArrayVar(&o.faults, "fault", nil,
+		`what goes wrong, such as 'throttle caller=plan p=0.2'; may be given often (docs/faults.md)`)
+	cmd.Flags().Uint64Var(&o.seed, "fault-seed", 1, "what the chances of faults are drawn from: the same seed, the same faults")
+	cmd.Flags().BoolVar(&o.once, "once", false, "end when the cluster is Ready, instead of staying up")
+	cmd.AddCommand(localEnvCommand())
+	return cmd
+}
+
+func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
+	if o.roll != "" && o.demo == "" {
+		return errors.New("--roll replaces nodes of the cluster of --demo: give both")
+	}
+	if o.upgrade != "" && (o.demo == "" || o.release == "") {
+		return errors.New("--upgrade takes the cluster of --demo from --release to another: give all three")
+	}
+	var rules []faults.Rule
+	for _, text := range o.faults {
+		r, err := faults.Parse(text)
+		if err != nil {
+			return err
+		}
+		rules = append(rules, r)
+	}
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "drover-local-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
+	}
+	// Absolute, because the S3 gateway changes the working directory of the process.
+	for _, path := range []*string{&o.dir, &o.root, &o.demo, &o.release, &o.upgrade} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	if err := checkDir(ctx, o.dir); err != nil {
+		return err
+	}
+	show := &timeline{Progress: view.NewProgress(out)}
+	defer show.End()
+	a, err := account.Start(account.Options{
+		Dir: o.dir, KubernetesBin: kubernetes.BinDir(filepath.Dir(o.root)), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))),
+		AccessKeyID: o.keyID, SecretAccessKey: o.secret, Speed: o.speed, WaitForTerminateHooks: o.waits,
+		OnStackEvent: show.stack, OnExecution: show.execution, FaultSeed: o.seed,
+	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("port %d is in use: another local account may have it (see `drover local env`): end that one, or give another --port",
+			o.port)
+	}
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	a.Lambda.Observe = show.function
+	show.Say("local account %s in %s at %s", account.ID, a.Region(), a.URL())
+	if err := a.Deploy(ctx, filepath.Join(o.root, "cdk.out")); err != nil {
+		return err
+	}
+	show.Say("deployed drover, as cdk deploy does: %d resources", show.resources())
+	unregister, err := register(a, o.dir)
+	if err != nil {
+		show.Say("`drover local env` does not find this account: %v", err)
+	} else {
+		defer unregister()
+	}
+	for _, r := range rules {
+		if _, err := a.Faults.Add(time.Now(), r); err != nil {
+			return err
+		}
+		show.Say("from now on: %s", r)
+	}
+	if o.demo != "" {
+		if err := runDemo(ctx, out, show, a, o); err != nil {
+			return err
+		}
+	}
+	if o.once {
+		fmt.Fprintf(out, "\nTo keep an account up: make up. It prints how to reach it with drover, kubectl and the aws command.\n")
+		return nil
+	}
+	howToReach(out, a, o)
+	<-ctx.Done()
+	return nil
+}
+
+// checkDir refuses a folder that holds anything. Nothing was done before.
+func checkDir(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--dir cannot be read: %w", err)
+	}
+	if running, err := runningAccounts(ctx); err == nil {
+		if a, err := selectAccount(running, dir); err == nil {
+			return fmt.Errorf("--dir %s is in use: a local account runs in it, at %s: use that one (drover local env), or give another folder",
+				dir, a.Environment["AWS_ENDPOINT_URL"])
+		}
+	}
+	return fmt.Errorf("--dir %s is not empty: a local account lives as long as its process, so what an earlier one left "+
+		"cannot be used again: "+
+		"remove the folder, or give another", dir)
+}
+
+// howToReach prints what a shell needs.
+func howToReach(out io.Writer, a *account.Account, o localOptions) {
+	fmt.Fprintf(out, "\nIn another shell, eval \"$(build/drover local env)\", or:\n\n")
+	printEnvironment(out, "  ", a.Environment())
+	fmt.Fprintf(out, `
+  build/drover apply examples/releases/1.36-1.yaml
+  build/drover apply examples/releases/1.37-1.yaml
+  (cat examples/clusters/demo.yaml; echo '%s') > build/demo.yaml
+  build/drover apply build/demo.yaml --watch
+  build/drover status
+  build/drover roll demo workers --dry-run
+  build/drover upgrade demo --to 1.37-1 --dry-run
+  aws --endpoint-url $AWS_ENDPOINT_URL s3 ls s3://%s --recursive
+  aws --endpoint-url $AWS_ENDPOINT_URL cloudformation describe-stacks
+  aws --endpoint-url $AWS_ENDPOINT_URL stepfunctions start-execution --input '{"cluster":"demo"}' \
+    --state-machine-arn arn:aws:states:%s:%s:stateMachine:drover-converge
+  kubectl --kubeconfig %s get nodes
+
+build/demo.yaml is the example with an access entry for you, so that the dry runs may look into the cluster. The kubeconfig is its administrator's.
+The clusters' logs are in %s.
+
+Warning: give the aws command --endpoint-url each time. Version 1 ignores AWS_ENDPOINT_URL for sqs, and versions before 1.29.0 and
+2.13.0 ignore it for every service: such a call goes to AWS itself. drover reads it always.
+
+Ctrl-C ends the account and everything in it; it cannot be started again.
+`, cli.AccessLine(a.Principal()), names.StateBucket(account.ID, a.Region()), a.Region(), account.ID,
+		a.KubeconfigPattern("demo"), filepath.Join(o.dir, "clusters"))
+}

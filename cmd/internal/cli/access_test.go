@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+func TestWhomAnAccessEntryNames(t *testing.T) {
+	for name, test := range map[string]struct {
+		caller, role, denied string
+		want                 string
+		hint                 string
+	}{
+		"a user with its path": {caller: "arn:aws:iam::111122223333:user/people/anna", want: "arn:aws:iam::111122223333:user/people/anna"},
+		"the role behind a session, with the path that IAM tells": {
+			caller: "arn:aws:sts::111122223333:assumed-role/AWSReservedSSO_Admin_0123456789abcdef/anna@example.com",
+			role:   "arn:aws:iam::111122223333:role/aws-reserved/sso.amazonaws.com/AWSReservedSSO_Admin_0123456789abcdef",
+			want:   "arn:aws:iam::111122223333:role/aws-reserved/sso.amazonaws.com/AWSReservedSSO_Admin_0123456789abcdef",
+		},
+		"the role by its name, where IAM may not be asked": {
+			caller: "arn:aws-cn:sts::111122223333:assumed-role/ops/anna", denied: "not authorized to perform: iam:GetRole",
+			want: "arn:aws-cn:iam::111122223333:role/ops", hint: "EKS wants the role's path in it, as in role/PATH/ops, if it has one",
+		},
+		"nobody, for the root user": {caller: "arn:aws:iam::111122223333:root", hint: "neither the root user nor federated ones"},
+		"nobody, for one who is federated": {
+			caller: "arn:aws:sts::111122223333:federated-user/anna", hint: "neither the root user nor federated ones",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			caller, err := arn.Parse(test.caller)
+			require.NoError(t, err)
+			principal, hint := principalOf(caller, func(role string) (string, error) {
+				require.Equal(t, strings.Split(caller.Resource, "/")[1], role)
+				if test.denied != "" {
+					return "", errors.New(test.denied)
+				}
+				return test.role, nil
+			})
+			require.Equal(t, test.want, principal)
+			require.Contains(t, hint, test.hint)
+			require.Contains(t, hint, test.denied)
+			if test.hint == "" {
+				require.Empty(t, hint)
+			}
+			if principal != "" {
+				entered(t, example(t, "clusters/minimal.yaml", "\nspec:\n", "\n"+accessEntry(principal)), principal)
+			}
+		})
+	}
+}
+
+// entered fails unless a spec lets a principal look.
+func entered(t *testing.T, spec, principal string) {
+	t.Helper()
+	cluster, errs := api.DecodeCluster("demo.yaml", []byte(spec))
+	require.Empty(t, errs, spec)
+	require.Equal(t, []api.AccessEntry{
+		{PrincipalARN: principal, Policies: []api.AccessPolicy{{Name: viewPolicy}}},
+	}, cluster.Spec.ControlPlane.Access)
+}
+
+// What make up has people append to the demo's spec is valid there.
+func TestTheLineThatGivesAccess(t *testing.T) {
+	principal := "arn:aws:iam::000000000000:user/admin"
+	spec := example(t, "clusters/demo.yaml") + AccessLine(principal) + "\n"
+	entered(t, spec, principal)
+	r := droverIn(t, nil, "validate", write(t, "demo.yaml", spec))
+	require.Equal(t, 0, r.code, r.stderr)
+}
+
+func TestExitCodes(t *testing.T) {
+	require.Equal(t, 1, exitCode(errPrinted))
+	require.Equal(t, 1, exitCode(errors.New("it blocks")))
+	require.Equal(t, 2, exitCode(fmt.Errorf("so: %w", &unseen{"not seen"})))
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// The way of a person with a new cluster: each command in its turn, against one account.
+func TestACluster(t *testing.T) {
+	needAccount(t)
+	const demo = "examples/clusters/demo.yaml"
+
+	t.Run("nothing is known at first", func(t *testing.T) {
+		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
+		require.JSONEq(t, "[]", ok(t, "status", "-o", "json"))
+		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known in this account and region: check its name, AWS_REGION and "+
+			"your credentials; `drover status` lists those that are, and `drover apply demo.yaml` makes a new one")
+		require.Contains(t, fails(t, "status", "-o", "xml"), "must be json")
+		require.Contains(t, fails(t, "status", "--watch"), "give its NAME")
+	})
+	t.Run("diff wants the release", func(t *testing.T) {
+		message := fails(t, "diff", demo)
+		require.Contains(t, message, "ReleaseUnusable")
+		require.Contains(t, message, "1.36-1")
+	})
+	t.Run("a bad spec is not uploaded", func(t *testing.T) {
+		require.Contains(t, fails(t, "apply", write(t, "demo.yaml", "kind: Cluster")), "demo.yaml:1")
+		require.Contains(t, fails(t, "status", "demo"), "no cluster demo")
+	})
+	t.Run("apply without its release ends", func(t *testing.T) {
+		// and does not begin with the one that comes
+		r := drover(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "1.36-1", "1.36-8")), "--watch")
+		require.Equal(t, 1, r.code)
+		require.Contains(t, r.stderr, "releases/1.36-8.yaml")
+	})
+	t.Run("a release is uploaded", func(t *testing.T) {
+		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml"), "uploaded release 1.36-1")
+	})
+	t.Run("apply of a release says whether it can be used", func(t *testing.T) {
+		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml", "--watch"), "\nrelease 1.36-1 can be used\n")
+		bad := write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650", "ami-0123456789abcdef0"))
+		r := drover(t, "apply", bad, "--watch")
+		require.Equal(t, 1, r.code, r.stdout)
+		require.Contains(t, r.stdout, "Images blocks: ")
+		require.Contains(t, r.stdout, "ami-0123456789abcdef0 for amd64 is not there")
+		require.Contains(t, r.stderr, "drover: release 1.36-9 cannot be used")
+		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is not there yet: drover apply .* --watch`,
+			ok(t, "apply", bad))
+	})
+	t.Run("diff says what would be made, in order", func(t *testing.T) {
+		out := finds(t, "diff", write(t, "other.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other")))
+		require.Contains(t, out, "other would be created at release 1.36-1 (Kubernetes 1.36): 6 stacks would change")
+		require.Contains(t, out, "Create drover-other-pool-workers\n  pool workers: nodes 2 (min 2, max 4), ")
+		require.Less(t, strings.Index(out, "Create drover-other-network"), strings.Index(out, "Create drover-other-control-plane"))
+		require.Less(t, strings.Index(out, "Create drover-other-control-plane"), strings.Index(out, "Create drover-other-pool-workers"))
+	})
+	t.Run("apply --watch shows what happens and ends when the cluster is Ready", func(t *testing.T) {
+		// So that there is something to come at the first look, a second after the upload, however late the machine is with it.
+		late, err := faults.Parse("latency=5s service=cloudformation action=CreateChangeSet stack=drover-demo-addons-on-nodes")
+		require.NoError(t, err)
+		rule, err := cloud.Faults.Add(time.Now(), late)
+		require.NoError(t, err)
+		out := ok(t, "apply", demo, "--watch")
+		require.True(t, cloud.Faults.Remove(rule))
+		require.Contains(t, out, "uploaded "+demo+" to s3://drover-specs-000000000000-us-east-1/clusters/demo.yaml")
+		for _, line := range []string{"stack control-plane is CREATE_COMPLETE", "demo is Ready"} {
+			require.Contains(t, out, line)
+		}
+		require.Regexp(t, `will create \S+: spec\.`, out)
+		require.NotContains(t, out, "\x1b", "no terminal, no control sequences")
+	})
+	t.Run("completion offers the names that there are", func(t *testing.T) {
+		require.Equal(t, "demo\n:4\n", ok(t, "__complete", "status", ""))
+		require.Equal(t, ":4\n", ok(t, "__complete", "status", "x"))
+		require.ElementsMatch(t, []string{"workers", "spot", ":4"}, strings.Fields(ok(t, "__complete", "roll", "demo", "")))
+		require.Contains(t, ok(t, "__complete", "upgrade", "demo", "--to", "1.36"), "1.36-1\n")
+	})
+	t.Run("status", func(t *testing.T) {
+		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 `, ok(t, "status"))
+		out := ok(t, "status", "demo")
+		for _, line := range []string{
+			"demo is Ready: ", "Kubernetes 1.36, release 1.36-1, templates v1, status last changed ", "endpoint https://", "UpToDate", "pool-spot",
+		} {
+			require.Contains(t, out, line)
+		}
+		var one status.Cluster
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "status", "demo", "-o", "json")), &one))
+		require.Equal(t, status.Ready, one.Status.Phase)
+		require.Len(t, one.Status.Stacks, 6)
+		var all []status.Cluster
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "status", "-o", "json")), &all))
+		require.Equal(t, []status.Cluster{one}, all)
+		require.Contains(t, ok(t, "status", "demo", "--watch"), "demo is Ready")
+		require.NotContains(t, out, one.Status.SpecVersion)
+		require.Contains(t, ok(t, "status", "demo", "-v"), "spec version "+one.Status.SpecVersion)
+	})
+	t.Run("status --live prints once where there is no terminal", func(t *testing.T) {
+		mark := cloud.Calls.Mark()
+		out := ok(t, "status", "demo", "--live")
+		require.Regexp(t, `(?m)^pool-workers +(CREATE|UPDATE)_COMPLETE +\d+[smh]$`, out)
+		require.Regexp(t, `(?m)^workers +\? +2 +2$`, out, "this cluster has no access entry for the caller")
+		require.Contains(t, out, "the cluster was not read: you may not list its nodes")
+		require.NotContains(t, out, "\x1b")
+		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 +6 +\d/\d +`, ok(t, "status", "--live"))
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "status called %s %s", call.Service, call.Action)
+		}
+		require.Contains(t, fails(t, "status", "demo", "--live", "--watch"), "exclude each other")
+	})
+	t.Run("diff of what is there", func(t *testing.T) {
+		mark := cloud.Calls.Mark()
+		require.Equal(t, "demo: no changes\n", ok(t, "diff", demo))
+		require.Contains(t, ok(t, "diff", demo, "-o", "yaml"), "changes: []\ncluster: demo\n")
+		paused := ok(t, "diff", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
+		require.Contains(t, paused, "demo: no changes\n\nnote: spec.paused is true")
+		changed := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "maxSize: 4", "maxSize: 5"))
+		out := finds(t, "diff", changed)
+		require.Contains(t, out, "1 stack would change:")
+		require.Contains(t, out, "Update drover-demo-pool-workers")
+		require.Contains(t, out, "maxSize: 4 → 5")
+		refused := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
+		require.Contains(t, fails(t, "diff", refused), "a VPC's CIDR cannot change")
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "diff called %s %s", call.Service, call.Action)
+		}
+	})
+	t.Run("versions", showVersions)
+	t.Run("apply --watch ends when a change is refused", func(t *testing.T) {
+		refused := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
+		r := drover(t, "apply", refused, "--watch")
+		require.Equal(t, 1, r.code)
+		require.Contains(t, r.stderr, "demo is Stopped: spec.network.cidr")
+		require.Contains(t, fails(t, "status", "demo", "--watch"), "demo is Stopped")
+	})
+	t.Run("apply without --watch says how to go on", func(t *testing.T) {
+		require.Contains(t, ok(t, "apply", demo), "follow it: drover status demo --watch")
+		require.Contains(t, ok(t, "apply", demo, "--watch"), "demo is Ready")
+	})
+	t.Run("delete keeps what is protected", func(t *testing.T) {
+		require.Contains(t, fails(t, "delete", "nobody"), "no cluster nobody is known in this account")
+		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")),
+			"--watch")
+		require.Contains(t, fails(t, "delete", "demo"), "set spec.deletionProtection to false")
+		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
+		ok(t, "apply", demo, "--watch")
+	})
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func applyCommand() *cobra.Command {
+	var watch bool
+	var files []string
+	cmd := &cobra.Command{
+		Use:   "apply [FILE...]",
+		Short: "Check specs, releases and the channels, and upload them",
+		Long: `Checks every file first. If all of them are valid, uploads releases, then the channels, then the specs of clusters. -f takes a file, a folder
+(every .yaml file directly in it) or - for standard input, and may be repeated; FILE is the same without -f.`,
+		Example: `  drover apply clusters/demo.yaml
+  drover apply clusters/demo.yaml --watch
+  drover apply releases/1.37-1.yaml clusters/demo.yaml
+  drover apply -f clusters
+  drover apply -f -`,
+		Annotations: ExitCodes("every file was uploaded; with --watch, each cluster is Ready, and each release can be used",
+			"an error; with --watch, a cluster is not Ready, or a release cannot be used"),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeSpecFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, out := cmd.Context(), cmd.OutOrStdout()
+			manifests, err := readManifests(append(args, files...))
+			if err != nil {
+				return err
+			}
+			c, err := openCell(ctx)
+			if err != nil {
+				return err
+			}
+			for _, m := range manifests {
+				printWarnings(cmd.ErrOrStderr(), m.file, warnings(m, manifests))
+			}
+			return applyAll(ctx, out, c, manifests, watch)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file, folder or - to upload; may be repeated")
+	completeFlag(cmd, "filename", completeSpecFiles)
+	cmd.Flags().BoolVar(&watch, "watch", false,
+		"print progress until each cluster is idle and each release is checked; fail unless all are Ready or usable")
+	return cmd
+}
+
+// applyAll uploads manifests in order, and then follows the clusters one after the other. A cluster that fails does
+// not end the others' watch.
+func applyAll(ctx context.Context, out io.Writer, c *Cell, manifests []manifest, watch bool) error {
+	uploads := map[string]Upload{}
+	for _, m := range manifests {
+		if m.cluster == nil {
+			if err := applyRelease(ctx, out, c, m, watch); err != nil {
+				return err
+			}
+			continue
+		}
+		u, err := applyCluster(ctx, out, c, m, watch)
+		if err != nil {
+			return err
+		}
+		uploads[m.name] = u
+	}
+	var failed []error
+	for _, m := range manifests {
+		if m.cluster == nil {
+			continue
+		}
+		if err := follow(ctx, out, c, m.name, watch, uploads[m.name]); errors.Is(err, errUnwatched) {
+			return err
+		} else if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// applyCluster uploads the spec of a cluster.
+func applyCluster(ctx context.Context, out io.Writer, c *Cell, m manifest, watch bool) (u Upload, err error) {
+	before, err := c.State.Status(ctx, m.name)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return u, err
+	}
+	if _, err := c.Specs.Put(ctx, m.key, m.data); err != nil {
+		return u, err
+	}
+	fmt.Fprintf(out, "uploaded %s to s3://%s/%s\n", m.file, c.Specs.Name(), m.key)
+	u.Before = before.Status.ObservedVersion
+	if !watch { // an upload alone needs no permission to read
+		return u, nil
+	}
+	uploaded, err := c.Specs.Get(ctx, m.key, api.MaxFile)
+	u.Version = uploaded.Version
+	return u, err
+}
+
+// How long apply waits for a verdict: without --watch for one that comes at once, as it does unless an event was lost; with it until the
+// audit has looked, too.
+const verdictSoon, verdictLate = 20 * time.Second, 20 * time.Minute
+
+// applyRelease uploads a release, or the channels, and prints its verdict.
+func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch bool) error {
+	if _, err := c.Specs.Put(ctx, m.key, m.data); err != nil {
+		return err
+	}
+	what := "release " + m.name
+	if m.name == api.ChannelsName {
+		what = "the channels"
+		fmt.Fprintln(out, "uploaded the channels; clusters that follow one are upgraded as their windows allow: drover versions")
+	} else {
+		fmt.Fprintf(out, "uploaded release %s; it changes no cluster that is pinned to an earlier one\n", m.name)
+	}
+	patience := verdictSoon
+	if watch {
+		patience = verdictLate
+	}
+	verdict, err := awaitVerdict(ctx, c, m.name, m.data, patience)
+	switch {
+	case err != nil && watch:
+		return err
+	case err != nil: // who only uploads needs no permission to read
+		fmt.Fprintf(out, "whether it can be used is not known here: %v\n", err)
+		return nil
+	case verdict == nil && watch:
+		return fmt.Errorf("there is no verdict on %s after %s: see /aws/lambda/drover-publish", what, patience)
+	case verdict == nil:
+		fmt.Fprintf(out, "its verdict is not there yet: `drover apply %s --watch` waits for it; it comes to s3://%s/%s\n", m.file,
+			c.State.Name(), names.ReleaseStatus(m.name))
+		return nil
+	}
+	for _, line := range CheckLines(verdict.Checks) {
+		fmt.Fprintln(out, line)
+	}
+	if verdict.Usable {
+		fmt.Fprintf(out, "%s can be used\n", what)
+		return nil
+	}
+	if watch {
+		return fmt.Errorf("%s cannot be used", what)
+	}
+	fmt.Fprintf(out, "%s cannot be used\n", what)
+	return nil
+}
+
+// awaitVerdict waits for what is found out about a content of a release or the channels; nil is that nobody looked at it in time.
+func awaitVerdict(ctx context.Context, c *Cell, name string, data []byte, patience time.Duration) (*status.ReleaseStatus, error) {
+	uploaded, err := c.Specs.Get(ctx, names.ReleaseSpec(name), api.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(uploaded.Body, data) {
+		return nil, fmt.Errorf("somebody else uploaded another %s meanwhile", names.ReleaseSpec(name))
+	}
+	for deadline := time.Now().Add(patience); ; {
+		verdict, err := c.State.Verdict(ctx, name)
+		switch {
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		case err == nil && verdict.Status.Version == uploaded.Version:
+			return &verdict.Status, nil
+		case !time.Now().Before(deadline):
+			return nil, nil
+		}
+		if err := sleep(ctx, watchInterval); err != nil {
+			return nil, err
+		}
+	}
+}

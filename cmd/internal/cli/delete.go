@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func deleteCommand() *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "delete CLUSTER",
+		Short: "Delete a cluster: its spec, and with it all that runs",
+		Long: `Delete a cluster: its spec, and with it its nodes, its control plane, what Kubernetes made in the account, and its network.
+
+Only a cluster whose spec says deletionProtection: false, and has converged, can be deleted. Volumes whose PersistentVolume
+says Retain are kept. Uploading the spec again while it is being deleted keeps what is left and makes anew what is gone.`,
+		Example: `  drover delete demo
+  drover delete demo --watch`,
+		Annotations: ExitCodes("the spec was deleted; with --watch, the cluster is Deleted",
+			"an error; with --watch, the cluster was not deleted"),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeArgs(clusterNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, name := cmd.Context(), args[0]
+			c, err := openCell(ctx)
+			if err != nil {
+				return err
+			}
+			key := names.ClusterSpec(name)
+			before, err := readStatus(ctx, c, name)
+			if err != nil {
+				return err
+			}
+			object, err := c.Specs.Get(ctx, key, api.MaxFile)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				return fmt.Errorf("%s was deleted before: the cluster is %s: %s", key, before.Status.Phase, before.Status.Message)
+			case err != nil:
+				return err
+			}
+			spec, errs := api.ReadCluster(key, object.Body, options(key))
+			if errs == nil && (spec.Spec.DeletionProtection == nil || *spec.Spec.DeletionProtection) {
+				return fmt.Errorf("%s is protected: set spec.deletionProtection to false, upload that and wait until it is Ready, then delete it", name)
+			}
+			if err := c.Specs.DeleteIf(ctx, key, object.ETag); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "deleted s3://%s/%s\n", c.Specs.Name(), key)
+			return follow(ctx, cmd.OutOrStdout(), c, name, watch, Upload{Before: cmp.Or(before.Status.ObservedVersion, "none")})
+		},
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until the cluster is gone")
+	return cmd
+}

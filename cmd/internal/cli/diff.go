@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func diffCommand() *cobra.Command {
+	var output *outputFlag
+	cmd := &cobra.Command{
+		Use:   "diff FILE",
+		Short: "Show what uploading a spec would change, and why; changes nothing",
+		Long: `Compares a cluster's spec with what is deployed, and shows the changes of stacks, the upgrade that follows and when it begins, and
+warnings. It reads the account and changes nothing. The file - is standard input.
+
+A paused spec is compared as if it were not paused.`,
+		Example: `  drover diff clusters/demo.yaml
+  drover diff clusters/demo.yaml -o json`,
+		Annotations:       ExitCodes("no change", "an error, also when the spec would be rejected or a change refused", "changes, or an upgrade"),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeSpecFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := diffFile(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if output.forMachines() {
+				err = output.print(cmd.OutOrStdout(), d)
+			} else {
+				d.print(cmd.OutOrStdout())
+			}
+			if err == nil && d.differs() {
+				err = errFindings
+			}
+			return err
+		},
+	}
+	output = addOutputFlag(cmd)
+	return cmd
+}
+
+// diffFile compares the spec of a file with what is deployed.
+func diffFile(ctx context.Context, file string) (*difference, error) {
+	data, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if kind := api.KindOf(data); kind == api.KindRelease || kind == api.KindChannels {
+		return nil, fmt.Errorf("%s is of kind %s: diff compares the specs of clusters; check this file with `drover validate %[1]s`", file, kind)
+	}
+	cluster, err := ParseCluster(file, data)
+	if err != nil {
+		return nil, err
+	}
+	c, err := openCell(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.diff(ctx, cluster.Metadata.Name, data)
+}
+
+// diff compares a cluster's spec with what is deployed.
+func (c *Cell) diff(ctx context.Context, cluster string, spec []byte) (*difference, error) {
+	specs := overlay{c.Specs, names.ClusterSpec(cluster), spec}
+	p := c.planner(specs)
+	p.IgnorePaused = true
+	f, err := p.Forecast(ctx, cluster)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.Reason != "":
+		return nil, fmt.Errorf("nothing would be changed: %s: %s", f.Reason, f.Message)
+	case f.Unused != nil:
+		return nil, fmt.Errorf("nothing would be changed: %s: %s", f.Unused.Reason, f.Unused.Message)
+	}
+	d := newDifference(cluster, f, time.Now())
+	if u := f.Upgrade; u != nil && u.To.KubernetesVersion != "" && !u.Queued {
+		upgrades := upgrader(c)
+		upgrades.Specs, upgrades.IgnorePaused = specs, true
+		if p, err := upgrades.Preview(ctx, u.Request); err == nil {
+			d.Upgrade.Steps = stepsInShort(p)
+		} else if answer, failed := upgrades.Answer(ctx, u.Request); failed == nil && answer.Outcome == events.UpgradeRefused {
+			d.Upgrade.Blocked = answer.Message
+		} else {
+			d.Notes = append(d.Notes, fmt.Sprintf("the steps of the upgrade are not known now: %v", err))
+		}
+	}
+	return d, nil
+}
+
+// overlay is the specs bucket with one spec in it that is not uploaded yet.
+type overlay struct {
+	*s3.Bucket
+	key  string
+	body []byte
+}
+
+var _ planner.Specs = overlay{}
+
+func (o overlay) Get(ctx context.Context, key string, limit int64) (store.Object, error) {
+	if key == o.key {
+		return store.Object{Body: o.body, Version: "not-uploaded"}, nil
+	}
+	return o.Bucket.Get(ctx, key, limit)
+}

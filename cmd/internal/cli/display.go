@@ -1,0 +1,70 @@
+package cli
+
+// How text is shown: as wide as the terminal, with colours where there is one.
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/cmd/internal/cli/view"
+)
+
+// display is where a view is shown, and when.
+type display struct {
+	out io.Writer
+	now time.Time
+	// width in characters; 0 is unlimited, as in a file.
+	width   int
+	colour  bool
+	verbose bool
+}
+
+func newDisplay(out io.Writer, verbose bool) *display {
+	d := &display{out: out, now: time.Now(), verbose: verbose}
+	if width, _, ok := view.TerminalSize(out); ok {
+		d.width, d.colour = width, mayColour(os.Getenv)
+	}
+	return d
+}
+
+// mayColour reports whether a terminal gets colours. https://no-color.org
+func mayColour(getenv func(string) string) bool {
+	return getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
+
+// say prints a paragraph.
+func (d *display) say(format string, args ...any) {
+	for _, line := range view.Wrap(fmt.Sprintf(format, args...), d.width) {
+		fmt.Fprintln(d.out, line)
+	}
+}
+
+// head prints a paragraph whose word, which is in it once, has the colour of the state that it names.
+func (d *display) head(word, text string) {
+	lines := view.Wrap(text, d.width)
+	for i, line := range lines {
+		if i == 0 && d.colour {
+			line = strings.Replace(line, word, view.Paint(word, true), 1)
+		}
+		fmt.Fprintln(d.out, line)
+	}
+}
+
+// table prints one below an empty line, unless it has no rows.
+func (d *display) table(t *view.Table) {
+	if len(t.Rows) > 0 {
+		fmt.Fprintln(d.out)
+		t.Write(d.out, d.width, d.colour)
+	}
+}
+
+// words of AWS or drover, without the identifiers of requests unless they are wanted.
+func (d *display) words(text string) string {
+	if d.verbose {
+		return text
+	}
+	return view.WithoutRequestIDs(text)
+}

@@ -1,0 +1,476 @@
+package cli
+
+// Draining a node by hand, and looking at what a drain or a roll would meet.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/drain/handler"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
+	"github.com/drover-run/drover/shared/names"
+)
+
+func drainCommand() *cobra.Command {
+	var dryRun, watch bool
+	cmd := &cobra.Command{
+		Use:   "drain CLUSTER NODE",
+		Short: "Take the pods off a node, as their disruption budgets allow",
+		Long: `Starts a drain of a node of one of drover's pools, by its name or its instance's id: its pods leave as their disruption budgets and
+the pool's drain policy allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them. For that the cluster must
+let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
+		Example: `  drover drain demo ip-10-0-1-2.ec2.internal --dry-run
+  drover drain demo i-0123456789abcdef0 --watch`,
+		Annotations: ExitCodes("the drain was started; with --watch, the node is drained; with --dry-run, the preview is printed",
+			"an error; with --watch, the node is not drained",
+			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeArgs(clusterNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := openCell(cmd.Context())
+			if err != nil {
+				return err
+			}
+			cluster, node := args[0], args[1]
+			if !dryRun || names.IsInstance(node) { // a dry run finds out by itself whether there is a node of that name
+				if node, err = nodeOf(cmd.Context(), c, cluster, node); err != nil {
+					return err
+				}
+			}
+			if dryRun {
+				return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, cluster, "", node)
+			}
+			return startDrain(cmd.Context(), cmd.OutOrStdout(), c, cluster, node, watch)
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the drain is over; fails unless the node is drained")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
+	return cmd
+}
+
+func rollCommand() *cobra.Command {
+	var dryRun, watch bool
+	cmd := &cobra.Command{
+		Use:   "roll CLUSTER POOL",
+		Short: "Replace all nodes of a pool, as its update policy says",
+		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
+the roll is recorded, and made after that. A roll of an unknown, paused or deleted cluster, or of an unknown pool, is refused. Then nothing is
+started.
+
+With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that it takes. For that
+the cluster must let you read it. If it does not, the dry run prints the access entry that its spec needs, and fails with 2.`,
+		Example: `  drover roll demo workers --dry-run
+  drover roll demo workers --watch`,
+		Annotations: ExitCodes("the roll was accepted; with --watch, every node is replaced; with --dry-run, the preview is printed",
+			"an error, or the roll was refused; with --watch, not every node is replaced",
+			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeArgs(clusterNames, poolNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := openCell(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if !dryRun {
+				return startRoll(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1], watch)
+			}
+			if err := noteRefusal(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1]); err != nil {
+				return err
+			}
+			return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1], "")
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until every node is replaced; fails if one is not")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
+	return cmd
+}
+
+// nodeOf a pool of the cluster, by its name or its instance's id.
+func nodeOf(ctx context.Context, c *Cell, cluster, named string) (node string, err error) {
+	found, err := ec2.New(c.cfg).Named(ctx, named)
+	if err != nil {
+		return "", err
+	}
+	pools := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg))
+	for instance, node := range found {
+		pool, err := pools.PoolOf(ctx, instance)
+		if err != nil {
+			return "", err
+		}
+		if pool.Cluster == cluster {
+			return node, nil
+		}
+	}
+	return "", fmt.Errorf("no pool of cluster %s has a node %s: `kubectl get nodes` names them", cluster, named)
+}
+
+// startDrain starts the machine.
+func startDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node string, watch bool) error {
+	began := time.Now().Add(-time.Second)
+	execution, err := c.start(ctx, machineDrain, map[string]string{"cluster": cluster, "node": node})
+	if err != nil {
+		return fmt.Errorf("starting the drain of %s: %w", node, err)
+	}
+	fmt.Fprintf(out, "started the drain of node %s of cluster %s: %s\n", node, cluster, execution)
+	if watch {
+		if err := watchDrain(ctx, out, c, cluster, node, execution, began); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(out, `
+Follow it:
+
+  drover events %s --follow
+  kubectl get node %s -o jsonpath='{.metadata.annotations.drover\.run/drain-waits-for}'
+`, cluster, node)
+	}
+	fmt.Fprintf(out, `
+The node stays, cordoned and out of load balancers. To use it again afterwards:
+
+  kubectl uncordon %s
+  kubectl label node %s node.kubernetes.io/exclude-from-external-load-balancers-
+`, node, node)
+	return nil
+}
+
+// watchDrain prints what happens until a drain is over, and returns an error unless the node is drained.
+func watchDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node, execution string, since time.Time) error {
+	w := newWatcher(out, c, cluster, since)
+	defer w.show.End()
+	x, err := w.execution(ctx, execution)
+	if err != nil {
+		return err
+	}
+	if x.Status != sfntypes.ExecutionStatusSucceeded {
+		return fmt.Errorf("node %s is not drained: %s", node, ended(string(x.Status), aws.ToString(x.Error), aws.ToString(x.Cause)))
+	}
+	var result events.DrainResult
+	if err := json.Unmarshal([]byte(aws.ToString(x.Output)), &result); err != nil {
+		return fmt.Errorf("reading the output of execution %s: %w", execution, err)
+	}
+	switch result.Outcome {
+	case events.DrainDone, events.DrainGone:
+		w.show.Say("node %s is drained: %d pods were evicted", node, result.Evicted)
+		return nil
+	}
+	return fmt.Errorf("node %s is not drained: %s: %s", node, result.Outcome, cmp.Or(result.Message, result.Summary()))
+}
+
+// startRoll starts the machine, unless the roll would be refused, and prints what its plan answers.
+func startRoll(ctx context.Context, out io.Writer, c *Cell, cluster, pool string, watch bool) error {
+	if err := verifyKnown(ctx, c, cluster); err != nil {
+		return err
+	}
+	why, err := c.planner(c.Specs).RollRefusal(ctx, cluster, []string{pool})
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return errors.New(why)
+	}
+	_, found, err := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)).Describe(ctx, names.Group(cluster, pool))
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("nothing was rolled: pool %s of cluster %s is not created yet; `drover status %[2]s` says why", pool, cluster)
+	}
+	began := time.Now().Add(-time.Second)
+	execution, err := c.start(ctx, machineConverge, events.Converge{Cluster: cluster, Roll: []string{pool}})
+	if err != nil {
+		return fmt.Errorf("starting the roll of pool %s: %w", pool, err)
+	}
+	plan, err := planOf(ctx, c, execution)
+	if err != nil {
+		return err
+	}
+	if err := rollAnswer(out, cluster, pool, execution, plan); err != nil {
+		return err
+	}
+	if !watch {
+		fmt.Fprintf(out, "follow it: drover events %s --follow\n", cluster)
+		return nil
+	}
+	w := newWatcher(out, c, cluster, began)
+	defer w.show.End()
+	x, err := w.execution(ctx, execution)
+	if err != nil {
+		return err
+	}
+	return w.rolled(ctx, pool, aws.ToTime(x.StartDate))
+}
+
+// rollAnswer prints what a plan answers to a roll. A nil plan is not there yet.
+func rollAnswer(out io.Writer, cluster, pool, execution string, plan *events.PlanResult) error {
+	if plan == nil {
+		fmt.Fprintf(out, "requested the roll of pool %s of cluster %s: %s\n", pool, cluster, execution)
+		return nil
+	}
+	switch plan.Outcome {
+	case events.OutcomeRefused:
+		return errors.New(plan.Message)
+	case events.OutcomeStopped:
+		return fmt.Errorf("pool %s of cluster %s is not rolled now: %s: %s; the roll is recorded, and made when the cluster converges",
+			pool, cluster, plan.Reason, plan.Message)
+	case events.OutcomeBusy:
+		fmt.Fprintf(out, "cluster %s converges already: the roll of pool %s is recorded, and made after that, within five minutes\n",
+			cluster, pool)
+	default:
+		fmt.Fprintf(out, "started the roll of pool %s of cluster %s: %s\n", pool, cluster, execution)
+	}
+	return nil
+}
+
+// noteRefusal prints in a dry run that the roll would be refused.
+func noteRefusal(ctx context.Context, out io.Writer, c *Cell, cluster, pool string) error {
+	if err := verifyKnown(ctx, c, cluster); err != nil {
+		return err
+	}
+	why, err := c.planner(c.Specs).RollRefusal(ctx, cluster, []string{pool})
+	if err == nil && why != "" {
+		fmt.Fprintf(out, "A roll would be refused now: %s\n", why)
+	}
+	return err
+}
+
+// previewDrain shows what the drain of a node, or of all nodes of a pool, would meet.
+func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, pool, node string) error {
+	opened, err := kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)).Open(ctx, cluster)
+	if errors.Is(err, kube.ErrNoCluster) {
+		return fmt.Errorf("cluster %s: %w", cluster, err)
+	}
+	if err != nil {
+		return err
+	}
+	return preview(ctx, out, opened, c, cluster, pool, node)
+}
+
+// preview is previewDrain once the cluster is reached. It only reads.
+func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *Cell, cluster, pool, node string) error {
+	found, err := drainer.New(opened).Preview(ctx, pool, node)
+	if mayNotLook(err) {
+		u, err := refusal(ctx, c, cluster, err)
+		if err != nil {
+			return err
+		}
+		return u
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(found) == 0 && node != "":
+		return fmt.Errorf("cluster %s has no node %s", cluster, node)
+	case len(found) == 0:
+		return fmt.Errorf("cluster %s has no node of a pool %s", cluster, pool)
+	}
+	var update api.Update
+	if pool != "" {
+		if update, err = updateOf(ctx, c, cluster, pool); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(out, "A dry run: nothing is changed.")
+	pools, drains, estimated := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)), []time.Duration(nil), true
+	for _, p := range found {
+		if p.Pool == "" {
+			return fmt.Errorf("node %s is in no pool of drover's", p.Node)
+		}
+		policy, err := policyOf(ctx, pools, cluster, p.Pool)
+		if err != nil {
+			return err
+		}
+		estimate := printPreview(out, p, policy)
+		drains = append(drains, max(0, estimate))
+		estimated = estimated && estimate >= 0
+	}
+	if pool == "" {
+		return nil
+	}
+	unavailable, surge := bounds(update, len(found))
+	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: by its update %d may be missing meanwhile, and "+
+		"%d more may be there. ",
+		pool, len(found), min(len(found), max(1, unavailable+surge)), unavailable, surge)
+	if !estimated {
+		fmt.Fprintln(out, "It would wait for what blocks.")
+		return nil
+	}
+	paused := ""
+	if update.PauseTime != "" {
+		paused = ", and the pool pauses for " + update.PauseTime + " after each batch"
+	}
+	fmt.Fprintf(out, "Least time: %s, when a node takes %s until it is Ready, pods take their whole grace periods%s.\n",
+		rollTime(drains, update).Round(time.Second), leastBoot, paused)
+	if tooLong(drains, update) {
+		fmt.Fprintf(out, "CloudFormation waits for %s for a batch, and would take the roll back: choose update.strategy InstanceRefresh for "+
+			"the pool.\n", batchLimit)
+	}
+	return nil
+}
+
+// updateOf is how the nodes of a pool would be replaced, by the newest spec.
+func updateOf(ctx context.Context, c *Cell, cluster, pool string) (api.Update, error) {
+	key := names.ClusterSpec(cluster)
+	object, err := c.Specs.Get(ctx, key, api.MaxFile)
+	if err != nil {
+		return api.Update{}, fmt.Errorf("reading the spec of cluster %s: %w", cluster, err)
+	}
+	spec, errs := api.ReadCluster(key, object.Body, options(key))
+	if len(errs) > 0 {
+		return api.Update{}, fmt.Errorf("the spec of cluster %s cannot be used, so its pools cannot be rolled: %w", cluster, errs)
+	}
+	resolved, _ := api.Resolve(spec, &api.Release{}) // for drover's own defaults; what only the release states is missing
+	for _, p := range resolved.Spec.Pools {
+		if p.Name == pool {
+			return p.Update, nil
+		}
+	}
+	return api.Update{}, fmt.Errorf("the spec of cluster %s has no pool %s", cluster, pool)
+}
+
+// policyOf is how the pods of a pool leave its nodes, as it is deployed.
+func policyOf(ctx context.Context, pools *autoscaling.Groups, cluster, pool string) (drain.Policy, error) {
+	deployed, err := pools.Pool(ctx, names.Stack(cluster, names.PoolStack(pool)))
+	if err != nil || deployed.Drain == nil {
+		return handler.Unstated, err
+	}
+	return *deployed.Drain, nil
+}
+
+// printPreview of one node's drain, and return its estimate; negative when something blocks for which there is none.
+func printPreview(out io.Writer, p drainer.Preview, policy drain.Policy) time.Duration {
+	now := time.Now()
+	p.View.Excluded = now.Add(-policy.LoadBalancerWait.Duration()) // as if load balancers had had their time
+	task := drain.Task{Policy: policy, Started: now}
+	decision := drain.Decide(now, task, p.View, math.MaxInt)
+	what := map[string]string{}
+	for _, pod := range decision.Left {
+		what[pod.ID()] = "leaves at once"
+		if !pod.Managed {
+			what[pod.ID()] += ", and nothing starts it again"
+		}
+		if pod.Tolerant {
+			what[pod.ID()] += "; it tolerates the cordon, and one that comes back ends with the node"
+		}
+	}
+	for _, pod := range decision.Terminating {
+		what[pod.ID()] = "is ending already"
+	}
+	for _, pod := range decision.Stuck {
+		what[pod.ID()] = "is waited for no more: it ought to have ended long ago"
+	}
+	for _, pod := range decision.Returned {
+		what[pod.ID()] = "stays: it came back to the cordoned node, which it tolerates, and ends with it"
+	}
+	blocked := 0
+	for _, b := range decision.Blocked {
+		if len(b.Budgets) == 1 && p.View.Budgets[drain.Key(b.Budgets[0])].Allowed > 0 {
+			what[b.Pod] = "leaves in its turn, under the disruption budget " + b.Budgets[0]
+			continue
+		}
+		blocked++
+		what[b.Pod] = strings.TrimSuffix(fmt.Sprintf("BLOCKED: %s (%s)", b.Why, strings.Join(b.Budgets, ", ")), " ()")
+	}
+	pods := make([]*drain.Pod, 0, len(p.View.Pods))
+	for _, pod := range p.View.Pods {
+		pods = append(pods, pod)
+	}
+	slices.SortFunc(pods, func(a, b *drain.Pod) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	cordoned := ""
+	if p.Cordoned {
+		cordoned = ", cordoned already"
+	}
+	fmt.Fprintf(out, "\nnode %s of pool %s, instance %s%s: %d of %d pods leave, %d are blocked\n\n",
+		p.Node, p.Pool, p.Instance, cordoned, len(decision.Left), len(pods), blocked)
+	table := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  POD\tGRACE\tWHAT HAPPENS")
+	for _, pod := range pods {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", pod.ID(), pod.Grace, cmp.Or(what[pod.ID()], staying[pod.Class]))
+	}
+	table.Flush()
+	if decision.Estimate < 0 {
+		fmt.Fprintf(out, "\nThe drain would wait for what blocks: by the pool's policy %s.\n", waiting(policy))
+		return decision.Estimate
+	}
+	estimate := leastDrain(now, task, p.View, decision)
+	fmt.Fprintf(out, "\nLeast time: %s, if pods take their whole grace periods and others replace them at once.\n",
+		estimate.Round(time.Second))
+	return estimate
+}
+
+// leastDrain is the least time of a drain that begins now, by what is decided once load balancers had their time.
+// Pods that are ending already do not wait for those, nor does the node when no pod is left; and a drain that gives
+// up in time takes no longer than until then.
+func leastDrain(now time.Time, task drain.Task, view drain.View, decision drain.Decision) (least time.Duration) {
+	policy := task.Policy
+	var grace time.Duration
+	for _, pod := range decision.Left {
+		grace = max(grace, pod.Grace)
+	}
+	if limit := policy.PodGracePeriod.Duration(); limit > 0 {
+		grace = min(grace, limit)
+	}
+	view.Pods = maps.Clone(view.Pods)
+	for _, pod := range decision.Terminating {
+		least = max(least, pod.Deleted.Sub(now))
+		delete(view.Pods, pod.UID)
+	}
+	if len(decision.Terminating) < len(decision.Left) {
+		least = max(least, drain.Decide(now, task, view, math.MaxInt).Estimate+policy.LoadBalancerWait.Duration())
+	}
+	switch {
+	case policy.Timeout == 0:
+	case policy.OnTimeout == drain.Continue:
+		least = min(least, policy.Timeout.Duration())
+	case policy.OnTimeout == drain.Force:
+		least = min(least, policy.Timeout.Duration()+grace)
+	}
+	return least
+}
+
+// staying says why pods of a class stay.
+var staying = map[drain.Class]string{
+	drain.Mirror:   "stays: the kubelet's own",
+	drain.Daemon:   "stays: a DaemonSet's, it ends with the node",
+	drain.Finished: "stays: it has finished",
+}
+
+// waiting says for how long, and what then.
+func waiting(policy drain.Policy) string {
+	after := policy.Timeout.Duration().String()
+	switch {
+	case policy.Timeout == 0 || policy.OnTimeout == drain.Wait:
+		return "as long as that takes"
+	case policy.OnTimeout == drain.Force:
+		return "for " + after + ", and then delete the pods against their budgets"
+	default:
+		return "for " + after + ", and then let the node go with them"
+	}
+}

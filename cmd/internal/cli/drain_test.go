@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/kubernetes/workload"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// withAccess is what the demo's spec needs for the person at the console to look into the cluster.
+var withAccess = []string{"  pools:\n", `  controlPlane:
+    access:
+      - principalARN: arn:aws:iam::000000000000:user/admin
+        policies:
+          - name: AmazonEKSAdminViewPolicy
+  pools:
+`}
+
+// recorder notes the requests to an API server.
+type recorder struct {
+	mu       sync.Mutex
+	requests []string
+}
+
+func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		r.mu.Lock()
+		r.requests = append(r.requests, request.Method+" "+request.URL.Path)
+		r.mu.Unlock()
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Looking at drains, and draining by hand, beside workloads on the demo cluster.
+func TestDrain(t *testing.T) {
+	needAccount(t)
+	demo := example(t, "clusters/demo.yaml")
+	ok(t, "apply", "examples/releases/1.36-1.yaml")
+	ok(t, "apply", write(t, "demo.yaml", demo), "--watch")
+	client, kubeconfig, err := cloud.EKS.Administrator(names.EKSCluster("demo"))
+	require.NoError(t, err)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	run, err := workload.Connect(config)
+	require.NoError(t, err)
+	watcher, err := run.Watch(ctx)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, watcher.Close()) }()
+	web := workload.Workload{
+		Namespace: "drained", Name: "web", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "1", Grace: 20 * time.Second,
+		EndsAfter: 100 * time.Millisecond,
+	}
+	frozen := workload.Workload{Namespace: "drained", Name: "frozen", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "0"}
+	agent := workload.Workload{Namespace: "drained", Name: "agent", Kind: workload.DaemonSet}
+	require.NoError(t, run.Deploy(ctx, web, frozen, agent))
+	require.NoError(t, watcher.Wait(ctx, "the workloads", func() bool { return watcher.Settled(web, frozen) }))
+	require.NoError(t, run.Budgeted(ctx, web, frozen))
+	instances, err := account.PoolNodes(ctx, client, "workers")
+	require.NoError(t, err)
+	require.Len(t, instances, 2)
+	var node string
+	for name := range instances {
+		if node == "" || len(watcher.On("drained", name)) > len(watcher.On("drained", node)) {
+			node = name
+		}
+	}
+
+	t.Run("the demo would see nodes that were not replaced", func(t *testing.T) {
+		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "is still there")
+		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "workers", ec2.RebuiltImageID("1.36", "amd64"), nil), "on image "+
+			ec2.ImageID("1.36", "amd64"))
+		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "nobody", ec2.ImageID("1.36", "amd64"), instances), "has 0 nodes after the roll")
+		require.NoError(t, cloud.CheckRolled(ctx, client, "workers", ec2.ImageID("1.36", "amd64"), map[string]string{"a": "i-1", "b": "i-2"}))
+	})
+	t.Run("without an access entry, what is missing is said", func(t *testing.T) {
+		require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").stdout, "uploaded release 1.37-1")
+		require.NoError(t, cloud.Settle(ctx))
+		var said []string
+		for _, arguments := range [][]string{{"drain", "demo", node}, {"roll", "demo", "workers"}, {"upgrade", "demo", "--to", "1.37-1"}} {
+			r := drover(t, append(arguments, "--dry-run")...)
+			require.Equal(t, 2, r.code, "nothing blocks, and not everything was seen: %s%s", r.stdout, r.stderr)
+			before, entry, there := strings.Cut(r.stderr, "\n\n")
+			require.True(t, there, r.stderr)
+			require.Contains(t, before, "cluster demo does not let you see its nodes, pods and disruption budgets (")
+			require.Contains(t, before, "You are "+cloud.Principal()+". It keeps drover from nothing")
+			said = append(said, entry)
+			if arguments[0] != "upgrade" {
+				require.Empty(t, r.stdout)
+				continue
+			}
+			require.NotContains(t, r.stdout, "blocks")
+			require.Regexp(t, `\d+ of \d+ checks were made, `, r.stdout)
+			require.Regexp(t,
+				`not made, as the cluster does not let you look into it: NodesReady, .*BudgetsAllow.*; of ControlPlaneHealthy and SurgeCapacity only what AWS tells`, r.stdout)
+			require.Contains(t, r.stdout, "  3. nodes to the images of the release: at least ")
+			require.Contains(t, r.stdout, "and pods leave at once: they could not be looked at")
+		}
+		require.Equal(t, []string{accessEntry(cloud.Principal())}, slices.Compact(said))
+	})
+	ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml")+AccessLine(cloud.Principal())+"\n"), "--watch")
+
+	said := func(t *testing.T, out string) {
+		t.Helper()
+		require.Contains(t, out, "A dry run: nothing is changed.")
+		require.Contains(t, out, "node "+node+" of pool workers, instance "+instances[node])
+		for _, pod := range watcher.On("drained", node) {
+			require.Contains(t, out, "drained/"+pod)
+		}
+		require.Regexp(t, `drained/frozen-\S+ +30s +BLOCKED: its disruption budget allows no disruption now \(drained/frozen\)`, out)
+		require.Regexp(t, `drained/web-\S+ +20s +leaves at once`, out)
+		require.Regexp(t, `drained/web-\S+ +20s +leaves in its turn, under the disruption budget drained/web`, out)
+		require.Regexp(t, `drained/agent-\S+ +30s +stays: a DaemonSet's`, out)
+		require.Contains(t, out, "The drain would wait for what blocks: by the pool's policy as long as that takes.")
+	}
+	t.Run("a dry run reads and does nothing else", func(t *testing.T) {
+		seen, mark := &recorder{}, cloud.Calls.Mark()
+		watched := rest.CopyConfig(config)
+		watched.WrapTransport = seen.wrap
+		api, err := kube.Connect(watched)
+		require.NoError(t, err)
+		mine := NewCell(cloud.Config(), "aws", account.ID)
+		var out bytes.Buffer
+		require.NoError(t, preview(ctx, &out, api, mine, "demo", "", node))
+		said(t, out.String())
+		require.NoError(t, preview(ctx, &out, api, mine, "demo", "workers", ""))
+		require.NotEmpty(t, seen.requests)
+		for _, request := range seen.requests {
+			require.Regexp(t, "^GET ", request)
+		}
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+		}
+	})
+	t.Run("the commands", func(t *testing.T) {
+		mark := cloud.Calls.Mark()
+		said(t, ok(t, "drain", "demo", node, "--dry-run"))
+		out := ok(t, "roll", "demo", "workers", "--dry-run")
+		said(t, out)
+		for name := range instances {
+			require.Contains(t, out, "node "+name)
+		}
+		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, 1 at a time: by its update 0 may be missing meanwhile, and 1 more "+
+			"may be there. It would wait for what blocks.")
+		said(t, ok(t, "drain", "demo", instances[node], "--dry-run"))
+		require.Contains(t, fails(t, "drain", "demo", "nobody", "--dry-run"), "cluster demo has no node nobody")
+		for _, wrong := range [][]string{
+			{"demo", "nobody"}, {"nobody", node}, {"demo", "i-00000000000000000"}, {"nobody", instances[node], "--dry-run"},
+		} {
+			require.Contains(t, fails(t, append([]string{"drain"}, wrong...)...), "no pool of cluster "+wrong[0]+" has a node "+wrong[1]+
+				": `kubectl get nodes` names them")
+		}
+		r := drover(t, "roll", "demo", "nobody", "--dry-run")
+		require.Equal(t, 1, r.code)
+		require.Equal(t, "A roll would be refused now: nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot\n",
+			r.stdout)
+		require.Contains(t, r.stderr, "cluster demo has no node of a pool nobody")
+		require.Contains(t, fails(t, "roll", "nobody", "workers", "--dry-run"), "no cluster nobody is known")
+		require.Contains(t, fails(t, "drain", "nobody", node, "--dry-run"), "drover-nobody: the EKS cluster is not there")
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+		}
+	})
+	t.Run("an upgrade that something blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, true) })
+	t.Run("with nothing that blocks, the least time is said", func(t *testing.T) {
+		require.NoError(t, run.Remove(ctx, frozen))
+		on := 0
+		for _, pod := range watcher.On("drained", node) {
+			if len(pod) > 4 && pod[:4] == "web-" {
+				on++
+			}
+		}
+		require.NotZero(t, on)
+		// One after the other, by the budget.
+		require.Contains(t, ok(t, "drain", "demo", node, "--dry-run"), "Least time: "+(time.Duration(on)*20*time.Second).String()+",")
+		// The first node boots while none is drained, the second while the one with more pods is.
+		less := time.Duration(web.Replicas-on) * 20 * time.Second
+		more := time.Duration(on) * 20 * time.Second
+		require.Contains(t, ok(t, "roll", "demo", "workers", "--dry-run"), "Least time: "+(leastBoot+max(leastBoot, more)+less).String()+
+			", when a node takes 55s until it is Ready")
+	})
+	t.Run("an upgrade that nothing blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, false) })
+	t.Run("a drain by hand", func(t *testing.T) {
+		watcher.Forget()
+		out := ok(t, "drain", "demo", instances[node], "--watch")
+		require.Contains(t, out, ":execution:drover-drain-node:")
+		require.Regexp(t, "node "+node+` is drained: \d+ pods were evicted`, out)
+		require.Contains(t, out, "kubectl uncordon "+node)
+		require.NoError(t, cloud.Settle(ctx))
+		drains := slices.DeleteFunc(cloud.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-drain-node" })
+		require.NotEmpty(t, drains)
+		last := drains[len(drains)-1]
+		require.Contains(t, last.Input, node)
+		require.Equal(t, "SUCCEEDED", last.Status)
+		left := slices.DeleteFunc(watcher.On("drained", node), func(pod string) bool { return pod[:4] != "web-" })
+		require.Empty(t, left)
+		_, least := watcher.Healthy("drained", "web")
+		require.GreaterOrEqual(t, least, web.Replicas-1)
+		require.Contains(t, ok(t, "drain", "demo", node, "--dry-run"), "cordoned already: 0 of ")
+		require.NoError(t, run.Remove(ctx, web, agent))
+		require.NoError(t, run.Reset(ctx, true, node))
+	})
+	t.Run("a roll that is refused starts nothing", func(t *testing.T) {
+		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
+		require.NoError(t, cloud.Settle(ctx))
+		mark := cloud.Calls.Mark()
+		require.Contains(t, fails(t, "roll", "demo", "workers"),
+			"nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with paused: false, then roll again")
+		require.Contains(t, fails(t, "converge", "demo"), "cluster demo is paused: spec.paused is true; upload its spec with paused: false")
+		require.Contains(t, fails(t, "roll", "nobody", "workers"), "no cluster nobody is known in this account")
+		require.Contains(t, fails(t, "converge", "nobody"), "no cluster nobody is known in this account")
+		for _, call := range cloud.Calls.Since(mark) {
+			if !strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) { // drover itself may still report the pause
+				require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+			}
+		}
+		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml")+AccessLine(cloud.Principal())+"\n"), "--watch")
+		require.Contains(t, fails(t, "roll", "demo", "nobody"),
+			"nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot")
+	})
+	t.Run("converging what is there already", func(t *testing.T) {
+		require.Contains(t, ok(t, "converge", "demo"), "nothing differs: cluster demo is what its spec says")
+	})
+	t.Run("a roll", func(t *testing.T) {
+		rolling, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		out := ok(t, "roll", "demo", "workers", "--watch")
+		require.Contains(t, out,
+			"started the roll of pool workers of cluster demo: arn:aws:states:us-east-1:000000000000:execution:drover-converge:")
+		require.Regexp(t, `converge    \S+: started: roll workers\n`, out)
+		require.Regexp(t, `drain-node  i-\S+: started: the instance is at its terminate hook\n`, out)
+		require.Regexp(t, `stack       pool-workers: UPDATE_COMPLETE\n`, out)
+		require.Contains(t, out, "every node of pool workers is replaced")
+		require.NoError(t, cloud.CheckRolled(rolling, client, "workers", ec2.ImageID("1.36", "amd64"), instances),
+			"none of them is there any more")
+		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
+	})
+	t.Run("the history and the logs", func(t *testing.T) { showHistory(t) })
+	t.Run("deleting it all", func(t *testing.T) {
+		// The last pods of the add-ons' budgets have nowhere to go, and five minutes are long for a test.
+		budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).
+			Namespace("kube-system")
+		require.NoError(t, budgets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		out := ok(t, "delete", "demo", "--watch")
+		require.Contains(t, out, "/clusters/demo.yaml")
+		require.Contains(t, out, "demo is Deleting: ")
+		require.Contains(t, out, "demo is Deleted: the cluster is gone")
+		for _, stack := range cloud.CloudFormation.Stacks() {
+			require.NotContains(t, stack.StackName, "drover-demo-", "%s", stack.StackStatus)
+		}
+		require.Contains(t, fails(t, "delete", "demo"), "was deleted before: the cluster is Deleted")
+		require.Contains(t, ok(t, "status", "demo"), "demo is Deleted")
+	})
+}

@@ -1,0 +1,61 @@
+package cli
+
+// Exit codes: which there are, and how each command documents its own in --help.
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of the command. docs/cli.md documents them.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	// exitFindings is a result that automation must not take for "nothing to do" or "all well": diff found changes, or a dry run could
+	// not check everything.
+	exitFindings = 2
+)
+
+// coded is an error with an exit code of its own.
+type coded interface{ ExitCode() int }
+
+// printed ends the command with an exit code. Whatever there is to say was printed before.
+type printed struct{ code int }
+
+func (p *printed) Error() string { return fmt.Sprintf("exit code %d", p.code) }
+
+func (p *printed) ExitCode() int { return p.code }
+
+var (
+	errPrinted  = &printed{exitFailed}
+	errFindings = &printed{exitFindings}
+)
+
+// exitCode of a command that ended with an error.
+func exitCode(err error) int {
+	var c coded
+	if errors.As(err, &c) {
+		return c.ExitCode()
+	}
+	return exitFailed
+}
+
+// ExitCodesKey is the annotation of a command that documents its exit codes.
+const ExitCodesKey = "exitCodes"
+
+// ExitCodes documents the exit codes of a command, from 0 on: the value of cobra.Command.Annotations. --help shows them.
+func ExitCodes(meanings ...string) map[string]string {
+	var lines []string
+	for code, meaning := range meanings {
+		lines = append(lines, fmt.Sprintf("  %d  %s", code, meaning))
+	}
+	return map[string]string{ExitCodesKey: strings.Join(lines, "\n")}
+}
+
+// ShowExitCodes has the --help of a command and of those below it end with its exit codes.
+func ShowExitCodes(cmd *cobra.Command) {
+	cmd.SetUsageTemplate(cmd.UsageTemplate() + "{{with index .Annotations \"" + ExitCodesKey + "\"}}\nExit codes:\n{{.}}\n{{end}}")
+}

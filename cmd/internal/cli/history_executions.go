@@ -1,0 +1,248 @@
+package cli
+
+// History of executions: their states, and why they failed.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
+)
+
+var (
+	convergeName = regexp.MustCompile(`^(.+)-[0-9a-f]{16}(-again)?$`)
+	upgradeStep  = regexp.MustCompile(`^(.+)-upgrade-[0-9a-f]{16}-\d+-\d+$`)
+)
+
+// longestName is where the names of executions cut a cluster's name off.
+const longestName = 50
+
+// clusterOfExecution is the cluster in the name of an execution that drover named itself.
+func clusterOfExecution(machine, name string) (cluster string, ok bool) {
+	if machine != machineConverge && machine != machineUpgrade {
+		return "", false
+	}
+	match := upgradeStep.FindStringSubmatch(name)
+	if match == nil {
+		match = convergeName.FindStringSubmatch(name)
+	}
+	if match == nil || len(match[1]) >= longestName {
+		return "", false
+	}
+	return match[1], true
+}
+
+// subjectOf an execution is its cluster, and the node or instance that it works on.
+func subjectOf(input, output string) (cluster, subject string) {
+	var in struct {
+		events.DrainRequest
+	}
+	var out struct {
+		Cluster string `json:"cluster"`
+		Node    string `json:"node"`
+	}
+	_ = json.Unmarshal([]byte(input), &in) // an input of another form names nothing
+	_ = json.Unmarshal([]byte(output), &out)
+	cluster, subject = in.Cluster, in.Node
+	if subject == "" {
+		subject = in.Instance + in.InstanceID
+	}
+	if in.Lifecycle != nil && in.AutoScalingGroupName != "" {
+		cluster, _, _ = names.SplitStack(in.AutoScalingGroupName)
+		subject = in.EC2InstanceID
+	}
+	if cluster == "" {
+		cluster = out.Cluster
+	}
+	return cluster, subject
+}
+
+// states are the events in an execution that say what it does. The retries of a drain's single state are left out.
+func (h *history) states(ctx context.Context, x *execution) (found []entry, err error) {
+	past := map[int64]sfntypes.HistoryEvent{}
+	pages := sfn.NewGetExecutionHistoryPaginator(h.sfn, &sfn.GetExecutionHistoryInput{ExecutionArn: &x.arn, MaxResults: 1000})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading the history of execution %s: %w", x.arn, err)
+		}
+		for _, e := range page.Events {
+			past[e.Id] = e
+			kind, text := x.describe(e, past)
+			if text == "" || !h.fresh(fmt.Sprint(x.arn, " ", e.Id), aws.ToTime(e.Timestamp)) {
+				continue
+			}
+			subject := x.name
+			if x.subject != "" {
+				subject = x.subject
+			}
+			found = append(found, entry{aws.ToTime(e.Timestamp), kind, subject, text})
+		}
+	}
+	return found, nil
+}
+
+// describe is the kind and the text of an event of an execution. Without a text it is left out.
+func (x *execution) describe(e sfntypes.HistoryEvent, past map[int64]sfntypes.HistoryEvent) (kind, text string) {
+	whole := x.machine == machineConverge || x.machine == machineUpgrade
+	switch {
+	case e.ExecutionStartedEventDetails != nil:
+		return x.machine, "started" + requested(aws.ToString(e.ExecutionStartedEventDetails.Input))
+	case e.StateEnteredEventDetails != nil && whole && (e.Type == sfntypes.HistoryEventTypeTaskStateEntered ||
+		e.Type == sfntypes.HistoryEventTypeWaitStateEntered):
+		return x.machine, "state " + aws.ToString(e.StateEnteredEventDetails.Name) + stackIn(aws.ToString(e.StateEnteredEventDetails.Input))
+	case e.TaskFailedEventDetails != nil:
+		d := e.TaskFailedEventDetails
+		return failed(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
+	case e.TaskTimedOutEventDetails != nil:
+		d := e.TaskTimedOutEventDetails
+		return failed(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
+	case e.TaskSubmitFailedEventDetails != nil:
+		d := e.TaskSubmitFailedEventDetails
+		return failed(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
+	case e.EvaluationFailedEventDetails != nil:
+		d := e.EvaluationFailedEventDetails
+		return x.machine, "expression failed in state " + aws.ToString(d.State) + ": " + aws.ToString(d.Cause)
+	case e.ExecutionSucceededEventDetails != nil:
+		output := aws.ToString(e.ExecutionSucceededEventDetails.Output)
+		said := answer(output)
+		if x.machine == machineDrain {
+			said = cmp.Or(DrainSummary(output), said)
+		}
+		return x.machine, strings.TrimSuffix("succeeded: "+said, ": ")
+	case e.ExecutionFailedEventDetails != nil:
+		return x.machine, ended("failed", aws.ToString(e.ExecutionFailedEventDetails.Error), aws.ToString(e.ExecutionFailedEventDetails.Cause))
+	case e.Type == sfntypes.HistoryEventTypeExecutionAborted:
+		d := e.ExecutionAbortedEventDetails
+		if d == nil {
+			d = &sfntypes.ExecutionAbortedEventDetails{}
+		}
+		return x.machine, ended("aborted", aws.ToString(d.Error), aws.ToString(d.Cause))
+	case e.Type == sfntypes.HistoryEventTypeExecutionTimedOut:
+		return x.machine, "timed out"
+	}
+	return "", ""
+}
+
+func ended(how, name, cause string) string {
+	return strings.TrimRight(fmt.Sprintf("%s: %s: %s", how, name, cause), ": ")
+}
+
+// requested is what the input of an execution asks for beside its cluster.
+func requested(input string) string {
+	var in struct {
+		Roll []string `json:"roll"`
+		events.Upgrade
+		Lifecycle string `json:"LifecycleTransition"`
+	}
+	_ = json.Unmarshal([]byte(input), &in) // an input of another form asks for nothing that is shown
+	switch {
+	case len(in.Roll) > 0:
+		return ": roll " + strings.Join(in.Roll, ", ")
+	case in.Rollback:
+		return ": rollback"
+	case in.Look:
+		return ": early checks for " + in.Release
+	case in.Release != "":
+		return ": to " + in.Release
+	case strings.HasSuffix(in.Lifecycle, "EC2_INSTANCE_TERMINATING"):
+		return ": the instance is at its terminate hook"
+	case strings.HasSuffix(in.Lifecycle, "EC2_INSTANCE_LAUNCHING"):
+		return ": the instance is at its launch hook"
+	}
+	return ""
+}
+
+// stackIn is the stack that a state works on.
+func stackIn(input string) string {
+	var in struct {
+		Stack string `json:"stack"`
+	}
+	if json.Unmarshal([]byte(input), &in) != nil || in.Stack == "" {
+		return ""
+	}
+	return ", stack " + in.Stack
+}
+
+// answer is what the output of an execution says.
+func answer(output string) string {
+	var out struct {
+		Outcome string `json:"outcome"`
+		Node    string `json:"node"`
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal([]byte(output), &out) != nil {
+		return ""
+	}
+	var parts []string
+	for _, part := range []string{out.Outcome, out.Reason, out.Message} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if out.Node != "" && !strings.Contains(out.Message, out.Node) {
+		parts = append(parts, "node "+out.Node)
+	}
+	return strings.Join(parts, ": ")
+}
+
+// failed is the failure of a task: which function failed, in which state, and why.
+func failed(e sfntypes.HistoryEvent, past map[int64]sfntypes.HistoryEvent, name, cause string) (kind, text string) {
+	function, state := "a task", ""
+	for before, ok := past[e.PreviousEventId]; ok && state == ""; before, ok = past[before.PreviousEventId] {
+		if d := before.TaskScheduledEventDetails; d != nil {
+			function = functionIn(aws.ToString(d.Parameters), aws.ToString(d.Resource))
+		}
+		if d := before.StateEnteredEventDetails; d != nil {
+			state = aws.ToString(d.Name) + stackIn(aws.ToString(d.Input))
+		}
+	}
+	return kindFunction, fmt.Sprintf("%s failed in state %s: %s", function, state, strings.TrimSuffix(name+": "+causeOf(cause), ": "))
+}
+
+// functionIn is the function that a task invokes, or the call that it makes.
+func functionIn(parameters, resource string) string {
+	var in struct {
+		FunctionName string `json:"FunctionName"`
+	}
+	if json.Unmarshal([]byte(parameters), &in) != nil || in.FunctionName == "" {
+		return resource
+	}
+	return in.FunctionName[strings.LastIndex(in.FunctionName, ":")+1:]
+}
+
+// causeOf is the message in Lambda's error object, or the cause itself.
+func causeOf(cause string) string {
+	var said struct {
+		ErrorMessage string `json:"errorMessage"`
+		Cause        string `json:"cause"`
+	}
+	if json.Unmarshal([]byte(cause), &said) == nil {
+		switch {
+		case said.ErrorMessage != "":
+			return said.ErrorMessage
+		case said.Cause != "":
+			return said.Cause
+		}
+	}
+	return cause
+}
+
+// DrainSummary says how the drain of a node ended, by the output of its execution. It is empty when there was no node.
+func DrainSummary(output string) string {
+	var r events.DrainResult
+	if json.Unmarshal([]byte(output), &r) != nil || r.Node == "" {
+		return ""
+	}
+	return fmt.Sprintf("node %s: %s, %d pods evicted by %d requests; %s", r.Node, r.Outcome, r.Evicted, r.Requests, r.Summary())
+}

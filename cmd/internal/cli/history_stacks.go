@@ -1,0 +1,165 @@
+package cli
+
+// History of stacks: the events of CloudFormation.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// changed are the events of the cluster's stacks: of the stacks themselves, of resources that failed, and of rolls.
+func (h *history) changed(ctx context.Context) (found []entry, err error) {
+	if h.stacks == nil {
+		if err := h.findDeleted(ctx); err != nil {
+			return nil, err
+		}
+	}
+	current, err := h.stackNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range append(slices.Clone(h.deleted), current...) {
+		entries, err := h.stackEvents(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, entries...)
+	}
+	return found, nil
+}
+
+// findDeleted lists the stacks of the cluster that were deleted in the period. Their events are read by id only.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
+func (h *history) findDeleted(ctx context.Context) error {
+	var deleted []string
+	pages := cloudformation.NewListStacksPaginator(h.cfn, &cloudformation.ListStacksInput{
+		StackStatusFilter: []cfntypes.StackStatus{cfntypes.StackStatusDeleteComplete},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("listing the deleted stacks: %w", err)
+		}
+		for _, s := range page.StackSummaries {
+			if cluster, _, ok := names.SplitStack(aws.ToString(s.StackName)); ok && cluster == h.cluster && !aws.ToTime(s.DeletionTime).
+				Before(h.since) {
+				deleted = append(deleted, aws.ToString(s.StackId))
+			}
+		}
+	}
+	h.deleted, h.stacks = deleted, map[string]string{}
+	return nil
+}
+
+// stackNames are the stacks that the cluster may have: those of its status, and those of its spec.
+func (h *history) stackNames(ctx context.Context) ([]string, error) {
+	stacks := map[string]bool{names.Network: true, names.ControlPlane: true, names.Addons: true, names.NodeAddons: true}
+	known, err := h.c.State.Status(ctx, h.cluster)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if err == nil {
+		for _, s := range known.Status.Stacks {
+			stacks[s.Name] = true
+		}
+		for _, s := range known.Status.Plan {
+			stacks[s.Stack] = true
+		}
+	}
+	key := names.ClusterSpec(h.cluster)
+	if object, err := h.c.Specs.Get(ctx, key, api.MaxFile); err == nil { // an unreadable spec adds no stack
+		if spec, errs := api.ReadCluster(key, object.Body, options(key)); errs == nil {
+			for _, pool := range spec.Spec.Pools {
+				stacks[names.PoolStack(pool.Name)] = true
+			}
+		}
+	}
+	var all []string
+	for stack := range stacks {
+		all = append(all, names.Stack(h.cluster, stack))
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// stackEvents are the new events of a stack, by name or id. A stack that is gone is read by its id, so that the end of its deletion is
+// not missed.
+func (h *history) stackEvents(ctx context.Context, stack string) (found []entry, err error) {
+	found, absent, err := h.eventsOf(ctx, stack)
+	if id := h.stacks[stack]; err == nil && absent && id != "" {
+		found, _, err = h.eventsOf(ctx, id)
+	}
+	slices.Reverse(found) // the newest came first
+	return found, err
+}
+
+func (h *history) eventsOf(ctx context.Context, stack string) (found []entry, absent bool, err error) {
+	pages := cloudformation.NewDescribeStackEventsPaginator(h.cfn, &cloudformation.DescribeStackEventsInput{StackName: &stack})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if noStack(err) {
+			return found, true, nil
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("reading the events of stack %s: %w", stack, err)
+		}
+		fresh := false
+		for _, e := range page.StackEvents { // the newest first
+			name, at := aws.ToString(e.StackName), aws.ToTime(e.Timestamp)
+			if stack == name {
+				h.stacks[name] = aws.ToString(e.StackId)
+			}
+			if at.Before(h.since) {
+				return found, false, nil
+			}
+			if !h.fresh("stack "+aws.ToString(e.StackId)+aws.ToString(e.EventId), at) {
+				continue
+			}
+			fresh = true
+			if text := stackText(e); text != "" {
+				_, short, _ := names.SplitStack(name)
+				found = append(found, entry{at, kindStack, short, text})
+			}
+		}
+		if !fresh {
+			return found, false, nil // earlier reads returned this page and those after it
+		}
+	}
+	return found, false, nil
+}
+
+// noStack reports whether an error is that there is no such stack. CloudFormation has no code of its own for it.
+func noStack(err error) bool {
+	var apiError smithy.APIError
+	return errors.As(err, &apiError) && apiError.ErrorCode() == "ValidationError" && strings.Contains(apiError.ErrorMessage(),
+		"does not exist")
+}
+
+// stackText is the text of a stack's event. Without a text it is left out.
+func stackText(e cfntypes.StackEvent) string {
+	status, reason := string(e.ResourceStatus), aws.ToString(e.ResourceStatusReason)
+	switch {
+	case aws.ToString(e.PhysicalResourceId) == aws.ToString(e.StackId):
+		if status == "REVIEW_IN_PROGRESS" {
+			return ""
+		}
+		return strings.TrimSuffix(status+": "+reason, ": ")
+	case strings.HasSuffix(status, "_FAILED"):
+		return fmt.Sprintf("%s %s: %s", aws.ToString(e.LogicalResourceId), status, reason)
+	case aws.ToString(e.ResourceType) == "AWS::AutoScaling::AutoScalingGroup" && status == "UPDATE_IN_PROGRESS" && reason != "":
+		return fmt.Sprintf("%s: %s", aws.ToString(e.LogicalResourceId), reason)
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package cli
+
+// How far an operation of a stack, or the replacement of a pool's nodes, is.
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-run/drover/cmd/internal/cli/view"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
+
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+)
+
+// poolProgress counts the nodes of a pool.
+type poolProgress struct {
+	desired, inService, joining, draining int
+	// ready counts the nodes that are Ready in Kubernetes; -1 when the cluster was not read.
+	ready int
+	// replaced counts the instances in service that have the template that all are to have; outdated counts the others.
+	replaced, outdated int
+}
+
+// progressOf a pool. rollsBack says that its stack is returning to the template before, so that the newest is not the one to come.
+func progressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool) poolProgress {
+	p := poolProgress{
+		desired: g.Desired, inService: g.Serving(), joining: len(g.Coming()), draining: len(g.Going()), ready: -1,
+	}
+	target := targetTemplate(g, rollsBack)
+	for _, i := range g.Instances {
+		switch {
+		case i.TemplateVersion != target:
+			p.outdated++
+		case i.State == pool.InService:
+			p.replaced++
+		}
+	}
+	if nodesRead {
+		p.ready = 0
+		for _, n := range nodes {
+			if n.Ready && g.Serves(n.Instance) {
+				p.ready++
+			}
+		}
+	}
+	return p
+}
+
+// targetTemplate is the version of the launch template that all instances are to have. An instance refresh sets the group's own version at
+// its end, so the newest counts.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
+func targetTemplate(g pool.Group, rollsBack bool) string {
+	target := g.TemplateVersion
+	if rollsBack {
+		return target
+	}
+	for _, i := range g.Instances {
+		if number(i.TemplateVersion) > number(target) {
+			target = i.TemplateVersion
+		}
+	}
+	return target
+}
+
+// number of a version; 0 when it is none.
+func number(version string) int {
+	n, _ := strconv.Atoi(version)
+	return n
+}
+
+// words for people: "2 of 4 nodes replaced, 1 joining, 1 draining". changing says that the pool's stack is being changed.
+func (p poolProgress) words(changing bool) string {
+	var parts []string
+	switch {
+	case p.outdated > 0 && (changing || p.draining > 0):
+		parts = append(parts, strconv.Itoa(min(p.replaced, p.desired))+" of "+view.Count(p.desired, "node")+" replaced")
+	case p.outdated > 0:
+		parts = append(parts, view.Count(p.outdated, "node")+" with an older template")
+	}
+	if p.joining > 0 {
+		parts = append(parts, strconv.Itoa(p.joining)+" joining")
+	}
+	if p.draining > 0 {
+		parts = append(parts, strconv.Itoa(p.draining)+" draining")
+	}
+	if missing := p.desired - p.inService - p.joining; missing > 0 {
+		parts = append(parts, strconv.Itoa(missing)+" missing")
+	}
+	if p.ready >= 0 && p.ready < p.inService {
+		parts = append(parts, strconv.Itoa(p.inService-p.ready)+" not Ready")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// operationWords say how far the operation of a stack is: "3 resources done, ControlPlane in progress".
+func operationWords(stackStatus string, o cloudformation.Operation) string {
+	if !stack.InProgress(stackStatus) {
+		return ""
+	}
+	const named = 3
+	words := view.Count(o.Done, "resource") + " done"
+	if n := len(o.InProgress); n > 0 {
+		list := slices.Clone(o.InProgress[:min(n, named)])
+		if n > named {
+			list = append(list, strconv.Itoa(n-named)+" more")
+		}
+		words += ", " + strings.Join(list, ", ") + " in progress"
+	}
+	return words
+}

@@ -1,0 +1,209 @@
+package cli
+
+// What AWS and clusters say of themselves now, by the caller's credentials. CloudFormation is asked sparingly: its DescribeStacks is
+// throttled for the whole account, and drover's functions need it.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
+
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/status"
+)
+
+const (
+	// liveTimeout bounds one read of one source.
+	liveTimeout = 10 * time.Second
+	// idleStackAge is when a stack without an operation is read again.
+	idleStackAge = 15 * time.Second
+	// nextStacks is how many of the stacks that drover is to change next are read each time.
+	nextStacks = 2
+	// tokenAge is when the cluster is signed in to again: a token of EKS lasts for 15 minutes.
+	tokenAge = 10 * time.Minute
+)
+
+// liveStack is a stack as CloudFormation describes it, with its operation if one is in progress.
+type liveStack struct {
+	Status    string
+	Operation cloudformation.Operation
+	read      time.Time
+}
+
+// liveCluster is what the sources say of a cluster. Each source may have failed on its own.
+type liveCluster struct {
+	stacks    map[string]liveStack
+	stacksErr error
+	// groups by pool.
+	groups    map[string]pool.Group
+	groupsErr error
+	nodes     []pool.NodeHealth
+	nodesErr  error
+}
+
+// liveFleet is the same for all clusters, without their own APIs. Stacks are by full name.
+type liveFleet struct {
+	stacks    map[string]stack.Deployed
+	stacksErr error
+	groups    []pool.Group
+	groupsErr error
+}
+
+// liveSource asks for all of it, again and again.
+type liveSource struct {
+	c      *Cell
+	stacks *cloudformation.Stacks
+	groups *autoscaling.Groups
+	// known are the stacks as they were read last; opened is the cluster's API, since.
+	known  map[string]liveStack
+	opened *kube.Cluster
+	since  time.Time
+}
+
+func newLiveSource(c *Cell) *liveSource {
+	return &liveSource{
+		c: c, known: map[string]liveStack{}, groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
+		stacks: cloudformation.New(awscloudformation.NewFromConfig(c.cfg), nil, ""),
+	}
+}
+
+// cluster asks the three sources at once.
+func (l *liveSource) cluster(ctx context.Context, c *status.Cluster) *liveCluster {
+	live := &liveCluster{groups: map[string]pool.Group{}}
+	expected, pools := stackNames(c.Status), map[string]string{}
+	for _, stack := range expected {
+		if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
+			pools[names.Group(c.Metadata.Name, pool)] = pool
+		}
+	}
+	inParallel(ctx, func(ctx context.Context) {
+		live.stacks, live.stacksErr = l.readStacks(ctx, c, expected)
+	}, func(ctx context.Context) {
+		var all []string
+		for group := range pools {
+			all = append(all, group)
+		}
+		found, err := l.groups.Named(ctx, all...)
+		live.groupsErr = err
+		for _, group := range found {
+			live.groups[pools[group.Name]] = group
+		}
+	}, func(ctx context.Context) {
+		live.nodes, live.nodesErr = l.readNodes(ctx, c.Metadata.Name, expected)
+	})
+	return live
+}
+
+// fleet lists stacks and groups, a few calls each.
+func (l *liveSource) fleet(ctx context.Context) *liveFleet {
+	live := &liveFleet{}
+	inParallel(ctx, func(ctx context.Context) {
+		live.stacks, live.stacksErr = l.stacks.All(ctx)
+	}, func(ctx context.Context) {
+		live.groups, live.groupsErr = l.groups.All(ctx)
+	})
+	return live
+}
+
+func inParallel(ctx context.Context, reads ...func(context.Context)) {
+	var all sync.WaitGroup
+	for _, read := range reads {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+			defer cancel()
+			read(ctx)
+		})
+	}
+	all.Wait()
+}
+
+// stackNames are the stacks that a cluster has or is to have, as its status knows them.
+func stackNames(s status.Status) []string {
+	var all []string
+	seen := map[string]bool{}
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			all = append(all, name)
+		}
+	}
+	for _, stack := range s.Stacks {
+		add(stack.Name)
+	}
+	for _, change := range s.Plan {
+		add(change.Stack)
+	}
+	return all
+}
+
+// readStacks describes the stacks that may have changed since they were read last.
+func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected []string) (map[string]liveStack, error) {
+	recorded := map[string]string{}
+	for _, stack := range c.Status.Stacks {
+		recorded[stack.Name] = stack.Status
+	}
+	next := map[string]bool{}
+	for i, change := range unfinished(c.Status) {
+		next[change.Stack] = i < nextStacks
+	}
+	all := map[string]liveStack{}
+	for _, name := range expected {
+		known, ok := l.known[name]
+		idle := ok && !next[name] && !stack.InProgress(known.Status) && known.Status == recorded[name]
+		if idle && time.Since(known.read) < idleStackAge {
+			all[name] = known
+			continue
+		}
+		full := names.Stack(c.Metadata.Name, name)
+		deployed, err := l.stacks.Describe(ctx, full)
+		if err != nil {
+			return all, err
+		}
+		now := liveStack{Status: deployed.Status, read: time.Now()}
+		if stack.InProgress(deployed.Status) {
+			if now.Operation, err = l.stacks.Operation(ctx, full); err != nil {
+				return all, err
+			}
+		}
+		all[name], l.known[name] = now, now
+	}
+	return all, nil
+}
+
+// readNodes lists the nodes of a cluster, through its own API.
+func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames []string) ([]pool.NodeHealth, error) {
+	if l.opened == nil || time.Since(l.since) > tokenAge {
+		opened, err := kube.NewClusters(eks.NewFromConfig(l.c.cfg), sts.NewFromConfig(l.c.cfg)).Open(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		l.opened, l.since = opened, time.Now()
+	}
+	nodes, err := l.opened.Health(ctx)
+	if mayNotLook(err) {
+		hint := ""
+		for _, stack := range stackNames {
+			if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
+				hint = fmt.Sprintf("; `drover roll %s %s --dry-run` prints one for its spec", cluster, pool)
+			}
+		}
+		return nil, fmt.Errorf("you may not list its nodes: the cluster has no access entry for you that allows it%s", hint)
+	}
+	if err != nil {
+		l.opened = nil // its endpoint may be another by the next time
+	}
+	return nodes, err
+}

@@ -1,0 +1,125 @@
+package cli
+
+// Files to check or upload: specs of clusters, releases and the channels.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// manifest is a valid file.
+type manifest struct {
+	file string
+	data []byte
+	// name of its object, and key that it is uploaded to.
+	name, key string
+	// cluster or release that it holds; neither for the channels.
+	cluster *api.Cluster
+	release *api.Release
+}
+
+// readManifests reads files, folders and standard input, and checks all of them: the error has those of every file.
+// Releases come first, then the channels, then clusters, so that what a spec names is there before it.
+func readManifests(sources []string) ([]manifest, error) {
+	if len(sources) == 0 {
+		return nil, errors.New("there is nothing to upload: give a FILE, or -f with a file, a folder or - for standard input")
+	}
+	var all []manifest
+	var wrong []error
+	from := map[string]string{}
+	for _, source := range sources {
+		files, err := filesIn(source)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		for _, file := range files {
+			m, err := readManifest(file)
+			switch {
+			case err != nil:
+				wrong = append(wrong, err)
+			case from[m.key] != "":
+				wrong = append(wrong, fmt.Errorf("%s and %s are both %s: upload one of them", from[m.key], file, m.key))
+			default:
+				from[m.key] = file
+				all = append(all, m)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b manifest) int { return a.order() - b.order() })
+	return all, errors.Join(wrong...)
+}
+
+// filesIn lists the YAML files of a folder, by name; any other source is a file itself.
+func filesIn(source string) ([]string, error) {
+	if source == standardInput {
+		return []string{source}, nil
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{source}, nil
+	}
+	entries, err := os.ReadDir(source)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, entry := range entries {
+		if !entry.IsDir() && filepath.Ext(entry.Name()) == ".yaml" {
+			files = append(files, filepath.Join(source, entry.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("there is no .yaml file in %s: name a folder that has specs or releases directly in it", source)
+	}
+	return files, nil
+}
+
+// readManifest reads a file of the kind that it names; one that names none is taken for the spec of a cluster.
+func readManifest(file string) (manifest, error) {
+	m := manifest{file: file}
+	var err error
+	if m.data, err = readFile(file); err != nil {
+		return m, err
+	}
+	var errs api.Errors
+	switch api.KindOf(m.data) {
+	case api.KindRelease:
+		if m.release, errs = api.ReadRelease(file, m.data, options(file)); m.release != nil {
+			m.name = m.release.Metadata.Name
+		}
+	case api.KindChannels:
+		m.name = api.ChannelsName
+		o := options(file)
+		if file == standardInput {
+			o.Name = api.ChannelsName
+		}
+		_, errs = api.ReadChannels(file, m.data, o)
+	default:
+		if m.cluster, errs = api.ReadCluster(file, m.data, options(file)); m.cluster != nil {
+			m.name, m.key = m.cluster.Metadata.Name, names.ClusterSpec(m.cluster.Metadata.Name)
+			return m, nil
+		}
+	}
+	m.key = names.ReleaseSpec(m.name)
+	return m, errs.Err()
+}
+
+// order of uploads.
+func (m manifest) order() int {
+	switch {
+	case m.cluster != nil:
+		return 2
+	case m.name == api.ChannelsName:
+		return 1
+	}
+	return 0
+}

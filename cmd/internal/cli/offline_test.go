@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestValidate(t *testing.T) {
+	good := filepath.Join("examples", "clusters", "demo.yaml")
+	bad := write(t, "bad.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other", "maxSize: 4", "maxSize: 1", "  tags:", "  tag:"))
+	tests := map[string]struct {
+		files          []string
+		code           int
+		stdout, stderr []string
+	}{
+		"good specs and releases": {
+			files:  []string{good, "examples/releases/1.36-1.yaml"},
+			stdout: []string{"examples/clusters/demo.yaml: valid\n", "examples/releases/1.36-1.yaml: valid\n"},
+		},
+		"every error of a bad one, with file, line and field": {
+			files: []string{bad}, code: 1,
+			stderr: []string{bad + ":7:", "metadata.name", "spec.pools[0].m", "spec.tag:", "1 of 1 files cannot be used"},
+		},
+		"a bad one does not hide a good one": {
+			files: []string{bad, good}, code: 1,
+			stdout: []string{good + ": valid\n"}, stderr: []string{"1 of 2 files cannot be used"},
+		},
+		"a file that is not there": {files: []string{"nothing.yaml"}, code: 1, stderr: []string{"nothing.yaml: no such file"}},
+		"a file that is too large": {
+			files: []string{write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1,
+			stderr: []string{"large.yaml is too large: more than 1048576 bytes"},
+		},
+		"no YAML":       {files: []string{write(t, "x.yaml", "\x00\x01")}, code: 1, stderr: []string{"x.yaml:1"}},
+		"no files":      {code: 1, stderr: []string{"drover: requires at least 1 arg"}},
+		"an empty file": {files: []string{write(t, "x.yaml", "")}, code: 1, stderr: []string{"x.yaml"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := droverIn(t, nil, append([]string{"validate"}, test.files...)...)
+			require.Equal(t, test.code, r.code, r.stderr)
+			for _, want := range test.stdout {
+				require.Contains(t, r.stdout, want)
+			}
+			for _, want := range test.stderr {
+				require.Contains(t, r.stderr, want)
+			}
+			if test.code == 0 {
+				require.Empty(t, r.stderr)
+			}
+		})
+	}
+}
+
+// A warning is no error: the file is valid, and what it says may be meant.
+func TestValidateWarns(t *testing.T) {
+	file := write(t, "minimal.yaml", example(t, "clusters/minimal.yaml", "maxSize: 3",
+		"maxSize: 3\n      taints: [{key: dedicated, value: batch, effect: NoSchedule}]"))
+	for name, test := range map[string]struct{ files, names string }{
+		"CoreDNS, without the release":     {names: "coredns"},
+		"and all others with it":           {files: "examples/releases/1.36-1.yaml", names: "coredns, aws-ebs-csi-driver"},
+		"another release says nothing":     {files: "examples/releases/1.35-1.yaml", names: "coredns"},
+		"a file that is not there neither": {files: "nothing.yaml", names: "coredns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := droverIn(t, nil, append([]string{"validate", file}, strings.Fields(test.files)...)...)
+			require.Contains(t, r.stdout, file+": valid\n")
+			require.Contains(t, r.stderr, file+": warning: spec.pools: no pool can run the pods of "+test.names+", which")
+		})
+	}
+}
+
+func TestRenderNeedsNeitherCredentialsNorNetwork(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "a", "b")
+	r := droverIn(t, nil, "render", "examples/clusters/demo.yaml", "--out", out)
+	require.Equal(t, 0, r.code, r.stderr)
+	var files []string
+	require.NoError(t, filepath.WalkDir(out, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+			require.Contains(t, r.stdout, path+" (")
+		}
+		return err
+	}))
+	require.Len(t, files, 7) // six stacks, one pool's configuration
+	for _, stack := range []string{"network", "control-plane", "addons", "pool-workers", "pool-spot", "addons-on-nodes"} {
+		body, err := os.ReadFile(filepath.Join(out, "drover-demo-"+stack+".yaml"))
+		require.NoError(t, err)
+		var template map[string]any
+		require.NoError(t, yaml.Unmarshal(body, &template))
+		require.Contains(t, template, "Resources")
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	require.Equal(t, 0, droverIn(t, nil, "render", "examples/clusters/demo.yaml", "--out", again).code)
+	for _, file := range files {
+		name, err := filepath.Rel(out, file)
+		require.NoError(t, err)
+		one, err := os.ReadFile(file)
+		require.NoError(t, err)
+		two, err := os.ReadFile(filepath.Join(again, name))
+		require.NoError(t, err)
+		require.Equal(t, string(one), string(two), "rendering is pure")
+	}
+}
+
+func TestRenderSaysWhatItLacks(t *testing.T) {
+	tests := map[string]struct {
+		arguments []string
+		stderr    string
+	}{
+		"where to write to": {[]string{"examples/clusters/demo.yaml"}, `required flag(s) "out" not set`},
+		"the release": {
+			[]string{write(t, "demo.yaml", example(t, "clusters/demo.yaml")), "--out", t.TempDir()}, "say where it is with --release FILE",
+		},
+		"the region":  {[]string{"examples/clusters/existing-network.yaml", "--out", t.TempDir()}, "say which --region it is for"},
+		"a good spec": {[]string{write(t, "demo.yaml", "kind: Cluster"), "--out", t.TempDir()}, "demo.yaml:1"},
+		"a spec":      {[]string{"--out", t.TempDir()}, "accepts 1 arg(s), received 0"},
+		"a release that is one": {
+			[]string{"examples/clusters/demo.yaml", "--release", "examples/clusters/demo.yaml", "--out", t.TempDir()}, `kind: `,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := droverIn(t, nil, append([]string{"render"}, test.arguments...)...)
+			require.Equal(t, 1, r.code)
+			require.True(t, strings.HasPrefix(r.stderr, "drover: "), r.stderr)
+			require.Contains(t, r.stderr, test.stderr)
+		})
+	}
+	r := droverIn(t, nil, "render", "examples/clusters/existing-network.yaml", "--region", "eu-west-1", "--out", t.TempDir())
+	require.Equal(t, 0, r.code, r.stderr)
+}
+
+func TestCommandsThatNeedAnAccountSayWhatIsMissing(t *testing.T) {
+	for _, arguments := range [][]string{{"status"}, {"diff", "examples/clusters/demo.yaml"}, {"apply", "examples/clusters/demo.yaml"}} {
+		t.Run(arguments[0], func(t *testing.T) {
+			r := droverIn(t, nil, arguments...)
+			require.Equal(t, 1, r.code)
+			require.Contains(t, r.stderr, "AWS_REGION")
+			r = droverIn(t, map[string]string{"AWS_REGION": "us-east-1"}, arguments...)
+			require.Equal(t, 1, r.code)
+			require.Contains(t, r.stderr, "who you are")
+			require.Contains(t, r.stderr, "credentials")
+		})
+	}
+}
+
+func TestUnknownWords(t *testing.T) {
+	r := droverIn(t, nil, "deploy")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stderr, `unknown command "deploy"`)
+	r = droverIn(t, nil, "status", "--wide")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stderr, "--wide")
+	r = droverIn(t, nil)
+	require.Equal(t, 0, r.code)
+	for _, command := range []string{"validate", "render", "diff", "apply", "status", "local"} {
+		require.Contains(t, r.stdout, command)
+	}
+}

@@ -1,0 +1,229 @@
+package cli
+
+// Commands against the services of the local account in this process, with drover's functions as Go handlers.
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func inProcess(t *testing.T) (*harness.Account, *Cell) {
+	t.Helper()
+	// S3 of the harness changes the working directory of the process. The account that other tests share reads its buckets there.
+	folder, err := os.Getwd()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.Chdir(folder)) })
+	a := harness.Start(t)
+	return a, NewCell(a.Config(), "aws", harness.ID)
+}
+
+// startsNothing expects that a command calls nothing that changes something, and starts no execution.
+func startsNothing(t *testing.T, a *harness.Account, run func()) {
+	t.Helper()
+	mark, before := a.Calls.Mark(), len(a.States.Executions())
+	run()
+	for _, call := range a.Calls.Since(mark) {
+		require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+	}
+	require.Len(t, a.States.Executions(), before)
+}
+
+func TestRoll(t *testing.T) {
+	a, c := inProcess(t)
+	var out bytes.Buffer
+	roll := func(cluster, pool string, watch bool) error {
+		out.Reset()
+		return startRoll(t.Context(), &out, c, cluster, pool, watch)
+	}
+	a.Cluster("demo", "")
+	t.Run("is refused for what there is not", func(t *testing.T) {
+		startsNothing(t, a, func() {
+			require.ErrorContains(t, roll("other", "a", false), "no cluster other is known in this account and region")
+			require.EqualError(t, roll("demo", "b", false), "nothing was rolled: cluster demo has no pool b: its pools are a")
+		})
+	})
+	t.Run("is refused while the cluster is paused", func(t *testing.T) {
+		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  paused: true\n"))
+		a.Settle()
+		startsNothing(t, a, func() {
+			require.EqualError(t, roll("demo", "a", true), "nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with "+
+				"paused: false, then roll again")
+		})
+		a.Cluster("demo", "")
+	})
+	t.Run("is watched until every node is replaced", func(t *testing.T) {
+		before := a.Group("demo", "a").Instances[0].ID
+		require.NoError(t, roll("demo", "a", true), out.String())
+		require.NotEqual(t, before, a.Group("demo", "a").Instances[0].ID)
+		last := 0
+		for _, line := range []string{
+			"started the roll of pool a of cluster demo: arn:aws:states:", ": started: roll a\n", "stack       pool-a: UPDATE_IN_PROGRESS",
+			"stack       pool-a: UPDATE_COMPLETE\n", "every node of pool a is replaced\n",
+		} {
+			at := strings.Index(out.String()[last:], line)
+			require.GreaterOrEqual(t, at, 0, "%s\n%s", line, out.String())
+			last += at
+		}
+		require.Contains(t, out.String(), "drain-node  "+before+": started: the instance is at its terminate hook")
+	})
+	t.Run("of a busy cluster is recorded", func(t *testing.T) {
+		a.Events.Decide(func(e harness.Event) harness.Fate {
+			if e.Source == "aws.cloudformation" {
+				return harness.Held
+			}
+			return harness.Delivered
+		})
+		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  tags: {a: b}\n"))
+		a.Until("a stack's event is held", func() bool { return len(a.Events.Held()) > 0 })
+		require.NoError(t, roll("demo", "a", false))
+		require.Contains(t, out.String(), "cluster demo converges already: the roll of pool a is recorded, and made after that")
+		out.Reset()
+		require.NoError(t, converge(t.Context(), &out, c, "demo", false))
+		require.Contains(t, out.String(), "cluster demo converges already: nothing was started; execution arn:")
+	})
+}
+
+func TestConverge(t *testing.T) {
+	a, c := inProcess(t)
+	var out bytes.Buffer
+	run := func(cluster string, watch bool) error {
+		out.Reset()
+		return converge(t.Context(), &out, c, cluster, watch)
+	}
+	t.Run("refuses an unknown cluster", func(t *testing.T) {
+		startsNothing(t, a, func() {
+			require.ErrorContains(t, run("demo", false), "no cluster demo is known in this account and region")
+		})
+	})
+	a.Cluster("demo", "")
+	t.Run("says when nothing differs", func(t *testing.T) {
+		require.NoError(t, run("demo", true))
+		require.Contains(t, out.String(), "nothing differs: cluster demo is what its spec says\n")
+	})
+	t.Run("refuses a paused cluster", func(t *testing.T) {
+		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  paused: true\n"))
+		a.Settle()
+		startsNothing(t, a, func() {
+			require.EqualError(t, run("demo", false), "cluster demo is paused: spec.paused is true; upload its spec with paused: false, "+
+				"which converges it, too")
+		})
+		a.Cluster("demo", "")
+	})
+	t.Run("repairs what is missing, and is watched to its end", func(t *testing.T) {
+		a.Events.Decide(func(harness.Event) harness.Fate { return harness.Held })
+		require.NoError(t, a.Retag(names.Stack("demo", names.Addons), func(tags map[string]string) { delete(tags, names.TagChecksum) }))
+		a.Events.Decide(func(harness.Event) harness.Fate { return harness.Delivered })
+		require.NoError(t, run("demo", true), out.String())
+		require.Contains(t, out.String(), "changing addons\n")
+		require.Contains(t, out.String(), ": state Change add-ons stack, stack addons\n")
+		require.Contains(t, out.String(), "demo is Ready: ")
+	})
+	t.Run("says why a cluster cannot be converged", func(t *testing.T) {
+		a.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", ""), "r1", "r9", 1))
+		a.Settle()
+		require.NoError(t, run("demo", false), "the last good spec is in effect")
+		require.Contains(t, out.String(), "the newest spec is not used, the last good one is: ")
+	})
+	t.Run("refuses a deleted cluster", func(t *testing.T) {
+		require.NoError(t, c.State.UpdateStatus(t.Context(), "gone", func(s *status.Status) { s.Phase = status.Deleted }))
+		startsNothing(t, a, func() {
+			require.EqualError(t, run("gone", false), "cluster gone is deleted: there is nothing to converge; upload its spec to create it again")
+		})
+	})
+}
+
+func TestUpgradeAnswers(t *testing.T) {
+	a, c := inProcess(t)
+	a.Cluster("demo", "")
+	for name, test := range map[string]struct {
+		in   events.Upgrade
+		want events.UpgradeResult
+	}{
+		"there already": {
+			events.Upgrade{}, events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at release r1 (Kubernetes 1.36)"},
+		},
+		"named, and there": {
+			events.Upgrade{
+				Release: "r1",
+			}, events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at release r1 (Kubernetes 1.36)"},
+		},
+		"an unknown release": {
+			events.Upgrade{
+				Release: "r9",
+			}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there is no release releases/r9.yaml: upload it, or name another"},
+		},
+		"a rollback of none": {
+			events.Upgrade{
+				Rollback: true,
+			}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there was no upgrade of this cluster that could be rolled back"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.in.Cluster = "demo"
+			startsNothing(t, a, func() {
+				got, err := upgrader(c).Answer(t.Context(), test.in)
+				require.NoError(t, err)
+				require.Equal(t, test.want, got)
+			})
+			x := a.Upgrade(test.in)
+			a.Settle()
+			require.Equal(t, "SUCCEEDED", a.Execution(x).Status, "no alarm rings")
+			require.Contains(t, a.Execution(x).Output, test.want.Message)
+		})
+	}
+}
+
+func TestEvents(t *testing.T) {
+	a, c := inProcess(t)
+	began := time.Now()
+	a.Cluster("demo", "  deletionProtection: false\n")
+	a.Cluster("demo-two", "") // no name of an execution of demo starts like it: their hashes have no t
+	h := newHistory(c, "demo", began.Add(-time.Second))
+	found, err := h.read(t.Context())
+	require.NoError(t, err)
+	kinds := map[string]int{}
+	for i, e := range found {
+		kinds[e.Kind]++
+		require.NotContains(t, e.String(), "demo-two")
+		require.False(t, i > 0 && e.Time.Before(found[i-1].Time), "the oldest first")
+	}
+	require.Equal(t, 1, kinds[kindUpload])
+	require.Equal(t, 10, kinds[kindStack], "five stacks, begun and complete")
+	require.Greater(t, kinds[machineConverge], 8)
+	require.Equal(t, 2, kinds[machineJoin], "started, succeeded")
+	require.Zero(t, kinds[kindFunction])
+	again, err := h.read(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, again, "each event once")
+	require.False(t, h.drains())
+	t.Run("go on with what is new, and with a deletion to its end", func(t *testing.T) {
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		found, err := h.read(t.Context())
+		require.NoError(t, err)
+		var text strings.Builder
+		for _, e := range found {
+			text.WriteString(e.String() + "\n")
+		}
+		require.Contains(t, text.String(), "clusters/demo.yaml: deleted, by delete marker ")
+		require.Contains(t, text.String(), "stack       network: DELETE_COMPLETE\n")
+		late, err := newHistory(c, "demo", began.Add(-time.Second)).read(t.Context())
+		require.NoError(t, err)
+		text.Reset()
+		for _, e := range late {
+			text.WriteString(e.String() + "\n")
+		}
+		require.Contains(t, text.String(), "stack       network: CREATE_COMPLETE\n")
+		require.Contains(t, text.String(), "stack       network: DELETE_COMPLETE\n", "whoever comes later sees it, too")
+	})
+}

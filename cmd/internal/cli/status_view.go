@@ -1,0 +1,371 @@
+package cli
+
+// The view of one cluster, and the table of all.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/cmd/internal/cli/view"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
+
+	"github.com/drover-run/drover/shared/status"
+)
+
+// PrintStatus shows a cluster as drover status does.
+func PrintStatus(w io.Writer, c *status.Cluster) { newDisplay(w, false).cluster(c, nil) }
+
+// cluster shows one cluster; live is what its sources say now, or nil.
+func (d *display) cluster(c *status.Cluster, live *liveCluster) {
+	s := c.Status
+	d.head(string(s.Phase), strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", c.Metadata.Name, s.Phase, d.words(headline(s))), ": "))
+	if s.RetryAt != nil {
+		d.say("%s; drover retries %s", view.Count(s.Failures, "failed attempt"), view.Relative(d.now, *s.RetryAt))
+	}
+	d.say("%s", strings.Join(d.facts(s), ", "))
+	if s.Endpoint != "" {
+		d.say("endpoint %s", s.Endpoint)
+	}
+	if d.verbose {
+		d.identifiers(s)
+	}
+	if live != nil {
+		d.sourceErrors(live)
+	}
+	d.table(d.conditions(s))
+	d.table(d.stacks(s, live))
+	if live != nil {
+		d.table(d.pools(c.Metadata.Name, s, live))
+	}
+	d.upgrades(s)
+	d.slowNodes(s.Nodes)
+	d.deletion(s.Deletion)
+	d.plan(s.Plan)
+}
+
+// facts are versions, and how old the document is: whatever it says may be as old.
+func (d *display) facts(s status.Status) []string {
+	var facts []string
+	for _, f := range []struct{ name, value string }{
+		{"Kubernetes", s.KubernetesVersion}, {"release", s.Release}, {"templates", s.TemplateVersion},
+	} {
+		if f.value != "" {
+			facts = append(facts, f.name+" "+f.value)
+		}
+	}
+	if s.UpdatedAt.IsZero() {
+		return append(facts, "status never written")
+	}
+	return append(facts, "status last changed "+view.Relative(d.now, s.UpdatedAt))
+}
+
+// identifiers are what only a report of a problem needs.
+func (d *display) identifiers(s status.Status) {
+	for _, id := range []struct{ name, value string }{
+		{"spec version", s.SpecVersion}, {"last good spec version", s.GoodVersion}, {"observed spec version", s.ObservedVersion},
+		{"execution", s.Execution},
+	} {
+		if id.value != "" {
+			d.say("%s %s", id.name, id.value)
+		}
+	}
+}
+
+// sourceErrors name the sources that did not answer: what they would show is missing below.
+func (d *display) sourceErrors(live *liveCluster) {
+	for _, source := range []struct {
+		name string
+		err  error
+	}{{"CloudFormation", live.stacksErr}, {"Auto Scaling", live.groupsErr}, {"the cluster", live.nodesErr}} {
+		if source.err != nil && !errors.Is(source.err, kube.ErrNoCluster) { // before it is created, and after it is deleted
+			d.say("%s was not read: %s", source.name, d.words(source.err.Error()))
+		}
+	}
+}
+
+// messageColumn is the last of most tables.
+var messageColumn = view.Column{Title: "MESSAGE", Min: 20, Wrap: true}
+
+func (d *display) conditions(s status.Status) *view.Table {
+	table := &view.Table{Columns: []view.Column{{Title: "CONDITION"}, {Title: "STATUS"}, {Title: "REASON"}, {Title: "AGE"}, messageColumn}}
+	for _, c := range s.Conditions {
+		table.Add(view.Text(c.Type), view.Cell{Text: c.Status, Tone: view.ToneOfCondition(c.Status, c.Reason)}, view.Text(c.Reason),
+			view.Text(view.Age(d.now, c.LastTransitionTime)), view.Text(d.words(c.Message)))
+	}
+	return table
+}
+
+// stacks shows each stack as CloudFormation has it now or, without that, as drover recorded it.
+func (d *display) stacks(s status.Status, live *liveCluster) *view.Table {
+	table := &view.Table{Columns: []view.Column{{Title: "STACK"}, {Title: "STATUS"}, {Title: "AGE"}, messageColumn}}
+	if live != nil {
+		table.Columns[3].Title = "PROGRESS"
+	}
+	for _, name := range stackNames(s) {
+		row := status.Stack{Name: name}
+		if i := slices.IndexFunc(s.Stacks, func(o status.Stack) bool { return o.Name == name }); i >= 0 {
+			row = s.Stacks[i]
+		} else if live == nil {
+			continue // planned; the plan below names it
+		}
+		note, read := stackNote(row, d.now), false
+		var now liveStack
+		if live != nil {
+			now, read = live.stacks[name]
+		}
+		if read {
+			if row.Status != now.Status {
+				row.Status, row.Since = now.Status, now.Operation.Began
+			}
+			note = strings.Join(slices.DeleteFunc([]string{operationWords(now.Status, now.Operation), d.token(now), note}, func(p string) bool {
+				return p == ""
+			}), "; ")
+		}
+		if stack.Absent(row.Status) {
+			row.Status = absentStatus(s, name)
+		}
+		table.Add(view.Text(name), view.State(row.Status), view.Text(view.Age(d.now, row.Since)), view.Text(d.words(note)))
+	}
+	return table
+}
+
+// absentStatus of a stack that CloudFormation does not have: it is to be created, or was recorded and is missing.
+func absentStatus(s status.Status, stack string) string {
+	if slices.ContainsFunc(s.Plan, func(c status.Change) bool { return c.Stack == stack }) || s.Phase == status.Deleting {
+		return "-"
+	}
+	return "absent"
+}
+
+// token of a stack's operation in progress, which CloudFormation repeats in its events.
+func (d *display) token(stack liveStack) string {
+	if !d.verbose || stack.Operation.Token == "" {
+		return ""
+	}
+	return "token " + stack.Operation.Token
+}
+
+// pools shows the nodes of each pool as Auto Scaling and Kubernetes have them now.
+func (d *display) pools(cluster string, s status.Status, live *liveCluster) *view.Table {
+	table := &view.Table{
+		Columns: []view.Column{
+			{Title: "POOL"}, {Title: "READY"}, {Title: "IN SERVICE"}, {Title: "DESIRED"}, {Title: "PROGRESS", Min: 20, Wrap: true},
+		},
+	}
+	for _, name := range stackNames(s) {
+		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
+		group, found := live.groups[pool]
+		if !ok || !found {
+			continue
+		}
+		stackStatus := live.stacks[name].Status
+		p := progressOf(group, live.nodes, live.nodesErr == nil, strings.Contains(stackStatus, "ROLLBACK"))
+		ready := view.Text("?")
+		if p.ready >= 0 {
+			ready = view.Cell{Text: fmt.Sprint(p.ready), Tone: view.Good}
+			if p.ready < p.desired {
+				ready.Tone = view.Moving
+			}
+		}
+		table.Add(view.Text(pool), ready, view.Text(fmt.Sprint(p.inService)), view.Text(fmt.Sprint(p.desired)),
+			view.Text(p.words(stack.InProgress(stackStatus))))
+	}
+	return table
+}
+
+// stackNote says why a stack failed, and what its change waits for.
+func stackNote(stack status.Stack, now time.Time) string {
+	text := strings.TrimPrefix(stack.Resource+": "+stack.Reason, ": ")
+	if stack.Waits == nil {
+		return text
+	}
+	waits := stack.Waits.Message
+	switch left := stack.Waits.Until.Sub(now); {
+	case stack.Waits.Until.IsZero():
+	case left > 0:
+		waits += ", for " + view.Duration(left) + " at most"
+	default:
+		waits += ", until now at most"
+	}
+	return strings.TrimPrefix(text+"; "+waits, "; ")
+}
+
+// slowNodes shows the nodes that others wait for, and under each the pods that cannot leave.
+func (d *display) slowNodes(nodes []status.Node) {
+	table := &view.Table{
+		Columns: []view.Column{{Title: "NODE"}, {Title: "POOL"}, {Title: "STATE"}, {Title: "AGE"}, {Title: "LEFT"}, messageColumn},
+	}
+	for _, n := range nodes {
+		message, _, _ := strings.Cut(n.Message, "; blocked: ") // the pods are listed below
+		if n.More > 0 {
+			table.Add(view.Text(fmt.Sprintf("(%d more)", n.More)), view.Text(n.Pool), view.State(string(n.State)), view.Cell{}, view.Cell{},
+				view.Text("before this one"))
+		}
+		table.Add(view.Text(cmp.Or(n.Name, n.Instance)), view.Text(n.Pool), view.State(string(n.State)), view.Text(view.Age(d.now, n.Since)),
+			view.Text(timeLeft(n)), view.Text(d.words(message)))
+	}
+	d.table(table)
+	for _, n := range nodes {
+		for _, b := range n.Blocked {
+			why := strings.TrimSuffix(b.Why+" ("+strings.Join(b.Budgets, ", ")+")", " ()")
+			d.say("  %s: pod %s waits: %s", cmp.Or(n.Name, n.Instance), b.Pod, d.words(why))
+		}
+	}
+}
+
+// timeLeft of a drain: its estimate, or "blocked" when nobody knows how long what blocks it lasts.
+func timeLeft(n status.Node) string {
+	switch {
+	case n.EstimateSeconds != nil:
+		return view.Duration(time.Duration(*n.EstimateSeconds) * time.Second)
+	case len(n.Blocked) > 0:
+		return "blocked"
+	}
+	return "-"
+}
+
+// deletion shows what was done with the resources that Kubernetes made in the account.
+func (d *display) deletion(deletion *status.Deletion) {
+	if deletion == nil {
+		return
+	}
+	for _, part := range []struct {
+		what string
+		list []string
+	}{{"removed", deletion.Removed}, {"retained", deletion.Kept}, {"still there", deletion.Remaining}} {
+		for _, resource := range part.list {
+			d.say("%s: %s", part.what, d.words(resource))
+		}
+	}
+}
+
+// plan shows the changes that drover makes, with their reasons.
+func (d *display) plan(changes []status.Change) {
+	for _, change := range changes {
+		fmt.Fprintln(d.out)
+		d.say("%s %s%s", change.Operation, change.Stack, change.Effect.Words())
+		for _, reason := range change.Reasons {
+			d.say("  %s: %s → %s", reason.Field, quote(reason.Old), quote(reason.New))
+		}
+	}
+}
+
+// fleet shows a row for each cluster. live is what AWS says of all of them now, or nil.
+func (d *display) fleet(clusters []*status.Cluster, live *liveFleet, all bool) {
+	table := &view.Table{Columns: []view.Column{{Title: "NAME"}, {Title: "PHASE"}, {Title: "KUBERNETES"}, {Title: "RELEASE"}}}
+	if live != nil {
+		table.Columns = append(table.Columns, view.Column{Title: "STACKS"}, view.Column{Title: "NODES"})
+	}
+	table.Columns = append(table.Columns, view.Column{Title: "CHANGED"}, view.Column{Title: "MESSAGE", Min: 20})
+	hidden := 0
+	for _, c := range clusters {
+		s := c.Status
+		if s.Phase == status.Deleted && !all {
+			hidden++
+			continue
+		}
+		row := []view.Cell{
+			view.Text(c.Metadata.Name), view.State(string(s.Phase)), view.Text(cmp.Or(s.KubernetesVersion, "-")), view.Text(cmp.Or(s.Release, "-")),
+		}
+		if live != nil {
+			row = append(row, live.stackCell(c.Metadata.Name), live.nodeCell(c.Metadata.Name))
+		}
+		table.Add(append(row, view.Text(view.Age(d.now, s.UpdatedAt)), view.Text(d.words(summary(s))))...)
+	}
+	table.Write(d.out, d.width, d.colour)
+	switch {
+	case hidden == 1:
+		d.say("1 deleted cluster is hidden: `drover status --all` shows it")
+	case hidden > 1:
+		d.say("%d deleted clusters are hidden: `drover status --all` shows them", hidden)
+	}
+	if live == nil {
+		return
+	}
+	if live.stacksErr != nil {
+		d.say("CloudFormation was not read: %s", d.words(live.stacksErr.Error()))
+	}
+	if live.groupsErr != nil {
+		d.say("Auto Scaling was not read: %s", d.words(live.groupsErr.Error()))
+	}
+}
+
+// stackCell counts a cluster's stacks: "6", or "1 of 6 in progress", or "1 of 6 failed".
+func (l *liveFleet) stackCell(cluster string) view.Cell {
+	if l.stacksErr != nil {
+		return view.Text("?")
+	}
+	total, moving, bad := 0, 0, 0
+	for full, deployed := range l.stacks {
+		if of, _, ours := names.SplitStack(full); !ours || of != cluster || stack.Absent(deployed.Status) {
+			continue
+		}
+		total++
+		switch {
+		case stack.InProgress(deployed.Status):
+			moving++
+		case !stack.Settled(deployed.Status):
+			bad++
+		}
+	}
+	switch {
+	case bad > 0:
+		return view.Cell{Text: fmt.Sprintf("%d of %d failed", bad, total), Tone: view.Bad}
+	case moving > 0:
+		return view.Cell{Text: fmt.Sprintf("%d of %d in progress", moving, total), Tone: view.Moving}
+	}
+	return view.Text(fmt.Sprint(total))
+}
+
+// nodeCell counts a cluster's instances in service, of those desired.
+func (l *liveFleet) nodeCell(cluster string) view.Cell {
+	if l.groupsErr != nil {
+		return view.Text("?")
+	}
+	serving, desired := 0, 0
+	for _, group := range l.groups {
+		if of, _, ours := names.SplitStack(group.Name); ours && of == cluster {
+			serving, desired = serving+group.Serving(), desired+group.Desired
+		}
+	}
+	cell := view.Cell{Text: fmt.Sprintf("%d/%d", serving, desired), Tone: view.Good}
+	if serving < desired {
+		cell.Tone = view.Moving
+	}
+	return cell
+}
+
+// summary of a cluster in one line, with the reason why its newest spec is not used.
+func summary(s status.Status) string {
+	message, accepted := view.FirstLine(headline(s)), s.Condition(status.SpecAccepted)
+	if accepted == nil || accepted.Status == "True" || s.Phase == status.Deleted || strings.Contains(s.Message, accepted.Message) {
+		return message
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s; %s: %s", message, accepted.Reason, view.FirstLine(accepted.Message)), "; ")
+}
+
+// headline is the message of a status for people. Ready is a past verdict: what changed since, the condition InSync knows.
+func headline(s status.Status) string {
+	c := s.Condition(status.InSync)
+	if s.Phase != status.Ready || c == nil || c.Status != "False" {
+		return s.Message
+	}
+	drift := "not in sync: " + firstLine(c.Message)
+	if s.Message == status.AsSpecified {
+		return drift
+	}
+	return s.Message + "; " + drift
+}
+
+// firstLine of a text, and how many lines follow.
+func firstLine(text string) string { return view.FirstLine(text) }
+
+// allLines of a text, the others below the first and indented: what to do next often comes last.
+func allLines(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/upgrade/handler"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudwatch"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/preflight/collect"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks or the
+// cluster does not let the caller look.
+func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.Clusters, in events.Upgrade) error {
+	offered := eks.New(awseks.NewFromConfig(c.cfg))
+	plan, err := upgrader(c).Preview(ctx, in)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "A dry run: nothing is changed.")
+	if len(plan.Steps) == 0 {
+		fmt.Fprintf(out, "\n%s is at %s already: there is nothing to upgrade\n", in.Cluster, plan.To)
+		return nil
+	}
+	fmt.Fprintf(out, "\n%s: %s → %s\n", in.Cluster, plan.From, plan.To)
+	if err := tellBusy(ctx, out, c, in.Cluster); err != nil {
+		return err
+	}
+	pools := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg))
+	mine := &asCaller{clusters: clusters}
+	g := &collect.Gatherer{
+		Kubernetes: mine, EKS: offered, Groups: pools, Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(c.cfg)), Capacity: ec2.New(c.cfg),
+		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(c.cfg)), Now: time.Now,
+	}
+	facts, err := g.Before(ctx, plan)
+	if err != nil {
+		return err
+	}
+	checks := preflight.Before(facts, plan)
+	passed, missed := preflight.Passed(facts, checks), preflight.Missed(facts)
+	all := len(preflight.BeforeNames())
+	made := fmt.Sprintf("%d checks", all)
+	if len(missed) > 0 {
+		made = fmt.Sprintf("%d of %s were made", all-len(missed), made)
+	}
+	fmt.Fprintf(out, "\n%s, %d found something:\n\n", made, all-len(passed)-len(missed))
+	for _, line := range CheckLines(checks) {
+		fmt.Fprintf(out, "  %s\n", line)
+	}
+	fmt.Fprintf(out, "  passed: %s\n", strings.Join(passed, ", "))
+	switch {
+	case facts.Unseen:
+		fmt.Fprintf(out, "  not made, as the cluster does not let you look into it: %s; of ControlPlaneHealthy and SurgeCapacity "+
+			"only what AWS tells\n",
+			strings.Join(missed, ", "))
+	case len(missed) > 0:
+		fmt.Fprintf(out, "  not made, as the cluster's API does not answer: %s\n", strings.Join(missed, ", "))
+	}
+	p := &outlook{out: out, plan: plan, facts: facts, clusters: clusters, pools: pools}
+	if err := p.steps(ctx); err != nil {
+		return err
+	}
+	blocks := preflight.Blocks(checks)
+	if mine.why == nil {
+		if blocks {
+			return fmt.Errorf("the upgrade of %s would not begin: mend what blocks", in.Cluster)
+		}
+		return nil
+	}
+	u, err := refusal(ctx, c, in.Cluster, mine.why)
+	if err != nil {
+		return err
+	}
+	if blocks {
+		return fmt.Errorf("the upgrade of %s would not begin: mend what blocks. And %s", in.Cluster, u.text)
+	}
+	return u
+}
+
+// tellBusy says what an upgrade would have to wait for.
+func tellBusy(ctx context.Context, out io.Writer, c *Cell, cluster string) error {
+	r, _, err := c.State.Upgrade(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if r != nil && !r.State.Over() {
+		fmt.Fprintf(out, "An upgrade to %s is under way (drover status %s): this one would wait for it.\n", r.Target, cluster)
+	}
+	lease, err := c.State.Lease(ctx, cluster)
+	if err != nil || lease.Execution == "" {
+		return err
+	}
+	running, err := stepfunctions.New(sfn.NewFromConfig(c.cfg), "").Running(ctx, lease.Execution)
+	if err == nil && running {
+		fmt.Fprintf(out, "The cluster is being converged by %s: an upgrade would wait for that.\n", lease.Execution)
+	}
+	return err
+}
+
+// What is taken for granted of steps, for their least time: EKS and EC2 seldom take less.
+const (
+	leastControlPlane = 8 * time.Minute
+	leastAddons       = 30 * time.Second
+)
+
+// outlook prints what an upgrade does.
+type outlook struct {
+	out      io.Writer
+	plan     *preflight.Plan
+	facts    *preflight.Facts
+	clusters *kube.Clusters
+	pools    *autoscaling.Groups
+}
+
+// seen says whether the cluster's nodes and pods could be looked at.
+func (p *outlook) seen() bool { return p.facts.Unreachable == "" && !p.facts.Unseen }
+
+// steps prints what is done one after the other, with the least time of each and of all.
+func (p *outlook) steps(ctx context.Context) error {
+	fmt.Fprintf(p.out, "\nSteps:\n\n")
+	var all time.Duration
+	for i, step := range p.plan.Steps {
+		var details strings.Builder
+		least, err := p.step(ctx, &details, step)
+		if err != nil {
+			return err
+		}
+		all += least
+		fmt.Fprintf(p.out, "  %d. %s: at least %s\n%s", i+1, handler.StepName(step), least.Round(time.Second), details.String())
+	}
+	pods := "and pods their whole grace periods"
+	if !p.seen() {
+		pods = "and pods leave at once: they could not be looked at"
+	}
+	fmt.Fprintf(p.out, "\nLeast time: %s, when EKS takes %s for a control plane and %s for add-ons, a node %s until it is Ready, %s.\n",
+		all.Round(time.Second), leastControlPlane, leastAddons, leastBoot, pods)
+	return nil
+}
+
+// step prints what is moved, and returns the least time that it takes.
+func (p *outlook) step(ctx context.Context, out io.Writer, step upgrade.Step) (least time.Duration, err error) {
+	switch step.Kind {
+	case upgrade.StepControlPlane:
+		return leastControlPlane, nil
+	case upgrade.StepAddonsFirst:
+		for _, name := range slices.Sorted(maps.Keys(step.Addons)) {
+			fmt.Fprintf(out, "     %s %s\n", name, step.Addons[name])
+		}
+		return leastAddons, nil
+	case upgrade.StepAddons:
+		for _, addon := range p.plan.After.Spec.Addons {
+			if was := versionIn(p.plan.Before.Spec.Addons, addon.Name); addon.Version != was {
+				fmt.Fprintf(out, "     %s %s → %s\n", addon.Name, was, addon.Version)
+				least = leastAddons
+			}
+		}
+		return least, nil
+	case upgrade.StepNodes:
+		if step.NodesBack {
+			fmt.Fprintf(out, "     the nodes stay: they went back before the control plane\n")
+			return 0, nil
+		}
+	}
+	return p.nodes(ctx, out)
+}
+
+// versionIn is the version of an add-on in a list, or "".
+func versionIn(addons []api.Addon, name string) string {
+	for _, a := range addons {
+		if a.Name == name {
+			return a.Version
+		}
+	}
+	return ""
+}
+
+// nodes prints the pools in the order in which their nodes are replaced: those of one update.order at the same time.
+func (p *outlook) nodes(ctx context.Context, out io.Writer) (least time.Duration, err error) {
+	ordered := slices.Clone(p.plan.After.Spec.Pools)
+	slices.SortStableFunc(ordered, func(a, b api.Pool) int { return a.Update.Order - b.Update.Order })
+	longest := map[int]time.Duration{}
+	for _, pool := range ordered {
+		takes, err := p.pool(ctx, out, pool)
+		if err != nil {
+			return 0, err
+		}
+		longest[pool.Update.Order] = max(longest[pool.Update.Order], takes)
+	}
+	for _, takes := range longest {
+		least += takes
+	}
+	return least, nil
+}
+
+// pool prints what becomes of a pool's nodes, each by its name with the least time of its drain, and returns the least time of all of it.
+func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.Duration, error) {
+	count := p.facts.Groups[pool.Name].Desired
+	if !replaced(p.plan, pool) {
+		fmt.Fprintf(out, "     pool %s: %d nodes stay, their image is %s already\n", pool.Name, count, pool.ImageID)
+		return 0, nil
+	}
+	if !p.seen() || count == 0 {
+		fmt.Fprintf(out, "     pool %s: %d nodes to %s\n", pool.Name, count, pool.ImageID)
+		return rollTime(make([]time.Duration, count), pool.Update), nil
+	}
+	opened, err := p.clusters.Open(ctx, p.plan.Cluster)
+	if err != nil {
+		return 0, err
+	}
+	nodes, err := drainer.New(opened).Preview(ctx, pool.Name, "")
+	if err != nil {
+		return 0, fmt.Errorf("looking at the nodes of pool %s: %w", pool.Name, err)
+	}
+	policy, err := policyOf(ctx, p.pools, p.plan.Cluster, pool.Name)
+	if err != nil {
+		return 0, err
+	}
+	var lines strings.Builder
+	var drains []time.Duration
+	for _, node := range nodes {
+		// What is on each is for drover roll --dry-run to tell.
+		estimate := printPreview(io.Discard, node, policy)
+		drains = append(drains, max(0, estimate))
+		if estimate < 0 {
+			fmt.Fprintf(&lines, "       %s would wait for what blocks its pods: drover roll %s %s --dry-run\n", node.Node, p.plan.Cluster, pool.Name)
+		} else {
+			fmt.Fprintf(&lines, "       %s drained in at least %s\n", node.Node, estimate.Round(time.Second))
+		}
+	}
+	takes := rollTime(drains, pool.Update)
+	fmt.Fprintf(out, "     pool %s: %d nodes to %s, in at least %s\n%s", pool.Name, count, pool.ImageID, takes.Round(time.Second),
+		lines.String())
+	return takes, nil
+}
+
+// replaced says whether a pool's nodes are: they are started from another image, or by other templates.
+func replaced(plan *preflight.Plan, pool api.Pool) bool {
+	for _, was := range plan.Before.Spec.Pools {
+		if was.Name == pool.Name {
+			return was.ImageID != pool.ImageID || plan.Before.Spec.TemplateVersion != plan.After.Spec.TemplateVersion
+		}
+	}
+	return true
+}

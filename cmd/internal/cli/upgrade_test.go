@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/aws/servicequotas"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// previewAnUpgrade of the demo cluster, on which a budget that allows nothing blocks, or not; config reaches its API server.
+func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, blocked bool) {
+	require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").stdout, "uploaded release 1.37-1")
+	require.NoError(t, cloud.Settle(ctx))
+	nobody, err := rest.TransportFor(rest.AnonymousClientConfig(config))
+	require.NoError(t, err)
+	seen := &recorder{}
+	aws := cloud.Config()
+	clusters := kube.NewClusters(eks.NewFromConfig(aws), sts.NewFromConfig(aws))
+	clusters.Reach = func(string) http.RoundTripper { return seen.wrap(nobody) }
+
+	var out bytes.Buffer
+	mark := cloud.Calls.Mark()
+	err = previewUpgrade(ctx, &out, NewCell(aws, "aws", account.ID), clusters, events.Upgrade{Cluster: "demo", Release: "1.37-1"})
+	require.NotEmpty(t, seen.requests)
+	for _, request := range seen.requests {
+		require.Regexp(t, "^GET ", request)
+	}
+	for _, call := range cloud.Calls.Since(mark) {
+		if !strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) { // drover itself may still be at the release
+			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+		}
+	}
+	said := out.String()
+	for _, line := range []string{
+		"A dry run: nothing is changed.\n\ndemo: release 1.36-1 (Kubernetes 1.36) → release 1.37-1 (Kubernetes 1.37)\n",
+		"  1. control plane to 1.37: at least 8m0s\n  2. add-ons to those of the release: at least 30s\n",
+		"     coredns v1.13.2-eksbuild.1 → v1.14.0-eksbuild.1\n",
+		"     kube-proxy v1.36.1-eksbuild.2 → v1.37.0-eksbuild.1\n", "  3. nodes to the images of the release: at least ",
+		"     pool workers: 2 nodes to ami-cad6f48a6f7586fe6, in at least ", "     pool spot: 2 nodes to ", "\nLeast time: ",
+		"  passed: ControlPlaneHealthy, ",
+	} {
+		require.Contains(t, said, line)
+	}
+	require.Regexp(t, `(?m)^       ip-\S+ (drained in at least \d|would wait for what blocks its pods: drover roll demo )`, said)
+	require.NotContains(t, said, "vpc-cni v", "it does not change")
+	if blocked {
+		require.Contains(t, said, "drained/frozen")
+	}
+	if strings.Contains(said, " blocks: ") {
+		require.ErrorContains(t, err, "would not begin: mend what blocks")
+		return
+	}
+	require.NoError(t, err, said)
+
+	// The command says the same, and what cannot be done.
+	r := drover(t, "upgrade", "demo", "--to", "1.37-1", "--dry-run")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Equal(t, strings.Split(said, "\n")[:3], strings.Split(r.stdout, "\n")[:3])
+	require.Contains(t, drover(t, "upgrade", "demo", "--to", "1.36-1", "--dry-run").stdout, "there is nothing to upgrade")
+	require.Contains(t, drover(t, "upgrade", "demo", "--to", "9.99-1", "--dry-run").stderr, "there is no release releases/9.99-1.yaml")
+	require.Contains(t, drover(t, "upgrade", "demo", "--rollback", "--dry-run").stderr, "there was no upgrade of this cluster")
+}
+
+// An upgrade by hand and back again, of a cluster with one pool, by the machine as it is deployed.
+func TestUpgrade(t *testing.T) {
+	needAccount(t)
+	ok(t, "apply", "examples/releases/1.35-1.yaml")
+	ok(t, "apply", "examples/releases/1.36-1.yaml")
+	spec := example(t, "clusters/minimal.yaml", append([]string{`name: "1.36-1"`, `name: "1.35-1"`}, withAccess...)...)
+	ok(t, "apply", write(t, "minimal.yaml", spec), "--watch")
+
+	// unchanged does something, and fails if that changes anything in AWS, or what drover keeps of the cluster. The sweep may run meanwhile.
+	unchanged := func(t *testing.T, do func()) {
+		t.Helper()
+		require.NoError(t, cloud.Settle(t.Context()))
+		state, mark := kept(t, "minimal"), cloud.Calls.Mark()
+		do()
+		for _, call := range cloud.Calls.Since(mark) {
+			ours := strings.Contains(call.Caller, ":assumed-role/"+names.Prefix)
+			require.False(t, call.Mutating && !ours, "%s called %s %s", call.Caller, call.Service, call.Action)
+		}
+		require.Equal(t, state, kept(t, "minimal"))
+	}
+	versions := func(t *testing.T) ClusterVersions {
+		t.Helper()
+		var fleet []ClusterVersions
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "versions", "-o", "json")), &fleet))
+		for _, v := range fleet {
+			if v.Cluster == "minimal" {
+				return v
+			}
+		}
+		require.Fail(t, "versions does not know the cluster")
+		return ClusterVersions{}
+	}
+	at := func(t *testing.T, release, version string) {
+		t.Helper()
+		require.NoError(t, cloud.Settle(t.Context()))
+		v := versions(t)
+		require.Equal(t, "Ready", v.Phase)
+		require.Equal(t, moves{Current: release}, v.Release)
+		require.Equal(t, planeMove{moves: moves{Current: version}}, v.ControlPlane)
+		require.Len(t, v.Pools, 1)
+		require.Equal(t, version, v.Pools[0].KubernetesVersion)
+		require.Len(t, v.Addons, 5)
+		for _, a := range v.Addons {
+			require.Empty(t, a.Target, a.Name)
+			if a.Name == "kube-proxy" {
+				require.Contains(t, a.Current, "v"+version+".")
+			}
+		}
+		client, _, err := cloud.EKS.Administrator(names.EKSCluster("minimal"))
+		require.NoError(t, err)
+		nodes, err := account.PoolNodes(t.Context(), client, "workers")
+		require.NoError(t, err)
+		require.Len(t, nodes, 1, "the old one is gone when the upgrade is done")
+	}
+	at(t, "1.35-1", "1.35")
+
+	t.Run("what cannot be done", func(t *testing.T) {
+		unchanged(t, func() {
+			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "1.36-1", "--rollback"), "--to and --rollback: give one of them")
+			require.Contains(t, fails(t, "upgrade", "nobody", "--to", "1.36-1"), "no cluster nobody is known in this account")
+			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--dry-run"), "there was no upgrade of this cluster")
+		})
+		// What the machine would refuse at once is refused here: nobody would look for it in the status.
+		unchanged(t, func() {
+			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "9.99-1"),
+				"the upgrade of minimal is refused: there is no release releases/9.99-1.yaml")
+			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback"),
+				"the upgrade of minimal is refused: there was no upgrade of this cluster")
+		})
+	})
+	t.Run("diff shows the upgrade that another release in the spec starts", func(t *testing.T) {
+		unchanged(t, func() {
+			next := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "1.36-1"`, 1))
+			out := finds(t, "diff", next)
+			for _, line := range []string{
+				"minimal: no stack would change before the upgrade\n", "Upgrade minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 " +
+					"(Kubernetes 1.36)\n",
+				"  begins: at once; checks run first\n", "  1. control plane to 1.36\n", "  3. nodes to the images of the release: workers\n",
+				": drover upgrade minimal --to 1.36-1 --dry-run\n",
+			} {
+				require.Contains(t, out, line)
+			}
+			var d difference
+			require.NoError(t, json.Unmarshal([]byte(finds(t, "diff", next, "-o", "json")), &d))
+			require.Equal(t, beginsNow, d.Upgrade.Begins)
+			require.Len(t, d.Upgrade.Steps, 3)
+			paused := write(t, "minimal.yaml", strings.NewReplacer(`name: "1.35-1"`, `name: "1.36-1"`, "spec:\n", "spec:\n  paused: true\n").
+				Replace(spec))
+			require.Contains(t, finds(t, "diff", paused), "  1. control plane to 1.36\n")
+			require.Contains(t, finds(t, "diff", paused), "note: spec.paused is true")
+			missing := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "9.99-1"`, 1))
+			require.Contains(t, fails(t, "diff", missing), "there is no release releases/9.99-1.yaml")
+		})
+	})
+	t.Run("a dry run changes nothing", func(t *testing.T) {
+		unchanged(t, func() {
+			out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")
+			require.Contains(t, out, "minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 (Kubernetes 1.36)")
+			require.Contains(t, out, "  3. nodes to the images of the release: at least 1m55s\n     pool workers: 1 nodes to ami-d390dc44800d0e650")
+			require.Regexp(t, "passed: .*VolumeQuota, ClusterQuota, ", out)
+
+			most := cloud.Quotas.Limit(servicequotas.Clusters)
+			cloud.Quotas.Set(servicequotas.Clusters, 1)
+			out = ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")
+			cloud.Quotas.Set(servicequotas.Clusters, float64(most))
+			require.Regexp(t, `ClusterQuota.*Clusters \(L-1194D53C\): \d+ of 1 are there`, out)
+		})
+	})
+	t.Run("--watch follows it to its end", func(t *testing.T) {
+		out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--watch")
+		last := 0
+		for _, line := range []string{
+			"started the upgrade of cluster minimal: arn:aws:states:us-east-1:000000000000:execution:drover-upgrade:",
+			"control plane to 1.36: running",
+			"control plane to 1.36: done in ", "add-ons to those of the release: done in ", "nodes to the images of the release: done in ",
+			"upgrade to 1.36-1 (Kubernetes 1.36) is Done: the cluster is at release 1.36-1 (Kubernetes 1.36)",
+		} {
+			require.Contains(t, out, line)
+			require.GreaterOrEqual(t, strings.Index(out, line), last, out)
+			last = strings.Index(out, line)
+		}
+		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested by Hand, ")
+		at(t, "1.36-1", "1.36")
+	})
+	t.Run("again finds nothing to do", func(t *testing.T) {
+		started := len(cloud.States.Executions())
+		unchanged(t, func() {
+			for _, arguments := range [][]string{{"--to", "1.36-1", "--watch"}, {"--to", "1.36-1"}} {
+				out := ok(t, append([]string{"upgrade", "minimal"}, arguments...)...)
+				require.Equal(t, "nothing to upgrade: the cluster is at release 1.36-1 (Kubernetes 1.36); nothing was started\n", out)
+			}
+		})
+		require.Len(t, cloud.States.Executions(), started)
+		require.Contains(t, ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run"), "there is nothing to upgrade")
+	})
+	t.Run("--rollback goes back, nodes first", func(t *testing.T) {
+		unchanged(t, func() {
+			out := ok(t, "upgrade", "minimal", "--rollback", "--dry-run")
+			require.Contains(t, out, "minimal: release 1.36-1 (Kubernetes 1.36) → release 1.35-1 (Kubernetes 1.35)")
+			require.Contains(t, out, "  1. nodes back to the images that they had: at least 1m55s\n")
+			require.Contains(t, out, ": at least 0s\n     the nodes stay: they went back before the control plane\n")
+			require.Equal(t, 1, strings.Count(out, "pool workers: 1 nodes to"), "they are replaced once")
+		})
+		require.Contains(t, ok(t, "upgrade", "minimal", "--rollback"), "follow it: drover status minimal")
+		v := versions(t)
+		for deadline := time.Now().Add(patience); v.Due != "Running"; v = versions(t) {
+			require.True(t, time.Now().Before(deadline), "it is not under way: %+v", v)
+		}
+		var waits strings.Builder
+		require.NoError(t, tellBusy(t.Context(), &waits, NewCell(cloud.Config(), "aws", account.ID), "minimal"))
+		require.Contains(t, waits.String(), "An upgrade to release 1.35-1 (Kubernetes 1.35) is under way (drover status minimal): this one "+
+			"would wait for it.\n")
+		require.Equal(t, "1.35-1", v.Release.Target)
+		require.Equal(t, planeMove{moves: moves{"1.36", "1.35"}}, v.ControlPlane)
+		// The nodes go first: by now they may be back already.
+		require.Equal(t, "ami-06efac426bf628e4f", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
+		at(t, "1.35-1", "1.35")
+		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.36-1 (Kubernetes 1.36) → 1.35-1 (Kubernetes 1.35), "+
+			"requested by Rollback, ")
+		require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--watch"), "was rolled back already")
+	})
+}
+
+// kept is everything of a cluster in the state bucket, by its version.
+func kept(t *testing.T, cluster string) map[string]string {
+	t.Helper()
+	entries, err := NewCell(cloud.Config(), "aws", account.ID).State.List(t.Context(), "")
+	require.NoError(t, err)
+	found := map[string]string{}
+	for _, entry := range entries {
+		if strings.Contains(entry.Key, cluster) {
+			found[entry.Key] = entry.ETag
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}

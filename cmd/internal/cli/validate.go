@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check specs, releases and channels, offline; every error with its file, line and field",
+		Example: `  drover validate clusters/demo.yaml
+  drover validate clusters/*.yaml releases/*.yaml`,
+		Annotations:       ExitCodes("every file is valid", "a file is invalid, or cannot be read"),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeSpecFiles,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			var valid []manifest
+			for _, file := range files {
+				m, err := readManifest(file)
+				if err != nil {
+					fmt.Fprintln(cmd.ErrOrStderr(), err)
+					continue
+				}
+				valid = append(valid, m)
+			}
+			for _, m := range valid {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", m.file)
+				printWarnings(cmd.ErrOrStderr(), m.file, warnings(m, valid))
+			}
+			if bad := len(files) - len(valid); bad > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d files cannot be used\n", bad, len(files))
+				return errPrinted
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func versionCommand() *cobra.Command {
+	var output *outputFlag
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this command",
+		Example: `  drover version
+  drover version -o json`,
+		Annotations:       ExitCodes("the version is printed", "an error"),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info, ok := debug.ReadBuildInfo()
+			v := versionOf(info, ok)
+			if output.forMachines() {
+				return output.print(cmd.OutOrStdout(), v)
+			}
+			v.print(cmd.OutOrStdout())
+			return nil
+		},
+	}
+	output = addOutputFlag(cmd)
+	return cmd
+}
+
+// buildVersion is what the Go command recorded of a build.
+type buildVersion struct {
+	// Version of the module; (devel) when it was built from a folder without version control.
+	Version string `json:"version"`
+	// Commit and Time of it; Modified says that there were changes beside it.
+	Commit   string `json:"commit,omitempty"`
+	Time     string `json:"time,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func versionOf(info *debug.BuildInfo, ok bool) buildVersion {
+	v := buildVersion{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.time":
+			v.Time = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (v buildVersion) print(w io.Writer) {
+	fmt.Fprintf(w, "drover %s\n", v.Version)
+	if v.Commit != "" {
+		modified := ""
+		if v.Modified {
+			modified = ", with changes"
+		}
+		fmt.Fprintf(w, "commit %s of %s%s\n", v.Commit, v.Time, modified)
+	}
+	fmt.Fprintf(w, "%s %s\n", v.Go, v.Platform)
+}

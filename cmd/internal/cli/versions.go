@@ -1,0 +1,472 @@
+package cli
+
+// What runs where, what it is to become, and until when it is supported.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/spf13/cobra"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func versionsCommand() *cobra.Command {
+	var output *outputFlag
+	cmd := &cobra.Command{
+		Use:   "versions",
+		Short: "Show what every cluster runs, what it is to become and when, and until when that is supported",
+		Long: `Shows a row for each cluster: its release and Kubernetes version, what they change to and when, how many of its pools and add-ons
+change with them, and when standard support of its Kubernetes version ends. -o wide shows a row for each part.
+
+A cluster whose newest spec cannot be read is shown by its last good one.`,
+		Example: `  drover versions
+  drover versions -o wide
+  drover versions -o json`,
+		Annotations:       ExitCodes("the versions are printed", "an error"),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := openCell(cmd.Context())
+			if err != nil {
+				return err
+			}
+			fleet, err := ReadFleet(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			if output.forMachines() {
+				return output.print(cmd.OutOrStdout(), fleet)
+			}
+			d := newDisplay(cmd.OutOrStdout(), false)
+			if output.format == formatWide {
+				d.parts(fleet)
+			} else {
+				d.versions(fleet)
+			}
+			return nil
+		},
+	}
+	output = addOutputFlag(cmd, formatWide)
+	return cmd
+}
+
+// formatWide is the format with a row for each part.
+const formatWide = "wide"
+
+// ClusterVersions is what a cluster runs. Targets are empty where nothing is to change.
+type ClusterVersions struct {
+	Cluster string `json:"cluster"`
+	Phase   string `json:"phase"`
+	Channel string `json:"channel"`
+	Release moves  `json:"release"`
+	// ControlPlane is a Kubernetes version; StandardSupportEnds and ExtendedSupportEnds are of the current one, as days.
+	ControlPlane        planeMove  `json:"controlPlane"`
+	StandardSupportEnds string     `json:"standardSupportEnds,omitempty"`
+	ExtendedSupportEnds string     `json:"extendedSupportEnds,omitempty"`
+	Pools               []poolMove `json:"pools,omitempty"`
+	Addons              []named    `json:"addons,omitempty"`
+	// Upgrade that is under way, or scheduled, or was last.
+	Upgrade *status.Upgrade `json:"upgrade,omitempty"`
+	// NextUpgrade is the one that waits for Upgrade.
+	NextUpgrade *status.Upgrade `json:"nextUpgrade,omitempty"`
+	// Due says when the target comes. Its times are RFC 3339, in UTC.
+	Due string `json:"due,omitempty"`
+}
+
+type moves struct {
+	Current string `json:"current"`
+	Target  string `json:"target,omitempty"`
+}
+
+// planeMove is of what EKS runs. Deployed is what the stack was made with, where that is another: EKS moved the
+// control plane, or somebody did.
+type planeMove struct {
+	moves
+	Deployed string `json:"deployed,omitempty"`
+}
+
+// poolMove is of images; KubernetesVersion is that of the current image's kubelet, where its name says so.
+type poolMove struct {
+	named
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+}
+
+type named struct {
+	Name string `json:"name"`
+	moves
+}
+
+// to sets the target if it is another.
+func (m *moves) to(target string) {
+	if target != m.Current {
+		m.Target = target
+	}
+}
+
+// to sets the target unless stack and control plane are both at it.
+func (m *planeMove) to(target string) {
+	if m.moves.to(target); m.Deployed != "" && m.Deployed != target {
+		m.Target = target
+	}
+}
+
+// fleetReader reads what all clusters have in common once.
+type fleetReader struct {
+	c         *Cell
+	stacks    map[string]stack.Deployed
+	eks       *eks.Versions
+	catalogue map[string]preflight.Version
+	channels  *api.Channels
+	releases  map[string]*api.Release
+}
+
+func ReadFleet(ctx context.Context, c *Cell) ([]ClusterVersions, error) {
+	statuses, err := allStatuses(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	fleet := []ClusterVersions{}
+	statuses = slices.DeleteFunc(statuses, func(s *status.Cluster) bool { return s.Status.Phase == status.Deleted })
+	if len(statuses) == 0 {
+		return fleet, nil
+	}
+	r := &fleetReader{
+		c: c, eks: eks.New(awseks.NewFromConfig(c.cfg)), catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{},
+	}
+	if r.stacks, err = cloudformation.New(awscloudformation.NewFromConfig(c.cfg), nil, "").All(ctx); err != nil {
+		return nil, err
+	}
+	catalogue, err := r.eks.Catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range catalogue {
+		r.catalogue[v.Version] = v
+	}
+	if object, err := c.Specs.Get(ctx, names.ReleaseSpec(api.ChannelsName), api.MaxFile); err == nil {
+		r.channels, _ = api.ReadChannels("", object.Body, api.Options{})
+	} else if !unusable(err) {
+		return nil, err
+	}
+	for _, s := range statuses {
+		v, err := r.cluster(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		fleet = append(fleet, v)
+	}
+	return fleet, r.kubelets(ctx, fleet)
+}
+
+func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (ClusterVersions, error) {
+	name := s.Metadata.Name
+	v := ClusterVersions{
+		Cluster: name, Phase: string(s.Status.Phase), Channel: string(api.ChannelNone), Upgrade: s.Status.Upgrade,
+		NextUpgrade: s.Status.NextUpgrade,
+	}
+	deployed := map[string]stack.Deployed{}
+	for full, stack := range r.stacks {
+		if cluster, _, ours := names.SplitStack(full); ours && cluster == name {
+			deployed[stack.Name] = stack
+		}
+	}
+	v.Release.Current, _ = plan.Pin(deployed)
+	if err := r.plane(ctx, &v, plan.KubernetesVersion(deployed)); err != nil {
+		return v, err
+	}
+	if known, ok := r.catalogue[v.ControlPlane.Current]; ok {
+		v.StandardSupportEnds, v.ExtendedSupportEnds = dayOf(known.EndOfStandard), dayOf(known.EndOfExtended)
+	}
+	images := plan.Images(deployed)
+	for _, pool := range slices.Sorted(maps.Keys(images)) {
+		v.Pools = append(v.Pools, poolMove{named: named{pool, moves{Current: images[pool]}}})
+	}
+	spec, err := r.spec(ctx, s)
+	if err != nil || spec == nil {
+		return v, err
+	}
+	if c := spec.Spec.Upgrade.Channel; c != "" {
+		v.Channel = string(c)
+	}
+	return v, r.parts(ctx, &v, spec, deployed)
+}
+
+// spec is the newest spec of a cluster or, if that is absent or cannot be used, its last good one; nil if there is
+// neither. What is deployed does not depend on an upload that drover rejected.
+func (r *fleetReader) spec(ctx context.Context, s *status.Cluster) (*api.Cluster, error) {
+	key := names.ClusterSpec(s.Metadata.Name)
+	for _, version := range []string{"", s.Status.GoodVersion} {
+		read := func() (store.Object, error) { return r.c.Specs.Get(ctx, key, api.MaxFile) }
+		if version != "" {
+			read = func() (store.Object, error) { return r.c.Specs.GetVersion(ctx, key, version, api.MaxFile) }
+		}
+		object, err := read()
+		if err != nil && !unusable(err) {
+			return nil, err
+		}
+		if err != nil {
+			continue
+		}
+		if spec, errs := api.ReadCluster("", object.Body, api.Options{}); errs == nil {
+			return spec, nil
+		}
+	}
+	return nil, nil
+}
+
+// unusable reports whether an object is absent or larger than a spec may be: that is about one object, and no reason to show no cluster.
+func unusable(err error) bool {
+	var large *store.TooLarge
+	return errors.Is(err, store.ErrNotFound) || errors.As(err, &large)
+}
+
+// plane asks EKS what it runs, of a control plane that was deployed.
+func (r *fleetReader) plane(ctx context.Context, v *ClusterVersions, deployed string) error {
+	if deployed == "" {
+		return nil
+	}
+	runs, err := r.eks.ControlPlane(ctx, names.EKSCluster(v.Cluster))
+	if err != nil && fault.Code(err) != "ResourceNotFoundException" { // somebody deleted it: the status says so
+		return err
+	}
+	if v.ControlPlane.Current = runs.Version; runs.Version != deployed {
+		v.ControlPlane.Deployed = deployed
+	}
+	return nil
+}
+
+// parts of a cluster: what they are, and what they are to become by the upgrade that is under way or scheduled, or by its channel.
+func (r *fleetReader) parts(ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) error {
+	release, sha := plan.Pin(deployed)
+	if sha == "" {
+		v.Due = "as it is created"
+		v.Release.to(spec.Spec.Release.Name)
+		return nil
+	}
+	pinned, err := r.read(ctx, r.c.State.Objects, names.PinnedRelease(sha), release)
+	if err != nil {
+		return err
+	}
+	now := resolveWith(spec, pinned)
+	for _, addon := range now.Spec.Addons {
+		if current := plan.AddonVersions(deployed, []api.Addon{addon})[addon.Name]; current != "" {
+			v.Addons = append(v.Addons, named{addon.Name, moves{Current: current}})
+		}
+	}
+	target, version, err := r.due(ctx, v, spec, deployed)
+	if err != nil {
+		return err
+	}
+	if u := v.NextUpgrade; u != nil && v.Due != "" {
+		v.Due += ", then " + u.To + " " + dueOf(u)
+	}
+	if target == "" {
+		return nil
+	}
+	v.Release.to(target)
+	next := pinned // a release that the cluster has counts as it had it
+	if target != release {
+		if next, err = r.read(ctx, r.c.Specs, names.ReleaseSpec(target), target); err != nil || next == nil {
+			return err // nobody knows what is in it; the status says so
+		}
+	}
+	then := resolveWith(spec, next)
+	v.ControlPlane.to(cmp.Or(version, then.Spec.KubernetesVersion))
+	for i := range v.Pools {
+		for _, pool := range then.Spec.Pools {
+			if pool.Name == v.Pools[i].Name {
+				v.Pools[i].to(pool.ImageID)
+			}
+		}
+	}
+	for i := range v.Addons {
+		for _, addon := range then.Spec.Addons {
+			if addon.Name == v.Addons[i].Name {
+				v.Addons[i].to(addon.Version)
+			}
+		}
+	}
+	for _, addon := range then.Spec.Addons {
+		if !slices.ContainsFunc(v.Addons, func(a named) bool { return a.Name == addon.Name }) {
+			v.Addons = append(v.Addons, named{addon.Name, moves{Target: addon.Version}})
+		}
+	}
+	return nil
+}
+
+// resolveWith is a spec with a release's defaults, whichever it names; what neither states stays empty.
+func resolveWith(spec *api.Cluster, release *api.Release) *api.Cluster {
+	if release == nil {
+		return spec
+	}
+	named := *spec
+	named.Spec.Release.Name = release.Metadata.Name
+	resolved, _ := api.Resolve(&named, release)
+	return resolved
+}
+
+// read a release; nil when it is not there, or cannot be used.
+func (r *fleetReader) read(ctx context.Context, from store.Objects, key, name string) (*api.Release, error) {
+	if known, read := r.releases[key]; read {
+		return known, nil
+	}
+	object, err := from.Get(ctx, key, api.MaxFile)
+	if err != nil && !unusable(err) {
+		return nil, err
+	}
+	release, _ := api.ReadRelease("", object.Body, api.Options{Name: name})
+	r.releases[key] = release
+	return release, nil
+}
+
+// due is the release that the cluster goes to, with its Kubernetes version where that is known, and says when. "" when it stays as it is.
+func (r *fleetReader) due(
+	ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed,
+) (release, version string, err error) {
+	if u := v.Upgrade; u != nil {
+		switch {
+		case u.Phase == string(upgrade.Done):
+		case !refused(u):
+			if v.Due = dueOf(u); spec.Spec.Paused && u.Started == nil {
+				v.Due = "paused"
+			}
+			return u.To, u.ToVersion, nil
+		case wanted(u, spec):
+			v.Due = u.Phase + ": see drover status"
+			return u.To, u.ToVersion, nil
+		}
+	}
+	if channel := spec.Spec.Upgrade.Channel; r.channels == nil || r.channels.Spec.Release(channel, plan.KubernetesVersion(deployed)) == "" {
+		if channel != "" && channel != api.ChannelNone {
+			v.Due = fmt.Sprintf("never: no release is in its channel %s", channel)
+		}
+		return "", "", nil
+	}
+	return r.followed(ctx, v, spec, deployed)
+}
+
+// dueOf says when an upgrade that is under way or to come is due.
+func dueOf(u *status.Upgrade) string {
+	if u.At != nil && u.Started == nil && !refused(u) {
+		return u.At.UTC().Format(time.RFC3339) + " (" + u.Origin + ")"
+	}
+	return u.Phase
+}
+
+// followed is what the cluster's channel asks for, as planning would decide now: what was answered before, as by a
+// rollback, is not asked for.
+func (r *fleetReader) followed(
+	ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed,
+) (release, version string, err error) {
+	record, _, err := r.c.State.Upgrade(ctx, v.Cluster)
+	if err != nil {
+		return "", "", err
+	}
+	if record != nil && record.Stack != deployed[names.ControlPlane].ID {
+		record = nil // of a cluster of this name that is gone
+	}
+	in := upgrade.Situation{Spec: spec, Record: record, Channels: &r.channels.Spec, Now: time.Now()}
+	in.Deployed.Release, in.Deployed.SHA256 = plan.Pin(deployed)
+	in.Deployed.KubernetesVersion = plan.KubernetesVersion(deployed)
+	in.KubernetesVersion = func(release string) (string, error) {
+		next, err := r.read(ctx, r.c.Specs, names.ReleaseSpec(release), release)
+		if err == nil && next == nil {
+			err = fmt.Errorf("the release %s is not there, or cannot be used", release)
+		}
+		if err != nil {
+			return "", err
+		}
+		return next.Spec.KubernetesVersion, nil
+	}
+	d, err := upgrade.Decide(in)
+	switch {
+	case err != nil:
+		return "", "", nil // the spec's own release, which the status tells of
+	case d.Start != nil && d.Start.Origin == upgrade.OriginChannel:
+		release, v.Due = d.Start.Release, "within five minutes (Channel)"
+	case d.Wait == nil || d.Wait.Origin != upgrade.OriginChannel:
+		return "", "", nil
+	default:
+		release = d.Wait.To.Release
+		switch v.Due = d.Wait.At.UTC().Format(time.RFC3339) + " (Channel)"; {
+		case d.Wait.Never:
+			v.Due = "no window opens any more"
+		case d.Wait.Unread != "":
+			v.Due = "when its release can be used (Channel)"
+		}
+	}
+	if spec.Spec.Paused {
+		v.Due = "paused"
+	}
+	if u := v.Upgrade; u != nil && u.To == release {
+		v.Due = u.Phase + ": see drover status"
+	}
+	return release, "", nil
+}
+
+// refused says that an upgrade will not go on before somebody does something.
+func refused(u *status.Upgrade) bool {
+	return u.Phase == string(upgrade.Blocked) || u.Phase == string(upgrade.Stopped) || u.Phase == status.UpgradeMissed
+}
+
+// wanted says that one that was refused is what the cluster is to become all the same: it was stopped on its way, or
+// the spec still asks for it.
+func wanted(u *status.Upgrade, spec *api.Cluster) bool {
+	switch {
+	case u.Phase == string(upgrade.Stopped):
+		return true
+	case u.Origin == string(upgrade.OriginSpec):
+		return spec.Spec.Release.Name == u.To
+	case u.Origin == string(upgrade.OriginAt):
+		return spec.Spec.Upgrade.At != nil && spec.Spec.Upgrade.At.Release == u.To
+	}
+	return false
+}
+
+// kubelets fills in which Kubernetes version the images of pools have: EKS's images say so in their names.
+func (r *fleetReader) kubelets(ctx context.Context, fleet []ClusterVersions) error {
+	ids := map[string]bool{}
+	for _, v := range fleet {
+		for _, pool := range v.Pools {
+			ids[pool.Current] = true
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	images, err := ec2.New(r.c.cfg).Images(ctx, slices.Sorted(maps.Keys(ids)))
+	if err != nil {
+		return err
+	}
+	for _, v := range fleet {
+		for i := range v.Pools {
+			v.Pools[i].KubernetesVersion = images[v.Pools[i].Current].Kubernetes()
+		}
+	}
+	return nil
+}
+
+func dayOf(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.DateOnly)
+}

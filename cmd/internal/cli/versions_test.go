@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// showVersions tries the table on a cluster that is Ready at 1.36-1: before and after a channel that it follows moves.
+func showVersions(t *testing.T) {
+	mark := cloud.Calls.Mark()
+	out := ok(t, "versions")
+	require.Regexp(t, `(?m)^CLUSTER +RELEASE +KUBERNETES +CHANGES +DUE +SUPPORTED UNTIL\ndemo +1\.36-1 +1\.36 +- +- +2027-08-03$`, out)
+	out = ok(t, "versions", "-o", "wide")
+	for _, row := range []string{
+		`(?m)^CLUSTER +PART +CURRENT +TARGET +DUE +SUPPORTED UNTIL$`,
+		`(?m)^demo +release +1\.36-1 +- +- +-$`,
+		`(?m)^demo +control plane +1\.36 +- +- +2027-08-03, extended 2028-08-03$`,
+		`(?m)^demo +pool spot +1\.36 \(ami-d390dc44800d0e650\) +- +- +-$`,
+		`(?m)^demo +add-on kube-proxy +v1\.36\.1-eksbuild\.2 +- +- +-$`,
+	} {
+		require.Regexp(t, row, out)
+	}
+	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1+1+1+2+5,
+		"a row for the release, the control plane, each pool and each add-on")
+	for _, call := range cloud.Calls.Since(mark) {
+		require.False(t, call.Mutating, "versions called %s %s", call.Service, call.Action)
+	}
+
+	// It follows a channel whose window is shut for years, and the channel moves.
+	require.Contains(t, ok(t, "apply", "examples/releases/1.37-1.yaml"), "uploaded release 1.37-1")
+	require.Contains(t, ok(t, "apply", "examples/releases/channels.yaml"), "uploaded the channels")
+	followed := example(t, "clusters/demo.yaml", "  tags:\n", "  upgrade: {channel: Rapid, window: {cron: \"0 1 1 1 ? 2090\", duration: "+
+		"4h}}\n  tags:\n")
+	ok(t, "apply", write(t, "demo.yaml", followed), "--watch")
+	var fleet []ClusterVersions
+	require.NoError(t, json.Unmarshal([]byte(ok(t, "versions", "-o", "json")), &fleet))
+	require.Len(t, fleet, 1)
+	v := fleet[0]
+	require.Equal(t, "Rapid", v.Channel)
+	require.Equal(t, moves{"1.36-1", "1.37-1"}, v.Release)
+	require.Equal(t, planeMove{moves: moves{"1.36", "1.37"}}, v.ControlPlane)
+	require.Contains(t, v.Due, "2090-01-01T01:00:00Z")
+	require.Equal(t, []poolMove{
+		{named{"spot", moves{"ami-d390dc44800d0e650", "ami-cad6f48a6f7586fe6"}}, "1.36"},
+		{named{"workers", moves{"ami-d390dc44800d0e650", "ami-cad6f48a6f7586fe6"}}, "1.36"},
+	}, v.Pools)
+	require.Contains(t, v.Addons, named{"coredns", moves{"v1.13.2-eksbuild.1", "v1.14.0-eksbuild.1"}})
+	require.Contains(t, v.Addons, named{"vpc-cni", moves{"v1.21.1-eksbuild.1", ""}})
+	ok(t, "apply", "examples/clusters/demo.yaml", "--watch")
+}
+
+// What an upgrade did not reach is still where the cluster is to go, and every part says what it is.
+func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
+	release := func(name, version, image, coredns string) *api.Release {
+		r := &api.Release{}
+		r.Metadata.Name, r.Spec.KubernetesVersion, r.Spec.TemplateVersion = name, version, "v1"
+		r.Spec.Images = map[api.Architecture]string{api.AMD64: image}
+		r.Spec.Addons = []api.Addon{{Name: "coredns", Version: coredns}}
+		return r
+	}
+	was, next := release("1.36-1", "1.36", "ami-36", "v1"), release("1.37-1", "1.37", "ami-37", "v2")
+	deployed := func(pin, version, image, coredns string) map[string]stack.Deployed {
+		return map[string]stack.Deployed{
+			names.ControlPlane: {
+				Tags: map[string]string{names.TagRelease: pin + "@" + pin}, Outputs: map[string]string{"KubernetesVersion": version},
+			},
+			names.PoolPrefix + "a": {Outputs: map[string]string{"ImageId": image}},
+			names.NodeAddons:       {Outputs: map[string]string{render.AddonOutput("coredns"): coredns}},
+		}
+	}
+	at := time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)
+	begins, stays := deployed("1.36-1", "1.36", "ami-36", "v1"), moves{"1.36-1", ""}
+	tests := map[string]struct {
+		upgrade  status.Upgrade
+		spec     string
+		deployed map[string]stack.Deployed
+		due      string
+		release  moves
+		plane    moves
+		pool     moves
+		addon    moves
+	}{
+		"blocked": {
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.37-1", begins,
+			"Blocked: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+		},
+		"missed": {
+			status.Upgrade{Phase: "Missed", To: "1.37-1", Origin: "Spec"}, "1.37-1", begins,
+			"Missed: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+		},
+		"blocked, and taken back": {
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
+			moves{"ami-36", ""}, moves{"v1", ""},
+		},
+		"blocked, and asked by somebody who must ask again": {
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Hand"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
+			moves{"ami-36", ""}, moves{"v1", ""},
+		},
+		"stopped after the control plane": {
+			status.Upgrade{
+				Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Channel",
+			}, "1.36-1", deployed("1.36-1", "1.37", "ami-36", "v1"),
+			"Stopped: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+		},
+		"stopped at the nodes, when everything else is of the new release": {
+			status.Upgrade{Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.37-1", deployed("1.37-1", "1.37", "ami-36", "v2"),
+			"Stopped: see drover status", moves{"1.37-1", ""}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v2", ""},
+		},
+		"to another Kubernetes version with the same release": {
+			status.Upgrade{Phase: "Running", To: "1.36-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "Running", stays,
+			moves{"1.36", "1.37"}, moves{"ami-36", ""}, moves{"v1", ""},
+		},
+		"to come, and paused": {
+			status.Upgrade{Phase: "Scheduled", To: "1.37-1", ToVersion: "1.37", Origin: "Spec", At: &at}, "paused", begins,
+			"paused", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+		},
+		"done": {
+			status.Upgrade{Phase: "Done", To: "1.36-1", ToVersion: "1.36", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
+			moves{"ami-36", ""}, moves{"v1", ""},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			spec := &api.Cluster{}
+			spec.Spec.Paused = test.spec == "paused"
+			spec.Spec.Release.Name, spec.Spec.Pools = test.spec, []api.Pool{{Name: "a", Architecture: api.AMD64}}
+			r := &fleetReader{c: NewCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), stacks: map[string]stack.Deployed{},
+				releases: map[string]*api.Release{
+					names.PinnedRelease("1.36-1"): was, names.PinnedRelease("1.37-1"): next, names.ReleaseSpec("1.37-1"): next,
+				}}
+			v := ClusterVersions{Upgrade: &test.upgrade}
+			v.Release.Current, _ = plan.Pin(test.deployed)
+			v.ControlPlane.Current = plan.KubernetesVersion(test.deployed)
+			v.Pools = []poolMove{{named: named{"a", moves{Current: plan.Images(test.deployed)["a"]}}}}
+			require.NoError(t, r.parts(t.Context(), &v, spec, test.deployed))
+			require.Equal(t, test.due, v.Due)
+			require.Equal(t, test.release, v.Release)
+			require.Equal(t, planeMove{moves: test.plane}, v.ControlPlane)
+			require.Equal(t, []poolMove{{named: named{"a", test.pool}}}, v.Pools)
+			require.Equal(t, []named{{"coredns", test.addon}}, v.Addons)
+		})
+	}
+}
+
+// Beside the upgrade that is under way the table says what comes after it, and which add-ons are new.
+func TestVersionsOfWhatIsToCome(t *testing.T) {
+	release := func(name, version string, addons ...api.Addon) *api.Release {
+		r := &api.Release{}
+		r.Metadata.Name, r.Spec.KubernetesVersion, r.Spec.TemplateVersion, r.Spec.Addons = name, version, "v1", addons
+		return r
+	}
+	coredns, agent := api.Addon{Name: "coredns", Version: "v1"}, api.Addon{Name: "eks-pod-identity-agent", Version: "v9"}
+	r := &fleetReader{c: NewCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), releases: map[string]*api.Release{
+		names.PinnedRelease("1.36-1"): release("1.36-1", "1.36", coredns), names.ReleaseSpec("1.37-1"): release("1.37-1", "1.37", coredns, agent),
+	}}
+	at := time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)
+	v := ClusterVersions{
+		Cluster: "demo", Release: moves{Current: "1.36-1"}, ControlPlane: planeMove{moves: moves{Current: "1.36"}},
+		Upgrade:     &status.Upgrade{Phase: "Running", To: "1.37-1", Started: &at},
+		NextUpgrade: &status.Upgrade{Phase: "Scheduled", To: "1.37-2", Origin: "At", At: &at},
+	}
+	require.NoError(t, r.parts(t.Context(), &v, &api.Cluster{}, map[string]stack.Deployed{
+		names.ControlPlane: {Tags: map[string]string{names.TagRelease: "1.36-1@1.36-1"}, Outputs: map[string]string{"KubernetesVersion": "1.36"}},
+		names.NodeAddons:   {Outputs: map[string]string{render.AddonOutput("coredns"): "v1"}},
+	}))
+	var b strings.Builder
+	(&display{out: &b, now: at.Add(-73 * time.Hour)}).parts([]ClusterVersions{v})
+	require.Regexp(t, `(?m)^demo +release +1\.36-1 +1\.37-1 +Running, then 1\.37-2 in 3d \(At\) +-$`, b.String())
+	require.Contains(t, v.Due, "2026-11-23T22:00:00Z", "documents have the time itself")
+	require.Regexp(t, `(?m)^demo +add-on coredns +v1 +- +- +-$`, b.String())
+	require.Regexp(t, `(?m)^demo +add-on eks-pod-identity-agent +- +v9 +- +-$`, b.String())
+}
+
+func TestUpgradesInAStatus(t *testing.T) {
+	at := func(minute int) *time.Time {
+		t := time.Date(2026, 11, 20, 12, minute, 0, 0, time.UTC)
+		return &t
+	}
+	done := status.Upgrade{
+		Phase: "Done", From: "1.35-1", FromVersion: "1.35", To: "1.36-1", ToVersion: "1.36", Origin: "Channel", Started: at(0), Ended: at(30),
+	}
+	var b strings.Builder
+	d := &display{out: &b, now: *at(55)}
+	d.upgrades(status.Status{})
+	require.Empty(t, b.String())
+
+	running := status.Upgrade{
+		Phase: "Running", From: "1.36-1", FromVersion: "1.36", To: "1.37-1", ToVersion: "1.37", Origin: "Hand", Started: at(40),
+		Message: "the nodes are replaced",
+		Steps: []status.UpgradeStep{
+			{Name: "control plane to 1.37", Started: at(41), Ended: at(50)}, {Name: "nodes", Started: at(50)}, {Name: "more"},
+		},
+		Checks: []status.Check{{Name: "BudgetsAllow", Message: "shop/web allows nothing", Next: "Raise it."}}, Checked: at(40),
+		Images: map[string]string{"workers": "ami-36", "spot": "ami-own"},
+	}
+	next := status.Upgrade{Phase: "Delayed", From: "1.37-1", To: "1.37-2", Origin: "At", At: at(45), Message: "it waits"}
+	d.upgrades(status.Status{Upgrade: &running, NextUpgrade: &next, Upgrades: []status.Upgrade{done}})
+	require.Equal(t, `
+upgrade Running: 1.36-1 (Kubernetes 1.36) → 1.37-1 (Kubernetes 1.37), requested by Hand, began 15m ago: the nodes are replaced
+  STEP                   PROGRESS
+  control plane to 1.37  done in 9m0s
+  nodes                  running for 5m
+  more                   pending
+  found 15m ago (a dry run checks again):
+  BudgetsAllow warning: shop/web allows nothing
+    → Raise it.
+  pool spot had ami-own
+  pool workers had ami-36
+then Delayed: 1.37-1 → 1.37-2, requested by At, due 10m ago: it waits
+earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested by Channel, ended 25m ago, took 30m0s
+`, b.String())
+
+	b.Reset()
+	d.upgrades(status.Status{Upgrade: &done, Upgrades: []status.Upgrade{done}})
+	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "the last one is told once")
+
+	b.Reset()
+	missed := status.Upgrade{Phase: "Missed", From: "1.35-1", To: "1.36-1", Origin: "Hand", At: at(5), Execution: "x"}
+	d.upgrades(status.Status{Upgrade: &missed, Upgrades: []status.Upgrade{missed}})
+	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "one that never began, too")
+
+	require.Equal(t, "Scheduled: 1.36-1, requested by At, in 5m (2026-11-20 12:05 UTC), within five minutes",
+		upgradeLine(status.Upgrade{Phase: "Scheduled", To: "1.36-1", Origin: "At", At: at(5)}, firstLine, *at(0)))
+	require.Equal(t, []string{"Images blocks: gone"}, CheckLines([]status.Check{{Name: "Images", Blocks: true, Message: "gone"}}))
+}
+
+func TestVersionsRow(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	fleet := []ClusterVersions{{
+		Cluster: "demo", Release: moves{"1.36-1", "1.37-1"}, ControlPlane: planeMove{moves: moves{"1.36", "1.37"}},
+		StandardSupportEnds: "2027-08-03",
+		Due:                 "2026-11-23T22:00:00Z (Channel)", Pools: []poolMove{
+			{named: named{"a", moves{"ami-1", "ami-2"}}}, {named: named{"b", moves{"ami-1", ""}}},
+		},
+		Addons: []named{{"coredns", moves{"v1", "v2"}}, {"vpc-cni", moves{"v1", "v2"}}},
+	}, {Cluster: "other", ControlPlane: planeMove{moves: moves{Current: "1.36"}, Deployed: "1.35"}}}
+	show := func(width int) string {
+		var out strings.Builder
+		(&display{out: &out, now: now, width: width}).versions(fleet)
+		return out.String()
+	}
+	require.Equal(t, `CLUSTER  RELEASE          KUBERNETES                 CHANGES            DUE              SUPPORTED UNTIL
+demo     1.36-1 → 1.37-1  1.36 → 1.37                1 pool, 2 add-ons  in 3d (Channel)  2027-08-03
+other    -                1.36 (deployed with 1.35)  -                  -                -
+`, show(0))
+	for _, line := range strings.Split(show(80), "\n") {
+		require.LessOrEqual(t, len([]rune(line)), 80, line)
+	}
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// One object that cannot be used hides neither the fleet nor the add-ons of its own cluster.
+func TestVersionsOfUnusableObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := harness.StartWith(t, harness.Options{Bubble: true})
+		a.Cluster("demo", "")
+		read := func() ClusterVersions {
+			t.Helper()
+			fleet, err := ReadFleet(t.Context(), NewCell(a.Config(), "aws", "111122223333"))
+			require.NoError(t, err)
+			require.NotEmpty(t, fleet)
+			return fleet[0]
+		}
+		before := read()
+		require.NotEmpty(t, before.Addons)
+		large := strings.Repeat("#", api.MaxFile+1)
+		for _, upload := range []struct {
+			name string
+			do   func()
+		}{
+			{"an invalid spec", func() { a.Upload(names.ClusterSpec("demo"), "kind: Cluster") }},
+			{"a spec over the limit", func() { a.Upload(names.ClusterSpec("demo"), large) }},
+			{"channels over the limit", func() { a.Upload(names.ReleaseSpec(api.ChannelsName), large) }},
+			{"a release over the limit", func() { a.Upload(names.ReleaseSpec("r9"), large) }},
+			{"a deleted spec of a protected cluster", func() { a.Remove(names.ClusterSpec("demo"), "") }},
+		} {
+			upload.do()
+			a.Settle()
+			require.Equal(t, before.Addons, read().Addons, upload.name)
+		}
+		_, err := a.State().Put(t.Context(), names.Status("other"), []byte("no JSON"))
+		require.NoError(t, err)
+		clusters, err := allStatuses(t.Context(), NewCell(a.Config(), "aws", "111122223333"))
+		require.NoError(t, err)
+		require.Len(t, clusters, 2)
+		require.Equal(t, unknownPhase, clusters[1].Status.Phase)
+		require.Contains(t, clusters[1].Status.Message, "its status cannot be read")
+		require.Len(t, read().Addons, len(before.Addons))
+	})
+}

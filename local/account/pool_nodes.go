@@ -1,0 +1,52 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/drover-run/drover/shared/kube"
+)
+
+var nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+
+// PoolNodes returns the instance ids of the nodes of a pool, by name.
+func PoolNodes(ctx context.Context, client dynamic.Interface, pool string) (map[string]string, error) {
+	list, err := client.Resource(nodeResource).List(ctx, metav1.ListOptions{LabelSelector: kube.PoolLabel + "=" + pool})
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server for the nodes of pool %s: %w", pool, err)
+	}
+	instances := map[string]string{}
+	for _, node := range list.Items {
+		provider, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
+		instances[node.GetName()] = path.Base(provider)
+	}
+	return instances, nil
+}
+
+// CheckRolled returns an error unless each node of a pool is new and on the image. Old are the instance ids of the nodes before,
+// by name.
+func (a *Account) CheckRolled(ctx context.Context, client dynamic.Interface, pool, image string, old map[string]string) error {
+	now, err := PoolNodes(ctx, client, pool)
+	if err != nil {
+		return err
+	}
+	if len(now) < len(old) {
+		return fmt.Errorf("pool %s has %d nodes after the roll, and had %d", pool, len(now), len(old))
+	}
+	for name, id := range now {
+		instance, err := a.EC2.Instance(id)
+		if err != nil {
+			return err
+		}
+		if old[name] == id || instance.ImageID != image {
+			return fmt.Errorf("node %s (%s) of pool %s is still there, on image %s", name, id, pool, instance.ImageID)
+		}
+	}
+	return nil
+}
