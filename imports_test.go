@@ -35,7 +35,7 @@ var adapters = []string{
 }
 
 // services do I/O only through interfaces that they declare.
-var services = []string{"shared/store", "shared/planner"}
+var services = []string{"shared/store", "shared/planner", "shared/admission", "shared/releases"}
 
 // glue puts the others together for functions.
 var glue = []string{
@@ -128,6 +128,15 @@ func TestImports(t *testing.T) {
 			func(s source, imported, _ string) bool {
 				return under(s.folder, "functions") && path.Base(s.folder) == "handler" && !s.test &&
 					strings.HasPrefix(imported, "github.com/aws/aws-sdk-go-v2/")
+			},
+		},
+		"functions and commands do not import functions": {
+			"what two of them need is a package below shared/; only the benchmarks run a function",
+			func(s source, _, ours string) bool {
+				function, _, _ := strings.Cut(strings.TrimPrefix(s.folder, "functions/"), "/")
+				upgrades := under(s.folder, "cmd") && ours == "functions/upgrade/handler"
+				return under(s.folder, "functions", "cmd") && under(ours, "functions") && !under(ours, "functions/"+function) && !upgrades &&
+					s.folder != "cmd/bench"
 			},
 		},
 		"only infra imports CDK": {

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/drover-run/drover/functions/admit/handler"
+	"github.com/drover-run/drover/shared/admission"
 	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
@@ -22,11 +23,11 @@ func main() {
 	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
 	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
 	state.Tell, state.TellUnread = listeners.Tell, listeners.TellUnread
-	h := &handler.Handler{
-		Specs:   s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
-		State:   state,
-		Machine: stepfunctions.New(sfn.NewFromConfig(cfg), lambdaruntime.Must(lambdaruntime.ConvergeARN)),
-		Now:     time.Now,
+	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
+	admitter := &admission.Admitter{
+		Specs: specs, State: state, Machine: stepfunctions.New(sfn.NewFromConfig(cfg), lambdaruntime.Must(lambdaruntime.ConvergeARN)),
+		Now: time.Now,
 	}
+	h := &handler.Handler{Admitter: admitter, State: state, Specs: specs}
 	lambda.Start(lambdaruntime.Wrap("admit", h.Handle))
 }

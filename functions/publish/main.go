@@ -1,4 +1,4 @@
-// The publish function looks at uploaded releases: whether everything that they name is there.
+// The publish function checks uploaded releases: whether everything that they name exists.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/releases"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -23,12 +24,10 @@ func main() {
 	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
 	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
 	state.TellRelease, state.TellUnread = listeners.TellRelease, listeners.TellUnread
-	h := &handler.Handler{
-		Specs:    s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
-		State:    state,
-		Versions: eks.New(awseks.NewFromConfig(cfg)),
-		Images:   ec2.New(cfg),
-		Now:      time.Now,
+	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
+	checker := &releases.Checker{
+		Specs: specs, State: state, EKS: eks.New(awseks.NewFromConfig(cfg)), Images: ec2.New(cfg), Now: time.Now,
 	}
+	h := &handler.Handler{Checker: checker, State: state, Specs: specs}
 	lambda.Start(lambdaruntime.Wrap("publish", h.Handle))
 }

@@ -1,4 +1,4 @@
-// The sweep function finds what events missed, and what is no longer as it was made.
+// The sweep function handles missed events, and audits clusters for drift.
 package main
 
 import (
@@ -12,9 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	admit "github.com/drover-run/drover/functions/admit/handler"
-	publish "github.com/drover-run/drover/functions/publish/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/shared/admission"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/ec2"
@@ -26,6 +25,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/planner"
+	"github.com/drover-run/drover/shared/releases"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/store/cache"
@@ -65,8 +65,8 @@ func main() {
 		Upgrade:   stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:  stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.JoinARN)),
 		DrainNode: stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.DrainARN)),
-		Admit:     &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},
-		Publish:   &publish.Handler{Specs: specs, State: state, Versions: offered, Images: ec2.New(cfg), Now: time.Now},
+		Admit:     &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now},
+		Publish:   &releases.Checker{Specs: specs, State: state, EKS: offered, Images: ec2.New(cfg), Now: time.Now},
 		// S3's events usually come within seconds.
 		Patience: 2 * time.Minute, Now: time.Now,
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/ec2"
@@ -357,7 +356,7 @@ func updateOf(ctx context.Context, c *Cell, cluster, pool string) (api.Update, e
 func policyOf(ctx context.Context, pools *autoscaling.Groups, cluster, pool string) (drain.Policy, error) {
 	deployed, err := pools.Pool(ctx, names.Stack(cluster, names.PoolStack(pool)))
 	if err != nil || deployed.Drain == nil {
-		return handler.Unstated, err
+		return drain.LegacyPolicy, err
 	}
 	return *deployed.Drain, nil
 }

@@ -57,9 +57,6 @@ type Handler struct {
 	Metrics     io.Writer
 }
 
-// Unstated is the policy of pools that were deployed before policies were.
-var Unstated = drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
-
 // node that is to be drained.
 type node struct {
 	pool           events.Pool
@@ -141,7 +138,7 @@ const (
 
 // policy of a pool. While its whole cluster is deleted nothing is worth waiting for for long; and what EC2 takes back does not wait.
 func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool events.Pool) drain.Policy {
-	policy := Unstated
+	policy := drain.LegacyPolicy
 	if pool.Drain != nil {
 		policy = *pool.Drain
 	}

@@ -75,14 +75,14 @@ type Resumer interface {
 	Resume(ctx context.Context, w store.Waiter, stackStatus string) error
 }
 
-// Admitter looks at a spec that nobody was told of: admit's handler.
+// Admitter judges a spec whose event was lost: admission.Admitter.
 type Admitter interface {
 	Admit(ctx context.Context, cluster string) error
 }
 
-// Publisher looks at a release that nobody was told of: publish's handler.
+// Publisher checks a release whose event was lost: releases.Checker.
 type Publisher interface {
-	Look(ctx context.Context, release string) error
+	Check(ctx context.Context, release string) error
 }
 
 // Upgrader starts the upgrade machine: a subset of stepfunctions.Machine.

@@ -64,7 +64,7 @@ func (p publishedState) Verdict(_ context.Context, release string) (*status.Rele
 // publisher checks releases.
 type publisher struct{ *swept }
 
-func (p publisher) Look(_ context.Context, release string) error { return p.did("check %s", release) }
+func (p publisher) Check(_ context.Context, release string) error { return p.did("check %s", release) }
 
 func TestAuditChecksReleases(t *testing.T) {
 	hour := noon.Add(-time.Hour)

@@ -105,5 +105,5 @@ func (h *Handler) unheard(ctx context.Context, release string) (about bool, err 
 		return true, nil
 	}
 	logging.From(ctx).Warn("the event of this release was lost", "release", release)
-	return false, h.Publish.Look(ctx, release)
+	return false, h.Publish.Check(ctx, release)
 }

@@ -42,6 +42,7 @@ import (
 	upgrade "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/lambda"
+	"github.com/drover-run/drover/shared/admission"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
@@ -58,6 +59,7 @@ import (
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
+	"github.com/drover-run/drover/shared/releases"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/store/cache"
@@ -121,10 +123,18 @@ func (f *Functions) deploy(c cell) {
 	}
 
 	cfg := f.config("admit")
-	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now}).Handle)
+	admitState := told(cfg)
+	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{
+		Admitter: &admission.Admitter{Specs: specs(cfg), State: admitState, Machine: machine(cfg), Now: now}, State: admitState,
+		Specs: specs(cfg),
+	}).Handle)
 	cfg = f.config("publish")
+	publishState := told(cfg)
 	f.handlers["publish"] = wrap(logs, "publish", (&publish.Handler{
-		Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: ec2.New(cfg), Now: now,
+		Checker: &releases.Checker{
+			Specs: specs(cfg), State: publishState, EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now,
+		},
+		State: publishState, Specs: specs(cfg),
 	}).Handle)
 	cfg = f.config("plan")
 	planState := told(cfg)
@@ -164,8 +174,8 @@ func (f *Functions) deploy(c cell) {
 		Upgrade:   stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
 		JoinNode:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]),
 		DrainNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
-		Admit:     &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
-		Publish:   &publish.Handler{Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
+		Admit:     &admission.Admitter{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
+		Publish:   &releases.Checker{Specs: specs(cfg), State: told(cfg), EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
 		Now:       now,
 	}
 	if f.account.options.Bubble {
