@@ -1,4 +1,4 @@
-package handler_test
+package sweep_test
 
 // Network and control plane whose stack is deleted by hand under a cluster that is protected, and so lives on without them.
 

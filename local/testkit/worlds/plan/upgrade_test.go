@@ -1,4 +1,4 @@
-package handler_test
+package plan_test
 
 // What planning makes of another release: it holds the cluster where it is, and has it upgraded.
 

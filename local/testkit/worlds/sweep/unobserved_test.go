@@ -1,4 +1,4 @@
-package handler_test
+package sweep_test
 
 // Uploads of which nobody was told, and whose cluster's status was written since: the sweep takes it for one that knows them.
 

@@ -1,4 +1,4 @@
-package handler_test
+package plan_test
 
 // Rolls that nothing but a time or a person asks for.
 

@@ -1,4 +1,4 @@
-package handler_test
+package sweep_test
 
 // What the audit does for a cluster whose newest spec is not what it is, or whose last converge did not get through.
 

@@ -1,4 +1,4 @@
-package handler_test
+package sweep_test
 
 // Specs, and deletions of specs, that were heard while another execution had the cluster, and that this one did not
 // look for before it ended.

@@ -1,4 +1,4 @@
-package handler_test
+package plan_test
 
 // Clusters without a node: their add-ons that need one wait.
 

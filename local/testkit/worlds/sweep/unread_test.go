@@ -1,4 +1,4 @@
-package handler_test
+package sweep_test
 
 import (
 	"testing"

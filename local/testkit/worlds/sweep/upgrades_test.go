@@ -1,4 +1,4 @@
-package handler_test
+package sweep_test
 
 // Upgrades as the sweep sees them: channels that move, times that come while a cluster is busy, executions that end without a word.
 

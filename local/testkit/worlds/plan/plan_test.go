@@ -1,4 +1,4 @@
-package handler_test
+package plan_test
 
 import (
 	"context"

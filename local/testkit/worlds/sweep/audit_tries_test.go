@@ -1,4 +1,4 @@
-package handler_test
+package sweep_test
 
 // What the audit starts again: tries that failed, executions that nobody sees or that wait for nothing.
 
