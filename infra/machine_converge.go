@@ -93,7 +93,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		},
 		output: "{% $states.result.Payload %}",
 	})
-	planned := choice(scope, "What is to be done?", "")
+	planned := choice(scope, "What is planned?", "")
 	leased := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"),
 		&awsstepfunctions.SucceedJsonataProps{
 			Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
@@ -116,7 +116,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		attempts:      attempts,
 		crashAttempts: crashAttempts,
 	})
-	morePools := choice(scope, "Pools of a higher order?", "They wait until those of a lower one are there, and stay as they are when "+
+	morePools := choice(scope, "Are there more pools?", "They wait until those of a lower one are there, and stay as they are when "+
 		"one of those failed.")
 	changed := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, call{
@@ -138,7 +138,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		assign:   *resetRounds(),
 		output:   "{% $states.result.Payload %}",
 	})
-	again := choice(scope, "A newer spec?", "Or a failure that may pass within minutes.")
+	again := choice(scope, "Plan again?", "Or a failure that may pass within minutes.")
 	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The cluster did not converge"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("The status says the same at more length."),
 		Error:   jsii.String(notConverged),
@@ -256,7 +256,7 @@ func stageTable() []stage {
 func stageMap(scope constructs.Construct, f functions, s stage, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
 	change := changeStack(scope, f, "Change "+s.stack+" stack",
 		"Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.", s.timeout, s.groups)
-	again := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, "+
+	again := choice(scope, "Change "+s.stack+" stack again?", "What was in the way of the change is over now: a failed creation, "+
 		"somebody else's update.")
 	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
 	change.Next(again)

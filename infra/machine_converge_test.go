@@ -16,12 +16,12 @@ import (
 
 func TestConverge(t *testing.T) {
 	const (
-		begin = "Read the input > Plan > What is to be done? > "
-		round = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Pools of a " +
-			"higher order? > Change the node add-ons > Did every stack succeed? > "
-		again  = "Plan > What is to be done? > "
-		report = "Report > A newer spec? > "
-		higher = "Pools of a higher order? > "
+		begin = "Read the input > Plan > What is planned? > "
+		round = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Are there " +
+			"more pools? > Change the node add-ons > Did every stack succeed? > "
+		again  = "Plan > What is planned? > "
+		report = "Report > Plan again? > "
+		higher = "Are there more pools? > "
 		failed = "The cluster did not converge"
 	)
 	bad := events.ReportResult{Failed: true, Reason: "the network could not be made"}

@@ -25,9 +25,9 @@ const (
 
 // newDeletion returns the first state of a deletion step. The step continues with plan, or with report when the deletion ends.
 func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfunctions.IChainable) awsstepfunctions.IChainable {
-	first := choice(scope, "What goes first?", "")
+	first := choice(scope, "What is deleted first?", "")
 	survey := invoke(scope, f, call{
-		name:     "Ask which volumes are to be kept",
+		name:     "List retained volumes",
 		comment:  "Only the cluster's own API knows, and it is about to go. When it does not answer, all of them are kept.",
 		function: "prepare",
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
@@ -38,7 +38,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		crashAttempts: crashAttempts,
 	})
 	clean := invoke(scope, f, call{
-		name:     "Remove what Kubernetes made",
+		name:     "Remove the leftovers",
 		comment:  "Load balancers, target groups, network interfaces, security groups and volumes with the cluster's tags.",
 		function: "clean",
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
@@ -51,10 +51,10 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		assign:        map[string]any{"looks": "{% $looks + 1 %}"},
 		output:        "{% $states.result.Payload %}",
 	})
-	cleaned := choice(scope, "Is it gone?", "")
-	pause := wait(scope, "Wait until it is let go", "A load balancer keeps its network interfaces for a while, and they its security groups.",
+	cleaned := choice(scope, "Are the leftovers removed?", "")
+	pause := wait(scope, "Wait for the leftovers", "A load balancer keeps its network interfaces for a while, and they its security groups.",
 		strconv.Itoa(lookPause), nil)
-	remain := awsstepfunctions.Pass_Jsonata(scope, jsii.String("It cannot be removed"), &awsstepfunctions.PassJsonataProps{
+	remain := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Leftovers remain"), &awsstepfunctions.PassJsonataProps{
 		Comment: jsii.String("The status names each, with AWS's reason."),
 		Assign: &map[string]any{
 			"fault": fault.Name(&fault.LeftoversRemain{}),
@@ -62,12 +62,12 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		},
 	})
 	stacks := deletionMap(scope, f, plan, report)
-	deleted := choice(scope, "Did every stack go?", "")
-	retry := wait(scope, "Wait before the next try", "What is in the way of a stack's deletion often goes by itself.",
+	deleted := choice(scope, "Was every stack deleted?", "")
+	retry := wait(scope, "Wait before the retry", "What is in the way of a stack's deletion often goes by itself.",
 		"60 * $power(2, $tries)", &map[string]any{"tries": "{% $tries + 1 %}", "results": []any{}})
 
 	survey.AddCatch(stacks, catchAll(map[string]any{}))
-	clean.AddCatch(report, catchAll(failureOf("Remove what Kubernetes made", "clean", "")))
+	clean.AddCatch(report, catchAll(failureOf("Remove the leftovers", "clean", "")))
 	first.When(when("$plan.deletion.survey"), survey, nil).
 		When(when("$plan.deletion.leftovers"), clean, &awsstepfunctions.ChoiceTransitionOptions{Assign: &map[string]any{"looks": 0}}).
 		Otherwise(stacks)
@@ -96,7 +96,7 @@ func deletionMap(scope constructs.Construct, f functions, plan, report awsstepfu
 	remove := changeStack(scope, f, "Delete the stack", "Deletes it, then waits for CloudFormation's event that it is gone.",
 		// The nodes of a pool are drained, each for at most the limit of its terminate hook.
 		awscdk.Duration_Hours(jsii.Number(49)), false)
-	again := choice(scope, "Delete the stack once more?", "Somebody else's operation on it is over now.")
+	again := choice(scope, "Delete the stack again?", "Somebody else's operation on it is over now.")
 	removed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Deleted the stack"), &awsstepfunctions.SucceedJsonataProps{})
 	failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A stack was not deleted"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("It is tried again, and then the report names it."),

@@ -26,13 +26,13 @@ func deletes(d events.Deletion) events.PlanResult {
 func TestConvergeDeletes(t *testing.T) {
 	const (
 		begin   = "Read the input > "
-		plan    = "Plan > What is to be done? > What goes first? > "
-		stacks  = "Delete the stacks > Did every stack go? > "
-		survey  = "Ask which volumes are to be kept > "
-		clean   = "Remove what Kubernetes made > Is it gone? > "
-		pause   = "Wait until it is let go > "
-		retry   = "Wait before the next try > "
-		report  = "Report > A newer spec? > "
+		plan    = "Plan > What is planned? > What is deleted first? > "
+		stacks  = "Delete the stacks > Was every stack deleted? > "
+		survey  = "List retained volumes > "
+		clean   = "Remove the leftovers > Are the leftovers removed? > "
+		pause   = "Wait for the leftovers > "
+		retry   = "Wait before the retry > "
+		report  = "Report > Plan again? > "
 		failed  = "The cluster did not converge"
 		whole   = begin + plan + stacks + plan + survey + stacks + plan + clean + stacks + plan + clean + report + "Done"
 		nothing = plan + clean + report + "Done"
@@ -71,21 +71,21 @@ func TestConvergeDeletes(t *testing.T) {
 		},
 		"leftovers that remain": {
 			script: script().but("plan", network).but("clean", waiting).but("report", bad),
-			path:   begin + plan + strings.Repeat(clean+pause, maxLooks-1) + clean + "It cannot be removed > " + report + failed, status: asl.Failed,
+			path:   begin + plan + strings.Repeat(clean+pause, maxLooks-1) + clean + "Leftovers remain > " + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "LeftoversRemain", "cause": "security group sg-1: in use"},
 		},
 		"removing them fails": {
 			script: script().but("plan", network).but("clean", failedBy("LeaseLost")).but("report", bad),
-			path:   begin + plan + "Remove what Kubernetes made > " + report + failed, status: asl.Failed,
+			path:   begin + plan + "Remove the leftovers > " + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "LeaseLost"},
 		},
 		"the spec is restored while they are removed": {
 			script: script().but("plan", network, unchanged).but("clean", events.CleanResult{Outcome: events.CleanSuperseded}),
-			path:   begin + plan + clean + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
+			path:   begin + plan + clean + "Plan > What is planned? > " + report + "Done", status: asl.Succeeded,
 		},
 		"the spec is restored before a stack is deleted": {
 			script: script().but("plan", pools, unchanged).but("change pool-b", called{failedBy("Superseded")}),
-			path:   begin + plan + stacks + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
+			path:   begin + plan + stacks + "Plan > What is planned? > " + report + "Done", status: asl.Succeeded,
 		},
 		"a stack fails twice": {
 			script: script().but("plan", pools, pools, pools, last).but("change pool-a", failedBy("StackFailed"), failedBy("StackFailed"),
@@ -103,7 +103,7 @@ func TestConvergeDeletes(t *testing.T) {
 		},
 		"it is deleted already": {
 			script: script().but("plan", events.PlanResult{Outcome: events.OutcomeGone, Stages: noStages}),
-			path:   begin + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
+			path:   begin + "Plan > What is planned? > " + report + "Done", status: asl.Succeeded,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,8 +49,8 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		},
 		output: "{% $states.result.Payload %}",
 	})
-	drained := choice(scope, "Is it drained?", "")
-	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait"), &awsstepfunctions.WaitJsonataProps{
+	drained := choice(scope, "Is the node drained?", "")
+	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the next slice"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Hardly, while pods leave. Longer, the longer they have been blocked."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% $states.input.waitSeconds %}")),
 	})
@@ -59,7 +59,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced, 'evicted': $evicted, 'requests': $requests}]) %}"),
 	})
 	again := choice(scope, "Try again?", "")
-	backOff := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for better times"), &awsstepfunctions.WaitJsonataProps{
+	backOff := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Back off"), &awsstepfunctions.WaitJsonataProps{
 		Time: awsstepfunctions.WaitTime_Seconds(jsii.String("{% $min([200, 60 + 10 * $troubles]) %}")),
 	})
 	keep := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Keep the hook open"),
@@ -75,9 +75,9 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 			IamResources: &[]*string{sub(groupsARN)},
 			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
 		})
-	open := choice(scope, "Does it still wait?", "")
+	open := choice(scope, "Is the hook open?", "")
 	hook := choice(scope, "Is there a hook?", "")
-	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Let the instance go"),
+	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Complete the hook"),
 		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
 			Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
 			Service: jsii.String("autoscaling"),

@@ -18,10 +18,10 @@ import (
 func TestDrainNode(t *testing.T) {
 	const (
 		begin  = "Begin > "
-		drain  = "Drain the node > Is it drained? > "
-		wait   = "Wait > "
-		failed = "Drain the node > Try again? > Wait for better times > "
-		kept   = "Drain the node > Try again? > Keep the hook open > Wait for better times > "
+		drain  = "Drain the node > Is the node drained? > "
+		wait   = "Wait for the next slice > "
+		failed = "Drain the node > Try again? > Back off > "
+		kept   = "Drain the node > Try again? > Keep the hook open > Back off > "
 		end    = "The node was not drained"
 		hook   = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "terminate", "EC2InstanceId": "i-1",
 			"LifecycleActionToken": "t"}`
@@ -75,8 +75,8 @@ func TestDrainNode(t *testing.T) {
 			input: hook, script: answers{
 				"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}}, "completeLifecycleAction": {map[string]any{}},
 			},
-			path: begin + strings.Repeat(kept, maxHookTroubles-1) + "Drain the node > Try again? > Is there a hook? > Let the " +
-				"instance go > " + end,
+			path: begin + strings.Repeat(kept, maxHookTroubles-1) + "Drain the node > Try again? > Is there a hook? > Complete " +
+				"the hook > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxHookTroubles - 1), completions: 1,
 		},
 		"a success resets the failures": {
@@ -92,7 +92,7 @@ func TestDrainNode(t *testing.T) {
 			input: hook, script: answers{
 				"drain": {failedBy("Internal"), says(drains.Done, 0)}, "recordLifecycleActionHeartbeat": {failedBy("AutoScaling.AutoScalingException")},
 			},
-			path: begin + "Drain the node > Try again? > Keep the hook open > Does it still wait? > Wait for better times > " + drain +
+			path: begin + "Drain the node > Try again? > Keep the hook open > Is the hook open? > Back off > " + drain +
 				"The node is drained", status: asl.Succeeded,
 		},
 		"the hook ended during a failure": {
@@ -100,14 +100,14 @@ func TestDrainNode(t *testing.T) {
 				Name:  "AutoScaling.AutoScalingException",
 				Cause: "No active Lifecycle Action found with instance ID i-1 (Service: AutoScaling, Status Code: 400)",
 			}}},
-			path:   begin + kept + "Drain the node > Try again? > Keep the hook open > Does it still wait? > " + end,
+			path:   begin + kept + "Drain the node > Try again? > Keep the hook open > Is the hook open? > " + end,
 			status: asl.Failed, cause: "Internal: because",
 		},
 		"the hook ended just before it is completed": {
 			input: hook, script: answers{
 				"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")},
 			},
-			path: begin + drain + "Is there a hook? > Let the instance go > " + end, status: asl.Failed, cause: "as it is", completions: 6,
+			path: begin + drain + "Is there a hook? > Complete the hook > " + end, status: asl.Failed, cause: "as it is", completions: 6,
 		},
 		"a manual drain fails permanently: the node is released": {
 			input: manual, script: answers{"drain": append(repeat(failedBy("Internal"), maxTroubles), says(drains.Done, 0))},
@@ -121,7 +121,7 @@ func TestDrainNode(t *testing.T) {
 		},
 		"the function returns an unknown outcome": {
 			input: hook, script: answers{"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {map[string]any{}}},
-			path: begin + drain + "Is there a hook? > Let the instance go > " + end, status: asl.Failed, cause: "as it is", completions: 1,
+			path: begin + drain + "Is there a hook? > Complete the hook > " + end, status: asl.Failed, cause: "as it is", completions: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

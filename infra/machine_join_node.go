@@ -28,13 +28,13 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		assign:   map[string]any{"message": "{% $exists($states.result.Payload.message) ? $states.result.Payload.message : '' %}"},
 		output:   "{% $states.result.Payload %}",
 	})
-	joined := choice(scope, "Has it joined?", "")
-	pause := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait"), &awsstepfunctions.WaitJsonataProps{
+	joined := choice(scope, "Did the node join?", "")
+	pause := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the next check"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("For the pool's pause, for drains that take long, or for a cluster that does not answer."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% $states.input.waitSeconds %}")),
 	})
 	ready := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is Ready"), nil)
-	noHook := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing waits"), &awsstepfunctions.SucceedJsonataProps{
+	noHook := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("No hook to complete"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("The instance is gone or its hook was completed by somebody else."),
 	})
 	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The node did not join"), &awsstepfunctions.FailJsonataProps{
@@ -60,7 +60,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	abandon.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
 
 	record := invoke(scope, f, call{
-		name:     "Tell of the instance",
+		name:     "Record the failed join",
 		comment:  "In the cluster's status, and to CloudFormation when it is not the first.",
 		function: "join",
 		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([" + request + ", {'givenUp': $message}]) %}")),

@@ -17,8 +17,9 @@ const lifecycle = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHook
 
 func TestJoinNode(t *testing.T) {
 	const (
-		wait    = "Wait for the node > Has it joined? > "
-		abandon = "Abandon the instance > Tell of the instance > The node did not join"
+		wait    = "Wait for the node > Did the node join? > "
+		pause   = "Wait for the next check > "
+		abandon = "Abandon the instance > Record the failed join > The node did not join"
 	)
 	says := func(outcome events.JoinOutcome) any { return events.JoinResult{Outcome: outcome, Message: "as it is"} }
 	later := func(seconds, paused int64) any {
@@ -45,11 +46,11 @@ func TestJoinNode(t *testing.T) {
 		},
 		"long drains are followed by the pool's pause": {
 			script: answers{"join": {says(events.JoinWaiting), later(60, 0), later(300, 300), says(events.JoinReady)}},
-			path:   wait + wait + "Wait > " + wait + "Wait > " + wait + "The node is Ready", status: asl.Succeeded, transitions: 11,
+			path:   wait + wait + pause + wait + pause + wait + "The node is Ready", status: asl.Succeeded, transitions: 11,
 			took: 6 * time.Minute, paused: 300,
 		},
 		"no hook is open": {
-			script: answers{"join": {says(events.JoinGone)}}, path: wait + "Nothing waits", status: asl.Succeeded,
+			script: answers{"join": {says(events.JoinGone)}}, path: wait + "No hook to complete", status: asl.Succeeded,
 		},
 		"the function abandons the instance": {
 			script: answers{"join": {says(events.JoinAbandoned)}}, path: wait + "The node did not join", status: asl.Failed, cause: "as it is",

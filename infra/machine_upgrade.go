@@ -43,7 +43,7 @@ func phaseTable() []phase {
 		{upgrade.StepControlPlane, "Upgrade the control plane", "To the next Kubernetes minor version, or the one before in a rollback."},
 		{upgrade.StepAddons, "Upgrade the add-ons", "To the versions of the release."},
 		{upgrade.StepNodes, "Replace the nodes", "Pool by pool, each node drained as its pool says."},
-		{upgrade.StepNodesBack, "Bring the nodes back", "To the images they had before: nodes are never newer than their control plane."},
+		{upgrade.StepNodesBack, "Roll back the nodes", "To the images they had before: nodes are never newer than their control plane."},
 	}
 }
 
@@ -62,7 +62,7 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 		})
 	}
 	check := invokeAction("Check the cluster", "Plans the steps and runs every check. Nothing is changed.", events.UpgradeCheck, "")
-	mayBegin := choice(scope, "May it begin?", "")
+	mayBegin := choice(scope, "May the upgrade begin?", "")
 	busy := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the cluster"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Something else is under way on it: after two hours the upgrade counts as missed. Or EKS looks at it, for " +
 			"ten minutes at most."),
@@ -75,15 +75,15 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 			"still being drained."),
 		Time: awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	next := invokeAction("Prove the step", "By what is deployed and what EKS runs, and that old nodes are gone; and opens the next.",
+	next := invokeAction("Verify the step", "By what is deployed and what EKS runs, and that old nodes are gone; and opens the next.",
 		events.UpgradeNext, "")
 	finish := invokeAction("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.",
 		events.UpgradeFinish, "")
-	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait until it settles"), &awsstepfunctions.WaitJsonataProps{
+	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the checks"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Pods start, alarms look again. After a quarter of an hour what is not well counts."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	passed := choice(scope, "Is all well?", "")
+	passed := choice(scope, "Did the checks pass?", "")
 	stop := invokeAction("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop,
 		", 'error': $fault, 'cause': $cause")
 	nothing := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing to upgrade"), &awsstepfunctions.SucceedJsonataProps{
@@ -93,7 +93,7 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 		Comment: jsii.String("It was started by hand, and cannot be made. The output and the status say why. No alarm counts it."),
 	})
 	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Upgraded"), &awsstepfunctions.SucceedJsonataProps{})
-	blocked := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The checks found something"), &awsstepfunctions.FailJsonataProps{
+	blocked := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The checks failed"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("Nothing was changed. The status names each check and what to do."),
 		Error:   jsii.String(upgradeBlocked),
 		Cause:   jsii.String("{% $states.input.message %}"),
@@ -103,7 +103,7 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 		Error:   jsii.String(upgradeStopped),
 		Cause:   jsii.String("{% $states.input.message %}"),
 	})
-	unrecorded := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The stop could not be told"), &awsstepfunctions.FailJsonataProps{
+	unrecorded := awsstepfunctions.Fail_Jsonata(scope, jsii.String("Recording the stop failed"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("The sweep does it."),
 		Error:   jsii.String(upgradeStopped),
 		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),

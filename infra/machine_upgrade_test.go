@@ -21,10 +21,10 @@ import (
 const (
 	upgradeInput = `{"cluster": "demo", "release": "r2"}`
 
-	pathCheck = "Check the cluster > May it begin? > "
+	pathCheck = "Check the cluster > May the upgrade begin? > "
 	pathBegin = pathCheck + "Silence the alarms > What is the next step? > "
-	pathProve = "Prove the step > What is the next step? > "
-	pathEnd   = "Check the result > Is all well? > "
+	pathProve = "Verify the step > What is the next step? > "
+	pathEnd   = "Check the result > Did the checks pass? > "
 	pathStop  = "Stop the upgrade > The upgrade stopped"
 )
 
@@ -55,14 +55,14 @@ func allPhases() (script answers, path string) {
 		script[p.title] = []any{map[string]any{"Status": "SUCCEEDED"}}
 		path += p.title + " > " + pathProve
 	}
-	script["Silence the alarms"], script["Prove the step"] = steps[:1], append(steps[1:], upgradeResult(events.UpgradeDone))
+	script["Silence the alarms"], script["Verify the step"] = steps[:1], append(steps[1:], upgradeResult(events.UpgradeDone))
 	return script, path + pathEnd + "Upgraded"
 }
 
 // controlPlaneOnly is a successful upgrade of the control plane alone.
 func controlPlaneOnly() answers {
 	script, _ := allPhases()
-	return script.but("Silence the alarms", opened(upgrade.StepControlPlane)).but("Prove the step", upgradeResult(events.UpgradeDone))
+	return script.but("Silence the alarms", opened(upgrade.StepControlPlane)).but("Verify the step", upgradeResult(events.UpgradeDone))
 }
 
 // The cases together take every transition of the machine.
@@ -94,7 +94,7 @@ func TestUpgrade(t *testing.T) {
 		},
 		"the checks found something": {
 			script: controlPlaneOnly().but("Check the cluster", upgradeResult(events.UpgradeBlocked)),
-			path:   pathCheck + "The checks found something",
+			path:   pathCheck + "The checks failed",
 			failed: upgradeBlocked, cause: "as it is",
 		},
 		"every step was made already": {
@@ -117,11 +117,11 @@ func TestUpgrade(t *testing.T) {
 			reported: []any{"Internal", "because"},
 		},
 		"another execution makes the step": {
-			script: controlPlaneOnly().but("Prove the step", upgradeWaits(60), upgradeResult(events.UpgradeDone)),
+			script: controlPlaneOnly().but("Verify the step", upgradeWaits(60), upgradeResult(events.UpgradeDone)),
 			path:   move + pathProve + "Wait for the step > " + pathProve + pathEnd + "Upgraded", took: time.Minute,
 		},
 		"a step is made again": {
-			script: controlPlaneOnly().but("Prove the step", opened(upgrade.StepControlPlane), upgradeResult(events.UpgradeDone)),
+			script: controlPlaneOnly().but("Verify the step", opened(upgrade.StepControlPlane), upgradeResult(events.UpgradeDone)),
 			path:   move + pathProve + "Upgrade the control plane > " + pathProve + pathEnd + "Upgraded",
 		},
 		"converging fails": {
@@ -129,15 +129,15 @@ func TestUpgrade(t *testing.T) {
 			reported: []any{"States.TaskFailed", "because"},
 		},
 		"a step cannot be verified": {
-			script: controlPlaneOnly().but("Prove the step", failedBy("LeaseLost")), path: move + "Prove the step > " + pathStop,
+			script: controlPlaneOnly().but("Verify the step", failedBy("LeaseLost")), path: move + "Verify the step > " + pathStop,
 			reported: []any{"LeaseLost", "because"},
 		},
 		"the spec changed": {
-			script: controlPlaneOnly().but("Prove the step", upgradeResult(events.UpgradeStopped)), path: move + pathProve + pathStop,
+			script: controlPlaneOnly().but("Verify the step", upgradeResult(events.UpgradeStopped)), path: move + pathProve + pathStop,
 			reported: []any{upgradeStopped, "as it is"},
 		},
 		"a step of an unknown kind": {
-			script: controlPlaneOnly().but("Prove the step", opened("Perhaps")),
+			script: controlPlaneOnly().but("Verify the step", opened("Perhaps")),
 			path:   move + pathProve + pathStop, reported: []any{upgradeStopped, "as it is"},
 		},
 		"the function returns an unknown outcome": {
@@ -145,12 +145,12 @@ func TestUpgrade(t *testing.T) {
 			path:   pathCheck + pathStop, reported: []any{upgradeStopped, "as it is"},
 		},
 		"the function returns no message": {
-			script: controlPlaneOnly().but("Prove the step", events.UpgradeResult{Outcome: "Perhaps"}), path: move + pathProve + pathStop,
+			script: controlPlaneOnly().but("Verify the step", events.UpgradeResult{Outcome: "Perhaps"}), path: move + pathProve + pathStop,
 			reported: []any{upgradeStopped, ""},
 		},
 		"the checks pass after a while": {
 			script: controlPlaneOnly().but("Check the result", upgradeWaits(60), upgradeWaits(180), upgradeResult(events.UpgradeDone)),
-			path:   move + pathProve + strings.Repeat(pathEnd+"Wait until it settles > ", 2) + pathEnd + "Upgraded", took: 4 * time.Minute,
+			path:   move + pathProve + strings.Repeat(pathEnd+"Wait for the checks > ", 2) + pathEnd + "Upgraded", took: 4 * time.Minute,
 		},
 		"the checks fail": {
 			script: controlPlaneOnly().but("Check the result", upgradeResult(events.UpgradeStopped)), path: move + pathProve + pathEnd + pathStop,
@@ -161,8 +161,8 @@ func TestUpgrade(t *testing.T) {
 			reported: []any{"Internal", "because"},
 		},
 		"recording the stop fails too": {
-			script: controlPlaneOnly().but("Prove the step", failedBy("LeaseLost")).but("Stop the upgrade", failedBy("Internal")),
-			path:   move + "Prove the step > Stop the upgrade > The stop could not be told", failed: upgradeStopped, cause: "Internal: because",
+			script: controlPlaneOnly().but("Verify the step", failedBy("LeaseLost")).but("Stop the upgrade", failedBy("Internal")),
+			path:   move + "Verify the step > Stop the upgrade > Recording the stop failed", failed: upgradeStopped, cause: "Internal: because",
 			reported: []any{"LeaseLost", "because"},
 		},
 	} {
@@ -292,7 +292,7 @@ func TestEachPhaseOfAnUpgradeHasItsTime(t *testing.T) {
 // The function receives the execution's input and the action of each state. The converge machine receives only the cluster.
 func TestUpgradeRequests(t *testing.T) {
 	actions := map[string]events.UpgradeAction{
-		"Check the cluster": events.UpgradeCheck, "Silence the alarms": events.UpgradeBegin, "Prove the step": events.UpgradeNext,
+		"Check the cluster": events.UpgradeCheck, "Silence the alarms": events.UpgradeBegin, "Verify the step": events.UpgradeNext,
 		"Check the result": events.UpgradeFinish, "Stop the upgrade": events.UpgradeStop,
 	}
 	in := events.Upgrade{Cluster: "demo", Release: "r2", KubernetesVersion: "1.37", Origin: "Spec", Key: "spec v1"}

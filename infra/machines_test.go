@@ -179,7 +179,7 @@ func TestRetries(t *testing.T) {
 			require.Equal(t, "FULL", r.JitterStrategy, name)
 			require.Positive(t, r.MaxDelaySeconds, name)
 			require.Positive(t, r.MaxAttempts, name)
-			if name == "Abandon the instance" || name == "Let the instance go" || name == "Keep the hook open" {
+			if name == "Abandon the instance" || name == "Complete the hook" || name == "Keep the hook open" {
 				// These tasks call Auto Scaling, whose errors have no names of faults.
 				require.Equal(t, []string{"States.TaskFailed", "States.Timeout"}, r.ErrorEquals)
 				return

@@ -18,9 +18,9 @@ import (
 // twice, nothing lost.
 func TestAnUpgradeThatIsStoppedAnywhere(t *testing.T) {
 	for _, state := range []string{
-		"Check the cluster", "May it begin?", "Wait for the cluster", "Silence the alarms", "What is the next step?",
-		"Upgrade the control plane", "Prove the step",
-		"Upgrade the add-ons", "Replace the nodes", "Check the result", "Is all well?",
+		"Check the cluster", "May the upgrade begin?", "Wait for the cluster", "Silence the alarms", "What is the next step?",
+		"Upgrade the control plane", "Verify the step",
+		"Upgrade the add-ons", "Replace the nodes", "Check the result", "Did the checks pass?",
 	} {
 		t.Run(state, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {

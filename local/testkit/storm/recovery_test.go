@@ -178,7 +178,7 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 	}{
 		{fault: "none", within: 30 * time.Minute},
 		{fault: "EKS fails the control plane's update", weather: "update-fails count=1", byHand: true},
-		{fault: "the upgrade machine is stopped in the middle", weather: `kill machine=upgrade state="Prove the step" count=1`, byHand: true},
+		{fault: "the upgrade machine is stopped in the middle", weather: `kill machine=upgrade state="Verify the step" count=1`, byHand: true},
 		{fault: "none, at a time", at: true, within: 30 * time.Minute},
 		{fault: "the event of the schedule that would start it at its time is lost", at: true, weather: `drop event="Scheduled Event" count=1`, within: 35 * time.Minute},
 		{fault: "a budget allows nothing, and the pool says Force", blocked: true, onTimeout: "Force", within: 80 * time.Minute},
