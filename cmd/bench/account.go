@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// speed of simulated work, as drover local has it.
+	// speed of simulated work, the same as of drover local.
 	speed = 60
-	// patience bounds all that is waited for in the account.
+	// patience bounds each wait in the account.
 	patience = 5 * time.Minute
-	// pause is between two looks at it.
+	// pause between two polls.
 	pause = 50 * time.Millisecond
 )
 
-// measured is a local account with drover in it that keeps what Lambda reports.
+// measured is a local account with drover that collects Lambda's reports.
 type measured struct {
 	*account.Account
 	dir string
@@ -41,11 +41,11 @@ type measured struct {
 
 	specs *s3.Bucket
 	state *store.State
-	// demo is whether the demo cluster is there.
+	// demo is true when the demo cluster exists.
 	demo bool
 }
 
-// open starts the account once for all sections: one S3 gateway runs in a process at a time.
+// open starts the account once for all sections. A process can run only one S3 gateway at a time.
 func (s *settings) open(ctx context.Context) (*measured, error) {
 	if s.account != nil {
 		return s.account, nil
@@ -53,7 +53,7 @@ func (s *settings) open(ctx context.Context) (*measured, error) {
 	return s.openAt(ctx, speed)
 }
 
-// openAt starts an account whose simulated work runs at a speed, in place of the one that there was.
+// openAt replaces the account by one with another speed of simulated work.
 func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error) {
 	s.account.Close()
 	s.account = nil
@@ -78,7 +78,7 @@ func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error)
 	return m, a.Deploy(ctx, filepath.Join(s.build, "cdk.out"))
 }
 
-// Close ends the account, if there is one.
+// Close stops the account, if one runs.
 func (m *measured) Close() {
 	if m != nil {
 		m.Account.Close()
@@ -86,7 +86,7 @@ func (m *measured) Close() {
 	}
 }
 
-// mark is a moment from which invocations and calls are counted.
+// mark is a position in the lists of invocations and calls.
 type mark struct{ reports, calls int }
 
 func (m *measured) mark() mark {
@@ -108,7 +108,7 @@ type call struct {
 	function string
 }
 
-// calls by drover's functions since a mark. Roles are named for their functions; CloudFormation's is no function's.
+// calls by drover's functions since a mark. The name of a role ends with its function; CloudFormation's role has none.
 func (m *measured) calls(since mark) []call {
 	var all []call
 	for _, c := range m.Calls.Since(since.calls) {
@@ -120,7 +120,7 @@ func (m *measured) calls(since mark) []call {
 	return all
 }
 
-// transitions of all executions that started since a moment, by machine.
+// transitions of all executions that started since a time, by machine.
 func (m *measured) transitions(since time.Time) map[string]int {
 	by := map[string]int{}
 	for _, x := range m.States.Executions() {
@@ -138,7 +138,7 @@ const (
 	demoRelease = "examples/releases/1.36-1.yaml"
 )
 
-// createDemo uploads the demo's release and spec and waits until it is Ready and nothing runs any more.
+// createDemo uploads the demo's release and spec. It waits until the cluster is Ready and the account is idle.
 func (m *measured) createDemo(ctx context.Context, s *settings) error {
 	spec, err := os.ReadFile(filepath.Join(s.root, demoSpec))
 	if err != nil {
@@ -191,7 +191,7 @@ func (m *measured) converge(ctx context.Context, name string, spec []byte) error
 	}
 }
 
-// quiet waits until nothing ran or called for a second: an event may be on its way.
+// quiet waits until nothing ran or called for a second, because an event may be in flight.
 func (m *measured) quiet(ctx context.Context) error {
 	for before, same := m.mark(), 0; same < int(time.Second/pause); {
 		if err := m.Settle(ctx); err != nil {

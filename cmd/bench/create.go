@@ -32,7 +32,7 @@ const (
 	publishPrice = 0.50 / 1e6
 )
 
-// measureCreate creates the demo cluster and counts what that costs.
+// measureCreate creates the demo cluster and counts its calls and cost.
 func measureCreate(ctx context.Context, s *settings, r *report) error {
 	a, err := s.open(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func measureCreate(ctx context.Context, s *settings, r *report) error {
 	}
 	r.add("list price of drover's part", states+here+objects, "$", nil,
 		fmt.Sprintf("Step Functions $%.6f, Lambda $%.6f, S3 and SNS $%.6f", states, here, objects))
-	r.add("the same, nodes booting at their own pace", states+there+objects, "$", nil,
+	r.add("the same, with the boot times of AWS", states+there+objects, "$", nil,
 		fmt.Sprintf("at most: join watches nodes boot, its time × %d", speed))
 	return nil
 }
@@ -135,7 +135,7 @@ func sum(by map[string]int) int {
 	return total
 }
 
-// counts lists numbers by name, the greatest first.
+// counts lists numbers by name, in descending order.
 func counts(by map[string]int) string {
 	keys := slices.Sorted(maps.Keys(by))
 	slices.SortStableFunc(keys, func(a, b string) int { return by[b] - by[a] })

@@ -1,6 +1,6 @@
 package main
 
-// Drains of nodes, side by side on one real API server: drover's, kubectl's in several ways, and what nobody can be faster than.
+// Drains of nodes on one real API server: drover's, kubectl's in several configurations, and a lower bound.
 
 import (
 	"context"
@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// maxToKubectl and maxToBound are of 240 pods on a node, maxSharedToKubectl of ten nodes under one budget.
+	// maxToKubectl and maxToBound apply to 240 pods on a node, maxSharedToKubectl to ten nodes under one budget.
 	maxToKubectl, maxToBound, maxSharedToKubectl = 1.0 / 20, 1.3, 1.0 / 4
-	// drainPatience bounds one trial, layPatience the making of its pods.
+	// drainPatience bounds one trial, layPatience the creation of its pods.
 	drainPatience, layPatience = 5 * time.Minute, time.Minute
 )
 
 // drainCase is a workload on nodes that are drained.
 type drainCase struct {
 	name string
-	// number of the case, which its nodes' names have.
+	// number of the case, which the names of its nodes contain.
 	number int
 	// nodes to drain, with this many pods each, all of one workload.
 	nodes, pods int
 	workload    workload.Workload
 	contestants []contestant
-	// swift controllers replace pods at 500 calls a second, others at what Kubernetes allows them.
+	// swift controllers replace pods at 500 calls a second, others within the default client limits of Kubernetes.
 	swift bool
-	// Limits of drover's median: relative to kubectl's, one node after another, and to the bound; 0 is none.
+	// Limits of drover's median, relative to the sequential kubectl and to the bound. 0 is no limit.
 	toKubectl, toBound float64
 }
 
@@ -47,12 +47,18 @@ func drainCases() []drainCase {
 		{name: "30 pods", nodes: 1, pods: 30, workload: plain, contestants: one},
 		{name: "100 pods", nodes: 1, pods: 100, workload: plain, contestants: one},
 		{name: "240 pods", nodes: 1, pods: 240, workload: plain, contestants: one, toKubectl: maxToKubectl, toBound: maxToBound},
-		// The drain alone: where others are made for them, the API server and its controllers on the same cores take most of the time.
-		{name: "240 pods that nothing replaces", nodes: 1, pods: 240, workload: alone, contestants: one, toKubectl: maxToKubectl, toBound: maxToBound},
+		// Without replacements. Otherwise the API server and its controllers use most of the time on the same cores.
+		{
+			name: "240 pods that nothing replaces", nodes: 1, pods: 240, workload: alone, contestants: one,
+			toKubectl: maxToKubectl, toBound: maxToBound,
+		},
 		{name: "20 pods, 1 at a time", nodes: 1, pods: 20, workload: budget("1"), contestants: one},
 		{name: "50 pods, 10 % at a time", nodes: 1, pods: 50, workload: budget("10%"), contestants: one},
 		{name: "30 pods, 20 % at a time, Ready after 1 s, gone after 5 s", nodes: 1, pods: 30, workload: slow, contestants: one},
-		{name: "10 nodes with 30 pods, 10 % of all at a time", nodes: 10, pods: 30, workload: budget("10%"), contestants: many, toKubectl: maxSharedToKubectl},
+		{
+			name: "10 nodes with 30 pods, 10 % of all at a time", nodes: 10, pods: 30, workload: budget("10%"), contestants: many,
+			toKubectl: maxSharedToKubectl,
+		},
 		{name: "32 nodes with 10 pods", nodes: 32, pods: 10, workload: plain, contestants: []contestant{drover}},
 		{name: "240 pods, controllers at 500 calls/s", nodes: 1, pods: 240, workload: plain, contestants: one, swift: true},
 	}
@@ -61,17 +67,17 @@ func drainCases() []drainCase {
 // trial is one drain of all nodes of a case.
 type trial struct {
 	took float64 // seconds
-	// busy says that the machine had something else to do when it began.
+	// busy is true if the machine was busy when the trial began.
 	busy bool
-	// failed nodes, and why the first of them did.
+	// failed nodes, and the error of the first of them.
 	failed   int
 	why      string
 	requests int
 	// answers to evictions, by status.
 	answers map[int]int
-	// least healthy pods that the watcher saw.
+	// least is the smallest number of healthy pods that the watcher saw.
 	least int
-	// nodes is what each took, in seconds.
+	// nodes has the time of each node, in seconds.
 	nodes []float64
 }
 
@@ -85,7 +91,7 @@ func took(trials []trial) []float64 {
 
 // measureDrain runs the cases.
 func measureDrain(ctx context.Context, s *settings, r *report) error {
-	// What else runs in this process would be measured too, and nothing comes after this.
+	// Other work in this process would affect the measurement, and no later section needs the account.
 	s.account.Close()
 	s.account = nil
 	broken, table, limited := map[string]int{}, drainTable, time.Duration(0)
@@ -98,12 +104,14 @@ func measureDrain(ctx context.Context, s *settings, r *report) error {
 		limited += waited
 	}
 	fmt.Fprintf(r.out, "\n%s\n", table)
-	r.add("budgets broken by drover's drains", float64(broken[drover.name]), "", atMost(0), "as a watcher of its own saw it; by kubectl's: "+number(float64(broken["kubectl"])))
-	r.add("time that drover's clients waited for their own limits", milliseconds(limited), "ms", atMost(0), "as client-go tells it, in all drains of all cases")
+	r.add("budgets broken by drover's drains", float64(broken[drover.name]), "", atMost(0),
+		"seen by a separate watcher; by kubectl's drains: "+number(float64(broken["kubectl"])))
+	r.add("time that drover's clients waited for their own limits", milliseconds(limited), "ms", atMost(0),
+		"reported by client-go, in all drains of all cases")
 	return nil
 }
 
-// measureDrainsOn runs the cases of one ground. It returns their rows of the table, and how long clients waited for their own limits.
+// measureDrainsOn runs the cases of one ground. It returns their rows of the table, and the time that clients waited for their own limits.
 func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, broken map[string]int) (rows string, limited time.Duration, err error) {
 	cases := slices.DeleteFunc(drainCases(), func(c drainCase) bool { return c.swift != swift || !s.drain.MatchString(c.name) })
 	if len(cases) == 0 {
@@ -127,7 +135,7 @@ func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, br
 	return rows, g.limited(), nil
 }
 
-// measure a case: all contestants in turn, each time another one first. It returns the case's row of the table.
+// measure a case: all contestants in turn, starting with another one in each trial. It returns the case's row of the table.
 func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCase, broken map[string]int) (row string, err error) {
 	if err := g.prepare(ctx, &c); err != nil {
 		return "", err
@@ -166,7 +174,7 @@ func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCas
 			return "", err
 		}
 	} else {
-		bound, how = median(took(trials[bare.name])), "all evictions at once by a program that knows the pods, until they are gone"
+		bound, how = median(took(trials[bare.name])), "all evictions at once by a program that knows the pods, until no pod is left"
 	}
 	c.report(r, trials, keep, bound, how)
 	return c.row(trials, bound), g.clear(ctx, c)
@@ -231,7 +239,7 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 	}
 }
 
-// drainTable is the head of the table in docs/performance.md, whose rows are those of the cases.
+// drainTable is the header of the table in docs/performance.md. Each case has a row.
 const drainTable = `| Drains, medians | drover | kubectl drain | — 10 at once | — without client limit | The bound |
 |---|---|---|---|---|---|
 `
@@ -257,7 +265,7 @@ func (c drainCase) row(trials map[string][]trial, bound float64) string {
 	return "| " + strings.Join(append(cells, number(bound)+" s"), " | ") + " |\n"
 }
 
-// refused evictions by status, in a trial on average.
+// refused returns the average number of refused evictions in a trial, by status.
 func refused(statuses map[int]int, trials int) string {
 	var all []string
 	for _, status := range slices.Sorted(func(yield func(int) bool) {

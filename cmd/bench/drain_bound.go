@@ -1,6 +1,6 @@
 package main
 
-// What nobody can be faster than under a budget.
+// The lower bound of a drain under a disruption budget.
 
 import (
 	"context"
@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// budgetBound measures, on the API server that the contestants had, how long a single eviction keeps its place in the budget,
-// how many evictions the API server accepts in a second when no budget is asked, and how long the controllers take to make as many
-// pods as must be replaced before the last may go.
+// budgetBound measures three times on the API server of the contestants, and returns the longest:
+//   - the rounds of evictions, given the time for which a single eviction occupies the budget,
+//   - all evictions at the rate that the API server accepts without a budget,
+//   - the creation of the pods that must be replaced before the last eviction.
 func (g *ground) budgetBound(ctx context.Context, c drainCase, keep int) (seconds float64, how string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
@@ -25,7 +26,7 @@ func (g *ground) budgetBound(ctx context.Context, c drainCase, keep int) (second
 	if err != nil {
 		return 0, "", err
 	}
-	// As before each trial: until then the making of the pods has used up what the controllers' clients may ask for in a burst.
+	// As before each trial: creating the pods used up the burst of the controllers' clients.
 	if _, err := waitForQuiet(ctx); err != nil {
 		return 0, "", err
 	}
@@ -43,7 +44,7 @@ func (g *ground) budgetBound(ctx context.Context, c drainCase, keep int) (second
 		if i > 0 {
 			continue
 		}
-		if err := g.watcher.Wait(ctx, "the pod to be gone", func() bool { return g.left(c.nodeNames()) < left }); err != nil {
+		if err := g.watcher.Wait(ctx, "the pod to end", func() bool { return g.left(c.nodeNames()) < left }); err != nil {
 			return 0, "", err
 		}
 		end = time.Since(started).Seconds()
@@ -58,13 +59,13 @@ func (g *ground) budgetBound(ctx context.Context, c drainCase, keep int) (second
 	byRounds := float64(rounds-1)*place + end
 	byRate := float64(c.workload.Replicas)/rate + end
 	byMaking := made*float64(keep)/float64(c.workload.Replicas) + end
-	how = fmt.Sprintf("%d rounds of %.3f s and %.2f s for the last: %.2f s; %d evictions at %.0f/s, the most without a budget: %.2f s; "+
-		"%d replaced, all of which took %.2f s to be made: %.2f s", rounds, place, end, byRounds, c.workload.Replicas, rate, byRate,
+	how = fmt.Sprintf("%d rounds of %.3f s and %.2f s for the last: %.2f s; %d evictions at %.0f/s, the rate without a budget: %.2f s; "+
+		"%d replaced, and creating all took %.2f s: %.2f s", rounds, place, end, byRounds, c.workload.Replicas, rate, byRate,
 		keep, made, byMaking)
 	return max(byRounds, byRate, byMaking), how, nil
 }
 
-// evictionRate is how many evictions in a second the API server accepts when no budget is asked.
+// evictionRate returns the evictions a second that the API server accepts without a budget.
 func (g *ground) evictionRate(ctx context.Context, c drainCase) (float64, error) {
 	if g.rate > 0 {
 		return g.rate, nil

@@ -1,6 +1,6 @@
 package main
 
-// Who drains.
+// The contestants of the drains.
 
 import (
 	"bytes"
@@ -24,10 +24,10 @@ import (
 	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
-// contestant drains nodes that it is told.
+// contestant drains the given nodes.
 type contestant struct {
 	name string
-	// slow says that it is not tried again once it took longer than the patience that was asked for.
+	// slow contestants have no further trial after the time of -patience.
 	slow  bool
 	drain func(ctx context.Context, g *ground, nodes []string) []outcome
 }
@@ -46,21 +46,20 @@ var (
 	bare             = contestant{name: "bare evictions", drain: evictAll}
 )
 
-// Whom the contestants act as: an administrator, but none of those whom the API server exempts from priority and fairness.
+// The contestants' user and group: an administrator that the API server does not exempt from priority and fairness.
 const drainUser, drainers = "drainer", "drainers"
 
-// config is how contestants in this process reach the API server: counted, and each on a connection of its own, as a function's
-// invocation has it.
+// config counts requests and opens a separate connection for each contestant in this process, like an invocation of a function.
 func (g *ground) config() *rest.Config {
 	config := rest.CopyConfig(g.admin)
 	config.QPS = 0 // the client's own choice
 	config.Impersonate = rest.ImpersonationConfig{UserName: drainUser, Groups: []string{drainers}}
 	config.Wrap(g.requests.through)
-	config.Dial = (&net.Dialer{}).DialContext // connections are shared by those who dial the same way
+	config.Dial = (&net.Dialer{}).DialContext // client-go shares connections between configs with the same dialer
 	return config
 }
 
-// droverDrains drains each node by itself and all at once, as the functions do.
+// droverDrains drains each node separately and all in parallel, like the functions.
 func droverDrains(ctx context.Context, g *ground, nodes []string) []outcome {
 	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
 	return atOnce(nodes, len(nodes), func(node string) error {
@@ -84,10 +83,10 @@ func kubectlDrains(program string, limit int) func(context.Context, *ground, []s
 				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+drainUser, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+
 					filepath.Join(g.dir, "cache"))
 			cmd.Env = append(os.Environ(), "KUBERC=off")
-			var said bytes.Buffer
-			cmd.Stderr = &said
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
 			err := cmd.Run()
-			if last := g.requests.read(said.String()); err != nil {
+			if last := g.requests.read(stderr.String()); err != nil {
 				return fmt.Errorf("%w: %s", err, last)
 			}
 			return nil
@@ -95,7 +94,7 @@ func kubectlDrains(program string, limit int) func(context.Context, *ground, []s
 	}
 }
 
-// evictAll cordons the nodes, evicts pods that are known from before, all at once, and no more.
+// evictAll cordons the nodes and evicts all known pods in parallel.
 func evictAll(ctx context.Context, g *ground, nodes []string) []outcome {
 	if err := g.cluster.Reset(ctx, false, nodes...); err != nil {
 		return []outcome{{0, err}}
@@ -113,14 +112,14 @@ func evictAll(ctx context.Context, g *ground, nodes []string) []outcome {
 	for _, o := range atOnce(pods, bareAtOnce, func(pod string) error { return evict(ctx, client, "bench", pod) }) {
 		failed = append(failed, o.err)
 	}
-	failed = append(failed, g.watcher.Wait(ctx, "the pods to be gone", func() bool { return g.left(nodes) == 0 }))
+	failed = append(failed, g.watcher.Wait(ctx, "the pods to end", func() bool { return g.left(nodes) == 0 }))
 	return []outcome{{time.Since(started), errors.Join(failed...)}}
 }
 
-// bareAtOnce is with how many requests in flight the API server evicts fastest here.
+// bareAtOnce is the number of parallel requests at which the API server evicts fastest.
 const bareAtOnce = 32
 
-// evict a pod. Conflicts with other evictions under the same budget are tried again.
+// evict a pod. It retries conflicts with other evictions under the same budget.
 func evict(ctx context.Context, client rest.Interface, namespace, pod string) error {
 	for {
 		err := client.Post().AbsPath("/api/v1").Namespace(namespace).Resource("pods").Name(pod).SubResource("eviction").MaxRetries(0).
@@ -131,7 +130,7 @@ func evict(ctx context.Context, client rest.Interface, namespace, pod string) er
 	}
 }
 
-// atOnce does something about each, at most limit at once.
+// atOnce calls do for each, at most limit in parallel.
 func atOnce(each []string, limit int, do func(string) error) []outcome {
 	outcomes := make([]outcome, len(each))
 	slots := make(chan struct{}, limit)

@@ -1,6 +1,6 @@
 package main
 
-// The ground on which drains are measured: one control plane, nodes, and a watcher.
+// The test bed of the drains: one control plane, nodes, and a watcher.
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// spares are the nodes that replacements go to, with room for all of them.
+	// spares is the number of nodes for replacements. spareRoom is the number of pods on each.
 	spares, spareRoom = 4, 250
 )
 
@@ -35,24 +35,24 @@ type ground struct {
 	cluster  *workload.Cluster
 	watcher  *workload.Watcher
 	spares   []string
-	requests *requests // of the present trial
+	requests *requests // of the current trial
 	waited   waited
 	cases    int
-	made     time.Duration // how long the last workload took until all of it was Ready
-	rate     float64       // evictions a second without a budget; 0 is not measured yet
+	made     time.Duration // from the creation of the last workload until all of it was Ready
+	rate     float64       // evictions a second without a budget; 0 until it is measured
 }
 
-// waited is how long clients waited for their own limits, in nanoseconds.
+// waited is the time that clients waited for their own limits, in nanoseconds.
 type waited struct{ atomic.Int64 }
 
-// Observe implements client-go's metric of it.
+// Observe implements client-go's metric.
 func (w *waited) Observe(_ context.Context, _ string, _ url.URL, latency time.Duration) {
 	w.Add(int64(latency))
 }
 
 func (g *ground) limited() time.Duration { return time.Duration(g.waited.Load()) }
 
-// openGround starts a control plane whose controllers have Kubernetes' own client limits, or, when swift, 500 calls a second.
+// openGround starts a control plane. Its controllers have the default client limits of Kubernetes, or 500 calls a second if swift.
 func openGround(ctx context.Context, s *settings, swift bool) (*ground, error) {
 	dir, err := os.MkdirTemp("", "drover-bench-drain-")
 	if err != nil {
@@ -96,7 +96,7 @@ func (g *ground) open(ctx context.Context, swift bool) (err error) {
 	return err
 }
 
-// Close ends all of it.
+// Close stops the watcher and the control plane.
 func (g *ground) Close() {
 	if g.watcher != nil {
 		_ = g.watcher.Close()
@@ -115,8 +115,8 @@ func (c drainCase) nodeNames() []string {
 	return names
 }
 
-// prepare the nodes of a case. They have room for their pods and no more, so that each gets as many. Names are not used again:
-// KWOK and the node controllers may not have noticed yet that the last of that name went.
+// prepare the nodes of a case. They have room for exactly their pods, so that all get the same number. Names are never reused, because KWOK
+// and the node controllers may not have noticed the deletion of an earlier node yet.
 func (g *ground) prepare(ctx context.Context, c *drainCase) error {
 	g.cases++
 	c.number = g.cases
@@ -134,20 +134,19 @@ func (g *ground) clear(ctx context.Context, c drainCase) error {
 	return g.cluster.RemoveNodes(ctx, c.nodeNames()...)
 }
 
-// reset puts a new workload on the nodes of a case, once more when one does not get there: a scheduler that hears
-// late of the spares may have given them a pod, and no pod is measured yet.
+// reset deploys a new workload to the nodes of a case. It retries once: a scheduler with a stale view may have put a pod on a spare.
 func (g *ground) reset(ctx context.Context, c drainCase) error {
 	for again := false; ; again = true {
 		err := g.lay(ctx, c)
 		if err == nil || ctx.Err() != nil || again {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "bench: %s: %v; its pods are made anew\n", c.name, err)
+		fmt.Fprintf(os.Stderr, "bench: %s: %v; recreating its pods\n", c.name, err)
 	}
 }
 
-// lay is an attempt of reset. Of several nodes, all are cordoned: whoever replaces a group of nodes does that first,
-// or pods would move to the next that is drained.
+// lay is an attempt of reset. It cordons several nodes, as one does before replacing a group of nodes. Otherwise pods
+// would move to the next drained node.
 func (g *ground) lay(ctx context.Context, c drainCase) error {
 	nodes := c.nodeNames()
 	if err := g.cluster.Remove(ctx, c.workload); err != nil {
@@ -184,7 +183,7 @@ func (g *ground) lay(ctx context.Context, c drainCase) error {
 	return g.cluster.Budgeted(ctx, c.workload)
 }
 
-// left is how many pods of the workload are on nodes.
+// left is the number of the workload's pods on nodes.
 func (g *ground) left(nodes []string) int {
 	left := 0
 	for _, node := range nodes {
@@ -225,7 +224,7 @@ func (g *ground) try(ctx context.Context, c drainCase, who contestant) (trial, e
 	if t.failed == 0 && g.left(nodes) > 0 {
 		t.failed, t.why = 1, fmt.Sprintf("%d pods were left", g.left(nodes))
 	}
-	// The watcher looks on until all replicas are there again.
+	// The watcher continues until all replicas are healthy again.
 	if c.workload.Kind != workload.Pods {
 		if err := g.watcher.Wait(ctx, "the replicas to be back", func() bool { return g.watcher.Settled(c.workload) }); err != nil {
 			return trial{}, err

@@ -1,7 +1,7 @@
 package main
 
-// What contestants ask the API server, counted where they ask. Its audit log would have all of it in one place, but then it
-// writes one for whatever its controllers ask too: that took an eighth of its time.
+// The requests of the contestants, counted at the clients. The API server's audit log would also record the requests of its controllers,
+// which used an eighth of its time.
 
 import (
 	"maps"
@@ -16,7 +16,7 @@ import (
 type requests struct {
 	mu    sync.Mutex
 	total int
-	// evictions are the answers to evictions, by status; 0 is no answer.
+	// evictions are the responses to evictions, by status. 0 is no response.
 	evictions map[int]int
 }
 
@@ -29,14 +29,14 @@ func (r *requests) add(method, path string, status int) {
 	}
 }
 
-// counted is what was added so far.
+// counted returns the totals so far.
 func (r *requests) counted() (total int, evictions map[int]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total, maps.Clone(r.evictions)
 }
 
-// through counts what goes through a client of this process. A watch is one request.
+// through counts the requests of a client in this process. A watch is one request.
 func (r *requests) through(next http.RoundTripper) http.RoundTripper { return counting{r, next} }
 
 type counting struct {
@@ -55,24 +55,24 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// answered is what kubectl says of each request when it is as verbose as verbosity: not more than a line.
+// answered matches the line that kubectl logs for each request at the given verbosity.
 var answered = regexp.MustCompile(`^I.*\] "Response" verb="([A-Z]+)" url="([^"?]*)[^"]*" status="(\d*)`)
 
 const verbosity = "6"
 
-// klogged is the beginning of a line of Kubernetes' log: its level and the month and day.
+// klogged matches the beginning of a line of Kubernetes' log: its level, month and day.
 var klogged = regexp.MustCompile(`^[IWEF]\d{4} `)
 
-// read counts what kubectl logged, and returns the last thing that it said to its user.
-func (r *requests) read(stderr string) (said string) {
+// read counts the requests that kubectl logged, and returns its last message to the user.
+func (r *requests) read(stderr string) (message string) {
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimSpace(line)
 		if m := answered.FindStringSubmatch(line); m != nil {
 			status, _ := strconv.Atoi(m[3]) // digits, or none
 			r.add(m[1], m[2], status)
 		} else if line != "" && !klogged.MatchString(line) {
-			said = line
+			message = line
 		}
 	}
-	return said
+	return message
 }

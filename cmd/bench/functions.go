@@ -23,47 +23,47 @@ const (
 	megabyte     = 1 << 20
 )
 
-// function is one of drover's functions with an event that it answers at once, but not without asking AWS: a cold start
-// that opens no connection would be a flattering one.
+// function is one of drover's functions with an event that it handles quickly with calls to AWS. Without a connection, the cold start would
+// look too good.
 type function struct {
 	step       string
 	kubernetes bool
 	event      any
-	// answers says what the answer is; fails whether it is an error.
+	// answers describes the response. fails is true if it is an error.
 	answers string
 	fails   bool
 }
 
-// nobody is a cluster that there is not.
-const nobody = "nobody"
+// absent is a cluster that does not exist.
+const absent = "absent"
 
 // functions in an account without clusters.
 func functions() []function {
 	var removed events.Event[events.Object]
-	removed.Detail.Object.Key = names.ClusterSpec(nobody)
+	removed.Detail.Object.Key = names.ClusterSpec(absent)
 	var stack events.Event[events.StackStatus]
-	stack.Detail.StackID = "arn:aws:cloudformation:us-east-1:000000000000:stack/" + names.Stack(nobody, names.Network) + "/1"
+	stack.Detail.StackID = "arn:aws:cloudformation:us-east-1:000000000000:stack/" + names.Stack(absent, names.Network) + "/1"
 	stack.Detail.StatusDetails.Status = "CREATE_COMPLETE"
 	join := events.JoinRequest{Lifecycle: events.Lifecycle{
-		AutoScalingGroupName: names.Group(nobody, "workers"), LifecycleHookName: "launch", EC2InstanceID: "i-0123456789abcdef0",
-		NotificationMetadata: `{"cluster":"` + nobody + `","pool":"workers"}`,
+		AutoScalingGroupName: names.Group(absent, "workers"), LifecycleHookName: "launch", EC2InstanceID: "i-0123456789abcdef0",
+		NotificationMetadata: `{"cluster":"` + absent + `","pool":"workers"}`,
 	}}
-	// Another cluster than admit's: were they one, each would write a status that the other had changed.
+	// Not the cluster of admit, or each would write a status that the other had changed.
 	const stranger = "stranger"
 	stopped := events.PlanResult{Cluster: stranger, Outcome: events.OutcomeStopped, Reason: "SpecAbsent", Message: "there is no spec"}
 	return []function{
 		{"admit", false, removed, "a spec was deleted", false},
-		{"plan", false, events.PlanRequest{Cluster: nobody}, "a cluster without a spec: Stopped", false},
-		{"change", false, events.ChangeRequest{Cluster: nobody, PlanKey: "plans/none.json"}, "a plan that is not there: an error", true},
-		{"stackevent", false, stack, "a stack that nobody waits for", false},
-		{"prepare", true, events.PrepareRequest{Cluster: nobody}, "an EKS cluster that is not there: an error", true},
-		{"join", true, join, "an instance that waits no more: Gone", false},
+		{"plan", false, events.PlanRequest{Cluster: absent}, "a cluster without a spec: Stopped", false},
+		{"change", false, events.ChangeRequest{Cluster: absent, PlanKey: "plans/none.json"}, "an absent plan: an error", true},
+		{"stackevent", false, stack, "a stack without a waiter", false},
+		{"prepare", true, events.PrepareRequest{Cluster: absent}, "an absent EKS cluster: an error", true},
+		{"join", true, join, "an instance without a hook: Gone", false},
 		{"report", false, events.ReportRequest{Cluster: stranger, Execution: "by hand", Plan: &stopped}, "a cluster that stays Stopped", false},
 		{"sweep", false, struct{}{}, "no waiting step, no spec", false},
 	}
 }
 
-// measureFunctions measures packages, and cold and warm invocations as Lambda's own reports tell them.
+// measureFunctions measures packages, and cold and warm invocations by Lambda's reports.
 func measureFunctions(ctx context.Context, s *settings, r *report) error {
 	all := functions()
 	for _, f := range all {
@@ -87,7 +87,7 @@ func measureFunctions(ctx context.Context, s *settings, r *report) error {
 	return a.measureStarts(ctx, s, r, all, atMost(maxCold))
 }
 
-// zipped is the size of a package as cdk deploy uploads it, of the architecture that is deployed if it was built.
+// zipped returns the size of a package as cdk deploy uploads it, preferably for the deployed architecture.
 func (s *settings) zipped(step string) (arch string, megabytes float64, err error) {
 	var program *os.File
 	for _, arch = range []string{"arm64", "amd64"} {
@@ -124,8 +124,8 @@ type starts struct {
 	init, cold, warm, memory []float64
 }
 
-// measureStarts invokes each function cold and then warm, the functions in turn, in rounds: the p95 that counts is that of the
-// median round, because a shared machine that is busy for a second makes every function slow in that second.
+// measureStarts invokes each function cold and then warm, in rounds over all functions. The reported p95 is that of the median round: if a
+// shared machine is busy for a second, it slows down all functions in that second.
 func (m *measured) measureStarts(ctx context.Context, s *settings, r *report, all []function, l *limit) error {
 	client := lambda.NewFromConfig(m.Config())
 	whole, p95 := map[string]*starts{}, map[string][]float64{}
@@ -164,9 +164,9 @@ func (s *starts) add(other *starts) {
 	s.warm, s.memory = append(s.warm, other.warm...), append(s.memory, other.memory...)
 }
 
-// start a function cold, and invoke it once more.
+// start a function cold, and invoke it again warm.
 func (m *measured) start(ctx context.Context, client *lambda.Client, f function, into *starts) error {
-	// A changed configuration ends the environments of before.
+	// A changed configuration ends the existing environments.
 	_, err := client.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{
 		FunctionName: aws.String(names.Function(f.step)), Description: aws.String("starts cold"),
 	})

@@ -1,6 +1,6 @@
 package main
 
-// What a deployment costs while nothing happens: what stands there, counted in the synthesized template, and its sweeps and audits.
+// The cost of an idle deployment: the resources of the synthesized template, and the sweeps and audits.
 
 import (
 	"encoding/json"
@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// standing is what a month of a resource costs in us-east-1, without free tiers. Types that are not here cost nothing
-// while they are not used: functions, machines, roles, rules, schedules' groups, topics, buses, queues, and buckets
-// and log groups as long as they are empty. https://aws.amazon.com/cloudwatch/pricing/,
-// https://aws.amazon.com/kms/pricing/
+// standing is the monthly price of a resource in us-east-1, without free tiers. Other types cost nothing while they
+// are not used: functions, machines, roles, rules, schedule groups, topics, buses, queues, and empty buckets and log
+// groups. https://aws.amazon.com/cloudwatch/pricing/, https://aws.amazon.com/kms/pricing/
 var standing = map[string]float64{
 	"AWS::CloudWatch::Alarm":     0.10, // of one metric, at standard resolution
 	"AWS::CloudWatch::Dashboard": 3.00,
@@ -23,19 +22,18 @@ var standing = map[string]float64{
 }
 
 const (
-	// logsPrice is of a gigabyte that comes in, tracePrice of a trace: https://aws.amazon.com/xray/pricing/
+	// logsPrice is for an ingested gigabyte, tracePrice for a trace: https://aws.amazon.com/xray/pricing/
 	logsPrice, tracePrice = 0.50, 5.00 / 1e6
-	// logged is what a call that finds nothing logs, in gigabytes: three lines of Lambda's. Assumed.
+	// logged is the assumed size of the logs of a call that finds no work, in gigabytes: three lines of Lambda's.
 	logged = 1000. / 1e9
 )
 
-// measureIdle prices a month in which nothing happens. sweeps is that of the sweeps and audits, by number of
-// clusters, calls how many they are.
+// measureIdle prices a month without changes. sweeps is the price of the sweeps and audits by number of clusters, calls their number.
 func measureIdle(s *settings, r *report, sweeps map[int]float64, calls float64) error {
 	path := filepath.Join(s.build, "cdk.out", "drover.template.json")
 	body, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is not there: run make local first", path)
+		return fmt.Errorf("%s does not exist; run make local first", path)
 	}
 	if err != nil {
 		return err
@@ -44,15 +42,15 @@ func measureIdle(s *settings, r *report, sweeps map[int]float64, calls float64) 
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	heard := calls * (logged*logsPrice + tracePrice)
+	observed := calls * (logged*logsPrice + tracePrice)
 	for _, size := range []int{0, 100} {
-		r.add(fmt.Sprintf("idle deployment with %d clusters", size), fixed+heard+sweeps[size], "$/month", nil,
-			fmt.Sprintf("$%.2f %s; $%.2f sweeps and audits; $%.2f their logs and traces", fixed, what, sweeps[size], heard))
+		r.add(fmt.Sprintf("idle deployment with %d clusters", size), fixed+observed+sweeps[size], "$/month", nil,
+			fmt.Sprintf("$%.2f %s; $%.2f sweeps and audits; $%.2f their logs and traces", fixed, what, sweeps[size], observed))
 	}
 	return nil
 }
 
-// priceStanding prices what a template has that costs though nobody uses it, and says what that is.
+// priceStanding prices the resources of a template that cost money while they are not used, and lists them.
 func priceStanding(template []byte) (dollars float64, what string, err error) {
 	var t struct {
 		Resources map[string]struct{ Type string }

@@ -1,6 +1,5 @@
-// Command bench measures what drover promises in figures, and prints each beside its limit or beside what it is compared
-// with: as a table, and as JSON lines into build/bench.jsonl. It needs what make local builds, and reaches nothing outside
-// this machine. It ends with 1 when a limit is missed.
+// Command bench measures the figures that drover promises. It prints each with its limit or its comparison as a table, and writes JSON
+// lines to build/bench.jsonl. It needs the output of make local and no network. It exits with 1 if a limit is missed.
 package main
 
 import (
@@ -32,26 +31,25 @@ type section struct {
 	measure func(context.Context, *settings, *report) error
 }
 
-// sections in the order in which they must run: the functions are measured in an account without clusters, and an
-// unchanged cluster is the one that was created before.
+// sections in the order in which they must run: the functions are measured in an account without clusters, and the section of an unchanged
+// cluster uses the one that was created before.
 var sections = []section{
 	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged},
 	{"run", measureRun},
 	{"drain", measureDrain}, {"roll", measureRoll}, {"upgrade", measureUpgrade}, {"sweep", measureSweep},
 }
 
-// settings say what to measure on, and how often.
+// settings of a run.
 type settings struct {
-	// root is the repository, and build holds what was built of it: absolute, because S3's gateway changes the working
-	// directory of the process.
+	// root is the repository, and build its build folder. Both are absolute, because the S3 gateway changes the working directory.
 	root, build string
-	// count is how often to measure what takes a second, and how many rounds of cold starts; starts is how many a round has.
+	// count is the number of trials and of rounds of cold starts. starts is the number of cold starts in a round.
 	count, starts int
 	// drain matches the names of the drains to measure.
 	drain *regexp.Regexp
-	// nodes is how many are rolled.
+	// nodes to roll.
 	nodes int
-	// patience bounds what kubectl's trials of one case may take, and 0 does not.
+	// patience bounds the trials of kubectl in one case. 0 is no bound.
 	patience time.Duration
 	account  *measured
 }
@@ -62,12 +60,11 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(sectionNames(), ", "))
 	flags.StringVar(&s.root, "root", ".", "the root of the repository")
-	drain := flags.String("drain", "", "of the drains, measure only those whose names match this regular expression, such as '^240 pods$'")
-	flags.DurationVar(&s.patience, "patience", 0, "for how long kubectl is tried again in one case of the drains, such as 15s; 0 is "+
-		"as often as all others")
-	flags.IntVar(&s.nodes, "nodes", 20, "how many nodes to roll")
-	flags.IntVar(&s.count, "count", 5, "how often to measure what takes seconds, and how many rounds of cold starts; half as often the demo")
-	flags.IntVar(&s.starts, "starts", 20, "cold starts of each function in a round, and as many warm ones")
+	drain := flags.String("drain", "", "measure only the drains whose names match this regular expression, such as '^240 pods$'")
+	flags.DurationVar(&s.patience, "patience", 0, "stop the trials of kubectl in one drain case after this time, such as 15s; 0 is no limit")
+	flags.IntVar(&s.nodes, "nodes", 20, "the number of nodes to roll")
+	flags.IntVar(&s.count, "count", 5, "the number of trials, and of rounds of cold starts; the demo runs half as often")
+	flags.IntVar(&s.starts, "starts", 20, "the number of cold starts, and of warm invocations, of each function in a round")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -119,7 +116,7 @@ func choose(only string) ([]section, error) {
 	names := strings.Split(only, ",")
 	for _, name := range names {
 		if !slices.Contains(sectionNames(), name) {
-			return nil, fmt.Errorf("-only: there is no %q: it is one of %s", name, strings.Join(sectionNames(), ", "))
+			return nil, fmt.Errorf("-only: %q is not a section; use one of %s", name, strings.Join(sectionNames(), ", "))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(sections), func(s section) bool { return !slices.Contains(names, s.name) }), nil

@@ -1,6 +1,6 @@
 package main
 
-// Waiting until the machine has nothing left to do, before something is measured.
+// The wait for an idle machine before a measurement.
 
 import (
 	"context"
@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// quietFor is how long the processors must be idle, all but quietBusy of their time.
+	// quietFor is the time for which the processors must be idle, except for the share quietBusy.
 	quietFor, quietBusy = time.Second, 0.08
-	// quietPatience is how long that is waited for: what else runs on a machine that is in use does not end.
+	// quietPatience bounds the wait: other work on the machine may never end.
 	quietPatience = time.Minute
 )
 
-// waitForQuiet returns once the processors are idle, and says so, or after quietPatience. What the last trial and the
-// making of this one's pods leave to controllers (events, endpoints, statuses) would otherwise be measured with it,
-// for one more than for another. Where nobody tells how busy the processors are, it waits for as long as that mostly
-// takes.
+// waitForQuiet returns true when the processors are idle, and false after quietPatience. Otherwise the controllers' remaining work (events,
+// endpoints, statuses) from the last trial and from creating pods would distort the measurement. Where the load is unknown, it waits for
+// the usual time.
 func waitForQuiet(ctx context.Context) (quiet bool, err error) {
 	const without = 5 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, quietPatience, errBusy)
 	defer cancel()
 	for {
-		before, told := processorTimes()
+		before, ok := processorTimes()
 		wait := quietFor
-		if !told {
+		if !ok {
 			wait = without
 		}
 		select {
@@ -40,7 +39,7 @@ func waitForQuiet(ctx context.Context) (quiet bool, err error) {
 			return false, ctx.Err()
 		}
 		after, _ := processorTimes()
-		if !told || after.busy-before.busy <= quietBusy*(after.all-before.all) {
+		if !ok || after.busy-before.busy <= quietBusy*(after.all-before.all) {
 			return true, nil
 		}
 	}
@@ -48,12 +47,12 @@ func waitForQuiet(ctx context.Context) (quiet bool, err error) {
 
 var errBusy = fmt.Errorf("the processors are still busy after %s", quietPatience)
 
-// processors' times since the machine started, of all of them together, in ticks.
+// processors has the times of all processors together since the machine started, in ticks.
 type processors struct{ busy, all float64 }
 
-// processorTimes are those of /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal.
+// processorTimes reads /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal.
 // https://docs.kernel.org/filesystems/proc.html#miscellaneous-kernel-statistics-in-proc-stat
-func processorTimes() (p processors, told bool) {
+func processorTimes() (p processors, ok bool) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return p, false

@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// minPlans is how many clusters of three pools one core must plan in a second.
+// minPlans is the number of clusters with three pools that one core must plan in a second.
 const minPlans = 2000
 
-// measureRender runs the benchmarks of shared/render on one core, in turn, so that a machine whose speed drifts is as slow
-// for each. What they do is written there.
+// measureRender runs the benchmarks of shared/render on one core, in turn, so that a drift of the machine's speed affects all of them.
 func measureRender(ctx context.Context, s *settings, r *report) error {
 	pkg := filepath.Join(s.root, "shared", "render")
 	program := filepath.Join(s.build, "render.test")
@@ -51,11 +50,11 @@ func measureRender(ctx context.Context, s *settings, r *report) error {
 	r.add("the same, reading and validating its files first", median(rates[read]), "clusters/s", nil, beside(read))
 	r.add("render it", median(rates[rendered]), "clusters/s", nil, beside(rendered))
 	r.add("floor: text/template executes the same templates", median(rates[floor]), "clusters/s", nil,
-		"no encoding, no parameters to make, no checksums, nothing kept")
+		"no encoding, no parameters, no checksums, nothing stored")
 	return nil
 }
 
-// clustersPerSecond reads what benchmarks print.
+// clustersPerSecond reads the rates that benchmarks print.
 func clustersPerSecond(out string) map[string]float64 {
 	rates := map[string]float64{}
 	for line := range strings.Lines(out) {

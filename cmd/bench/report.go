@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// figure is one thing measured.
+// figure is one measurement.
 type figure struct {
 	Section string  `json:"section"`
 	Name    string  `json:"figure"`
 	Value   float64 `json:"value"`
 	Unit    string  `json:"unit"`
-	// Limit is what was promised; nil when nothing was.
+	// Limit is the promised bound, if any.
 	Limit *limit `json:"limit,omitempty"`
-	// Beside is what to compare the value with, or how it came about.
+	// Beside is a comparison or an explanation of the value.
 	Beside string `json:"beside,omitempty"`
 	// Missed is true when the limit does not hold.
 	Missed bool `json:"missed,omitempty"`
 }
 
-// measured is the value with its unit, exact enough to be told from a limit that it misses.
+// measured is the value with its unit. A missed value has enough digits to differ from its limit.
 func (f figure) measured() string {
 	value := number(f.Value)
 	if f.Missed {
@@ -76,15 +76,15 @@ func (r *report) begin(section string) {
 	fmt.Fprintf(r.out, "\n%s\n", section)
 }
 
-// add a figure of the present section.
+// add a figure to the current section.
 func (r *report) add(name string, value float64, unit string, l *limit, beside string) {
 	r.figures = append(r.figures, figure{r.section, name, value, unit, l, beside, !l.holds(value)})
 }
 
-// table prints the present section.
+// table prints the current section.
 func (r *report) table() {
 	w := tabwriter.NewWriter(r.out, 2, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  FIGURE\tVALUE\tLIMIT\t\tBESIDE IT")
+	fmt.Fprintln(w, "  FIGURE\tVALUE\tLIMIT\t\tNOTE")
 	for _, f := range r.figures {
 		if f.Section != r.section {
 			continue
@@ -101,7 +101,7 @@ func (r *report) table() {
 	_ = w.Flush()
 }
 
-// lines are the figures as JSON, a line each, after a line about the machine.
+// lines returns a JSON line about the machine, and one for each figure.
 func (r *report) lines() []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -127,7 +127,7 @@ func (r *report) missed() error {
 	return fmt.Errorf("%d limits are missed:\n  %s", len(names), strings.Join(names, "\n  "))
 }
 
-// number writes three digits, and all those of whole numbers.
+// number formats a value with three digits, or all digits of a whole number.
 func number(v float64) string {
 	if v == float64(int64(v)) || v >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -135,7 +135,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// quantile of values, by the nearest rank.
+// quantile returns a quantile by the nearest rank.
 func quantile(values []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	rank := int(math.Ceil(q*float64(len(sorted)) - 1e-9)) // 0.95 × 20 is 19, not a little more
@@ -146,7 +146,7 @@ func median(values []float64) float64 { return quantile(values, 0.5) }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// describeMachine says where and when the figures were measured.
+// describeMachine returns the processor, the platform and the date of the measurement.
 func describeMachine() string {
 	model := "unknown processor"
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {

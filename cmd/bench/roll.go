@@ -1,6 +1,6 @@
 package main
 
-// A roll of a pool, beside the sum of what physics asks for: that instances boot and become Ready nodes, and that pods end.
+// A roll of a pool, compared with its unavoidable part: instances boot and become Ready nodes, and pods end.
 
 import (
 	"context"
@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// rollSpeed is less than elsewhere: what drover adds, and what pods take to end, is as long as in life, so what it is compared with
-	// should not be all too short. An instance boots in 55 seconds of life: here it still boots for longer than a drain takes, as there.
+	// rollSpeed is lower than elsewhere. drover's share and the end of pods take their real time, so the simulated part must not become too
+	// short. An instance boots in 55 seconds on AWS. At this speed a boot still takes longer than a drain, as on AWS.
 	rollSpeed = 5
-	// surge of the roll, and how long its pods take to end.
+	// surge of the roll, and the time that its pods take to end.
 	surge, grace = 2, 5 * time.Second
 	// maxToPhysics limits the total time.
 	maxToPhysics = 1.1
@@ -33,7 +33,7 @@ const (
 	rollPatience = 20 * time.Minute
 )
 
-// rollSpec is a cluster with one pool; the label is what changes.
+// rollSpec is a cluster with one pool. The roll changes the label.
 const rollSpec = `apiVersion: drover.run/v1alpha1
 kind: Cluster
 metadata: {name: rolled}
@@ -50,7 +50,7 @@ spec:
   deletionProtection: false
 `
 
-// measureRoll rolls a pool whose nodes have pods that take their time to end, under a budget that lets a batch go at once.
+// measureRoll rolls a pool with pods that end slowly, under a budget that allows evicting a batch at once.
 func measureRoll(ctx context.Context, s *settings, r *report) error {
 	a, err := s.openAt(ctx, rollSpeed)
 	if err != nil {
@@ -100,7 +100,7 @@ func measureRoll(ctx context.Context, s *settings, r *report) error {
 		return err
 	}
 	ready := time.Now()
-	// The last batch still drains when its stack is complete.
+	// The last batch is still drained after the stack is complete.
 	if err := a.Settle(ctx); err != nil {
 		return err
 	}
@@ -112,12 +112,12 @@ func measureRoll(ctx context.Context, s *settings, r *report) error {
 	return seen.report(r, s.nodes, uploaded, ready, least, keep)
 }
 
-// rollSeen is what happened to the instances of a group, and when.
+// rollSeen has the times of what happened to the instances of a group.
 type rollSeen struct {
 	stop func()
 
 	mu sync.Mutex
-	// By instance: when it was launched, in service, on its way out, drained; when its node was there, and Ready.
+	// By instance: when it was launched, in service, terminating and drained, and when its node joined and was Ready.
 	launched, serving, leaving, drained, joined, ready map[string]time.Time
 	err                                                error
 }
@@ -183,7 +183,7 @@ func (w *rollSeen) node(node *unstructured.Unstructured) {
 	}
 }
 
-// batches of what happened, in order: instances whose times are closer together than anything takes.
+// batches groups the instances whose times are at most a second apart, in order.
 func batches(times map[string]time.Time) (all [][]string) {
 	ids := slices.SortedFunc(func(yield func(string) bool) {
 		for id := range times {
@@ -210,7 +210,7 @@ func last(times map[string]time.Time, ids []string) (t time.Time) {
 	return t
 }
 
-// report goes along the longest way through the roll. Its parts are beside each other in time, so they add up to the total.
+// report follows the critical path of the roll. Its parts are consecutive, so they add up to the total.
 func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least, keep int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +223,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	at := last(w.launched, in[0])
 	plan := at.Sub(uploaded)
 	for i, batch := range in {
-		// A batch starts when the one before ends its instances; its own may end when it is in service and those are drained.
+		// A batch starts when the previous one terminates its instances. It terminates its own when it is in service and those are drained.
 		launched, joined, isReady, serving := last(w.launched, batch), last(w.joined, batch), last(w.ready, batch), last(w.serving, batch)
 		start += launched.Sub(at)
 		boot += joined.Sub(launched)
@@ -247,7 +247,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	physics += grace
 	total := end.Sub(uploaded)
 	r.add(fmt.Sprintf("%d nodes, surge %d", nodes, surge), total.Seconds(), "s", nil, fmt.Sprintf(
-		"from the upload until the last node is drained; %d batches; simulated work %d × as fast as life; least healthy %d, budget %d", len(in),
+		"from the upload until the last node is drained; %d batches; simulated work %d × as fast as on AWS; least healthy %d, budget %d", len(in),
 		rollSpeed, least, keep))
 	for _, part := range []struct {
 		name string
@@ -268,6 +268,6 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	r.add("— Ready in the status", ready.Sub(uploaded).Seconds(), "s", nil, "the stack does not wait for the last drain")
 	r.add("— what physics asks for", physics.Seconds(), "s", nil, "the longer of boot and grace of each batch, and the last grace")
 	r.add("— the total to that", total.Seconds()/physics.Seconds(), "", atMost(maxToPhysics), "")
-	r.add("— budgets broken", float64(max(0, keep-least)), "", atMost(0), "replicas below the budget, as a watcher of its own saw it")
+	r.add("— budgets broken", float64(max(0, keep-least)), "", atMost(0), "replicas below the budget, seen by a separate watcher")
 	return nil
 }

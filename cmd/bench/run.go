@@ -14,10 +14,10 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// maxRun is how long make run may take once everything is built, in seconds.
+// maxRun limits the time of make run after the build, in seconds.
 const maxRun = 60
 
-// stages of the demo, each with the start of the line that ends it.
+// stages of the demo. Each has the prefix of the line that ends it.
 var stages = []struct{ name, end string }{
 	{"deploy drover", "deployed drover"},
 	{"network", "stack " + demo + " " + names.Network + " CREATE_COMPLETE"},
@@ -28,7 +28,7 @@ var stages = []struct{ name, end string }{
 	{"last plan and report", "status"},
 }
 
-// measureRun times the command behind make run, from outside.
+// measureRun measures the time of the command that make run starts.
 func measureRun(ctx context.Context, s *settings, r *report) error {
 	var took []float64
 	parts := map[string][]float64{}
@@ -53,7 +53,7 @@ func measureRun(ctx context.Context, s *settings, r *report) error {
 		parts["list the nodes and stop"] = append(parts["list the nodes and stop"], took[len(took)-1]-before)
 	}
 	r.add("make run, once built", median(took), "s", atMost(maxRun),
-		fmt.Sprintf("median of %d; slowest %.1f s; simulated work runs %d times faster than life", len(took), quantile(took, 1), speed))
+		fmt.Sprintf("median of %d; slowest %.1f s; simulated work runs %d times faster than on AWS", len(took), quantile(took, 1), speed))
 	for _, stage := range stages {
 		r.add("— "+stage.name, median(parts[stage.name]), "s", nil, "")
 	}
@@ -61,13 +61,13 @@ func measureRun(ctx context.Context, s *settings, r *report) error {
 	return nil
 }
 
-// said is a line of drover local: seconds since the start, and what happened.
-var said = regexp.MustCompile(`(?m)^ *(\d+\.\d)s +(.*)$`)
+// progressLine is a line of drover local: seconds since the start, and the event.
+var progressLine = regexp.MustCompile(`(?m)^ *(\d+\.\d)s +(.*)$`)
 
-// stageEnds reads when each stage ended: at its last line, in seconds since the start.
+// stageEnds returns the time of each stage's last line, in seconds since the start.
 func stageEnds(out string) ([]float64, error) {
 	ends := make([]float64, len(stages))
-	for _, match := range said.FindAllStringSubmatch(out, -1) {
+	for _, match := range progressLine.FindAllStringSubmatch(out, -1) {
 		words := strings.Join(strings.Fields(match[2]), " ")
 		for i, stage := range stages {
 			if strings.HasPrefix(words, stage.end) {

@@ -1,8 +1,7 @@
 package main
 
-// What looking after clusters costs when nothing is wrong: the sweep and the audit of 100 and 1,000 clusters like the demo, by the
-// function's own handler over stores in memory that count every call. The calls are counted, the work is measured, what the
-// network takes is assumed; prices are list prices.
+// The cost of sweeps and audits without findings, for 100 and 1,000 clusters like the demo. The function's handler runs over stores in
+// memory. Calls are counted, work is measured, and network times are assumed. Prices are list prices.
 
 import (
 	"context"
@@ -31,7 +30,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// What calls take on AWS, as a function sees them: assumed.
+// The assumed times of calls to AWS.
 const (
 	s3Takes      = 20 * time.Millisecond
 	stacksTake   = 500 * time.Millisecond // a page of 100 stacks
@@ -43,16 +42,16 @@ const (
 	sweepShare   = 512. / 1769            // of a processor, which Lambda gives by memory
 	sweepWorkers = 16
 	monthHours   = 730
-	// firstAudits of an hour's four are the first of a function's environment, which remembers nothing yet: assumed. Lambda keeps one that is
-	// invoked every five minutes for longer.
+	// firstAudits is the assumed number of the hour's four audits that run in a new environment with an empty cache. Lambda keeps an
+	// environment that is invoked every five minutes for longer.
 	firstAudits = 1
 	// A call on a schedule: https://aws.amazon.com/eventbridge/pricing/
 	schedulePrice = 1.00 / 1e6
-	// pagesPerSecond of DescribeStacks that leave others room: about five a second are allowed.
+	// pagesPerSecond of DescribeStacks leave capacity to other callers: about five a second are allowed.
 	pagesPerSecond = 2.5
 )
 
-// fleet is an account of clusters that all are what their specs say.
+// fleet is an account of clusters without drift.
 type fleet struct {
 	specs    []store.Entry
 	spec     func(cluster string) []byte
@@ -99,7 +98,7 @@ func (f *fleet) GetVersion(ctx context.Context, key, _ string, limit int64) (sto
 	return f.Get(ctx, key, limit)
 }
 
-// GetUnless is of the channels, which did not change.
+// GetUnless reads the channels, which did not change.
 func (f *fleet) GetUnless(context.Context, string, string, int64) (object store.Object, changed bool, err error) {
 	f.gets.Add(1)
 	f.looks.Add(1)
@@ -159,10 +158,10 @@ func (s *fleetState) Status(ctx context.Context, cluster string) (*status.Cluste
 	return s.fleet.Status(ctx, cluster)
 }
 
-// Rolls were not listed: nobody asked for one.
+// Rolls are none: no roll was requested.
 func (s *fleetState) Rolls(context.Context, string) (map[string]time.Time, error) { return nil, nil }
 
-// Upgrade was not listed: none of them was ever upgraded.
+// Upgrade is none: no cluster was ever upgraded.
 func (s *fleetState) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	return nil, "", nil
 }
@@ -182,7 +181,7 @@ func (s fleetSweep) List(ctx context.Context, prefix string) ([]store.Entry, err
 	return s.fleet.List(ctx, prefix)
 }
 
-// UpdateUnread reads the document and lists the specs bucket, four times a day: too seldom to count among the calls of an audit.
+// UpdateUnread reads the document and lists the specs bucket four times a day, which is too rare to count as a call of an audit.
 func (s fleetSweep) UpdateUnread(context.Context, store.Lister) error { return nil }
 
 func (s fleetSweep) Held(context.Context) ([]string, error) { s.lists.Add(1); return nil, nil }
@@ -209,7 +208,7 @@ func (g fleetGroups) All(context.Context) ([]pool.Group, error) {
 	return g.groups, nil
 }
 
-// fleetMachine is a machine in whose executions nothing was cut off.
+// fleetMachine is a machine without aborted executions.
 type fleetMachine struct {
 	*fleet
 	handler.Machine
@@ -234,7 +233,7 @@ func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]pool.Node
 // minor of Kubernetes that every cluster of the fleet has.
 const minor = "1.36"
 
-// newFleet makes clusters like the demo, each as creating it would have left it, and the statuses of some that were deleted.
+// newFleet creates clusters like the demo, each in the state after its creation, and the statuses of deleted clusters.
 func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, auditor handler.Auditor, specs *cache.ETagCache, err error) {
 	demoText, err := os.ReadFile(filepath.Join(root, demoSpec))
 	if err != nil {
@@ -286,7 +285,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 	return f, handler.Auditor{Planner: p, Snapshot: state, Nodes: fleetNodes{f}, EKS: f, Parallel: sweepWorkers}, specs, nil
 }
 
-// deployed is a stack as a change leaves it, with the outputs that the audit reads; every value of another stack's is "out".
+// deployed returns a stack in its state after a change, with the outputs that the audit reads. Values from other stacks are "out".
 func deployed(change plan.Change) stack.Deployed {
 	d := stack.Deployed{
 		Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, Parameters: map[string]string{},
@@ -325,7 +324,7 @@ func (c cost) String() string {
 		c.gets, c.lists, c.stacks, c.scaling, c.executions, c.eks, c.nodes)
 }
 
-// once sweeps or audits a fleet, and says what that costs.
+// once sweeps or audits a fleet, and returns the cost.
 func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (c cost, err error) {
 	for _, counter := range []*atomic.Int64{
 		&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.eksCalls, &f.looks,
@@ -341,7 +340,7 @@ func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (
 		executions: float64(f.executionLists.Load()), eks: float64(f.eksCalls.Load()), nodes: float64(f.nodeLists.Load()),
 		looks: float64(f.looks.Load()), work: time.Since(started).Seconds(),
 	}
-	// One after the other, but for what is done for several clusters at a time.
+	// Sequential, except for calls that run for several clusters in parallel.
 	c.seconds = (c.lists+c.executions)*s3Takes.Seconds() + c.stacks*(stacksTake+stacksPause).Seconds() + c.scaling*groupsTake.Seconds() +
 		(c.gets*s3Takes.Seconds()+c.eks*eksTakes.Seconds()+c.nodes*nodesTake.Seconds())/sweepWorkers + c.work/sweepShare
 	c.dollars = c.gets*s3ReadPrice + c.lists*s3WritePrice + c.seconds*sweepMemory*gigabyteSecondPrice + invocationPrice + schedulePrice
@@ -362,7 +361,7 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			name    string
 			in      events.Sweep
 			anHour  float64 // how often
-			another bool    // of a kind that was told of
+			another bool    // a figure of this kind was reported already
 		}{
 			{"sweep", events.Sweep{}, 12, false},
 			{"first audit of a function", events.Sweep{Audit: true}, firstAudits, false},

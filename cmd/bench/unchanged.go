@@ -16,8 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// measureUnchanged converges the demo cluster again, by hand and by uploading the very same spec, and sweeps, as every five
-// minutes.
+// measureUnchanged converges the demo cluster again, by a manual execution and by uploading the same spec, and runs a sweep.
 func measureUnchanged(ctx context.Context, s *settings, r *report) error {
 	a, err := s.open(ctx)
 	if err != nil {
@@ -56,14 +55,14 @@ func measureUnchanged(ctx context.Context, s *settings, r *report) error {
 	if err != nil {
 		return err
 	}
-	// What these answer takes work beyond starting: templates to render, an API server to ask.
+	// These functions do more than starting: they render templates or call the cluster's API server.
 	return a.measureStarts(ctx, s, r, []function{
 		{"plan", false, events.PlanRequest{Cluster: demo, Execution: "by hand"}, "reads, renders and compares 6 stacks: Unchanged", false},
 		{"prepare", true, events.PrepareRequest{Cluster: demo}, "asks the cluster's API server for drover's roles", false},
 	}, nil)
 }
 
-// again counts what one more round does.
+// again counts the calls and transitions of another round.
 func (m *measured) again(ctx context.Context, r *report, what string, l *limit, begin func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,6 +1,6 @@
 package main
 
-// An upgrade by one minor version, with 2 pools of 10 nodes: what it costs, and how long it takes beside what physics asks for.
+// An upgrade by one minor version with 2 pools of 10 nodes: its cost, and its time compared with the unavoidable part.
 
 import (
 	"context"
@@ -18,14 +18,14 @@ const (
 	// maxUpgradeToPhysics limits the total time.
 	maxUpgradeToPhysics = 1.4
 	upgradeTest         = "TestWhatAnUpgradeCosts"
-	// What a function takes at most: seconds of computing an invocation, cold starts included, and gigabytes of memory.
+	// Upper bounds of a function: seconds of computing in an invocation, with cold starts, and gigabytes of memory.
 	mostCompute, mostMemory = 0.2, 0.5
 	// https://aws.amazon.com/eventbridge/pricing/, custom events.
 	eventPrice = 1.0 / 1e6
 )
 
-// measureUpgrade runs the test that makes such an upgrade with the real functions and machines in virtual time, where every wait is as
-// long as in life. It knows what physics asks for.
+// measureUpgrade runs the test of such an upgrade with the real functions and machines in virtual time, where every wait is as long as on
+// AWS. The test logs the unavoidable time.
 func measureUpgrade(ctx context.Context, s *settings, r *report) error {
 	run := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^"+upgradeTest+"$", ".")
 	run.Dir = filepath.Join(s.root, "local", "testkit", "harness")
@@ -36,12 +36,12 @@ func measureUpgrade(ctx context.Context, s *settings, r *report) error {
 	found := figures(string(out))
 	transitions := map[string]int{}
 	for name, value := range found {
-		if machine, is := strings.CutPrefix(name, "transitions/"); is {
+		if machine, ok := strings.CutPrefix(name, "transitions/"); ok {
 			transitions[machine] = int(value)
 		}
 	}
 	if found["nodes"] != 20 || found["physics"] == 0 || transitions["upgrade"] == 0 {
-		return fmt.Errorf("%s did not tell what it measured:\n%s", upgradeTest, out)
+		return fmt.Errorf("%s logged no measurements:\n%s", upgradeTest, out)
 	}
 	r.add("state transitions of drover-upgrade", float64(transitions["upgrade"]), "", atMost(maxUpgrade),
 		"2 pools of 10 nodes, by one minor version")
@@ -56,19 +56,19 @@ func measureUpgrade(ctx context.Context, s *settings, r *report) error {
 			"at most: %.0f invocations that compute for %.1f s and wait for %.0f s in all, at %.1f GB: $%.4f; S3, SNS and EventBridge $%.4f",
 			found["invocations"], mostCompute, found["waited"], mostMemory, lambda, requests))
 	took := time.Duration(found["seconds"]) * time.Second
-	r.add("time", took.Minutes(), "min", nil, "with the times of EKS and EC2 in life")
+	r.add("time", took.Minutes(), "min", nil, "with the times of EKS and EC2 on AWS")
 	r.add("— to what physics asks for", found["seconds"]/found["physics"], "", atMost(maxUpgradeToPhysics), fmt.Sprintf(
 		"%s: the update of the control plane, and ten boots one after the other", time.Duration(found["physics"])*time.Second))
 	return nil
 }
 
-// requestCost is what the calls that the test lists cost.
+// requestCost returns the price of the calls that the test lists.
 func requestCost(out string) float64 {
 	cost := 0.0
 	for line := range strings.Lines(out) {
-		_, action, is := strings.Cut(strings.TrimSpace(line), " called ")
+		_, action, ok := strings.Cut(strings.TrimSpace(line), " called ")
 		switch {
-		case !is || strings.HasPrefix(action, "Delete"):
+		case !ok || strings.HasPrefix(action, "Delete"):
 		case action == "Publish":
 			cost += publishPrice
 		case action == "PutEvents":
@@ -82,12 +82,12 @@ func requestCost(out string) float64 {
 	return cost
 }
 
-// figures reads what the test logs: a word, a name and a value in a line.
+// figures reads the figures that the test logs: the word "figure", a name and a value in a line.
 func figures(out string) map[string]float64 {
 	found := map[string]float64{}
 	for line := range strings.Lines(out) {
-		_, said, is := strings.Cut(line, " figure ")
-		if fields := strings.Fields(said); is && len(fields) == 2 {
+		_, text, ok := strings.Cut(line, " figure ")
+		if fields := strings.Fields(text); ok && len(fields) == 2 {
 			if value, err := strconv.ParseFloat(fields[1], 64); err == nil {
 				found[fields[0]] = value
 			}

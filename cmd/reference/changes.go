@@ -1,7 +1,7 @@
 package main
 
-// What a change of a field does: found out by changing it in the example that has every field, rendering both, and planning
-// the change, never by a list. A new field is in the table as soon as it is in the example.
+// The effect of changing a field. The command changes it in an example, renders both specs, and plans the change. A new field is in the
+// table as soon as an example has it.
 
 import (
 	"fmt"
@@ -25,13 +25,13 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// changes say what a change does, by the field's path as the reference has it.
+// changes are the effects of a change, by the path of the field.
 type changes map[string]string
 
-// baselines are the examples that fields are changed in: the first that has a field is taken.
+// baselines are the examples in which fields are changed. The first one that has the field is used.
 var baselines = []string{"everything", "existing-network", "scheduled", "demo", "minimal"}
 
-// untried are the fields of which there is no other value to try.
+// untried are the fields without another value to try.
 var untried = changes{
 	"apiVersion":                "there is one",
 	"kind":                      "there is one",
@@ -41,9 +41,9 @@ var untried = changes{
 		"be launched differently",
 }
 
-// effect of a change, on stacks by what they are: all pools are "pool".
+// effect of a change on kinds of stacks. All pools are "pool".
 type effect struct {
-	refused                        []string // what to do instead
+	refused                        []string // the alternatives
 	made, deleted, rolled, changed map[string]bool
 }
 
@@ -60,27 +60,27 @@ func readChanges(examples string) (changes, error) {
 	out := maps.Clone(untried)
 	for path, field := range fieldsOf(reflect.TypeFor[api.Cluster](), "") {
 		for _, b := range bases {
-			said, forbidden, err := b.try(path, field)
+			text, forbidden, err := b.try(path, field)
 			if err != nil {
 				return nil, err
 			}
-			if said == "" {
+			if text == "" {
 				if out[path] == "" && forbidden != "" {
 					out[path] = forbidden
 				}
 				continue
 			}
 			if untried[path] != "" {
-				return nil, fmt.Errorf("%s can be tried: %s", path, said)
+				return nil, fmt.Errorf("%s can be tried: %s", path, text)
 			}
-			out[path] = said
+			out[path] = text
 			break
 		}
 	}
 	return out, nil
 }
 
-// base is an example, as it reads and as it renders.
+// base is an example with its resolved spec and its rendered stacks.
 type base struct {
 	document []byte
 	release  *api.Release
@@ -118,10 +118,10 @@ func readBase(examples, name string) (*base, error) {
 	return b, nil
 }
 
-// forbidden is what validation says of a value that no cluster may have: field and reason.
+// forbidden matches the field and the reason in validation's error about a forbidden value.
 var forbidden = regexp.MustCompile(`: (spec\.\S+): Forbidden: (.+)`)
 
-// render reads, resolves and renders a spec; an error is what a person would be told.
+// render reads, resolves and renders a spec. It returns the same errors as drover.
 func (b *base) render(document []byte) (*api.Cluster, *render.Output, error) {
 	cluster, errs := api.ReadCluster("spec", document, api.Options{TemplateVersions: templates.Versions()})
 	if errs != nil {
@@ -134,7 +134,7 @@ func (b *base) render(document []byte) (*api.Cluster, *render.Output, error) {
 	if errs != nil {
 		return nil, nil, errs.Err()
 	}
-	// All times have come.
+	// A time after every rollAt.
 	rollAt, _ := plan.RollAt(resolved, nil, nil, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 	out, err := render.Render(render.Cluster{
 		Cell: render.Cell{
@@ -145,10 +145,10 @@ func (b *base) render(document []byte) (*api.Cluster, *render.Output, error) {
 	return resolved, out, err
 }
 
-// try changes one field in every way that is known; nothing is said when the example has no such field, or no other value of it is
-// valid: then forbidden may tell why.
+// try changes one field in every known way. text is empty if the example lacks the field, or if no other value is valid. Then forbidden may
+// contain the reason.
 func (b *base) try(path string, field reflect.StructField) (text, forbidden string, err error) {
-	var said []string
+	var texts []string
 	for _, how := range ways(path, field) {
 		e, did, err := b.change(path, how, true)
 		if err == nil && !did {
@@ -160,14 +160,14 @@ func (b *base) try(path string, field reflect.StructField) (text, forbidden stri
 		if !did && len(e.refused) > 0 {
 			forbidden = e.String()
 		}
-		if text := e.String(); did && !slices.Contains(said, how.name+text) {
-			said = append(said, how.name+text)
+		if text := e.String(); did && !slices.Contains(texts, how.name+text) {
+			texts = append(texts, how.name+text)
 		}
 	}
-	return sentence(said), forbidden, nil
+	return sentence(texts), forbidden, nil
 }
 
-// change makes the first change of a way that is valid and changes something; did is false if there is none.
+// change makes the first valid change of a way that changes the resolved spec. did is false if no such change exists.
 func (b *base) change(path string, how way, strict bool) (e effect, did bool, err error) {
 	var original any
 	if err := yaml.Unmarshal(b.document, &original); err != nil {
@@ -199,8 +199,8 @@ func (b *base) change(path string, how way, strict bool) (e effect, did bool, er
 	}
 }
 
-// effect compares what is rendered, and asks the plan. A stack that differs and is not planned to change, or of which the plan cannot
-// say which field it is, is an error: then a checksum or the differences of specs forget the field.
+// effect compares the rendered stacks and the plan. It returns an error if a stack differs without a planned change,
+// or if the plan does not name the changed field. In both cases a checksum or the diff of specs omits the field.
 func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 	e := effect{made: map[string]bool{}, deleted: map[string]bool{}, rolled: map[string]bool{}, changed: map[string]bool{}}
 	if after.Metadata.Name != b.before.Metadata.Name {
@@ -221,10 +221,10 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 	desired, differs := map[string]bool{}, map[string]bool{}
 	for _, stack := range out.Stacks {
 		desired[stack.Name] = true
-		old, there := b.stacks[stack.Name]
+		old, found := b.stacks[stack.Name]
 		differs[stack.Name] = !reflect.DeepEqual(unhurried(old), unhurried(stack))
 		switch {
-		case !there:
+		case !found:
 			e.made[kindOf(stack.Name)] = true
 		case !reflect.DeepEqual(launched(old, b.stacks), launched(stack, now)):
 			e.rolled[kindOf(stack.Name)] = true
@@ -243,25 +243,25 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 		}
 		delete(differs, change.Stack)
 		rolls := !reflect.DeepEqual(launched(b.stacks[change.Stack], b.stacks), launched(now[change.Stack], now))
-		if told := change.Effect(); change.Operation == plan.Update && told != "" && rolls != (told == status.ReplacesNodes) {
-			return e, fmt.Errorf("the plan says of stack %s %q and it rolls: %t: plan.Effect is wrong about %v", change.Stack, told,
-				rolls, change.Reasons)
+		if planned := change.Effect(); change.Operation == plan.Update && planned != "" && rolls != (planned == status.ReplacesNodes) {
+			return e, fmt.Errorf("the planned effect on stack %s is %q, but it rolls: %t: plan.Effect is wrong about %v", change.Stack,
+				planned, rolls, change.Reasons)
 		}
 		for _, reason := range change.Reasons {
 			if strings.HasPrefix(reason.Field, "checksum.") {
-				return e, fmt.Errorf("the plan cannot say why stack %s changes: plan.Diff forgets the field", change.Stack)
+				return e, fmt.Errorf("the plan has no reason why stack %s changes: plan.Diff omits the field", change.Stack)
 			}
 		}
 	}
-	for name, is := range differs {
-		if is {
-			return e, fmt.Errorf("stack %s differs and is not planned to change: plan.Checksum forgets the field", name)
+	for name, different := range differs {
+		if different {
+			return e, fmt.Errorf("stack %s differs and is not planned to change: plan.Checksum omits the field", name)
 		}
 	}
 	return e, nil
 }
 
-// input of a plan from one spec to the other, with everything deployed.
+// input of a plan from the base to another spec. All stacks of the base are deployed.
 func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
 	in := plan.Input{
 		Cluster: after.Metadata.Name, New: after, Old: map[string]*api.Cluster{}, Desired: out.Stacks, Deployed: map[string]stack.Deployed{},
@@ -289,7 +289,7 @@ func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
 	return in
 }
 
-// unhurried is a stack without what only says how fast its nodes are replaced, the next time that they are.
+// unhurried is a stack without the settings that only affect the pace of a later roll.
 func unhurried(stack render.Stack) render.Stack {
 	if stack.Pace != nil {
 		stack.Pace = &render.Pace{MaxSize: stack.Pace.MaxSize}
@@ -314,12 +314,12 @@ type template struct {
 }
 
 func read(stack render.Stack) (t template) {
-	_ = yaml.Unmarshal(stack.Template, &t) // templates are YAML: their own tests see to it
+	_ = yaml.Unmarshal(stack.Template, &t) // the tests of the templates show that they are YAML
 	return t
 }
 
-// launched is what of a stack's template decides about its nodes, with the values of its parameters, those that are outputs of other
-// stacks too. Nodes that would be launched otherwise are replaced.
+// launched returns the parts of a stack's template that decide about its nodes, with the values of parameters, also from outputs of other
+// stacks. If they differ, the nodes are replaced.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func launched(stack render.Stack, all map[string]render.Stack) map[string]any {
 	t, values := read(stack), map[string]any{}
@@ -341,7 +341,7 @@ func launched(stack render.Stack, all map[string]render.Stack) map[string]any {
 	return what
 }
 
-// filled has the values of parameters in place of references to them.
+// filled replaces references to parameters by their values.
 func filled(v any, values map[string]any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -363,7 +363,7 @@ func filled(v any, values map[string]any) any {
 	return v
 }
 
-// String says it in words; no effect is what only drover reads.
+// String describes the effect. A field without an effect is read by drover only.
 func (e effect) String() string {
 	if len(e.refused) > 0 {
 		return "**refused**: " + strings.Join(e.refused, "; ")
@@ -384,15 +384,15 @@ func (e effect) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// sentence joins what the ways of changing a field do; ways that do the same are told once.
-func sentence(said []string) string {
+// sentence joins the effects of the ways to change a field. It lists equal effects once.
+func sentence(texts []string) string {
 	same := map[string]bool{}
-	for _, s := range said {
+	for _, s := range texts {
 		_, text, _ := strings.Cut(s, "\x00")
 		same[text] = true
 	}
 	if len(same) == 1 {
 		return slices.Collect(maps.Keys(same))[0]
 	}
-	return strings.ReplaceAll(strings.Join(said, ". "), "\x00", ": ")
+	return strings.ReplaceAll(strings.Join(texts, ". "), "\x00", ": ")
 }

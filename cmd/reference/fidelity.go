@@ -21,7 +21,7 @@ A call, a property or a resource type that is not known here is an error that na
 what a package says of itself; the code cites the AWS page that each behaviour follows.
 `
 
-// fidelity returns what the packages of the local account say of themselves: a section each, the account's first.
+// fidelity returns a page with the package comments of the local account, one section for each package.
 func fidelity(local string) ([]byte, error) {
 	sections, fset := map[string]string{}, token.NewFileSet()
 	var order []string

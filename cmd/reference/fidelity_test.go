@@ -22,7 +22,7 @@ func TestFidelityIsUpToDate(t *testing.T) {
 	require.Equal(t, string(want), string(got), "local/FIDELITY.md is stale: go run ./cmd/reference")
 }
 
-func TestEveryPackageOfTheLocalAccountSaysWhatItIs(t *testing.T) {
+func TestFidelityHasEveryPackage(t *testing.T) {
 	page, err := fidelity(local)
 	require.NoError(t, err)
 	require.NoError(t, filepath.WalkDir(local, func(path string, folder fs.DirEntry, err error) error {
@@ -49,9 +49,9 @@ func TestFidelityReadsPackageComments(t *testing.T) {
 	for path, text := range map[string]string{
 		"b/b.go":        "// Package b is the second.\n//\n// There:\n//   - one, of many\n//   - two\npackage b\n",
 		"b/other.go":    "package b\n\n// A comment within.\n",
-		"b/b_test.go":   "// Package b of tests is not told.\npackage b\n",
+		"b/b_test.go":   "// Package b of tests is left out.\npackage b\n",
 		"a/inner/in.go": "// Package in has <angles>.\npackage in\n",
-		"tool/main.go":  "// Command tool is no part of it.\npackage main\n",
+		"tool/main.go":  "// Command tool is left out.\npackage main\n",
 		"c/readme.txt":  "no Go",
 	} {
 		path = filepath.Join(dir, filepath.FromSlash(path))

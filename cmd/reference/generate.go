@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// kinds that people write, by the name of their files.
+// kinds that users write, by the name of their files.
 var kinds = map[string]reflect.Type{
 	"cluster":  reflect.TypeFor[api.Cluster](),
 	"release":  reflect.TypeFor[api.Release](),
@@ -92,7 +92,7 @@ func (c comments) read(types *ast.GenDecl) {
 	}
 }
 
-// field returns what a field's comment says, calling the field as it is called in YAML.
+// field returns the comment of a field, with the field's name in YAML.
 func (c comments) field(t reflect.Type, f reflect.StructField, yamlName string) string {
 	text := c[t.Name()+"."+f.Name]
 	if rest, ok := strings.CutPrefix(text, f.Name+" "); ok {

@@ -1,6 +1,6 @@
-// Command reference writes what is generated from comments in the source. docs/reference: a JSON Schema of each kind for
-// editors, and a field reference in Markdown, both from the Go types: doc comments, json tags and rules. local/FIDELITY.md: what
-// the packages of the local account say of themselves. Run it from the top of the repository.
+// Command reference generates documents from comments in the source. docs/reference has a JSON Schema for editors and a field reference in
+// Markdown for each kind, from the doc comments, json tags and rules of the Go types. local/FIDELITY.md has the package comments of the
+// local account. Run it from the root of the repository.
 package main
 
 import (

@@ -36,7 +36,7 @@ updated, and no node is replaced. Rolls: the nodes of the pool are replaced, as 
 changed, and the status says what to do instead. Read by drover only: no stack changes.
 `
 
-// section describes an object and then those within it.
+// section describes an object and then its inner objects.
 func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs comments, done changes) {
 	if path != "" {
 		fmt.Fprintf(b, "\n## %s\n\n%s\n", path, docs[t.Name()])
@@ -80,7 +80,7 @@ func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs
 	}
 }
 
-// typeName calls a type as people do, and returns the object type within it, if any.
+// typeName returns the name of a type for users, and the object type within it, if any.
 func typeName(t reflect.Type) (string, reflect.Type) {
 	t = elem(t)
 	if t == reflect.TypeFor[api.Amount]() {
@@ -105,7 +105,7 @@ func typeName(t reflect.Type) (string, reflect.Type) {
 	return "string", nil
 }
 
-// facts states a field's rules in sentences.
+// facts describes the rules of a field in sentences.
 func facts(t reflect.Type, r api.Rules) string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -164,5 +164,5 @@ func anchor(heading string) string {
 	return strings.NewReplacer(".", "", "[", "", "]", "").Replace(strings.ToLower(heading))
 }
 
-// cell escapes what would end a table's cell, or be taken for HTML.
+// cell escapes characters that end a table's cell or start HTML.
 func cell(text string) string { return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(text) }

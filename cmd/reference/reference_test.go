@@ -99,16 +99,16 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	}
 }
 
-func anyOf(list []string, is func(string) bool) bool {
+func anyOf(list []string, matches func(string) bool) bool {
 	for _, s := range list {
-		if is(s) {
+		if matches(s) {
 			return true
 		}
 	}
 	return false
 }
 
-// The examples together show every field, everything.yaml nearly alone.
+// The examples together show every field.
 func TestExamplesShowEveryField(t *testing.T) {
 	for name, kind := range kinds {
 		shown := map[string]bool{}
@@ -204,7 +204,7 @@ func paths(t *testing.T, kind string) []string {
 	return paths
 }
 
-// Whatever the schema refuses, an editor marks: each of these must be marked, and be refused by drover too.
+// Both the schema, and so an editor, and drover must reject each of these.
 func TestSchemaRefusesWhatDroverRefuses(t *testing.T) {
 	cases := map[string][2]string{
 		"an unknown field":            {"  tags:", "  tag:"},
@@ -290,8 +290,8 @@ func readYAML(t *testing.T, path string) any {
 	return value
 }
 
-// Every field has a word on what changing it does, and none is there that is not a field.
-func TestTheReferenceSaysWhatAChangeOfEachFieldDoes(t *testing.T) {
+// The effects of changes cover every field, and no other path.
+func TestReferenceHasTheEffectOfEachField(t *testing.T) {
 	done, err := readChanges(examples)
 	require.NoError(t, err)
 	known := map[string]bool{}
@@ -304,7 +304,7 @@ func TestTheReferenceSaysWhatAChangeOfEachFieldDoes(t *testing.T) {
 	for path := range done {
 		require.True(t, known[path], path)
 	}
-	// What must not be otherwise, whatever is found out.
+	// Effects that must not change by accident.
 	for path, want := range map[string]string{
 		"spec.network.cidr":                  "**refused**",
 		"spec.controlPlane.serviceCIDR":      "**refused**",

@@ -42,7 +42,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// between states what holds between the fields of a type, as far as a schema should: editors show it at once.
+// between has the rules between fields of a type that a schema contains, so that editors show violations.
 var between = map[reflect.Type]object{
 	reflect.TypeFor[api.Network](): {
 		{"if", object{{"required", []string{"existing"}}}},
@@ -162,7 +162,7 @@ func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 	return o
 }
 
-// define adds a type to the definitions, after those that it needs, and returns its address.
+// define adds a type and the types that it uses to the definitions, and returns its reference.
 func (s *schemas) define(t reflect.Type) string {
 	if !s.defs[t.Name()] {
 		s.defs[t.Name()] = true
@@ -190,7 +190,7 @@ func bound(o *object, key string, n *int) {
 	}
 }
 
-// amount is an amount as files have it.
+// amount is the value of an amount in a file.
 func amount(text string) any {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n

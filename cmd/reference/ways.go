@@ -1,6 +1,6 @@
 package main
 
-// Ways to change a field: other values, tried until one is valid.
+// Ways to change a field: other values, which are tried until one is valid.
 
 import (
 	"fmt"
@@ -15,13 +15,13 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// way to change a value: other gives the n-th try, from 0, and false when there are no more.
+// way to change a value. other returns the n-th value to try, from 0, and false after the last one.
 type way struct {
 	name  string
 	other func(v any, n int) (any, bool)
 }
 
-// fieldsOf are the fields of a kind by path, objects too.
+// fieldsOf are the fields of a kind by path, including objects.
 func fieldsOf(t reflect.Type, path string) iter.Seq2[string, reflect.StructField] {
 	return func(yield func(string, reflect.StructField) bool) {
 		for i := range t.NumField() {
@@ -44,7 +44,7 @@ func fieldsOf(t reflect.Type, path string) iter.Seq2[string, reflect.StructField
 	}
 }
 
-// ways of a field, by its type; an object's are those of its fields.
+// ways of a field, by its type. An object has none of its own.
 func ways(path string, field reflect.StructField) []way {
 	t, enum := elem(field.Type), api.RulesOf(field).Enum
 	switch t.Kind() {
@@ -68,7 +68,7 @@ func ways(path string, field reflect.StructField) []way {
 	}}}
 }
 
-// longer adds to a list what is like its last element, but other.
+// longer adds an element to a list that differs from its last element.
 func longer(v any, n int, enum []string) (any, bool) {
 	list, _ := v.([]any)
 	var last any
@@ -94,12 +94,12 @@ func longer(v any, n int, enum []string) (any, bool) {
 	return append(slices.Clone(list), tries[n]), true
 }
 
-// words are values that a rule knows and no enumeration lists: types of disks, time zones.
+// words are values that a rule accepts without an enumeration: types of disks, time zones.
 var words = []any{"gp3", "gp2", "io1", "America/New_York"}
 
 var digits = regexp.MustCompile(`\d+`)
 
-// others are values like v that may be valid in its place.
+// others are values that may be valid in place of v.
 func others(v any, t reflect.Type, enum []string) (all []any) {
 	for _, e := range enum {
 		if e != v {
@@ -148,22 +148,22 @@ func others(v any, t reflect.Type, enum []string) (all []any) {
 	return nil
 }
 
-// edit changes the value at a path of a document and returns the document: of lists of objects, in the first element where that
-// can be done. strict leaves alone what is not there; otherwise it is made. ok is false when nothing can be changed.
+// edit changes the value at a path of a document and returns the document. In a list of objects, it changes the first element that can be
+// changed. It creates absent values unless strict. ok is false if nothing can be changed.
 func edit(document any, path []string, strict bool, change func(any) (any, bool)) (out any, ok bool) {
 	if len(path) == 0 {
 		return change(document)
 	}
-	object, is := document.(map[string]any)
-	if !is {
+	object, isObject := document.(map[string]any)
+	if !isObject {
 		if document != nil || strict {
 			return nil, false
 		}
 		object = map[string]any{}
 	}
 	key, list := strings.CutSuffix(path[0], "[]")
-	value, there := object[key]
-	if strict && !there {
+	value, found := object[key]
+	if strict && !found {
 		return nil, false
 	}
 	if !list {
