@@ -316,21 +316,21 @@ func TestNoMutatingActionIsGrantedOnEverything(t *testing.T) {
 }
 
 // identities are the synthesized roles and policies.
-func identities(t *testing.T) iam.Written {
+func identities(t *testing.T) iam.Definitions {
 	t.Helper()
 	body := func(document any) json.RawMessage {
 		text, err := json.Marshal(document)
 		require.NoError(t, err)
 		return text
 	}
-	out := iam.Written{Policies: map[string]json.RawMessage{}, Roles: map[string]iam.WrittenRole{}}
+	out := iam.Definitions{Policies: map[string]json.RawMessage{}, Roles: map[string]iam.RoleDefinition{}}
 	ids := make(map[string]string)
 	for id, p := range synthesized.ofType("AWS::IAM::ManagedPolicy") {
 		ids[id] = p["ManagedPolicyName"].(string)
 		out.Policies[ids[id]] = body(p["PolicyDocument"])
 	}
 	for id, r := range synthesized.ofType("AWS::IAM::Role") {
-		role := iam.WrittenRole{Trust: body(r["AssumeRolePolicyDocument"]), Inline: map[string]json.RawMessage{}}
+		role := iam.RoleDefinition{Trust: body(r["AssumeRolePolicyDocument"]), Inline: map[string]json.RawMessage{}}
 		inline, _ := r["Policies"].([]any)
 		for _, p := range inline {
 			role.Inline[p.(map[string]any)["PolicyName"].(string)] = body(p.(map[string]any)["PolicyDocument"])

@@ -25,7 +25,7 @@ func (w *world) resources() map[string]tagging.Tagged {
 	found := map[string]tagging.Tagged{}
 	for _, source := range []tagging.Source{
 		w.CloudFormation.Tagged, w.EC2.Tagged, w.ELB.Tagged, w.AutoScaling.Tagged, w.EKS.Tagged, w.CloudWatch.Tagged, w.Keys.Tagged,
-		iamapi.New(w.Identities).Made,
+		iamapi.New(w.Identities).Created,
 	} {
 		for _, tagged := range source(context.Background()) {
 			found[tagged.ARN] = tagged

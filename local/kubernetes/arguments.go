@@ -1,4 +1,4 @@
-// What each program of a control plane is told on its command line.
+// The command lines of a control plane's programs.
 
 package kubernetes
 
@@ -6,15 +6,16 @@ import (
 	"fmt"
 )
 
-// Where etcd answers the API server: a socket in the control plane's folder, which nobody else can enter, and in
-// which all programs run (its absolute path may be longer than a socket's). What is not gRPC has a socket of its own:
-// with certificates, or on one socket for both, each call would go through more of etcd, and etcd shares the
-// processors with what is measured. https://etcd.io/docs/v3.6/op-guide/configuration/
+// etcdSocket is where etcd answers the API server. The socket is in the control plane's directory, which only this user
+// can enter. All programs run there, because its absolute path may be too long for a socket. Calls other than gRPC have
+// a socket of their own. With certificates, or with one socket for both, each call would pass through more of etcd,
+// which shares the processors with what is measured. https://etcd.io/docs/v3.6/op-guide/configuration/
 const etcdSocket, etcdHTTPSocket = "unix://etcd.sock", "unix://etcd-http.sock"
 
-// etcdArguments: one member that does not wait for the disk, since the cluster does not outlive the process that started it.
+// etcdArguments are those of a single member that does not sync to disk, because the cluster ends with the process that
+// started it.
 func (c *ControlPlane) etcdArguments() []string {
-	// Addresses for other members, of which there are none; port 0 takes whatever is free.
+	// Addresses for other members, which do not exist. Port 0 is any free port.
 	const peer = "http://127.0.0.1:0"
 	return []string{
 		"--name=etcd", "--data-dir=" + c.path("etcd"), "--unsafe-no-fsync", "--log-level=warn",
@@ -24,9 +25,8 @@ func (c *ControlPlane) etcdArguments() []string {
 	}
 }
 
-// apiserverArguments follow what EKS lets one see of its API servers: Node and RBAC authorization, tokens decided by an
-// authenticator webhook, the OIDC issuer of the cluster.
-// https://docs.aws.amazon.com/eks/latest/userguide/cluster-auth.html
+// apiserverArguments follow what is visible of EKS's API servers: Node and RBAC authorization, an authenticator webhook
+// for tokens, and the OIDC issuer of the cluster. https://docs.aws.amazon.com/eks/latest/userguide/cluster-auth.html
 func (c *ControlPlane) apiserverArguments() []string {
 	issuer := c.options.Issuer
 	if issuer == "" {
@@ -34,7 +34,7 @@ func (c *ControlPlane) apiserverArguments() []string {
 	}
 	arguments := []string{
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.port),
-		// The address of the kubernetes service's endpoints may not be a loopback one; nothing runs that would use it.
+		// The endpoints of the kubernetes service may not have a loopback address. No pod would use them.
 		"--endpoint-reconciler-type=none",
 		"--etcd-servers=" + etcdSocket,
 		"--tls-cert-file=" + c.path("apiserver.crt"), "--tls-private-key-file=" + c.path("apiserver.key"),
@@ -52,15 +52,15 @@ func (c *ControlPlane) apiserverArguments() []string {
 		arguments = append(arguments,
 			"--authentication-token-webhook-config-file="+c.path("token-webhook.yaml"),
 			"--authentication-token-webhook-version=v1",
-			// The API server has a cache of ten seconds over all authenticators; two minutes more would be too long for people
-			// who try access entries.
+			// The API server caches the answers of all authenticators for ten seconds. Two more minutes would be too long for
+			// users who try out access entries.
 			"--authentication-token-webhook-cache-ttl=1s")
 	}
 	return arguments
 }
 
-// controllerLimit is in calls a second. With the defaults, 20 and 50, making its own service accounts would be four of the six seconds in
-// which the controller manager starts, and binding would be what takes longest of starting a few hundred pods.
+// controllerLimit is in calls a second. With the defaults of 20 and 50 the controller manager needs four of its six
+// seconds of start for its own service accounts. Binding would dominate the start of a few hundred pods.
 const controllerLimit = 500
 
 func (c *ControlPlane) limits() []string {
@@ -85,8 +85,8 @@ func (c *ControlPlane) schedulerArguments() []string {
 	}, c.limits()...)
 }
 
-// kwokArguments: every node is KWOK's, with the kubelet's lease of 40 seconds, so that a node whose KWOK is gone turns
-// Unknown as one whose kubelet is gone does.
+// kwokArguments let KWOK play every node, with the kubelet's lease of 40 seconds. So a node without its KWOK becomes
+// Unknown like a node without its kubelet.
 func (c *ControlPlane) kwokArguments() []string {
 	cidr := c.options.PodCIDR
 	if cidr == "" {

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// Version of Kubernetes that is built: what build/go.mod requires.
+// Version is the Kubernetes version of the programs. build/go.mod requires it.
 const Version = "v1.36.3"
 
 // program is one binary.
 type program struct {
 	name, pkg string
-	// client programs are no part of a control plane: benchmarks compare with them.
+	// client is true for a program that is not part of a control plane. Benchmarks use them.
 	client bool
 }
 
@@ -36,15 +36,15 @@ var programs = []program{
 	{name: "kubectl-unlimited", pkg: own + "kubectl-unlimited", client: true},
 }
 
-// own programs are in the nested module itself.
+// own is the path of programs in the nested module itself.
 const own = "github.com/drover-run/drover/local/kubernetes/build/"
 
-// BinDir is where the programs are, below the root of the repository.
+// BinDir returns the directory of the programs, below the root of the repository.
 func BinDir(root string) string {
 	return filepath.Join(root, "build", "kubernetes", Version, "bin")
 }
 
-// Missing names the programs of a control plane that are not built in dir.
+// Missing returns the programs of a control plane that are not built in dir.
 func Missing(dir string) []string {
 	var missing []string
 	for _, p := range programs {
@@ -58,9 +58,9 @@ func Missing(dir string) []string {
 	return missing
 }
 
-// Build compiles what is missing or out of date into BinDir(root), about five minutes on two cores the first time; with clients kubectl,
-// too. root is the repository. progress receives a line when there is something to build, and one when it is built, and may be nil. Nothing
-// is compiled twice: a program is up to date while its module's versions, the compiler and the flags are those it was built with.
+// Build compiles programs that are missing or out of date into BinDir(root), with clients also kubectl. The first time
+// takes about five minutes on two cores. root is the repository. progress may be nil; it receives a line before and
+// after a build. A program is up to date while the versions of its module, the compiler and the flags are unchanged.
 func Build(ctx context.Context, root string, clients bool, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
@@ -79,7 +79,7 @@ func Build(ctx context.Context, root string, clients bool, progress func(string)
 		return err
 	}
 	var stale []program
-	var named []string
+	var names []string
 	stamps := map[string]string{}
 	for _, p := range programs {
 		if p.client && !clients {
@@ -89,17 +89,17 @@ func Build(ctx context.Context, root string, clients bool, progress func(string)
 			return err
 		}
 		if !upToDate(bin, p, stamps[p.name]) {
-			stale, named = append(stale, p), append(named, p.name)
+			stale, names = append(stale, p), append(names, p.name)
 		}
 	}
 	if len(stale) == 0 {
 		return nil
 	}
-	// First, so that a full set of programs says that the stages are there too.
+	// First, so that a complete set of programs implies that the stages exist.
 	if err := copyStages(ctx, module, stagesDir(bin)); err != nil {
 		return err
 	}
-	progress(fmt.Sprintf("building %s, Kubernetes %s", strings.Join(named, ", "), Version))
+	progress(fmt.Sprintf("building %s, Kubernetes %s", strings.Join(names, ", "), Version))
 	began := time.Now()
 	if err := compile(ctx, module, bin, stale); err != nil {
 		return err
@@ -113,14 +113,14 @@ func Build(ctx context.Context, root string, clients bool, progress func(string)
 	return nil
 }
 
-// podStages are the files of KWOK's module that say how it plays pods: Ready at once, Jobs complete, deletion obeyed.
+// podStages are files of KWOK's module that define its pods: Ready immediately, Jobs complete, deletion obeyed.
 var podStages = []string{"pod-ready", "pod-complete", "pod-delete"}
 
 func stagesDir(bin string) string { return filepath.Join(filepath.Dir(bin), "stages") }
 
-// copyStages puts the stages beside the programs, from the version of KWOK that was built.
+// copyStages copies the stages to the programs' directory, from the version of KWOK that was built.
 func copyStages(ctx context.Context, module, to string) error {
-	// Downloading, because on a machine where nothing was built yet the module has no folder.
+	// Download, because the module has no directory on a machine that has built nothing yet.
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", "sigs.k8s.io/kwok")
 	cmd.Dir = module
 	cmd.Env = buildEnv()
@@ -147,7 +147,7 @@ func copyStages(ctx context.Context, module, to string) error {
 	return nil
 }
 
-// ldflags set the version that the programs report: without one the API server calls itself v0.0.0 and kubectl warns.
+// ldflags set the version that the programs report. Without them the API server reports v0.0.0 and kubectl warns.
 func ldflags() string {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(Version, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")
@@ -162,10 +162,10 @@ func ldflags() string {
 	return strings.Join(flags, " ")
 }
 
-// compile programs by one command: while one of them is linked, which takes one core, another is compiled. Paths are not trimmed, so that
-// what the repository itself uses of Kubernetes' packages is compiled once for both.
+// compile compiles programs with one command: while one is linked, which takes one core, the next is compiled. Paths are
+// not trimmed, so that Kubernetes packages that the repository uses too are compiled once for both.
 func compile(ctx context.Context, module, bin string, stale []program) error {
-	// Beside their place and renamed, so that a build cut short never leaves half a program.
+	// A rename afterwards: an interrupted build never leaves a partial program.
 	partial, err := os.MkdirTemp(bin, ".partial-")
 	if err != nil {
 		return fmt.Errorf("make a folder to build in: %w", err)
@@ -189,12 +189,12 @@ func compile(ctx context.Context, module, bin string, stale []program) error {
 	return nil
 }
 
-// built is the name that the Go command gives a program: the last part of its package that is not a major version.
+// built returns the name that the Go command gives a program: the last part of its package that is not a major version.
 func (p program) built() string {
 	return path.Base(strings.TrimSuffix(p.pkg, "/v3"))
 }
 
-// buildEnv keeps the caller's flags and workspaces out of the nested module, whose go.mod says all.
+// buildEnv removes the caller's flags and workspaces, because the nested module's go.mod is complete.
 func buildEnv() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
 }
@@ -209,7 +209,7 @@ func upToDate(bin string, p program, stamp string) bool {
 
 func stampFile(bin string, p program) string { return filepath.Join(bin, "."+p.name+".stamp") }
 
-// stamp is that of the build, and for one of our own programs also a digest of its source.
+// stamp returns the stamp of the build, and for one of drover's own programs also a digest of its source.
 func (p program) stamp(module, build string) (string, error) {
 	folder, ours := strings.CutPrefix(p.pkg, own)
 	if !ours {
@@ -223,7 +223,7 @@ func (p program) stamp(module, build string) (string, error) {
 	return hex.EncodeToString(digest[:]), nil
 }
 
-// buildStamp is a digest of everything that decides what the programs are, but for the source of our own.
+// buildStamp returns a digest of everything that determines the programs, except the source of drover's own.
 func buildStamp(ctx context.Context, module string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {

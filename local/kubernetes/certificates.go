@@ -1,4 +1,5 @@
-// The keys of a control plane: one authority, a certificate for its API server, tokens for its clients, kubeconfigs that hold them.
+// The keys of a control plane: an authority, a certificate of its API server, tokens of its clients, and their
+// kubeconfigs.
 
 package kubernetes
 
@@ -18,10 +19,10 @@ import (
 	"time"
 )
 
-// lifetime of the certificates: longer than any local account runs.
+// lifetime of the certificates, longer than any local account runs.
 const lifetime = 10 * 365 * 24 * time.Hour
 
-// authority signs what the parts of one control plane show each other.
+// authority signs the certificates of one control plane.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -55,7 +56,7 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	return &authority{key: key, cert: cert, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// issue makes a certificate for a server on hosts.
+// issue returns a certificate for a server on hosts.
 func (a *authority) issue(name string, hosts []string) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,7 +105,7 @@ func (p pair) write(dir, name string) error {
 	return os.WriteFile(filepath.Join(dir, name+".key"), p.Key, 0o600)
 }
 
-// serviceAccountKeys writes the key that signs service account tokens (sa.key) and the one that proves them (sa.pub).
+// serviceAccountKeys writes the key that signs service account tokens (sa.key) and the one that verifies them (sa.pub).
 func serviceAccountKeys(dir string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -124,7 +125,7 @@ func serviceAccountKeys(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "sa.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600)
 }
 
-// kubeconfig of one user, whom a token proves; empty is nobody.
+// kubeconfig returns the kubeconfig of a user with a token. An empty token is anonymous.
 func kubeconfig(cluster, endpoint string, ca []byte, user, token string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config

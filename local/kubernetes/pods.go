@@ -1,4 +1,4 @@
-// How long pods take on KWOK's nodes: no time at all, unless their annotations say otherwise.
+// Durations of pods on KWOK's nodes: none, unless their annotations set them.
 
 package kubernetes
 
@@ -11,17 +11,17 @@ import (
 
 // Annotations of pods, in seconds such as "1" or "0.25".
 const (
-	// ReadyAfter is from a pod's being bound to its being Ready.
+	// ReadyAfter is the time from the binding of a pod until it is Ready.
 	ReadyAfter = "local.drover.run/ready-after-seconds"
-	// EndsAfter is from a pod's deletion to its end. A pod that needs longer than its grace period is killed then.
+	// EndsAfter is the time from the deletion of a pod until it ends. It ends after its grace period at the latest.
 	EndsAfter = "local.drover.run/ends-after-seconds"
 )
 
 // podDelays are jq expressions, by stage. https://kwok.sigs.k8s.io/docs/user/stages-configuration/
 var podDelays = map[string]string{
 	"pod-ready": `.metadata.annotations["` + ReadyAfter + `"] | values | . + "s"`,
-	// A pod without any grace left is one whose deletion was asked for: the API server deletes it with the next write, and it is asked
-	// once more only if that does not come.
+	// A pod without a remaining grace period is one whose deletion was requested: the API server deletes it with the next
+	// write. The request is repeated only if that write does not happen.
 	"pod-delete": `if .metadata.deletionGracePeriodSeconds == 0 then "1s" else [(.metadata.annotations["` + EndsAfter +
 		`"] | values | tonumber), .metadata.deletionGracePeriodSeconds] | select(length == 2) | min | tostring + "s" end`,
 }
@@ -35,7 +35,7 @@ func (c *ControlPlane) writePodStages() error {
 		}
 		text := string(b)
 		if delay := podDelays[stage]; delay != "" {
-			// next is of the specification, like delay.
+			// next precedes a member of the specification, like delay.
 			const next = "\n  next:\n"
 			if strings.Count(text, next) != 1 {
 				return fmt.Errorf("KWOK's stage %s is not as expected: it must have one next", stage)

@@ -1,4 +1,4 @@
-// The periodic sync of kubelets: pods are Ready again after their node was NotReady for a time.
+// The periodic sync of kubelets: pods become Ready again after their node was NotReady.
 
 package kubernetes
 
@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// podSyncInterval is between two syncs. A kubelet syncs each pod once a minute.
+	// podSyncInterval is the time between syncs. A kubelet syncs each pod once a minute.
 	podSyncInterval = 2 * time.Second
-	// recoveryTime is how long after its node became Ready a pod may be marked NotReady late, by a controller that
-	// read the node before.
+	// recoveryTime is how long after a node became Ready a controller may still mark its pods NotReady, because it read the
+	// node before.
 	recoveryTime = time.Minute
 )
 
-// podSync plays what KWOK does not. Node lifecycle sets the Ready condition of a node's pods to False when the node
-// becomes NotReady, and never back. The kubelet does that, at its next sync. KWOK writes the status of a running pod
-// only once.
-// https://kubernetes.io/docs/concepts/architecture/nodes/#node-status
+// podSync does what KWOK does not. When a node becomes NotReady, node lifecycle sets the Ready condition of its pods to
+// False, and never back. The kubelet sets it to True at its next sync. KWOK writes the status of a running pod only
+// once. https://kubernetes.io/docs/concepts/architecture/nodes/#node-status
 // https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/controller/util/node/controller_utils.go (MarkPodsNotReady)
 type podSync struct {
 	plane  *ControlPlane
@@ -33,11 +32,11 @@ type podSync struct {
 	nodes  map[string]nodeRecovery
 }
 
-// nodeRecovery is what a sync remembers of a node, by UID.
+// nodeRecovery is the state of a node between syncs, by UID.
 type nodeRecovery struct {
 	// readySince is the last transition to Ready that was read.
 	readySince string
-	// until is when the recovery of the node's pods ends; zero when the node was Ready since it joined.
+	// until is the end of the recovery of the node's pods, or zero if the node was Ready since it joined.
 	until time.Time
 }
 
@@ -115,11 +114,11 @@ func (s *podSync) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := s.nodes
+	previous := s.nodes
 	s.nodes = map[string]nodeRecovery{}
 	var failures []error
 	for _, node := range nodes {
-		recovery, seen := known[node.Metadata.UID]
+		recovery, seen := previous[node.Metadata.UID]
 		ready, since := node.condition("Ready")
 		if ready == "True" && recovery.readySince != since {
 			recovery.readySince = since
@@ -143,14 +142,14 @@ func (s *podSync) recover(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	var left []object
+	var remaining []object
 	for _, pod := range pods {
 		ready, _ := pod.condition("Ready")
 		if pod.Metadata.Deleted == nil && pod.Status.Phase == "Running" && ready == "False" && pod.mayBeReady() {
-			left = append(left, pod)
+			remaining = append(remaining, pod)
 		}
 	}
-	if len(left) == 0 {
+	if len(remaining) == 0 {
 		return nil
 	}
 	// The node is read after its pods, and each patch names the pod's version: if node lifecycle marks the pod again,
@@ -167,10 +166,10 @@ func (s *podSync) recover(ctx context.Context, node string) error {
 		return nil
 	}
 	var failures []error
-	for _, pod := range left {
+	for _, pod := range remaining {
 		failures = append(failures, s.markReady(ctx, pod))
 	}
-	s.plane.options.Log.Info("pods are Ready again", "cluster", s.plane.options.Name, "node", node, "pods", len(left))
+	s.plane.options.Log.Info("pods are Ready again", "cluster", s.plane.options.Name, "node", node, "pods", len(remaining))
 	return errors.Join(failures...)
 }
 

@@ -1,5 +1,5 @@
-// One program of a control plane as a child process: its log file, its end, its restart, and a guard that ends it when
-// this process dies without a word.
+// One program of a control plane as a child process: its log file, its end, its restart, and a guard that kills it if
+// this process dies without stopping it.
 
 package kubernetes
 
@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// restartDelay is how long a program that died stays down, so that one that dies at once does not spin.
+// restartDelay is the pause before a restart, so that a program that dies immediately does not spin.
 const restartDelay = time.Second
 
-// The garbage collector of each program, which would take a fifth of the time that the API server has: it runs when the heap is five times
-// what was left of it, not twice, but more often from that much memory on, so that several control planes fit on one machine. One that is
-// measured has as much as on a machine of its own: an API server near its limit does little but collect.
-// https://go.dev/doc/gc-guide
+// Settings of each program's garbage collector, which would otherwise take a fifth of the API server's time. It runs
+// when the heap is five times what the last collection left, not twice. Above a memory limit it runs more often, so that
+// several control planes fit on one machine. A measured control plane has as much memory as on a machine of its own,
+// because an API server near its limit does little but collect. https://go.dev/doc/gc-guide
 const collection, memory, memoryMeasured = "400", "512MiB", "4GiB"
 
-// guardScript collects process groups from its input and kills them when the input ends, which is when the process
-// that holds the other end is gone, however it went. No signal of a terminal reaches it.
+// guardScript reads process groups from its input. It kills them when the input ends, which is when the process with the
+// other end ends for any reason. It ignores the signals of a terminal.
 const guardScript = `trap '' HUP INT TERM
 groups=
 while read -r group; do groups="$groups -$group"; done
 [ -z "$groups" ] || kill -s KILL -- $groups 2>/dev/null`
 
-// gatedScript has a program begin once it was let in, in the very process that waits: by then the guard knows it. If this process is gone
-// before, nothing begins.
+// gatedScript starts a program once it is admitted, in the process that waits: the guard knows that process already. If
+// this process ends first, nothing starts.
 const gatedScript = `read -r go && exec "$@" </dev/null`
 
-// guard kills the process groups told to it once this process is gone.
+// guard kills registered process groups when this process ends.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
@@ -59,14 +59,14 @@ func (g *guard) watch(group int) error {
 	return err
 }
 
-// release ends the guard without killing anything: the groups are gone and their numbers may be reused.
+// release ends the guard without killing anything: the groups have ended and their numbers may be reused.
 func (g *guard) release() {
 	_ = g.cmd.Process.Kill()
 	_ = g.pipe.Close()
 	_ = g.cmd.Wait()
 }
 
-// process runs one program until stop, and again when it dies.
+// process runs one program until stop, and restarts it when it dies.
 type process struct {
 	name, logFile string
 	argv          []string
@@ -77,14 +77,14 @@ type process struct {
 	mu      sync.Mutex
 	cmd     *exec.Cmd
 	stopped chan struct{} // closed by stop
-	gone    chan struct{} // closed when the last run has ended
+	ended   chan struct{} // closed when the last run has ended
 }
 
-// startProcess starts argv with its output appended to <dir>/<name>.log, and with that much memory before it collects more often.
+// startProcess starts argv and appends its output to <dir>/<name>.log. Above memory its collector runs more often.
 func startProcess(name, dir string, argv []string, memory string, g *guard, died func(*process, error)) (*process, error) {
 	p := &process{
 		name: name, logFile: filepath.Join(dir, name+".log"), argv: argv, memory: memory, guard: g, died: died,
-		stopped: make(chan struct{}), gone: make(chan struct{}),
+		stopped: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if err := p.run(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (p *process) run() error {
 	}
 	defer gate.Close()
 	cmd.Env = append(os.Environ(), "GOGC="+collection, "GOMEMLIMIT="+p.memory)
-	// A group of its own: a Ctrl-C on the terminal is for us, who then stop the programs in order.
+	// A process group of its own, because Ctrl-C on the terminal is for this process, which stops the programs in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *process) run() error {
 	}
 	p.cmd = cmd
 	if err := p.guard.watch(cmd.Process.Pid); err != nil {
-		return fmt.Errorf("start %s: the guard is gone: %w", p.name, err)
+		return fmt.Errorf("start %s: the guard has ended: %w", p.name, err)
 	}
 	if _, err := io.WriteString(gate, "go\n"); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
@@ -131,7 +131,7 @@ func (p *process) run() error {
 }
 
 func (p *process) supervise() {
-	defer close(p.gone)
+	defer close(p.ended)
 	for {
 		err := p.cmd.Wait()
 		select {
@@ -156,7 +156,7 @@ func (p *process) supervise() {
 	}
 }
 
-// stop ends the program: politely, and by force after grace. It returns when the program is gone.
+// stop ends the program: with a signal, and after grace by force. It returns when the program has ended.
 func (p *process) stop(grace time.Duration) {
 	p.mu.Lock()
 	select {
@@ -168,11 +168,11 @@ func (p *process) stop(grace time.Duration) {
 	p.mu.Unlock()
 	_ = syscall.Kill(group, syscall.SIGTERM)
 	force := time.AfterFunc(grace, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
-	<-p.gone
+	<-p.ended
 	force.Stop()
 }
 
-// tail is the end of the program's log.
+// tail returns the end of the program's log.
 func (p *process) tail(lines int) string {
 	f, err := os.Open(p.logFile)
 	if err != nil {

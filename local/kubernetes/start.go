@@ -1,5 +1,4 @@
-// The control plane as a whole: what its programs are told, when it is ready, how it moves to another version, how it
-// stops.
+// The control plane as a whole: its configuration, start, readiness, change of version, and stop.
 
 package kubernetes
 
@@ -24,14 +23,14 @@ import (
 	"time"
 )
 
-// Bounds of waiting: one start on a busy machine, one polite stop.
+// Limits of one start on a busy machine, and of one graceful stop.
 const (
 	startTimeout = 2 * time.Minute
 	stopGrace    = 3 * time.Second
 	readyPoll    = 50 * time.Millisecond
 )
 
-// stages are what KWOK does as the kubelet of each node; those for pods are KWOK's own.
+// stages are what KWOK does as the kubelet of each node. Those of pods are KWOK's own.
 //
 //go:embed stages.yaml
 var stages []byte
@@ -40,46 +39,47 @@ var stages []byte
 type Options struct {
 	// Name of the cluster, in its certificates and kubeconfig.
 	Name string
-	// Dir for keys, data and logs. It must be empty or absent; it stays after Stop, without the data.
+	// Dir has keys, data and logs. It must be empty or absent. Stop removes only the data.
 	Dir string
-	// BinDir holds the programs; see Build.
+	// BinDir has the programs: see Build.
 	BinDir string
-	// Minor is the Kubernetes version that the servers act as, such as "1.35"; empty is that of Version. The programs
-	// can act as any minor from MinMinor on, through Kubernetes' own --emulated-version.
+	// Minor is the Kubernetes version that the servers emulate, such as "1.35". Empty means that of Version. The programs
+	// can emulate any minor version from MinMinor on, with --emulated-version.
 	Minor string
 	// ServiceCIDR of the cluster, such as "172.20.0.0/16".
 	ServiceCIDR string
-	// PodCIDR that KWOK gives pods addresses from; empty is 100.64.0.0/10.
+	// PodCIDR has the addresses that KWOK gives pods. Empty means 100.64.0.0/10.
 	PodCIDR string
-	// Issuer of service account tokens, an https URL; empty is the API server's own name.
+	// Issuer of service account tokens, an https URL. Empty means the API server's own name.
 	Issuer string
-	// TokenWebhookURL receives a TokenReview (authentication.k8s.io/v1) for each bearer token that is no service
-	// account's; TokenWebhookCA is the PEM of its authority when it is https. Empty: no webhook.
+	// TokenWebhookURL receives a TokenReview (authentication.k8s.io/v1) for each bearer token that is not a service
+	// account's. TokenWebhookCA is the PEM of its authority for https. Empty means no webhook.
 	TokenWebhookURL string
 	TokenWebhookCA  []byte
-	// Hosts that the API server's certificate names beside 127.0.0.1 and localhost.
+	// Hosts in the API server's certificate, in addition to 127.0.0.1 and localhost.
 	Hosts []string
-	// RuntimeConfig turns APIs on and off, as in "networking.k8s.io/v1beta1=true"; empty is Kubernetes' defaults.
+	// RuntimeConfig enables and disables APIs, as in "networking.k8s.io/v1beta1=true". Empty means Kubernetes' defaults.
 	RuntimeConfig string
-	// DefaultLimits leaves to the controllers and the scheduler the client limits that Kubernetes gives them, 20 and 50 calls a second;
-	// without it, both may make 500.
+	// DefaultLimits keeps Kubernetes' client limits of the controllers and the scheduler, 20 and 50 calls a second. Without
+	// it both may make 500.
 	DefaultLimits bool
-	// Measured says that others are measured on it. It has memory as on a machine of its own, and its controllers and scheduler only what all
-	// else leaves of the processors: elsewhere they have their own; here they would take their part from whoever is measured.
+	// Measured is for measurements of other programs on this control plane. It gets as much memory as on a machine of its
+	// own. Its controllers and scheduler get only idle processor time: on a machine of their own they would not compete
+	// with the measured program.
 	Measured bool
-	// Log hears of programs that died and were started again; nil is silence.
+	// Log receives restarts of programs that died. It may be nil.
 	Log *slog.Logger
 }
 
-// ControlPlane that runs.
+// ControlPlane is a running control plane.
 type ControlPlane struct {
 	// Endpoint of the API server, https on the loopback address.
 	Endpoint string
-	// CA is the PEM of the authority that signed the API server's certificate.
+	// CA is the PEM of the authority of the API server's certificate.
 	CA []byte
 	// AdminToken is a bearer token of a user in system:masters.
 	AdminToken string
-	// AdminKubeconfig is a file with the same.
+	// AdminKubeconfig is the path of a kubeconfig with the same.
 	AdminKubeconfig string
 
 	options Options
@@ -88,18 +88,18 @@ type ControlPlane struct {
 	guard   *guard
 
 	mu sync.Mutex
-	// parts by name, as they run.
+	// parts are the running programs by name.
 	parts map[string]*process
-	// starting receives the first death of a part while the control plane starts; nil otherwise.
+	// starting receives the first death of a part while the control plane starts. It is nil otherwise.
 	starting chan error
 	stopOnce sync.Once
-	// changing is held while servers are stopped and started again; stopped is closed when all is to end.
+	// changing is held while servers are restarted. stopped is closed by Stop.
 	changing sync.Mutex
 	stopped  chan struct{}
 	syncing  sync.WaitGroup
 }
 
-// MinMinor and MaxMinor bound what Options.Minor may be.
+// MinMinor is the oldest minor version for Options.Minor.
 func MinMinor() string { _, minor := ownMinor(); return fmt.Sprintf("1.%d", minor-3) }
 
 // MaxMinor is the minor version of the programs themselves.
@@ -112,7 +112,7 @@ func ownMinor() (major, minor int) {
 	return major, minor
 }
 
-// CanActAs says whether the programs can act as Kubernetes minor version v, such as "1.35".
+// CanActAs is true if the programs can emulate a Kubernetes minor version, such as "1.35".
 func CanActAs(v string) bool {
 	rest, ok := strings.CutPrefix(v, "1.")
 	if !ok {
@@ -123,8 +123,8 @@ func CanActAs(v string) bool {
 	return err == nil && strconv.Itoa(minor) == rest && minor <= own && minor >= own-3
 }
 
-// Start a control plane and return when it answers: about three seconds. An error carries the last lines of the log of
-// the program that failed. Nothing is left running after an error.
+// Start starts a control plane and returns when it answers, after about three seconds. An error has the last log lines
+// of the program that failed. After an error nothing runs.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if missing := Missing(o.BinDir); len(missing) > 0 {
 		return nil, fmt.Errorf("start cluster %s: %s not built in %s: run `make kubernetes`", o.Name, strings.Join(missing, ", "), o.BinDir)
@@ -153,7 +153,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// prepare writes everything that the programs read.
+// prepare writes all files that the programs read.
 func prepare(o Options) (*ControlPlane, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -216,8 +216,8 @@ func (c *ControlPlane) writeKeys() error {
 	return c.writeTokens()
 }
 
-// writeTokens for the users of the API server. The chain of a certificate would be verified anew for every request, which is a fifteenth
-// of all that the API server has to do while a node is drained; EKS knows its users by tokens, too.
+// writeTokens writes the tokens of the API server's users. A certificate would be verified again for each request, which
+// is a fifteenth of the API server's work while a node is drained. EKS identifies its users by tokens too.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file
 func (c *ControlPlane) writeTokens() error {
 	var file []byte
@@ -225,7 +225,7 @@ func (c *ControlPlane) writeTokens() error {
 		{"admin", "kubernetes-admin", "system:masters"},
 		{"kube-controller-manager", "system:kube-controller-manager", ""},
 		{"kube-scheduler", "system:kube-scheduler", ""},
-		// KWOK is every kubelet at once and plays their parts on nodes it does not own.
+		// KWOK plays every kubelet, also on nodes that it does not own.
 		{"kwok", "kwok", "system:masters"},
 	} {
 		token := rand.Text()
@@ -254,7 +254,7 @@ func (c *ControlPlane) writeConfiguration() error {
 	return os.WriteFile(c.path("token-webhook.yaml"), webhook, 0o600)
 }
 
-// start the programs and wait until the API server and the controllers answer.
+// start starts the programs and waits until the API server and the controllers answer.
 func (c *ControlPlane) start(ctx context.Context) error {
 	c.starting = make(chan error, 8)
 	defer func() {
@@ -271,7 +271,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	return c.launch("kwok", c.kwokArguments())
 }
 
-// startServers starts what is of the control plane's version.
+// startServers starts the programs of the control plane's version.
 func (c *ControlPlane) startServers(ctx context.Context) error {
 	if err := c.launch("kube-apiserver", c.apiserverArguments()); err != nil {
 		return err
@@ -287,13 +287,13 @@ func (c *ControlPlane) startServers(ctx context.Context) error {
 			return err
 		}
 	}
-	// Made by the controller manager: pods need it, so a cluster without it is not ready.
+	// The controller manager creates it. Pods need it, so a cluster without it is not ready.
 	return c.await(ctx, "the controllers", "/api/v1/namespaces/default/serviceaccounts/default", nil)
 }
 
-// SetMinor moves a running control plane to Kubernetes minor version minor, such as "1.36": the servers stop and start
-// again as that version while etcd keeps the data. The API does not answer for about two seconds. The nodes go on, as kubelets do: another
-// KWOK would wait for the leases of this one to end before it played a pod.
+// SetMinor changes a running control plane to a Kubernetes minor version, such as "1.36". The servers restart as that
+// version while etcd keeps the data. The API does not answer for about two seconds. KWOK continues, as kubelets do:
+// another KWOK would wait for the leases of this one to expire before it played a pod.
 func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
 	if !CanActAs(minor) {
 		return fmt.Errorf("Kubernetes %s cannot act as %s, only as %s to %s", Version, minor, MinMinor(), MaxMinor())
@@ -313,15 +313,16 @@ func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
 	})
 }
 
-// Metrics are the API server's, in Prometheus' text format.
+// Metrics returns the API server's metrics in Prometheus' text format.
 func (c *ControlPlane) Metrics(ctx context.Context) ([]byte, error) {
 	client := c.client()
 	defer client.CloseIdleConnections()
 	return c.read(ctx, client, "/metrics")
 }
 
-// Interrupt kills the API server, so that connections to it are refused, and starts it again after a while. It returns when the
-// API server answers again. A context that ends meanwhile leaves it down. The data stays; the other programs go on as they can.
+// Interrupt kills the API server, so that it refuses connections, and restarts it after a time. It returns when the API
+// server answers again. If the context ends first, the API server remains down. The data remains, and the other programs
+// continue.
 func (c *ControlPlane) Interrupt(ctx context.Context, after time.Duration) error {
 	return c.change(ctx, after+startTimeout, func(ctx context.Context) error {
 		c.mu.Lock()
@@ -347,7 +348,7 @@ func (c *ControlPlane) Interrupt(ctx context.Context, after time.Duration) error
 
 var errStopped = errors.New("the control plane was stopped")
 
-// change stops and starts servers, one change at a time, and none once all is stopped.
+// change restarts servers, one change at a time, and none after Stop.
 func (c *ControlPlane) change(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -368,7 +369,7 @@ func (c *ControlPlane) change(ctx context.Context, timeout time.Duration, do fun
 	return do(ctx)
 }
 
-// Stop ends all programs and returns when they are gone; what was in the cluster goes with them, logs stay. It may be
+// Stop ends all programs and returns when they have ended. It removes the cluster's data but not the logs. It may be
 // called more than once.
 func (c *ControlPlane) Stop() {
 	c.stopOnce.Do(func() {
@@ -384,7 +385,7 @@ func (c *ControlPlane) Stop() {
 	})
 }
 
-// stopParts stops those of the named programs that run, all at once.
+// stopParts stops the named programs that run, concurrently.
 func (c *ControlPlane) stopParts(names ...string) {
 	var wg sync.WaitGroup
 	for _, name := range names {
@@ -432,7 +433,7 @@ func (c *ControlPlane) partDied(p *process, err error) {
 		err, "log", p.logFile)
 }
 
-// await polls path until it answers 200. A program that dies meanwhile ends the wait.
+// await polls path until it answers 200. The death of a program ends the wait.
 func (c *ControlPlane) await(ctx context.Context, what, path string, last error) error {
 	client := c.client()
 	defer client.CloseIdleConnections()
@@ -461,10 +462,10 @@ func (c *ControlPlane) client() *http.Client {
 	}
 }
 
-// maxAnswer bounds what is read of an answer, in bytes: metrics of an API server are about two megabytes.
+// maxAnswer limits an answer, in bytes: the metrics of an API server are about two megabytes.
 const maxAnswer = 32 << 20
 
-// read a path of the API server, as its administrator.
+// read gets a path of the API server, as its administrator.
 func (c *ControlPlane) read(ctx context.Context, client *http.Client, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Endpoint+path, nil)
 	if err != nil {
@@ -488,7 +489,7 @@ func (c *ControlPlane) read(ctx context.Context, client *http.Client, path strin
 
 func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }
 
-// freePort finds a loopback port that nothing uses.
+// freePort returns a free loopback port.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

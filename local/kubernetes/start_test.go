@@ -20,10 +20,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds what takes seconds: on a machine that has a tenth of the time for it, it is still not what fails.
+// patience is the timeout of operations that take seconds. It suffices on a machine that has a tenth of the time for
+// them.
 const patience = 3 * time.Minute
 
-// bin finds the programs; without them these tests cannot say anything.
+// bin returns the directory of the programs. It skips the test if they are not built.
 func bin(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(BinDir("../.."))
@@ -34,7 +35,7 @@ func bin(t *testing.T) string {
 	return dir
 }
 
-func TestAControlPlaneFromStartToStop(t *testing.T) {
+func TestControlPlane(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
 	c, err := Start(t.Context(), Options{Name: "test", Dir: dir, BinDir: bin(t), ServiceCIDR: "172.20.0.0/16", Minor: "1.35", Measured: true})
@@ -74,11 +75,11 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		return "absent"
 	}
 
-	t.Run("the servers act as the minor version asked for", func(t *testing.T) {
+	t.Run("emulates the minor version", func(t *testing.T) {
 		v := call(t, http.MethodGet, "/version", "", "")
 		require.Equal(t, []any{"v1.36.3", "35"}, []any{v["gitVersion"], v["emulationMinor"]})
 	})
-	t.Run("the controllers and the scheduler come last", func(t *testing.T) {
+	t.Run("runs the controllers and the scheduler with low priority", func(t *testing.T) {
 		priority := func(pid int) int {
 			p, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid)
 			require.NoError(t, err)
@@ -89,7 +90,7 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 			require.Equal(t, slices.Contains(last, name), priority(p.cmd.Process.Pid) != priority(os.Getpid()), name)
 		}
 	})
-	t.Run("who shows no token of its users is told nothing", func(t *testing.T) {
+	t.Run("rejects requests without a valid token", func(t *testing.T) {
 		for token, answer := range map[string]int{
 			"": http.StatusForbidden, "Bearer ": http.StatusForbidden, "Bearer " + c.AdminToken[1:]: http.StatusUnauthorized,
 		} {
@@ -102,14 +103,14 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 			require.Equal(t, answer, res.StatusCode, token)
 		}
 	})
-	t.Run("nobody else reads its users' tokens", func(t *testing.T) {
+	t.Run("hides its users' tokens from other users", func(t *testing.T) {
 		for _, name := range []string{"tokens.csv", "admin.kubeconfig", "kwok.kubeconfig"} {
 			info, err := os.Stat(filepath.Join(dir, name))
 			require.NoError(t, err)
 			require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
 		}
 	})
-	t.Run("a node becomes Ready when its network is, and not before", func(t *testing.T) {
+	t.Run("makes a node Ready when its network is ready", func(t *testing.T) {
 		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n1"}}`)
 		call(t, http.MethodPost, "/api/v1/nodes", "application/json",
 			`{"metadata":{"name":"n2","annotations":{"local.drover.run/network":"ready"}},"status":{"capacity":{"cpu":"2","memory":"8Gi","pods":"29"}}}`)
@@ -119,7 +120,7 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 			`{"metadata":{"annotations":{"local.drover.run/network":"ready"}}}`)
 		require.Eventually(t, func() bool { return nodeReady(t, "n1") == "True" }, patience, 50*time.Millisecond)
 	})
-	t.Run("pods are scheduled and run", func(t *testing.T) {
+	t.Run("schedules and runs pods", func(t *testing.T) {
 		call(t, http.MethodPost, "/apis/apps/v1/namespaces/default/deployments", "application/json",
 			`{"metadata":{"name":"web"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}`)
 		require.Eventually(t, func() bool {
@@ -127,7 +128,7 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 			return status["availableReplicas"] == float64(2)
 		}, patience, 100*time.Millisecond)
 	})
-	t.Run("a pod takes the time that its annotations say", func(t *testing.T) {
+	t.Run("obeys the durations in a pod's annotations", func(t *testing.T) {
 		created := time.Now()
 		call(t, http.MethodPost, "/api/v1/namespaces/default/pods", "application/json", `{"metadata":{"name":"slow","annotations":{"`+
 			ReadyAfter+`":"0.5","`+EndsAfter+`":"60"}},
@@ -141,7 +142,7 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		require.Eventually(t, func() bool { return get("/api/v1/namespaces/default/pods/slow") != nil }, patience, 20*time.Millisecond)
 		require.GreaterOrEqual(t, time.Since(deleted), 900*time.Millisecond, "its grace period bounds it")
 	})
-	// deletions of single pods that the API server answered, however that was.
+	// deletions returns the number of deletions of single pods that the API server answered, with any result.
 	deletions := func(t *testing.T) (n int) {
 		t.Helper()
 		b, err := c.read(t.Context(), client, "/metrics")
@@ -166,7 +167,7 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		}, patience, 20*time.Millisecond)
 		return path
 	}
-	t.Run("a kubelet asks once for the deletion of a pod that ended", func(t *testing.T) {
+	t.Run("requests the deletion of an ended pod once", func(t *testing.T) {
 		var paths []string
 		for i := range 20 {
 			paths = append(paths, running(t, fmt.Sprintf("once-%d", i), ""))
@@ -178,13 +179,13 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		for _, path := range paths {
 			require.Eventually(t, func() bool { return get(path) != nil }, patience, 20*time.Millisecond)
 		}
-		time.Sleep(500 * time.Millisecond) // for what comes late
-		// Where a pod takes a second to go, since the processors are busy, it is asked for again.
-		require.InDelta(t, 2*len(paths), deletions(t)-before, float64(len(paths)/4), "by whoever wants it, and by the kubelet")
+		time.Sleep(500 * time.Millisecond) // for late requests
+		// A pod that takes a second to end, because the processors are busy, is requested again.
+		require.InDelta(t, 2*len(paths), deletions(t)-before, float64(len(paths)/4), "once by the client, and once by the kubelet")
 	})
-	t.Run("and again if the pod is still there", func(t *testing.T) {
+	t.Run("repeats the request if the pod still exists", func(t *testing.T) {
 		path := running(t, "held", `,"finalizers":["example.com/hold"]`)
-		// Where the processors are busy, what was asked for again of pods before comes a second later.
+		// On busy processors, repeated requests for the pods above come a second later.
 		before := deletions(t)
 		for quiet := time.Now(); time.Since(quiet) < 2*time.Second; time.Sleep(100 * time.Millisecond) {
 			if n := deletions(t); n > before {
@@ -195,11 +196,11 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		require.EqualValues(t, 0, call(t, http.MethodGet, path, "", "")["metadata"].(map[string]any)["deletionGracePeriodSeconds"])
 		require.Eventually(t, func() bool {
 			return deletions(t)-before >= 2
-		}, patience, 20*time.Millisecond, "by whoever wants it, and by the kubelet")
+		}, patience, 20*time.Millisecond, "once by the client, and once by the kubelet")
 		call(t, http.MethodPatch, path, "application/merge-patch+json", `{"metadata":{"finalizers":null}}`)
 		require.Eventually(t, func() bool { return get(path) != nil }, patience, 20*time.Millisecond)
 	})
-	t.Run("pods are Ready again once their node is, and not before", func(t *testing.T) {
+	t.Run("makes pods Ready again once their node is Ready", func(t *testing.T) {
 		pod := running(t, "recovers", "")
 		const network = `{"metadata":{"annotations":{"local.drover.run/network":%s}}}`
 		const condition = `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`
@@ -219,19 +220,19 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		require.Eventually(t, func() bool { return nodeReady(t, "n2") == "True" }, patience, 50*time.Millisecond)
 		require.Eventually(t, func() bool { return podReady() == "True" }, time.Minute, 100*time.Millisecond)
 	})
-	t.Run("moving to the next minor keeps what is in it", func(t *testing.T) {
+	t.Run("keeps its data when the minor version changes", func(t *testing.T) {
 		require.NoError(t, c.SetMinor(t.Context(), "1.36"))
 		require.Equal(t, "36", call(t, http.MethodGet, "/version", "", "")["emulationMinor"])
 		call(t, http.MethodGet, "/apis/apps/v1/namespaces/default/deployments/web", "", "")
 		require.ErrorContains(t, c.SetMinor(t.Context(), "1.37"), "cannot act as 1.37")
 	})
-	t.Run("a program that dies is started again", func(t *testing.T) {
+	t.Run("restarts a program that dies", func(t *testing.T) {
 		p := c.parts["kube-apiserver"]
 		require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
 		require.Eventually(t, func() bool { return get("/readyz") != nil }, patience, time.Millisecond)
 		require.Eventually(t, func() bool { return get("/readyz") == nil }, patience, 50*time.Millisecond)
 	})
-	t.Run("after Stop nothing runs or listens", func(t *testing.T) {
+	t.Run("runs nothing after Stop", func(t *testing.T) {
 		var pids []int
 		for _, p := range c.parts {
 			pids = append(pids, p.cmd.Process.Pid)
@@ -249,7 +250,7 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 	})
 }
 
-// fakeBin is a folder of programs that all are the shell script.
+// fakeBin returns a directory in which every program is the shell script.
 func fakeBin(t *testing.T, script string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "bin")
@@ -295,7 +296,7 @@ func TestStartRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "no such flag")
 }
 
-// TestOrphan is the process that dies without a word in TestNothingOutlivesItsParent.
+// TestOrphan is the process that dies without stopping its programs, in TestNothingOutlivesItsParent.
 func TestOrphan(t *testing.T) {
 	dir := os.Getenv("ORPHAN_DIR")
 	if dir == "" {
@@ -327,16 +328,16 @@ func TestNothingOutlivesItsParent(t *testing.T) {
 	require.Eventually(t, func() bool { return dead(pid) }, patience, 10*time.Millisecond)
 }
 
-// A process that is gone between the start of a program and the guard's knowing it takes the program along, for it has not begun.
-func TestAProgramBeginsWhenItIsLetIn(t *testing.T) {
+// If the process ends after it started a program and before the guard knows it, the program ends too: it has not begun.
+func TestProgramWaitsForTheGuard(t *testing.T) {
 	for name, c := range map[string]struct {
-		said   string
+		input  string
 		begins bool
 	}{"let in": {"go\n", true}, "left alone": {"", false}} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "begun")
 			cmd := exec.Command("/bin/sh", "-c", gatedScript, "toucher", "/bin/sh", "-c", `echo $$ >"$1"`, "x", file)
-			cmd.Stdin = strings.NewReader(c.said)
+			cmd.Stdin = strings.NewReader(c.input)
 			err := cmd.Run()
 			if !c.begins {
 				require.Error(t, err)
@@ -351,7 +352,7 @@ func TestAProgramBeginsWhenItIsLetIn(t *testing.T) {
 	}
 }
 
-// dead says whether a process has ended: gone, or not yet collected by whoever inherited it.
+// dead is true if a process has ended, even if its parent has not collected it yet.
 func dead(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
@@ -360,7 +361,7 @@ func dead(pid int) bool {
 	return err != nil || bytes.Contains(b, []byte(") Z "))
 }
 
-func TestBuildKnowsItsModule(t *testing.T) {
+func TestBuildModule(t *testing.T) {
 	b, err := os.ReadFile("build/go.mod")
 	require.NoError(t, err)
 	has := func(text string) bool { return bytes.Contains(b, []byte(text)) }
@@ -374,9 +375,9 @@ func TestBuildKnowsItsModule(t *testing.T) {
 	}
 }
 
-// Most of Kubernetes' packages use one of these, or a package that does: of another version all of them would be compiled twice, once for
-// the programs and once for drover.
-func TestBothModulesShareWhatIsCompiled(t *testing.T) {
+// Most Kubernetes packages use one of these. With another version all of them would be compiled twice, once for the
+// programs and once for drover.
+func TestModulesShareVersions(t *testing.T) {
 	versions := func(file string) map[string]string {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)

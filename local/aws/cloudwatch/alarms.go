@@ -1,7 +1,6 @@
 package cloudwatch
 
-// Alarms on one metric.
-// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
+// Alarms on one metric. https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
 
 import (
 	"context"
@@ -32,7 +31,7 @@ type alarm struct {
 	configured time.Time
 }
 
-// alarmDefinition has the names of the API's MetricAlarm.
+// alarmDefinition has the fields of the API's MetricAlarm.
 type alarmDefinition struct {
 	AlarmName, Namespace, MetricName, Statistic      string
 	AlarmDescription                                 string `json:",omitempty" xml:",omitempty"`
@@ -62,7 +61,7 @@ var comparisons = map[string]func(value, threshold float64) bool{
 	"LessThanOrEqualToThreshold":    func(v, t float64) bool { return v <= t },
 }
 
-// check completes a definition and refuses what the account would not evaluate as AWS does.
+// check sets defaults. It rejects definitions that this package would not evaluate as AWS does.
 func (d *alarmDefinition) check() error {
 	if d.DatapointsToAlarm == 0 {
 		d.DatapointsToAlarm = d.EvaluationPeriods
@@ -95,15 +94,15 @@ func (d *alarmDefinition) check() error {
 	return nil
 }
 
-// judge says which state the data of the last periods means. The minute that runs counts once it has data, so that
-// alarms come early rather than late.
+// judge returns the state for the data of the last periods. The current minute counts once it has data, so that alarms
+// come early rather than late.
 func (d *alarmDefinition) judge(m *metric, now time.Time, present string) (state, reason string) {
 	end := now.Truncate(time.Minute)
 	if m != nil && m.minutes[end.Unix()/60] != nil {
 		end = end.Add(time.Minute)
 	}
 	period := time.Duration(d.Period) * time.Second
-	breaching, there := 0, 0
+	breaching, datapoints := 0, 0
 	var points []string
 	for i := range d.EvaluationPeriods {
 		var st statistics
@@ -116,8 +115,8 @@ func (d *alarmDefinition) judge(m *metric, now time.Time, present string) (state
 			}
 			continue
 		}
-		there++
-		value, _ := st.value(d.Statistic) // check has seen that it is kept
+		datapoints++
+		value, _ := st.value(d.Statistic) // check has verified that the statistic is supported
 		points = append(points, fmt.Sprint(value))
 		if comparisons[d.ComparisonOperator](value, d.Threshold) {
 			breaching++
@@ -128,16 +127,16 @@ func (d *alarmDefinition) judge(m *metric, now time.Time, present string) (state
 		return stateAlarm, fmt.Sprintf("Threshold Crossed: %d out of the last %d datapoints [%s] crossed the threshold (%v, %s) (minimum %d "+
 			"datapoints for OK -> ALARM transition).",
 			breaching, d.EvaluationPeriods, strings.Join(points, ", "), d.Threshold, d.ComparisonOperator, d.DatapointsToAlarm)
-	case there == 0 && d.TreatMissingData == "missing":
+	case datapoints == 0 && d.TreatMissingData == "missing":
 		return stateInsufficient, "Insufficient Data: no datapoints were received."
-	case there == 0 && d.TreatMissingData == "ignore":
+	case datapoints == 0 && d.TreatMissingData == "ignore":
 		return present, "Unchanged: no datapoints were received."
 	}
 	return stateOK, fmt.Sprintf("Threshold Crossed: %d out of the last %d datapoints [%s] crossed the threshold (%v, %s), fewer than %d.",
 		breaching, d.EvaluationPeriods, strings.Join(points, ", "), d.Threshold, d.ComparisonOperator, d.DatapointsToAlarm)
 }
 
-// AlarmStates are the states of all alarms by name.
+// AlarmStates returns the states of all alarms by name.
 func (s *Service) AlarmStates() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +147,7 @@ func (s *Service) AlarmStates() map[string]string {
 	return states
 }
 
-// evaluate brings all alarms up to date and notifies of what changed.
+// evaluate updates all alarms and notifies of changes.
 func (s *Service) evaluate(ctx context.Context) {
 	s.mu.Lock()
 	now := s.clock.Now()
@@ -167,7 +166,7 @@ func (s *Service) evaluate(ctx context.Context) {
 	}
 }
 
-// change sets an alarm's state; what it returns notifies, without the lock.
+// change sets an alarm's state. It returns a function that notifies, to be called without the lock.
 func (s *Service) change(ctx context.Context, a *alarm, state, reason string, now time.Time) (notify func()) {
 	old := a.state
 	a.state, a.reason, a.changed = state, reason, now
@@ -183,7 +182,7 @@ func (s *Service) change(ctx context.Context, a *alarm, state, reason string, no
 			"Threshold": d.Threshold,
 		},
 	})
-	if err != nil { // plain values always encode
+	if err != nil { // plain values can always be encoded
 		panic(err)
 	}
 	actions := map[string][]string{stateAlarm: d.AlarmActions, stateOK: d.OKActions, stateInsufficient: d.InsufficientDataActions}[state]

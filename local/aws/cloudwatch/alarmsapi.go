@@ -1,7 +1,6 @@
 package cloudwatch
 
-// The API of alarms.
-// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Operations.html
+// The API operations of alarms. https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Operations.html
 
 import (
 	"context"
@@ -15,10 +14,10 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// maxAlarmNames of one call.
+// maxAlarmNames limits the names of one call.
 const maxAlarmNames = 100
 
-// putMetricAlarm makes an alarm, or changes one, which keeps its state.
+// putMetricAlarm creates an alarm, or changes an existing one, which keeps its state.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 func (s *Service) putMetricAlarm(ctx context.Context, c *wire.Call) (any, error) {
 	var in struct {
@@ -61,7 +60,8 @@ func (s *Service) putMetricAlarm(ctx context.Context, c *wire.Call) (any, error)
 	}
 	s.mu.Lock()
 	if old, ok := s.alarms[in.AlarmName]; ok {
-		a.state, a.reason, a.changed, a.tags = old.state, old.reason, old.changed, old.tags // tags of one that is there are not changed
+		// the call does not change the tags of an existing alarm
+		a.state, a.reason, a.changed, a.tags = old.state, old.reason, old.changed, old.tags
 	}
 	s.alarms[in.AlarmName] = a
 	s.mu.Unlock()
@@ -69,8 +69,8 @@ func (s *Service) putMetricAlarm(ctx context.Context, c *wire.Call) (any, error)
 	return nil, nil
 }
 
-// authorizeAlarm asks whether a call may be made on an alarm, which has the condition keys of its tags. All alarms here are metric alarms:
-// composite ones would have none.
+// authorizeAlarm authorizes a call on an alarm. Its tags are condition keys. All alarms here are metric alarms;
+// composite ones would have no condition keys.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatch.html
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_alarms_and_tagging.html
 func (s *Service) authorizeAlarm(c *wire.Call, name string) error {
@@ -85,7 +85,7 @@ func (s *Service) authorizeAlarm(c *wire.Call, name string) error {
 	return c.AuthorizeContext(s.arn("cloudwatch", "alarm:"+name), context)
 }
 
-// namedAlarms decodes the names of a call and authorizes it on each.
+// namedAlarms decodes the names of a call and authorizes the call on each.
 func (s *Service) namedAlarms(c *wire.Call) ([]string, error) {
 	var in struct{ AlarmNames []string }
 	if err := c.Decode(&in); err != nil {
@@ -102,8 +102,8 @@ func (s *Service) namedAlarms(c *wire.Call) ([]string, error) {
 	return in.AlarmNames, nil
 }
 
-// switchActions is EnableAlarmActions and DisableAlarmActions: an alarm that changes its state meanwhile tells nobody. Names that
-// are no alarm's are no error.
+// switchActions performs EnableAlarmActions and DisableAlarmActions. While the actions are disabled, an alarm changes
+// its state without a notification. Unknown names are ignored.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DisableAlarmActions.html
 func (s *Service) switchActions(on bool) wire.Operation {
 	return func(_ context.Context, c *wire.Call) (any, error) {
@@ -122,7 +122,7 @@ func (s *Service) switchActions(on bool) wire.Operation {
 	}
 }
 
-// deleteAlarms deletes all that are named, or none.
+// deleteAlarms deletes all named alarms, or none.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DeleteAlarms.html
 func (s *Service) deleteAlarms(_ context.Context, c *wire.Call) (any, error) {
 	names, err := s.namedAlarms(c)
@@ -211,7 +211,8 @@ func (s *Service) setAlarmState(ctx context.Context, c *wire.Call) (any, error) 
 	return nil, nil
 }
 
-// taggedAlarm finds the alarm of an ARN, authorized. The lock is held when it is found, and must be given back.
+// taggedAlarm authorizes the call and returns the alarm with an ARN. On success it leaves the lock held: the caller
+// unlocks.
 func (s *Service) taggedAlarm(c *wire.Call, arn string) (*alarm, error) {
 	name, ok := strings.CutPrefix(arn, s.arn("cloudwatch", "alarm:"))
 	if !ok {
@@ -228,7 +229,7 @@ func (s *Service) taggedAlarm(c *wire.Call, arn string) (*alarm, error) {
 	return nil, &wire.Error{Code: "ResourceNotFoundException", Message: "Alarm " + name + " does not exist", Status: 404}
 }
 
-// listTagsForResource, tagResource and untagResource are about the tags of one alarm.
+// listTagsForResource, tagResource and untagResource operate on the tags of one alarm.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_TagResource.html
 func (s *Service) listTagsForResource(_ context.Context, c *wire.Call) (any, error) {
 	var in struct{ ResourceARN string }

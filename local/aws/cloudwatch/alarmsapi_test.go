@@ -14,9 +14,9 @@ import (
 	"github.com/drover-run/drover/local/engine/endpoint"
 )
 
-// An alarm whose actions are off changes its state and tells nobody.
-func TestAlarmsAreSilencedAndSoundAgain(t *testing.T) {
-	s, told, identities := newService()
+// An alarm with disabled actions changes its state without a notification.
+func TestAlarmActions(t *testing.T) {
+	s, sink, identities := newService()
 	role, err := identities.CreateRole(iam.Role{
 		Name:          "upgrade",
 		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`,
@@ -63,13 +63,13 @@ func TestAlarmsAreSilencedAndSoundAgain(t *testing.T) {
 	require.False(t, *describe().ActionsEnabled)
 	state(types.StateValueAlarm)
 	require.Equal(t, types.StateValueAlarm, describe().StateValue)
-	require.Empty(t, told.messages)
+	require.Empty(t, sink.messages)
 	_, err = upgrade.EnableAlarmActions(ctx, &aws_cw.EnableAlarmActionsInput{AlarmNames: []string{"errors"}})
 	require.NoError(t, err)
-	require.Empty(t, told.messages, "what changed meanwhile is not told later")
+	require.Empty(t, sink.messages, "the change is not reported later")
 	state(types.StateValueOk)
 	state(types.StateValueAlarm)
-	require.Len(t, told.messages, 1)
+	require.Len(t, sink.messages, 1)
 	require.NoError(t, put("errors"), "one that is there is changed")
 	require.Equal(t, types.StateValueAlarm, describe().StateValue)
 
@@ -89,7 +89,7 @@ func TestAlarmsAreSilencedAndSoundAgain(t *testing.T) {
 	}
 	require.NoError(t, tag(admin, "never"))
 	require.Equal(t, "AccessDenied", code(silence()))
-	require.Equal(t, "AccessDenied", code(tag(upgrade, "upgrade")), "nobody gives it to himself")
+	require.Equal(t, "AccessDenied", code(tag(upgrade, "upgrade")), "a role cannot tag alarms for itself")
 	require.NoError(t, tag(admin, "upgrade"))
 	require.NoError(t, silence())
 	listed, err := admin.ListTagsForResource(ctx, &aws_cw.ListTagsForResourceInput{ResourceARN: other})

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the API of CloudWatch. New clients speak CBOR, old ones Query.
+// Wire returns the API of CloudWatch, in the protocols CBOR and Query.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "monitoring", Prefix: "cloudwatch", Protocol: wire.CBOR, Version: "2010-08-01", TargetPrefix: "GraniteServiceVersion20100801",

@@ -1,18 +1,18 @@
-// Package cloudwatch is the account's metrics, alarms, dashboards and logs.
-//
-// Metrics come from log lines in the Embedded Metric Format and from services in this process; they are kept as
-// statistics of minutes. CloudWatch API: GetMetricStatistics, GetMetricData (of metrics, without expressions),
-// ListMetrics, DescribeAlarms, PutMetricAlarm, SetAlarmState, EnableAlarmActions, DisableAlarmActions, DeleteAlarms,
-// ListTagsForResource, TagResource and UntagResource (of alarms, which have aws:ResourceTag), ListDashboards,
-// GetDashboard. Alarms on one metric are evaluated as data comes and by Run; their actions are SNS topics. There is
-// no PutMetricData, no percentiles, metric math, anomaly detection, composite alarms or widgets drawn.
-//
-// Logs API: DescribeLogGroups, DeleteLogGroup, DescribeLogStreams, GetLogEvents, FilterLogEvents (terms, not JSON patterns),
-// ListTagsForResource. Lines are written in this process only. Retention is kept without effect; there are no
-// subscriptions, metric filters or Insights.
-//
-// Resources: AWS::CloudWatch::Alarm, AWS::CloudWatch::Dashboard, AWS::Logs::LogGroup.
+// Package cloudwatch simulates Amazon CloudWatch: metrics, alarms, dashboards and logs.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/Welcome.html
+//
+// Metrics come from log lines in the Embedded Metric Format and from services in this process. They are stored as
+// statistics of minutes. Supported are GetMetricStatistics, GetMetricData (of metrics, without expressions),
+// ListMetrics, DescribeAlarms, PutMetricAlarm, SetAlarmState, EnableAlarmActions, DisableAlarmActions, DeleteAlarms,
+// ListTagsForResource, TagResource and UntagResource (of alarms, which have aws:ResourceTag), ListDashboards and
+// GetDashboard. Alarms have one metric. New data and Run evaluate them. Their actions are SNS topics. There are no
+// PutMetricData, percentiles, metric math, anomaly detection, composite alarms or rendered widgets.
+//
+// The logs API supports DescribeLogGroups, DeleteLogGroup, DescribeLogStreams, GetLogEvents, FilterLogEvents (terms, not
+// JSON patterns) and ListTagsForResource. Only services in this process write lines. Retention is stored without effect.
+// There are no subscriptions, metric filters or Insights.
+//
+// Resource types: AWS::CloudWatch::Alarm, AWS::CloudWatch::Dashboard, AWS::Logs::LogGroup.
 package cloudwatch
 
 import (
@@ -30,12 +30,12 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// Topics is where alarms notify: sns.Service.
+// Topics receive the notifications of alarms: sns.Service.
 type Topics interface {
 	Publish(ctx context.Context, caller iam.Caller, topicARN, subject, message string) (messageID string, err error)
 }
 
-// Service holds the account's metrics, alarms, dashboards and logs.
+// Service has the account's metrics, alarms, dashboards and logs.
 type Service struct {
 	identities *iam.Service
 	clock      *clock.Clock
@@ -53,7 +53,7 @@ type dashboard struct {
 	changed time.Time
 }
 
-// New makes an empty service.
+// New returns an empty service.
 func New(identities *iam.Service, c *clock.Clock, topics Topics) *Service {
 	return &Service{
 		identities: identities, clock: c, topics: topics,
@@ -61,7 +61,7 @@ func New(identities *iam.Service, c *clock.Clock, topics Topics) *Service {
 	}
 }
 
-// Run evaluates alarms every ten seconds, so that missing data counts too, until the context ends.
+// Run evaluates alarms every ten seconds until the context ends, so that missing data has an effect.
 func (s *Service) Run(ctx context.Context) {
 	for s.clock.Timer(ctx, 10*time.Second) == nil {
 		s.evaluate(ctx)
@@ -90,7 +90,7 @@ func (st *statistics) add(other statistics) {
 	st.least, st.greatest = math.Min(st.least, other.least), math.Max(st.greatest, other.greatest)
 }
 
-// value of a statistic by AWS's name; false for those that are not kept.
+// value returns a statistic by AWS's name. It returns false for an unsupported statistic.
 func (st statistics) value(name string) (float64, bool) {
 	switch name {
 	case "Sum":
@@ -115,7 +115,7 @@ func seriesKey(namespace, name string, dimensions map[string]string) string {
 	return strings.Join(parts, "\x00")
 }
 
-// Put adds a value to a metric, at present.
+// Put adds a value to a metric, at the current time.
 func (s *Service) Put(ctx context.Context, namespace, name string, dimensions map[string]string, unit string, value float64) {
 	s.put(namespace, name, dimensions, unit, s.clock.Now(), value)
 	s.evaluate(ctx)
@@ -149,7 +149,7 @@ func (m *metric) between(start, end time.Time) (st statistics) {
 	return st
 }
 
-// embedded is the Embedded Metric Format.
+// embedded is a log line in the Embedded Metric Format.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 type embedded struct {
 	AWS *struct {
@@ -164,8 +164,7 @@ type embedded struct {
 	} `json:"_aws"`
 }
 
-// ingest takes the metrics out of a log line, if it holds any. A line that does not follow the format is only a log line,
-// as on AWS.
+// ingest adds the metrics of a log line. A line that does not follow the format has none, as on AWS.
 func (s *Service) ingest(line string) bool {
 	if !strings.Contains(line, `"_aws"`) {
 		return false
@@ -231,7 +230,7 @@ func (s *Service) arn(service, rest string) string {
 	return "arn:" + s.identities.Partition + ":" + service + ":" + s.identities.Region + ":" + s.identities.Account + ":" + rest
 }
 
-// Tagged are the alarms and log groups with their tags.
+// Tagged returns the alarms and log groups with their tags.
 func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

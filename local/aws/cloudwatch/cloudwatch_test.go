@@ -135,8 +135,8 @@ func alarm(t *testing.T, s *cloudwatch.Service, caller iam.Caller, properties ma
 func TestAlarms(t *testing.T) {
 	for name, test := range map[string]struct {
 		properties map[string]any
-		minutes    []float64 // one value a minute; -1 is none
-		want       []string  // state after each
+		minutes    []float64 // one value per minute; -1 is none
+		want       []string  // the state after each
 	}{
 		"two of three breaching datapoints raise it": {
 			nil, []float64{0, 1, 0, 1, 0, 0}, []string{"OK", "OK", "OK", "ALARM", "OK", "OK"},
@@ -184,7 +184,7 @@ func TestAlarms(t *testing.T) {
 				cancel()
 				synctest.Wait()
 				if test.properties["TreatMissingData"] != "breaching" {
-					require.Len(t, sink.messages, raised, "each change to ALARM is told once")
+					require.Len(t, sink.messages, raised, "each change to ALARM notifies once")
 				}
 				for _, m := range sink.messages {
 					require.Equal(t, `cloudwatch.amazonaws.com arn:aws:sns:eu-west-1:111122223333:topic ALARM: "failed" in eu-west-1`, m)
@@ -194,7 +194,7 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-func TestAlarmsAndDashboardsThroughTheSDK(t *testing.T) {
+func TestAlarmsAndDashboards(t *testing.T) {
 	s, client, _, caller := newClients(t)
 	ctx := t.Context()
 	r := alarm(t, s, caller, map[string]any{"Dimensions": []any{map[string]any{"Name": "Cluster", "Value": "demo"}}, "Threshold": "1.5"})
@@ -230,7 +230,7 @@ func TestAlarmsAndDashboardsThroughTheSDK(t *testing.T) {
 	require.ErrorContains(t, err, "not JSON")
 }
 
-func TestAlarmsThatAreRefused(t *testing.T) {
+func TestPutMetricAlarmRejects(t *testing.T) {
 	s, _, identities := newService()
 	caller, _ := identities.Admin()
 	for name, properties := range map[string]map[string]any{
@@ -257,7 +257,7 @@ func TestAlarmsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestLogsThroughTheSDK(t *testing.T) {
+func TestLogs(t *testing.T) {
 	s, _, client, caller := newClients(t)
 	ctx := t.Context()
 	provider := s.Resources()["AWS::Logs::LogGroup"]
@@ -266,9 +266,9 @@ func TestLogsThroughTheSDK(t *testing.T) {
 			"LogGroupName": "/aws/lambda/drover-plan", "RetentionInDays": 30.0,
 		},
 	}
-	made, err := provider.Create(ctx, r)
+	created, err := provider.Create(ctx, r)
 	require.NoError(t, err)
-	require.Equal(t, "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/lambda/drover-plan:*", made.Attributes["Arn"])
+	require.Equal(t, "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/lambda/drover-plan:*", created.Attributes["Arn"])
 	for i := range 5 {
 		s.WriteLog("/aws/lambda/drover-plan", fmt.Sprintf("stream-%d", i%2), fmt.Sprintf("line %d level=%s", i, []string{"INFO", "ERROR"}[i%2]))
 	}
@@ -308,7 +308,7 @@ func TestLogsThroughTheSDK(t *testing.T) {
 		require.NoError(t, err)
 		require.ElementsMatch(t, want, got, pattern)
 	}
-	t.Run("the end of the period is in it, and a page is no larger than a megabyte", func(t *testing.T) {
+	t.Run("includes the end and limits a page to a megabyte", func(t *testing.T) {
 		group := "/aws/lambda/drover-large"
 		for range 3 {
 			s.WriteLog(group, "one", strings.Repeat("x", 600_000))
@@ -345,7 +345,7 @@ func TestLogsThroughTheSDK(t *testing.T) {
 	require.Len(t, second.Events, 1)
 	last := get(cloudwatchlogs.GetLogEventsInput{NextToken: second.NextForwardToken})
 	require.Empty(t, last.Events)
-	require.Equal(t, *second.NextForwardToken, *last.NextForwardToken, "the same token again: there is no more")
+	require.Equal(t, *second.NextForwardToken, *last.NextForwardToken, "an unchanged token means the end")
 	require.Equal(t, "line 4", (*get(cloudwatchlogs.GetLogEventsInput{}).Events[1].Message)[:6], "the newest without a direction")
 
 	_, err = client.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String("none"), LogStreamName: aws.String("x")})

@@ -32,11 +32,11 @@ type logEvent struct {
 	message string
 }
 
-// maxEvents of one stream are kept; the oldest go first.
+// maxEvents limits the events of a stream. The oldest are dropped.
 const maxEvents = 50_000
 
-// WriteLog appends a line to a stream, making group and stream as Lambda does. A line in the Embedded Metric Format
-// becomes metrics as well.
+// WriteLog appends a line to a stream. It creates group and stream if needed, as Lambda does. A line in the Embedded
+// Metric Format also adds metrics.
 func (s *Service) WriteLog(group, stream, line string) {
 	now := s.clock.Now()
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (g *group) stream(name string, now time.Time) *stream {
 	return st
 }
 
-// within are the events of [start, end]; zero times are open.
+// within returns the events of [start, end]. nil means no limit.
 func (st *stream) within(start, end *int64) []logEvent {
 	i, j := 0, len(st.events)
 	if start != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// LogsWire is the API of CloudWatch Logs.
+// LogsWire returns the API of CloudWatch Logs.
 // https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/Welcome.html
 func (s *Service) LogsWire() *wire.Service {
 	return &wire.Service{
@@ -79,7 +79,7 @@ func (s *Service) describeLogGroups(_ context.Context, c *wire.Call) (any, error
 	return out, nil
 }
 
-// page cuts a list at a token, which is an offset, and a limit.
+// page returns a page of a list from a token, which is an offset, and a limit.
 func page[T any](list []T, token string, limit *int, greatest int) (part []T, next string, err error) {
 	start := 0
 	if token != "" {
@@ -99,7 +99,7 @@ func page[T any](list []T, token string, limit *int, greatest int) (part []T, ne
 	return list[start:], "", nil
 }
 
-// onGroup finds a log group by name or ARN, if the caller may perform the action on it. The lock is held.
+// onGroup returns a log group by name or ARN, if the caller may perform the action on it. The caller holds the lock.
 func (s *Service) onGroup(c *wire.Call, name, identifier string) (*group, error) {
 	if name == "" {
 		name = strings.TrimSuffix(strings.TrimPrefix(identifier, s.arn("logs", "log-group:")), ":*")
@@ -200,7 +200,7 @@ func (s *Service) getLogEvents(_ context.Context, c *wire.Call) (any, error) {
 	if in.Limit != nil && *in.Limit > 0 {
 		limit = min(limit, *in.Limit)
 	}
-	// Tokens are f/ or b/ and an offset: the one given back unchanged means that there is no more that way.
+	// Tokens are f/ or b/ and an offset. An unchanged token means: no further events in its direction.
 	start, end := 0, min(limit, len(events))
 	if !in.StartFromHead {
 		start, end = max(0, len(events)-limit), len(events)
@@ -234,7 +234,7 @@ func (s *Service) getLogEvents(_ context.Context, c *wire.Call) (any, error) {
 	return out, nil
 }
 
-// maxPage is how many bytes of log events FilterLogEvents returns at most in one page.
+// maxPage limits a page of FilterLogEvents, in bytes of log events.
 const maxPage = 1 << 20
 
 // filterLogEvents searches all streams of a group.
@@ -285,9 +285,9 @@ func (s *Service) filterLogEvents(_ context.Context, c *wire.Call) (any, error) 
 	slices.SortStableFunc(found, func(a, b shown) int { return int(a.Timestamp - b.Timestamp) })
 	found, next, err := page(found, in.NextToken, in.Limit, 10_000)
 	size := 0
-	for i, e := range found { // a page ends before it is larger, and may hold less than its limit
+	for i, e := range found { // a page stays below maxPage and may have fewer events than its limit
 		if size += len(e.Message); size > maxPage && i > 0 {
-			start, _ := strconv.Atoi(in.NextToken) // page has read it
+			start, _ := strconv.Atoi(in.NextToken) // page has parsed it
 			found, next = found[:i], strconv.Itoa(start+i)
 			break
 		}

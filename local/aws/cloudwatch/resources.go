@@ -1,6 +1,6 @@
 package cloudwatch
 
-// Resource types for CloudFormation.
+// CloudFormation resource types.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_CloudWatch.html
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Resources are the providers of this package's types.
+// Resources returns the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{
 		"AWS::CloudWatch::Alarm": alarmProvider{s}, "AWS::CloudWatch::Dashboard": dashboardProvider{s}, "AWS::Logs::LogGroup": groupProvider{s},
@@ -76,7 +76,7 @@ func (p alarmProvider) wanted(r resource.Request) (*alarm, error) {
 	return a, a.definition.check()
 }
 
-// set makes or changes an alarm; a changed one keeps its state.
+// set creates or changes an alarm. A changed alarm keeps its state.
 func (p alarmProvider) set(ctx context.Context, r resource.Request) (resource.Result, error) {
 	a, err := p.wanted(r)
 	if err != nil {
@@ -188,7 +188,7 @@ type groupProperties struct {
 	Tags                   []resource.Tag
 }
 
-// retentions that CloudWatch Logs takes, in days.
+// retentions that CloudWatch Logs accepts, in days.
 // https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 var retentions = []int{0, 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
 

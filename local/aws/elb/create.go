@@ -1,6 +1,6 @@
 package elb
 
-// Load balancers and target groups that people make by hand, to play Kubernetes in an account that runs.
+// Load balancers and target groups created through the API, by which a user plays Kubernetes in a running account.
 
 import (
 	"cmp"
@@ -13,9 +13,9 @@ import (
 
 type tag struct{ Key, Value string }
 
-// allowMaking asks for the permission to make something with tags, and for the one to tag it.
+// authorizeCreate authorizes the creation of a resource with tags, and the tagging. It returns the tags.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/userguide/tagging-resources-during-creation.html
-func allowMaking(c *wire.Call, arn string, list []tag) (map[string]string, error) {
+func authorizeCreate(c *wire.Call, arn string, list []tag) (map[string]string, error) {
 	tags, context := map[string]string{}, map[string]string{}
 	for _, t := range list {
 		if strings.HasPrefix(t.Key, "aws:") {
@@ -30,8 +30,8 @@ func allowMaking(c *wire.Call, arn string, list []tag) (map[string]string, error
 	return tags, c.Caller.Authorize("elasticloadbalancing:AddTags", arn, context)
 }
 
-// create makes an application or network load balancer in the first of its subnets. Listeners are calls of their own
-// on AWS, which there are not here.
+// create creates an application or network load balancer in its first subnet. On AWS listeners are created by calls of
+// their own, which are not supported here.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_CreateLoadBalancer.html
 func (s *Service) create(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
@@ -46,7 +46,7 @@ func (s *Service) create(_ context.Context, c *wire.Call) (any, error) {
 	if in.Name == "" || len(in.Subnets) == 0 || kind == "classic" {
 		return nil, wire.Errorf("ValidationError", "A load balancer has a name, a type (application or network) and subnets")
 	}
-	tags, err := allowMaking(c, s.arn("loadbalancer/"+path(in.Name, kind)), in.Tags)
+	tags, err := authorizeCreate(c, s.arn("loadbalancer/"+path(in.Name, kind)), in.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Service) create(_ context.Context, c *wire.Call) (any, error) {
 	return struct{ LoadBalancers []item }{[]item{{arn, in.Name, kind}}}, nil
 }
 
-// createGroup makes a target group that no load balancer forwards to, as there are no listeners.
+// createGroup creates a target group without a load balancer, because there are no listeners.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_CreateTargetGroup.html
 func (s *Service) createGroup(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
@@ -78,7 +78,7 @@ func (s *Service) createGroup(_ context.Context, c *wire.Call) (any, error) {
 		return nil, wire.Unsupported("elasticloadbalancing", "target groups of the type "+in.TargetType)
 	}
 	arn := s.arn("targetgroup/" + in.Name + "/" + id(in.Name))
-	tags, err := allowMaking(c, arn, in.Tags)
+	tags, err := authorizeCreate(c, arn, in.Tags)
 	if err != nil {
 		return nil, err
 	}

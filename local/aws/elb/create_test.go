@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// form of a call, with a tag.
+// form returns the parameters of a call, with a tag.
 func form(arguments ...string) map[string]string {
 	all := map[string]string{"Tags.member.1.Key": "elbv2.k8s.aws/cluster", "Tags.member.1.Value": "drover-demo"}
 	for i := 0; i < len(arguments); i += 2 {
@@ -18,7 +18,7 @@ func form(arguments ...string) map[string]string {
 	return all
 }
 
-func TestPeopleMakeWhatKubernetesMakes(t *testing.T) {
+func TestCreateThroughTheAPI(t *testing.T) {
 	w := start(t)
 	make := func(action string, arguments map[string]string) error {
 		return query.ELBv2.Call(t.Context(), w.config, w.session, action, arguments, nil)
@@ -28,7 +28,7 @@ func TestPeopleMakeWhatKubernetesMakes(t *testing.T) {
 	group := form("Name", "web", "Protocol", "HTTP", "Port", "80", "VpcId", "vpc-1")
 	require.NoError(t, make("CreateTargetGroup", group))
 	require.Equal(t, []string{"web", "tcp"}, w.balancers())
-	require.Len(t, w.cards.there(), 2, "each holds its subnet")
+	require.Len(t, w.cards.existing(), 2, "each holds its subnet")
 	tagged := w.Tagged(t.Context())
 	require.Len(t, tagged, 3)
 	for _, one := range tagged {

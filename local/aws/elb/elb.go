@@ -1,5 +1,6 @@
-// Package elb is Elastic Load Balancing, both of its APIs, as far as something that deletes load balancers needs it: what exists is
-// made by Go code that plays Kubernetes, or by people who do, but for classic ones. There are no listeners, rules, targets or attributes.
+// Package elb simulates both APIs of Elastic Load Balancing, as far as code that deletes load balancers needs them. Go
+// code that plays Kubernetes creates the resources. A user may create load balancers other than classic ones through the API.
+// There are no listeners, rules, targets or attributes.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/Welcome.html
 package elb
 
@@ -19,10 +20,10 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// lets is how long a load balancer's network interfaces outlive it. AWS documents no figure.
-const lets = time.Minute
+// interfaceDelay is how long a load balancer's network interfaces remain after its deletion. AWS documents no figure.
+const interfaceDelay = time.Minute
 
-// Network is where load balancers have their addresses: ec2.Service.
+// Network has the network interfaces of load balancers: ec2.Service.
 type Network interface {
 	CreateNetworkInterface(subnetID string, groups []string, description, requester string, tags map[string]string) (string, error)
 	DeleteNetworkInterface(id string)
@@ -59,13 +60,13 @@ type group struct {
 	tags           map[string]string
 }
 
-// New makes a service without load balancers. Close ends its work.
+// New returns a service without load balancers. Close ends its work.
 func New(config Config) *Service {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Service{config: config, ctx: ctx, stop: stop, balancers: map[string]*balancer{}, groups: map[string]*group{}}
 }
 
-// Close ends what is under way and waits for it.
+// Close cancels deletions in flight and waits for them.
 func (s *Service) Close() {
 	s.stop()
 	s.work.Wait()
@@ -81,13 +82,13 @@ func id(name string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// path of a load balancer in its ARN, "" for a kind that there is not.
+// path returns the path of a load balancer in its ARN, or "" for an unknown kind.
 func path(name, kind string) string {
 	return map[string]string{"classic": name, "application": "app/" + name + "/" + id(name), "network": "net/" + name + "/" + id(name)}[kind]
 }
 
-// Create makes a load balancer of a kind (classic, application or network) in a subnet, as Kubernetes would, and returns its ARN.
-// protected is deletion protection, which classic ones do not have.
+// Create creates a load balancer of a kind (classic, application or network) in a subnet, as Kubernetes does, and
+// returns its ARN. protected sets deletion protection, which classic load balancers do not have.
 func (s *Service) Create(name, kind, subnet string, groups []string, protected bool, tags map[string]string) (string, error) {
 	path := path(name, kind)
 	if path == "" {
@@ -107,7 +108,7 @@ func (s *Service) Create(name, kind, subnet string, groups []string, protected b
 	return arn, nil
 }
 
-// CreateTargetGroup makes a target group that a load balancer forwards to (or none), and returns its ARN.
+// CreateTargetGroup creates a target group, optionally with a load balancer that forwards to it, and returns its ARN.
 func (s *Service) CreateTargetGroup(name, balancerARN string, tags map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +117,7 @@ func (s *Service) CreateTargetGroup(name, balancerARN string, tags map[string]st
 	return arn
 }
 
-// Unprotect turns a load balancer's deletion protection off.
+// Unprotect disables a load balancer's deletion protection.
 func (s *Service) Unprotect(arn string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +126,7 @@ func (s *Service) Unprotect(arn string) {
 	}
 }
 
-// Tagged are all resources, for the tagging API.
+// Tagged returns all resources for the tagging API.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +141,7 @@ func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	return all
 }
 
-// Wire is both APIs.
+// Wire returns both APIs for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "elasticloadbalancing", Protocol: wire.Query, Version: "2015-12-01",
@@ -156,8 +157,8 @@ func (s *Service) Wire() *wire.Service {
 	}
 }
 
-// may asks for the permission to change what has tags.
-func may(c *wire.Call, arn string, tags map[string]string) error {
+// authorize authorizes a change of a resource with tags.
+func authorize(c *wire.Call, arn string, tags map[string]string) error {
 	context := map[string]string{}
 	for key, value := range tags {
 		context["aws:ResourceTag/"+key], context["elasticloadbalancing:ResourceTag/"+key] = value, value
@@ -175,9 +176,9 @@ func (s *Service) delete(_ context.Context, c *wire.Call) (any, error) {
 	defer s.mu.Unlock()
 	b := s.balancers[in.LoadBalancerArn]
 	if b == nil || b.kind == "classic" { // "If the load balancer does not exist or has already been deleted, the call succeeds."
-		return nil, may(c, in.LoadBalancerArn, nil)
+		return nil, authorize(c, in.LoadBalancerArn, nil)
 	}
-	if err := may(c, in.LoadBalancerArn, b.tags); err != nil {
+	if err := authorize(c, in.LoadBalancerArn, b.tags); err != nil {
 		return nil, err
 	}
 	if b.protected {
@@ -199,16 +200,16 @@ func (s *Service) deleteClassic(_ context.Context, c *wire.Call) (any, error) {
 	defer s.mu.Unlock()
 	b := s.balancers[arn]
 	if b == nil { // "If the load balancer does not exist or has already been deleted, the call to DeleteLoadBalancer still succeeds."
-		return nil, may(c, arn, nil)
+		return nil, authorize(c, arn, nil)
 	}
-	if err := may(c, arn, b.tags); err != nil {
+	if err := authorize(c, arn, b.tags); err != nil {
 		return nil, err
 	}
 	s.drop(arn, b)
 	return nil, nil
 }
 
-// drop deletes a load balancer. Its network interfaces go a while later. The lock is held.
+// drop deletes a load balancer. Its network interfaces are deleted later. The caller holds the lock.
 func (s *Service) drop(arn string, b *balancer) {
 	delete(s.balancers, arn)
 	for _, g := range s.groups {
@@ -219,7 +220,7 @@ func (s *Service) drop(arn string, b *balancer) {
 	turn := s.config.Clock.Ticket("elb: network interfaces")
 	s.work.Go(func() {
 		turn()
-		if s.config.Clock.Work(s.ctx, lets) == nil {
+		if s.config.Clock.Work(s.ctx, interfaceDelay) == nil {
 			for _, nic := range b.interfaces {
 				s.config.Network.DeleteNetworkInterface(nic)
 			}
@@ -237,9 +238,9 @@ func (s *Service) deleteGroup(_ context.Context, c *wire.Call) (any, error) {
 	defer s.mu.Unlock()
 	g := s.groups[in.TargetGroupArn]
 	if g == nil {
-		return nil, may(c, in.TargetGroupArn, nil)
+		return nil, authorize(c, in.TargetGroupArn, nil)
 	}
-	if err := may(c, in.TargetGroupArn, g.tags); err != nil {
+	if err := authorize(c, in.TargetGroupArn, g.tags); err != nil {
 		return nil, err
 	}
 	if g.balancer != "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// cards are the network interfaces that there are.
+// cards are the existing network interfaces.
 type cards struct {
 	mu  sync.Mutex
 	ids []string
@@ -42,7 +42,7 @@ func (c *cards) DeleteNetworkInterface(id string) {
 	c.ids = slices.DeleteFunc(c.ids, func(other string) bool { return other == id })
 }
 
-func (c *cards) there() []string {
+func (c *cards) existing() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.ids)
@@ -56,7 +56,7 @@ type world struct {
 	session aws.Credentials
 }
 
-// start a service whose minute takes a tenth of a second.
+// start starts a service whose minute takes a tenth of a second.
 func start(t *testing.T) world {
 	time := &clock.Clock{Speed: 600}
 	identities := iam.New("111122223333", "eu-west-1", time)
@@ -83,7 +83,7 @@ func (w world) call(api *query.API, action, argument, value string, out any) err
 	return api.Call(w.t.Context(), w.config, w.session, action, arguments, out)
 }
 
-// balancers of both kinds, by name.
+// balancers returns the names of load balancers of both APIs.
 func (w world) balancers() (names []string) {
 	w.t.Helper()
 	var modern struct {
@@ -112,20 +112,20 @@ func (w world) create(name, kind string, protected bool) string {
 	return arn
 }
 
-func TestALoadBalancerOutlivesItsDeletionInItsInterfaces(t *testing.T) {
+func TestDeletedLoadBalancerKeepsItsInterfaces(t *testing.T) {
 	w := start(t)
 	arn := w.create("web", "application", false)
 	require.Equal(t, []string{"web"}, w.balancers())
-	require.Len(t, w.cards.there(), 1)
-	require.Contains(t, w.cards.there()[0], "subnet-1 amazon-elb ELB app/web/")
+	require.Len(t, w.cards.existing(), 1)
+	require.Contains(t, w.cards.existing()[0], "subnet-1 amazon-elb ELB app/web/")
 	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
 	require.Empty(t, w.balancers())
-	require.Len(t, w.cards.there(), 1, "for a while it holds the subnet")
-	require.Eventually(t, func() bool { return len(w.cards.there()) == 0 }, time.Minute, time.Millisecond)
-	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil), "one that is gone is no error")
+	require.Len(t, w.cards.existing(), 1, "for a while it holds the subnet")
+	require.Eventually(t, func() bool { return len(w.cards.existing()) == 0 }, time.Minute, time.Millisecond)
+	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil), "deleting twice succeeds")
 }
 
-func TestProtectionHoldsALoadBalancer(t *testing.T) {
+func TestDeletionProtection(t *testing.T) {
 	w := start(t)
 	arn := w.create("web", "network", true)
 	require.Equal(t, "OperationNotPermitted", code(w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil)))
@@ -135,18 +135,18 @@ func TestProtectionHoldsALoadBalancer(t *testing.T) {
 	require.Empty(t, w.balancers())
 }
 
-func TestATargetGroupIsHeldByItsLoadBalancer(t *testing.T) {
+func TestDeleteTargetGroup(t *testing.T) {
 	w := start(t)
 	arn := w.create("web", "application", false)
 	group := w.CreateTargetGroup("targets", arn, nil)
 	require.Equal(t, "ResourceInUse", code(w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil)))
 	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
 	require.NoError(t, w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil))
-	require.NoError(t, w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil), "one that is gone is no error")
+	require.NoError(t, w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil), "deleting twice succeeds")
 	require.Empty(t, w.Tagged(t.Context()))
 }
 
-func TestClassicLoadBalancersAreOfTheOtherAPI(t *testing.T) {
+func TestClassicLoadBalancers(t *testing.T) {
 	w := start(t)
 	arn := w.create("old", "classic", false)
 	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
@@ -155,7 +155,7 @@ func TestClassicLoadBalancersAreOfTheOtherAPI(t *testing.T) {
 	require.Empty(t, w.balancers())
 }
 
-func TestWhatCannotBeMade(t *testing.T) {
+func TestCreateRejects(t *testing.T) {
 	w := start(t)
 	w.create("web", "application", false)
 	_, err := w.Create("web", "application", "subnet-1", nil, false, nil)
@@ -168,16 +168,16 @@ func TestWhatCannotBeMade(t *testing.T) {
 	require.Equal(t, []string{"web"}, w.balancers())
 }
 
-func TestDeletingAsksForThePermissionOnWhatHasTags(t *testing.T) {
+func TestDeletePermissions(t *testing.T) {
 	w := start(t)
 	arn := w.create("web", "application", false)
 	classic := w.create("old", "classic", false)
 	group := w.CreateTargetGroup("targets", "", map[string]string{"of": "demo"})
-	nobody := w
-	nobody.session = aws.Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "x"}
-	require.Error(t, nobody.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
-	require.Error(t, nobody.call(query.ELB, "DeleteLoadBalancer", "LoadBalancerName", "old", nil))
-	require.Error(t, nobody.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil))
+	unknown := w
+	unknown.session = aws.Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "x"}
+	require.Error(t, unknown.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.Error(t, unknown.call(query.ELB, "DeleteLoadBalancer", "LoadBalancerName", "old", nil))
+	require.Error(t, unknown.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil))
 	var arns []string
 	for _, tagged := range w.Tagged(t.Context()) {
 		require.Equal(t, "demo", tagged.Tags["of"])

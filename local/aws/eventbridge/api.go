@@ -1,6 +1,6 @@
 package eventbridge
 
-// The API. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_Operations.html
+// The API operations. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_Operations.html
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the service on the wire.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "events", Protocol: wire.JSON11, TargetPrefix: "AWSEvents",
@@ -80,7 +80,8 @@ func (s *Service) putEvents(_ context.Context, c *wire.Call) (any, error) {
 		case json.Unmarshal([]byte(e.Detail), &detail) != nil || detail == nil:
 			r = result{ErrorCode: "MalformedDetail", ErrorMessage: "Detail is malformed."}
 		default:
-			// A bus that is not there takes events and says nothing; one whose key cannot be used says so.
+			// PutEvents accepts an entry for a bus that does not exist, without an error. It rejects an entry if the bus's key
+			// cannot be used.
 			var refused *wire.Error
 			if err := s.seal(e.EventBusName); errors.As(err, &refused) && refused.Code != "ResourceNotFoundException" {
 				r = result{ErrorCode: "AccessDeniedException", ErrorMessage: refused.Message}
@@ -145,7 +146,7 @@ func (s *Service) putRule(_ context.Context, c *wire.Call) (any, error) {
 	return struct{ RuleArn string }{r.arn}, nil
 }
 
-// shownRule is a rule as the API shows it.
+// shownRule is a rule as the API returns it.
 type shownRule struct {
 	Name, Arn, State, EventBusName string
 	Description                    string `json:",omitempty"`
@@ -161,8 +162,8 @@ func (r rule) shown() shownRule {
 	return shownRule{r.Name, r.arn, state, r.bus, r.Description, r.text, r.Role}
 }
 
-// named decodes a request about a rule and authorizes it.
-func (s *Service) named(c *wire.Call) (rule, error) {
+// authorizedRule decodes a request about a rule, authorizes it and finds the rule.
+func (s *Service) authorizedRule(c *wire.Call) (rule, error) {
 	var in struct {
 		Name, Rule, EventBusName, NextToken string
 		Force                               bool
@@ -179,7 +180,7 @@ func (s *Service) named(c *wire.Call) (rule, error) {
 }
 
 func (s *Service) describeRule(_ context.Context, c *wire.Call) (any, error) {
-	r, err := s.named(c)
+	r, err := s.authorizedRule(c)
 	if err != nil {
 		return nil, err
 	}
@@ -228,21 +229,21 @@ func (s *Service) deleteRule(_ context.Context, c *wire.Call) (any, error) {
 
 func (s *Service) switchRule(on bool) wire.Operation {
 	return func(_ context.Context, c *wire.Call) (any, error) {
-		r, err := s.named(c)
+		r, err := s.authorizedRule(c)
 		if err != nil {
 			return nil, err
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		known, err := s.find(r.bus, r.Name)
+		stored, err := s.find(r.bus, r.Name)
 		if err == nil {
-			known.enabled = on
+			stored.enabled = on
 		}
 		return nil, err
 	}
 }
 
-// failures is the answer of operations on several targets; here they fail together or not at all.
+// failures is the answer of an operation on several targets. Here they succeed or fail together.
 type failures struct {
 	FailedEntryCount int
 	FailedEntries    []struct{}
@@ -280,7 +281,7 @@ func (s *Service) removeTargetsCall(_ context.Context, c *wire.Call) (any, error
 }
 
 func (s *Service) listTargets(_ context.Context, c *wire.Call) (any, error) {
-	r, err := s.named(c)
+	r, err := s.authorizedRule(c)
 	if err != nil {
 		return nil, err
 	}

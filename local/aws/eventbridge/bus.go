@@ -1,6 +1,6 @@
 package eventbridge
 
-// Event buses: the account's own, called default, and those that people make.
+// Event buses: the account's default bus, and custom ones.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-event-bus.html
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Keys are those of KMS: a subset of *kms.Service.
+// Keys provides KMS keys; a subset of *kms.Service.
 type Keys interface {
-	// KeyARN finds a key by id, ARN or alias.
+	// KeyARN returns the ARN of a key by ID, ARN or alias.
 	KeyARN(id string) (string, error)
-	// AuthorizeFor asks whether the caller may use a key with an encryption context.
+	// AuthorizeFor returns an error unless the caller may use a key with an encryption context.
 	AuthorizeFor(caller iam.Caller, action, id string, encryption map[string]string) error
 }
 
 const defaultBus = "default"
 
-// bus is one event bus.
+// bus is an event bus.
 type bus struct {
 	name, arn, description, key, deadLetters string
 	tags                                     map[string]string
@@ -37,7 +37,7 @@ func (s *Service) busARN(name string) string {
 	return fmt.Sprintf("arn:%s:events:%s:%s:event-bus/%s", s.config.Partition, s.config.Region, s.config.Account, name)
 }
 
-// busName takes a bus's name or ARN.
+// busName returns the name of a bus by name or ARN.
 func (s *Service) busName(reference string) string {
 	if reference == "" {
 		return defaultBus
@@ -56,7 +56,7 @@ func noBus(name string) error {
 	return wire.Errorf("ResourceNotFoundException", "Event bus %s does not exist.", name)
 }
 
-// bus by name or ARN. The lock is held.
+// bus returns a bus by name or ARN. The caller holds the lock.
 func (s *Service) bus(reference string) (*bus, error) {
 	name := s.busName(reference)
 	b := s.buses[name]
@@ -66,17 +66,17 @@ func (s *Service) bus(reference string) (*bus, error) {
 	return b, nil
 }
 
-// busSpec is what a bus is made of.
+// busSpec is the desired configuration of a bus.
 type busSpec struct {
 	Name, Description, KmsKeyIdentifier string
 	DeadLetterConfig                    *deadLetters
 	tags                                map[string]string
 }
 
-// busNameForm: a slash is only for those of partners.
+// busNameForm excludes slashes, which only names of partner buses have.
 var busNameForm = regexp.MustCompile(`^[.\-_A-Za-z0-9]{1,256}$`)
 
-// setBus makes a bus, or changes the one of that name.
+// setBus creates or changes a bus.
 func (s *Service) setBus(caller iam.Caller, action string, in busSpec) (*bus, error) {
 	if err := caller.Authorize("events:"+action, s.busARN(in.Name), nil); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *Service) setBus(caller iam.Caller, action string, in busSpec) (*bus, er
 	return b, nil
 }
 
-// removeBus removes a bus without rules; one that is not there is no error.
+// removeBus removes a bus that has no rules. Removing one that does not exist succeeds.
 func (s *Service) removeBus(caller iam.Caller, name string) error {
 	if err := caller.Authorize("events:DeleteEventBus", s.busARN(name), nil); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Service) removeBus(caller iam.Caller, name string) error {
 	return nil
 }
 
-// seal does what encrypting an event on a bus needs: EventBridge's own use of the bus's key.
+// seal verifies that EventBridge may use the bus's key to encrypt an event.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-encryption-key-policy.html
 func (s *Service) seal(reference string) error {
 	s.mu.Lock()
@@ -141,7 +141,7 @@ func (s *Service) seal(reference string) error {
 	return s.config.Keys.AuthorizeFor(service, "GenerateDataKey", b.key, map[string]string{"aws:events:event-bus:arn": b.arn})
 }
 
-// shownBus is a bus as the API shows it.
+// shownBus is a bus as the API returns it.
 type shownBus struct {
 	Name, Arn        string
 	Description      string       `json:",omitempty"`
@@ -225,7 +225,7 @@ func (s *Service) deleteBus(_ context.Context, c *wire.Call) (any, error) {
 	return nil, s.removeBus(c.Caller, in.Name)
 }
 
-// Tagged lists the buses and rules with their tags.
+// Tagged returns the buses and rules with their tags.
 func (s *Service) Tagged(context.Context) (all []tagging.Tagged) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

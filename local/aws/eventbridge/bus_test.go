@@ -13,14 +13,16 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-func TestABusOfOnesOwn(t *testing.T) {
+func TestCustomBus(t *testing.T) {
 	w := newWorld(t, 1)
 	client := w.client(t)
 	seen := make(chan string, 10)
 	w.config.Observe = func(bus string, e Event) { seen <- bus + " " + e.DetailType }
-	made, err := client.CreateEventBus(t.Context(), &sdk.CreateEventBusInput{Name: aws.String("drover"), Description: aws.String("notices")})
+	created, err := client.CreateEventBus(t.Context(), &sdk.CreateEventBusInput{
+		Name: aws.String("drover"), Description: aws.String("notices"),
+	})
 	require.NoError(t, err)
-	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:event-bus/drover", *made.EventBusArn)
+	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:event-bus/drover", *created.EventBusArn)
 	_, err = client.CreateEventBus(t.Context(), &sdk.CreateEventBusInput{Name: aws.String("drover")})
 	require.ErrorContains(t, err, "ResourceAlreadyExistsException")
 	_, err = client.CreateEventBus(t.Context(), &sdk.CreateEventBusInput{Name: aws.String("a/b")})
@@ -30,7 +32,7 @@ func TestABusOfOnesOwn(t *testing.T) {
 	require.Len(t, all.EventBuses, 2)
 
 	rule, err := client.PutRule(t.Context(), &sdk.PutRuleInput{
-		Name: aws.String("failed"), EventBusName: made.EventBusArn, EventPattern: aws.String(`{"source":["drover"]}`),
+		Name: aws.String("failed"), EventBusName: created.EventBusArn, EventPattern: aws.String(`{"source":["drover"]}`),
 	})
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:rule/drover/failed", *rule.RuleArn)
@@ -43,19 +45,19 @@ func TestABusOfOnesOwn(t *testing.T) {
 
 	put := func(bus *string) *sdk.PutEventsOutput {
 		out, err := client.PutEvents(t.Context(), &sdk.PutEventsInput{Entries: []types.PutEventsRequestEntry{
-			{EventBusName: bus, Source: aws.String("drover"), DetailType: aws.String("Told"), Detail: aws.String("{}")},
+			{EventBusName: bus, Source: aws.String("drover"), DetailType: aws.String("Changed"), Detail: aws.String("{}")},
 		}})
 		require.NoError(t, err)
 		require.Zero(t, out.FailedEntryCount)
 		return out
 	}
 	put(nil)
-	require.Equal(t, "default Told", <-seen)
+	require.Equal(t, "default Changed", <-seen)
 	put(aws.String("nowhere"))
-	require.Equal(t, "nowhere Told", <-seen)
+	require.Equal(t, "nowhere Changed", <-seen)
 	put(aws.String("drover"))
-	require.Equal(t, "drover Told", <-seen)
-	require.Contains(t, (<-w.arrived).payload, "Told")
+	require.Equal(t, "drover Changed", <-seen)
+	require.Contains(t, (<-w.arrived).payload, "Changed")
 	require.Empty(t, w.arrived, "only what was on that bus")
 
 	_, err = client.DeleteEventBus(t.Context(), &sdk.DeleteEventBusInput{Name: aws.String("drover")})
@@ -64,7 +66,7 @@ func TestABusOfOnesOwn(t *testing.T) {
 	require.ErrorContains(t, err, "default")
 }
 
-func TestABusThatIsEncrypted(t *testing.T) {
+func TestEncryptedBus(t *testing.T) {
 	w := newWorld(t, 1)
 	keys := kms.New(w.identities, &clock.Clock{})
 	w.config.Keys = keys
@@ -96,17 +98,17 @@ func TestABusThatIsEncrypted(t *testing.T) {
 	r := resource.Request{
 		Caller: admin, Properties: map[string]any{"Name": "drover", "KmsKeyIdentifier": keyOf(arn), "Description": "notices"},
 	}
-	made, err := provider.Create(t.Context(), r)
+	created, err := provider.Create(t.Context(), r)
 	require.NoError(t, err)
-	require.Equal(t, "drover", made.PhysicalID)
-	require.Equal(t, arn, made.Attributes["Arn"])
+	require.Equal(t, "drover", created.PhysicalID)
+	require.Equal(t, arn, created.Attributes["Arn"])
 	client := w.client(t)
 	shown, err := client.DescribeEventBus(t.Context(), &sdk.DescribeEventBusInput{Name: aws.String("drover")})
 	require.NoError(t, err)
 	require.Equal(t, r.Properties["KmsKeyIdentifier"], *shown.KmsKeyIdentifier)
 	put := func() types.PutEventsResultEntry {
 		out, err := client.PutEvents(t.Context(), &sdk.PutEventsInput{Entries: []types.PutEventsRequestEntry{
-			{EventBusName: aws.String("drover"), Source: aws.String("drover"), DetailType: aws.String("Told"), Detail: aws.String("{}")},
+			{EventBusName: aws.String("drover"), Source: aws.String("drover"), DetailType: aws.String("Changed"), Detail: aws.String("{}")},
 		}})
 		require.NoError(t, err)
 		return out.Entries[0]
@@ -134,5 +136,5 @@ func TestABusThatIsEncrypted(t *testing.T) {
 	require.ErrorContains(t, provider.Delete(t.Context(), r), "has rules")
 	require.NoError(t, rule.Delete(t.Context(), of))
 	require.NoError(t, provider.Delete(t.Context(), r))
-	require.NoError(t, provider.Delete(t.Context(), r), "it is gone already")
+	require.NoError(t, provider.Delete(t.Context(), r), "deleting twice succeeds")
 }

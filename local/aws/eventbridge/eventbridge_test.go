@@ -36,20 +36,20 @@ const (
 	trust    = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
 )
 
-// delivered is one payload that reached a target.
+// delivered is a payload that reached a target.
 type delivered struct {
 	target, payload string
 	caller          iam.Caller
 }
 
-// world is a bus whose functions and machines are in process and whose queues are real.
+// world is a bus with real queues. Its functions and machines are Go functions.
 type world struct {
 	*Service
 	identities *iam.Service
 	queues     *sqs.Service
 	arrived    chan delivered
 	mu         sync.Mutex
-	fails      []error // of the next invocations
+	fails      []error // errors of the next invocations
 }
 
 func (w *world) fail() error {
@@ -112,7 +112,7 @@ func (w *world) dead(t *testing.T) sqs.Message {
 }
 
 func TestDelivery(t *testing.T) {
-	t.Run("an event reaches the targets of the rules it matches", func(t *testing.T) {
+	t.Run("sends an event to the targets of matching rules", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.rule(t, `{"source":["aws.s3"],"detail":{"object":{"key":[{"prefix":"clusters/"}]}}}`, target{Id: "f", Arn: function})
 		w.Emit(t.Context(), "aws.s3", "Object Created", nil, map[string]any{"object": map[string]string{"key": "releases/x.yaml"}})
@@ -134,7 +134,7 @@ func TestDelivery(t *testing.T) {
 		require.WithinDuration(t, time.Now(), at, time.Minute)
 		require.Empty(t, w.arrived)
 	})
-	t.Run("a machine is started as the target's role", func(t *testing.T) {
+	t.Run("starts a state machine as the target's role", func(t *testing.T) {
 		w := newWorld(t, 1)
 		role, err := w.identities.CreateRole(iam.Role{Name: "events", TrustDocument: trust})
 		require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestDelivery(t *testing.T) {
 		require.Equal(t, `{"EC2InstanceId":"i-1"}`, got.payload)
 		require.Equal(t, w.identities.RoleARN(role), got.caller.RoleARN())
 	})
-	t.Run("throttles and failures of the target are tried again", func(t *testing.T) {
+	t.Run("retries throttles and failures of the target", func(t *testing.T) {
 		w := newWorld(t, 1e6)
 		w.fails = []error{
 			errors.New("down"), &iam.Error{Code: "TooManyRequestsException", Status: 429}, &iam.Error{Code: "ServiceException", Status: 500},
@@ -155,7 +155,7 @@ func TestDelivery(t *testing.T) {
 		w.Emit(t.Context(), "x", "y", nil, struct{}{})
 		require.Equal(t, function, (<-w.arrived).target)
 	})
-	t.Run("what is used up becomes a dead letter", func(t *testing.T) {
+	t.Run("sends a dead letter after the last retry", func(t *testing.T) {
 		w := newWorld(t, 1e6)
 		w.fails = []error{errors.New("down"), errors.New("down"), errors.New("still down")}
 		two := 2
@@ -172,7 +172,7 @@ func TestDelivery(t *testing.T) {
 		}, m.Attributes)
 		require.Contains(t, m.Body, `"detail":{"a":1}`, "the event itself, not the target's input")
 	})
-	t.Run("a target that refuses is not tried again", func(t *testing.T) {
+	t.Run("does not retry a target that denies access", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.fails = []error{&iam.Error{Code: "AccessDeniedException", Message: "no", Status: 403}}
 		w.rule(t, `{"source":["x"]}`, target{Id: "f", Arn: function, DeadLetterConfig: &deadLetters{queue}})
@@ -181,14 +181,14 @@ func TestDelivery(t *testing.T) {
 		require.Equal(t, "NO_PERMISSIONS", m.Attributes["ERROR_CODE"])
 		require.NotContains(t, m.Attributes, "EXHAUSTED_RETRY_CONDITION")
 	})
-	t.Run("a queue without permission for events gets nothing", func(t *testing.T) {
+	t.Run("sends nothing to a queue without permission", func(t *testing.T) {
 		w := newWorld(t, 1)
 		require.NoError(t, w.queues.Create("closed", nil, nil))
 		w.rule(t, `{"source":["x"]}`, target{Id: "q", Arn: "arn:aws:sqs:eu-central-1:111122223333:closed", DeadLetterConfig: &deadLetters{queue}})
 		w.Emit(t.Context(), "x", "y", nil, struct{}{})
 		require.Equal(t, "NO_PERMISSIONS", w.dead(t).Attributes["ERROR_CODE"])
 	})
-	t.Run("a disabled rule sleeps", func(t *testing.T) {
+	t.Run("ignores a disabled rule", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.rule(t, `{"source":["x"]}`, target{Id: "f", Arn: function})
 		admin, _ := w.identities.Admin()
@@ -200,7 +200,7 @@ func TestDelivery(t *testing.T) {
 		w.Emit(t.Context(), "x", "second", nil, struct{}{})
 		require.Contains(t, (<-w.arrived).payload, `"second"`)
 	})
-	t.Run("deliveries can be doubled", func(t *testing.T) {
+	t.Run("can be repeated by Intercept", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.config.Intercept = func(rule string, _ Event, deliver func()) { deliver(); deliver() }
 		w.rule(t, `{"source":["x"]}`, target{Id: "f", Arn: function})
@@ -209,7 +209,7 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-func TestTheAgeOfAnEventEndsItsRetries(t *testing.T) {
+func TestDeliveryEndsAtTheMaximumAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		for range 1000 {
@@ -281,7 +281,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreRefused(t *testing.T) {
+func TestPutTargetsRejects(t *testing.T) {
 	age, attempts := 30, 186
 	for name, test := range map[string]struct {
 		target target
@@ -313,7 +313,7 @@ func TestTargetsThatAreRefused(t *testing.T) {
 	}
 }
 
-// client speaks to the service as the administrator.
+// client returns a client of the administrator.
 func (w *world) client(t *testing.T) *sdk.Client {
 	t.Helper()
 	ep := endpoint.New(w.identities, nil)
@@ -331,11 +331,11 @@ func TestAPI(t *testing.T) {
 	w := newWorld(t, 1)
 	client := w.client(t)
 	ctx := t.Context()
-	made, err := client.PutRule(ctx, &sdk.PutRuleInput{
+	created, err := client.PutRule(ctx, &sdk.PutRuleInput{
 		Name: aws.String("specs"), EventPattern: aws.String(`{"source":["drover"]}`), Description: aws.String("d"),
 	})
 	require.NoError(t, err)
-	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:rule/specs", *made.RuleArn)
+	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:rule/specs", *created.RuleArn)
 	put, err := client.PutTargets(ctx, &sdk.PutTargetsInput{Rule: aws.String("specs"), Targets: []types.Target{{
 		Id: aws.String("f"), Arn: aws.String(function), RetryPolicy: &types.RetryPolicy{MaximumRetryAttempts: aws.Int32(3)},
 		InputTransformer: &types.InputTransformer{
@@ -445,22 +445,22 @@ func TestRuleResource(t *testing.T) {
 		"Name": "drover-spec-changed", "State": "ENABLED", "EventPattern": map[string]any{"source": []any{"aws.s3"}},
 		"Targets": []any{targetOf("a"), targetOf("b")},
 	}}
-	made, err := provider.Create(t.Context(), r)
+	created, err := provider.Create(t.Context(), r)
 	require.NoError(t, err)
-	require.Equal(t, "drover-spec-changed", made.PhysicalID)
-	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:rule/drover-spec-changed", made.Attributes["Arn"])
+	require.Equal(t, "drover-spec-changed", created.PhysicalID)
+	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:rule/drover-spec-changed", created.Attributes["Arn"])
 	_, err = provider.Create(t.Context(), r)
 	require.ErrorContains(t, err, "already exists")
-	r.PhysicalID = made.PhysicalID
+	r.PhysicalID = created.PhysicalID
 	r.Properties["Targets"] = []any{targetOf("b")}
 	_, err = provider.Update(t.Context(), r)
 	require.NoError(t, err)
-	have, err := w.Service.rule("", made.PhysicalID)
+	have, err := w.Service.rule("", created.PhysicalID)
 	require.NoError(t, err)
 	require.Len(t, have.targets, 1)
 	r.Properties["Targets"] = []any{map[string]any{"Id": "c", "Arn": function, "EcsParameters": map[string]any{}}}
 	_, err = provider.Update(t.Context(), r)
 	require.ErrorContains(t, err, "EcsParameters")
 	require.NoError(t, provider.Delete(t.Context(), r))
-	require.NoError(t, provider.Delete(t.Context(), r), "it is gone already")
+	require.NoError(t, provider.Delete(t.Context(), r), "deleting twice succeeds")
 }

@@ -1,7 +1,6 @@
 package eventbridge
 
-// Targets and what they are sent.
-// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
+// Targets and their inputs. https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
 
 import (
 	"bytes"
@@ -16,7 +15,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// target of a rule. API and template spell it alike.
+// target of a rule. The API and templates spell it alike.
 type target struct {
 	Id               string // AWS's spelling
 	Arn              string
@@ -41,7 +40,7 @@ var (
 	placeholder  = regexp.MustCompile(`<([A-Za-z0-9_.-]+)>`)
 )
 
-// maxPaths of an input transformer.
+// maxPaths limits the paths of an input transformer.
 const maxPaths = 100
 
 func (t *target) check() error {
@@ -93,7 +92,7 @@ func (t *target) check() error {
 	return t.RetryPolicy.Check()
 }
 
-// input is what a target is sent for an event.
+// input returns the payload of a target for an event.
 func (t target) input(r rule, e Event, text []byte, received time.Time) ([]byte, error) {
 	switch {
 	case t.Input != "":
@@ -110,7 +109,7 @@ func (t target) input(r rule, e Event, text []byte, received time.Time) ([]byte,
 	return text, nil
 }
 
-// fill replaces the variables: inside of a JSON string by their text, elsewhere by their JSON.
+// fill replaces the variables of a template: within a JSON string by their text, elsewhere by their JSON.
 func (x *inputTransformer) fill(r rule, e Event, text []byte, received time.Time) ([]byte, error) {
 	withoutDetail := e
 	withoutDetail.Detail = json.RawMessage("{}")
@@ -147,13 +146,13 @@ func (x *inputTransformer) fill(r rule, e Event, text []byte, received time.Time
 		out.Write(shown(value, quoted))
 		rest = rest[m[1]:]
 	}
-	if !json.Valid(out.Bytes()) { // a text of several lines is sent as one string
+	if !json.Valid(out.Bytes()) { // a text of several lines becomes one string
 		return delivery.JSON(out.String()), nil
 	}
 	return out.Bytes(), nil
 }
 
-// inString follows the quotes of a piece of JSON.
+// inString returns whether a position after the piece is within a JSON string.
 func inString(piece string, quoted bool) bool {
 	for i := 0; i < len(piece); i++ {
 		switch piece[i] {
@@ -166,7 +165,7 @@ func inString(piece string, quoted bool) bool {
 	return quoted
 }
 
-// shown is a value in a template. What is not in the event is empty text, or null.
+// shown returns a value for a template. A value that the event lacks is empty text, or null.
 func shown(value json.RawMessage, quoted bool) []byte {
 	if !quoted {
 		if value == nil {
@@ -185,7 +184,7 @@ func shown(value json.RawMessage, quoted bool) []byte {
 	return escaped[1 : len(escaped)-1]
 }
 
-// parsePath reads $.a.b[0].c: keys and indexes, no more of JSONPath.
+// parsePath parses a path such as $.a.b[0].c. It supports keys and indexes, and nothing else of JSONPath.
 func parsePath(path string) ([]any, error) {
 	rest, ok := strings.CutPrefix(path, "$")
 	if !ok {
@@ -220,7 +219,7 @@ func parsePath(path string) ([]any, error) {
 	return steps, nil
 }
 
-// lookup finds the JSON at a path.
+// lookup returns the JSON at a path.
 func lookup(event []byte, path string) (json.RawMessage, bool, error) {
 	steps, err := parsePath(path)
 	if err != nil {

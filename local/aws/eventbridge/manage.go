@@ -1,6 +1,6 @@
 package eventbridge
 
-// Rules and targets: making, changing and removing them, for the API and for templates alike.
+// Creation, update and deletion of rules and targets, shared by the API and templates.
 
 import (
 	"maps"
@@ -14,10 +14,10 @@ import (
 
 var nameForm = regexp.MustCompile(`^[.\-_A-Za-z0-9]{1,64}$`)
 
-// maxTargets of a rule. https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
+// maxTargets limits the targets of a rule. https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
 const maxTargets = 5
 
-// ruleSpec is what a rule is made of.
+// ruleSpec is the desired configuration of a rule.
 type ruleSpec struct {
 	Name, Description, EventPattern, ScheduleExpression, State, RoleArn, EventBusName string
 	tags                                                                              map[string]string
@@ -27,7 +27,7 @@ func noRule(bus, name string) error {
 	return wire.Errorf("ResourceNotFoundException", "Rule %s does not exist on EventBus %s.", name, bus)
 }
 
-// find a rule. The lock is held.
+// find returns a rule. The caller holds the lock.
 func (s *Service) find(reference, name string) (*rule, error) {
 	b, err := s.bus(reference)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Service) removeRule(caller iam.Caller, bus, name string) error {
 	return nil
 }
 
-// rule returns a copy.
+// rule returns a copy of a rule.
 func (s *Service) rule(bus, name string) (rule, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 package eventbridge
 
-// The resource types that CloudFormation makes here.
+// CloudFormation resource types.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-rule.html
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Resources are the providers by resource type.
+// Resources returns the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{"AWS::Events::Rule": ruleResource{s}, "AWS::Events::EventBus": busResource{s}}
 }
@@ -84,7 +84,7 @@ func decodeRule(r resource.Request) (ruleSpec, []target, error) {
 	return spec, targets, nil
 }
 
-// id is what Ref returns of a rule: its name, on a bus of one's own with the bus's name before it.
+// id returns the value of Ref: the rule's name, after the bus's name if the bus is not the default one.
 func (s *Service) id(bus, name string) string {
 	if bus = s.busName(bus); bus != defaultBus {
 		return bus + "|" + name
@@ -92,7 +92,7 @@ func (s *Service) id(bus, name string) string {
 	return name
 }
 
-// ofID takes a rule's id apart.
+// ofID returns bus and name from a rule's ID.
 func ofID(id string) (bus, name string) {
 	if bus, name, ok := strings.Cut(id, "|"); ok {
 		return bus, name
@@ -100,17 +100,17 @@ func ofID(id string) (bus, name string) {
 	return defaultBus, id
 }
 
-// set makes the rule what the template says, targets that it no longer names included.
+// set applies the template to the rule. It removes targets that the template does not name.
 func (p ruleResource) set(r resource.Request) (resource.Result, error) {
 	spec, targets, err := decodeRule(r)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	made, err := p.s.setRule(r.Caller, spec)
+	created, err := p.s.setRule(r.Caller, spec)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	result := resource.Result{PhysicalID: p.s.id(spec.EventBusName, spec.Name), Attributes: map[string]any{"Arn": made.arn}}
+	result := resource.Result{PhysicalID: p.s.id(spec.EventBusName, spec.Name), Attributes: map[string]any{"Arn": created.arn}}
 	if have, err := p.s.rule(spec.EventBusName, spec.Name); err == nil && len(have.targets) > 0 {
 		if err := p.s.removeTargets(r.Caller, spec.EventBusName, spec.Name, obsolete(have.targets, targets)); err != nil {
 			return result, err
@@ -122,7 +122,7 @@ func (p ruleResource) set(r resource.Request) (resource.Result, error) {
 	return result, err
 }
 
-// obsolete are the ids of targets that are not wanted any more.
+// obsolete returns the IDs of targets to remove.
 func obsolete(have, want []target) []string {
 	wanted := map[string]bool{}
 	for _, t := range want {

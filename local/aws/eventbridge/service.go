@@ -1,6 +1,6 @@
 package eventbridge
 
-// The buses: what comes in, and which rules it matches.
+// The buses: they receive events and match them with rules.
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// Identities says as whom EventBridge delivers; a subset of *iam.Service.
+// Identities provides the callers as which EventBridge delivers; a subset of *iam.Service.
 type Identities interface {
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 	ServiceCaller(servicePrincipal, sourceARN string) iam.Caller
 }
 
-// principal of the service.
+// principal of the service in trust and resource policies.
 const principal = "events.amazonaws.com"
 
-// Event as it goes over the bus.
+// Event is an event as a bus delivers it.
 // https://docs.aws.amazon.com/eventbridge/latest/ref/overview-event-structure.html
 type Event struct {
 	Version    string          `json:"version"`
@@ -46,11 +46,11 @@ type Config struct {
 	Account, Region, Partition string
 	Clock                      *clock.Clock
 	Identities                 Identities
-	// Keys are what buses are encrypted with; without, a bus with a key is an error.
+	// Keys encrypt buses. A bus with a key is an error if Keys is nil.
 	Keys Keys
-	// Observe sees every event and the name of its bus, for display; nil for nobody. It must not block.
+	// Observe, if set, receives each event with the name of its bus. It must not block.
 	Observe func(bus string, e Event)
-	// Intercept, when set, is called instead of each delivery and decides about it: not at all, later, twice.
+	// Intercept, if set, is called instead of each delivery. It may drop, delay or repeat the delivery.
 	Intercept func(rule string, e Event, deliver func())
 }
 
@@ -67,7 +67,7 @@ type Service struct {
 	buses   map[string]*bus // by name
 }
 
-// New makes a bus without rules. Close ends its deliveries.
+// New returns the default bus without rules. Close ends its deliveries.
 func New(config Config) *Service {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -81,14 +81,15 @@ func New(config Config) *Service {
 	return s
 }
 
-// SetTargets says what events can be delivered to; those services emit events themselves, so they come later.
+// SetTargets sets the services to which events are delivered. They emit events themselves, so they are created after the
+// bus.
 func (s *Service) SetTargets(t delivery.Targets) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.targets = t
 }
 
-// Close drops what is not yet delivered.
+// Close drops pending deliveries.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -97,7 +98,7 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// Emit puts an event of an AWS service on the bus. The detail must be encodable as a JSON object.
+// Emit puts an event of an AWS service on the default bus. The detail must be a JSON object once encoded.
 func (s *Service) Emit(_ context.Context, source, detailType string, resources []string, detail any) {
 	raw, err := delivery.Encode(detail)
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *Service) Emit(_ context.Context, source, detailType string, resources [
 	s.put(defaultBus, Event{DetailType: detailType, Source: source, Resources: resources, Detail: raw}, time.Time{})
 }
 
-// put completes an event and hands it to the rules of a bus that match. It returns the event's id.
+// put completes an event, starts the deliveries of the rules that match, and returns the event's ID.
 func (s *Service) put(to string, e Event, at time.Time) string {
 	if at.IsZero() {
 		at = s.config.Clock.Now()
@@ -166,17 +167,17 @@ func (s *Service) deliver(r rule, t target, e Event, text []byte) {
 		}
 		s.work.Go(func() {
 			payload, err := t.input(r, e, text, received)
-			if err != nil { // AWS counts a FailedInvocation and tells nobody
+			if err != nil { // AWS counts a FailedInvocation and reports it nowhere else
 				slog.Warn("the input of a target cannot be made", "rule", r.Name, "target", t.Arn, "error", err)
 				return
 			}
-			d := d // a second delivery has its own
+			d := d // each delivery needs a copy
 			d.Payload = func(int) []byte { return payload }
 			d.Run(s.ctx)
 		})
 	}
 	if s.config.Intercept == nil {
-		go run() // mu is held here
+		go run() // the caller holds mu
 		return
 	}
 	go s.config.Intercept(r.Name, e, run)

@@ -1,29 +1,29 @@
 package iam
 
-// Callers: who a request comes from, and what they may do.
+// Callers: the identity behind a request, and its permissions.
 
 import (
 	"strconv"
 	"strings"
 )
 
-// Caller is an authenticated identity. The zero Caller may do nothing.
+// Caller is an authenticated identity. The zero Caller has no permissions.
 type Caller struct {
 	service *Service
-	// principal as resource policies see it.
+	// principal is the caller in resource policies.
 	principal Principal
 	userID    string
-	// roleID tells a role from a later one of the same name; credentials die with their role.
+	// roleID distinguishes a role from a later one with the same name. Credentials become invalid with their role.
 	role, roleID string
 	admin        bool
-	// session is the policy that the role was assumed with: what it does not allow too, the role's own do not.
+	// session is the session policy. An action needs its permission and the role's.
 	session *Policy
-	// context holds condition keys that come with the caller, such as aws:SourceArn of a service.
+	// context has condition keys of the caller, such as aws:SourceArn of a service.
 	context map[string]string
 	via     string
 }
 
-// ARN of the caller, as GetCallerIdentity tells it; of a service its name, such as events.amazonaws.com.
+// ARN returns the caller's ARN as GetCallerIdentity does, or the name of a service, such as events.amazonaws.com.
 func (c Caller) ARN() string {
 	if c.principal.Service != "" {
 		return c.principal.Service
@@ -31,16 +31,16 @@ func (c Caller) ARN() string {
 	return c.principal.ARN
 }
 
-// RoleARN of the role that the caller has assumed, or empty.
+// RoleARN returns the ARN of the assumed role, or "".
 func (c Caller) RoleARN() string { return c.principal.RoleARN }
 
-// Account id of the caller.
+// Account is the account ID of the caller.
 func (c Caller) Account() string { return c.principal.Account }
 
-// UserID as GetCallerIdentity tells it: AROA…:session for an assumed role.
+// UserID returns the user ID as GetCallerIdentity does: AROA…:session for an assumed role.
 func (c Caller) UserID() string { return c.userID }
 
-// SessionName of an assumed role, or empty.
+// SessionName returns the session name of an assumed role, or "".
 func (c Caller) SessionName() string {
 	if c.role == "" {
 		return ""
@@ -48,32 +48,33 @@ func (c Caller) SessionName() string {
 	return c.principal.ARN[strings.LastIndex(c.principal.ARN, "/")+1:]
 }
 
-// Principal as resource policies see the caller.
+// Principal returns the caller as resource policies see it.
 func (c Caller) Principal() Principal { return c.principal }
 
-// Anonymous reports whether this is the zero Caller.
+// Anonymous is true for the zero Caller.
 func (c Caller) Anonymous() bool { return c.service == nil }
 
-// InvokedBy is the caller while a service acts with the caller's own permissions: aws:CalledVia, aws:ViaAWSService.
+// InvokedBy returns the caller for a service that acts with the caller's permissions. It sets aws:CalledVia and
+// aws:ViaAWSService.
 func (c Caller) InvokedBy(servicePrincipal string) Caller {
 	c.via = servicePrincipal
 	return c
 }
 
-// Authorize returns nil when the caller's identity policies allow the action on the resource (an ARN, or "*" for
-// actions without resources), else an *Error AccessDenied in AWS's words. context holds condition keys of the request;
-// the global ones are added.
+// Authorize returns nil if the caller's identity policies allow the action on the resource. The resource is an ARN, or
+// "*" for actions without resources. Otherwise it returns an *Error AccessDenied in AWS's words. context has condition
+// keys of the request; Authorize adds the global ones.
 func (c Caller) Authorize(action, resource string, context map[string]string) error {
 	return c.authorize(action, resource, context, nil, false)
 }
 
-// AuthorizeWith is Authorize where the resource has a policy of its own (nil: none): either may allow, each may deny. The
-// policies of services that call on their own behalf are resource policies only.
+// AuthorizeWith is Authorize for a resource with a resource policy, which may be nil. Either policy can allow, and each
+// can deny. A service that calls on its own behalf has resource policies only.
 func (c Caller) AuthorizeWith(action, resource string, context map[string]string, policy *Policy) error {
 	return c.authorize(action, resource, context, policy, true)
 }
 
-// Evaluate decides by one resource policy as the caller: Delegated where it leaves the decision to the caller's own.
+// Evaluate returns the decision of one resource policy. Delegated leaves the decision to the caller's identity policies.
 func (c Caller) Evaluate(policy *Policy, action, resource string, context map[string]string) Decision {
 	if c.Anonymous() {
 		return NoMatch
@@ -84,13 +85,14 @@ func (c Caller) Evaluate(policy *Policy, action, resource string, context map[st
 	return policy.evaluate(newRequest(action, resource, &c.principal, c.keys(context)))
 }
 
-// PassRole authorizes handing a role to a service such as lambda.amazonaws.com.
+// PassRole authorizes passing a role to a service such as lambda.amazonaws.com.
 func (c Caller) PassRole(roleARN, servicePrincipal string) error {
 	return c.Authorize("iam:PassRole", roleARN, map[string]string{"iam:PassedToService": servicePrincipal})
 }
 
-// decide asks the caller's own policies and the resource's. A permissions boundary limits both: what it does not allow, neither
-// the role's policies give nor a resource's policy that names the role. One that names the session, or everyone, is not limited.
+// decide returns the decisions of the caller's identity policies and of the resource policy. A permissions boundary
+// limits the role's policies and a resource policy that names the role. It does not limit a resource policy that names
+// the session or everyone.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html#access_policies_boundaries-eval-logic
 func (c Caller) decide(action, resource string, context map[string]string, policy *Policy) (identity, onResource Decision) {
 	r := newRequest(action, resource, nil, c.keys(context))
@@ -107,7 +109,7 @@ func (c Caller) decide(action, resource string, context map[string]string, polic
 				return Denied, onResource
 			case Allowed:
 				identity = Allowed
-				c.service.tell(c.role, p, r)
+				c.service.reportAllowing(c.role, p, r)
 			}
 		}
 		if boundary := c.service.boundaryOf(c.role); boundary != nil {
@@ -154,22 +156,22 @@ func (c Caller) authorize(action, resource string, context map[string]string, po
 	return errorf(403, "AccessDenied", "User: %s is not authorized to perform: %s on resource: %s %s", c.ARN(), action, resource, why)
 }
 
-// keys are those of the request, of what comes with the caller, and the global ones. The endpoint listens on the
-// loopback interface only, so that calls count as secure transport.
+// keys returns the condition keys of the request, of the caller, and the global ones, in this order of precedence. The
+// endpoint listens on the loopback interface only, so calls count as secure transport.
 func (c Caller) keys(context map[string]string) conditionKeys {
 	return func(key string) (string, bool) {
-		if value, there := find(context, key); there {
+		if value, found := find(context, key); found {
 			return value, true
 		}
-		if value, there := find(c.context, key); there {
+		if value, found := find(c.context, key); found {
 			return value, true
 		}
 		return c.global(key)
 	}
 }
 
-// global condition keys, in lower case.
-func (c Caller) global(key string) (value string, there bool) {
+// global returns the value of a global condition key. The key is in lower case.
+func (c Caller) global(key string) (value string, found bool) {
 	service, via := c.principal.Service != "", c.via != ""
 	switch key {
 	case "aws:currenttime":

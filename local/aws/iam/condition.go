@@ -1,7 +1,7 @@
 package iam
 
-// Condition operators. What a missing key means differs by operator, which is where policies go wrong: see holds.
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+// Condition operators. The effect of a missing key depends on the operator, which is a common mistake in policies: see
+// holds. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
 
 import (
 	"net/netip"
@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// operator compares one value of the request with one of the policy. Negated ones hold when no policy value compares.
+// operator compares a value of the request with a value of the policy. A negated operator holds if no value of the
+// policy matches.
 type operator struct {
 	negated   bool
-	variables bool // policy variables work in its values
+	variables bool // values may have policy variables
 	compare   func(policy, value string) bool
 }
 
@@ -45,8 +46,8 @@ var operators = map[string]operator{
 	"DateGreaterThanEquals":     {false, false, date(func(c int) bool { return c >= 0 })},
 }
 
-// holds evaluates the condition. A missing key fails positive operators and satisfies negated ones, IfExists ones and
-// ForAllValues; it fails ForAnyValue, negated or not.
+// holds evaluates the condition. A missing key fails positive operators. It satisfies negated ones, IfExists ones and
+// ForAllValues. It fails ForAnyValue, negated or not.
 func (c Condition) holds(r *request, variables bool) bool {
 	values := r.context.values(c.key)
 	if c.Operator == "Null" {
@@ -76,8 +77,8 @@ func (c Condition) holds(r *request, variables bool) bool {
 		}
 		return op.negated
 	}
-	// Without a modifier several values are as ForAnyValue for positive operators and as ForAllValues for negated ones:
-	// any one match decides.
+	// Without a modifier, several values act like ForAnyValue for positive operators and like ForAllValues for negated
+	// ones: one match decides.
 	all := c.ForAllValues || op.negated && !c.ForAnyValue
 	for _, v := range values {
 		if satisfied(v) != all {
@@ -92,7 +93,7 @@ func equalFold(policy, value string) bool {
 	return strings.EqualFold(unliterals.Replace(policy), value)
 }
 
-// arnLike compares the six parts of an ARN each by themselves.
+// arnLike compares the six parts of an ARN one by one.
 func arnLike(policy, value string) bool {
 	p, v := strings.SplitN(policy, ":", 6), strings.SplitN(value, ":", 6)
 	if policy == "*" {

@@ -6,8 +6,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Error is an AWS error as an API returns it. It is the SDK's smithy.APIError too, so that in-process callers classify
-// it as they do errors that came over the wire.
+// Error is an AWS error as an API returns it. It implements smithy.APIError, so that callers in the process classify it
+// like an error that came over HTTP.
 type Error struct {
 	Code, Message string
 	// Status is the HTTP status; 0 means 400.
@@ -18,7 +18,7 @@ func (e *Error) Error() string        { return e.Code + ": " + e.Message }
 func (e *Error) ErrorCode() string    { return e.Code }
 func (e *Error) ErrorMessage() string { return e.Message }
 
-// ErrorFault is the server's for status 500 and above.
+// ErrorFault is the server's for a status of 500 and above.
 func (e *Error) ErrorFault() smithy.ErrorFault {
 	if e.Status >= 500 {
 		return smithy.FaultServer
@@ -26,7 +26,7 @@ func (e *Error) ErrorFault() smithy.ErrorFault {
 	return smithy.FaultClient
 }
 
-// HTTPStatus is the status that the error is sent with.
+// HTTPStatus returns the status with which the error is sent.
 func (e *Error) HTTPStatus() int {
 	if e.Status == 0 {
 		return 400

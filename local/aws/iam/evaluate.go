@@ -1,6 +1,6 @@
 package iam
 
-// Policy evaluation: which statements apply to a request and what they decide together.
+// Policy evaluation: which statements apply to a request, and their combined decision.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
 
 import (
@@ -8,25 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// Principal is who makes a request, as Principal elements name it.
+// Principal is the source of a request, in the terms of Principal elements.
 type Principal struct {
 	// ARN of the caller: arn:…:sts::…:assumed-role/role/session or arn:…:iam::…:user/name. Empty for services.
 	ARN string
-	// RoleARN of an assumed role's role.
+	// RoleARN is the role of an assumed role.
 	RoleARN string
-	// Account id of the caller.
+	// Account is the account ID of the caller.
 	Account string
-	// Service such as events.amazonaws.com, when a service calls on its own behalf.
+	// Service is a name such as events.amazonaws.com, if a service calls on its own behalf.
 	Service string
-	// Federated provider ARN of sts:AssumeRoleWithWebIdentity.
+	// Federated is the provider's ARN in sts:AssumeRoleWithWebIdentity.
 	Federated string
 }
 
-// Decision of one policy, or of several together.
+// Decision is the result of one policy, or of several together.
 type Decision int
 
-// Decisions, each stronger than those before. NoMatch is the implicit deny. Delegated is a resource policy's Allow for the
-// caller's whole account: it leaves the decision to the caller's own policies.
+// Decisions, from the weakest to the strongest. NoMatch is the implicit deny. Delegated is the Allow of a resource
+// policy for the caller's whole account: it leaves the decision to the caller's identity policies.
 const (
 	NoMatch Decision = iota
 	Delegated
@@ -34,8 +34,8 @@ const (
 	Denied
 )
 
-// EvaluateResourcePolicy decides a request by one resource-based policy. Keys of context are condition keys; a key
-// with several values holds them joined by Values.
+// EvaluateResourcePolicy returns the decision of one resource policy. context has condition keys. Values joins the
+// values of a key that has several.
 func EvaluateResourcePolicy(policy *Policy, principal Principal, action, resource string, context map[string]string) Decision {
 	if policy == nil {
 		return NoMatch
@@ -46,7 +46,7 @@ func EvaluateResourcePolicy(policy *Policy, principal Principal, action, resourc
 // Values joins the values of a condition key that has several, such as aws:TagKeys.
 func Values(values ...string) string { return strings.Join(values, "\n") }
 
-// request is what policies are asked about. principal is nil for identity policies, where it always matches.
+// request is what policies decide. principal is nil for identity policies, where it always matches.
 type request struct {
 	action, resource string // the action in lower case
 	principal        *Principal
@@ -57,22 +57,22 @@ func newRequest(action, resource string, principal *Principal, context condition
 	return &request{strings.ToLower(action), resource, principal, context}
 }
 
-// as is the request by another principal.
+// as returns the request with another principal.
 func (r request) as(principal *Principal) *request {
 	r.principal = principal
 	return &r
 }
 
-// conditionKeys says what a request has for a key, which is in lower case. It is asked for one or two: most statements have neither
+// conditionKeys looks up a condition key in lower case. Most statements look up none, because they have neither
 // condition nor variable.
-type conditionKeys func(key string) (value string, there bool)
+type conditionKeys func(key string) (value string, found bool)
 
-// in a map, whose keys are in any case.
+// in looks up keys in a map, ignoring their case.
 func in(context map[string]string) conditionKeys {
 	return func(key string) (string, bool) { return find(context, key) }
 }
 
-func find(context map[string]string, key string) (value string, there bool) {
+func find(context map[string]string, key string) (value string, found bool) {
 	for name, value := range context {
 		if len(name) == len(key) && strings.EqualFold(name, key) {
 			return value, true
@@ -82,7 +82,7 @@ func find(context map[string]string, key string) (value string, there bool) {
 }
 
 func (k conditionKeys) values(key string) []string {
-	if value, there := k(key); there {
+	if value, found := k(key); found {
 		return strings.Split(value, "\n")
 	}
 	return nil
@@ -107,8 +107,8 @@ func (p *Policy) evaluate(r *request) Decision {
 	return decision
 }
 
-// tell OnAllow which statements of a role's policy allow a request.
-func (s *Service) tell(role string, p *Policy, r *request) {
+// reportAllowing calls OnAllow for each statement of a role's policy that allows a request.
+func (s *Service) reportAllowing(role string, p *Policy, r *request) {
 	if s.OnAllow == nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (s *Statement) matches(r *request) bool {
 	return true
 }
 
-// anyGlob matches actions, which ignore case: both are in lower case.
+// anyGlob matches actions, which ignore case: both arguments are in lower case.
 func anyGlob(patterns []string, action string) bool {
 	for _, p := range patterns {
 		if glob(p, action) {
@@ -170,12 +170,12 @@ func (s *Statement) matchPrincipal(p *Principal) Decision {
 	return NoMatch
 }
 
-// match is Allowed for who is named, Delegated for who belongs to an account that is named.
+// match returns Allowed for a principal that is named, and Delegated for one whose account is named.
 func (set *PrincipalSet) match(p *Principal) Decision {
-	named := set.Everyone || p.Service != "" && contains(set.Services, p.Service) || p.Federated != "" &&
+	matched := set.Everyone || p.Service != "" && contains(set.Services, p.Service) || p.Federated != "" &&
 		contains(set.Federated, p.Federated) ||
 		p.ARN != "" && contains(set.AWS, p.ARN) || p.RoleARN != "" && contains(set.AWS, p.RoleARN)
-	if named {
+	if matched {
 		return Allowed
 	}
 	for _, arn := range set.AWS {
@@ -195,7 +195,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// Substituted values may hold * and ?, which then mean themselves: they stand in the pattern as these runes.
+// Substituted values may have * and ?, which then match themselves. These runes represent them in the pattern.
 const (
 	literalStar     = '\uE000'
 	literalQuestion = '\uE001'
@@ -206,7 +206,7 @@ var literals = strings.NewReplacer("*", string(literalStar), "?", string(literal
 var unliterals = strings.NewReplacer(string(literalStar), "*", string(literalQuestion), "?", string(literalDollar), "$")
 
 // expand replaces policy variables: ${key}, ${key, 'default'}, and ${*}, ${?}, ${$} for the characters themselves. It
-// is false when a variable has no value: the pattern then matches nothing.
+// returns false if a variable has no value: the pattern then matches nothing.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
 func expand(pattern string, context conditionKeys) (string, bool) {
 	if !strings.Contains(pattern, "${") {
@@ -254,7 +254,7 @@ func expand(pattern string, context conditionKeys) (string, bool) {
 // glob matches * (any characters) and ? (one character).
 func glob(pattern, s string) bool {
 	i, j := 0, 0
-	for i < len(pattern) && pattern[i] < utf8.RuneSelf && pattern[i] != '*' && pattern[i] != '?' { // letters that stand for themselves
+	for i < len(pattern) && pattern[i] < utf8.RuneSelf && pattern[i] != '*' && pattern[i] != '?' { // characters that match themselves
 		if j == len(s) || pattern[i] != s[j] {
 			return false
 		}
@@ -264,7 +264,7 @@ func glob(pattern, s string) bool {
 	if i == len(pattern) || pattern[i:] == "*" {
 		return i < len(pattern) || j == len(s)
 	}
-	star, mark := -1, 0 // where the last * stands, and how far it reaches
+	star, mark := -1, 0 // the position of the last *, and how far it reaches
 	for j < len(s) {
 		p, wide := utf8.DecodeRuneInString(pattern[i:])
 		t, width := utf8.DecodeRuneInString(s[j:])

@@ -176,7 +176,7 @@ func TestEvaluation(t *testing.T) {
 	}
 }
 
-func TestPolicyThatIsRefused(t *testing.T) {
+func TestParsePolicyRejects(t *testing.T) {
 	for name, policy := range map[string]string{
 		"is not JSON":                     `{`,
 		"has no statement":                `{"Version":"2012-10-17"}`,
@@ -210,26 +210,26 @@ func TestPrincipals(t *testing.T) {
 		by        Principal
 		want      Decision
 	}{
-		"a role names its sessions":            {`{"AWS":"arn:aws:iam::1:role/r"}`, role, Allowed},
-		"a session names itself":               {`{"AWS":"arn:aws:sts::1:assumed-role/r/s"}`, role, Allowed},
-		"another session is not meant":         {`{"AWS":"arn:aws:sts::1:assumed-role/r/t"}`, role, NoMatch},
-		"root means the account":               {`{"AWS":"arn:aws:iam::1:root"}`, role, Delegated},
-		"so does the account's id":             {`{"AWS":["2","1"]}`, role, Delegated},
-		"who is named besides its account":     {`{"AWS":["1","arn:aws:iam::1:role/r"]}`, role, Allowed},
-		"another account is not meant":         {`{"AWS":"arn:aws:iam::2:root"}`, role, NoMatch},
-		"a service by name":                    {`{"Service":["lambda.amazonaws.com","events.amazonaws.com"]}`, events, Allowed},
-		"a service is none of the account's":   {`{"AWS":"1"}`, events, NoMatch},
-		"a role is no service":                 {`{"Service":"events.amazonaws.com"}`, role, NoMatch},
-		"everyone":                             {`"*"`, role, Allowed},
-		"everyone by AWS":                      {`{"AWS":"*"}`, role, Allowed},
-		"a wildcard in a principal is no glob": {`{"AWS":"arn:aws:iam::1:role/*"}`, role, NoMatch},
+		"a role names its sessions":                       {`{"AWS":"arn:aws:iam::1:role/r"}`, role, Allowed},
+		"a session names itself":                          {`{"AWS":"arn:aws:sts::1:assumed-role/r/s"}`, role, Allowed},
+		"another session is not meant":                    {`{"AWS":"arn:aws:sts::1:assumed-role/r/t"}`, role, NoMatch},
+		"root means the account":                          {`{"AWS":"arn:aws:iam::1:root"}`, role, Delegated},
+		"so does the account's id":                        {`{"AWS":["2","1"]}`, role, Delegated},
+		"a role that is named in addition to its account": {`{"AWS":["1","arn:aws:iam::1:role/r"]}`, role, Allowed},
+		"another account is not meant":                    {`{"AWS":"arn:aws:iam::2:root"}`, role, NoMatch},
+		"a service by name":                               {`{"Service":["lambda.amazonaws.com","events.amazonaws.com"]}`, events, Allowed},
+		"a service is none of the account's":              {`{"AWS":"1"}`, events, NoMatch},
+		"a role is no service":                            {`{"Service":"events.amazonaws.com"}`, role, NoMatch},
+		"everyone":                                        {`"*"`, role, Allowed},
+		"everyone by AWS":                                 {`{"AWS":"*"}`, role, Allowed},
+		"a wildcard in a principal is no glob":            {`{"AWS":"arn:aws:iam::1:role/*"}`, role, NoMatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := ParsePolicy(document(`{"Effect":"Allow","Action":"*","Resource":"*","Principal":`+test.principal+`}`), true)
 			require.NoError(t, err)
 			require.Equal(t, test.want, EvaluateResourcePolicy(p, test.by, "s3:GetObject", "x", nil))
 			p.Statements[0].Allow = false
-			require.Equal(t, test.want != NoMatch, EvaluateResourcePolicy(p, test.by, "s3:GetObject", "x", nil) == Denied, "a deny of the account is one of all in it")
+			require.Equal(t, test.want != NoMatch, EvaluateResourcePolicy(p, test.by, "s3:GetObject", "x", nil) == Denied, "a deny of an account applies to all its identities")
 		})
 	}
 }
@@ -246,7 +246,7 @@ func newRole(t *testing.T, s *Service, name, trust, policy string) string {
 	return s.RoleARN(r)
 }
 
-func TestCallerIsHeldToItsRole(t *testing.T) {
+func TestCallerOfARole(t *testing.T) {
 	s := New("111122223333", "eu-west-1", &clock.Clock{})
 	arn := newRole(t, s, "reader", lambdaTrust, document(`{"Effect":"Allow","Action":"s3:GetObject","Resource":"arn:aws:s3:::specs/*"}`))
 	_, _, err := s.AssumeRoleAs(arn, "plan", "events.amazonaws.com")
@@ -278,7 +278,7 @@ func TestCallerIsHeldToItsRole(t *testing.T) {
 	require.Equal(t, credentials.SecretAccessKey+credentials.SessionToken, secret+token)
 }
 
-func TestServicesMayOnlyWhatResourcesAllow(t *testing.T) {
+func TestServiceCaller(t *testing.T) {
 	s := New("111122223333", "eu-west-1", &clock.Clock{})
 	c := s.ServiceCaller("events.amazonaws.com", "arn:aws:events:eu-west-1:111122223333:rule/r")
 	require.ErrorContains(t, c.Authorize("sqs:SendMessage", "arn:q", nil), "no resource-based policy allows")
@@ -289,7 +289,7 @@ func TestServicesMayOnlyWhatResourcesAllow(t *testing.T) {
 	require.Error(t, other.AuthorizeWith("sqs:SendMessage", "arn:q", nil, p))
 }
 
-func TestAssumingARoleFromARole(t *testing.T) {
+func TestAssumeRole(t *testing.T) {
 	s := New("111122223333", "eu-west-1", &clock.Clock{})
 	from := newRole(t, s, "from", lambdaTrust, document(`{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"arn:aws:iam::111122223333:role/by-account"}`))
 	c, _, err := s.AssumeRoleAs(from, "session", "lambda.amazonaws.com")
@@ -302,8 +302,8 @@ func TestAssumingARoleFromARole(t *testing.T) {
 		allowed bool
 	}{
 		"by-account": {"arn:aws:iam::111122223333:root", true},  // the account delegates, the caller's policy allows
-		"unlisted":   {"arn:aws:iam::111122223333:root", false}, // the account delegates, the caller's policy does not
-		"by-name":    {from, true},                              // the caller is named, which suffices
+		"unlisted":   {"arn:aws:iam::111122223333:root", false}, // the account delegates, the caller's policy does not allow
+		"by-name":    {from, true},                              // naming the caller suffices
 		"stranger":   {"arn:aws:iam::999999999999:root", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -312,8 +312,8 @@ func TestAssumingARoleFromARole(t *testing.T) {
 			require.Equal(t, test.allowed, err == nil, "%v", err)
 		})
 	}
-	_, _, err = s.AssumeRole(c, "arn:aws:iam::111122223333:role/nobody", "chained", time.Hour, nil, nil)
-	require.ErrorContains(t, err, "AccessDenied", "whether a role exists is not told")
+	_, _, err = s.AssumeRole(c, "arn:aws:iam::111122223333:role/missing", "chained", time.Hour, nil, nil)
+	require.ErrorContains(t, err, "AccessDenied", "does not disclose whether a role exists")
 }
 
 func TestCredentialsExpire(t *testing.T) {
@@ -331,7 +331,7 @@ func TestCredentialsExpire(t *testing.T) {
 	})
 }
 
-// A boundary gives nothing and limits everything: the role's policies, and policies of resources that name the role.
+// A boundary grants nothing. It limits the role's policies, and resource policies that name the role.
 func TestBoundaries(t *testing.T) {
 	const object, other = "arn:aws:s3:::specs/a", "arn:aws:s3:::other/a"
 	s := New("111122223333", "eu-west-1", &clock.Clock{})
@@ -339,7 +339,7 @@ func TestBoundaries(t *testing.T) {
 		`{"Effect":"Allow","Action":["s3:GetObject","s3:PutObject"],"Resource":"arn:aws:s3:::specs/*"}`,
 		`{"Effect":"Deny","Action":"s3:PutObject","Resource":"*","Condition":{"Bool":{"a:frozen":"true"}}}`)})
 	require.NoError(t, err)
-	_, err = s.CreateRole(Role{Name: "nobody", TrustDocument: lambdaTrust, Boundary: "arn:aws:iam::111122223333:policy/none"})
+	_, err = s.CreateRole(Role{Name: "missing", TrustDocument: lambdaTrust, Boundary: "arn:aws:iam::111122223333:policy/none"})
 	require.ErrorContains(t, err, "NoSuchEntity")
 	role, err := s.CreateRole(Role{Name: "bounded", TrustDocument: lambdaTrust, Boundary: boundary.ARN})
 	require.NoError(t, err)
@@ -378,8 +378,8 @@ func TestBoundaries(t *testing.T) {
 	require.NoError(t, s.DeletePolicy(boundary.ARN))
 }
 
-// What a request says of a key wins over what comes with its caller, and that over what is global.
-func TestConditionKeysOfCallers(t *testing.T) {
+// A condition key of the request overrides one of the caller, which overrides a global one.
+func TestConditionKeys(t *testing.T) {
 	s := New("111122223333", "eu-central-1", &clock.Clock{})
 	_, err := s.CreateRole(Role{Name: "r", TrustDocument: document(`{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}`), Tags: map[string]string{"Team": "a"}})
 	require.NoError(t, err)
@@ -413,9 +413,9 @@ func TestConditionKeysOfCallers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			keys := test.keys(map[string]string{"of:Request": "its own", "aws:SourceAccount": "of the request"})
 			for key, want := range test.want {
-				got, there := keys(key)
-				require.Equal(t, want != none, there, key)
-				if there {
+				got, found := keys(key)
+				require.Equal(t, want != none, found, key)
+				if found {
 					require.Equal(t, want, got, key)
 				}
 			}

@@ -11,14 +11,14 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// Service holds the identities of one account.
+// Service has the identities of one account.
 type Service struct {
 	Account, Region, Partition string
-	// OnAllow, when set before the first call, hears of each statement that allows a role something, by its Sid. Something that
-	// several statements allow is told of as often.
+	// OnAllow, if set before the first call, receives the Sid of each statement that allows an action to a role. If several
+	// statements allow the action, it is called for each.
 	OnAllow func(role, sid string)
-	// OnDeny, when set before the first call, hears of each request that is refused to a role; would says whether a
-	// policy, were it the role's, allowed it.
+	// OnDeny, if set before the first call, is called for each request that is denied to a role. would returns whether a
+	// policy of the role would allow the request.
 	OnDeny func(role string, would func(*Policy) bool)
 
 	clock *clock.Clock
@@ -34,7 +34,7 @@ type Service struct {
 	signingKeys map[signingScope][]byte
 }
 
-// New makes the identities of an account, at first only the person at its console.
+// New returns the identities of an account. At first there is only an administrator.
 func New(account, region string, c *clock.Clock) *Service {
 	s := &Service{
 		Account: account, Region: region, Partition: partition(region), clock: c,
@@ -55,26 +55,26 @@ func partition(region string) string {
 	return "aws"
 }
 
-// Role of the account.
+// Role is an IAM role.
 type Role struct {
 	Name, Path, ID, Description string
 	TrustDocument               string
 	Created                     time.Time
 	MaxSession                  time.Duration
 	Tags                        map[string]string
-	// Inline policy documents by name, and ARNs of the attached managed ones in the order of attachment.
+	// Inline has policy documents by name. Attached has ARNs of managed policies, in the order of attachment.
 	Inline   map[string]string
 	Attached []string
-	// Boundary is the ARN of the managed policy that is the role's permissions boundary: what its policies cannot exceed.
+	// Boundary is the ARN of the permissions boundary, a managed policy that limits the role's policies.
 	Boundary string
-	// ServiceLinked roles may be deleted only by their service.
+	// ServiceLinked roles can be deleted only by their service.
 	ServiceLinked bool
 
 	trust  *Policy
 	inline map[string]*Policy
 }
 
-// ManagedPolicy of the account or of AWS.
+// ManagedPolicy is a managed policy of the account or of AWS.
 type ManagedPolicy struct {
 	ARN, Name, Path, ID, Description, Document string
 	Created                                    time.Time
@@ -83,7 +83,7 @@ type ManagedPolicy struct {
 	parsed *Policy
 }
 
-// InstanceProfile hands a role to instances.
+// InstanceProfile passes a role to instances.
 type InstanceProfile struct {
 	Name, Path, ID, Role string
 	Created              time.Time
@@ -102,15 +102,15 @@ func (s *Service) arn(kind, path, name string) string {
 	return fmt.Sprintf("arn:%s:iam::%s:%s%s%s", s.Partition, s.Account, kind, path, name)
 }
 
-// RoleARN is the ARN of a role with its Path and Name.
+// RoleARN returns the ARN of a role from its Path and Name.
 func (s *Service) RoleARN(r Role) string { return s.arn("role", r.Path, r.Name) }
 
-// ProfileARN is the ARN of an instance profile.
+// ProfileARN returns the ARN of an instance profile.
 func (s *Service) ProfileARN(p InstanceProfile) string {
 	return s.arn("instance-profile", p.Path, p.Name)
 }
 
-// PolicyARN is the ARN of a managed policy of the account with its Path and Name.
+// PolicyARN returns the ARN of a managed policy of the account from its Path and Name.
 func (s *Service) PolicyARN(p ManagedPolicy) string {
 	if p.Path == "" {
 		p.Path = "/"
@@ -118,12 +118,12 @@ func (s *Service) PolicyARN(p ManagedPolicy) string {
 	return s.arn("policy", p.Path, p.Name)
 }
 
-// OIDCProviderARN is the ARN of the provider with an https URL.
+// OIDCProviderARN returns the ARN of the provider with an https URL.
 func (s *Service) OIDCProviderARN(url string) string {
 	return s.arn("oidc-provider", "/", strings.TrimPrefix(url, "https://"))
 }
 
-// CreateRole makes a role. Name and TrustDocument are required; errors are those of the API operation of the name.
+// CreateRole creates a role. Name and TrustDocument are required. Errors are those of the API operation.
 func (s *Service) CreateRole(r Role) (Role, error) {
 	trust, err := ParsePolicy(r.TrustDocument, true)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *Role) clone() Role {
 	return c
 }
 
-// Role by name; NoSuchEntity when there is none.
+// Role returns a role by name, or the error NoSuchEntity.
 func (s *Service) Role(name string) (Role, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *Service) Role(name string) (Role, error) {
 	return r.clone(), nil
 }
 
-// RoleByARN finds a role by its ARN.
+// RoleByARN returns a role by ARN.
 func (s *Service) RoleByARN(arn string) (Role, error) {
 	r, err := s.Role(arn[strings.LastIndex(arn, "/")+1:])
 	if err != nil || s.RoleARN(r) != arn {
@@ -188,7 +188,7 @@ func (s *Service) role(name string) (*Role, error) {
 	return r, nil
 }
 
-// Roles of the account by name.
+// Roles returns the roles of the account by name.
 func (s *Service) Roles() []Role {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +199,7 @@ func (s *Service) Roles() []Role {
 	return list
 }
 
-// ChangeRole runs change on a role's description, MaxSession, tags or trust document.
+// ChangeRole calls change, which may modify a role's description, MaxSession, tags or trust document.
 func (s *Service) ChangeRole(name string, change func(*Role)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *Service) ChangeRole(name string, change func(*Role)) error {
 	return nil
 }
 
-// SetBoundary sets a role's permissions boundary; an empty one removes it.
+// SetBoundary sets a role's permissions boundary. An empty ARN removes it.
 func (s *Service) SetBoundary(role, policyARN string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +234,7 @@ func (s *Service) SetBoundary(role, policyARN string) error {
 	return nil
 }
 
-// DeleteRole removes a role, which must have no policies and be in no instance profile (DeleteConflict).
+// DeleteRole deletes a role. It fails with DeleteConflict if the role has policies or is in an instance profile.
 func (s *Service) DeleteRole(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,7 +275,7 @@ func (s *Service) PutRolePolicy(role, name, document string) error {
 	return nil
 }
 
-// DeleteRolePolicy removes an inline policy.
+// DeleteRolePolicy deletes an inline policy.
 func (s *Service) DeleteRolePolicy(role, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,7 @@ func (s *Service) DeleteRolePolicy(role, name string) error {
 	return nil
 }
 
-// AttachRolePolicy attaches a managed policy; attaching it twice is no error.
+// AttachRolePolicy attaches a managed policy. Attaching it twice succeeds.
 func (s *Service) AttachRolePolicy(role, policyARN string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -340,7 +340,7 @@ func (s *Service) policiesOf(role, id string) []*Policy {
 	return list
 }
 
-// boundaryOf is the permissions boundary of a role; nil when it has none. One whose policy is gone allows nothing.
+// boundaryOf returns the permissions boundary of a role, or nil. A boundary whose policy was deleted allows nothing.
 func (s *Service) boundaryOf(role string) *Policy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,7 +364,7 @@ func (s *Service) roleTags(role string) map[string]string {
 	return nil
 }
 
-// checkName holds names to [\w+=,.@-]+ of at most limit characters.
+// checkName allows names that match [\w+=,.@-]+ and have at most limit characters.
 func checkName(member, name string, limit int) error {
 	ok := name != "" && len(name) <= limit
 	for _, r := range name {

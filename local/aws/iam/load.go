@@ -1,6 +1,6 @@
 package iam
 
-// Identities written down: what a stack would make, for accounts without that stack.
+// Definitions of identities, for accounts in which no stack creates them.
 
 import (
 	"encoding/json"
@@ -9,23 +9,24 @@ import (
 	"slices"
 )
 
-// Written are policies and roles as JSON has them.
-type Written struct {
-	// Policies are documents of managed policies by name.
+// Definitions are policies and roles, as JSON.
+type Definitions struct {
+	// Policies are the documents of managed policies by name.
 	Policies map[string]json.RawMessage
-	// Roles by name.
-	Roles map[string]WrittenRole
+	// Roles are roles by name.
+	Roles map[string]RoleDefinition
 }
 
-// WrittenRole is a role: its trust policy, its inline policies by name, and the names of the managed ones of Written.
-type WrittenRole struct {
+// RoleDefinition is a role: its trust policy, its inline policies by name, and the names of its managed policies in
+// Definitions.
+type RoleDefinition struct {
 	Trust   json.RawMessage
 	Inline  map[string]json.RawMessage
 	Managed []string
 }
 
-// Load makes what is written.
-func (s *Service) Load(w Written) error {
+// Load creates the defined policies and roles.
+func (s *Service) Load(w Definitions) error {
 	for _, name := range slices.Sorted(maps.Keys(w.Policies)) {
 		if _, err := s.CreatePolicy(ManagedPolicy{Name: name, Document: string(w.Policies[name])}); err != nil {
 			return fmt.Errorf("policy %s: %w", name, err)

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// awsManaged are the policies of AWS by path and name. The local account itself evaluates calls under the two that
-// functions carry; the others are for callers inside clusters (kubelets, add-ons), which make no calls here, so that
-// theirs allow nothing.
-// https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
+// awsManaged are AWS's policies by path and name. Only two have documents: those of functions, whose calls the local
+// account evaluates. The others are attached to callers inside clusters (kubelets, add-ons), which make no calls here.
+// They allow nothing. https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 var awsManaged = map[string]string{
 	"service-role/AWSLambdaBasicExecutionRole": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["logs:CreateLogGroup","logs:CreateLogStream","logs:PutLogEvents"],"Resource":"*"}]}`,
 	"AWSXRayDaemonWriteAccess":                 `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["xray:PutTraceSegments","xray:PutTelemetryRecords","xray:GetSamplingRules","xray:GetSamplingTargets","xray:GetSamplingStatisticSummaries"],"Resource":["*"]}]}`,
@@ -32,7 +31,7 @@ var awsManaged = map[string]string{
 
 const allowsNothing = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"none:None","Resource":"arn:aws:none:::none"}]}`
 
-// policy finds a managed policy by ARN. The lock is held.
+// policy returns a managed policy by ARN. The caller holds the lock.
 func (s *Service) policy(arn string) (*ManagedPolicy, error) {
 	if p, ok := s.policies[arn]; ok {
 		return p, nil
@@ -52,7 +51,7 @@ func (s *Service) policy(arn string) (*ManagedPolicy, error) {
 	return nil, errorf(404, "NoSuchEntity", "Policy %s does not exist or is not attachable.", arn)
 }
 
-// ManagedPolicy by ARN; NoSuchEntity when there is none.
+// ManagedPolicy returns a managed policy by ARN, or the error NoSuchEntity.
 func (s *Service) ManagedPolicy(arn string) (ManagedPolicy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +62,7 @@ func (s *Service) ManagedPolicy(arn string) (ManagedPolicy, error) {
 	return *p, nil
 }
 
-// ManagedPolicies of the account itself, by ARN.
+// ManagedPolicies returns the account's own policies by ARN.
 func (s *Service) ManagedPolicies() []ManagedPolicy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,7 @@ func (s *Service) ManagedPolicies() []ManagedPolicy {
 	return list
 }
 
-// CreatePolicy makes a managed policy of Name, Path, Description, Document and Tags.
+// CreatePolicy creates a managed policy from Name, Path, Description, Document and Tags.
 func (s *Service) CreatePolicy(p ManagedPolicy) (ManagedPolicy, error) {
 	parsed, err := ParsePolicy(p.Document, false)
 	if err != nil {
@@ -114,7 +113,7 @@ func (s *Service) SetPolicyDocument(arn, document string) error {
 	return nil
 }
 
-// DeletePolicy removes a managed policy that nothing is attached to.
+// DeletePolicy deletes a managed policy that is not attached.
 func (s *Service) DeletePolicy(arn string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

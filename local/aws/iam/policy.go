@@ -1,6 +1,6 @@
 package iam
 
-// The grammar of policy documents: parsed strictly, because a condition that is silently dropped grants too much.
+// The grammar of policy documents. Parsing is strict, because a condition that is dropped grants too much.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_grammar.html
 
 import (
@@ -18,7 +18,7 @@ type Policy struct {
 	Statements []Statement
 }
 
-// Statement of a policy. Of each pair (Action, NotAction) exactly one is set.
+// Statement of a policy. Exactly one of each pair (Action, NotAction) is set.
 type Statement struct {
 	SID                       string
 	Allow                     bool
@@ -27,14 +27,14 @@ type Statement struct {
 	Principals, NotPrincipals *PrincipalSet
 	Conditions                []Condition
 	variables                 bool     // version 2012-10-17: ${…} are variables, not text
-	actions, notActions       []string // in lower case: they match whatever the case
+	actions, notActions       []string // in lower case: matching ignores case
 }
 
 // PrincipalSet is a Principal element.
 type PrincipalSet struct {
-	// Everyone is Principal: "*" or {"AWS": "*"}; Services match only by name.
+	// Everyone is Principal: "*" or {"AWS": "*"}. Services match only by name.
 	Everyone bool
-	// AWS holds ARNs and account ids, Services such as events.amazonaws.com, Federated identity providers.
+	// AWS has ARNs and account IDs, Services names such as events.amazonaws.com, Federated identity providers.
 	AWS, Services, Federated []string
 }
 
@@ -49,10 +49,9 @@ type Condition struct {
 	key                                 string // in lower case
 }
 
-// ParsePolicy reads a policy document. resourceBased says whether its statements must have a Principal (resource and
-// trust policies) or must not have one. Errors have the code MalformedPolicyDocument.
-//
-// Policies never change: the same document is read once in a process, whose accounts may come and go by the thousand.
+// ParsePolicy reads a policy document. resourceBased requires a Principal in each statement (resource and trust
+// policies); otherwise a Principal is an error. Errors have the code MalformedPolicyDocument. Policies are immutable, so
+// a process caches them by document for all its accounts.
 func ParsePolicy(document string, resourceBased bool) (*Policy, error) {
 	if p := parsed.get(text{document, resourceBased}); p != nil {
 		return p, nil
@@ -70,7 +69,7 @@ type text struct {
 	resourceBased bool
 }
 
-// parsed are policies by their text, the last ones: many name what one account alone has.
+// parsed caches the policies that were parsed last. Most documents occur in one account only.
 var parsed policies
 
 type policies struct {
@@ -78,7 +77,7 @@ type policies struct {
 	read map[text]*Policy
 }
 
-// maxPolicies are kept at a time.
+// maxPolicies limits the cache.
 const maxPolicies = 500
 
 func (p *policies) get(of text) *Policy {
@@ -96,7 +95,7 @@ func (p *policies) put(of text, policy *Policy) {
 	p.read[of] = policy
 }
 
-// ParsePolicyValue reads a policy that is a decoded JSON value, as template properties are; a string is taken as JSON text.
+// ParsePolicyValue reads a policy from a decoded JSON value, as in template properties. A string is JSON text.
 func ParsePolicyValue(document any, resourceBased bool) (*Policy, string, error) {
 	text, ok := document.(string)
 	if !ok {
@@ -211,7 +210,7 @@ func lower(list []string) []string {
 	return folded
 }
 
-// oneOrMore is a JSON value or a list of them.
+// oneOrMore is a JSON value or a list of values.
 type oneOrMore[T any] []T
 
 func (l *oneOrMore[T]) UnmarshalJSON(b []byte) error {
@@ -231,7 +230,7 @@ func (l *oneOrMore[T]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// scalar is a condition value: JSON booleans and numbers mean their text.
+// scalar is a condition value. JSON booleans and numbers stand for their text.
 type scalar string
 
 func (s *scalar) UnmarshalJSON(b []byte) error {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// CreateInstanceProfile makes an instance profile of Name, Path and Tags.
+// CreateInstanceProfile creates an instance profile from Name, Path and Tags.
 func (s *Service) CreateInstanceProfile(p InstanceProfile) (InstanceProfile, error) {
 	if err := checkName("instanceProfileName", p.Name, 128); err != nil {
 		return InstanceProfile{}, err
@@ -26,7 +26,7 @@ func (s *Service) CreateInstanceProfile(p InstanceProfile) (InstanceProfile, err
 	return p, nil
 }
 
-// InstanceProfile by name or ARN; NoSuchEntity when there is none.
+// InstanceProfile returns an instance profile by name or ARN, or the error NoSuchEntity.
 func (s *Service) InstanceProfile(nameOrARN string) (InstanceProfile, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Service) InstanceProfile(nameOrARN string) (InstanceProfile, error) {
 	return *p, nil
 }
 
-// InstanceProfiles of the account by name.
+// InstanceProfiles returns the instance profiles of the account by name.
 func (s *Service) InstanceProfiles() []InstanceProfile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Service) InstanceProfiles() []InstanceProfile {
 	return list
 }
 
-// SetProfileRole puts a role in an instance profile; an empty one takes it out.
+// SetProfileRole sets the role of an instance profile. An empty name removes it.
 func (s *Service) SetProfileRole(profile, role string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *Service) SetProfileRole(profile, role string) error {
 	return nil
 }
 
-// DeleteInstanceProfile removes an instance profile without a role.
+// DeleteInstanceProfile deletes an instance profile that has no role.
 func (s *Service) DeleteInstanceProfile(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Service) DeleteInstanceProfile(name string) error {
 	return nil
 }
 
-// CreateOIDCProvider makes a provider of URL, ClientIDs, Thumbprints and Tags.
+// CreateOIDCProvider creates a provider from URL, ClientIDs, Thumbprints and Tags.
 func (s *Service) CreateOIDCProvider(p OIDCProvider) (OIDCProvider, error) {
 	host, ok := strings.CutPrefix(p.URL, "https://")
 	if !ok || host == "" {
@@ -100,7 +100,7 @@ func (s *Service) CreateOIDCProvider(p OIDCProvider) (OIDCProvider, error) {
 	return p, nil
 }
 
-// OIDCProvider by ARN; NoSuchEntity when there is none.
+// OIDCProvider returns a provider by ARN, or the error NoSuchEntity.
 func (s *Service) OIDCProvider(arn string) (OIDCProvider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Service) OIDCProvider(arn string) (OIDCProvider, error) {
 	return *p, nil
 }
 
-// OIDCProviders of the account by ARN.
+// OIDCProviders returns the providers of the account by ARN.
 func (s *Service) OIDCProviders() []OIDCProvider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Service) OIDCProviders() []OIDCProvider {
 	return list
 }
 
-// ChangeOIDCProvider runs change on a provider's client ids, thumbprints or tags.
+// ChangeOIDCProvider calls change, which may modify a provider's client IDs, thumbprints or tags.
 func (s *Service) ChangeOIDCProvider(arn string, change func(*OIDCProvider)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Service) ChangeOIDCProvider(arn string, change func(*OIDCProvider)) err
 	return nil
 }
 
-// DeleteOIDCProvider removes a provider; one that is gone is no error.
+// DeleteOIDCProvider deletes a provider. Deleting one that does not exist succeeds.
 func (s *Service) DeleteOIDCProvider(arn string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 package iam
 
-// Sessions: temporary credentials of assumed roles, and those of the person at the console.
+// Sessions: temporary credentials of assumed roles, and the administrator's credentials.
 
 import (
 	"crypto/rand"
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// temporaryKey starts the access key ids of sessions.
+// temporaryKey is the prefix of the access key IDs of sessions.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
 const temporaryKey = "ASIA"
 
@@ -20,7 +20,7 @@ var (
 	secretAccessKey = regexp.MustCompile("^[^\\s'\"`[:cntrl:][:^ascii:]]{8,128}$")
 )
 
-// Credentials sign requests. SessionToken and Expires are empty for long-lived ones.
+// Credentials sign requests. SessionToken and Expires are empty for long-lived credentials.
 type Credentials struct {
 	AccessKeyID, SecretAccessKey, SessionToken string
 	Expires                                    time.Time
@@ -31,7 +31,7 @@ type session struct {
 	credentials Credentials
 }
 
-// Admin is the person at the console: a user with AdministratorAccess. Explicit denies of resource policies hold for it.
+// Admin returns the administrator: a user with AdministratorAccess. Explicit denies of resource policies apply to it.
 func (s *Service) Admin() (Caller, Credentials) {
 	return Caller{
 		service: s, admin: true, userID: "AIDALOCALADMINISTRATOR",
@@ -39,7 +39,7 @@ func (s *Service) Admin() (Caller, Credentials) {
 	}, s.admin
 }
 
-// SetAdminKey replaces the generated access key of the person at the console. Call it before the first request.
+// SetAdminKey replaces the administrator's generated access key. Call it before the first request.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_AccessKey.html
 func (s *Service) SetAdminKey(id, secret string) error {
 	if !accessKeyID.MatchString(id) || strings.HasPrefix(id, temporaryKey) {
@@ -53,8 +53,8 @@ func (s *Service) SetAdminKey(id, secret string) error {
 	return nil
 }
 
-// ServiceCaller is an AWS service acting on its own behalf, such as events.amazonaws.com that invokes a function: only
-// resource policies can allow it anything. sourceARN is the resource it acts for.
+// ServiceCaller returns an AWS service that acts on its own behalf, such as events.amazonaws.com when it invokes a
+// function. Only resource policies can grant it permissions. sourceARN is the resource on whose behalf it acts.
 func (s *Service) ServiceCaller(servicePrincipal, sourceARN string) Caller {
 	return Caller{
 		service:   s,
@@ -63,24 +63,26 @@ func (s *Service) ServiceCaller(servicePrincipal, sourceARN string) Caller {
 	}
 }
 
-// AssumeRoleAs gives a service the role's credentials, if the role's trust policy lets it assume it. They last 12
-// hours, longer than anything that holds them.
+// AssumeRoleAs returns credentials of a role for a service that the trust policy allows. They last 12 hours, longer than
+// any of their users.
 func (s *Service) AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (Caller, Credentials, error) {
 	return s.assume(roleARN, sessionName, Principal{Service: servicePrincipal}, map[string]string{
 		"aws:SourceAccount": s.Account, "sts:RoleSessionName": sessionName,
 	}, 12*time.Hour, nil, nil)
 }
 
-// AssumeRole gives a caller the role's credentials for a duration (at most the role's MaxSession): both the trust policy
-// and, unless that names the caller itself, the caller's own policies must allow it. policy, when it is not nil, is the session's: the
-// credentials may do what it and the role's policies allow. Those of resources are not narrowed by it.
+// AssumeRole returns credentials of a role for a caller. They last for duration, at most the role's MaxSession. The
+// trust policy must allow it. The caller's own policies must too, unless the trust policy names the caller itself.
+//
+// policy, if not nil, is the session policy: the credentials need its permission and that of the role's policies. It
+// does not limit resource policies.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session
 func (s *Service) AssumeRole(
 	c Caller, roleARN, sessionName string, duration time.Duration, context map[string]string, policy *Policy,
 ) (Caller, Credentials, error) {
 	role, err := s.RoleByARN(roleARN)
 	if err != nil {
-		// AWS does not tell who may not know whether a role exists.
+		// AWS does not disclose whether the role exists.
 		return Caller{}, Credentials{}, s.mayNotAssume(c, roleARN)
 	}
 	if duration > role.MaxSession {
@@ -143,7 +145,7 @@ func (s *Service) assume(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, old := range s.sessions {
-		// Expired ones are kept a while, so that their users hear ExpiredToken and not that the key is unknown.
+		// Expired sessions remain for a day, so that their users get ExpiredToken and not InvalidClientTokenId.
 		if old.credentials.Expires.Add(24 * time.Hour).Before(s.clock.Now()) {
 			delete(s.sessions, id)
 		}
@@ -152,7 +154,7 @@ func (s *Service) assume(
 	return caller, credentials, nil
 }
 
-// Caller whose access key it is, with the secret and session token that belong to it. Codes: InvalidClientTokenId,
+// Caller returns the caller with an access key, its secret and its session token. Error codes: InvalidClientTokenId,
 // ExpiredToken.
 func (s *Service) Caller(accessKeyID string) (c Caller, secret, sessionToken string, err error) {
 	if accessKeyID == s.admin.AccessKeyID {
@@ -176,13 +178,13 @@ const (
 	alnum = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 )
 
-// randomText of at most 64 different characters.
+// randomText returns random characters of an alphabet of at most 64.
 func randomText(alphabet string, n int) string {
 	text, random := make([]byte, 0, n), make([]byte, n)
 	for len(text) < n {
 		_, _ = rand.Read(random) // never fails
 		for _, b := range random {
-			// What is no index is drawn again, so that each character is as likely as any other.
+			// Values beyond the alphabet are skipped, so that all characters are equally likely.
 			if i := int(b & 63); i < len(alphabet) && len(text) < n {
 				text = append(text, alphabet[i])
 			}

@@ -1,6 +1,6 @@
 package iam
 
-// Signature Version 4, the verifying side: the signature is computed again from the request and the caller's secret.
+// Signature Version 4: verification computes the signature from the request and the caller's secret.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 
 import (
@@ -20,42 +20,42 @@ import (
 const (
 	signingAlgorithm = "AWS4-HMAC-SHA256"
 	signingTime      = "20060102T150405Z"
-	// maxSkew is how far a request's time may be from the account's.
+	// maxSkew is the greatest difference between the times of a request and of the account.
 	maxSkew = 15 * time.Minute
-	// maxPresigned is how long a presigned URL may be valid.
+	// maxPresigned is the longest validity of a presigned URL.
 	maxPresigned = 7 * 24 * time.Hour
 )
 
-// Signature is what a request claims about itself. Nothing of it is verified yet.
+// Signature is the unverified claim of a request.
 type Signature struct {
 	AccessKeyID, Date, Region, Service string
 	SignedHeaders                      []string
 	Signature, SessionToken            string
 	Time                               time.Time
-	// Expires is the validity of a presigned URL, 0 for signed headers.
+	// Expires is the validity of a presigned URL, or 0 for signed headers.
 	Expires time.Duration
 
 	presigned bool
-	// known says that nobody signed: see CalledBy.
-	known bool
+	// trusted is true for an unsigned request from the process: see WithAccessKey.
+	trusted bool
 }
 
-type calledBy struct{}
+type accessKeyContext struct{}
 
-// CalledBy says in a request's context whose access key it is of, which counts as a signature: for calls within a process, where nobody
-// else can make one. What signatures of an unknown or expired key are told, these are told too.
-func CalledBy(ctx context.Context, accessKeyID, region, service string) context.Context {
-	return context.WithValue(ctx, calledBy{}, &Signature{AccessKeyID: accessKeyID, Region: region, Service: service, known: true})
+// WithAccessKey returns the context of an unsigned request that counts as signed with an access key. Only code in this
+// process can create one. An unknown or expired key fails as it does in a signature.
+func WithAccessKey(ctx context.Context, accessKeyID, region, service string) context.Context {
+	return context.WithValue(ctx, accessKeyContext{}, &Signature{AccessKeyID: accessKeyID, Region: region, Service: service, trusted: true})
 }
 
-// Known says that the request comes from within the process, unsigned.
-func (s *Signature) Known() bool { return s.known }
+// Trusted is true for an unsigned request from this process.
+func (s *Signature) Trusted() bool { return s.trusted }
 
-// ParseSignature finds the signature of a request, in its Authorization header or its query. Codes:
+// ParseSignature returns the signature of a request, from its Authorization header or its query. Error codes:
 // MissingAuthenticationToken, IncompleteSignature.
 func ParseSignature(r *http.Request) (*Signature, error) {
-	if known, ok := r.Context().Value(calledBy{}).(*Signature); ok {
-		return known, nil
+	if trusted, ok := r.Context().Value(accessKeyContext{}).(*Signature); ok {
+		return trusted, nil
 	}
 	query := r.URL.Query()
 	if query.Has("X-Amz-Signature") || query.Has("X-Amz-Credential") {
@@ -138,11 +138,11 @@ func (s *Signature) parseTime(text string) error {
 	return nil
 }
 
-// Verify checks the signature of a request whose body has the given SHA-256 (hex, or UNSIGNED-PAYLOAD) and returns the
-// caller. Codes: InvalidClientTokenId, ExpiredToken, SignatureDoesNotMatch.
+// Verify verifies the signature of a request and returns the caller. payloadHash is the SHA-256 of the body in
+// hexadecimal, or UNSIGNED-PAYLOAD. Error codes: InvalidClientTokenId, ExpiredToken, SignatureDoesNotMatch.
 func (s *Service) Verify(r *http.Request, sig *Signature, payloadHash string) (Caller, error) {
 	caller, secret, token, err := s.Caller(sig.AccessKeyID)
-	if err != nil || sig.known {
+	if err != nil || sig.trusted {
 		return caller, err
 	}
 	if !hmac.Equal([]byte(token), []byte(sig.SessionToken)) {
@@ -174,7 +174,8 @@ func (s *Service) Verify(r *http.Request, sig *Signature, payloadHash string) (C
 	return caller, nil
 }
 
-// signingKey of a secret on a day, in a region and for a service. The last ones are kept: calls come in great numbers.
+// signingKey returns the key of a secret for a day, a region and a service. It caches the latest keys, because calls are
+// frequent.
 func (s *Service) signingKey(secret string, sig *Signature) []byte {
 	of := signingScope{secret, sig.Date, sig.Region, sig.Service}
 	s.mu.Lock()
@@ -209,7 +210,7 @@ func canonicalRequest(r *http.Request, sig *Signature, payloadHash string) strin
 		path = "/"
 	}
 	if sig.Service != "s3" {
-		path = escapePath(path) // every service but S3 signs the path escaped once more
+		path = escapePath(path) // every service except S3 signs the path escaped twice
 	}
 	var headers strings.Builder
 	for _, name := range sig.SignedHeaders {
@@ -232,7 +233,7 @@ func canonicalRequest(r *http.Request, sig *Signature, payloadHash string) strin
 	}, "\n")
 }
 
-// canonicalHeader joins a header's values, with single spaces.
+// canonicalHeader joins a header's values with single spaces.
 func canonicalHeader(values []string) string {
 	if len(values) == 1 && strings.IndexByte(values[0], ' ') < 0 && strings.TrimSpace(values[0]) == values[0] {
 		return values[0]
@@ -267,7 +268,7 @@ func escapePath(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// escape leaves the unreserved characters of RFC 3986 alone.
+// escape leaves only the unreserved characters of RFC 3986 unescaped.
 func escape(s string) string {
 	const hexadecimal = "0123456789ABCDEF"
 	var b strings.Builder
@@ -282,9 +283,9 @@ func escape(s string) string {
 	return b.String()
 }
 
-// VerifyPresigned checks a presigned GetCallerIdentity URL, which is what an EKS token holds, as the cluster's
-// authenticator does: it must be signed with the header x-k8s-aws-id, whose value is cluster, and be of the last 15 minutes.
-// https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
+// VerifyPresigned verifies a presigned GetCallerIdentity URL, which is the content of an EKS token. As in the cluster's
+// authenticator, the header x-k8s-aws-id must be signed and have the value cluster, and the URL must be at most 15
+// minutes old. https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
 func (s *Service) VerifyPresigned(_ context.Context, presigned, cluster string) (Caller, error) {
 	u, err := url.Parse(presigned)
 	if err != nil {
@@ -310,7 +311,7 @@ func (s *Service) VerifyPresigned(_ context.Context, presigned, cluster string) 
 	if !slices.Contains(sig.SignedHeaders, "x-k8s-aws-id") {
 		return Caller{}, errorf(403, "AccessDenied", "the token does not sign the header x-k8s-aws-id")
 	}
-	sig.Expires = maxSkew // STS takes these for 15 minutes whatever X-Amz-Expires says
+	sig.Expires = maxSkew // STS accepts these for 15 minutes whatever X-Amz-Expires says
 	r := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{"X-K8s-Aws-Id": {cluster}}}
 	empty := sha256.Sum256(nil)
 	return s.Verify(r, sig, hex.EncodeToString(empty[:]))

@@ -1,10 +1,10 @@
-// Package kms keeps the account's keys, their policies and aliases. It has no cryptography: nothing in the local account
-// encrypts with them.
+// Package kms simulates AWS KMS: keys with their policies and aliases. It has no cryptography, because nothing in the
+// local account is encrypted. https://docs.aws.amazon.com/kms/latest/APIReference/Welcome.html
 //
-// API: DescribeKey, ListKeys, ListAliases, GetKeyPolicy, GetKeyRotationStatus, ListResourceTags, ScheduleKeyDeletion.
-// Resources: AWS::KMS::Key (symmetric encryption keys), AWS::KMS::Alias. A deleted key is gone at once, without its
-// waiting period in PendingDeletion. Every use of a key must be allowed by its policy, which may delegate to IAM by
-// naming the account. https://docs.aws.amazon.com/kms/latest/APIReference/Welcome.html
+// It supports DescribeKey, ListKeys, ListAliases, GetKeyPolicy, GetKeyRotationStatus, ListResourceTags and
+// ScheduleKeyDeletion, and the resource types AWS::KMS::Key (symmetric encryption keys) and AWS::KMS::Alias. A deleted
+// key is removed immediately, without a waiting period in PendingDeletion. Each use of a key must be allowed by its key
+// policy, which may delegate to IAM by naming the account.
 package kms
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Service holds the account's keys.
+// Service has the account's keys.
 type Service struct {
 	identities *iam.Service
 	clock      *clock.Clock
 
 	mu      sync.Mutex
-	keys    map[string]*key   // by id
-	aliases map[string]string // alias/… -> key id
+	keys    map[string]*key   // by ID
+	aliases map[string]string // alias/… -> key ID
 }
 
 type key struct {
@@ -43,7 +43,7 @@ type key struct {
 	policyText      string
 }
 
-// New makes a service without keys.
+// New returns a service without keys.
 func New(identities *iam.Service, c *clock.Clock) *Service {
 	return &Service{identities: identities, clock: c, keys: map[string]*key{}, aliases: map[string]string{}}
 }
@@ -52,7 +52,7 @@ func (s *Service) arn(rest string) string {
 	return "arn:" + s.identities.Partition + ":kms:" + s.identities.Region + ":" + s.identities.Account + ":" + rest
 }
 
-// find takes a key's id or ARN, or an alias' name or ARN. The lock is held.
+// find returns a key by ID or ARN, or by an alias' name or ARN. The caller holds the lock.
 func (s *Service) find(id string) (*key, error) {
 	name := strings.TrimPrefix(id, s.arn(""))
 	if target, ok := s.aliases[name]; ok {
@@ -65,8 +65,8 @@ func (s *Service) find(id string) (*key, error) {
 	return k, nil
 }
 
-// permitted finds a key if its policy lets the caller perform the action: itself, or by trusting the account, which
-// makes the caller's own policies count.
+// permitted returns a key if the caller may perform the action. The key policy may allow the caller, or it may trust the
+// account and so delegate to the caller's identity policies. The caller holds the lock.
 // https://docs.aws.amazon.com/kms/latest/developerguide/key-policies.html
 func (s *Service) permitted(caller iam.Caller, action, id string) (*key, error) {
 	return s.permittedFor(caller, action, id, nil)
@@ -99,7 +99,7 @@ func (s *Service) permittedFor(caller iam.Caller, action, id string, encryption 
 	}
 }
 
-// tagContext are the condition keys of tags: of the request (aws:RequestTag/) or of the key (aws:ResourceTag/).
+// tagContext returns the condition keys of tags: of the request (aws:RequestTag/) or of the key (aws:ResourceTag/).
 // https://docs.aws.amazon.com/kms/latest/developerguide/tag-authorization.html
 func tagContext(prefix string, tags map[string]string) map[string]string {
 	context := map[string]string{}
@@ -111,7 +111,7 @@ func tagContext(prefix string, tags map[string]string) map[string]string {
 	return context
 }
 
-// Authorize asks whether the caller may perform an action such as Decrypt on a key, given by id, ARN or alias.
+// Authorize returns an error unless the caller may perform an action such as Decrypt on a key, by ID, ARN or alias.
 func (s *Service) Authorize(caller iam.Caller, action, id string) error {
 	return s.AuthorizeFor(caller, action, id, nil)
 }
@@ -124,7 +124,7 @@ func (s *Service) AuthorizeFor(caller iam.Caller, action, id string, encryption 
 	return err
 }
 
-// KeyARN finds a key by id, ARN or alias; NotFoundException when there is none.
+// KeyARN returns the ARN of a key by ID, ARN or alias, or the error NotFoundException.
 func (s *Service) KeyARN(id string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Service) KeyARN(id string) (string, error) {
 	return s.arn("key/" + k.id), nil
 }
 
-// Tagged are the keys with their tags.
+// Tagged returns the keys with their tags.
 func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
 	return list
 }
 
-// Wire is the API.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "kms", Protocol: wire.JSON11, TargetPrefix: "TrentService",
@@ -161,7 +161,7 @@ func (s *Service) Wire() *wire.Service {
 	}
 }
 
-// onKey decodes the parameters and runs do on the permitted key, under the lock.
+// onKey decodes the parameters, authorizes the action, and calls do with the key under the lock.
 func (s *Service) onKey(c *wire.Call, in any, id *string, do func(*key) any) (any, error) {
 	if err := c.Decode(in); err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (s *Service) describeKey(_ context.Context, c *wire.Call) (any, error) {
 	})
 }
 
-// scheduleKeyDeletion removes a key at once: see the package.
+// scheduleKeyDeletion deletes a key immediately: see the package comment.
 func (s *Service) scheduleKeyDeletion(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
 		KeyID               string
@@ -224,7 +224,7 @@ func (s *Service) scheduleKeyDeletion(_ context.Context, c *wire.Call) (any, err
 	})
 }
 
-// remove a key and its aliases. The lock is held.
+// remove deletes a key and its aliases. The caller holds the lock.
 func (s *Service) remove(id string) {
 	delete(s.keys, id)
 	maps.DeleteFunc(s.aliases, func(_, target string) bool { return target == id })
@@ -310,7 +310,7 @@ func (s *Service) listResourceTags(_ context.Context, c *wire.Call) (any, error)
 	})
 }
 
-// Resources are the providers of this package's types.
+// Resources returns the providers by resource type.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_KMS.html
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{"AWS::KMS::Key": keyProvider{s}, "AWS::KMS::Alias": aliasProvider{s}}
@@ -330,7 +330,7 @@ func (keyProvider) Schema() resource.Schema {
 	}
 }
 
-// wanted reads the properties into a key without an id.
+// wanted returns the key that the properties describe, without an ID.
 func (p keyProvider) wanted(r resource.Request) (*key, error) {
 	var in struct {
 		Description, KeySpec, KeyUsage            string
@@ -346,7 +346,7 @@ func (p keyProvider) wanted(r resource.Request) (*key, error) {
 	if in.KeySpec != "" && in.KeySpec != "SYMMETRIC_DEFAULT" || in.KeyUsage != "" && in.KeyUsage != "ENCRYPT_DECRYPT" {
 		return nil, wire.Unsupported("kms", "keys other than symmetric encryption keys")
 	}
-	if in.KeyPolicy == nil { // the default: the account, and so IAM, decides
+	if in.KeyPolicy == nil { // the default key policy delegates to IAM
 		in.KeyPolicy = map[string]any{"Version": "2012-10-17", "Id": "key-default-1", "Statement": []any{map[string]any{
 			"Sid": "Enable IAM User Permissions", "Effect": "Allow", "Action": "kms:*", "Resource": "*",
 			"Principal": map[string]any{"AWS": "arn:" + p.s.identities.Partition + ":iam::" + p.s.identities.Account + ":root"},
@@ -368,24 +368,24 @@ func (p keyProvider) result(id string) resource.Result {
 }
 
 func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Result, error) {
-	made, err := p.wanted(r)
+	created, err := p.wanted(r)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if err := r.Caller.Authorize("kms:CreateKey", "*", tagContext("aws:RequestTag/", made.tags)); err != nil {
+	if err := r.Caller.Authorize("kms:CreateKey", "*", tagContext("aws:RequestTag/", created.tags)); err != nil {
 		return resource.Result{}, err
 	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	made.id, made.created = uuid.NewString(), p.s.clock.Now()
-	p.s.keys[made.id] = made
-	// A policy that locks its maker out is refused, unless told otherwise, which CloudFormation is not.
-	if _, err := p.s.permitted(r.Caller, "PutKeyPolicy", made.id); err != nil {
-		delete(p.s.keys, made.id)
+	created.id, created.created = uuid.NewString(), p.s.clock.Now()
+	p.s.keys[created.id] = created
+	// KMS rejects a policy that locks out its creator, unless the call bypasses the check. CloudFormation's calls do not.
+	if _, err := p.s.permitted(r.Caller, "PutKeyPolicy", created.id); err != nil {
+		delete(p.s.keys, created.id)
 		return resource.Result{}, wire.Errorf("MalformedPolicyDocumentException",
 			"The new key policy will not allow you to update the key policy in the future.")
 	}
-	return p.result(made.id), nil
+	return p.result(created.id), nil
 }
 
 func (p keyProvider) Update(_ context.Context, r resource.Request) (resource.Result, error) {

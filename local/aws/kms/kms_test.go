@@ -48,24 +48,24 @@ func TestKeys(t *testing.T) {
 	caller, _, err := identities.AssumeRoleAs(identities.RoleARN(role), "x1", "eks.amazonaws.com")
 	require.NoError(t, err)
 
-	made, err := provider.Create(ctx, resource.Request{Caller: admin, Properties: map[string]any{"Description": "d", "EnableKeyRotation": true, "PendingWindowInDays": 7.0}})
+	created, err := provider.Create(ctx, resource.Request{Caller: admin, Properties: map[string]any{"Description": "d", "EnableKeyRotation": true, "PendingWindowInDays": 7.0}})
 	require.NoError(t, err)
-	_, err = s.Resources()["AWS::KMS::Alias"].Create(ctx, resource.Request{Caller: admin, Properties: map[string]any{"AliasName": "alias/drover", "TargetKeyId": made.Attributes["Arn"]}})
+	_, err = s.Resources()["AWS::KMS::Alias"].Create(ctx, resource.Request{Caller: admin, Properties: map[string]any{"AliasName": "alias/drover", "TargetKeyId": created.Attributes["Arn"]}})
 	require.NoError(t, err)
 	described, err := client.DescribeKey(ctx, &awskms.DescribeKeyInput{KeyId: aws.String("alias/drover")})
 	require.NoError(t, err)
-	require.Equal(t, made.Attributes["Arn"], *described.KeyMetadata.Arn)
+	require.Equal(t, created.Attributes["Arn"], *described.KeyMetadata.Arn)
 	require.Equal(t, types.KeyStateEnabled, described.KeyMetadata.KeyState)
-	rotation, err := client.GetKeyRotationStatus(ctx, &awskms.GetKeyRotationStatusInput{KeyId: &made.PhysicalID})
+	rotation, err := client.GetKeyRotationStatus(ctx, &awskms.GetKeyRotationStatusInput{KeyId: &created.PhysicalID})
 	require.NoError(t, err)
 	require.True(t, rotation.KeyRotationEnabled)
-	aliases, err := client.ListAliases(ctx, &awskms.ListAliasesInput{KeyId: &made.PhysicalID})
+	aliases, err := client.ListAliases(ctx, &awskms.ListAliasesInput{KeyId: &created.PhysicalID})
 	require.NoError(t, err)
 	require.Equal(t, "alias/drover", *aliases.Aliases[0].AliasName)
 	_, err = client.DescribeKey(ctx, &awskms.DescribeKeyInput{KeyId: aws.String("alias/none")})
 	require.Equal(t, "NotFoundException", code(err))
 
-	// The default policy leaves it to IAM; another may name the caller, or nobody of the account.
+	// The default policy delegates to IAM. Another may name the caller, or no identity of the account.
 	require.Equal(t, "AccessDenied", code(s.Authorize(caller, "Decrypt", "alias/drover")))
 	require.NoError(t, identities.PutRolePolicy("r", "p", `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"kms:Decrypt","Resource":"*"}}`))
 	require.NoError(t, s.Authorize(caller, "Decrypt", "alias/drover"))
@@ -85,9 +85,9 @@ func TestKeys(t *testing.T) {
 	_, err = provider.Create(ctx, resource.Request{Caller: admin, Properties: map[string]any{"KeyUsage": "SIGN_VERIFY"}})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
 
-	r := resource.Request{Caller: admin, PhysicalID: made.PhysicalID}
+	r := resource.Request{Caller: admin, PhysicalID: created.PhysicalID}
 	require.NoError(t, provider.Delete(ctx, r))
-	require.NoError(t, provider.Delete(ctx, r), "gone already")
+	require.NoError(t, provider.Delete(ctx, r), "deleting twice succeeds")
 	_, err = s.KeyARN("alias/drover")
 	require.Error(t, err, "aliases go with their key")
 }

@@ -1,6 +1,6 @@
 package lambda
 
-// The API. https://docs.aws.amazon.com/lambda/latest/api/API_Operations.html
+// The API operations. https://docs.aws.amazon.com/lambda/latest/api/API_Operations.html
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the service on the wire.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	const functions, function = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
 	const events, concurrency = "/2019-09-25/functions/{FunctionName}/event-invoke-config", "/2017-10-31/functions/{FunctionName}/concurrency"
@@ -59,8 +59,8 @@ func (s *Service) createFunction(ctx context.Context, c *wire.Call) (any, error)
 	return &wire.Response{Status: http.StatusCreated, Body: f.configuration()}, nil
 }
 
-// named decodes a request whose only parameter is the function, and authorizes it.
-func (s *Service) named(c *wire.Call, action string) (*function, error) {
+// authorizedFunction decodes a request whose only parameter is a function, authorizes the caller and finds the function.
+func (s *Service) authorizedFunction(c *wire.Call, action string) (*function, error) {
 	var in struct{ FunctionName, Qualifier string }
 	if err := c.Decode(&in); err != nil {
 		return nil, err
@@ -86,13 +86,13 @@ func qualified(name, qualifier string) string {
 	}
 	if !strings.Contains(name, ":") {
 		name = "function:" + name
-		return "0:" + name + ":" + qualifier // a partial ARN; name does not look at the account of one
+		return "0:" + name + ":" + qualifier // a partial ARN; name ignores its account
 	}
 	return name + ":" + qualifier
 }
 
 func (s *Service) getFunction(_ context.Context, c *wire.Call) (any, error) {
-	f, err := s.named(c, "lambda:GetFunction")
+	f, err := s.authorizedFunction(c, "lambda:GetFunction")
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Service) getFunction(_ context.Context, c *wire.Call) (any, error) {
 }
 
 func (s *Service) getFunctionConfiguration(_ context.Context, c *wire.Call) (any, error) {
-	f, err := s.named(c, "lambda:GetFunctionConfiguration")
+	f, err := s.authorizedFunction(c, "lambda:GetFunctionConfiguration")
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, c *wire.Call) (any, er
 }
 
 func (s *Service) deleteFunction(_ context.Context, c *wire.Call) (any, error) {
-	f, err := s.named(c, "lambda:DeleteFunction")
+	f, err := s.authorizedFunction(c, "lambda:DeleteFunction")
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +300,7 @@ func (s *Service) removePermission(_ context.Context, c *wire.Call) (any, error)
 }
 
 func (s *Service) getPolicy(_ context.Context, c *wire.Call) (any, error) {
-	f, err := s.named(c, "lambda:GetPolicy")
+	f, err := s.authorizedFunction(c, "lambda:GetPolicy")
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +343,7 @@ func eventConfigResult(f *function) (any, error) {
 }
 
 func (s *Service) getEventConfig(_ context.Context, c *wire.Call) (any, error) {
-	f, err := s.named(c, "lambda:GetFunctionEventInvokeConfig")
+	f, err := s.authorizedFunction(c, "lambda:GetFunctionEventInvokeConfig")
 	if err != nil {
 		return nil, err
 	}
@@ -351,7 +351,7 @@ func (s *Service) getEventConfig(_ context.Context, c *wire.Call) (any, error) {
 }
 
 func (s *Service) deleteEventConfig(_ context.Context, c *wire.Call) (any, error) {
-	f, err := s.named(c, "lambda:DeleteFunctionEventInvokeConfig")
+	f, err := s.authorizedFunction(c, "lambda:DeleteFunctionEventInvokeConfig")
 	if err != nil {
 		return nil, err
 	}
@@ -375,7 +375,7 @@ func (s *Service) putConcurrency(_ context.Context, c *wire.Call) (any, error) {
 }
 
 func (s *Service) deleteConcurrency(_ context.Context, c *wire.Call) (any, error) {
-	f, err := s.named(c, "lambda:DeleteFunctionConcurrency")
+	f, err := s.authorizedFunction(c, "lambda:DeleteFunctionConcurrency")
 	if err != nil {
 		return nil, err
 	}
@@ -383,7 +383,7 @@ func (s *Service) deleteConcurrency(_ context.Context, c *wire.Call) (any, error
 }
 
 func (s *Service) getConcurrency(_ context.Context, c *wire.Call) (any, error) {
-	f, err := s.named(c, "lambda:GetFunctionConcurrency")
+	f, err := s.authorizedFunction(c, "lambda:GetFunctionConcurrency")
 	if err != nil {
 		return nil, err
 	}

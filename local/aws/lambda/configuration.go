@@ -1,6 +1,6 @@
 package lambda
 
-// What a function is: its settings, as API and template give them.
+// Function settings, as the API and templates give them.
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// settings of a function. The API and the template spell them alike.
+// settings of a function. The API and templates spell them alike.
 type settings struct {
 	FunctionName      string
 	Description       string
@@ -51,22 +51,22 @@ type logging struct {
 	SystemLogLevel      string `json:",omitempty"`
 }
 
-// code says where a package is.
+// code is the location of a deployment package.
 type code struct {
 	S3Bucket, S3Key, S3ObjectVersion, ImageUri string // AWS's spelling
 	ZipFile                                    []byte
 }
 
-// architectures of hosts, by GOARCH.
+// architectures by GOARCH of the host.
 var architectures = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
 var variableForm = regexp.MustCompile(`^[a-zA-Z]([a-zA-Z0-9_])+$`)
 
-// maxVariables bounds all environment variables of a function together, in bytes.
+// maxVariables limits the size of a function's environment variables, in bytes.
 // https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 const maxVariables = 4096
 
-// complete fills defaults and checks. https://docs.aws.amazon.com/lambda/latest/api/API_CreateFunction.html
+// complete sets defaults and validates. https://docs.aws.amazon.com/lambda/latest/api/API_CreateFunction.html
 func (c *settings) complete() error {
 	if !nameForm.MatchString(c.FunctionName) {
 		return invalid("FunctionName %q does not satisfy [a-zA-Z0-9-_]{1,64}", c.FunctionName)
@@ -153,15 +153,15 @@ func (c *settings) variables() map[string]string {
 	return c.Environment.Variables
 }
 
-// session names the role session of a function: its name, which STS wants to have two characters.
-func session(function string) string {
+// sessionName returns the name of a function's role session. STS requires at least two characters.
+func sessionName(function string) string {
 	if len(function) < 2 {
 		return function + "_"
 	}
 	return function
 }
 
-// reserved variables are Lambda's own.
+// reserved environment variables, which Lambda sets.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
 var reserved = []string{
 	"_HANDLER", "_X_AMZN_TRACE_ID", "AWS_DEFAULT_REGION", "AWS_REGION", "AWS_EXECUTION_ENV", "AWS_LAMBDA_FUNCTION_NAME",
@@ -170,7 +170,7 @@ var reserved = []string{
 	"AWS_LAMBDA_RUNTIME_API", "LAMBDA_TASK_ROOT", "LAMBDA_RUNTIME_DIR",
 }
 
-// clone copies settings deeply.
+// clone returns a deep copy.
 func (c settings) clone() settings {
 	raw, _ := json.Marshal(c) // plain data
 	copied := settings{}

@@ -1,6 +1,6 @@
 package lambda
 
-// Execution environments: one process of the bootstrap each, and the runtime API it talks to.
+// Execution environments. Each is one process of the bootstrap with a runtime API of its own.
 // https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 
 import (
@@ -23,38 +23,39 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// initTimeout bounds a cold start. https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html#runtimes-lifecycle-ib
+// initTimeout limits a cold start.
+// https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html#runtimes-lifecycle-ib
 const initTimeout = 10 * time.Second
 
 // environment runs one invocation at a time.
 type environment struct {
 	function *function
 	settings settings
-	born     time.Time
+	started  time.Time
 	caller   iam.Caller
-	key      string // access key id of its credentials
+	key      string // access key ID of its credentials
 	logs     *logger
 
 	process *exec.Cmd
 	server  *http.Server
-	exited  chan struct{} // closed when the process is gone and its output read
-	status  error         // of the process, once exited is closed
+	exited  chan struct{} // closed when the process has exited and its output is read
+	status  error         // of the process; set before exited is closed
 
-	asked   chan struct{} // one, when the runtime asks for an invocation: the last one is over
-	initErr chan []byte   // what the runtime posted instead
-	next    chan *invocation
+	nextRequested chan struct{} // one element when the runtime requests an invocation: the previous one is complete
+	initErr       chan []byte   // the payload of the runtime's init error
+	next          chan *invocation
 
 	mu      sync.Mutex
 	current *invocation
 	lastUse time.Time // guarded by the function's mu
 }
 
-// invocation is one event on its way through an environment.
+// invocation is one event that an environment handles.
 type invocation struct {
-	id       string
-	payload  []byte
-	deadline time.Time
-	answers  chan response // one at most
+	id        string
+	payload   []byte
+	deadline  time.Time
+	responses chan response // at most one
 }
 
 // response of a function.
@@ -63,7 +64,7 @@ type response struct {
 	failed  bool
 }
 
-// failure is the payload of an error that Lambda itself reports.
+// failure returns an error that Lambda itself reports.
 func failure(kind, message string) response {
 	raw, _ := json.Marshal(struct {
 		ErrorType    string `json:"errorType"`
@@ -72,10 +73,10 @@ func failure(kind, message string) response {
 	return response{raw, true}
 }
 
-// start makes an environment: its credentials, its runtime API, its process. It does not wait for the init phase.
+// start creates an environment: its credentials, its runtime API and its process. It does not wait for the init phase.
 func (f *function) start(c settings, dir string) (*environment, error) {
 	s := f.service
-	caller, credentials, err := s.config.Roles.AssumeRoleAs(c.Role, session(c.FunctionName), "lambda.amazonaws.com")
+	caller, credentials, err := s.config.Roles.AssumeRoleAs(c.Role, sessionName(c.FunctionName), "lambda.amazonaws.com")
 	if err != nil {
 		return nil, &iam.Error{
 			Code: "AccessDeniedException", Message: "The role defined for the function cannot be assumed by Lambda.", Status: http.StatusForbidden,
@@ -86,8 +87,8 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 		return nil, fmt.Errorf("opening a runtime API: %w", err)
 	}
 	e := &environment{
-		function: f, settings: c, born: s.config.Clock.Now(), caller: caller, key: credentials.AccessKeyID, logs: newLogger(s, c, caller),
-		exited: make(chan struct{}), asked: make(chan struct{}, 1), initErr: make(chan []byte, 1), next: make(chan *invocation),
+		function: f, settings: c, started: s.config.Clock.Now(), caller: caller, key: credentials.AccessKeyID, logs: newLogger(s, c, caller),
+		exited: make(chan struct{}), nextRequested: make(chan struct{}, 1), initErr: make(chan []byte, 1), next: make(chan *invocation),
 	}
 	e.server = &http.Server{Handler: e.api(), ReadHeaderTimeout: time.Minute}
 	go func() { _ = e.server.Serve(listener) }()
@@ -112,7 +113,7 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 		return e, nil
 	}
 	go func() {
-		read(out, e.logs.line)
+		scanLines(out, e.logs.line)
 		e.status = e.process.Wait()
 		_ = out.Close()
 		_ = e.server.Close()
@@ -121,8 +122,8 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 	return e, nil
 }
 
-// read hands on lines, of whatever length.
-func read(r io.Reader, line func(string)) {
+// scanLines passes each line to the function. A line may have any length.
+func scanLines(r io.Reader, line func(string)) {
 	b := bufio.NewReaderSize(r, 64<<10)
 	for {
 		text, err := b.ReadString('\n')
@@ -135,7 +136,7 @@ func read(r io.Reader, line func(string)) {
 	}
 }
 
-// environ are the variables of a process.
+// environ returns the environment variables of a process.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
 func (s *Service) environ(c settings, dir, api string, credentials iam.Credentials, stream string) []string {
 	env := []string{
@@ -161,7 +162,7 @@ func (s *Service) environ(c settings, dir, api string, credentials iam.Credentia
 	return env
 }
 
-// api is the runtime API. https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+// api serves the runtime API. https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 func (e *environment) api() http.Handler {
 	const root = "/2018-06-01/runtime/"
 	mux := http.NewServeMux()
@@ -181,7 +182,7 @@ func (e *environment) api() http.Handler {
 
 func (e *environment) serveNext(w http.ResponseWriter, r *http.Request) {
 	select {
-	case e.asked <- struct{}{}:
+	case e.nextRequested <- struct{}{}:
 	default:
 	}
 	select {
@@ -192,7 +193,7 @@ func (e *environment) serveNext(w http.ResponseWriter, r *http.Request) {
 		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(i.deadline.UnixMilli(), 10))
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", e.function.arn)
 		h.Set("Lambda-Runtime-Trace-Id", traceID(e.settings))
-		_, _ = w.Write(i.payload) // a runtime that is gone is noticed by its process's end
+		_, _ = w.Write(i.payload) // a failed write means that the process exited, which run notices
 	case <-r.Context().Done():
 	}
 }
@@ -225,7 +226,7 @@ func (e *environment) serveAnswer(w http.ResponseWriter, r *http.Request, failed
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, `{"status":"OK"}`)
 	}
-	i.answers <- a
+	i.responses <- a
 }
 
 func runtimeError(w http.ResponseWriter, status int, kind, message string) {
@@ -234,8 +235,8 @@ func runtimeError(w http.ResponseWriter, status int, kind, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"errorType": kind, "errorMessage": message})
 }
 
-// run takes one invocation through the environment: a cold one starts first. usable says whether the environment may
-// serve again.
+// run passes one invocation to the environment and waits for its response. If cold, it waits for the init phase first.
+// usable is true if the environment can take another invocation.
 func (e *environment) run(i *invocation, cold bool) (a response, r Report, usable bool) {
 	clock := e.function.service.config.Clock
 	begin := clock.Now()
@@ -259,7 +260,7 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 		timer := time.NewTimer(initTimeout)
 		defer timer.Stop()
 		select {
-		case <-e.asked:
+		case <-e.nextRequested:
 		case payload := <-e.initErr:
 			e.kill()
 			return end(response{payload, true}, false, "error")
@@ -274,7 +275,7 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 			e.kill()
 			return end(timedOut(i.id, initTimeout), false, "timeout")
 		}
-		r.Init = clock.Now().Sub(e.born)
+		r.Init = clock.Now().Sub(e.started)
 		begin = clock.Now()
 	}
 	i.deadline = begin.Add(timeout)
@@ -288,15 +289,15 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 		select {
 		case next <- i:
 			next = nil
-		case a := <-i.answers:
+		case a := <-i.responses:
 			status := "success"
 			if a.failed {
 				status = "error"
 			}
-			return end(a, e.again(timer.C), status)
+			return end(a, e.awaitNext(timer.C), status)
 		case <-e.exited:
 			select {
-			case a := <-i.answers: // answered just before the exit
+			case a := <-i.responses: // answered just before the exit
 				return end(a, false, "success")
 			default:
 				return exit()
@@ -310,10 +311,11 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 	}
 }
 
-// again waits until the runtime asks for another invocation, which ends this one; false if it exits or is out of time.
-func (e *environment) again(timeout <-chan time.Time) bool {
+// awaitNext waits until the runtime requests the next invocation, which completes the current one. It returns false if
+// the process exits or the time is up.
+func (e *environment) awaitNext(timeout <-chan time.Time) bool {
 	select {
-	case <-e.asked:
+	case <-e.nextRequested:
 		return true
 	case <-e.exited:
 	case <-timeout:
@@ -336,7 +338,7 @@ func exitReason(err error) string {
 	return "with error: " + err.Error()
 }
 
-// kill ends the process and what it started; it may be called at any time.
+// kill ends the process group. It is safe to call at any time.
 func (e *environment) kill() {
 	select {
 	case <-e.exited:
@@ -345,7 +347,7 @@ func (e *environment) kill() {
 	}
 }
 
-// memory is the greatest resident size of the process, in MB; 0 where the system does not tell.
+// memory returns the peak resident size of the process in MB, or 0 where the host does not report it.
 func (e *environment) memory() int {
 	if e.process.Process == nil {
 		return 0

@@ -1,6 +1,6 @@
 package lambda
 
-// A function and its environments.
+// A function and its pool of environments.
 
 import (
 	"fmt"
@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// idleTimeout is how long a warm environment waits for work; AWS tells no number.
+	// idleTimeout is how long a warm environment waits for an invocation. AWS documents no number.
 	idleTimeout = 5 * time.Minute
-	// maxAge of an environment: well before its credentials end.
+	// maxAge of an environment. It is well below the lifetime of the credentials.
 	maxAge = 6 * time.Hour
-	// maxPayload of a synchronous invocation and maxResponse of its result, maxEvent of an asynchronous one, in bytes.
+	// Payload limits in bytes: of a synchronous invocation, of its response, and of an asynchronous invocation.
 	// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 	maxPayload  = 6 << 20
 	maxResponse = 6<<20 + 100
 	maxEvent    = 1 << 20
 )
 
-// function is one function.
+// function is a Lambda function.
 type function struct {
 	service *Service
 	arn     string
@@ -40,11 +40,11 @@ type function struct {
 	policy     []statement
 	retries    *eventConfig
 	idle, busy []*environment
-	generation int // environments of older ones are not used again
+	generation int // environments of an older generation are not reused
 }
 
-// changed marks new settings or code: environments of before serve no further invocation.
-func (f *function) changed() {
+// invalidate records a change of settings or code. Environments that started earlier take no further invocation.
+func (f *function) invalidate() {
 	f.generation++
 	f.modified = f.service.config.Clock.Now()
 	f.revision = uuid.NewString()
@@ -76,7 +76,7 @@ func (f *function) holder(accessKeyID string) *environment {
 	return nil
 }
 
-// acquire takes a warm environment or starts one.
+// acquire returns a warm environment, or starts a new one.
 func (f *function) acquire() (e *environment, cold bool, generation int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,9 +91,9 @@ func (f *function) acquire() (e *environment, cold bool, generation int, err err
 		f.idle = f.idle[:len(f.idle)-1]
 		select {
 		case <-e.exited:
-			e = nil // it died while it waited
+			e = nil // it exited while idle
 		default:
-			if f.service.config.Clock.Now().Sub(e.born) > maxAge {
+			if f.service.config.Clock.Now().Sub(e.started) > maxAge {
 				e.kill()
 				e = nil
 			}
@@ -109,7 +109,7 @@ func (f *function) acquire() (e *environment, cold bool, generation int, err err
 	return e, cold, f.generation, nil
 }
 
-// release gives an environment back.
+// release returns an environment to the pool, or kills it if it is not usable.
 func (f *function) release(e *environment, generation int, usable bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +131,7 @@ func (f *function) release(e *environment, generation int, usable bool) {
 	e.lastUse = used
 }
 
-// run invokes the function once and waits for it.
+// run invokes the function once and waits for the response.
 func (f *function) run(payload []byte, requestID string) (response, Report, error) {
 	e, cold, generation, err := f.acquire()
 	name := f.arn[strings.LastIndex(f.arn, ":")+1:]
@@ -139,7 +139,7 @@ func (f *function) run(payload []byte, requestID string) (response, Report, erro
 		f.service.metric(name, "Throttles", 1, "Count")
 		return response{}, Report{}, err
 	}
-	a, report, usable := e.run(&invocation{id: requestID, payload: payload, answers: make(chan response, 1)}, cold)
+	a, report, usable := e.run(&invocation{id: requestID, payload: payload, responses: make(chan response, 1)}, cold)
 	f.release(e, generation, usable)
 	failed := 0.0
 	if a.failed {

@@ -114,7 +114,7 @@ func (o objects) ReadObject(_ context.Context, caller iam.Caller, bucket, key st
 	return nil, &iam.Error{Code: "NoSuchKey", Message: "The specified key does not exist."}
 }
 
-// world is Lambda behind the account's endpoint.
+// world is Lambda behind an endpoint of its own.
 type world struct {
 	*Service
 	identities *iam.Service

@@ -15,11 +15,11 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// Invocation asks for a function to run.
+// Invocation is a request to run a function.
 type Invocation struct {
 	// Function is a name or an ARN.
 	Function string
-	// Payload is JSON; empty is null's stand-in, {}.
+	// Payload is JSON. Empty means {}.
 	Payload []byte
 }
 
@@ -27,17 +27,17 @@ type Invocation struct {
 type Result struct {
 	RequestID string
 	Payload   []byte
-	// FunctionError is "Unhandled" when the function failed; then Payload has errorType and errorMessage.
+	// FunctionError is "Unhandled" if the function failed. Payload then has errorType and errorMessage.
 	FunctionError string
-	// Log is the end of the invocation's log.
+	// Log is the last part of the invocation's log.
 	Log string
 }
 
-// authorize checks identity and resource policies.
+// authorize evaluates identity and resource policies.
 func (s *Service) authorize(caller iam.Caller, action, reference string) (*function, error) {
 	f, err := s.find(reference)
 	if err != nil {
-		// Who may not know gets AccessDenied, not whether there is such a function.
+		// A caller without permission gets AccessDenied even if the function does not exist.
 		if name, bad := s.name(reference); bad == nil {
 			if denied := caller.Authorize(action, s.arn(name), nil); denied != nil {
 				return nil, denied
@@ -52,7 +52,7 @@ func (s *Service) authorize(caller iam.Caller, action, reference string) (*funct
 	return f, caller.AuthorizeWith(action, f.arn, nil, policy)
 }
 
-// Invoke runs a function and waits for its result. When the context ends first the function goes on, as on AWS.
+// Invoke runs a function and waits for its result. If the context ends first, the function continues, as on AWS.
 func (s *Service) Invoke(ctx context.Context, caller iam.Caller, in Invocation) (Result, error) {
 	f, payload, err := s.admit(caller, in, maxPayload)
 	if err != nil {
@@ -82,13 +82,13 @@ func (s *Service) Invoke(ctx context.Context, caller iam.Caller, in Invocation) 
 	}
 }
 
-// InvokeAsync queues an event for a function: it runs at least once, and again when it fails.
+// InvokeAsync queues an event for a function. The function runs at least once, and is retried if it fails.
 func (s *Service) InvokeAsync(_ context.Context, caller iam.Caller, in Invocation) (requestID string, err error) {
 	f, payload, err := s.admit(caller, in, maxEvent)
 	if err != nil {
 		return "", err
 	}
-	e := &event{function: f, id: uuid.NewString(), payload: payload, born: s.config.Clock.Now()}
+	e := &event{function: f, id: uuid.NewString(), payload: payload, queued: s.config.Clock.Now()}
 	if !s.background(func() { e.process(s.ctx) }) {
 		return "", context.Canceled
 	}
@@ -122,7 +122,7 @@ type event struct {
 	function *function
 	id       string
 	payload  []byte
-	born     time.Time
+	queued   time.Time
 	runs     int
 }
 
@@ -168,7 +168,7 @@ func (c *eventConfig) check() error {
 	return nil
 }
 
-// limits of retries as they are now: a changed configuration holds for events that wait.
+// limits returns the current retry settings. A changed configuration also applies to queued events.
 func (f *function) limits() (retries int, age time.Duration, onFailure, deadLetter string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,8 +192,8 @@ func (f *function) limits() (retries int, age time.Duration, onFailure, deadLett
 	return retries, age, onFailure, deadLetter
 }
 
-// process runs the event until it succeeds or is given up. A failed run is repeated after one minute and again after
-// two; when no environment is to be had, Lambda tries for as long as the event may live, waiting 1 s to 5 min.
+// process runs the event until it succeeds or is discarded. A failed run is repeated after one minute, then after two.
+// If no environment is available, Lambda retries with pauses of 1 s to 5 min until the event's maximum age.
 // https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 func (e *event) process(ctx context.Context) {
 	clock := e.function.service.config.Clock
@@ -214,10 +214,10 @@ func (e *event) process(ctx context.Context) {
 		}
 		switch {
 		case err == nil && failures > retries:
-			e.giveUp(ctx, "RetriesExhausted", a)
+			e.discard(ctx, "RetriesExhausted", a)
 			return
-		case clock.Now().Add(wait).Sub(e.born) > age:
-			e.giveUp(ctx, "EventAgeExceeded", a)
+		case clock.Now().Add(wait).Sub(e.queued) > age:
+			e.discard(ctx, "EventAgeExceeded", a)
 			return
 		}
 		if clock.Work(ctx, wait) != nil {
@@ -226,9 +226,9 @@ func (e *event) process(ctx context.Context) {
 	}
 }
 
-// giveUp sends the event to the failure destination and the dead-letter queue, with the function's role.
+// discard sends the event to the failure destination and to the dead-letter queue, as the function's role.
 // https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
-func (e *event) giveUp(ctx context.Context, condition string, last response) {
+func (e *event) discard(ctx context.Context, condition string, last response) {
 	s := e.function.service
 	_, _, onFailure, deadLetter := e.function.limits()
 	send := func(queue, body string, attributes map[string]string) {
@@ -238,7 +238,7 @@ func (e *event) giveUp(ctx context.Context, condition string, last response) {
 		e.function.mu.Lock()
 		role, name := e.function.settings.Role, e.function.settings.FunctionName
 		e.function.mu.Unlock()
-		caller, _, err := s.config.Roles.AssumeRoleAs(role, session(name), "lambda.amazonaws.com")
+		caller, _, err := s.config.Roles.AssumeRoleAs(role, sessionName(name), "lambda.amazonaws.com")
 		if err == nil && s.config.Queues == nil {
 			err = fmt.Errorf("there are no queues")
 		}
@@ -253,7 +253,7 @@ func (e *event) giveUp(ctx context.Context, condition string, last response) {
 	if !json.Valid(payload) {
 		payload = []byte("null")
 	}
-	record, _ := json.Marshal(map[string]any{ // valid JSON inside
+	record, _ := json.Marshal(map[string]any{ // the payloads are valid JSON
 		"version": "1.0", "timestamp": s.config.Clock.Now().Format("2006-01-02T15:04:05.000Z"),
 		"requestContext": map[string]any{
 			"requestId": e.id, "functionArn": e.function.arn + ":$LATEST", "condition": condition, "approximateInvokeCount": e.runs,
@@ -263,14 +263,14 @@ func (e *event) giveUp(ctx context.Context, condition string, last response) {
 		"responsePayload": json.RawMessage(payload),
 	})
 	send(onFailure, string(record), nil)
-	var said struct {
+	var failure struct {
 		ErrorMessage string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(payload, &said)
+	_ = json.Unmarshal(payload, &failure)
 	// https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html#invocation-dlq
 	attributes := map[string]string{"RequestID": e.id, "ErrorCode": "200"}
-	if said.ErrorMessage != "" { // SQS refuses empty attributes
-		attributes["ErrorMessage"] = said.ErrorMessage[:min(len(said.ErrorMessage), 1024)]
+	if failure.ErrorMessage != "" { // SQS rejects empty attributes
+		attributes["ErrorMessage"] = failure.ErrorMessage[:min(len(failure.ErrorMessage), 1024)]
 	}
 	send(deadLetter, string(e.payload), attributes)
 }

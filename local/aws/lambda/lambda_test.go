@@ -25,20 +25,20 @@ func TestInvoke(t *testing.T) {
 	})
 	require.Equal(t, "arn:aws:lambda:eu-central-1:111122223333:function:fn", *created.FunctionArn)
 
-	t.Run("the result comes back", func(t *testing.T) {
+	t.Run("returns the result", func(t *testing.T) {
 		out := w.invoke(t, `{"do":"echo","text":"grüße <&>"}`)
 		require.Nil(t, out.FunctionError)
 		require.Equal(t, `"grüße <&>"`, string(out.Payload))
 		require.Equal(t, "$LATEST", *out.ExecutedVersion)
 	})
-	t.Run("a warm environment serves again", func(t *testing.T) {
+	t.Run("reuses a warm environment", func(t *testing.T) {
 		var first, second struct{ Served, PID int }
 		require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"count"}`).Payload, &first))
 		require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"count"}`).Payload, &second))
 		require.Equal(t, first.PID, second.PID)
 		require.Equal(t, first.Served+1, second.Served)
 	})
-	t.Run("the function knows its world", func(t *testing.T) {
+	t.Run("sets the environment variables", func(t *testing.T) {
 		for variable, want := range map[string]string{
 			"DROVER_STATE_BUCKET": "state", "AWS_REGION": region, "_HANDLER": "bootstrap", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128",
 			"AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/fn", "AWS_ENDPOINT_URL": w.config.Endpoint(),
@@ -51,7 +51,7 @@ func TestInvoke(t *testing.T) {
 			require.Len(t, got["request"], 36)
 		}
 	})
-	t.Run("credentials are those of the role", func(t *testing.T) {
+	t.Run("provides the role's credentials", func(t *testing.T) {
 		var got map[string]string
 		require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"environment","text":"AWS_ACCESS_KEY_ID"}`).Payload, &got))
 		caller, _, _, err := w.identities.Caller(got["AWS_ACCESS_KEY_ID"])
@@ -59,46 +59,46 @@ func TestInvoke(t *testing.T) {
 		require.Equal(t, w.role, caller.RoleARN())
 		require.Equal(t, "fn", caller.SessionName())
 	})
-	t.Run("an error keeps its name", func(t *testing.T) {
+	t.Run("keeps an error's name", func(t *testing.T) {
 		out := w.invoke(t, `{"do":"fail","text":"slow down"}`)
 		require.Equal(t, "Unhandled", *out.FunctionError)
 		require.JSONEq(t, `{"errorType":"Throttled","errorMessage":"slow down"}`, string(out.Payload))
 	})
-	t.Run("a wrapped error is called by its outermost type", func(t *testing.T) {
+	t.Run("names a wrapped error by its outermost type", func(t *testing.T) {
 		require.Contains(t, string(w.invoke(t, `{"do":"wrap"}`).Payload), `"errorType":"wrapError"`)
 	})
-	t.Run("a panic ends the environment and the next invocation has a new one", func(t *testing.T) {
+	t.Run("starts a new environment after a panic", func(t *testing.T) {
 		out := w.invoke(t, `{"do":"panic","text":"ouch"}`)
 		require.Equal(t, "Unhandled", *out.FunctionError)
 		require.Contains(t, string(out.Payload), "ouch")
 		require.Equal(t, `"well"`, string(w.invoke(t, `{"do":"echo","text":"well"}`).Payload))
 	})
-	t.Run("an exit is an error with its status", func(t *testing.T) {
+	t.Run("reports the exit status", func(t *testing.T) {
 		out := w.invoke(t, `{"do":"exit"}`)
 		require.Contains(t, string(out.Payload), `"errorType":"Runtime.ExitError"`)
 		require.Contains(t, string(out.Payload), "Runtime exited with error: exit status 3")
 	})
-	t.Run("a result of 6 MB passes and a larger one does not", func(t *testing.T) {
+	t.Run("rejects a result over 6 MB", func(t *testing.T) {
 		require.Len(t, w.invoke(t, `{"do":"large","size":6000000}`).Payload, 6000002)
 		out := w.invoke(t, `{"do":"large","size":6291600}`)
 		require.Contains(t, string(out.Payload), "Function.ResponseSizeTooLarge")
 	})
-	t.Run("what is no JSON is refused", func(t *testing.T) {
+	t.Run("rejects a payload that is not JSON", func(t *testing.T) {
 		_, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), Payload: []byte("{")})
 		require.ErrorContains(t, err, "InvalidRequestContentException")
 	})
-	t.Run("a dry run runs nothing", func(t *testing.T) {
+	t.Run("runs nothing in a dry run", func(t *testing.T) {
 		out, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeDryRun})
 		require.NoError(t, err)
 		require.EqualValues(t, 204, out.StatusCode)
 	})
-	t.Run("a function that is not there", func(t *testing.T) {
+	t.Run("fails when the function does not exist", func(t *testing.T) {
 		_, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("none")})
 		var missing *types.ResourceNotFoundException
 		require.ErrorAs(t, err, &missing)
 	})
-	t.Run("who has no permission is denied", func(t *testing.T) {
-		_, c, err := w.identities.AssumeRoleAs(w.role, "somebody", "lambda.amazonaws.com")
+	t.Run("denies a caller without permission", func(t *testing.T) {
+		_, c, err := w.identities.AssumeRoleAs(w.role, "other", "lambda.amazonaws.com")
 		require.NoError(t, err)
 		_, err = clientOf(w.config.Endpoint(), c).Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn")})
 		require.ErrorContains(t, err, "is not authorized to perform: lambda:InvokeFunction")
@@ -106,7 +106,7 @@ func TestInvoke(t *testing.T) {
 }
 
 func TestLogs(t *testing.T) {
-	t.Run("as text", func(t *testing.T) {
+	t.Run("writes text", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, nil)
 		out := w.invoke(t, `{"do":"print","text":"hello"}`)
@@ -120,7 +120,7 @@ func TestLogs(t *testing.T) {
 		w.invoke(t, `{"do":"print","text":"again"}`)
 		require.Equal(t, 1, strings.Count(w.logs.text(), "Init Duration"), "a warm start has no init phase")
 	})
-	t.Run("as JSON in a group of its own", func(t *testing.T) {
+	t.Run("writes JSON to a configured group", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, func(in *sdk.CreateFunctionInput) {
 			in.LoggingConfig = &types.LoggingConfig{LogFormat: types.LogFormatJson, LogGroup: aws.String("drover")}
@@ -130,7 +130,7 @@ func TestLogs(t *testing.T) {
 		require.NotContains(t, w.logs.text(), "REPORT RequestId")
 		require.Equal(t, "drover", w.logs.group)
 	})
-	t.Run("without permission there are none", func(t *testing.T) {
+	t.Run("drops lines without permission", func(t *testing.T) {
 		w := newWorld(t)
 		require.NoError(t, w.identities.DeleteRolePolicy("function", "logs"))
 		w.create(t, nil)
@@ -145,12 +145,12 @@ func TestTimeout(t *testing.T) {
 	out := w.invoke(t, `{"do":"echo","sleep":60000}`)
 	require.Contains(t, string(out.Payload), `"errorType":"Sandbox.Timedout"`)
 	require.Contains(t, string(out.Payload), "Task timed out after 1.00 seconds")
-	require.Eventually(t, func() bool { // a second is little on a busy machine
+	require.Eventually(t, func() bool { // a second is short on a busy machine
 		return string(w.invoke(t, `{"do":"echo","text":"well"}`).Payload) == `"well"`
 	}, time.Minute, time.Millisecond, "the next one has a new environment")
 }
 
-func TestInitThatExits(t *testing.T) {
+func TestInitExit(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, func(in *sdk.CreateFunctionInput) {
 		in.Environment = &types.Environment{Variables: map[string]string{"BROKEN_START": "yes"}}
@@ -160,7 +160,7 @@ func TestInitThatExits(t *testing.T) {
 	require.Contains(t, w.logs.text(), "cannot start")
 }
 
-func TestBootstrapThatCannotRun(t *testing.T) {
+func TestBrokenBootstrap(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string][]byte
 		mode  os.FileMode
@@ -183,7 +183,7 @@ func TestConcurrency(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, func(in *sdk.CreateFunctionInput) { in.Timeout = aws.Int32(120) })
 	pids := make(chan int, 3)
-	payload := []byte(`{"do":"meet","text":"` + t.TempDir() + `","size":3}`) // none ends before all have begun
+	payload := []byte(`{"do":"meet","text":"` + t.TempDir() + `","size":3}`) // no invocation ends before all have started
 	var group sync.WaitGroup
 	for range 3 {
 		group.Go(func() {
@@ -212,7 +212,7 @@ func TestConcurrency(t *testing.T) {
 	require.ErrorAs(t, err, &throttled)
 }
 
-func TestKilledInTheMiddle(t *testing.T) {
+func TestKill(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, nil)
 	var got map[string]string
@@ -240,7 +240,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 
 func TestAsynchronous(t *testing.T) {
 	const queue = "arn:aws:sqs:eu-central-1:111122223333:dead"
-	t.Run("a failed event is tried three times and ends in both queues", func(t *testing.T) {
+	t.Run("sends a failed event to both queues after three runs", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, func(in *sdk.CreateFunctionInput) {
 			in.DeadLetterConfig = &types.DeadLetterConfig{TargetArn: aws.String(queue + "-letters")}
@@ -275,7 +275,7 @@ func TestAsynchronous(t *testing.T) {
 		require.Equal(t, "no", letter.attributes["ErrorMessage"])
 		require.Equal(t, 3, strings.Count(w.logs.text(), "START RequestId"))
 	})
-	t.Run("without retries it is tried once", func(t *testing.T) {
+	t.Run("runs an event once without retries", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, nil)
 		_, err := w.client.PutFunctionEventInvokeConfig(t.Context(), &sdk.PutFunctionEventInvokeConfigInput{
@@ -289,7 +289,7 @@ func TestAsynchronous(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, (<-w.queues.sent).body, `"approximateInvokeCount":1`)
 	})
-	t.Run("an event over 1 MB is refused", func(t *testing.T) {
+	t.Run("rejects an event over 1 MB", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, nil)
 		_, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{
@@ -310,7 +310,7 @@ func TestPermissions(t *testing.T) {
 		})
 		return err
 	}
-	require.Error(t, call(rule), "nobody allowed it yet")
+	require.Error(t, call(rule), "no permission exists yet")
 	in := &sdk.AddPermissionInput{
 		FunctionName: aws.String("fn"), StatementId: aws.String("specs"), Action: aws.String("lambda:InvokeFunction"),
 		Principal: aws.String("events.amazonaws.com"), SourceArn: aws.String(rule),
@@ -380,9 +380,9 @@ func TestCreateRefuses(t *testing.T) {
 		"another runtime": {func(in *sdk.CreateFunctionInput) {
 			in.Runtime = types.RuntimePython312
 		}, "does not support the runtime python3.12"},
-		"a parameter nobody knows": {func(in *sdk.CreateFunctionInput) { in.Layers = []string{"arn:aws:lambda:x"} }, "the parameter Layers"},
-		"too little memory":        {func(in *sdk.CreateFunctionInput) { in.MemorySize = aws.Int32(64) }, "MemorySize 64"},
-		"too long a timeout":       {func(in *sdk.CreateFunctionInput) { in.Timeout = aws.Int32(901) }, "Timeout 901"},
+		"rejects an unknown parameter": {func(in *sdk.CreateFunctionInput) { in.Layers = []string{"arn:aws:lambda:x"} }, "the parameter Layers"},
+		"too little memory":            {func(in *sdk.CreateFunctionInput) { in.MemorySize = aws.Int32(64) }, "MemorySize 64"},
+		"too long a timeout":           {func(in *sdk.CreateFunctionInput) { in.Timeout = aws.Int32(901) }, "Timeout 901"},
 		"a role that is not there": {func(in *sdk.CreateFunctionInput) {
 			in.Role = aws.String("arn:aws:iam::111122223333:role/none")
 		}, "cannot be assumed by Lambda"},

@@ -1,6 +1,6 @@
 package lambda
 
-// Logs of environments: the function's own lines and Lambda's around them.
+// Log streams of environments: the function's own lines and those that Lambda adds.
 // https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html
 
 import (
@@ -17,34 +17,34 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// Report is what an invocation cost.
+// Report describes one invocation that ended.
 type Report struct {
 	Function, RequestID string
-	// Cold starts took Init before the Duration.
+	// A Cold start took Init before the Duration.
 	Cold           bool
 	Init, Duration time.Duration
-	// Memory in MB at most, of the environment so far.
+	// Memory is the environment's peak so far, in MB.
 	Memory int
 	Failed bool
-	// Payload is the event; Answer is the function's result, or its errorType and errorMessage.
+	// Payload is the event. Answer is the function's result, or its errorType and errorMessage.
 	Payload, Answer []byte
-	// Log is its end, at most 4 KB.
+	// Log is the last part of the log, at most 4 KB.
 	Log string
 }
 
-// tailSize is how much of the log an invocation with LogType Tail returns, in bytes.
+// tailSize is the size of the log that an invocation with LogType Tail returns, in bytes.
 const tailSize = 4096
 
-// rssPerMB is how many of getrusage's units make a megabyte.
+// rssPerMB is the number of getrusage units in a megabyte.
 var rssPerMB = map[bool]int{true: 1 << 20, false: 1 << 10}[runtime.GOOS == "darwin"]
 
-// logger writes one environment's log stream.
+// logger writes the log stream of one environment.
 type logger struct {
 	service *Service
 	group   string
 	stream  string
 	json    bool
-	// write is false when the role may not: then lines vanish, as on AWS.
+	// write is false if the role may not write logs. Lines are then dropped, as on AWS.
 	write bool
 
 	mu   sync.Mutex
@@ -72,10 +72,10 @@ func newLogger(s *Service, c settings, caller iam.Caller) *logger {
 func (l *logger) line(text string) {
 	l.mu.Lock()
 	l.last.WriteString(text + "\n")
-	if l.last.Len() > 4*tailSize { // keep it small
-		kept := l.last.String()[l.last.Len()-tailSize:]
+	if l.last.Len() > 4*tailSize { // limit the buffer
+		tail := l.last.String()[l.last.Len()-tailSize:]
 		l.last.Reset()
-		l.last.WriteString(kept)
+		l.last.WriteString(tail)
 	}
 	l.mu.Unlock()
 	if l.write {
@@ -83,7 +83,7 @@ func (l *logger) line(text string) {
 	}
 }
 
-// begin forgets the last invocation's lines.
+// begin clears the lines of the previous invocation.
 func (l *logger) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +139,7 @@ func (l *logger) end(id string, r Report, memory int, status string) {
 	l.line(text)
 }
 
-// traceID is an X-Ray header: nothing receives traces.
+// traceID returns an X-Ray trace header. No service receives the trace.
 func traceID(c settings) string {
 	id := make([]byte, 20)
 	_, _ = rand.Read(id) // never fails

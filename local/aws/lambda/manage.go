@@ -1,6 +1,6 @@
 package lambda
 
-// Making, changing and removing functions, for the API and for templates alike.
+// Creation, update and deletion of functions, shared by the API and templates.
 
 import (
 	"context"
@@ -29,17 +29,17 @@ func (s *Service) create(ctx context.Context, caller iam.Caller, c settings, fro
 		return nil, conflict("Function already exist: %s", c.FunctionName)
 	}
 	f := &function{service: s, arn: s.arn(c.FunctionName), settings: c, code: u}
-	f.changed()
+	f.invalidate()
 	s.functions[c.FunctionName] = f
 	return f, nil
 }
 
-// checkRole: the caller may pass the role, and Lambda may assume it.
+// checkRole verifies that the caller may pass the role and that Lambda may assume it.
 func (s *Service) checkRole(caller iam.Caller, c settings) error {
 	if err := caller.PassRole(c.Role, "lambda.amazonaws.com"); err != nil {
 		return err
 	}
-	if _, _, err := s.config.Roles.AssumeRoleAs(c.Role, session(c.FunctionName), "lambda.amazonaws.com"); err != nil {
+	if _, _, err := s.config.Roles.AssumeRoleAs(c.Role, sessionName(c.FunctionName), "lambda.amazonaws.com"); err != nil {
 		return invalid("The role defined for the function cannot be assumed by Lambda.")
 	}
 	return nil
@@ -90,7 +90,7 @@ func (s *Service) updateSettings(caller iam.Caller, name string, change func(*se
 		}
 	}
 	f.settings = c
-	f.changed()
+	f.invalidate()
 	return f, nil
 }
 
@@ -109,7 +109,7 @@ func (s *Service) updateCode(ctx context.Context, caller iam.Caller, name string
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.code = u
-	f.changed()
+	f.invalidate()
 	return f, nil
 }
 
@@ -128,7 +128,7 @@ func (s *Service) remove(caller iam.Caller, name string) error {
 	return nil
 }
 
-// setConcurrency reserves concurrency; nil ends that.
+// setConcurrency reserves concurrency. nil removes the reservation.
 func (s *Service) setConcurrency(caller iam.Caller, name string, n *int) error {
 	action := "lambda:PutFunctionConcurrency"
 	if n == nil {
@@ -149,7 +149,7 @@ func (s *Service) setConcurrency(caller iam.Caller, name string, n *int) error {
 	return nil
 }
 
-// setEventConfig replaces the event invoke configuration; nil removes it.
+// setEventConfig replaces the event invoke configuration. nil removes it.
 func (s *Service) setEventConfig(caller iam.Caller, name string, c *eventConfig) error {
 	action := "lambda:DeleteFunctionEventInvokeConfig"
 	if c != nil {
@@ -172,7 +172,7 @@ func (s *Service) setEventConfig(caller iam.Caller, name string, c *eventConfig)
 	return nil
 }
 
-// configuration as the API shows it.
+// configuration of a function, as the API returns it.
 type configuration struct {
 	settings
 	FunctionArn, CodeSha256, Version, LastModified, State, LastUpdateStatus string
@@ -184,7 +184,7 @@ func (f *function) configuration() configuration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.settings.clone()
-	c.Tags = nil // shown beside the configuration
+	c.Tags = nil // the API returns tags outside the configuration
 	return configuration{
 		settings: c, FunctionArn: f.arn, CodeSha256: f.code.sha256, CodeSize: f.code.size, Version: "$LATEST",
 		LastModified: f.modified.Format("2006-01-02T15:04:05.000-0700"), State: "Active", LastUpdateStatus: "Successful", RevisionID: f.revision,

@@ -1,6 +1,6 @@
 package lambda
 
-// Resource policies: who else may invoke a function.
+// Resource policies: which other principals may invoke a function.
 // https://docs.aws.amazon.com/lambda/latest/dg/access-control-resource-based.html
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// statement is a permission that was added.
+// statement is one permission of a resource policy.
 type statement struct {
 	Sid       string
 	Effect    string
@@ -68,7 +68,7 @@ func (f *function) addPermission(p permission) (statement, error) {
 	return s, nil
 }
 
-// removePermission reports whether there was one.
+// removePermission reports whether the statement existed.
 func (f *function) removePermission(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *function) removePermission(id string) bool {
 	return len(f.policy) < n
 }
 
-// policyText is empty when there is none.
+// policyText returns the policy as JSON, or "" if there are no statements.
 func (f *function) policyText() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,7 +1,6 @@
 package lambda
 
-// The resource types that CloudFormation makes here.
-// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_Lambda.html
+// CloudFormation resource types. https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_Lambda.html
 
 import (
 	"context"
@@ -15,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// Resources are the providers by resource type.
+// Resources returns the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{
 		"AWS::Lambda::Function":          functionResource{s},
@@ -24,7 +23,7 @@ func (s *Service) Resources() map[string]resource.Provider {
 	}
 }
 
-// Tagged lists the functions and their tags.
+// Tagged returns the functions and their tags.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +52,7 @@ func (functionResource) Schema() resource.Schema {
 	}
 }
 
-// functionProperties are settings as templates spell them.
+// functionProperties are the settings in the spelling of templates.
 type functionProperties struct {
 	FunctionName, Description, Role, Runtime, Handler, PackageType, KmsKeyArn string
 	Architectures                                                             []string
@@ -93,13 +92,13 @@ func decodeFunction(r resource.Request) (settings, code, error) {
 		}
 	}
 	if c.FunctionName == "" {
-		c.FunctionName = or(r.PhysicalID, generated(r))
+		c.FunctionName = or(r.PhysicalID, generateName(r))
 	}
 	return c, code{S3Bucket: p.Code.S3Bucket, S3Key: p.Code.S3Key, S3ObjectVersion: p.Code.S3ObjectVersion, ImageUri: p.Code.ImageUri}, nil
 }
 
-// generated names a resource after its stack and logical id, within 64 characters.
-func generated(r resource.Request) string {
+// generateName derives a name from the stack and the logical ID, of at most 64 characters.
+func generateName(r resource.Request) string {
 	cut := func(s string, n int) string { return s[:min(len(s), n)] }
 	return cut(r.StackName, 24) + "-" + cut(r.LogicalID, 24) + "-" + uuid.NewString()[:12]
 }
@@ -149,11 +148,11 @@ func (p functionResource) Update(ctx context.Context, r resource.Request) (resou
 }
 
 func (p functionResource) Delete(_ context.Context, r resource.Request) error {
-	return gone(p.s.remove(r.Caller, r.PhysicalID))
+	return ignoreNotFound(p.s.remove(r.Caller, r.PhysicalID))
 }
 
-// gone forgives that what is to be removed is not there.
-func gone(err error) error {
+// ignoreNotFound drops the error that a resource to delete does not exist.
+func ignoreNotFound(err error) error {
 	var e *iam.Error
 	if errors.As(err, &e) && e.HTTPStatus() == http.StatusNotFound {
 		return nil
@@ -181,7 +180,7 @@ func (p permissionResource) Create(_ context.Context, r resource.Request) (resou
 		return resource.Result{}, err
 	}
 	in = permission{
-		FunctionName: properties.FunctionName, StatementID: generated(r), Action: properties.Action, Principal: properties.Principal,
+		FunctionName: properties.FunctionName, StatementID: generateName(r), Action: properties.Action, Principal: properties.Principal,
 		SourceArn: properties.SourceArn, SourceAccount: properties.SourceAccount,
 	}
 	f, err := p.s.find(in.FunctionName)
@@ -205,7 +204,7 @@ func (p permissionResource) Delete(_ context.Context, r resource.Request) error 
 	name, _ := r.Properties["FunctionName"].(string)
 	f, err := p.s.find(name)
 	if err != nil {
-		return gone(err)
+		return ignoreNotFound(err)
 	}
 	if err := r.Caller.Authorize("lambda:RemovePermission", f.arn, nil); err != nil {
 		return err
@@ -257,5 +256,5 @@ func (p eventConfigResource) Delete(_ context.Context, r resource.Request) error
 	if err != nil {
 		return err
 	}
-	return gone(p.s.setEventConfig(r.Caller, name, nil))
+	return ignoreNotFound(p.s.setEventConfig(r.Caller, name, nil))
 }

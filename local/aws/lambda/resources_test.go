@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// functionRequest asks for a function as the CDK app's template does.
+// functionRequest returns a request for a function, as in the CDK app's template.
 func (w *world) functionRequest() resource.Request {
 	admin, _ := w.identities.Admin()
 	w.objects["packages/fn.zip"] = w.zip
@@ -67,7 +67,7 @@ func TestFunctionResource(t *testing.T) {
 	require.Nil(t, got.Concurrency)
 
 	require.NoError(t, provider.Delete(t.Context(), r))
-	require.NoError(t, provider.Delete(t.Context(), r), "it is gone already")
+	require.NoError(t, provider.Delete(t.Context(), r), "deleting twice succeeds")
 }
 
 func TestFunctionResourceRefuses(t *testing.T) {
@@ -80,7 +80,7 @@ func TestFunctionResourceRefuses(t *testing.T) {
 		"inline code": {func(r *resource.Request) {
 			r.Properties["Code"] = map[string]any{"ZipFile": "exports = 1"}
 		}, "[ZipFile] is not permitted"},
-		"a property nobody knows": {func(r *resource.Request) { r.Properties["Layers"] = []any{} }, "[Layers] is not permitted"},
+		"rejects an unknown property": {func(r *resource.Request) { r.Properties["Layers"] = []any{} }, "[Layers] is not permitted"},
 		"a number as a variable": {func(r *resource.Request) {
 			r.Properties["Environment"] = map[string]any{"Variables": map[string]any{"A_B": 1.0}}
 		}, "expected type: String"},

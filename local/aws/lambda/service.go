@@ -1,6 +1,6 @@
 package lambda
 
-// The service: its functions and what it is given.
+// The service, its configuration and what it needs from other services.
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// Roles gives functions their credentials; a subset of *iam.Service.
+// Roles provides the credentials of functions; a subset of *iam.Service.
 type Roles interface {
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 }
 
-// Objects is where packages come from: the S3 of the account.
+// Objects reads packages from the account's S3.
 type Objects interface {
 	// ReadObject returns an object if the caller may read it.
 	ReadObject(ctx context.Context, caller iam.Caller, bucket, key string) ([]byte, error)
@@ -28,13 +28,13 @@ type Objects interface {
 
 // Logs is CloudWatch Logs.
 type Logs interface {
-	// WriteLog appends one line, making group and stream if need be.
+	// WriteLog appends one line. It creates the group and the stream if needed.
 	WriteLog(group, stream, line string)
 }
 
 // Queues is SQS.
 type Queues interface {
-	// Send puts a message on a queue if the caller may. Attributes are strings.
+	// Send sends a message if the caller may. Attributes are strings.
 	Send(ctx context.Context, caller iam.Caller, queueARN, body string, attributes map[string]string) (messageID string, err error)
 }
 
@@ -48,15 +48,15 @@ type Config struct {
 	Clock                      *clock.Clock
 	Roles                      Roles
 	Objects                    Objects
-	// Logs, Queues and Metric may be nil: then there are none.
+	// Logs, Queues and Metric are optional.
 	Logs   Logs
 	Queues Queues
 	Metric Metric
-	// Endpoint is the account's URL, which functions find as AWS_ENDPOINT_URL. It is asked at every cold start.
+	// Endpoint returns the account's URL, which functions get as AWS_ENDPOINT_URL. It is called at each cold start.
 	Endpoint func() string
-	// Dir keeps unpacked packages.
+	// Dir is the directory for unpacked packages.
 	Dir string
-	// Environ are variables that every function gets besides its own, such as SSL_CERT_FILE.
+	// Environ has variables that every function gets in addition to its own, such as SSL_CERT_FILE.
 	Environ []string
 }
 
@@ -66,7 +66,7 @@ type Service struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 	work   sync.WaitGroup
-	// Observe, when set before the first call, is told every invocation that ended.
+	// Observe, if set before the first call, receives the report of each invocation that ended.
 	Observe func(Report)
 
 	mu        sync.Mutex
@@ -74,7 +74,7 @@ type Service struct {
 	functions map[string]*function
 }
 
-// New makes a Lambda without functions. Close ends all of it.
+// New returns a Lambda without functions. Close stops it.
 func New(config Config) *Service {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -86,7 +86,7 @@ func New(config Config) *Service {
 	return &Service{config: config, ctx: ctx, stop: stop, functions: map[string]*function{}}
 }
 
-// Close kills all environments and drops the asynchronous events that wait.
+// Close kills all environments and drops queued asynchronous events.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -100,7 +100,7 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// background runs work that Close waits for; false when the service is closed.
+// background runs work that Close waits for. It returns false if the service is closed.
 func (s *Service) background(work func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +111,8 @@ func (s *Service) background(work func()) bool {
 	return true
 }
 
-// Kill kills the environment that holds an access key, as a crash in the middle of its work. It reports whether there was
-// one: with the key of a signed request, a function can be made to die at its n-th call.
+// Kill kills the environment that holds an access key, as if its process crashed. It reports whether it found one. A
+// test that takes the key from a signed request can kill a function at its n-th call.
 func (s *Service) Kill(accessKeyID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *Service) Kill(accessKeyID string) bool {
 	return false
 }
 
-// Running is the function whose environment holds an access key, and the id of the invocation that it works on: empty when
-// there is none.
+// Running returns the function whose environment holds an access key, and the ID of its current invocation. Both are
+// empty if no environment holds the key.
 func (s *Service) Running(accessKeyID string) (function, requestID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *Service) arn(name string) string {
 
 var nameForm = regexp.MustCompile(`^[a-zA-Z0-9-_]{1,64}$`)
 
-// name takes a function's name, ARN or partial ARN apart. Only the unqualified function and $LATEST exist.
+// name parses a function's name, ARN or partial ARN. Only unqualified functions and $LATEST exist.
 func (s *Service) name(reference string) (string, error) {
 	name, qualifier := reference, ""
 	parts := strings.Split(reference, ":")
@@ -181,7 +181,7 @@ func (s *Service) name(reference string) (string, error) {
 	return name, nil
 }
 
-// find a function by name or ARN.
+// find returns a function by name or ARN.
 func (s *Service) find(reference string) (*function, error) {
 	name, err := s.name(reference)
 	if err != nil {

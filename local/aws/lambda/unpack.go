@@ -1,6 +1,6 @@
 package lambda
 
-// Packages: zip archives, unpacked once each by their content.
+// Deployment packages: zip archives, each unpacked once by its content.
 
 import (
 	"archive/zip"
@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 )
 
-// maxUnpacked bounds a package, in bytes. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+// maxUnpacked limits a package, in bytes. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 const maxUnpacked = 250 << 20
 
 // unpacked is a package on disk.
@@ -25,7 +25,7 @@ type unpacked struct {
 	sha256 string // base64, as CodeSha256
 }
 
-// unpack writes an archive into a folder named by its hash, unless it is there.
+// unpack writes an archive into a directory named by its hash, unless the directory exists.
 func unpack(dir string, archive []byte) (unpacked, error) {
 	sum := sha256.Sum256(archive)
 	u := unpacked{dir: filepath.Join(dir, hex.EncodeToString(sum[:])), size: len(archive), sha256: base64.StdEncoding.EncodeToString(sum[:])}
@@ -44,22 +44,22 @@ func unpack(dir string, archive []byte) (unpacked, error) {
 		return u, fmt.Errorf("unpacking a package: %w", err)
 	}
 	defer os.RemoveAll(temporary)
-	left := int64(maxUnpacked)
+	remaining := int64(maxUnpacked)
 	for _, f := range r.File {
-		if err := extract(temporary, f, &left); err != nil {
+		if err := extract(temporary, f, &remaining); err != nil {
 			return u, err
 		}
 	}
 	if err := os.Rename(temporary, u.dir); err != nil {
-		if _, there := os.Stat(u.dir); there != nil {
+		if _, err := os.Stat(u.dir); err != nil {
 			return u, fmt.Errorf("unpacking a package: %w", err)
 		}
 	}
 	return u, nil
 }
 
-// extract one entry. Entries that lead out of the folder and links are refused.
-func extract(dir string, f *zip.File, left *int64) error {
+// extract writes one entry. It rejects links and entries that lead out of the directory.
+func extract(dir string, f *zip.File, remaining *int64) error {
 	if !filepath.IsLocal(f.Name) {
 		return invalid("The package holds %q, which leads out of it", f.Name)
 	}
@@ -82,11 +82,11 @@ func extract(dir string, f *zip.File, left *int64) error {
 	if err != nil {
 		return fmt.Errorf("unpacking %s: %w", f.Name, err)
 	}
-	n, err := io.Copy(out, io.LimitReader(in, *left+1))
+	n, err := io.Copy(out, io.LimitReader(in, *remaining+1))
 	if err := errors.Join(err, out.Close()); err != nil {
 		return invalid("Could not unzip %s: %v", f.Name, err)
 	}
-	if *left -= n; *left < 0 {
+	if *remaining -= n; *remaining < 0 {
 		return invalid("Unzipped size must be smaller than %d bytes", maxUnpacked)
 	}
 	return nil

@@ -1,6 +1,6 @@
 package s3
 
-// The front: what a request is, whether its caller may do it, and who answers it: this package or the gateway.
+// The front of S3: it parses a request, authorizes the caller, and answers itself or lets the gateway answer.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html
 
 import (
@@ -19,15 +19,17 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// request is what an HTTP request asks of S3.
+// request is a parsed S3 request.
 type request struct {
 	bucket, key string
 	query       url.Values
-	// action as IAM names it, without s3:. Empty when S3 has no such request here: subresource then says what was asked.
+	// action in IAM's spelling, without s3:. It is empty for a request that this package does not support; subresource then
+	// names it.
 	action, subresource string
 }
 
-// subresources that are operations of their own, with their actions for GET, PUT and DELETE of buckets and of objects.
+// methods are the IAM actions of a subresource for GET, PUT and DELETE. The tables below list the subresources of
+// buckets and of objects that are operations of their own.
 type methods struct{ get, put, del string }
 
 var bucketSubresources = map[string]methods{
@@ -63,20 +65,21 @@ func (m methods) of(method string) string {
 	return ""
 }
 
-// otherSubresources there are on AWS; without naming them a request for one would be taken for one of the bucket itself.
+// otherSubresources exist on AWS. A request for one is rejected, and not taken for a request of the bucket or object
+// itself.
 var otherSubresources = []string{
 	"accelerate", "acl", "analytics", "cors", "intelligent-tiering", "inventory", "legal-hold", "logging", "metadataConfiguration",
 	"metrics", "object-lock",
 	"policyStatus", "replication", "requestPayment", "restore", "retention", "select", "torrent", "website", "rename", "session", "abac",
 }
 
-// plainQueries are those of most requests, which nobody changes.
+// plainQueries are the parsed queries of most requests. They are shared: do not modify them.
 var plainQueries = map[string]url.Values{
 	"x-id=GetObject": {"x-id": {"GetObject"}}, "x-id=PutObject": {"x-id": {"PutObject"}}, "x-id=DeleteObject": {"x-id": {"DeleteObject"}},
 }
 
 func queryOf(u *url.URL) url.Values {
-	if plain, is := plainQueries[u.RawQuery]; is {
+	if plain, found := plainQueries[u.RawQuery]; found {
 		return plain
 	}
 	return u.Query()
@@ -110,8 +113,8 @@ func (q *request) find(r *http.Request) string {
 		table = objectSubresources
 	}
 	for name := range q.query {
-		m, known := table[name]
-		if !known {
+		m, ok := table[name]
+		if !ok {
 			continue
 		}
 		q.subresource = r.Method + " ?" + name
@@ -148,7 +151,7 @@ func (q *request) find(r *http.Request) string {
 	return ""
 }
 
-// Describe says which action on which resource a request is.
+// Describe returns the action and the resource of a request.
 func (s *Service) Describe(r *http.Request) (action, resource string) {
 	q := parse(r)
 	return q.action, s.arn(q.bucket, q.key)
@@ -175,14 +178,14 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request, caller iam.Calle
 	return s.proxy(w, r, caller, q, requestID)
 }
 
-// headerKeys are the condition keys of headers.
+// headerKeys maps headers to condition keys.
 var headerKeys = map[string]string{
 	"If-Match": "s3:if-match", "If-None-Match": "s3:if-none-match", "X-Amz-Acl": "s3:x-amz-acl", "X-Amz-Copy-Source": "s3:x-amz-copy-source",
 	"X-Amz-Content-Sha256": "s3:x-amz-content-sha256", "X-Amz-Server-Side-Encryption": "s3:x-amz-server-side-encryption",
 	"X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id": "s3:x-amz-server-side-encryption-aws-kms-key-id",
 }
 
-// permit authorizes everything that a request does.
+// permit authorizes every action that a request performs.
 func (s *Service) permit(r *http.Request, caller iam.Caller, q request) error {
 	if q.action == "" {
 		return nil
@@ -208,7 +211,7 @@ func (s *Service) permit(r *http.Request, caller iam.Caller, q request) error {
 		return err
 	}
 	if q.action == "DeleteObject" && r.Header.Get("If-Match") != "" && r.Header.Get("If-Match") != "*" {
-		// Comparing an ETag is reading: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html
+		// Comparing an ETag needs read access: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html
 		return s.authorize(caller, "GetObject", q.bucket, q.key, context)
 	}
 	if source := r.Header.Get("X-Amz-Copy-Source"); source != "" {
@@ -234,7 +237,7 @@ func (s *Service) permitCopy(caller iam.Caller, source string) error {
 	return s.authorize(caller, action, bucket, key, context)
 }
 
-// permitDeletes authorizes each key of a DeleteObjects request, and puts its body back.
+// permitDeletes authorizes each key of a DeleteObjects request. It restores the request's body.
 func (s *Service) permitDeletes(r *http.Request, caller iam.Caller, q request, context map[string]string) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 2<<20))
 	if err != nil {
@@ -266,7 +269,7 @@ func (s *Service) permitDeletes(r *http.Request, caller iam.Caller, q request, c
 	return nil
 }
 
-// proxy has the gateway answer. Absent keys are 403 to those who may not list the bucket.
+// proxy forwards a request to the gateway. An absent key is 403 for a caller who may not list the bucket.
 func (s *Service) proxy(w http.ResponseWriter, r *http.Request, caller iam.Caller, q request, requestID string) error {
 	var sent error
 	look := func(response *http.Response) error {
@@ -310,7 +313,7 @@ func (s *Service) proxy(w http.ResponseWriter, r *http.Request, caller iam.Calle
 	return sent
 }
 
-// forward is the part of httputil.ReverseProxy that what is in the same process needs: nothing is copied that no network takes.
+// forward does what httputil.ReverseProxy does, without the copies that only a network needs.
 func forward(
 	w http.ResponseWriter, r *http.Request, to func() (*http.Response, error), look func(*http.Response) error,
 	fail func(http.ResponseWriter, *http.Request, error),
@@ -326,10 +329,10 @@ func forward(
 	}
 	maps.Copy(w.Header(), response.Header)
 	w.WriteHeader(response.StatusCode)
-	_, _ = io.Copy(w, response.Body) // whoever asked may be gone
+	_, _ = io.Copy(w, response.Body) // the client may have disconnected
 }
 
-// afterwards keeps the configuration in step with buckets that come and go by the API.
+// afterwards updates the configuration after the API created or deleted a bucket.
 func (s *Service) afterwards(q request, method string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,7 +344,7 @@ func (s *Service) afterwards(q request, method string) {
 	}
 }
 
-// readError reads the gateway's error for the record and leaves the body as it was.
+// readError reads the gateway's error and restores the response's body.
 func readError(response *http.Response) *wire.Error {
 	e := &wire.Error{Code: http.StatusText(response.StatusCode), Status: response.StatusCode}
 	const most = 1 << 16
@@ -349,7 +352,7 @@ func readError(response *http.Response) *wire.Error {
 	if err != nil {
 		return e
 	}
-	if len(body) < most { // all of it
+	if len(body) < most { // the whole body
 		_ = response.Body.Close()
 		response.Body = io.NopCloser(bytes.NewReader(body))
 	} else {
@@ -367,8 +370,8 @@ func readError(response *http.Response) *wire.Error {
 
 var errNoSuchBucket = &wire.Error{Code: "NoSuchBucket", Message: "The specified bucket does not exist", Status: 404}
 
-// isGone reports an error of something that does not exist.
-func isGone(err error) bool {
+// isNotFound is true for an error about a bucket or object that does not exist.
+func isNotFound(err error) bool {
 	var e *wire.Error
 	return errors.As(err, &e) && (e.Code == "NoSuchBucket" || e.Code == "NotFound" || e.Code == "NoSuchKey")
 }

@@ -1,6 +1,6 @@
 package s3
 
-// Bucket configuration that versitygw does not keep, or does not keep as AWS does.
+// Bucket configuration that versitygw does not store, or not as AWS does.
 
 import (
 	"encoding/xml"
@@ -82,7 +82,7 @@ type bucketTagging struct {
 	Tags    []struct{ Key, Value string } `xml:"TagSet>Tag"`
 }
 
-// configurations answer actions that never reach the gateway.
+// configurations answer the actions that never reach the gateway.
 var configurations = map[string]func(s *Service, w http.ResponseWriter, r *http.Request, q request, requestID string) error{
 	"GetEncryptionConfiguration": get(func(b *bucket) (any, error) {
 		if b.encryption != nil {
@@ -141,7 +141,7 @@ func notFound(code, message string) error {
 	return &wire.Error{Code: code, Message: message, Status: 404}
 }
 
-// get makes an answer from a bucket's configuration.
+// get answers a request with a part of a bucket's configuration.
 func get(read func(*bucket) (any, error)) func(*Service, http.ResponseWriter, *http.Request, request, string) error {
 	return func(s *Service, w http.ResponseWriter, _ *http.Request, q request, requestID string) error {
 		s.mu.Lock()
@@ -161,7 +161,7 @@ func get(read func(*bucket) (any, error)) func(*Service, http.ResponseWriter, *h
 		}
 		w.Header().Set("Content-Type", "application/xml")
 		w.Header().Set("X-Amz-Request-Id", requestID)
-		_, _ = w.Write(append([]byte(xml.Header), body...)) // the client is gone if this fails
+		_, _ = w.Write(append([]byte(xml.Header), body...)) // fails only if the client disconnected
 		return nil
 	}
 }
@@ -182,7 +182,7 @@ func (s *Service) getPolicy(w http.ResponseWriter, _ *http.Request, q request, r
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Amz-Request-Id", requestID)
-	_, _ = io.WriteString(w, text) // the client is gone if this fails
+	_, _ = io.WriteString(w, text) // fails only if the client disconnected
 	return nil
 }
 
@@ -198,7 +198,7 @@ func (s *Service) putPolicy(w http.ResponseWriter, r *http.Request, q request, _
 	return nil
 }
 
-// setPolicy replaces a bucket's policy; an empty text removes it.
+// setPolicy replaces a bucket's policy. An empty text removes it.
 func (s *Service) setPolicy(name, text string) error {
 	var policy *iam.Policy
 	if text != "" {

@@ -1,15 +1,18 @@
-// Package s3 is the account's S3: versitygw (github.com/versity/versitygw) keeps buckets and objects on disk, behind a
-// front that authorizes each request by the account's IAM and the buckets' policies, keeps the bucket configuration that
-// versitygw has no place for, and sends object events to EventBridge.
+// Package s3 simulates Amazon S3. versitygw (github.com/versity/versitygw) stores buckets and objects on disk. A front
+// authorizes each request by IAM and the bucket policies, stores the bucket configuration that versitygw does not
+// support, and sends object events to EventBridge. NewInMemory replaces versitygw by a store in memory.
 //
-// There is: buckets, versions, delete markers, conditional reads, writes and deletes, multipart uploads, copies, tags,
-// presigned URLs, path style and host style under localhost. 403 instead of 404 for absent keys without s3:ListBucket.
-// Kept and told but without effect: encryption, lifecycle, public access block, ownership controls. There are no ACLs,
-// website, replication, object lock, server access logs, S3 Select or notifications other than to EventBridge.
-// Anonymous requests are always refused. Requests come over the loopback interface: they count as secure transport.
+// It supports buckets, versions, delete markers, conditional reads, writes and deletes, multipart uploads, copies, tags,
+// presigned URLs, path style, and host style under localhost. An absent key is 403 instead of 404 without s3:ListBucket.
 //
-// Known differences: a key cannot be a folder of another key ("a" and "a/b"); deleting a key that never existed makes no
-// delete marker; of DeleteObjects all keys must be allowed or the whole request is denied.
+// It stores and returns, without effect: encryption, lifecycle, public access block, ownership controls.
 //
-// versitygw changes the process's working directory and can run only once in a process: use absolute paths everywhere.
+// It rejects ACLs, websites, replication, object lock, server access logs, S3 Select, and notifications other than to
+// EventBridge. Anonymous requests are denied. Requests arrive on the loopback interface and count as secure transport.
+//
+// Differences from AWS: a key cannot be a folder of another key ("a" and "a/b"). Deleting a key that never existed
+// creates no delete marker. DeleteObjects is denied as a whole unless all its keys are allowed.
+//
+// versitygw changes the working directory of the process and can run only once in a process: use absolute paths
+// everywhere.
 package s3

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestListsTellWhatIsThereNow(t *testing.T) { everyStore(t, testListsTellWhatIsThereNow) }
+func TestLists(t *testing.T) { everyStore(t, testLists) }
 
-func testListsTellWhatIsThereNow(t *testing.T) {
+func testLists(t *testing.T) {
 	b, c := newBucket(t, "listed"), admin()
 	listed := func(prefix string) []string {
 		out, err := c.ListObjectsV2(t.Context(), &awss3.ListObjectsV2Input{Bucket: &b, Prefix: &prefix})
@@ -21,26 +21,26 @@ func testListsTellWhatIsThereNow(t *testing.T) {
 		}
 		return keys
 	}
-	is := func(prefix string, want ...string) {
+	requireList := func(prefix string, want ...string) {
 		t.Helper()
 		for range 2 {
 			require.Equal(t, append([]string{}, want...), listed(prefix))
 		}
 	}
-	is("a/")
+	requireList("a/")
 	one := "a/1 " + *put(t, c, b, "a/1", "one").ETag
-	is("a/", one)
-	is("b/")
+	requireList("a/", one)
+	requireList("b/")
 	two := "b/2 " + *put(t, c, b, "b/2", "two").ETag
-	is("a/", one)
-	is("b/", two)
-	is("", one, two)
+	requireList("a/", one)
+	requireList("b/", two)
+	requireList("", one, two)
 	one = "a/1 " + *put(t, c, b, "a/1", "other").ETag
-	is("", one, two)
+	requireList("", one, two)
 	for _, key := range []string{"a/1", "b/2"} {
 		_, err := c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String(key)})
 		require.NoError(t, err)
-		is(key)
+		requireList(key)
 	}
-	is("")
+	requireList("")
 }

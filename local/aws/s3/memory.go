@@ -1,8 +1,8 @@
 package s3
 
-// Objects in memory, in versitygw's place: buckets, versions, delete markers, conditional writes and deletes, lists. It answers
-// what the front has authorized, as the gateway would, and refuses by name what it does not know. Made for accounts that come
-// and go by the thousand and have no sockets.
+// Objects in memory, instead of versitygw: buckets, versions, delete markers, conditional writes and deletes, lists. It
+// answers requests that the front has authorized, as the gateway would. It rejects what it does not support with an
+// error that names it. The storm uses it for accounts without sockets, which it creates and discards by the thousand.
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// memory is an http.RoundTripper.
+// memory is an http.RoundTripper that stores buckets.
 type memory struct {
 	s  *Service
 	mu sync.Mutex
@@ -35,7 +35,7 @@ type memory struct {
 type memoryBucket struct {
 	versioned bool
 	objects   map[string][]*memoryVersion // newest first, never empty
-	listed    map[string][]byte           // what lists were told since the objects changed last, by their query
+	listed    map[string][]byte           // answers of ListObjects since the last change, by query
 }
 
 type memoryVersion struct {
@@ -45,10 +45,10 @@ type memoryVersion struct {
 	modified              time.Time
 }
 
-// unversioned is the id of versions in buckets without versions.
+// unversioned is the version ID of objects in buckets without versions.
 const unversioned = "null"
 
-// answer of an operation.
+// memoryAnswer is the result of an operation.
 type memoryAnswer struct {
 	status int
 	header http.Header
@@ -65,7 +65,7 @@ func xmlHeader() http.Header { return http.Header{"Content-Type": {"application/
 // RoundTrip answers a request.
 func (m *memory) RoundTrip(r *http.Request) (*http.Response, error) { return m.respond(r, parse(r)) }
 
-// respond to a request of which it is known what it asks.
+// respond answers a request that is already parsed.
 func (m *memory) respond(r *http.Request, q request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -138,8 +138,8 @@ func (m *memory) answer(r *http.Request, q request, body []byte) (memoryAnswer, 
 		}
 		return xmlAnswer(out), nil
 	case "ListBucket":
-		if told, ok := b.listed[r.URL.RawQuery]; ok {
-			return memoryAnswer{status: http.StatusOK, header: xmlHeader(), body: told}, nil
+		if body, ok := b.listed[r.URL.RawQuery]; ok {
+			return memoryAnswer{status: http.StatusOK, header: xmlHeader(), body: body}, nil
 		}
 		a, err := b.list(q.bucket, q.query)
 		if err == nil && len(a.body) > 0 {
@@ -216,12 +216,12 @@ func (b *memoryBucket) get(key, versionID, unless string) (memoryAnswer, error) 
 
 // put: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 func (m *memory) put(q request, b *memoryBucket, header http.Header, body []byte) (memoryAnswer, error) {
-	there := len(b.objects[q.key]) > 0 && !b.objects[q.key][0].marker
-	if header.Get("If-None-Match") == "*" && there {
+	exists := len(b.objects[q.key]) > 0 && !b.objects[q.key][0].marker
+	if header.Get("If-None-Match") == "*" && exists {
 		return memoryAnswer{}, errCondition
 	}
 	if match := header.Get("If-Match"); match != "" {
-		if !there {
+		if !exists {
 			return memoryAnswer{}, errNoSuchKey
 		}
 		if !sameTag(match, b.objects[q.key][0].etag) {
@@ -243,7 +243,7 @@ func (m *memory) put(q request, b *memoryBucket, header http.Header, body []byte
 	return memoryAnswer{status: http.StatusOK, header: h}, nil
 }
 
-// add a version on top.
+// add puts a version on top.
 func (b *memoryBucket) add(key string, v *memoryVersion) {
 	b.listed = nil
 	if !b.versioned {
@@ -269,7 +269,7 @@ func (m *memory) remove(q request, b *memoryBucket, versionID, match string) (me
 		}
 	}
 	done := memoryAnswer{status: http.StatusNoContent}
-	tell := func(version, deletionType string) {
+	sendDeleted := func(version, deletionType string) {
 		if m.s.sendsEvents(q.bucket) {
 			m.s.send("Object Deleted", q.bucket, q.key, eventObject{VersionID: version}, "DeleteObject", deletionType)
 		}
@@ -287,16 +287,16 @@ func (m *memory) remove(q request, b *memoryBucket, versionID, match string) (me
 		if b.objects[q.key] = slices.Delete(slices.Clone(versions), i, i+1); len(versions) == 1 {
 			delete(b.objects, q.key)
 		}
-		tell(versionID, "Permanently Deleted")
-	case len(versions) == 0: // no marker is made of what never was, as by the gateway
+		sendDeleted(versionID, "Permanently Deleted")
+	case len(versions) == 0: // a key that never existed gets no marker, as in versitygw
 	case !b.versioned:
 		delete(b.objects, q.key)
-		tell("", "Permanently Deleted")
+		sendDeleted("", "Permanently Deleted")
 	default:
 		v := &memoryVersion{marker: true, modified: m.s.clock.Now()}
 		b.add(q.key, v)
 		done.header = v.header(true)
-		tell(v.id, "Delete Marker Created")
+		sendDeleted(v.id, "Delete Marker Created")
 	}
 	return done, nil
 }
@@ -352,7 +352,7 @@ func (b *memoryBucket) list(name string, q url.Values) (memoryAnswer, error) {
 	return xmlAnswer(out), nil
 }
 
-// keys with a prefix, in order.
+// keys returns the keys with a prefix, in order.
 func (b *memoryBucket) keys(prefix string) (keys []string) {
 	for key := range b.objects {
 		if strings.HasPrefix(key, prefix) {

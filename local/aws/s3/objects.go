@@ -1,6 +1,6 @@
 package s3
 
-// Objects for other services in this process, which act for a caller exactly as over the wire.
+// Objects for other services in this process. Calls are authorized for the caller exactly as over HTTP.
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Get reads an object, or a version of it if versionID is not empty, as the caller. Errors are *wire.Error with S3's codes:
-// AccessDenied, NoSuchBucket, NoSuchKey, NoSuchVersion.
+// Get reads an object as the caller, or one version of it if versionID is not empty. Errors are *wire.Error with S3's
+// codes: AccessDenied, NoSuchBucket, NoSuchKey, NoSuchVersion.
 func (s *Service) Get(ctx context.Context, caller iam.Caller, bucket, key, versionID string) (Object, error) {
 	action, context := "GetObject", map[string]string(nil)
 	if versionID != "" {
@@ -51,15 +51,15 @@ func (s *Service) Get(ctx context.Context, caller iam.Caller, bucket, key, versi
 	return Object{Body: body, ETag: aws.ToString(out.ETag), VersionID: aws.ToString(out.VersionId)}, nil
 }
 
-// ReadObject is the body of Get.
+// ReadObject returns the body that Get reads.
 func (s *Service) ReadObject(ctx context.Context, caller iam.Caller, bucket, key, versionID string) ([]byte, error) {
 	object, err := s.Get(ctx, caller, bucket, key, versionID)
 	return object.Body, err
 }
 
-// Peek is the newest version of an object, as nobody reads it: for those who watch an account and are not in it. There is none in a
-// bucket on disk.
-func (s *Service) Peek(bucket, key string) (body []byte, there bool) {
+// Peek returns the newest version of an object without a caller, for tests and displays that observe the account. It
+// finds nothing in a store on disk.
+func (s *Service) Peek(bucket, key string) (body []byte, found bool) {
 	m, ok := s.transport.(*memory)
 	if !ok {
 		return nil, false
@@ -85,7 +85,7 @@ func (s *Service) Put(ctx context.Context, caller iam.Caller, bucket, key string
 	return Object{Body: body, ETag: aws.ToString(out.ETag), VersionID: aws.ToString(out.VersionId)}, nil
 }
 
-// fromGateway turns the SDK's error into the account's.
+// fromGateway converts an error of the SDK to *wire.Error.
 func (s *Service) fromGateway(err error) error {
 	var known smithy.APIError
 	if !errors.As(err, &known) {

@@ -1,6 +1,6 @@
 package s3
 
-// Resource types for CloudFormation: AWS::S3::Bucket and AWS::S3::BucketPolicy.
+// CloudFormation resource types: AWS::S3::Bucket and AWS::S3::BucketPolicy.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_S3.html
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Resources are the providers of this package's types.
+// Resources returns the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{"AWS::S3::Bucket": bucketProvider{s}, "AWS::S3::BucketPolicy": policyProvider{s}}
 }
@@ -103,7 +103,7 @@ func (p bucketProvider) result(name string) resource.Result {
 	}}
 }
 
-// configure brings a bucket's configuration to the properties.
+// configure applies the properties to a bucket.
 func (p bucketProvider) configure(ctx context.Context, r resource.Request, name string, in bucketProperties) error {
 	want := bucket{created: p.s.clock.Now(), tags: tagging.Merge(r.Tags, in.Tags)}
 	if in.BucketEncryption != nil {
@@ -118,15 +118,15 @@ func (p bucketProvider) configure(ctx context.Context, r resource.Request, name 
 			if rule.Status != "Enabled" && rule.Status != "Disabled" {
 				return wire.Errorf("ValidationError", "a lifecycle rule's Status must be Enabled or Disabled, not %q", rule.Status)
 			}
-			made := lifecycleRule{
+			converted := lifecycleRule{
 				ID: rule.Id, Status: rule.Status, NoncurrentVersionExpiration: rule.NoncurrentVersionExpiration,
 				AbortIncompleteMultipartUpload: rule.AbortIncompleteMultipartUpload,
 			}
-			made.Filter.Prefix = rule.Prefix
+			converted.Filter.Prefix = rule.Prefix
 			if rule.ExpirationInDays > 0 || rule.ExpiredObjectDeleteMarker {
-				made.Expiration = &lifecycleExpiration{rule.ExpirationInDays, rule.ExpiredObjectDeleteMarker}
+				converted.Expiration = &lifecycleExpiration{rule.ExpirationInDays, rule.ExpiredObjectDeleteMarker}
 			}
-			want.lifecycle.Rules = append(want.lifecycle.Rules, made)
+			want.lifecycle.Rules = append(want.lifecycle.Rules, converted)
 		}
 	}
 	if n := in.NotificationConfiguration; n != nil && n.EventBridgeConfiguration != nil {
@@ -180,7 +180,7 @@ func (p bucketProvider) Update(ctx context.Context, r resource.Request) (resourc
 		return resource.Result{}, err
 	}
 	if in.VersioningConfiguration == nil && old.VersioningConfiguration != nil {
-		in.VersioningConfiguration = &struct{ Status string }{"Suspended"} // versions once on are never off again
+		in.VersioningConfiguration = &struct{ Status string }{"Suspended"} // versioning cannot be disabled again, only suspended
 	}
 	if err := p.configure(ctx, r, r.PhysicalID, in); err != nil {
 		return resource.Result{}, err
@@ -192,7 +192,7 @@ func (p bucketProvider) Delete(ctx context.Context, r resource.Request) error {
 	if err := p.s.authorize(r.Caller, "DeleteBucket", r.PhysicalID, "", nil); err != nil {
 		return err
 	}
-	// versitygw would let a bucket go that holds nothing but old versions and delete markers.
+	// versitygw would delete a bucket that has only old versions and delete markers.
 	versions, err := p.s.client.ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: &r.PhysicalID})
 	if err == nil {
 		if len(versions.Versions)+len(versions.DeleteMarkers) > 0 {
@@ -203,7 +203,7 @@ func (p bucketProvider) Delete(ctx context.Context, r resource.Request) error {
 		}
 		_, err = p.s.client.DeleteBucket(ctx, &awss3.DeleteBucketInput{Bucket: &r.PhysicalID})
 	}
-	if err = p.s.fromGateway(err); err != nil && !isGone(err) {
+	if err = p.s.fromGateway(err); err != nil && !isNotFound(err) {
 		return err
 	}
 	p.s.mu.Lock()
@@ -254,7 +254,7 @@ func (p policyProvider) Delete(_ context.Context, r resource.Request) error {
 	if err := p.s.authorize(r.Caller, "DeleteBucketPolicy", r.PhysicalID, "", nil); err != nil {
 		return err
 	}
-	if err := p.s.setPolicy(r.PhysicalID, ""); err != nil && !isGone(err) {
+	if err := p.s.setPolicy(r.PhysicalID, ""); err != nil && !isNotFound(err) {
 		return err
 	}
 	return nil

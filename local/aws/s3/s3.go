@@ -31,10 +31,10 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Emit delivers an event of source aws.s3 to EventBridge.
+// Emit sends an event of source aws.s3 to EventBridge.
 type Emit func(ctx context.Context, detailType string, detail any, resources []string)
 
-// Service is the account's S3.
+// Service is S3 in one account.
 type Service struct {
 	identities *iam.Service
 	clock      *clock.Clock
@@ -45,14 +45,14 @@ type Service struct {
 	gateway   *s3api.S3ApiServer
 	socket    string
 	transport http.RoundTripper
-	// client speaks to the gateway as its root, past the front: the caller is authorized before it is used.
+	// client calls the gateway as its root user and bypasses the front: authorize the caller first.
 	client *awss3.Client
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
 }
 
-// bucket is what versitygw does not keep of one.
+// bucket is the configuration that versitygw does not store.
 type bucket struct {
 	created     time.Time
 	tags        map[string]string
@@ -65,7 +65,7 @@ type bucket struct {
 	ownership   string
 }
 
-// New starts S3 with its data under dir, which must be absolute. It changes the process's working directory, and can be
+// New starts S3 with its data in dir, which must be absolute. It changes the working directory of the process. It can be
 // called once in a process until Close. emit may be nil.
 func New(identities *iam.Service, c *clock.Clock, dir string, emit Emit) (*Service, error) {
 	if !filepath.IsAbs(dir) {
@@ -81,8 +81,8 @@ func New(identities *iam.Service, c *clock.Clock, dir string, emit Emit) (*Servi
 	return s, nil
 }
 
-// NewInMemory starts an S3 that keeps everything in memory and has no sockets, of the operations that drover uses: see
-// memory.go. There can be many in a process. emit may be nil.
+// NewInMemory returns an S3 that keeps its objects in memory and opens no sockets. It supports the operations that
+// drover uses: see memory.go. A process can have many. emit may be nil.
 func NewInMemory(identities *iam.Service, c *clock.Clock, emit Emit) *Service {
 	if emit == nil {
 		emit = func(context.Context, string, any, []string) {}
@@ -97,7 +97,7 @@ func always(identities *iam.Service) map[string]string {
 	return map[string]string{"aws:ResourceAccount": identities.Account, "s3:ResourceAccount": identities.Account, "s3:TlsVersion": "1.3"}
 }
 
-// gatewayClient speaks to what answers behind the front.
+// gatewayClient returns a client of the store behind the front.
 func (s *Service) gatewayClient(access, secret string) *awss3.Client {
 	return awss3.New(awss3.Options{
 		Region: s.identities.Region, BaseEndpoint: aws.String("http://gateway"), UsePathStyle: true,
@@ -115,12 +115,12 @@ func (s *Service) start(dir string) error {
 	}
 	options := posix.PosixOpts{VersioningDir: versions, Concurrency: 256, CopyObjectThreshold: 5 << 30, ForceNoObjLockFile: true}
 	var metadata meta.MetadataStorer = meta.XattrMeta{}
-	if err := (meta.XattrMeta{}).Test(data); err != nil { // a filesystem without extended attributes
-		beside, err := meta.NewSideCar(sidecar)
+	if err := (meta.XattrMeta{}).Test(data); err != nil { // the file system has no extended attributes
+		storer, err := meta.NewSideCar(sidecar)
 		if err != nil {
 			return err
 		}
-		metadata, options.SideCarDir = beside, sidecar
+		metadata, options.SideCarDir = storer, sidecar
 	}
 	files, err := quietly(func() (*posix.Posix, error) { return posix.New(data, metadata, options) })
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Service) start(dir string) error {
 	if err != nil {
 		return err
 	}
-	// A socket in a directory of one's own: nobody else gets to the gateway past the front.
+	// The socket is in a private directory: only this process can bypass the front.
 	private, err := os.MkdirTemp("", "s3-")
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Service) start(dir string) error {
 	}
 }
 
-// quietly keeps versitygw's remarks off standard output while do runs.
+// quietly discards versitygw's messages on standard output while do runs.
 func quietly[T any](do func() (T, error)) (T, error) {
 	stdout := os.Stdout
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -169,7 +169,7 @@ func quietly[T any](do func() (T, error)) (T, error) {
 	return do()
 }
 
-// Close stops the gateway. The data stays.
+// Close stops the gateway. The data remains on disk.
 func (s *Service) Close() error {
 	if s.gateway == nil {
 		return nil
@@ -182,11 +182,11 @@ func (s *Service) Close() error {
 // Object is one version of an object.
 type Object struct {
 	Body []byte
-	// ETag with its quotes; VersionID is empty in buckets without versions.
+	// ETag includes its quotes. VersionID is empty in buckets without versions.
 	ETag, VersionID string
 }
 
-// Tagged are the buckets with their tags.
+// Tagged returns the buckets with their tags.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +204,7 @@ func (s *Service) arn(bucket, key string) string {
 	return "arn:" + s.identities.Partition + ":s3:::" + bucket
 }
 
-// config is a bucket's configuration; buckets made by the API have one from their first use.
+// config returns a bucket's configuration. Buckets created by the API get one at their first use.
 func (s *Service) config(name string) *bucket {
 	b, ok := s.buckets[name]
 	if !ok {
@@ -230,7 +230,7 @@ func (s *Service) sendsEvents(name string) bool {
 	return ok && b.eventBridge
 }
 
-// authorize asks identity policies and the bucket's policy. action has no prefix.
+// authorize evaluates identity policies and the bucket policy. action has no prefix.
 func (s *Service) authorize(caller iam.Caller, action, bucket, key string, context map[string]string) error {
 	full := s.always
 	if len(context) > 0 {
@@ -244,11 +244,11 @@ func (s *Service) authorize(caller iam.Caller, action, bucket, key string, conte
 	return caller.AuthorizeWith("s3:"+action, resource, full, s.policyOf(bucket))
 }
 
-// Fail answers a request with an error in S3's form and spelling.
+// Fail answers a request with an error in S3's format.
 func (s *Service) Fail(w http.ResponseWriter, r *http.Request, requestID string, err error) {
 	e := translate(err)
 	var body strings.Builder
-	// Strings always encode.
+	// Strings can always be encoded.
 	_ = xml.NewEncoder(&body).Encode(struct {
 		XMLName                                    xml.Name `xml:"Error"`
 		Code, Message, Resource, RequestId, HostId string
@@ -257,11 +257,11 @@ func (s *Service) Fail(w http.ResponseWriter, r *http.Request, requestID string,
 	w.Header().Set("X-Amz-Request-Id", requestID)
 	w.WriteHeader(e.HTTPStatus())
 	if r.Method != http.MethodHead {
-		_, _ = w.Write([]byte(xml.Header + body.String())) // the client is gone if this fails
+		_, _ = w.Write([]byte(xml.Header + body.String())) // fails only if the client disconnected
 	}
 }
 
-// translate gives authentication errors the codes that S3 has for them.
+// translate replaces the codes of authentication errors by those of S3.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html#ErrorCodeList
 func translate(err error) *wire.Error {
 	var e *wire.Error
@@ -289,8 +289,8 @@ func translate(err error) *wire.Error {
 	return &t
 }
 
-// ParseURL finds bucket, key and version of an object's URL, path style or host style, as CloudFormation's TemplateURL
-// has it.
+// ParseURL returns bucket, key and version of an object's URL in path style or host style, as in CloudFormation's
+// TemplateURL.
 func ParseURL(text string) (bucket, key, versionID string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

@@ -39,7 +39,7 @@ type running struct {
 	events     []event
 }
 
-// account is what a test speaks to: one gateway serves all tests, for versitygw allows no second one in a process.
+// account is the S3 under test. All tests share one gateway, because versitygw can run only once in a process.
 var account, gateway, inMemory *running
 
 type event struct {
@@ -123,7 +123,7 @@ func admin() *awss3.Client {
 	return client(c)
 }
 
-// newBucket makes a bucket by CloudFormation's provider, with versions and events on.
+// newBucket creates a bucket through CloudFormation's provider, with versions and events enabled.
 func newBucket(t *testing.T, name string) string {
 	t.Helper()
 	caller, _ := account.identities.Admin()
@@ -139,7 +139,7 @@ func newBucket(t *testing.T, name string) string {
 	return name
 }
 
-// role makes a role with a policy and returns a client with its credentials.
+// role creates a role with a policy and returns a client with its credentials.
 func role(t *testing.T, name string, statements ...string) (*awss3.Client, iam.Caller) {
 	t.Helper()
 	r, err := account.identities.CreateRole(iam.Role{
@@ -194,7 +194,7 @@ func testObjectsAndTheirEvents(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"), VersionId: first.VersionId})
 	require.NoError(t, err)
-	if account == inMemory { // which copies nothing
+	if account == inMemory { // the store in memory does not support copies
 		require.Len(t, eventsOf(b), 4)
 		return
 	}
@@ -275,7 +275,7 @@ func testConditions(t *testing.T) {
 	require.NoError(t, replace(head.ETag))
 	require.NoError(t, remove(aws.String("*")))
 
-	// Of many that create at once one wins, also where a delete marker lies on top.
+	// Of many concurrent creations one succeeds, also on top of a delete marker.
 	var won sync.Map
 	var all sync.WaitGroup
 	for i := range 16 {
@@ -291,9 +291,9 @@ func testConditions(t *testing.T) {
 	require.Equal(t, 1, winners)
 }
 
-func TestRolesReachOnlyWhatTheyMay(t *testing.T) { everyStore(t, testRolesReachOnlyWhatTheyMay) }
+func TestRolePermissions(t *testing.T) { everyStore(t, testRolePermissions) }
 
-func testRolesReachOnlyWhatTheyMay(t *testing.T) {
+func testRolePermissions(t *testing.T) {
 	b := newBucket(t, "access")
 	first := put(t, admin(), b, "clusters/demo.yaml", "x")
 	put(t, admin(), b, "secret", "x")
@@ -306,7 +306,7 @@ func testRolesReachOnlyWhatTheyMay(t *testing.T) {
 	require.NoError(t, get(reader, "clusters/demo.yaml", nil))
 	require.Equal(t, "AccessDenied", code(get(reader, "secret", nil)))
 	require.Equal(t, "AccessDenied", code(get(reader, "clusters/demo.yaml", first.VersionId)), "a version needs GetObjectVersion")
-	require.Equal(t, "AccessDenied", code(get(reader, "clusters/absent.yaml", nil)), "absent is not told without ListBucket")
+	require.Equal(t, "AccessDenied", code(get(reader, "clusters/absent.yaml", nil)), "an absent key is forbidden without ListBucket")
 	require.Equal(t, "NoSuchKey", code(get(lister, "clusters/absent.yaml", nil)))
 	_, err := reader.HeadObject(t.Context(), &awss3.HeadObjectInput{Bucket: &b, Key: aws.String("clusters/absent.yaml")})
 	require.ErrorContains(t, err, "403")
@@ -326,8 +326,8 @@ func testRolesReachOnlyWhatTheyMay(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "x", string(got.Body))
 	require.Equal(t, *first.VersionId, got.VersionID)
-	person, _ := account.identities.Admin()
-	_, err = account.s3.Get(t.Context(), person, b, "absent", "")
+	admin, _ := account.identities.Admin()
+	_, err = account.s3.Get(t.Context(), admin, b, "absent", "")
 	require.ErrorContains(t, err, "NoSuchKey")
 }
 
@@ -475,12 +475,12 @@ func testBucketConfiguration(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, provider.Delete(t.Context(), r))
-	require.NoError(t, provider.Delete(t.Context(), r), "gone already")
+	require.NoError(t, provider.Delete(t.Context(), r), "deleting twice succeeds")
 	_, err = provider.Create(t.Context(), resource.Request{Caller: caller, Properties: map[string]any{"LoggingConfiguration": map[string]any{}}})
 	require.ErrorContains(t, err, "LoggingConfiguration")
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestUnsupported(t *testing.T) {
 	b, c := newBucket(t, "missing"), admin()
 	_, err := c.GetBucketAcl(t.Context(), &awss3.GetBucketAclInput{Bucket: &b})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
@@ -492,16 +492,16 @@ func TestWhatIsNotThere(t *testing.T) {
 
 func TestParseURL(t *testing.T) {
 	for name, test := range map[string]struct{ url, bucket, key, version string }{
-		"path style":              {"https://s3.eu-west-1.amazonaws.com/b/k/l.yaml", "b", "k/l.yaml", ""},
-		"host style":              {"https://b.s3.eu-west-1.amazonaws.com/k/l.yaml?versionId=v", "b", "k/l.yaml", "v"},
-		"a bucket with dots":      {"https://b.c.s3.amazonaws.com/k", "b.c", "k", ""},
-		"the local endpoint":      {"http://127.0.0.1:4566/b/k", "b", "k", ""},
-		"its name":                {"http://localhost:4566/b/k", "b", "k", ""},
-		"its host style":          {"http://b.localhost:4566/k%20l", "b", "k l", ""},
-		"no key is an error":      {"https://s3.amazonaws.com/b", "", "", ""},
-		"no URL is an error":      {"b/k", "", "", ""},
-		"other hosts are errors":  {"https://example.com/b/k", "", "", ""},
-		"other schemes are wrong": {"file:///b/k", "", "", ""},
+		"path style":                  {"https://s3.eu-west-1.amazonaws.com/b/k/l.yaml", "b", "k/l.yaml", ""},
+		"host style":                  {"https://b.s3.eu-west-1.amazonaws.com/k/l.yaml?versionId=v", "b", "k/l.yaml", "v"},
+		"a bucket with dots":          {"https://b.c.s3.amazonaws.com/k", "b.c", "k", ""},
+		"the local endpoint":          {"http://127.0.0.1:4566/b/k", "b", "k", ""},
+		"its name":                    {"http://localhost:4566/b/k", "b", "k", ""},
+		"its host style":              {"http://b.localhost:4566/k%20l", "b", "k l", ""},
+		"rejects a URL without a key": {"https://s3.amazonaws.com/b", "", "", ""},
+		"rejects a path":              {"b/k", "", "", ""},
+		"rejects other hosts":         {"https://example.com/b/k", "", "", ""},
+		"rejects other schemes":       {"file:///b/k", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bucket, key, version, err := s3.ParseURL(test.url)

@@ -1,7 +1,7 @@
 package s3
 
-// The store behind the gateway: versitygw's files, with events for what changes, and its behaviour on delete markers
-// corrected to AWS's.
+// The store behind the gateway: versitygw's files, with an event for each change, and with AWS's behaviour of delete
+// markers.
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 type store struct {
 	*posix.Posix
 	s *Service
-	// keys are locked while they change, so that conditions hold until the change and events are in order.
+	// keys are locked during a change, so that conditions hold until the change and events keep their order.
 	keys [256]sync.Mutex
 }
 
@@ -40,7 +40,7 @@ func (st *store) lock(bucket, key *string) func() {
 	return m.Unlock
 }
 
-// current says what a key's newest version is.
+// current is the kind of a key's newest version.
 type current int
 
 const (
@@ -53,7 +53,7 @@ func (st *store) current(ctx context.Context, bucket, key *string) current {
 	if _, err := st.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: bucket, Key: key}); err == nil {
 		return live
 	}
-	// Only GetObject's error tells a delete marker.
+	// Only GetObject's error identifies a delete marker.
 	out, err := st.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key, Range: aws.String("")})
 	if err != nil && out != nil && aws.ToBool(out.DeleteMarker) {
 		return marker
@@ -61,8 +61,8 @@ func (st *store) current(ctx context.Context, bucket, key *string) current {
 	return absent
 }
 
-// conditions makes versitygw's conditions on writes right where the newest version is a delete marker, which to AWS is an
-// absent object: If-None-Match: * holds, If-Match does not.
+// conditions corrects versitygw's conditional writes where the newest version is a delete marker. For AWS the object is
+// then absent: If-None-Match: * holds, If-Match does not.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 func (st *store) conditions(ctx context.Context, bucket, key *string, ifMatch, ifNoneMatch **string) error {
 	if *ifMatch == nil && *ifNoneMatch == nil || st.current(ctx, bucket, key) != marker {
@@ -90,7 +90,7 @@ func (st *store) PutObject(ctx context.Context, in s3response.PutObjectInput) (s
 	return out, err
 }
 
-// CopyObject stores an object from another.
+// CopyObject copies an object.
 func (st *store) CopyObject(ctx context.Context, in s3response.CopyObjectInput) (s3response.CopyObjectOutput, error) {
 	defer st.lock(in.Bucket, in.Key)()
 	out, err := st.Posix.CopyObject(ctx, in)
@@ -100,7 +100,7 @@ func (st *store) CopyObject(ctx context.Context, in s3response.CopyObjectInput) 
 	return out, err
 }
 
-// CompleteMultipartUpload stores an object from its parts.
+// CompleteMultipartUpload creates an object from its parts.
 func (st *store) CompleteMultipartUpload(ctx context.Context,
 	in *awss3.CompleteMultipartUploadInput) (s3response.CompleteMultipartUploadResult, string, error) {
 	defer st.lock(in.Bucket, in.Key)()
@@ -114,7 +114,7 @@ func (st *store) CompleteMultipartUpload(ctx context.Context,
 	return out, version, err
 }
 
-// DeleteObject deletes a version or puts a delete marker on top.
+// DeleteObject deletes a version or adds a delete marker.
 func (st *store) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput) (*awss3.DeleteObjectOutput, error) {
 	defer st.lock(in.Bucket, in.Key)()
 	before, version := st.current(ctx, in.Bucket, in.Key), aws.ToString(in.VersionId)
@@ -127,7 +127,7 @@ func (st *store) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput) 
 			return nil, s3err.GetPreconditionFailedErr(s3err.ConditionIfMatch)
 		case live:
 			if *in.IfMatch == "*" {
-				in.IfMatch = nil // it exists, which is all that was asked
+				in.IfMatch = nil // the object exists, so If-Match: * holds
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func (st *store) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput) 
 	return out, nil
 }
 
-// DeleteObjects deletes several; each may fail by itself.
+// DeleteObjects deletes several objects. Each may fail by itself.
 func (st *store) DeleteObjects(ctx context.Context, in *awss3.DeleteObjectsInput) (s3response.DeleteResult, error) {
 	result := s3response.DeleteResult{Deleted: []types.DeletedObject{}, Error: []types.Error{}}
 	for _, o := range in.Delete.Objects {
@@ -162,8 +162,7 @@ func (st *store) DeleteObjects(ctx context.Context, in *awss3.DeleteObjectsInput
 	return result, nil
 }
 
-// Events as EventBridge has them.
-// https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
+// Events in EventBridge's format. https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
 type eventDetail struct {
 	Version         string      `json:"version"`
 	Bucket          eventBucket `json:"bucket"`
@@ -210,14 +209,14 @@ func (s *Service) send(detailType, bucket, key string, object eventObject, reaso
 		object.VersionID = ""
 	}
 	object.Key, object.Sequencer = key, s.sequencer()
-	// The request's context ends with the request; the event outlives it.
+	// The request's context ends with the request. The event must still be delivered.
 	s.emit(context.Background(), detailType, eventDetail{
 		Version: "0", Bucket: eventBucket{bucket}, Object: object, RequestID: strings.ToUpper(uuid.NewString()[:16]),
 		Requester: s.identities.Account, SourceIPAddress: "127.0.0.1", Reason: reason, DeletionType: deletionType,
 	}, []string{s.arn(bucket, "")})
 }
 
-// sequencer counts up, with the time, so that it also does over restarts.
+// sequencer returns increasing values. They start from the time, so that they also increase across restarts.
 func (s *Service) sequencer() string {
 	for {
 		last := s.sequence.Load()
@@ -228,8 +227,8 @@ func (s *Service) sequencer() string {
 	}
 }
 
-// accounts lets the gateway check the body's signature (of streaming uploads) with the account's credentials. What a
-// caller may do is decided before: to the gateway everyone is an administrator.
+// accounts lets the gateway verify the signatures of streaming uploads with the account's credentials. The front has
+// authorized the caller already: every account is an administrator for the gateway.
 type accounts struct{ identities *iam.Service }
 
 var errReadOnly = errors.New("accounts are those of IAM")
@@ -247,7 +246,7 @@ func (a accounts) GetUserAccount(access string) (auth.Account, error) {
 	return account, err
 }
 
-// DeriveSigningKey makes accounts an auth.SigningKeyProvider: it knows session tokens.
+// DeriveSigningKey makes accounts an auth.SigningKeyProvider, which supports session tokens.
 func (a accounts) DeriveSigningKey(access, sessionToken, date, region, service string) ([]byte, auth.Account, error) {
 	account, token, err := a.account(access)
 	if err != nil {

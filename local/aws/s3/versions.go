@@ -1,7 +1,7 @@
 package s3
 
-// The times of versions. The gateway lists a version that is no longer current with the time at which that happened; S3 lists the time at
-// which it was created. The gateway's version ids are ULIDs, which begin with that time.
+// Creation times of versions. The gateway lists a version that is no longer current with the time when it was replaced.
+// S3 lists the time when it was created. The gateway's version IDs are ULIDs, which begin with that time.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_ObjectVersion.html
 
 import (
@@ -34,7 +34,7 @@ func correctVersionTimes(response *http.Response) error {
 			return version
 		}
 		id, err := ulid.ParseStrict(string(found[1]))
-		if err != nil { // such as null, of a bucket without versions
+		if err != nil { // such as null, in buckets without versions
 			return version
 		}
 		return listedModified.ReplaceAll(version, []byte("<LastModified>"+stamp(ulid.Time(id.Time()))+"</LastModified>"))

@@ -11,7 +11,7 @@ import (
 
 func TestVersionTimes(t *testing.T) { everyStore(t, testVersionTimes) }
 
-// A version keeps the time at which it was created when a later one takes its place.
+// A version keeps its creation time when a later one replaces it.
 func testVersionTimes(t *testing.T) {
 	b, c := newBucket(t, "times"), admin()
 	created := map[string]time.Time{}

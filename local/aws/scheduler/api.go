@@ -1,6 +1,6 @@
 package scheduler
 
-// The API. https://docs.aws.amazon.com/scheduler/latest/APIReference/API_Operations.html
+// The API operations. https://docs.aws.amazon.com/scheduler/latest/APIReference/API_Operations.html
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the service on the wire.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "scheduler", Protocol: wire.RESTJSON,
@@ -54,7 +54,7 @@ func (s *Service) putSchedule(_ context.Context, c *wire.Call) (any, error) {
 	return struct{ ScheduleArn string }{arn}, nil
 }
 
-// reference to a schedule.
+// reference identifies a schedule.
 type reference struct{ Name, GroupName, ClientToken string }
 
 func (s *Service) getSchedule(_ context.Context, c *wire.Call) (any, error) {
@@ -87,13 +87,13 @@ func (s *Service) deleteSchedule(_ context.Context, c *wire.Call) (any, error) {
 	return struct{}{}, s.remove(c.Caller, in.GroupName, in.Name)
 }
 
-// page is how lists are asked for.
+// page has the parameters of a list operation.
 type page struct {
 	NextToken  string
 	MaxResults *int
 }
 
-// cut gives the page of a sorted list; its token is the key of the last item of the page before.
+// cut returns a page of a sorted list. The token is the key of the last item of the previous page.
 func cut[T any](p page, list []T, key func(T) string) (items []T, next string, err error) {
 	most := 100
 	if p.MaxResults != nil {
@@ -165,7 +165,7 @@ func (s *Service) createScheduleGroup(_ context.Context, c *wire.Call) (any, err
 	return struct{ ScheduleGroupArn string }{arn}, nil
 }
 
-// shownGroup is a group as the API shows it.
+// shownGroup is a group as the API returns it.
 type shownGroup struct {
 	Arn, Name, State                   string
 	CreationDate, LastModificationDate time.Time

@@ -1,6 +1,6 @@
 package scheduler
 
-// The API through the SDK's client, over the account's endpoint.
+// The API, called by the SDK's client through the endpoint.
 
 import (
 	"net/http/httptest"
@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/local/engine/endpoint"
 )
 
-// served is a world behind the endpoint.
+// served is a world behind an endpoint.
 type served struct {
 	*world
 	url    string
@@ -45,7 +45,7 @@ func (w *served) clientOf(c iam.Credentials) *sdk.Client {
 	})
 }
 
-// as is the client of a new role with one policy.
+// as returns the client of a new role with one policy.
 func (w *served) as(t *testing.T, name, policy string) *sdk.Client {
 	t.Helper()
 	role := w.newRole(t, name,
@@ -55,7 +55,7 @@ func (w *served) as(t *testing.T, name, policy string) *sdk.Client {
 	return w.clientOf(c)
 }
 
-// nightly is not due while a test runs.
+// nightly returns a schedule that is not due while a test runs.
 func (w *served) nightly(change func(*sdk.CreateScheduleInput)) *sdk.CreateScheduleInput {
 	in := &sdk.CreateScheduleInput{
 		Name: aws.String("nightly"), ScheduleExpression: aws.String("cron(0 3 1 1 ? 2090)"),
@@ -76,10 +76,10 @@ func requireError(t *testing.T, err error, code, message string) {
 	require.Contains(t, e.ErrorMessage(), message)
 }
 
-func TestSchedulesOverTheWire(t *testing.T) {
+func TestScheduleOperations(t *testing.T) {
 	w, ctx := serve(t), t.Context()
 	start, end := time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2091, 1, 1, 0, 0, 0, 0, time.UTC)
-	made, err := w.client.CreateSchedule(ctx, w.nightly(func(in *sdk.CreateScheduleInput) {
+	created, err := w.client.CreateSchedule(ctx, w.nightly(func(in *sdk.CreateScheduleInput) {
 		in.Description, in.StartDate, in.EndDate, in.ScheduleExpressionTimezone = aws.String("at night"), &start, &end,
 			aws.String("Europe/Berlin")
 		in.FlexibleTimeWindow = &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeFlexible, MaximumWindowInMinutes: aws.Int32(7)}
@@ -88,11 +88,11 @@ func TestSchedulesOverTheWire(t *testing.T) {
 		in.ActionAfterCompletion, in.ClientToken = types.ActionAfterCompletionDelete, aws.String("token")
 	}))
 	require.NoError(t, err)
-	require.Equal(t, "arn:aws:scheduler:eu-central-1:111122223333:schedule/default/nightly", *made.ScheduleArn)
+	require.Equal(t, "arn:aws:scheduler:eu-central-1:111122223333:schedule/default/nightly", *created.ScheduleArn)
 
 	got, err := w.client.GetSchedule(ctx, &sdk.GetScheduleInput{Name: aws.String("nightly")})
 	require.NoError(t, err)
-	require.Equal(t, *made.ScheduleArn, *got.Arn)
+	require.Equal(t, *created.ScheduleArn, *got.Arn)
 	require.Equal(t, "default", *got.GroupName)
 	require.Equal(t, "at night", *got.Description)
 	require.Equal(t, "Europe/Berlin", *got.ScheduleExpressionTimezone)
@@ -107,7 +107,7 @@ func TestSchedulesOverTheWire(t *testing.T) {
 
 	again, err := w.client.CreateSchedule(ctx, w.nightly(func(in *sdk.CreateScheduleInput) { in.ClientToken = aws.String("token") }))
 	require.NoError(t, err, "the same token makes it once")
-	require.Equal(t, made.ScheduleArn, again.ScheduleArn)
+	require.Equal(t, created.ScheduleArn, again.ScheduleArn)
 	_, err = w.client.CreateSchedule(ctx, w.nightly(nil))
 	requireError(t, err, "ConflictException", "Schedule nightly already exists.")
 
@@ -141,7 +141,7 @@ func TestSchedulesOverTheWire(t *testing.T) {
 	requireError(t, err, "ResourceNotFoundException", "Schedule nightly does not exist.")
 }
 
-func TestWrongSchedulesAreRefused(t *testing.T) {
+func TestCreateScheduleRejects(t *testing.T) {
 	w := serve(t)
 	window := func(mode types.FlexibleTimeWindowMode, minutes *int32) func(*sdk.CreateScheduleInput) {
 		return func(in *sdk.CreateScheduleInput) {
@@ -224,9 +224,9 @@ func TestWrongSchedulesAreRefused(t *testing.T) {
 	}
 }
 
-func TestGroupsOverTheWire(t *testing.T) {
+func TestGroupOperations(t *testing.T) {
 	w, ctx := serve(t), t.Context()
-	made, err := w.client.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{
+	created, err := w.client.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{
 		Name: aws.String("drover"), Tags: []types.Tag{{Key: aws.String("a"), Value: aws.String("1")}},
 	})
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestGroupsOverTheWire(t *testing.T) {
 	requireError(t, err, "ValidationException", "dro/ver")
 	group, err := w.client.GetScheduleGroup(ctx, &sdk.GetScheduleGroupInput{Name: aws.String("drover")})
 	require.NoError(t, err)
-	require.Equal(t, *made.ScheduleGroupArn, *group.Arn)
+	require.Equal(t, *created.ScheduleGroupArn, *group.Arn)
 	require.Equal(t, types.ScheduleGroupStateActive, group.State)
 
 	_, err = w.client.TagResource(ctx, &sdk.TagResourceInput{
@@ -288,9 +288,9 @@ func TestGroupsOverTheWire(t *testing.T) {
 
 	_, err = w.client.DeleteScheduleGroup(ctx, &sdk.DeleteScheduleGroupInput{Name: group.Name})
 	require.NoError(t, err)
-	left, err := w.client.ListSchedules(ctx, &sdk.ListSchedulesInput{})
+	remaining, err := w.client.ListSchedules(ctx, &sdk.ListSchedulesInput{})
 	require.NoError(t, err)
-	require.Len(t, left.Schedules, 1, "a group takes its schedules with it")
+	require.Len(t, remaining.Schedules, 1, "a group takes its schedules with it")
 	_, err = w.client.DeleteScheduleGroup(ctx, &sdk.DeleteScheduleGroupInput{Name: group.Name})
 	requireError(t, err, "ResourceNotFoundException", "Schedule group drover does not exist.")
 	_, err = w.client.GetScheduleGroup(ctx, &sdk.GetScheduleGroupInput{Name: group.Name})
@@ -299,45 +299,45 @@ func TestGroupsOverTheWire(t *testing.T) {
 	requireError(t, err, "ValidationException", "default")
 }
 
-func TestCallersNeedPermissions(t *testing.T) {
+func TestPermissions(t *testing.T) {
 	w, ctx := serve(t), t.Context()
-	nobody := w.as(t, "nobody", `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`)
+	denied := w.as(t, "denied", `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`)
 	_, err := w.client.CreateSchedule(ctx, w.nightly(nil))
 	require.NoError(t, err)
 	arn, name := aws.String("arn:aws:scheduler:eu-central-1:111122223333:schedule-group/default"), aws.String("nightly")
 	for action, call := range map[string]func() error{
-		"CreateSchedule": func() error { _, err := nobody.CreateSchedule(ctx, w.nightly(nil)); return err },
-		"GetSchedule":    func() error { _, err := nobody.GetSchedule(ctx, &sdk.GetScheduleInput{Name: name}); return err },
-		"DeleteSchedule": func() error { _, err := nobody.DeleteSchedule(ctx, &sdk.DeleteScheduleInput{Name: name}); return err },
-		"ListSchedules":  func() error { _, err := nobody.ListSchedules(ctx, &sdk.ListSchedulesInput{}); return err },
+		"CreateSchedule": func() error { _, err := denied.CreateSchedule(ctx, w.nightly(nil)); return err },
+		"GetSchedule":    func() error { _, err := denied.GetSchedule(ctx, &sdk.GetScheduleInput{Name: name}); return err },
+		"DeleteSchedule": func() error { _, err := denied.DeleteSchedule(ctx, &sdk.DeleteScheduleInput{Name: name}); return err },
+		"ListSchedules":  func() error { _, err := denied.ListSchedules(ctx, &sdk.ListSchedulesInput{}); return err },
 		"CreateScheduleGroup": func() error {
-			_, err := nobody.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{Name: name})
+			_, err := denied.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{Name: name})
 			return err
 		},
 		"GetScheduleGroup": func() error {
-			_, err := nobody.GetScheduleGroup(ctx, &sdk.GetScheduleGroupInput{Name: name})
+			_, err := denied.GetScheduleGroup(ctx, &sdk.GetScheduleGroupInput{Name: name})
 			return err
 		},
 		"DeleteScheduleGroup": func() error {
-			_, err := nobody.DeleteScheduleGroup(ctx, &sdk.DeleteScheduleGroupInput{Name: name})
+			_, err := denied.DeleteScheduleGroup(ctx, &sdk.DeleteScheduleGroupInput{Name: name})
 			return err
 		},
-		"ListScheduleGroups": func() error { _, err := nobody.ListScheduleGroups(ctx, &sdk.ListScheduleGroupsInput{}); return err },
+		"ListScheduleGroups": func() error { _, err := denied.ListScheduleGroups(ctx, &sdk.ListScheduleGroupsInput{}); return err },
 		"TagResource": func() error {
-			_, err := nobody.TagResource(ctx, &sdk.TagResourceInput{ResourceArn: arn, Tags: []types.Tag{}})
+			_, err := denied.TagResource(ctx, &sdk.TagResourceInput{ResourceArn: arn, Tags: []types.Tag{}})
 			return err
 		},
 		"UntagResource": func() error {
-			_, err := nobody.UntagResource(ctx, &sdk.UntagResourceInput{ResourceArn: arn, TagKeys: []string{"a"}})
+			_, err := denied.UntagResource(ctx, &sdk.UntagResourceInput{ResourceArn: arn, TagKeys: []string{"a"}})
 			return err
 		},
 		"ListTagsForResource": func() error {
-			_, err := nobody.ListTagsForResource(ctx, &sdk.ListTagsForResourceInput{ResourceArn: arn})
+			_, err := denied.ListTagsForResource(ctx, &sdk.ListTagsForResourceInput{ResourceArn: arn})
 			return err
 		},
 		"UpdateSchedule": func() error {
 			in := w.nightly(nil)
-			_, err := nobody.UpdateSchedule(ctx, &sdk.UpdateScheduleInput{
+			_, err := denied.UpdateSchedule(ctx, &sdk.UpdateScheduleInput{
 				Name: name, ScheduleExpression: in.ScheduleExpression, FlexibleTimeWindow: in.FlexibleTimeWindow, Target: in.Target,
 			})
 			return err

@@ -1,6 +1,6 @@
 package scheduler
 
-// Schedule expressions: when a schedule is due. Pure functions of their arguments.
+// Schedule expressions and their due times. Pure functions of their arguments.
 // https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 
 import (
@@ -27,7 +27,7 @@ var rateForm = regexp.MustCompile(`^(\d+)\s+(minute|hour|day)s?$`)
 
 var units = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 
-// parseExpression reads an expression. An empty zone is UTC. Errors say what is wrong with it.
+// parseExpression reads an expression. An empty zone is UTC. An error states the problem.
 func parseExpression(text, zone string) (expression, error) {
 	location, err := calendar.Zone(zone)
 	if err != nil {
@@ -72,11 +72,11 @@ func parseRate(text string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// oneTime reports whether this is an at expression.
+// oneTime is true for an at expression.
 func (e expression) oneTime() bool { return !e.at.IsZero() }
 
-// next is the first time after a given one that a schedule which began at start is due; the zero time if there is none.
-// A rate's days are 24 hours each; the first of its times is start itself.
+// next returns the first due time after a given time, for a schedule that begins at start. It returns the zero time if
+// the schedule is never due again. A rate is first due at start. Its days are 24 hours each.
 func (e expression) next(after, start time.Time) time.Time {
 	switch {
 	case e.oneTime():

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestExpressionsAreDue(t *testing.T) {
+func TestExpression(t *testing.T) {
 	for name, test := range map[string]struct {
 		expression, zone string
 		// start defaults to after.
@@ -125,7 +125,7 @@ func TestExpressionsAreDue(t *testing.T) {
 			expression: "cron(30 2 * * ? *)", zone: "Europe/Berlin", after: "2026-03-28T00:00:00Z",
 			want: []string{"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"},
 		},
-		"an interval goes on after the skipped hour": {
+		"an interval continues after the skipped hour": {
 			expression: "cron(0/30 * * * ? *)", zone: "America/New_York", after: "2026-03-08T06:15:00Z",
 			want: []string{"2026-03-08T06:30:00Z", "2026-03-08T07:00:00Z", "2026-03-08T07:30:00Z"},
 		},
@@ -175,7 +175,7 @@ func at(t *testing.T, text string) time.Time {
 	return parsed
 }
 
-func TestWrongExpressionsAreRefused(t *testing.T) {
+func TestExpressionRejects(t *testing.T) {
 	for name, test := range map[string]struct{ expression, zone, err string }{
 		"no kind":                            {expression: "5 minutes", err: "none of rate"},
 		"an unknown kind":                    {expression: "every(5 minutes)", err: "every is none of"},

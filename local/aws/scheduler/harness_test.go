@@ -29,12 +29,12 @@ const (
 		{"Effect":"Allow","Action":"states:StartExecution","Resource":"*"}]}`
 )
 
-// functions stand for Lambda, which would run processes. They fail as often as told.
+// functions replace Lambda, which would run processes. failures is how many invocations fail first.
 type functions struct {
 	mu       sync.Mutex
 	began    time.Time
 	failures int
-	// calls by the time since it began.
+	// calls, by the time since the start of the test.
 	calls []call
 }
 
@@ -64,7 +64,7 @@ func (f *functions) times() (all []time.Duration) {
 	return all
 }
 
-// world is Scheduler with its neighbours.
+// world is Scheduler with the services that it invokes.
 type world struct {
 	*Service
 	identities *iam.Service
@@ -102,7 +102,7 @@ func (w *world) newRole(t *testing.T, name, trust, policy string) string {
 	return w.identities.RoleARN(role)
 }
 
-// sweep is a schedule like drover's own.
+// sweep returns a schedule like drover's own.
 func (w *world) sweep(change func(*settings)) settings {
 	c := settings{
 		Name: "sweep", ScheduleExpression: "rate(5 minutes)", FlexibleTimeWindow: window{Mode: "OFF"},

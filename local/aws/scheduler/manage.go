@@ -1,6 +1,6 @@
 package scheduler
 
-// Schedules and groups: making, changing and removing them, for the API and for templates alike.
+// Creation, update and deletion of schedules and groups, shared by the API and templates.
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 
 var (
 	nameForm = regexp.MustCompile(`^[0-9a-zA-Z\-_.]{1,64}$`)
-	// queueForm has no dot: queues that are first in, first out cannot take dead letters.
+	// queueForm excludes dots, because a FIFO queue cannot be a dead-letter queue.
 	queueForm = regexp.MustCompile(`^arn:aws[a-z-]*:sqs:[a-z0-9-]+:\d{12}:[a-zA-Z0-9_-]+$`)
 )
 
@@ -37,7 +37,8 @@ func conflict(kind, name string) error {
 	return e
 }
 
-// complete fills defaults and checks. https://docs.aws.amazon.com/scheduler/latest/APIReference/API_CreateSchedule.html
+// complete sets defaults and validates.
+// https://docs.aws.amazon.com/scheduler/latest/APIReference/API_CreateSchedule.html
 func (c *settings) complete() (expression, error) {
 	if c.GroupName == "" {
 		c.GroupName = defaultGroup
@@ -83,7 +84,7 @@ func (c *settings) complete() (expression, error) {
 	return x, c.Target.RetryPolicy.Check()
 }
 
-// put makes or replaces a schedule. A token that made the schedule before makes it no second time.
+// put creates or replaces a schedule. A creation with the token of an earlier one changes nothing.
 func (s *Service) put(caller iam.Caller, c settings, action, token string) (string, error) {
 	x, err := c.complete()
 	if err != nil {
@@ -108,7 +109,7 @@ func (s *Service) put(caller iam.Caller, c settings, action, token string) (stri
 		return "", notFound("Schedule group", c.GroupName)
 	}
 	old := s.schedules[arn]
-	now := s.config.Clock.Now().Round(0) // times of day, which go on while the machine sleeps
+	now := s.config.Clock.Now().Round(0) // wall clock time, which continues while the machine sleeps
 	sc := &schedule{settings: c, arn: arn, expression: x, created: now, modified: now, token: token}
 	switch create := action == "scheduler:CreateSchedule"; {
 	case create && old != nil && token != "" && old.token == token:
@@ -122,7 +123,7 @@ func (s *Service) put(caller iam.Caller, c settings, action, token string) (stri
 		old.cancel()
 	}
 	s.schedules[arn] = sc
-	s.keep(sc)
+	s.runLoop(sc)
 	return arn, nil
 }
 
@@ -171,7 +172,7 @@ func (s *Service) createGroup(caller iam.Caller, name string, tags map[string]st
 	return arn, nil
 }
 
-// removeGroup removes a group with all of its schedules.
+// removeGroup removes a group and all its schedules.
 func (s *Service) removeGroup(caller iam.Caller, name string) error {
 	if err := caller.Authorize("scheduler:DeleteScheduleGroup", s.groupARN(name), nil); err != nil {
 		return err
@@ -213,11 +214,11 @@ func (s *Service) setTags(caller iam.Caller, action, arn string, change func(tag
 		tags = map[string]string{}
 	}
 	change(tags)
-	g.tags = tags // others hold the old ones
+	g.tags = tags // a new map, because callers hold the old one
 	return nil
 }
 
-// tagged finds what an ARN names; only groups have tags. The caller holds mu.
+// tagged returns the group with an ARN. Only groups have tags. The caller holds mu.
 func (s *Service) tagged(arn string) (*group, error) {
 	for _, g := range s.groups {
 		if g.arn == arn {
@@ -227,7 +228,7 @@ func (s *Service) tagged(arn string) (*group, error) {
 	return nil, notFound("Schedule group", arn)
 }
 
-// shown is a schedule as GetSchedule shows it.
+// shown is a schedule as GetSchedule returns it.
 type shown struct {
 	settings
 	Arn                                string

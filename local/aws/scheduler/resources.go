@@ -1,6 +1,6 @@
 package scheduler
 
-// The resource types that CloudFormation makes here.
+// CloudFormation resource types.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_Scheduler.html
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// Resources are the providers by resource type.
+// Resources returns the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{"AWS::Scheduler::Schedule": scheduleResource{s}, "AWS::Scheduler::ScheduleGroup": groupResource{s}}
 }
 
-// Tagged lists the groups and their tags; schedules have none.
+// Tagged returns the groups and their tags. Schedules have no tags.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,8 +31,8 @@ func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	return all
 }
 
-// gone forgives that what is to be removed is not there.
-func gone(err error) error {
+// ignoreNotFound drops the error that a resource to delete does not exist.
+func ignoreNotFound(err error) error {
 	var e *iam.Error
 	if errors.As(err, &e) && e.HTTPStatus() == http.StatusNotFound {
 		return nil
@@ -111,7 +111,7 @@ func (p scheduleResource) Update(_ context.Context, r resource.Request) (resourc
 
 func (p scheduleResource) Delete(_ context.Context, r resource.Request) error {
 	group, _ := r.Properties["GroupName"].(string)
-	return gone(p.s.remove(r.Caller, group, r.PhysicalID))
+	return ignoreNotFound(p.s.remove(r.Caller, group, r.PhysicalID))
 }
 
 type groupResource struct{ s *Service }
@@ -176,5 +176,5 @@ func (p groupResource) Update(_ context.Context, r resource.Request) (resource.R
 }
 
 func (p groupResource) Delete(_ context.Context, r resource.Request) error {
-	return gone(p.s.removeGroup(r.Caller, r.PhysicalID))
+	return ignoreNotFound(p.s.removeGroup(r.Caller, r.PhysicalID))
 }

@@ -1,6 +1,6 @@
 package scheduler
 
-// The resource types, with the properties that drover's own template gives them.
+// The resource types, with the properties of drover's own template.
 
 import (
 	"testing"
@@ -46,13 +46,13 @@ func TestResources(t *testing.T) {
 					"RetryPolicy":      map[string]any{"MaximumEventAgeInSeconds": 300.0, "MaximumRetryAttempts": 3.0},
 				},
 			}}
-		made, err := schedules.Create(ctx, sweep)
+		result, err := schedules.Create(ctx, sweep)
 		require.NoError(t, err)
 		require.Equal(t, resource.Result{
 			PhysicalID: "drover-sweep", Attributes: map[string]any{
 				"Arn": "arn:aws:scheduler:eu-central-1:111122223333:schedule/drover/drover-sweep",
 			},
-		}, made)
+		}, result)
 		time.Sleep(6 * minute)
 		synctest.Wait()
 		require.Empty(t, cmp.Diff([]call{
@@ -69,7 +69,7 @@ func TestResources(t *testing.T) {
 		require.Empty(t, cmp.Diff([]time.Duration{0, 5 * minute, 60 * minute, 65 * minute}, w.functions.times()))
 
 		require.NoError(t, schedules.Delete(ctx, sweep))
-		require.NoError(t, schedules.Delete(ctx, sweep), "one that is gone is no error")
+		require.NoError(t, schedules.Delete(ctx, sweep), "deleting twice succeeds")
 		require.NoError(t, groups.Delete(ctx, request))
 		require.NoError(t, groups.Delete(ctx, request))
 		require.Len(t, w.Tagged(ctx), 1)
@@ -79,7 +79,7 @@ func TestResources(t *testing.T) {
 	})
 }
 
-func TestResourcesWithoutNamesGetSome(t *testing.T) {
+func TestResourceNamesAreGenerated(t *testing.T) {
 	w := newWorld(t)
 	group, err := w.Resources()["AWS::Scheduler::ScheduleGroup"].Create(t.Context(), resource.Request{
 		StackName: "drover", LogicalID: "Group", Caller: w.admin,
@@ -98,7 +98,7 @@ func TestResourcesWithoutNamesGetSome(t *testing.T) {
 	require.NoError(t, w.Fire(t.Context(), "", schedule.PhysicalID))
 }
 
-func TestWrongPropertiesAreNamed(t *testing.T) {
+func TestResourcesReject(t *testing.T) {
 	w := newWorld(t)
 	for name, test := range map[string]struct {
 		property string

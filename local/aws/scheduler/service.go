@@ -1,6 +1,6 @@
 package scheduler
 
-// The service: schedules, and the loop that keeps each of them.
+// The service, with a loop for each schedule.
 
 import (
 	"bytes"
@@ -20,15 +20,15 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// Roles gives schedules their credentials; a subset of *iam.Service.
+// Roles provides the credentials of schedules; a subset of *iam.Service.
 type Roles interface {
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 }
 
 const (
-	// principal of the service.
+	// principal of the service in trust and resource policies.
 	principal = "scheduler.amazonaws.com"
-	// defaultGroup is that of schedules which name none.
+	// defaultGroup is the group of schedules that name none.
 	defaultGroup = "default"
 )
 
@@ -39,7 +39,7 @@ type Config struct {
 	Clock                      *clock.Clock
 	Roles                      Roles
 	Targets                    delivery.Targets
-	// Intercept, when set, is called instead of each delivery and decides about it: not at all, later, twice.
+	// Intercept, if set, is called instead of each delivery. It may drop, delay or repeat the delivery.
 	Intercept func(schedule string, deliver func())
 }
 
@@ -98,12 +98,12 @@ type schedule struct {
 	arn               string
 	expression        expression
 	created, modified time.Time
-	// token of the call that made it, which may come twice.
+	// token of the call that created the schedule. The call may be repeated.
 	token  string
 	cancel context.CancelFunc
 }
 
-// New makes a Scheduler with the group default. Close ends all schedules.
+// New returns a Scheduler with the group default. Close ends all schedules.
 func New(config Config) *Service {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -118,7 +118,7 @@ func New(config Config) *Service {
 	return s
 }
 
-// Close ends all schedules and drops what is not yet delivered.
+// Close ends all schedules and drops pending deliveries.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -135,22 +135,23 @@ func (s *Service) arn(group, name string) string {
 	return fmt.Sprintf("arn:%s:scheduler:%s:%s:schedule/%s/%s", s.config.Partition, s.config.Region, s.config.Account, group, name)
 }
 
-// keep starts the loop of a schedule. The caller holds mu.
-func (s *Service) keep(sc *schedule) {
+// runLoop starts the loop of a schedule. The caller holds mu.
+func (s *Service) runLoop(sc *schedule) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	sc.cancel = cancel
 	if s.closed || sc.State != "ENABLED" {
 		return
 	}
-	kept := *sc // the loop's own: an update starts another loop
-	s.work.Go(func() { s.loop(ctx, kept) })
+	own := *sc // the loop's own copy: an update starts another loop
+	s.work.Go(func() { s.loop(ctx, own) })
 }
 
-// latest that an invocation may be, but for the one that was waited for while the machine slept: others are left out.
+// latest is the greatest delay of an invocation. A due time that passed longer ago is skipped, except the one for which
+// the loop waited while the machine slept.
 const latest = time.Minute
 
-// loop waits for one due time after the other. A rate without a start date is due at once. What is due once only heeds
-// neither start nor end.
+// loop waits for each due time in turn. A rate without a start date is due immediately. An at expression ignores start
+// and end dates.
 func (s *Service) loop(ctx context.Context, sc schedule) {
 	start, after := sc.modified, sc.modified
 	if !sc.StartDate.IsZero() && !sc.expression.oneTime() {
@@ -159,7 +160,7 @@ func (s *Service) loop(ctx context.Context, sc schedule) {
 			after = start
 		}
 	}
-	after = after.Add(-time.Nanosecond) // start itself counts
+	after = after.Add(-time.Nanosecond) // the start itself is a due time
 	for {
 		due := sc.expression.next(after, start)
 		if due.IsZero() || !sc.EndDate.IsZero() && due.After(sc.EndDate) && !sc.expression.oneTime() {
@@ -177,7 +178,7 @@ func (s *Service) loop(ctx context.Context, sc schedule) {
 	}
 }
 
-// complete removes a schedule that is never due again, if it says so.
+// complete removes a schedule that is never due again, if its settings request that.
 func (s *Service) complete(sc schedule) {
 	if sc.ActionAfterCompletion != "DELETE" {
 		return
@@ -189,7 +190,8 @@ func (s *Service) complete(sc schedule) {
 	}
 }
 
-// invoke delivers one due time, within the flexible window. What is on its way goes on whatever becomes of the schedule.
+// invoke delivers one due time within the flexible window. A delivery in flight continues if the schedule changes or is
+// deleted.
 func (s *Service) invoke(ctx context.Context, sc schedule, due time.Time) {
 	role := func() (iam.Caller, error) { return s.assume(sc.Target.RoleArn) }
 	id := uuid.NewString()
@@ -218,14 +220,14 @@ func (s *Service) invoke(ctx context.Context, sc schedule, due time.Time) {
 		})
 	}
 	if s.config.Intercept != nil {
-		go s.config.Intercept(sc.Name, run) // which may wait
+		go s.config.Intercept(sc.Name, run) // it may block
 		return
 	}
 	run()
 }
 
-// Fire invokes a schedule's target now, once, whatever its state and times: for people who do not want to wait. They get
-// the error that would be retried and sent to the dead-letter queue when the schedule is due.
+// Fire invokes a schedule's target once, immediately, whatever the schedule's state and times. It returns the error that
+// a due invocation would retry and send to the dead-letter queue.
 func (s *Service) Fire(ctx context.Context, group, name string) error {
 	if group == "" {
 		group = defaultGroup
@@ -248,10 +250,10 @@ func (s *Service) assume(roleARN string) (iam.Caller, error) {
 	return caller, err
 }
 
-// stamp is a time as inputs and dead letters have it.
+// stamp formats a time as in inputs and dead letters.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// payload is the target's input with its keywords, or the event that AWS makes up when there is none.
+// payload returns the target's input with replaced keywords, or AWS's default event if the target has no input.
 // https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 func (s *Service) payload(sc schedule, due time.Time, id string, attempt int) []byte {
 	if sc.Target.Input == "" {

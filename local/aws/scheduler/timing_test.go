@@ -1,6 +1,6 @@
 package scheduler
 
-// When schedules are due and what is delivered then, in synthetic time: it begins at midnight of 2000-01-01 UTC.
+// Due times and deliveries, in synthetic time. It begins at midnight of 2000-01-01 UTC.
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 
 const minute = time.Minute
 
-func TestSchedulesAreDue(t *testing.T) {
+func TestDueTimes(t *testing.T) {
 	midnight := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		change func(*settings)
-		until  time.Duration
-		want   []time.Duration
-		gone   bool
+		change         func(*settings)
+		until          time.Duration
+		want           []time.Duration
+		ignoreNotFound bool
 	}{
 		"a rate at once and then at its pace": {until: 11 * minute, want: []time.Duration{0, 5 * minute, 10 * minute}},
 		"a rate from its start date on": {change: func(c *settings) {
@@ -35,18 +35,18 @@ func TestSchedulesAreDue(t *testing.T) {
 		"until the end date, and the schedule stays": {change: func(c *settings) {
 			c.EndDate = midnight.Add(5 * minute)
 		}, until: time.Hour, want: []time.Duration{0, 5 * minute}},
-		"until the end date, and the schedule goes": {change: func(c *settings) {
+		"until the end date, and the schedule is deleted": {change: func(c *settings) {
 			c.EndDate, c.ActionAfterCompletion = midnight.Add(6*minute), "DELETE"
-		}, until: time.Hour, want: []time.Duration{0, 5 * minute}, gone: true},
+		}, until: time.Hour, want: []time.Duration{0, 5 * minute}, ignoreNotFound: true},
 		"cron in its zone": {change: func(c *settings) {
 			c.ScheduleExpression, c.ScheduleExpressionTimezone = "cron(30 9 ? * 1 *)", "Asia/Tokyo"
 		}, until: 48 * time.Hour, want: []time.Duration{24*time.Hour + 30*minute}},
 		"cron not before the start date": {change: func(c *settings) {
 			c.ScheduleExpression, c.StartDate = "cron(0/30 * * * ? *)", midnight.Add(31*minute)
 		}, until: 91 * minute, want: []time.Duration{60 * minute, 90 * minute}},
-		"once, heeding no dates, and the schedule goes": {change: func(c *settings) {
+		"once, ignoring dates, and the schedule is deleted": {change: func(c *settings) {
 			c.ScheduleExpression, c.EndDate, c.ActionAfterCompletion = "at(2000-01-01T00:10:00)", midnight.Add(minute), "DELETE"
-		}, until: time.Hour, want: []time.Duration{10 * minute}, gone: true},
+		}, until: time.Hour, want: []time.Duration{10 * minute}, ignoreNotFound: true},
 		"once, and the schedule stays": {change: func(c *settings) {
 			c.ScheduleExpression = "at(2000-01-01T00:10:00)"
 		}, until: time.Hour, want: []time.Duration{10 * minute}},
@@ -60,14 +60,14 @@ func TestSchedulesAreDue(t *testing.T) {
 				synctest.Wait()
 				require.Empty(t, cmp.Diff(test.want, w.functions.times()))
 				_, err := w.get(defaultGroup, "sweep")
-				require.Equal(t, test.gone, err != nil)
+				require.Equal(t, test.ignoreNotFound, err != nil)
 				w.Close()
 			})
 		})
 	}
 }
 
-func TestAFlexibleWindowIsKept(t *testing.T) {
+func TestFlexibleWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, func(c *settings) {
@@ -88,7 +88,7 @@ func TestAFlexibleWindowIsKept(t *testing.T) {
 	})
 }
 
-func TestAChangedScheduleForgetsItsOldTimes(t *testing.T) {
+func TestChangedSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, func(c *settings) { c.ScheduleExpression = "cron(0/10 * * * ? *)" })
@@ -112,7 +112,7 @@ func TestAChangedScheduleForgetsItsOldTimes(t *testing.T) {
 	})
 }
 
-func TestADeletedScheduleDoesNotUseItsWindow(t *testing.T) {
+func TestDeletedScheduleInItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, func(c *settings) { c.FlexibleTimeWindow = window{Mode: "FLEXIBLE", MaximumWindowInMinutes: 1440} })
@@ -125,9 +125,9 @@ func TestADeletedScheduleDoesNotUseItsWindow(t *testing.T) {
 	})
 }
 
-func TestInputsOfTargets(t *testing.T) {
+func TestInput(t *testing.T) {
 	const arn = "arn:aws:scheduler:eu-central-1:111122223333:schedule/default/sweep"
-	t.Run("keywords are replaced", func(t *testing.T) {
+	t.Run("replaces keywords", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.functions.failures = 1
@@ -145,7 +145,7 @@ func TestInputsOfTargets(t *testing.T) {
 			w.Close()
 		})
 	})
-	t.Run("an execution keeps its id in all attempts", func(t *testing.T) {
+	t.Run("keeps the execution's ID in all attempts", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.functions.failures = 1
@@ -159,7 +159,7 @@ func TestInputsOfTargets(t *testing.T) {
 			w.Close()
 		})
 	})
-	t.Run("without one an event is made up whose detail is text", func(t *testing.T) {
+	t.Run("is AWS's default event when the target has none", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.create(t, func(c *settings) { c.Target.Input = "" })
@@ -172,7 +172,7 @@ func TestInputsOfTargets(t *testing.T) {
 			w.Close()
 		})
 	})
-	t.Run("a queue gets plain text", func(t *testing.T) {
+	t.Run("is plain text for a queue", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.create(t, func(c *settings) { c.Target.Arn, c.Target.Input = queue, "it is <aws.scheduler.scheduled-time>" })
@@ -183,7 +183,7 @@ func TestInputsOfTargets(t *testing.T) {
 			w.Close()
 		})
 	})
-	t.Run("a state machine is started", func(t *testing.T) {
+	t.Run("is the input of a state machine", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			machine, err := w.machines.Resources()["AWS::StepFunctions::StateMachine"].Create(t.Context(), resource.Request{Caller: w.admin,
@@ -204,7 +204,7 @@ func TestInputsOfTargets(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeDeliveredIsADeadLetter(t *testing.T) {
+func TestDeadLetters(t *testing.T) {
 	three, age := 3, 60
 	for name, test := range map[string]struct {
 		failures   int
@@ -263,10 +263,10 @@ func TestWhatCannotBeDeliveredIsADeadLetter(t *testing.T) {
 	}
 }
 
-func TestALongRetryHoldsUpNoLaterInvocation(t *testing.T) {
+func TestRetryDelaysNoLaterInvocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.functions.failures = 9 // the first is delivered at 511 s, which is after the second is due
+		w.functions.failures = 9 // the first is delivered at 511 s, after the second is due
 		w.create(t, nil)
 		time.Sleep(5*minute + time.Second)
 		synctest.Wait()
@@ -294,36 +294,36 @@ func TestFire(t *testing.T) {
 	})
 }
 
-func TestInterceptDecidesAboutDeliveries(t *testing.T) {
+func TestIntercept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var mu sync.Mutex
-		var kept []func()
+		var held []func()
 		w.config.Intercept = func(schedule string, deliver func()) {
 			mu.Lock()
 			if schedule == "sweep" {
-				kept = append(kept, deliver)
+				held = append(held, deliver)
 			}
 			mu.Unlock()
-			time.Sleep(time.Hour) // holds up no other
+			time.Sleep(time.Hour) // delays no other
 		}
 		w.create(t, nil)
 		time.Sleep(6 * minute)
 		synctest.Wait()
-		require.Len(t, kept, 2)
+		require.Len(t, held, 2)
 		require.Empty(t, w.functions.times())
-		kept[1]()
-		kept[1]()
+		held[1]()
+		held[1]()
 		synctest.Wait()
 		require.Empty(t, cmp.Diff([]time.Duration{6 * minute, 6 * minute}, w.functions.times()))
 		w.Close()
-		kept[0]() // after the end it is nothing
+		held[0]() // has no effect after the end
 		require.Len(t, w.functions.times(), 2)
-		time.Sleep(2 * time.Hour) // until the interceptors are done
+		time.Sleep(2 * time.Hour) // until the interceptors return
 	})
 }
 
-func TestWhatASleepingMachineMissedIsNotMadeUpFor(t *testing.T) {
+func TestSleepingMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.sweep(func(c *settings) {

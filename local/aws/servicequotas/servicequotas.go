@@ -1,10 +1,10 @@
-// Package servicequotas is Service Quotas: how much of something the account may have. It has the quotas that the
-// local account's services keep: vCPUs of running instances of the standard families (EC2), and clusters (EKS); and
-// one that nothing here keeps to, the storage of gp3 volumes (EBS). Values are those of a grown account, and change
-// by Set; nothing can be requested. There are no usage metrics, templates, tags or quotas of single resources.
-//
-// API: GetServiceQuota, ListServiceQuotas, GetAWSDefaultServiceQuota.
+// Package servicequotas simulates Service Quotas. It has the quotas that the local account enforces: vCPUs of running
+// instances of the standard families (EC2), and clusters (EKS). It also has the storage of gp3 volumes (EBS), which
+// nothing enforces. The values are those of an account that has grown. Set changes a value. There are no requests for
+// increases, usage metrics, templates, tags, or quotas of single resources.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/Welcome.html
+//
+// It supports GetServiceQuota, ListServiceQuotas and GetAWSDefaultServiceQuota.
 package servicequotas
 
 import (
@@ -18,19 +18,19 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// The quotas, by their codes.
+// Codes of the quotas.
 const (
-	// StandardVCPUs and StandardSpotVCPUs are of instances of the families A, C, D, H, I, M, R, T and Z.
+	// StandardVCPUs and StandardSpotVCPUs cover instances of the families A, C, D, H, I, M, R, T and Z.
 	// https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 	StandardVCPUs     = "L-1216C47A"
 	StandardSpotVCPUs = "L-34B43A08"
-	// GP3Storage of volumes, in TiB. https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
+	// GP3Storage is the storage of volumes, in TiB. https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
 	GP3Storage = "L-7A658B76"
-	// Clusters of EKS. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+	// Clusters is the number of EKS clusters. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
 	Clusters = "L-1194D53C"
 )
 
-// Quota as the API tells it.
+// Quota is a quota as the API returns it.
 type Quota struct {
 	ServiceCode         string
 	ServiceName         string
@@ -44,8 +44,8 @@ type Quota struct {
 	QuotaAppliedAtLevel string
 }
 
-// kept is a quota with the value that AWS gives a new account.
-type kept struct {
+// entry is a quota with the default value of a new account.
+type entry struct {
 	Quota
 	byDefault float64
 }
@@ -53,10 +53,10 @@ type kept struct {
 // Service is Service Quotas in one region of one account.
 type Service struct {
 	mu     sync.Mutex
-	quotas []kept
+	quotas []entry
 }
 
-// New has the quotas of an account in a region.
+// New returns the quotas of an account in a region.
 func New(identities *iam.Service) *Service {
 	s := &Service{}
 	for _, q := range []struct {
@@ -70,7 +70,7 @@ func New(identities *iam.Service) *Service {
 		{"ebs", "Amazon Elastic Block Store (Amazon EBS)", GP3Storage, "Storage for General Purpose SSD (gp3) volumes, in TiB", 300, 50},
 		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
 	} {
-		s.quotas = append(s.quotas, kept{Quota{
+		s.quotas = append(s.quotas, entry{Quota{
 			ServiceCode: q.service, ServiceName: q.name, QuotaCode: q.code, QuotaName: q.quota, Value: q.value, Unit: "None", Adjustable: true,
 			QuotaAppliedAtLevel: "ACCOUNT",
 			QuotaArn: fmt.Sprintf("arn:%s:servicequotas:%s:%s:%s/%s", identities.Partition, identities.Region, identities.Account,
@@ -80,32 +80,32 @@ func New(identities *iam.Service) *Service {
 	return s
 }
 
-// Set gives a quota a value, as when AWS has granted an increase. False: there is no such quota.
+// Set changes a quota's value, as AWS does when it grants an increase. It returns false if the quota does not exist.
 func (s *Service) Set(code string, value float64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.quotas, func(q kept) bool { return q.QuotaCode == code })
+	i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.QuotaCode == code })
 	if i >= 0 {
 		s.quotas[i].Value = value
 	}
 	return i >= 0
 }
 
-// Limit is a quota's value, for the services that keep to it.
+// Limit returns a quota's value, for the services that enforce it.
 func (s *Service) Limit(code string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.quotas, func(q kept) bool { return q.QuotaCode == code })
+	i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.QuotaCode == code })
 	return int(s.quotas[i].Value)
 }
 
-// Wire is the API.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "servicequotas", Protocol: wire.JSON11, Version: "2019-06-24", TargetPrefix: "ServiceQuotasV20190624",
 		Operations: map[string]wire.Operation{
-			"GetServiceQuota":           s.get(func(q kept) float64 { return q.Value }),
-			"GetAWSDefaultServiceQuota": s.get(func(q kept) float64 { return q.byDefault }),
+			"GetServiceQuota":           s.get(func(q entry) float64 { return q.Value }),
+			"GetAWSDefaultServiceQuota": s.get(func(q entry) float64 { return q.byDefault }),
 			"ListServiceQuotas":         s.list,
 		},
 	}
@@ -115,7 +115,7 @@ func noSuch(format string, args ...any) error {
 	return wire.Errorf("NoSuchResourceException", format, args...)
 }
 
-func (s *Service) get(value func(kept) float64) wire.Operation {
+func (s *Service) get(value func(entry) float64) wire.Operation {
 	return func(_ context.Context, c *wire.Call) (any, error) {
 		var in struct{ ServiceCode, QuotaCode string }
 		if err := c.Decode(&in); err != nil {
@@ -126,7 +126,7 @@ func (s *Service) get(value func(kept) float64) wire.Operation {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		i := slices.IndexFunc(s.quotas, func(q kept) bool { return q.ServiceCode == in.ServiceCode && q.QuotaCode == in.QuotaCode })
+		i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.ServiceCode == in.ServiceCode && q.QuotaCode == in.QuotaCode })
 		if i < 0 {
 			return nil, noSuch("The request failed because the specified service quota does not exist: %s of %s is not in the local account.",
 				in.QuotaCode, in.ServiceCode)
@@ -164,9 +164,9 @@ func (s *Service) list(_ context.Context, c *wire.Call) (any, error) {
 	}{Quotas: []Quota{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, known := 0, false
+	at, found := 0, false
 	for _, q := range s.quotas {
-		known = known || q.ServiceCode == in.ServiceCode
+		found = found || q.ServiceCode == in.ServiceCode
 		if q.ServiceCode != in.ServiceCode || in.QuotaCode != "" && in.QuotaCode != q.QuotaCode {
 			continue
 		}
@@ -179,7 +179,7 @@ func (s *Service) list(_ context.Context, c *wire.Call) (any, error) {
 		}
 		out.Quotas = append(out.Quotas, q.Quota)
 	}
-	if !known {
+	if !found {
 		return nil, noSuch("The request failed because the specified service does not exist: %s has no quotas in the local account.",
 			in.ServiceCode)
 	}

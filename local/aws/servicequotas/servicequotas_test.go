@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/endpoint"
 )
 
-func TestQuotasByTheSDK(t *testing.T) {
+func TestQuotas(t *testing.T) {
 	identities := iam.New("111122223333", "eu-central-1", nil)
 	s := New(identities)
 	ep := endpoint.New(identities, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the API.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "sns", Protocol: wire.Query, Version: "2010-03-31",
@@ -67,7 +67,7 @@ func (s *Service) deleteTopic(_ context.Context, c *wire.Call) (any, error) {
 	})
 }
 
-// onTopic decodes the parameters and runs do on the permitted topic, under the lock.
+// onTopic decodes the parameters, authorizes the action, and calls do with the topic under the lock.
 func (s *Service) onTopic(c *wire.Call, in any, arn *string, do func(*topic) (any, error)) (any, error) {
 	if err := c.Decode(in); err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package sns
 
-// Resource types for CloudFormation.
-// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_SNS.html
+// CloudFormation resource types. https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_SNS.html
 
 import (
 	"context"
@@ -14,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Resources are the providers of this package's types.
+// Resources returns the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{"AWS::SNS::Topic": topics{s}, "AWS::SNS::TopicPolicy": policies{s}}
 }
@@ -130,7 +129,8 @@ func decodePolicy(properties map[string]any) (topics []string, text string, err 
 	return in.Topics, text, err
 }
 
-// put sets a policy on topics; an empty one gives them the default back, which topics that are gone do not mind.
+// put sets the policy of topics. An empty text restores the default policy, and then ignores topics that no longer
+// exist.
 func (p policies) put(r resource.Request, arns []string, text string) error {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()

@@ -1,10 +1,11 @@
-// Package sns is the account's standard topics, with subscriptions of queues and topic policies.
-//
-// API: CreateTopic, DeleteTopic, ListTopics, GetTopicAttributes, Subscribe, Unsubscribe, ListSubscriptions,
-// ListSubscriptionsByTopic, ListTagsForResource, Publish. Resources: AWS::SNS::Topic, AWS::SNS::TopicPolicy. The only
-// protocol of subscriptions is sqs, with RawMessageDelivery; there are no FIFO topics, message structures, filters,
-// delivery policies or retries. Of encryption there is only whether who publishes may use the key.
+// Package sns simulates Amazon SNS: standard topics, with topic policies and subscriptions of queues.
 // https://docs.aws.amazon.com/sns/latest/api/welcome.html
+//
+// It supports CreateTopic, DeleteTopic, ListTopics, GetTopicAttributes, Subscribe, Unsubscribe, ListSubscriptions,
+// ListSubscriptionsByTopic, ListTagsForResource and Publish, and the resource types AWS::SNS::Topic and
+// AWS::SNS::TopicPolicy. Subscriptions have the protocol sqs, with RawMessageDelivery. There are no FIFO topics, message
+// structures, filters, delivery policies or retries. Messages are not encrypted, but a publisher must be allowed to use the
+// topic's key.
 package sns
 
 import (
@@ -24,22 +25,22 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Queues is where subscriptions deliver: sqs.Service.
+// Queues receive the messages of subscriptions: sqs.Service.
 type Queues interface {
 	Send(ctx context.Context, caller iam.Caller, queueARN, body string, attributes map[string]string) (messageID string, err error)
 }
 
-// Keys says who may use a key: kms.Service.
+// Keys authorize the use of a key: kms.Service.
 type Keys interface {
 	Authorize(caller iam.Caller, action, id string) error
 }
 
-// Service holds the account's topics.
+// Service has the account's topics.
 type Service struct {
-	// OnPublish, when set before use, is told each message.
+	// OnPublish, if set before use, receives each message.
 	OnPublish func(topicARN, subject, message string)
-	// Keys, when set before use, are those that topics are encrypted with: who publishes must be allowed to use a topic's.
-	// https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html#sns-what-permissions-for-sse
+	// Keys, if set before use, are the keys with which topics are encrypted. A publisher must be allowed to use the topic's
+	// key. https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html#sns-what-permissions-for-sse
 	Keys Keys
 
 	identities *iam.Service
@@ -65,7 +66,7 @@ type subscription struct {
 	declared bool
 }
 
-// New makes a service without topics.
+// New returns a service without topics.
 func New(identities *iam.Service, c *clock.Clock, queues Queues) *Service {
 	return &Service{identities: identities, clock: c, queues: queues, topics: map[string]*topic{}}
 }
@@ -76,7 +77,7 @@ func (s *Service) arn(name string) string {
 
 var errNoTopic = &wire.Error{Code: "NotFound", Message: "Topic does not exist", Status: 404}
 
-// permitted finds a topic if the caller may perform the action on it. The lock is held.
+// permitted returns a topic if the caller may perform the action on it. The caller holds the lock.
 func (s *Service) permitted(caller iam.Caller, action, arn string) (*topic, error) {
 	t, ok := s.topics[arn]
 	var policy *iam.Policy
@@ -93,8 +94,8 @@ func (s *Service) permitted(caller iam.Caller, action, arn string) (*topic, erro
 	return t, nil
 }
 
-// defaultPolicy is what a topic has until it gets another: the account may use it, and so may services on its behalf.
-// https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html
+// defaultPolicy is the policy of a topic that has no other: the account may use the topic, and services on its behalf
+// too. https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html
 func (s *Service) defaultPolicy(arn string) string {
 	text, _ := json.Marshal(map[string]any{ // strings always encode
 		"Version": "2008-10-17", "Id": "__default_policy_ID", "Statement": []any{map[string]any{
@@ -109,7 +110,7 @@ func (s *Service) defaultPolicy(arn string) string {
 	return string(text)
 }
 
-// setPolicy replaces a topic's policy; an empty text gives it the default one. The lock is held.
+// setPolicy replaces a topic's policy. An empty text restores the default. The caller holds the lock.
 func (s *Service) setPolicy(t *topic, text string) error {
 	if text == "" {
 		text = s.defaultPolicy(s.arn(t.name))
@@ -122,7 +123,7 @@ func (s *Service) setPolicy(t *topic, text string) error {
 	return nil
 }
 
-// create makes a topic. The lock is held.
+// create creates a topic. The caller holds the lock.
 func (s *Service) create(name, displayName, key string, tags map[string]string) (*topic, error) {
 	ok := name != "" && len(name) <= 256
 	for _, r := range name {
@@ -142,7 +143,7 @@ func (s *Service) create(name, displayName, key string, tags map[string]string) 
 	return t, nil
 }
 
-// subscribe adds a subscription, or returns the one there is. The lock is held.
+// subscribe adds a subscription, or returns the existing one. The caller holds the lock.
 func (s *Service) subscribe(t *topic, protocol, endpoint string, raw, declared bool) (string, error) {
 	if protocol != "sqs" {
 		return "", wire.Unsupported("sns", "subscriptions by "+protocol)
@@ -155,18 +156,18 @@ func (s *Service) subscribe(t *topic, protocol, endpoint string, raw, declared b
 			return have.arn, nil
 		}
 	}
-	made := subscription{s.arn(t.name) + ":" + uuid.NewString(), protocol, endpoint, raw, declared}
-	t.subscriptions = append(t.subscriptions, made)
-	return made.arn, nil
+	created := subscription{s.arn(t.name) + ":" + uuid.NewString(), protocol, endpoint, raw, declared}
+	t.subscriptions = append(t.subscriptions, created)
+	return created.arn, nil
 }
 
-// Publish sends a message to a topic's subscribers as the caller. What a queue refuses is lost, as it is on AWS without a
-// dead-letter queue of the subscription.
+// Publish sends a message to a topic's subscribers as the caller. A message that a queue rejects is lost, as on AWS
+// without a dead-letter queue.
 func (s *Service) Publish(ctx context.Context, caller iam.Caller, topicARN, subject, message string) (messageID string, err error) {
 	return s.PublishWith(ctx, caller, topicARN, subject, message, nil)
 }
 
-// PublishWith is Publish with attributes, which subscribers see; filter policies by them are not there.
+// PublishWith is Publish with attributes, which subscribers receive. Filter policies are not supported.
 func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, subject, message string,
 	attributes map[string]string) (messageID string, err error) {
 	switch {
@@ -213,7 +214,7 @@ func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, 
 		return "", err
 	}
 	for _, sub := range subscriptions {
-		// Raw, a message's attributes are the queue's message's; else they are in the body.
+		// Raw delivery passes a message's attributes to the queue's message. Otherwise they are in the body.
 		// https://docs.aws.amazon.com/sns/latest/dg/sns-large-payload-raw-message-delivery.html
 		body, own := string(wrapped), map[string]string(nil)
 		if sub.raw {
@@ -229,7 +230,7 @@ func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, 
 	return id, nil
 }
 
-// Tagged are the topics with their tags.
+// Tagged returns the topics with their tags.
 func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

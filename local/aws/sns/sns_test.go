@@ -78,7 +78,7 @@ func TestTopics(t *testing.T) {
 	require.Equal(t, arn, notification["TopicArn"])
 	require.Equal(t, map[string]int{"inbox": 0, "closed": 0}, queues.Depths())
 
-	// Delivered raw, a message has no subject, but its attributes.
+	// A raw message has attributes, but no subject.
 	require.NoError(t, queues.Create("raw", map[string]string{
 		"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}}`,
 	}, nil))
@@ -102,7 +102,7 @@ func TestTopics(t *testing.T) {
 	_, err = client.Subscribe(ctx, &awssns.SubscribeInput{TopicArn: &arn, Protocol: aws.String("email"), Endpoint: aws.String("a@b.c")})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
 
-	// By its default policy services publish on the account's behalf; a policy of its own takes that away.
+	// The default policy lets services publish on the account's behalf. Another policy does not.
 	alarms := identities.ServiceCaller("cloudwatch.amazonaws.com", "arn:aws:cloudwatch:eu-west-1:111122223333:alarm:a")
 	_, err = s.Publish(ctx, alarms, arn, "", "m")
 	require.NoError(t, err)
@@ -128,5 +128,5 @@ func TestTopics(t *testing.T) {
 	require.Equal(t, "drover", attributes.Attributes["DisplayName"])
 	r := resource.Request{PhysicalID: arn, Caller: admin}
 	require.NoError(t, provider.Delete(ctx, r))
-	require.NoError(t, provider.Delete(ctx, r), "gone already")
+	require.NoError(t, provider.Delete(ctx, r), "deleting twice succeeds")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the API.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "sqs", Protocol: wire.JSON10, TargetPrefix: "AmazonSQS", Version: "2012-11-05",
@@ -53,7 +53,7 @@ func (s *Service) createQueue(_ context.Context, c *wire.Call) (any, error) {
 	return struct{ QueueUrl string }{s.url(in.QueueName)}, nil // the member's name
 }
 
-// onQueue decodes the parameters and runs do on the permitted queue, under the lock.
+// onQueue decodes the parameters, authorizes the action, and calls do with the queue under the lock.
 func (s *Service) onQueue(c *wire.Call, in any, url *string, do func(q *queue) (any, error)) (any, error) {
 	if err := c.Decode(in); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (s *Service) getQueueAttributes(_ context.Context, c *wire.Call) (any, erro
 		})
 		if !slices.Contains(in.AttributeNames, "All") {
 			for _, name := range in.AttributeNames {
-				if _, known := settable[name]; !known && all[name] == "" {
+				if _, ok := settable[name]; !ok && all[name] == "" {
 					return nil, wire.Errorf("InvalidAttributeName", "Unknown Attribute %s.", name)
 				}
 			}
@@ -164,7 +164,7 @@ func (s *Service) listQueueTags(_ context.Context, c *wire.Call) (any, error) {
 		type tag struct{ Key, Value string }
 		out := struct {
 			Tags map[string]string `xml:"-"`
-			List []tag             `json:"-" xml:"Tag,flat"` // of the Query protocol
+			List []tag             `json:"-" xml:"Tag,flat"` // the Query protocol's form
 		}{Tags: maps.Clone(q.tags)}
 		for _, key := range slices.Sorted(maps.Keys(q.tags)) {
 			out.List = append(out.List, tag{key, q.tags[key]})

@@ -1,7 +1,6 @@
 package sqs
 
-// Resource types for CloudFormation.
-// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_SQS.html
+// CloudFormation resource types. https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_SQS.html
 
 import (
 	"context"
@@ -14,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Resources are the providers of this package's types.
+// Resources returns the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{"AWS::SQS::Queue": queues{s}, "AWS::SQS::QueuePolicy": policies{s}}
 }
@@ -43,7 +42,7 @@ type queueProperties struct {
 	Tags                                                               []resource.Tag
 }
 
-// wanted reads the properties; an attribute that is not set is empty, which resets it.
+// wanted reads the properties. An attribute that is not set is empty, which restores its default.
 func (p queues) wanted(properties map[string]any) (queueProperties, map[string]string, error) {
 	var in queueProperties
 	if err := resource.Decode(properties, &in); err != nil {
@@ -147,7 +146,7 @@ func (policies) Schema() resource.Schema {
 	}
 }
 
-// put sets a policy on queues; an empty one removes it, which queues that are gone do not mind.
+// put sets the policy of queues. An empty policy removes it, and then ignores queues that no longer exist.
 func (p policies) put(r resource.Request, urls []string, policy string) error {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()

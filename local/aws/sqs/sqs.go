@@ -1,16 +1,16 @@
-// Package sqs is the account's standard queues: messages with attributes, visibility timeouts, long polling, retention,
-// redrive to dead-letter queues and queue policies.
-//
-// API: CreateQueue, DeleteQueue, GetQueueUrl, ListQueues, GetQueueAttributes, SetQueueAttributes, PurgeQueue,
-// ListQueueTags, SendMessage, ReceiveMessage, DeleteMessage, ChangeMessageVisibility. Resources: AWS::SQS::Queue,
-// AWS::SQS::QueuePolicy. There are no FIFO queues, delays, batches, binary attributes or message move tasks; encryption
-// settings are kept without effect. Old clients may speak the Query protocol.
+// Package sqs simulates Amazon SQS: standard queues with message attributes, visibility timeouts, long polling,
+// retention, redrive to dead-letter queues, and queue policies.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/Welcome.html
+//
+// It supports CreateQueue, DeleteQueue, GetQueueUrl, ListQueues, GetQueueAttributes, SetQueueAttributes, PurgeQueue,
+// ListQueueTags, SendMessage, ReceiveMessage, DeleteMessage and ChangeMessageVisibility, in the JSON and Query
+// protocols, and the resource types AWS::SQS::Queue and AWS::SQS::QueuePolicy. There are no FIFO queues, delays,
+// batches, binary attributes or message move tasks. Encryption settings are stored without effect.
 package sqs
 
 import (
 	"context"
-	"crypto/md5" // the digest that SQS answers with
+	"crypto/md5" // the digest in SQS's answers
 	"encoding/hex"
 	"encoding/json"
 	"maps"
@@ -28,18 +28,18 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Service holds the account's queues.
+// Service has the account's queues.
 type Service struct {
 	identities *iam.Service
 	clock      *clock.Clock
 
 	mu     sync.Mutex
 	queues map[string]*queue
-	// arrived is closed and replaced when any queue has a new message.
+	// arrived is closed and replaced when a queue gets a message.
 	arrived chan struct{}
 }
 
-// New makes a service without queues.
+// New returns a service without queues.
 func New(identities *iam.Service, c *clock.Clock) *Service {
 	return &Service{identities: identities, clock: c, queues: map[string]*queue{}, arrived: make(chan struct{})}
 }
@@ -71,7 +71,7 @@ type message struct {
 	first      time.Time
 }
 
-// Message as ReceiveMessage shows it.
+// Message is a message as ReceiveMessage returns it.
 type Message struct {
 	ID, Body, ReceiptHandle string
 	// Attributes are message attributes of type String.
@@ -79,7 +79,7 @@ type Message struct {
 	Received   int
 }
 
-// defaults of a queue's attributes that can be set, with the greatest number each takes (0: text).
+// settable has the attributes of a queue that can be set, with their defaults and maximums. A maximum of 0 means text.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 var settable = map[string]struct {
 	initial  string
@@ -102,14 +102,14 @@ func (s *Service) arn(name string) string {
 	return "arn:" + s.identities.Partition + ":sqs:" + s.identities.Region + ":" + s.identities.Account + ":" + name
 }
 
-// URL of a queue, as AWS has it; requests carry it as a parameter only.
+// url returns the URL of a queue on AWS. Requests use it only as a parameter.
 func (s *Service) url(name string) string {
 	return "https://sqs." + s.identities.Region + ".amazonaws.com/" + s.identities.Account + "/" + name
 }
 
 var errNoQueue = &wire.Error{Code: "QueueDoesNotExist", Message: "The specified queue does not exist.", Status: 400}
 
-// find takes a queue's ARN, URL or name. The lock is held.
+// find returns a queue by ARN, URL or name. The caller holds the lock.
 func (s *Service) find(id string) (*queue, error) {
 	if arn, ok := strings.CutPrefix(id, s.arn("")); ok {
 		id = arn
@@ -121,11 +121,11 @@ func (s *Service) find(id string) (*queue, error) {
 	return q, nil
 }
 
-// permitted finds a queue if the caller may perform the action on it. The lock is held.
+// permitted returns a queue if the caller may perform the action on it. The caller holds the lock.
 func (s *Service) permitted(caller iam.Caller, action, id string) (*queue, error) {
 	q, err := s.find(id)
 	if err != nil {
-		// Who may not touch the queue is not told that it is absent.
+		// A caller without permission does not learn that the queue is absent.
 		name := id[strings.LastIndexAny(id, "/:")+1:]
 		if denied := caller.Authorize("sqs:"+action, s.arn(name), nil); denied != nil {
 			return nil, denied
@@ -135,7 +135,7 @@ func (s *Service) permitted(caller iam.Caller, action, id string) (*queue, error
 	return q, caller.AuthorizeWith("sqs:"+action, s.arn(q.name), nil, q.policy)
 }
 
-// Create makes a queue with attributes, or returns the one there is if its attributes are the same.
+// Create creates a queue, or returns without an error if a queue with equal attributes exists.
 func (s *Service) Create(name string, attributes, tags map[string]string) error {
 	ok := name != "" && len(name) <= 80
 	for _, r := range name {
@@ -170,16 +170,16 @@ func (s *Service) Create(name string, attributes, tags map[string]string) error 
 	return nil
 }
 
-// set checks all attributes before it sets any. An empty value resets. The lock is held.
+// set validates all attributes before it sets any. An empty value restores the default. The caller holds the lock.
 func (s *Service) set(q *queue, attributes map[string]string) error {
 	policy, redrive := q.policy, q.redrive
 	for k, v := range attributes {
-		known, ok := settable[k]
+		setting, ok := settable[k]
 		if !ok {
 			return wire.Errorf("InvalidAttributeName", "Unknown Attribute %s.", k)
 		}
-		if known.greatest > 0 && v != "" {
-			if n, err := strconv.Atoi(v); err != nil || n < 0 || n > known.greatest {
+		if setting.greatest > 0 && v != "" {
+			if n, err := strconv.Atoi(v); err != nil || n < 0 || n > setting.greatest {
 				return wire.Errorf("InvalidAttributeValue", "Invalid value for the parameter %s.", k)
 			}
 		}
@@ -227,19 +227,19 @@ func (p *redrivePolicy) most() int {
 	case float64:
 		return int(n)
 	case string:
-		parsed, _ := strconv.Atoi(n) // 0 is refused like no number
+		parsed, _ := strconv.Atoi(n) // 0 is rejected like text
 		return parsed
 	}
 	return 0
 }
 
 func (q *queue) seconds(attribute string) time.Duration {
-	n, _ := strconv.Atoi(q.attributes[attribute]) // set has checked it
+	n, _ := strconv.Atoi(q.attributes[attribute]) // set has validated it
 	return time.Duration(n) * time.Second
 }
 
-// Send puts a message on a queue, given by ARN, URL or name, as the caller: a service's own caller is held to the
-// queue's policy. attributes are message attributes of type String.
+// Send sends a message to a queue, by ARN, URL or name, as the caller. A service that calls on its own behalf needs the
+// permission of the queue policy. attributes are message attributes of type String.
 func (s *Service) Send(_ context.Context, caller iam.Caller, queueID, body string, attributes map[string]string) (messageID string,
 	err error) {
 	s.mu.Lock()
@@ -270,8 +270,8 @@ func (s *Service) add(q *queue, m *message) {
 	s.arrived = make(chan struct{})
 }
 
-// Receive takes up to most messages, waiting up to wait for the first. Each is hidden for the visibility timeout (nil: the
-// queue's own). A nil wait is the queue's own.
+// Receive returns up to most messages and waits up to wait for the first. Each is hidden for the visibility timeout. A
+// nil timeout or wait means the queue's own.
 func (s *Service) Receive(ctx context.Context, caller iam.Caller, queueID string, most int, wait, visibility *time.Duration) ([]Message,
 	error) {
 	var timeout <-chan time.Time
@@ -297,12 +297,12 @@ func (s *Service) Receive(ctx context.Context, caller iam.Caller, queueID string
 			defer timer.Stop()
 			timeout = timer.C
 		}
-		again := s.nextVisible(q)
+		next := s.nextVisible(q)
 		s.mu.Unlock()
 		if len(got) > 0 {
 			return got, nil
 		}
-		visible := time.NewTimer(again)
+		visible := time.NewTimer(next)
 		select {
 		case <-arrived:
 		case <-visible.C:
@@ -317,7 +317,7 @@ func (s *Service) Receive(ctx context.Context, caller iam.Caller, queueID string
 	}
 }
 
-// nextVisible is how long until a hidden message shows again.
+// nextVisible returns the time until a hidden message becomes visible.
 func (s *Service) nextVisible(q *queue) time.Duration {
 	next := time.Minute
 	for _, m := range q.messages {
@@ -328,7 +328,8 @@ func (s *Service) nextVisible(q *queue) time.Duration {
 	return next
 }
 
-// take receives visible messages; those received too often go to the dead-letter queue, those too old away.
+// take returns visible messages. It moves those that were received too often to the dead-letter queue, and drops expired
+// ones.
 func (s *Service) take(q *queue, most int, hide time.Duration) (got []Message) {
 	now := s.clock.Now()
 	var keep []*message
@@ -359,7 +360,7 @@ func (s *Service) take(q *queue, most int, hide time.Duration) (got []Message) {
 	return got
 }
 
-// Delete removes a received message; one that is gone is no error.
+// Delete deletes a received message. Deleting one that does not exist succeeds.
 func (s *Service) Delete(_ context.Context, caller iam.Caller, queueID, receipt string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -371,7 +372,7 @@ func (s *Service) Delete(_ context.Context, caller iam.Caller, queueID, receipt 
 	return nil
 }
 
-// Depths are the numbers of visible messages by queue name: the metric ApproximateNumberOfMessagesVisible.
+// Depths returns the number of visible messages by queue name, for the metric ApproximateNumberOfMessagesVisible.
 func (s *Service) Depths() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -387,7 +388,7 @@ func (s *Service) Depths() map[string]int {
 	return depths
 }
 
-// Tagged are the queues with their tags.
+// Tagged returns the queues with their tags.
 func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -398,6 +399,6 @@ func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
 }
 
 func digest(body string) string {
-	sum := md5.Sum([]byte(body)) // the digest that SQS answers with
+	sum := md5.Sum([]byte(body)) // the digest in SQS's answers
 	return hex.EncodeToString(sum[:])
 }

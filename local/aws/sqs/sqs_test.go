@@ -48,7 +48,7 @@ func code(err error) string {
 	return ""
 }
 
-func TestMessagesThroughTheSDK(t *testing.T) {
+func TestMessages(t *testing.T) {
 	c, s, identities := newClient(t)
 	ctx := t.Context()
 	created, err := c.CreateQueue(ctx, &awssqs.CreateQueueInput{
@@ -99,7 +99,7 @@ func TestMessagesThroughTheSDK(t *testing.T) {
 	})
 	require.Equal(t, "InvalidAttributeValue", code(err))
 
-	// A service may send only what the queue's policy lets it.
+	// A service may send only what the queue policy allows.
 	events := identities.ServiceCaller("events.amazonaws.com", "arn:aws:events:eu-west-1:111122223333:rule/r")
 	_, err = s.Send(ctx, events, "arn:aws:sqs:eu-west-1:111122223333:q", "x", nil)
 	require.Equal(t, "AccessDenied", code(err))
@@ -121,7 +121,7 @@ func TestMessagesThroughTheSDK(t *testing.T) {
 	require.Equal(t, "AccessDenied", code(err))
 }
 
-func TestTimeAndRedrive(t *testing.T) {
+func TestVisibilityAndRedrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, identities := newService()
 		caller, _ := identities.Admin()
@@ -172,6 +172,6 @@ func TestTimeAndRedrive(t *testing.T) {
 		require.ErrorContains(t, err, "Dead letter target does not exist")
 		r := resource.Request{PhysicalID: dead.PhysicalID, Caller: caller}
 		require.NoError(t, provider.Delete(t.Context(), r))
-		require.NoError(t, provider.Delete(t.Context(), r), "gone already")
+		require.NoError(t, provider.Delete(t.Context(), r), "deleting twice succeeds")
 	})
 }

@@ -1,5 +1,6 @@
-// Package ssm is the local account's Parameter Store: the public parameters by which EKS names its machine images, and
-// String parameters of the account. SecureString, StringList, history, labels, policies and documents are not there.
+// Package ssm simulates the Parameter Store of AWS Systems Manager: the public parameters that name EKS's machine
+// images, and String parameters of the account. There are no SecureString and StringList parameters, history, labels,
+// policies or documents.
 package ssm
 
 import (
@@ -21,21 +22,20 @@ import (
 // Config of the service. Region, Account and Clock are required.
 type Config struct {
 	Region, Account string
-	// Partition is aws unless set.
+	// Partition defaults to aws.
 	Partition string
 	Clock     *clock.Clock
-	// Images are the parameters that AWS publishes, by name: see EKSImageParameter.
+	// Images are AWS's public parameters by name: see EKSImageParameter.
 	Images map[string]string
 }
 
-// EKSImageParameter is the public parameter with the recommended AL2023 image of a Kubernetes minor version for an
-// architecture (x86_64 or arm64).
-// https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
+// EKSImageParameter returns the name of the public parameter with the recommended AL2023 image for a Kubernetes minor
+// version and an architecture (x86_64 or arm64). https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
 func EKSImageParameter(version, architecture string) string {
 	return "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2023/" + architecture + "/standard/recommended/image_id"
 }
 
-// Service is Systems Manager in one account and region.
+// Service is Systems Manager in one region of one account.
 type Service struct {
 	config Config
 
@@ -43,7 +43,7 @@ type Service struct {
 	parameters map[string]parameter
 }
 
-// parameter of the account or, when public, of AWS.
+// parameter is a parameter of the account or, if public, of AWS.
 type parameter struct {
 	Name             string
 	Type             string
@@ -54,7 +54,7 @@ type parameter struct {
 	DataType         string
 }
 
-// New makes a Parameter Store with the public parameters.
+// New returns a Parameter Store with the public parameters.
 func New(config Config) *Service {
 	config.Partition = cmp.Or(config.Partition, "aws")
 	s := &Service{config: config, parameters: map[string]parameter{}}
@@ -66,7 +66,7 @@ func New(config Config) *Service {
 	return s
 }
 
-// arn of a parameter; those of AWS have no account. A leading slash is written once.
+// arn returns the ARN of a parameter. AWS's parameters have no account. A leading slash occurs once.
 func (s *Service) arn(name string) string {
 	account := s.config.Account
 	if public(name) {
@@ -77,7 +77,7 @@ func (s *Service) arn(name string) string {
 
 func public(name string) bool { return strings.HasPrefix(name, "/aws/service/") }
 
-// Wire is the API: https://docs.aws.amazon.com/systems-manager/latest/APIReference/Welcome.html
+// Wire returns the API: https://docs.aws.amazon.com/systems-manager/latest/APIReference/Welcome.html
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "ssm", Protocol: wire.JSON11, Version: "2014-11-06", TargetPrefix: "AmazonSSM",
@@ -91,14 +91,14 @@ func (s *Service) Wire() *wire.Service {
 	}
 }
 
-// ReadParameter is GetParameter for another service that acts for a caller.
+// ReadParameter performs GetParameter for another service, as a caller.
 func (s *Service) ReadParameter(_ context.Context, caller iam.Caller, name string) (string, error) {
 	p, err := s.get(name, func(arn string) error { return caller.Authorize("ssm:GetParameter", arn, nil) })
 	return p.Value, err
 }
 
 func (s *Service) get(name string, authorize func(arn string) error) (parameter, error) {
-	// A parameter may be asked for by its ARN too.
+	// The name may be an ARN.
 	if _, after, ok := strings.Cut(name, ":parameter/"); ok {
 		name = "/" + after
 	}

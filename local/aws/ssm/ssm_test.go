@@ -92,7 +92,7 @@ func TestOwnParameters(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ami-2", value)
 	_, err = s.ReadParameter(ctx, iam.Caller{}, "/team/image")
-	require.Error(t, err, "nobody may read without permission")
+	require.Error(t, err, "reading requires permission")
 
 	_, err = c.DeleteParameter(ctx, &sdk.DeleteParameterInput{Name: aws.String(ssm.EKSImageParameter("1.36", "arm64"))})
 	require.Equal(t, "AccessDeniedException", code(err), "public parameters are AWS's")

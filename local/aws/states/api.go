@@ -1,6 +1,6 @@
 package states
 
-// The API. https://docs.aws.amazon.com/step-functions/latest/apireference/API_Operations.html
+// The API operations. https://docs.aws.amazon.com/step-functions/latest/apireference/API_Operations.html
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the service on the wire.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "states", Protocol: wire.JSON10, TargetPrefix: "AWSStepFunctions",
@@ -108,8 +108,8 @@ func (s *Service) deleteStateMachine(_ context.Context, c *wire.Call) (any, erro
 	return struct{}{}, s.remove(c.Caller, in.StateMachineArn)
 }
 
-// allowed authorizes the call on a machine and finds it.
-func (s *Service) allowed(c *wire.Call, arn string) (*machine, error) {
+// authorizedMachine authorizes the call on a machine and finds the machine.
+func (s *Service) authorizedMachine(c *wire.Call, arn string) (*machine, error) {
 	if err := c.Authorize(arn); err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (s *Service) describeStateMachine(_ context.Context, c *wire.Call) (any, er
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	m, err := s.allowed(c, in.StateMachineArn)
+	m, err := s.authorizedMachine(c, in.StateMachineArn)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (s *Service) describeStateMachine(_ context.Context, c *wire.Call) (any, er
 	}{m.arn, m.name, "ACTIVE", m.definition, m.role, "STANDARD", m.created, m.logging, m.tracing, m.revision}, nil
 }
 
-// page cuts a list; tokens are offsets.
+// page returns one page of a list. Tokens are offsets.
 func page[T any](all []T, size, least int, token string) (part []T, next string, err error) {
 	if size == 0 {
 		size = least
@@ -250,8 +250,8 @@ func (s *Service) startExecutionCall(_ context.Context, c *wire.Call) (any, erro
 	}{x.ARN, x.Started}, nil
 }
 
-// running authorizes the call on an execution and finds it.
-func (s *Service) running(c *wire.Call, arn string) (*execution, error) {
+// authorizedExecution authorizes the call on an execution and finds the execution.
+func (s *Service) authorizedExecution(c *wire.Call, arn string) (*execution, error) {
 	if err := c.Authorize(arn); err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (s *Service) stopExecution(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	x, err := s.running(c, in.ExecutionArn)
+	x, err := s.authorizedExecution(c, in.ExecutionArn)
 	if err != nil {
 		return nil, err
 	}
@@ -279,12 +279,12 @@ func (s *Service) stopExecution(_ context.Context, c *wire.Call) (any, error) {
 	}{s.config.Clock.Now()}, nil
 }
 
-// included says that a payload is whole.
+// included states that a payload is not truncated.
 type included struct {
 	Included bool `json:"included"`
 }
 
-// notRedriven is the reason that DescribeExecution gives.
+// notRedriven is the reason that DescribeExecution returns.
 const notRedriven = "the local account does not redrive executions"
 
 func (s *Service) describeExecution(_ context.Context, c *wire.Call) (any, error) {
@@ -292,7 +292,7 @@ func (s *Service) describeExecution(_ context.Context, c *wire.Call) (any, error
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	x, err := s.running(c, in.ExecutionArn)
+	x, err := s.authorizedExecution(c, in.ExecutionArn)
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +328,7 @@ func (s *Service) listExecutions(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	if _, err := s.allowed(c, in.StateMachineArn); err != nil {
+	if _, err := s.authorizedMachine(c, in.StateMachineArn); err != nil {
 		return nil, err
 	}
 	type item struct {
@@ -362,7 +362,7 @@ func (s *Service) getHistory(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	x, err := s.running(c, in.ExecutionArn)
+	x, err := s.authorizedExecution(c, in.ExecutionArn)
 	if err != nil {
 		return nil, err
 	}
@@ -399,7 +399,7 @@ func (s *Service) getHistory(_ context.Context, c *wire.Call) (any, error) {
 	return out, nil
 }
 
-// tags changes or reads the tags of a machine.
+// tags returns a machine's tags after an optional change.
 func (s *Service) tags(c *wire.Call, arn string, change func(map[string]string)) error {
 	if err := c.Authorize(arn); err != nil {
 		return err

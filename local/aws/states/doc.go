@@ -1,14 +1,20 @@
-// Package states is Step Functions: standard workflows of JSONata machines, which package asl interprets.
+// Package states simulates AWS Step Functions: standard workflows in JSONata. Package asl interprets them.
 // https://docs.aws.amazon.com/step-functions/latest/dg/welcome.html
 //
-// There: state machines, executions with idempotent names, history, task tokens, status-change events, execution logs,
-// metrics; the tasks lambda:invoke, states:startExecution and aws-sdk:*, the first and any that Config.SDK takes also with
-// .waitForTaskToken, states:startExecution also with .sync:2. An execution acts as its machine's role; answering a task token is
-// authorized on the machine. Who waits for an execution hears of its end at once; the managed rule by which AWS does is asked for
-// in the role's policies, and is not there.
+// It supports:
 //
-// Not there, and an error that names it: Express workflows, versions and aliases, activities, map runs, redrive, test
-// states, customer-managed keys, and what package asl leaves out.
-// Differences: tracing is stored and nothing receives traces; finished executions stay until the account ends; deleting a
-// machine does not wait for its executions.
+//   - state machines, executions with idempotent names, history, task tokens, status change events, execution logs, metrics;
+//   - the tasks lambda:invoke, states:startExecution and aws-sdk:*;
+//   - .waitForTaskToken for lambda:invoke and for each SDK integration that Config.SDK accepts;
+//   - .sync:2 for states:startExecution.
+//
+// An execution acts as its machine's role. Answering a task token is authorized on the machine. A parent learns
+// immediately that its child execution ended. AWS uses a managed EventBridge rule for this: the role must allow that
+// rule here too, but the rule does not exist.
+//
+// It rejects, with an error that names the feature: Express workflows, versions and aliases, activities, map runs,
+// redrive, test states, customer-managed keys, and what package asl rejects.
+//
+// Differences from AWS: tracing is stored, but no service receives traces. Finished executions remain until the account
+// ends. Deleting a machine does not wait for its executions.
 package states

@@ -1,6 +1,6 @@
 package states
 
-// Executions on their way: the interpreter's host, and what an execution tells the account.
+// Running executions: the interpreter's host, with the events, metrics and logs that an execution produces.
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// maxInput bounds an execution's input, in bytes.
+// maxInput limits an execution's input, in bytes.
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 const maxInput = 256 * 1024
 
@@ -30,7 +30,7 @@ func checkInput(input string) error {
 
 func (s *Service) run(ctx context.Context, m *machine, x *execution) {
 	defer x.cancel(nil)
-	defer close(x.over)
+	defer close(x.ended)
 	s.announce(x.Execution)
 	s.metric(x.MachineARN, "ExecutionsStarted", 1, "Count")
 	outcome := m.parsed.Run(ctx, asl.Execution{
@@ -59,7 +59,7 @@ func (s *Service) metric(machineARN, name string, value float64, unit string) {
 	}
 }
 
-// announce emits a status change.
+// announce emits a status change event.
 // https://docs.aws.amazon.com/step-functions/latest/dg/eventbridge-integration.html
 func (s *Service) announce(x Execution) {
 	if s.config.Emit == nil {
@@ -86,7 +86,7 @@ func (s *Service) announce(x Execution) {
 	s.config.Emit(context.WithoutCancel(s.ctx), "aws.states", "Step Functions Execution Status Change", []string{x.ARN}, detail)
 }
 
-// record keeps an event, shows it and logs it.
+// record stores an event, passes it to Observe and logs it.
 func (s *Service) record(m *machine, x *execution, e asl.Event) {
 	s.mu.Lock()
 	x.events = append(x.events, e)
@@ -95,7 +95,7 @@ func (s *Service) record(m *machine, x *execution, e asl.Event) {
 	if s.config.Observe != nil {
 		s.config.Observe(seen, e)
 	}
-	if s.config.Logs == nil || m.logging.group() == "" || !logged(m.logging.Level, e.Type) {
+	if s.config.Logs == nil || m.logging.group() == "" || !isLogged(m.logging.Level, e.Type) {
 		return
 	}
 	details := e.Details
@@ -115,8 +115,8 @@ func (s *Service) record(m *machine, x *execution, e asl.Event) {
 	s.config.Logs.WriteLog(m.logging.group(), stream, string(line))
 }
 
-// logged says which events a level writes. https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
-func logged(level, event string) bool {
+// isLogged is true if a log level includes the event. https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
+func isLogged(level, event string) bool {
 	switch level {
 	case "ALL":
 		return true
@@ -129,8 +129,8 @@ func logged(level, event string) bool {
 	return false
 }
 
-// as is the machine's role, as the execution acts.
-func (s *Service) as(x *execution) (iam.Caller, error) {
+// caller returns the machine's role, as which the execution acts.
+func (s *Service) caller(x *execution) (iam.Caller, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.config.Clock.Now()

@@ -1,6 +1,6 @@
 package states
 
-// State machines: making, changing and removing them, for the API and for templates alike.
+// Creation, update and deletion of state machines, shared by the API and templates.
 
 import (
 	"maps"
@@ -12,10 +12,10 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// maxDefinition bounds a definition, in bytes.
+// maxDefinition limits a definition, in bytes.
 const maxDefinition = 1 << 20
 
-// spec is what a machine is made of.
+// spec is the desired configuration of a machine.
 type spec struct {
 	name, role, definition, kind string
 	logging                      loggingConfiguration
@@ -23,7 +23,7 @@ type spec struct {
 	tags                         map[string]string
 }
 
-// parse checks a definition and that it can run here.
+// parse reads a definition and verifies that it can run here.
 func (s *Service) parse(definition string) (*asl.Machine, error) {
 	if len(definition) > maxDefinition {
 		return nil, wire.Errorf("InvalidDefinition", "Invalid State Machine Definition: it is larger than 1 MB")
@@ -35,7 +35,7 @@ func (s *Service) parse(definition string) (*asl.Machine, error) {
 	return m, s.supported(m)
 }
 
-// checkRole: the caller may pass the role, and Step Functions may assume it.
+// checkRole verifies that the caller may pass the role and that Step Functions may assume it.
 func (s *Service) checkRole(caller iam.Caller, role string) error {
 	if err := caller.PassRole(role, "states.amazonaws.com"); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *Service) checkRole(caller iam.Caller, role string) error {
 	return nil
 }
 
-// create makes a machine; one that is there already and the same is no error.
+// create creates a machine. If an equal machine exists, create returns it.
 func (s *Service) create(caller iam.Caller, sp spec) (*machine, error) {
 	arn := s.machineARN(sp.name)
 	if err := caller.Authorize("states:CreateStateMachine", arn, nil); err != nil {
@@ -90,7 +90,7 @@ func (s *Service) create(caller iam.Caller, sp spec) (*machine, error) {
 	return m, nil
 }
 
-// update changes a machine; executions that run go on with what they started with.
+// update changes a machine. Running executions keep the definition with which they started.
 func (s *Service) update(caller iam.Caller, arn string, change func(*spec)) (*machine, error) {
 	if err := caller.Authorize("states:UpdateStateMachine", arn, nil); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (s *Service) update(caller iam.Caller, arn string, change func(*spec)) (*ma
 	return m, nil
 }
 
-// remove deletes a machine; one that is gone is no error.
+// remove deletes a machine. Deleting one that does not exist succeeds.
 func (s *Service) remove(caller iam.Caller, arn string) error {
 	if err := caller.Authorize("states:DeleteStateMachine", arn, nil); err != nil {
 		return err

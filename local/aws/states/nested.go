@@ -1,6 +1,6 @@
 package states
 
-// Executions that a task starts, and those that it waits for.
+// Executions that a task starts, with or without waiting for their end.
 // https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/drover-run/drover/local/aws/states/asl"
 )
 
-// startAndWait is the task that waits for the execution it starts.
+// startAndWait is the task that waits for the execution that it starts.
 const startAndWait = "arn:aws:states:::states:startExecution.sync:2"
 
-// managedRule is the rule of EventBridge by which Step Functions hears that such an execution is over.
+// managedRule is the EventBridge rule through which Step Functions learns that such an execution ended.
 const managedRule = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 
-// checkManagedRule refuses a machine that waits for executions whose role may not make the rule for it: what AWS says
-// when the machine is made or changed.
+// checkManagedRule rejects a machine that waits for executions if its role may not create the managed rule. AWS rejects
+// it at the same time: when the machine is created or changed.
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-integration-iam-templates.html#connect-iam-sync-async
 func (s *Service) checkManagedRule(m *asl.Machine, role string) error {
 	if !slices.ContainsFunc(m.Resources(), func(r asl.Resource) bool { return r.Job }) {
@@ -44,7 +44,7 @@ func (s *Service) checkManagedRule(m *asl.Machine, role string) error {
 	return nil
 }
 
-// startExecution is arn:aws:states:::states:startExecution, which does not wait.
+// startExecution performs arn:aws:states:::states:startExecution, which does not wait.
 func (s *Service) startExecution(caller iam.Caller, raw json.RawMessage) (arn string, answer json.RawMessage, err error) {
 	var in struct {
 		StateMachineArn, Name string
@@ -54,7 +54,7 @@ func (s *Service) startExecution(caller iam.Caller, raw json.RawMessage) (arn st
 		return "", nil, err
 	}
 	input := string(in.Input)
-	_ = json.Unmarshal(in.Input, &input) // a string is JSON text, anything else is the input itself
+	_ = json.Unmarshal(in.Input, &input) // a string is JSON text, any other value is the input itself
 	if err := caller.Authorize("states:StartExecution", in.StateMachineArn, nil); err != nil {
 		return "", nil, startFailure(err)
 	}
@@ -65,8 +65,9 @@ func (s *Service) startExecution(caller iam.Caller, raw json.RawMessage) (arn st
 	return x.ARN, metadata(uuid.NewString(), map[string]any{"ExecutionArn": x.ARN, "StartDate": x.Started.UnixMilli()}), nil
 }
 
-// startFailure names what StartExecution refuses: the exceptions that its API models, whose codes lack the word, have names of
-// their own. https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors
+// startFailure names an error of StartExecution. The exceptions that the API models have names of their own, although
+// their codes lack the word.
+// https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors
 func startFailure(err error) error {
 	modelled := []string{
 		"ExecutionAlreadyExists", "ExecutionLimitExceeded", "InvalidArn", "InvalidExecutionInput", "InvalidName", "StateMachineDoesNotExist",
@@ -81,8 +82,8 @@ func startFailure(err error) error {
 	return serviceFailure("StepFunctions", "AWSStepFunctions", err)
 }
 
-// runExecution is arn:aws:states:::states:startExecution.sync:2: it waits until the execution is over, and stops it when nobody
-// waits any more, because the parent was stopped, timed out, or failed elsewhere.
+// runExecution performs arn:aws:states:::states:startExecution.sync:2: it waits until the child execution ends. It stops
+// the child if the parent was stopped, timed out, or failed in another branch.
 // https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-sync
 func (s *Service) runExecution(ctx context.Context, parent *execution, caller iam.Caller, t asl.Task) (json.RawMessage, error) {
 	arn, answer, err := s.startExecution(caller, t.Arguments)
@@ -95,7 +96,7 @@ func (s *Service) runExecution(ctx context.Context, parent *execution, caller ia
 	s.mu.Unlock()
 	turn := s.config.Clock.Ticket("states: waiting for " + arn)
 	select {
-	case <-child.over:
+	case <-child.ended:
 		turn()
 		return s.jobResult(caller, child)
 	case <-ctx.Done():
@@ -105,8 +106,8 @@ func (s *Service) runExecution(ctx context.Context, parent *execution, caller ia
 	}
 }
 
-// jobResult is the description of an execution that is over, as the task's result or, unless it succeeded, its cause. Without
-// states:DescribeExecution nobody can tell how it ended.
+// jobResult describes an execution that ended: as the task's result if it succeeded, else as the task's cause. The role
+// needs states:DescribeExecution.
 func (s *Service) jobResult(caller iam.Caller, child *execution) (json.RawMessage, error) {
 	if err := caller.Authorize("states:DescribeExecution", child.ARN, nil); err != nil {
 		return nil, serviceFailure("StepFunctions", "AWSStepFunctions", err)
@@ -123,7 +124,7 @@ func (s *Service) jobResult(caller iam.Caller, child *execution) (json.RawMessag
 		d["Output"], d["OutputDetails"] = json.RawMessage(x.Output), map[string]bool{"Included": true}
 		return encode(d), nil
 	}
-	// In an error's cause input is text, as DescribeExecution has it.
+	// In an error's cause the input is text, as in DescribeExecution.
 	d["Input"] = x.Input
 	if x.Error != "" {
 		d["Error"] = x.Error
@@ -134,9 +135,9 @@ func (s *Service) jobResult(caller iam.Caller, child *execution) (json.RawMessag
 	return nil, &asl.Failure{Name: "States.TaskFailed", Cause: string(encode(d))}
 }
 
-// abandon stops an execution that its parent waited for, if the parent's role may; else it goes on.
+// abandon stops a child execution if the parent's role may. Otherwise the child continues.
 func (s *Service) abandon(parent, child *execution) {
-	caller, err := s.as(parent)
+	caller, err := s.caller(parent)
 	if err != nil || caller.Authorize("states:StopExecution", child.ARN, nil) != nil {
 		return
 	}

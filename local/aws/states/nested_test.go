@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// nesting is what AWS's page asks of a role that waits for executions, without what it names as missing.
+// nesting returns the policy that AWS documents for a role that waits for executions, less one action.
 // https://docs.aws.amazon.com/step-functions/latest/dg/stepfunctions-iam.html
 func nesting(without string) string {
 	var statements []string
@@ -45,10 +45,10 @@ func nested(more string) string {
 		`","Name":"c","Input":{"a":1}}` + more + `,"End":true}`
 }
 
-func TestATaskWaitsForTheExecutionItStarts(t *testing.T) {
+func TestNestedExecution(t *testing.T) {
 	for name, test := range map[string]struct {
 		child string
-		// result is a part of the task's result, fault the error's name, and cause a part of it.
+		// Of result and cause the test compares the part given here. fault is the error's name.
 		result       map[string]any
 		fault, cause string
 	}{
@@ -86,7 +86,7 @@ func TestATaskWaitsForTheExecutionItStarts(t *testing.T) {
 	}
 }
 
-func TestWhoMayWaitForExecutions(t *testing.T) {
+func TestNestedExecutionPermissions(t *testing.T) {
 	for without, fault := range map[string]string{
 		"states:StartExecution":    "StepFunctions.AWSStepFunctionsException",
 		"states:DescribeExecution": "StepFunctions.AWSStepFunctionsException",
@@ -113,7 +113,7 @@ func TestWhoMayWaitForExecutions(t *testing.T) {
 	}
 }
 
-func TestExecutionsThatCannotBeStarted(t *testing.T) {
+func TestNestedExecutionStartFails(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.identities.PutRolePolicy("machine", "p", nesting("")))
 	parent := w.create(t, "parent", nested(""))
@@ -123,20 +123,22 @@ func TestExecutionsThatCannotBeStarted(t *testing.T) {
 	require.Equal(t, "StepFunctions.ExecutionAlreadyExistsException", *w.run(t, parent, `{}`).Error, "a name that is used up")
 }
 
-// An execution that nobody waits for any more is stopped, as far as the role may.
-func TestAnAbandonedExecution(t *testing.T) {
+// A child execution whose parent no longer waits is stopped if the role allows it.
+func TestNestedExecutionIsAbandoned(t *testing.T) {
 	for name, test := range map[string]struct {
-		// task adds to the task, machine to the machine; stop ends the parent by hand.
+		// task adds fields to the task, machine to the machine. stop stops the parent.
 		task, machine, without string
 		stop                   bool
 		parent, child          string
 		after                  time.Duration
 	}{
-		"the task's time is over":        {`,"TimeoutSeconds":60`, ``, "", false, "FAILED States.Timeout", "ABORTED", time.Minute},
-		"the parent's time is over":      {``, `"TimeoutSeconds":90,`, "", false, "TIMED_OUT States.Timeout", "ABORTED", 90 * time.Second},
-		"the parent is stopped":          {``, ``, "", true, "ABORTED Operator", "ABORTED", 10 * time.Second},
-		"without the right it goes on":   {``, ``, "states:StopExecution", true, "ABORTED Operator", "RUNNING", 10 * time.Second},
-		"nobody stops what ends by then": {`,"TimeoutSeconds":7200`, ``, "", false, "SUCCEEDED ", "SUCCEEDED", time.Hour},
+		"the task's time is over": {`,"TimeoutSeconds":60`, ``, "", false, "FAILED States.Timeout", "ABORTED", time.Minute},
+		"the parent's time is over": {
+			``, `"TimeoutSeconds":90,`, "", false, "TIMED_OUT States.Timeout", "ABORTED", 90 * time.Second,
+		},
+		"the parent is stopped":                      {``, ``, "", true, "ABORTED Operator", "ABORTED", 10 * time.Second},
+		"continues without permission to stop it":    {``, ``, "states:StopExecution", true, "ABORTED Operator", "RUNNING", 10 * time.Second},
+		"ends by itself before the parent's timeout": {`,"TimeoutSeconds":7200`, ``, "", false, "SUCCEEDED ", "SUCCEEDED", time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -162,9 +164,9 @@ func TestAnAbandonedExecution(t *testing.T) {
 					s.Stop(arn, "Operator", "enough")
 				}
 				s.mu.Lock()
-				over := s.executions[arn].over
+				ended := s.executions[arn].ended
 				s.mu.Unlock()
-				<-over
+				<-ended
 				require.Equal(t, test.after, time.Since(began))
 				synctest.Wait()
 				all := s.Executions()

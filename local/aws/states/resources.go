@@ -1,6 +1,6 @@
 package states
 
-// The resource types that CloudFormation makes here.
+// CloudFormation resource types.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-stepfunctions-statemachine.html
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Resources are the providers by resource type.
+// Resources returns the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{"AWS::StepFunctions::StateMachine": machineResource{s}}
 }
 
-// Tagged lists the machines and their tags.
+// Tagged returns the machines and their tags.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()

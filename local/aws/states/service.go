@@ -1,6 +1,6 @@
 package states
 
-// The service: its machines and executions, and what it is given.
+// The service, its machines and executions, and what it needs from other services.
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Roles gives executions their credentials; a subset of *iam.Service.
+// Roles provides the credentials of executions; a subset of *iam.Service.
 type Roles interface {
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 }
@@ -32,21 +32,21 @@ type Functions interface {
 
 // Logs is CloudWatch Logs.
 type Logs interface {
-	// WriteLog appends one line, making group and stream if need be.
+	// WriteLog appends one line. It creates the group and the stream if needed.
 	WriteLog(group, stream, line string)
 }
 
-// SDK calls an operation of a service, as an aws-sdk task does: service such as "autoscaling", action such as
-// "CompleteLifecycleAction", parameters as the API spells them. Errors are *iam.Error.
+// SDK performs an aws-sdk task. service is a name such as "autoscaling", action such as "CompleteLifecycleAction".
+// Parameters have the API's spelling. Errors are *iam.Error.
 type SDK func(ctx context.Context, caller iam.Caller, service, action string, parameters map[string]any) (any, error)
 
-// Emit puts an event on the account's default bus.
+// Emit sends an event to the account's default bus.
 type Emit func(ctx context.Context, source, detailType string, resources []string, detail any)
 
 // Metric records a value, such as 1 of AWS/States ExecutionsStarted.
 type Metric func(namespace, name string, dimensions map[string]string, value float64, unit string)
 
-// Config of the service. All but the names and Roles may be left out: then tasks that need it fail, and nobody is told.
+// Config of the service. Only the names and Roles are required. A task that needs a missing service fails.
 type Config struct {
 	// Account is the twelve-digit id; Region such as us-east-1; Partition defaults to aws.
 	Account, Region, Partition string
@@ -57,9 +57,9 @@ type Config struct {
 	Emit                       Emit
 	Metric                     Metric
 	Logs                       Logs
-	// Observe sees every event of every execution, as it happens, for display. It must not block.
+	// Observe receives each event of each execution as it happens. It must not block.
 	Observe func(Execution, asl.Event)
-	// Random numbers from 0 up to 1 for the jitter of retries; nil for real ones.
+	// Random returns numbers from 0 up to 1 for the jitter of retries. nil means real random numbers.
 	Random func() float64
 }
 
@@ -79,7 +79,7 @@ type Service struct {
 	waiting    map[string]string     // machine ARN by task token
 }
 
-// New makes a Step Functions without machines. Close ends all executions.
+// New returns a Step Functions without machines. Close aborts all executions.
 func New(config Config) *Service {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -94,10 +94,10 @@ func New(config Config) *Service {
 	}
 }
 
-// SetFunctions says where tasks find functions, for accounts whose services need each other.
+// SetFunctions sets the functions that tasks invoke, for accounts in which services depend on each other.
 func (s *Service) SetFunctions(f Functions) { s.config.Functions = f }
 
-// Close aborts all executions and waits for their ends.
+// Close aborts all executions and waits until they end.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -106,7 +106,7 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// machine is one state machine.
+// machine is a state machine.
 type machine struct {
 	name, arn, role, definition, revision string
 	parsed                                *asl.Machine
@@ -134,7 +134,8 @@ type tracingConfiguration struct {
 	Enabled bool `json:"enabled"`
 }
 
-// check fills defaults. https://docs.aws.amazon.com/step-functions/latest/apireference/API_LoggingConfiguration.html
+// check sets defaults and validates.
+// https://docs.aws.amazon.com/step-functions/latest/apireference/API_LoggingConfiguration.html
 func (l *loggingConfiguration) check() error {
 	if l.Level == "" {
 		l.Level = "OFF"
@@ -154,7 +155,7 @@ func (l *loggingConfiguration) check() error {
 	return nil
 }
 
-// group is the log group's name, empty for none.
+// group returns the name of the log group, or "".
 func (l loggingConfiguration) group() string {
 	for _, d := range l.Destinations {
 		_, name, _ := strings.Cut(strings.TrimSuffix(d.CloudWatchLogsLogGroup.LogGroupArn, ":*"), ":log-group:")
@@ -163,33 +164,33 @@ func (l loggingConfiguration) group() string {
 	return ""
 }
 
-// Execution is one execution as others see it.
+// Execution is one execution, as the API describes it.
 type Execution struct {
 	ARN, Name, MachineARN, MachineName string
 	// Status is RUNNING or an asl.Status.
 	Status string
 	Input  string
-	// Output of a success; Error and Cause of another end.
+	// Output is set after success, Error and Cause after any other end.
 	Output, Error, Cause string
 	Started, Stopped     time.Time
-	// Transitions as AWS bills them, counted when the execution is over.
+	// Transitions as AWS bills them. The count is set when the execution ends.
 	Transitions int
 }
 
 type execution struct {
 	Execution
 	cancel context.CancelCauseFunc
-	over   chan struct{} // closed when the execution is over and its end is told
+	ended  chan struct{} // closed when the execution has ended and its end is announced
 	events []asl.Event
 
-	// caller is the machine's role, taken anew well before its credentials end.
+	// caller is the machine's role. It is assumed again well before its credentials expire.
 	caller   iam.Caller
 	callerAt time.Time
 	role     string
 	session  string
 }
 
-// maxCaller is how old an assumed role may be.
+// maxCaller is the maximum age of an assumed role.
 const maxCaller = 6 * time.Hour
 
 func (s *Service) machineARN(name string) string {
@@ -211,7 +212,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// Start starts an execution as the caller. An empty name is made up. It returns the execution's ARN.
+// Start starts an execution as the caller and returns its ARN. An empty name is generated.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 func (s *Service) Start(_ context.Context, caller iam.Caller, machineARN, name, input string) (string, error) {
 	if err := caller.Authorize("states:StartExecution", machineARN, nil); err != nil {
@@ -260,7 +261,7 @@ func (s *Service) start(machineARN, name, input string) (Execution, error) {
 		Execution: Execution{
 			ARN: arn, Name: name, MachineARN: m.arn, MachineName: m.name, Status: "RUNNING", Input: input, Started: s.config.Clock.Now(),
 		},
-		cancel: cancel, over: make(chan struct{}), role: m.role, session: strings.ReplaceAll(uuid.NewString(), "-", ""),
+		cancel: cancel, ended: make(chan struct{}), role: m.role, session: strings.ReplaceAll(uuid.NewString(), "-", ""),
 	}
 	s.executions[arn] = x
 	s.order = append(s.order, x)
@@ -274,7 +275,7 @@ func (s *Service) start(machineARN, name, input string) (Execution, error) {
 	return seen, nil
 }
 
-// Executions are all executions, oldest first.
+// Executions returns all executions, oldest first.
 func (s *Service) Executions() []Execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,7 +286,7 @@ func (s *Service) Executions() []Execution {
 	return all
 }
 
-// Stop aborts a running execution, as a person does, without waiting for its end.
+// Stop aborts a running execution, without permissions and without waiting for its end.
 func (s *Service) Stop(arn, name, cause string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	account = "111122223333"
-	region  = "eu-central-1"
-	trust   = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"states.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
-	allowed = `{"Version":"2012-10-17","Statement":[
+	account           = "111122223333"
+	region            = "eu-central-1"
+	trust             = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"states.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+	authorizedMachine = `{"Version":"2012-10-17","Statement":[
 		{"Effect":"Allow","Action":"lambda:InvokeFunction","Resource":"arn:aws:lambda:eu-central-1:111122223333:function:good*"},
 		{"Effect":"Allow","Action":"states:StartExecution","Resource":"arn:aws:states:eu-central-1:111122223333:stateMachine:child"}]}`
 )
 
-// functions are in process; the wire is lambda's own test.
+// functions are Go functions in this process. Package lambda tests the API.
 type functions map[string]func(payload []byte) (lambda.Result, error)
 
 func (f functions) Invoke(_ context.Context, caller iam.Caller, in lambda.Invocation) (lambda.Result, error) {
@@ -84,7 +84,7 @@ func newWorld(t *testing.T) *world {
 	}
 	role, err := w.identities.CreateRole(iam.Role{Name: "machine", TrustDocument: trust})
 	require.NoError(t, err)
-	require.NoError(t, w.identities.PutRolePolicy("machine", "p", allowed))
+	require.NoError(t, w.identities.PutRolePolicy("machine", "p", authorizedMachine))
 	w.role = w.identities.RoleARN(role)
 	w.Service = New(Config{
 		Account: account, Region: region, Roles: w.identities, Functions: w.functions, Logs: w,
@@ -103,7 +103,7 @@ func newWorld(t *testing.T) *world {
 			w.metrics[name] += value
 		},
 		SDK: func(_ context.Context, _ iam.Caller, service, action string, parameters map[string]any) (any, error) {
-			if parameters["InstanceId"] == "i-gone" {
+			if parameters["InstanceId"] == "i-missing" {
 				return nil, &iam.Error{Code: "ValidationError", Message: "No active Lifecycle Action found", Status: 400}
 			}
 			if parameters["InstanceId"] == "i-busy" {
@@ -119,11 +119,11 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(server.Close)
 	w.url = server.URL
 	_, admin := w.identities.Admin()
-	w.client = w.as(admin)
+	w.client = w.caller(admin)
 	return w
 }
 
-func (w *world) as(c iam.Credentials) *sfn.Client {
+func (w *world) caller(c iam.Credentials) *sfn.Client {
 	return sfn.New(sfn.Options{
 		Region: region, BaseEndpoint: aws.String(w.url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken),
@@ -230,7 +230,7 @@ func TestExecution(t *testing.T) {
 	require.Zero(t, w.metrics["ExecutionsFailed"])
 }
 
-func TestNamesAreIdempotent(t *testing.T) {
+func TestExecutionNames(t *testing.T) {
 	w := newWorld(t)
 	machine := w.create(t, "m", `"A":{"Type":"Wait","Seconds":3600,"End":true}`)
 	start := func(input string) (*sfn.StartExecutionOutput, error) {
@@ -290,11 +290,11 @@ func TestTasks(t *testing.T) {
 		"a function that is not there":    {task("good-bye"), "", "Lambda.ResourceNotFoundException"},
 		"a lost connection":               {task("good-lost"), "", "Lambda.SdkClientException"},
 		"a role that may not":             {task("forbidden"), "", "Lambda.AWSLambdaException"},
-		"a parameter nobody knows": {
+		"an unknown parameter": {
 			strings.Replace(task("good"), `"FunctionName"`, `"Async":true,"FunctionName"`, 1), "", "States.Runtime",
 		},
 		"an SDK call":                        {sdk("i-1"), `{"Called":"autoscaling:CompleteLifecycleAction"}`, ""},
-		"an SDK error that is not modelled":  {sdk("i-gone"), "", "AutoScaling.AutoScalingException"},
+		"an SDK error that is not modelled":  {sdk("i-missing"), "", "AutoScaling.AutoScalingException"},
 		"an SDK error that is":               {sdk("i-busy"), "", "AutoScaling.ResourceContentionException"},
 		"an SDK parameter in the wrong case": {strings.Replace(sdk("i-1"), "InstanceId", "instanceId", 1), "", "States.Runtime"},
 		"another execution": {
@@ -339,9 +339,9 @@ func TestTaskTokens(t *testing.T) {
 
 	other, err := w.identities.CreateRole(iam.Role{Name: "other", TrustDocument: trust})
 	require.NoError(t, err)
-	_, c, err := w.identities.AssumeRoleAs(w.identities.RoleARN(other), "somebody", "states.amazonaws.com")
+	_, c, err := w.identities.AssumeRoleAs(w.identities.RoleARN(other), "other", "states.amazonaws.com")
 	require.NoError(t, err)
-	_, err = w.as(c).SendTaskSuccess(t.Context(), &sfn.SendTaskSuccessInput{TaskToken: aws.String(token), Output: aws.String(`1`)})
+	_, err = w.caller(c).SendTaskSuccess(t.Context(), &sfn.SendTaskSuccessInput{TaskToken: aws.String(token), Output: aws.String(`1`)})
 	require.ErrorContains(t, err, "not authorized to perform: states:SendTaskSuccess on resource: "+machine)
 
 	_, err = w.client.SendTaskSuccess(t.Context(), &sfn.SendTaskSuccessInput{TaskToken: aws.String(token), Output: aws.String(`{`)})
@@ -353,8 +353,8 @@ func TestTaskTokens(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `{"done":true}`, *w.end(t, execution).Output)
 	_, err = w.client.SendTaskSuccess(t.Context(), &sfn.SendTaskSuccessInput{TaskToken: aws.String(token), Output: aws.String(`1`)})
-	var over *types.TaskTimedOut
-	require.ErrorAs(t, err, &over)
+	var ended *types.TaskTimedOut
+	require.ErrorAs(t, err, &ended)
 
 	execution, token = begin()
 	_, err = w.client.SendTaskFailure(t.Context(), &sfn.SendTaskFailureInput{
@@ -406,8 +406,8 @@ func TestMachines(t *testing.T) {
 	_, err = w.client.DeleteStateMachine(ctx, &sfn.DeleteStateMachineInput{StateMachineArn: aws.String(machine)})
 	require.NoError(t, err)
 	_, err = w.client.DescribeStateMachine(ctx, &sfn.DescribeStateMachineInput{StateMachineArn: aws.String(machine)})
-	var gone *types.StateMachineDoesNotExist
-	require.ErrorAs(t, err, &gone)
+	var missing *types.StateMachineDoesNotExist
+	require.ErrorAs(t, err, &missing)
 }
 
 func TestLogs(t *testing.T) {
@@ -472,7 +472,7 @@ func TestRefusals(t *testing.T) {
 			in.Definition =
 				aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::ecs:runTask.sync:2","End":true}}}`)
 		}), "UnsupportedByLocalAccount"},
-		"a role for somebody else": {create(func(in *sfn.CreateStateMachineInput) {
+		"a role for another service": {create(func(in *sfn.CreateStateMachineInput) {
 			in.RoleArn = aws.String(w.identities.RoleARN(stranger))
 		}), "AccessDeniedException"},
 		"another definition": {create(func(in *sfn.CreateStateMachineInput) {
@@ -503,9 +503,9 @@ func TestRefusals(t *testing.T) {
 			return err
 		}, "UnsupportedByLocalAccount"},
 		"a caller without permission": {func() error {
-			_, c, err := w.identities.AssumeRoleAs(w.role, "somebody", "states.amazonaws.com")
+			_, c, err := w.identities.AssumeRoleAs(w.role, "other", "states.amazonaws.com")
 			require.NoError(t, err)
-			_, err = w.as(c).StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: aws.String(machine)})
+			_, err = w.caller(c).StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: aws.String(machine)})
 			return err
 		}, "AccessDeniedException"},
 	} {
@@ -532,21 +532,21 @@ func TestStateMachineResource(t *testing.T) {
 			}},
 		},
 	}
-	made, err := provider.Create(t.Context(), request)
+	result, err := provider.Create(t.Context(), request)
 	require.NoError(t, err)
-	require.Equal(t, "arn:aws:states:eu-central-1:111122223333:stateMachine:m", made.PhysicalID)
-	require.Equal(t, "m", made.Attributes["Name"])
-	require.Equal(t, `"first"`, *w.run(t, made.PhysicalID, `{}`).Output)
+	require.Equal(t, "arn:aws:states:eu-central-1:111122223333:stateMachine:m", result.PhysicalID)
+	require.Equal(t, "m", result.Attributes["Name"])
+	require.Equal(t, `"first"`, *w.run(t, result.PhysicalID, `{}`).Output)
 	_, err = provider.Create(t.Context(), request)
 	require.ErrorContains(t, err, "already exists")
-	request.PhysicalID = made.PhysicalID
+	request.PhysicalID = result.PhysicalID
 	request.Properties["DefinitionSubstitutions"] = map[string]any{"answer": "second"}
 	_, err = provider.Update(t.Context(), request)
 	require.NoError(t, err)
-	require.Equal(t, `"second"`, *w.run(t, made.PhysicalID, `{}`).Output)
+	require.Equal(t, `"second"`, *w.run(t, result.PhysicalID, `{}`).Output)
 	request.Properties["StateMachineVersion"] = "1"
 	_, err = provider.Update(t.Context(), request)
 	require.ErrorContains(t, err, "StateMachineVersion")
 	require.NoError(t, provider.Delete(t.Context(), request))
-	require.NoError(t, provider.Delete(t.Context(), request), "it is gone already")
+	require.NoError(t, provider.Delete(t.Context(), request), "deleting twice succeeds")
 }

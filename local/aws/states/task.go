@@ -1,6 +1,6 @@
 package states
 
-// Tasks: what the integrations do.
+// Tasks: the service integrations.
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// supported refuses machines with tasks that no execution could do.
+// supported rejects a machine with a task that no execution could perform.
 func (s *Service) supported(m *asl.Machine) error {
 	for _, r := range m.Resources() {
 		switch {
@@ -35,14 +35,14 @@ func (s *Service) supported(m *asl.Machine) error {
 	return nil
 }
 
-// task does the work of one task as the machine's role.
+// task performs one task as the machine's role.
 func (s *Service) task(ctx context.Context, x *execution, t asl.Task) (json.RawMessage, error) {
 	if t.Token != "" {
 		s.mu.Lock()
 		s.waiting[t.Token] = x.MachineARN
 		s.mu.Unlock()
 	}
-	caller, err := s.as(x)
+	caller, err := s.caller(x)
 	if err != nil {
 		return nil, &asl.Failure{Name: "States.Permissions", Cause: err.Error()}
 	}
@@ -58,7 +58,7 @@ func (s *Service) task(ctx context.Context, x *execution, t asl.Task) (json.RawM
 	return s.call(ctx, caller, strings.TrimPrefix(t.Resource.Service, "aws-sdk:"), t.Resource.Action, t.Arguments)
 }
 
-// arguments decodes a task's arguments; an unknown one is an error that names it.
+// arguments decodes a task's arguments. It rejects an unknown argument by name.
 func arguments(raw json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -68,14 +68,14 @@ func arguments(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// metadata is what every result of an integration carries.
+// metadata adds the members that each integration's result has.
 func metadata(requestID string, result map[string]any) json.RawMessage {
 	result["SdkHttpMetadata"] = map[string]any{"HttpStatusCode": 200}
 	result["SdkResponseMetadata"] = map[string]any{"RequestId": requestID}
 	return encode(result)
 }
 
-// encode writes JSON values with sorted keys.
+// encode returns JSON with sorted keys.
 func encode(values map[string]any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -84,7 +84,7 @@ func encode(values map[string]any) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// invoke is arn:aws:states:::lambda:invoke.
+// invoke performs arn:aws:states:::lambda:invoke.
 // https://docs.aws.amazon.com/step-functions/latest/dg/connect-lambda.html
 func (s *Service) invoke(ctx context.Context, caller iam.Caller, raw json.RawMessage) (json.RawMessage, error) {
 	var in struct {
@@ -115,13 +115,13 @@ func (s *Service) invoke(ctx context.Context, caller iam.Caller, raw json.RawMes
 	case err != nil:
 		return nil, serviceFailure("Lambda", "AWSLambda", err)
 	case r.FunctionError != "":
-		var said struct {
+		var failure struct {
 			ErrorType string `json:"errorType"`
 		}
-		if json.Unmarshal(r.Payload, &said) != nil || said.ErrorType == "" {
-			said.ErrorType = "Lambda.Unknown"
+		if json.Unmarshal(r.Payload, &failure) != nil || failure.ErrorType == "" {
+			failure.ErrorType = "Lambda.Unknown"
 		}
-		return nil, &asl.Failure{Name: said.ErrorType, Cause: string(r.Payload)}
+		return nil, &asl.Failure{Name: failure.ErrorType, Cause: string(r.Payload)}
 	}
 	var payload any = json.RawMessage(r.Payload)
 	if !json.Valid(r.Payload) {
@@ -130,10 +130,10 @@ func (s *Service) invoke(ctx context.Context, caller iam.Caller, raw json.RawMes
 	return metadata(r.RequestID, map[string]any{"ExecutedVersion": "$LATEST", "StatusCode": 200, "Payload": payload}), nil
 }
 
-// sdkNames are the prefixes of error names; other services get theirs from the name in the resource.
+// sdkNames are the prefixes of error names. Other services get theirs from the resource.
 var sdkNames = map[string]string{"autoscaling": "AutoScaling", "cloudformation": "CloudFormation", "dynamodb": "DynamoDb"}
 
-// call is arn:aws:states:::aws-sdk:service:action.
+// call performs arn:aws:states:::aws-sdk:service:action.
 // https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html
 func (s *Service) call(ctx context.Context, caller iam.Caller, service, action string, raw json.RawMessage) (json.RawMessage, error) {
 	prefix := sdkNames[service]
@@ -175,8 +175,8 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// serviceFailure names an API's error as Step Functions does: modelled exceptions by their name, others by the service's
-// general one. https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+// serviceFailure names an API's error as Step Functions does. Modelled exceptions keep their names; other errors get the
+// service's general name. https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 func serviceFailure(prefix, general string, err error) error {
 	var e *iam.Error
 	if !errors.As(err, &e) {

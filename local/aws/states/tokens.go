@@ -1,6 +1,6 @@
 package states
 
-// Answers to tasks that wait. https://docs.aws.amazon.com/step-functions/latest/apireference/API_SendTaskSuccess.html
+// Answers to waiting tasks. https://docs.aws.amazon.com/step-functions/latest/apireference/API_SendTaskSuccess.html
 
 import (
 	"context"
@@ -11,20 +11,20 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Unheard is how many answers to tasks were given that their executions have not acted on.
-func (s *Service) Unheard() int { return s.tokens.Unheard() }
+// PendingAnswers returns the number of accepted answers that their executions have not processed yet.
+func (s *Service) PendingAnswers() int { return s.tokens.PendingAnswers() }
 
-// answer authorizes the answer to a token on the machine that waits, and gives it.
-func (s *Service) answer(c *wire.Call, token string, give func() error) (any, error) {
+// answer authorizes an answer on the machine whose task waits, and delivers it.
+func (s *Service) answer(c *wire.Call, token string, deliver func() error) (any, error) {
 	s.mu.Lock()
-	machine, known := s.waiting[token]
+	machine, found := s.waiting[token]
 	s.mu.Unlock()
-	if known {
+	if found {
 		if err := c.Authorize(machine); err != nil {
 			return nil, err
 		}
 	}
-	switch err := give(); {
+	switch err := deliver(); {
 	case errors.Is(err, asl.ErrTaskDoesNotExist):
 		return nil, wire.Errorf("TaskDoesNotExist", "Task does not exist")
 	case errors.Is(err, asl.ErrTaskTimedOut):

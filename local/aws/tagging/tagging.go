@@ -1,5 +1,5 @@
-// Package tagging is the Resource Groups Tagging API: GetResources over what the services say they have. It has no
-// TagResources, UntagResources, GetTagKeys or compliance reports.
+// Package tagging simulates the Resource Groups Tagging API: GetResources over the tagged resources of the services. It
+// has no TagResources, UntagResources, GetTagKeys or compliance reports.
 // https://docs.aws.amazon.com/resourcegroupstagging/latest/APIReference/API_GetResources.html
 package tagging
 
@@ -20,19 +20,19 @@ type Tagged struct {
 	Tags map[string]string
 }
 
-// Source tells the tagged resources of one service.
+// Source returns the tagged resources of one service.
 type Source func(ctx context.Context) []Tagged
 
-// Service answers for all sources.
+// Service serves the resources of all sources.
 type Service struct{ sources []Source }
 
-// New makes the tagging API over sources.
+// New returns the tagging API of sources.
 func New(sources ...Source) *Service { return &Service{sources: sources} }
 
-// Register adds a source. Register all before serving.
+// Register adds a source. Register all sources before serving.
 func (s *Service) Register(source Source) { s.sources = append(s.sources, source) }
 
-// Merge gives the tags of a resource in a stack: the stack's and its own, which win.
+// Merge returns the tags of a resource in a stack: the stack's tags and its own. Its own override the stack's.
 func Merge(stack map[string]string, own []resource.Tag) map[string]string {
 	tags := maps.Clone(stack)
 	if tags == nil {
@@ -44,7 +44,7 @@ func Merge(stack map[string]string, own []resource.Tag) map[string]string {
 	return tags
 }
 
-// List gives tags sorted by key.
+// List returns tags sorted by key.
 func List(tags map[string]string) []resource.Tag {
 	list := make([]resource.Tag, 0, len(tags))
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
@@ -53,7 +53,7 @@ func List(tags map[string]string) []resource.Tag {
 	return list
 }
 
-// Wire is the API.
+// Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "tagging", Prefix: "tag", Protocol: wire.JSON11, TargetPrefix: "ResourceGroupsTaggingAPI_20170126",
@@ -88,7 +88,7 @@ func (s *Service) getResources(ctx context.Context, c *wire.Call) (any, error) {
 	var found []Tagged
 	for _, source := range s.sources {
 		for _, t := range source(ctx) {
-			matches := len(t.Tags) > 0 // the tags first: they tell more resources apart than types do
+			matches := len(t.Tags) > 0 // tags first, because they exclude more resources than types do
 			for _, f := range in.TagFilters {
 				value, ok := t.Tags[f.Key]
 				matches = matches && ok && (len(f.Values) == 0 || slices.Contains(f.Values, value))

@@ -107,7 +107,7 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request, call *Call) err
 		return fail(&wire.Error{Code: "RequestEntityTooLarge", Message: err.Error(), Status: 413})
 	}
 	hash := ""
-	if !signature.Known() {
+	if !signature.Trusted() {
 		if hash, err = payloadHash(r, body); err != nil {
 			return fail(err)
 		}

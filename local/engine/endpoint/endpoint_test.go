@@ -249,7 +249,7 @@ func TestSignatureErrors(t *testing.T) {
 func TestCallsFromTheProcess(t *testing.T) {
 	identities := iam.New("111122223333", "eu-west-1", &clock.Clock{})
 	verify := func(key string) (iam.Caller, error) {
-		r := httptest.NewRequestWithContext(iam.CalledBy(t.Context(), key, "eu-west-1", "sts"), http.MethodPost, "/", nil)
+		r := httptest.NewRequestWithContext(iam.WithAccessKey(t.Context(), key, "eu-west-1", "sts"), http.MethodPost, "/", nil)
 		signature, err := iam.ParseSignature(r)
 		require.NoError(t, err)
 		require.Equal(t, "sts", signature.Service)

@@ -65,7 +65,7 @@ func orEmpty(uid *types.UID) any {
 	return string(*uid)
 }
 
-func TestEvictionsKeepTheAPIServersRules(t *testing.T) {
+func TestEvictions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client, _ := serve(t)
 		addNode(t, client, "n1")
@@ -85,7 +85,7 @@ func TestEvictionsKeepTheAPIServersRules(t *testing.T) {
 		err := evict(t, client, all[1].Name, nil)
 		require.True(t, apierrors.IsTooManyRequests(err), err)
 		require.True(t, apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause))
-		require.NoError(t, evict(t, client, all[0].Name, nil), "it is going already")
+		require.NoError(t, evict(t, client, all[0].Name, nil), "the pod is terminating already")
 		time.Sleep(4 * time.Second)
 		require.Len(t, s.Pods(), 4, "it ends, and its successor starts")
 		time.Sleep(5 * time.Second)
@@ -101,7 +101,7 @@ func TestEvictionsKeepTheAPIServersRules(t *testing.T) {
 	})
 }
 
-func TestADrainByItsBudgets(t *testing.T) {
+func TestDrainWithBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client, cluster := serve(t)
 		addNode(t, client, "n1")
@@ -110,17 +110,17 @@ func TestADrainByItsBudgets(t *testing.T) {
 		time.Sleep(time.Minute)
 		addNode(t, client, "n2")
 		time.Sleep(time.Minute)
-		var gone []Removal
-		s.OnRemoval(func(r Removal) { gone = append(gone, r) })
+		var removed []Removal
+		s.OnRemoval(func(r Removal) { removed = append(removed, r) })
 		began := time.Now()
 		report := drainer.New(cluster).Drain(t.Context(), "n1", drain.Task{
 			Policy: drain.Policy{Timeout: 3600, OnTimeout: drain.Wait}, Started: time.Now(),
 		},
-			func(string) {}, untold)
+			func(string) {}, unreported)
 		require.Equal(t, drain.Done, report.Outcome, report.Message)
 		require.Greater(t, time.Since(began), 30*time.Second, "one after the other")
-		require.Len(t, gone, 6)
-		for _, r := range gone {
+		require.Len(t, removed, 6)
+		for _, r := range removed {
 			require.Equal(t, "evicted", r.How)
 			require.GreaterOrEqual(t, r.Healthy, r.Desired)
 		}
@@ -128,8 +128,8 @@ func TestADrainByItsBudgets(t *testing.T) {
 			require.Equal(t, "n2", p.Node)
 		}
 		require.NoError(t, client.Resource(nodeResource).Delete(t.Context(), "n2", metav1.DeleteOptions{}))
-		require.Len(t, gone, 12)
-		require.Equal(t, "lost with its node", gone[11].How)
+		require.Len(t, removed, 12)
+		require.Equal(t, "lost with its node", removed[11].How)
 	})
 }
 
@@ -172,7 +172,7 @@ func TestObjects(t *testing.T) {
 	})
 }
 
-func TestWhatItDoesNotKnowItNames(t *testing.T) {
+func TestUnsupported(t *testing.T) {
 	s := New(&clock.Clock{})
 	defer s.Close()
 	for _, path := range []string{"/api/v1/secrets", "/apis/batch/v1/jobs", "/version", "/api/v1/nodes/a/b/c"} {
@@ -185,5 +185,5 @@ func TestWhatItDoesNotKnowItNames(t *testing.T) {
 	}
 }
 
-// untold is for drains whose waits nobody has to know of.
-func untold(context.Context, drain.Report) {}
+// unreported drops a drain's reports.
+func unreported(context.Context, drain.Report) {}

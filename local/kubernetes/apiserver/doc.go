@@ -1,10 +1,10 @@
-// Package apiserver is a Kubernetes API in memory, with just enough behind it for nodes to come and go with their pods:
-// objects with UIDs, versions, selectors, patches and watches; evictions with the real API's rules; and, in place of the
-// controllers, the scheduler and the kubelets, a few sentences that it holds true (see world.go).
+// Package apiserver is a Kubernetes API in memory, for nodes that join and leave with their pods. It has objects with
+// UIDs, versions, selectors, patches and watches, and evictions with the real API's rules. A few invariants replace the
+// controllers, the scheduler and the kubelets: see world.go.
 //
-// It is for accounts that come and go by the thousand in virtual time. Real API servers are in local/kubernetes; what both
-// say to drains is compared by local/testkit/live/kube's tests and this package's own.
+// It is for accounts in virtual time, which tests create and discard by the thousand. Package kubernetes runs real API
+// servers. The tests of local/testkit/live/kube and of this package compare the answers of both to drains.
 //
-// There is no authentication, no admission, no server-side apply but "it is what was applied", and no pages of lists. What it does
-// not know is an error that names it.
+// There is no authentication, admission or pagination. Server-side apply makes an object equal to the applied one. What
+// the server does not support is an error that names it.
 package apiserver

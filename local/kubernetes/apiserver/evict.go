@@ -1,6 +1,6 @@
 package apiserver
 
-// Evictions and deletions of pods, with the API server's rules.
+// Evictions and deletions of pods, by the API server's rules.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
 
 import (
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// evict a pod if its budget allows.
+// evict evicts a pod if its budget allows it.
 func (s *Server) evict(namespace, name string, options *metav1.DeleteOptions) error {
 	p, err := s.find(pods, namespace, name)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Server) evict(namespace, name string, options *metav1.DeleteOptions) er
 		n, _, _ := unstructured.NestedInt64(b, "status", field)
 		return n
 	}
-	// IfHealthyBudget, the default: a pod that is not ready may go when its app has what it wants without it.
+	// IfHealthyBudget, the default: a pod that is not ready may be evicted if its app is healthy without it.
 	if !ready(p) && number("desiredHealthy") > 0 && number("currentHealthy") >= number("desiredHealthy") {
 		return s.end(p, options, "evicted")
 	}
@@ -86,7 +86,7 @@ func precondition(o object, options *metav1.DeleteOptions) error {
 	return nil
 }
 
-// delete an object; pods get their time.
+// delete deletes an object. A pod has its grace period.
 func (s *Server) delete(k kind, o object, options *metav1.DeleteOptions) error {
 	if err := precondition(o, options); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Server) delete(k kind, o object, options *metav1.DeleteOptions) error {
 	return s.end(o, options, "deleted")
 }
 
-// end of a pod, with its grace period. how is empty when it had gone before.
+// end ends a pod after its grace period. how is empty if the pod was terminating before.
 func (s *Server) end(p object, options *metav1.DeleteOptions, how string) error {
 	if terminating(p) {
 		return nil

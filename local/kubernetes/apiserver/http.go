@@ -1,6 +1,6 @@
 package apiserver
 
-// The API over HTTP: what client-go sends, and what it reads.
+// The API over HTTP, as far as client-go uses it.
 
 import (
 	"encoding/json"
@@ -22,18 +22,18 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// codecs read bodies in protobuf too, of the kinds that drains send.
+// codecs also decode protobuf, for the kinds that drains send.
 var codecs = func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			panic(err) // two types of one name: no input leads here
+			panic(err) // two types with the same name: no input causes it
 		}
 	}
 	return serializer.NewCodecFactory(scheme)
 }()
 
-// target of a request.
+// target of a request: an object, or a list of them.
 type target struct {
 	kind                       kind
 	namespace, name, secondary string
@@ -122,7 +122,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, status, o)
 }
 
-// readyz answers like an API server whose own checks all pass.
+// readyz answers like an API server whose checks all pass.
 func (s *Server) readyz(w http.ResponseWriter) {
 	s.mu.Lock()
 	down := s.down()
@@ -136,7 +136,7 @@ func (s *Server) readyz(w http.ResponseWriter) {
 
 var errDown = apierrors.NewServiceUnavailable("the API server is down")
 
-// do a request about one object.
+// do performs a request about one object.
 func (s *Server) do(r *http.Request, t target, body []byte) (any, error) {
 	if s.down() {
 		return nil, errDown
@@ -209,26 +209,26 @@ func (s *Server) patch(k kind, old object, contentType string, body []byte) (obj
 	return s.update(k, old, next)
 }
 
-// merge as RFC 7396 says.
+// merge applies a patch by RFC 7396.
 func merge(into, patch object) {
 	for name, v := range patch {
 		inner, isObject := v.(object)
-		switch there, also := into[name].(object); {
+		switch existing, exists := into[name].(object); {
 		case v == nil:
 			delete(into, name)
-		case isObject && also:
-			merge(there, inner)
+		case isObject && exists:
+			merge(existing, inner)
 		case isObject:
-			made := object{}
-			merge(made, inner)
-			into[name] = made
+			created := object{}
+			merge(created, inner)
+			into[name] = created
 		default:
 			into[name] = v
 		}
 	}
 }
 
-// read a JSON object, numbers as Kubernetes has them.
+// read decodes a JSON object, with Kubernetes' number types.
 func read(body []byte) (object, error) {
 	o := object{}
 	if err := utiljson.Unmarshal(body, &o); err != nil {
@@ -237,7 +237,7 @@ func read(body []byte) (object, error) {
 	return o, nil
 }
 
-// decode a typed object, in JSON or protobuf.
+// decode decodes a typed object from JSON or protobuf.
 func decode(body []byte, into runtime.Object) error {
 	if _, _, err := codecs.UniversalDeserializer().Decode(body, nil, into); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -256,12 +256,13 @@ func (s *Server) answerList(w http.ResponseWriter, t target, match matcher) {
 		"apiVersion": t.kind.apiVersion(), "kind": t.kind.kind + "List", "metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)},
 		"items": s.list(t.kind, t.namespace, match),
 	}
-	body, _ := json.Marshal(list) // JSON values; before anybody changes them
+	body, _ := json.Marshal(list) // JSON values; encoded before a change
 	s.mu.Unlock()
 	write(w, http.StatusOK, body)
 }
 
-// watch tells changes after a version until the client goes, the server ends or is down. Each is told in a turn of its own.
+// watch sends the changes after a version until the client disconnects, or the server ends or is down. It sends each in
+// a turn of its own.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, t target, match matcher, from string) {
 	seen, err := strconv.Atoi(from)
 	if err != nil {
@@ -311,7 +312,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t target, match m
 	}
 }
 
-// WhoHeader may say who watches, so that watches are told apart, the same in every replay.
+// WhoHeader is a header with the name of the watching client. It distinguishes watches, equally in every replay.
 const WhoHeader = "X-Watcher"
 
 func send(w http.ResponseWriter, status int, v any) {
@@ -322,7 +323,7 @@ func send(w http.ResponseWriter, status int, v any) {
 func write(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client is gone if this fails
+	_, _ = w.Write(body) // fails only if the client disconnected
 }
 
 func fail(w http.ResponseWriter, err error) {

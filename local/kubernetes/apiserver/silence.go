@@ -1,6 +1,6 @@
 package apiserver
 
-// Kubelets that fall silent, and what the cluster makes of it.
+// Silent kubelets, and how the cluster reacts.
 
 import (
 	"time"
@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// tolerated is how long pods stay on a node that is not Ready, unless they say otherwise.
+// tolerated is how long pods remain on a node that is not Ready, by default.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions
 const tolerated = 5 * time.Minute
 
-// silence is networkAnnotation's value for a node whose kubelet is silent.
+// silence is the value of networkAnnotation for a node with a silent kubelet.
 const silence = "silent"
 
-// Silence has the kubelet of a node fall silent, or speak again. Meanwhile the node is not Ready, nor are its pods;
-// after a while those are deleted, and others run elsewhere, but no kubelet confirms that they have ended. It says
-// whether there is such a node, that spoke or was silent before.
+// Silence silences the kubelet of a node, or ends its silence. A silent node and its pods are not Ready. After a while
+// its pods are deleted and replaced on other nodes, but no kubelet confirms their end. Silence returns false if the node
+// does not exist or is in that state already.
 func (s *Server) Silence(node string, on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *Server) Silence(node string, on bool) bool {
 		annotated = silence
 	}
 	next := s.world.withReady(n, !on)
-	_ = unstructured.SetNestedField(next, annotated, "metadata", "annotations", networkAnnotation) // they are of strings
+	_ = unstructured.SetNestedField(next, annotated, "metadata", "annotations", networkAnnotation) // the annotations are strings
 	s.settle(nodes, "MODIFIED", next)
 	for _, p := range s.world.on(node) {
 		switch {
@@ -51,22 +51,22 @@ func (s *Server) Silence(node string, on bool) bool {
 		}
 		for _, p := range s.world.on(node) {
 			if !terminating(p) {
-				gone := runtime.DeepCopyJSON(p)
-				meta(gone)["deletionTimestamp"] = metav1.NewTime(s.clock.Now()).UTC().Format(time.RFC3339)
-				s.settle(pods, "MODIFIED", gone)
+				deleted := runtime.DeepCopyJSON(p)
+				meta(deleted)["deletionTimestamp"] = metav1.NewTime(s.clock.Now()).UTC().Format(time.RFC3339)
+				s.settle(pods, "MODIFIED", deleted)
 			}
 		}
 	})
 	return true
 }
 
-// silent says whether the kubelet of a node is.
+// silent is true if the kubelet of a node is silent.
 func (w *world) silent(node string) bool {
 	n, err := w.server.find(nodes, "", node)
 	return err == nil && annotation(n, networkAnnotation) == silence
 }
 
-// on are the pods of a node.
+// on returns the pods of a node.
 func (w *world) on(node string) (all []object) {
 	for _, p := range w.server.list(pods, "", matcher{}) {
 		if text(p, "spec", "nodeName") == node {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAKubeletThatFallsSilent(t *testing.T) {
+func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client, cluster := serve(t)
 		addNode(t, client, "n1")
@@ -37,7 +37,7 @@ func TestAKubeletThatFallsSilent(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, health, "it is of no pool")
 		time.Sleep(2 * time.Minute)
-		require.True(t, on("n1").Terminating, "and nobody confirms its end")
+		require.True(t, on("n1").Terminating, "no kubelet confirms its end")
 		require.Len(t, s.Pods(), 3, "its successor runs elsewhere")
 		s.mu.Lock()
 		n, err := s.find(nodes, "", "n1")

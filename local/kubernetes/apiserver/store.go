@@ -1,6 +1,6 @@
 package apiserver
 
-// Objects, their versions and who watches them.
+// Objects, their versions and their watchers.
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// object as it is kept. Whoever changes one keeps a copy: what was handed out stays as it was.
+// object is a stored object. It is immutable: a change stores a copy.
 type object = map[string]any
 
 // kind of objects.
@@ -46,7 +46,7 @@ func (k kind) qualified() schema.GroupResource {
 	return schema.GroupResource{Group: k.group, Resource: k.resource}
 }
 
-// kinds that there are.
+// kinds that the server supports.
 var kinds = []kind{
 	{"", "v1", "nodes", "Node", false},
 	{"", "v1", "pods", "Pod", true},
@@ -74,7 +74,7 @@ var (
 	budgets     = kinds[7]
 )
 
-// change of an object, as watches tell it.
+// change of an object, as watches send it.
 type change struct {
 	version int
 	kind    kind
@@ -82,7 +82,7 @@ type change struct {
 	object  object
 }
 
-// Server is one cluster's API. Close ends what runs in it.
+// Server is one cluster's API. Close ends its watches and timers.
 type Server struct {
 	clock *clock.Clock
 	world *world
@@ -93,13 +93,13 @@ type Server struct {
 	objects map[kind]map[string]object // by namespace/name
 	changes []change
 	changed chan struct{} // closed and replaced at every change
-	// downUntil is until when nothing is answered.
+	// downUntil is the time until which the server answers nothing.
 	downUntil time.Time
-	// deprecated are the lines of the metrics about deprecated APIs that somebody asked for.
+	// deprecated are the lines of metrics about deprecated APIs that a client requested.
 	deprecated []string
 }
 
-// New makes an API without objects but the namespaces that are always there.
+// New returns an API with only the default namespaces.
 func New(c *clock.Clock) *Server {
 	s := &Server{clock: c, closed: make(chan struct{}), changed: make(chan struct{}), objects: map[kind]map[string]object{}}
 	s.world = &world{server: s, apps: map[string]App{}, instances: map[string]string{}}
@@ -109,12 +109,12 @@ func New(c *clock.Clock) *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range []string{"default", "kube-system"} {
-		_, _ = s.create(kinds[2], object{"metadata": object{"name": name}}) // the first of its name
+		_, _ = s.create(kinds[2], object{"metadata": object{"name": name}}) // the first with its name
 	}
 	return s
 }
 
-// Close ends watches and what the cluster does by itself.
+// Close ends the watches and the cluster's own work.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Requested has the server count that somebody asked for a deprecated API, which goes with a minor version such as 1.38.
+// Requested counts a request for a deprecated API, which the minor version in removed, such as 1.38, removes.
 func (s *Server) Requested(group, version, resource, removed string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Server) Requested(group, version, resource, removed string) {
 		resource, version))
 }
 
-// Metrics in Prometheus' text format: those about deprecated APIs.
+// Metrics returns the metrics about deprecated APIs in Prometheus' text format.
 // https://kubernetes.io/docs/reference/using-api/deprecation-policy/#rest-resources-aka-api-objects
 func (s *Server) Metrics(context.Context) ([]byte, error) {
 	s.mu.Lock()
@@ -145,12 +145,12 @@ func (s *Server) Metrics(context.Context) ([]byte, error) {
 	return []byte(strings.Join(s.deprecated, "")), nil
 }
 
-// Down has the server answer nothing for d.
+// Down stops all answers for d.
 func (s *Server) Down(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.downUntil = s.clock.Now().Add(d)
-	s.wake() // watches break
+	s.wake() // watches end
 }
 
 func (s *Server) down() bool { return s.clock.Now().Before(s.downUntil) }
@@ -178,7 +178,7 @@ func text(o object, path ...string) string {
 
 func nameOf(o object) string { return text(o, "metadata", "name") }
 
-// put keeps an object and tells the watches.
+// put stores an object and notifies the watches.
 func (s *Server) put(k kind, typ string, o object) object {
 	s.version++
 	m := meta(o)
@@ -214,7 +214,7 @@ func (s *Server) create(k kind, o object) (object, error) {
 	return s.settle(k, "ADDED", o), nil
 }
 
-// update replaces an object's content; of what it is, nothing.
+// update replaces an object's content, but not its identity.
 func (s *Server) update(k kind, old, o object) (object, error) {
 	m, was := meta(o), meta(old)
 	if m == nil {
@@ -247,7 +247,7 @@ func same(a, b object) bool {
 	return string(x) == string(y)
 }
 
-// settle keeps an object and lets the cluster do what follows of it.
+// settle stores an object and lets the cluster react.
 func (s *Server) settle(k kind, typ string, o object) object {
 	s.world.complete(k, o)
 	o = s.put(k, typ, o)
@@ -255,13 +255,13 @@ func (s *Server) settle(k kind, typ string, o object) object {
 	return o
 }
 
-// remove an object at once.
+// remove removes an object immediately.
 func (s *Server) remove(k kind, o object) {
 	o = runtime.DeepCopyJSON(o)
 	s.settle(k, "DELETED", o)
 }
 
-// list the objects that match, by namespace and name.
+// list returns the matching objects by namespace and name.
 func (s *Server) list(k kind, namespace string, match matcher) []object {
 	found := []object{}
 	for _, o := range s.objects[k] {
@@ -275,7 +275,7 @@ func (s *Server) list(k kind, namespace string, match matcher) []object {
 	return found
 }
 
-// matcher is what selectors ask for.
+// matcher is the selector of a request.
 type matcher struct {
 	labels labels.Selector
 	fields fields.Selector

@@ -14,8 +14,8 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// What the checks of an upgrade read of a cluster, they read here too.
-func TestTheAPIInMemoryIsSurveyed(t *testing.T) {
+// The checks of an upgrade read the same facts here as from a real API server.
+func TestSurvey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client, cluster := serve(t)
 		addNode(t, client, "n1")

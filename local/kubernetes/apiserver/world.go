@@ -1,7 +1,7 @@
 package apiserver
 
-// What the cluster does by itself: the controllers' pods, the scheduler's places, the kubelets' readiness and ends, the
-// disruption controller's sums. All of it holds after every change.
+// The cluster's own reactions: the controllers create pods, the scheduler places them, kubelets make them ready and end
+// them, and the disruption controller counts. All invariants hold after every change.
 
 import (
 	"context"
@@ -17,27 +17,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// App is a Deployment with a disruption budget. The ReplicaSet between it and its pods is only named.
+// App is a Deployment with a disruption budget. The ReplicaSet of its pods exists only in their owner references.
 type App struct {
 	Name     string
 	Replicas int
-	// MaxUnavailable of its budget; below 0 it has none.
+	// MaxUnavailable of its budget. Below 0 there is no budget.
 	MaxUnavailable int
-	// Start is how long a pod takes until it is ready, Stop until it has ended; Grace is what it asks for.
+	// Start is the time until a pod is ready, Stop the time until it has ended. Grace is its grace period.
 	Start, Stop, Grace time.Duration
-	// Tolerant pods tolerate every taint, and start on cordoned nodes first: the worst that a scheduler can do to a drain.
+	// Tolerant pods tolerate every taint and prefer cordoned nodes: the worst scheduling for a drain.
 	Tolerant bool
 }
 
-// Removal of a pod that was not finished.
+// Removal is the removal of a pod that had not finished.
 type Removal struct {
 	Pod, App, Node string
-	// Instance that the node is, or was.
+	// Instance of the pod's node.
 	Instance string
-	// How: evicted, deleted by somebody, or lost with its node.
+	// How is "evicted", "deleted" or "lost with its node".
 	How string
 	At  time.Time
-	// Healthy pods of its app without it, and how many its budget wants; 0 without a budget.
+	// Healthy is the number of the app's other healthy pods. Desired is the number that its budget requires, or 0.
 	Healthy, Desired int
 }
 
@@ -45,26 +45,26 @@ type world struct {
 	server *Server
 	apps   map[string]App
 	made   int
-	// dirty says that something changed since all held true, busy that somebody is at it.
+	// dirty is true from a change until all invariants hold, busy while they are being restored.
 	dirty, busy bool
 	onRemoval   func(Removal)
-	// instances by the names of their nodes, those that are gone too.
+	// instances by node name, including those of deleted nodes.
 	instances map[string]string
 }
 
-// networkAnnotation tells that a node's network plugin runs, as for KWOK: see local/kubernetes/stages.yaml.
+// networkAnnotation marks a node whose network plugin runs, as for KWOK: see local/kubernetes/stages.yaml.
 const networkAnnotation = "local.drover.run/network"
 
-// readyWork is between a node's network and its readiness.
+// readyWork is the time from a node's network until it is Ready.
 const readyWork = 3 * time.Second
 
-// Run has an app run, or run as it is now.
+// Run creates an app or changes it.
 func (s *Server) Run(a App) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.world.apps[a.Name] = a
 	if _, err := s.find(deployments, "default", a.Name); err != nil {
-		_, _ = s.create(deployments, object{ // it is not there
+		_, _ = s.create(deployments, object{ // it does not exist
 			"metadata": object{"name": a.Name, "namespace": "default"}, "spec": object{"selector": object{"matchLabels": object{"app": a.Name}}},
 		})
 	}
@@ -72,13 +72,13 @@ func (s *Server) Run(a App) {
 	s.world.hold()
 }
 
-// budget has an app's budget be what it should be now.
+// budget makes an app's budget as specified.
 func (w *world) budget(a App) {
 	s := w.server
 	b, err := s.find(budgets, "default", a.Name)
 	switch {
 	case err != nil && a.MaxUnavailable >= 0:
-		_, _ = s.create(budgets, object{ // it is not there
+		_, _ = s.create(budgets, object{ // it does not exist
 			"metadata": object{"name": a.Name, "namespace": "default", "generation": int64(1)},
 			"spec":     object{"maxUnavailable": int64(a.MaxUnavailable), "selector": object{"matchLabels": object{"app": a.Name}}},
 		})
@@ -96,20 +96,20 @@ func (w *world) budget(a App) {
 	}
 }
 
-// OnRemoval has f hear of every pod that goes unfinished. It must not call the server.
+// OnRemoval calls f for each pod that is removed before it finished. f must not call the server.
 func (s *Server) OnRemoval(f func(Removal)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.world.onRemoval = f
 }
 
-// Pod as those who look on see it.
+// Pod is a pod for observers.
 type Pod struct {
 	Name, App, Node    string
 	Ready, Terminating bool
 }
 
-// Pods that there are, by name.
+// Pods returns all pods by name.
 func (s *Server) Pods() (all []Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,13 +119,13 @@ func (s *Server) Pods() (all []Pod) {
 	return all
 }
 
-// Node as those who look on see it.
+// Node is a node for observers.
 type Node struct {
 	Name, ProviderID, KubeletVersion string
 	Ready, Cordoned                  bool
 }
 
-// Nodes that there are, by name.
+// Nodes returns all nodes by name.
 func (s *Server) Nodes() (all []Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,16 +136,16 @@ func (s *Server) Nodes() (all []Node) {
 	return all
 }
 
-// complete an object with what its controller writes at once.
+// complete adds what an object's controller writes immediately.
 func (w *world) complete(k kind, o object) {
-	// its pods are not played
+	// the server does not play its pods
 	if _, played := w.apps[nameOf(o)]; k == deployments && !(played && text(o, "metadata", "namespace") == "default") {
 		replicas, _, _ := unstructured.NestedInt64(o, "spec", "replicas")
 		o["status"] = object{"availableReplicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas}
 	}
 }
 
-// follow a change.
+// follow reacts to a change.
 func (w *world) follow(k kind, o object, typ string) {
 	if k == nodes {
 		provider := text(o, "spec", "providerID")
@@ -154,7 +154,7 @@ func (w *world) follow(k kind, o object, typ string) {
 	if k == nodes && typ != "DELETED" && !ready(o) && annotation(o, networkAnnotation) == "ready" {
 		w.becomeReady(o)
 	}
-	if k == nodes || k == pods || k == deployments || k == budgets { // what the others are changes nothing here
+	if k == nodes || k == pods || k == deployments || k == budgets { // other kinds have no effect here
 		w.hold()
 	}
 }
@@ -164,7 +164,7 @@ func annotation(o object, name string) string {
 	return v
 }
 
-// becomeReady in a while.
+// becomeReady makes a node Ready after a while.
 func (w *world) becomeReady(o object) {
 	uid := meta(o)["uid"]
 	w.later(readyWork, func() {
@@ -174,7 +174,7 @@ func (w *world) becomeReady(o object) {
 	})
 }
 
-// later does something with the lock held.
+// later calls do with the lock held after a time.
 func (w *world) later(d time.Duration, do func()) {
 	s := w.server
 	turn := s.clock.Ticket("kubernetes: later")
@@ -198,7 +198,7 @@ func (w *world) later(d time.Duration, do func()) {
 	}()
 }
 
-// hold true what must hold, until nothing changes any more.
+// hold restores the invariants until nothing changes.
 func (w *world) hold() {
 	w.dirty = true
 	if w.busy {
@@ -216,7 +216,7 @@ func (w *world) hold() {
 	w.busy = false
 }
 
-// collect the pods of nodes that are gone.
+// collect removes the pods of deleted nodes.
 func (w *world) collect() {
 	s := w.server
 	for _, p := range s.list(pods, "", matcher{}) {
@@ -242,7 +242,7 @@ func (w *world) of(app string) (all []object) {
 	return all
 }
 
-// replicate apps.
+// replicate creates and deletes pods until each app has its replicas.
 func (w *world) replicate() {
 	for _, name := range slices.Sorted(maps.Keys(w.apps)) {
 		a := w.apps[name]
@@ -264,7 +264,7 @@ func (w *world) replicate() {
 	}
 }
 
-// spec of an app's pods.
+// spec returns the spec of an app's pods.
 func (a App) spec() object {
 	spec := object{"terminationGracePeriodSeconds": int64(a.Grace / time.Second), "containers": []any{object{"name": "main", "image": "app"}}}
 	if a.Tolerant {
@@ -273,7 +273,7 @@ func (a App) spec() object {
 	return spec
 }
 
-// schedule pods that have no node to the one with the fewest.
+// schedule places pods on the node with the fewest pods.
 func (w *world) schedule() {
 	s := w.server
 	count := map[string]int{}
@@ -284,7 +284,7 @@ func (w *world) schedule() {
 		if text(p, "spec", "nodeName") != "" || terminating(p) {
 			continue
 		}
-		best, last := "", false // last has to do
+		best, last := "", false // last resort
 		all, cordons, tainted := 0, 0, 0
 		for _, n := range s.list(nodes, "", matcher{}) {
 			cordoned, _, _ := unstructured.NestedBool(n, "spec", "unschedulable")
@@ -324,7 +324,7 @@ func (w *world) schedule() {
 	}
 }
 
-// repels says whether a node has a taint that keeps pods off it.
+// repels is true if a node has a taint that keeps pods away.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#concepts
 func repels(n object) bool {
 	taints, _, _ := unstructured.NestedSlice(n, "spec", "taints")
@@ -334,7 +334,7 @@ func repels(n object) bool {
 	})
 }
 
-// unschedulable says why a pod has no node, as the scheduler does in the pod's condition PodScheduled.
+// unschedulable records why a pod has no node in its condition PodScheduled, as the scheduler does.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
 func (w *world) unschedulable(p object, all, cordoned, tainted int) {
 	var why []string
@@ -358,7 +358,7 @@ func (w *world) unschedulable(p object, all, cordoned, tainted int) {
 	w.server.settle(pods, "MODIFIED", next)
 }
 
-// count the pods of apps, as the deployment controller does.
+// count updates the counts of deployments, as the deployment controller does.
 func (w *world) count() {
 	s := w.server
 	for _, name := range slices.Sorted(maps.Keys(w.apps)) {
@@ -366,20 +366,20 @@ func (w *world) count() {
 		if err != nil {
 			continue
 		}
-		there, up := int64(0), int64(0)
+		total, up := int64(0), int64(0)
 		for _, p := range w.of(name) {
 			if terminating(p) {
 				continue
 			}
-			if there++; ready(p) {
+			if total++; ready(p) {
 				up++
 			}
 		}
 		replicas, status := int64(w.apps[name].Replicas), object{
-			"replicas": there, "updatedReplicas": there, "readyReplicas": up, "availableReplicas": up,
+			"replicas": total, "updatedReplicas": total, "readyReplicas": up, "availableReplicas": up,
 		}
-		is, _, _ := unstructured.NestedInt64(d, "spec", "replicas")
-		if was, _ := d["status"].(object); is == replicas && was != nil && same(was, status) {
+		specified, _, _ := unstructured.NestedInt64(d, "spec", "replicas")
+		if was, _ := d["status"].(object); specified == replicas && was != nil && same(was, status) {
 			continue
 		}
 		next := runtime.DeepCopyJSON(d)
@@ -388,7 +388,7 @@ func (w *world) count() {
 	}
 }
 
-// sum up the budgets, as the disruption controller does.
+// sum updates the status of budgets, as the disruption controller does.
 func (w *world) sum() {
 	s := w.server
 	for _, b := range s.list(budgets, "", matcher{}) {
@@ -458,8 +458,8 @@ func ready(o object) bool {
 	return false
 }
 
-// withReady is a copy with its Ready condition set, since now unless it was so before.
-func (w *world) withReady(o object, is bool) object {
+// withReady returns a copy with a Ready condition. The transition time changes only with the status.
+func (w *world) withReady(o object, isReady bool) object {
 	next := runtime.DeepCopyJSON(o)
 	status, _ := next["status"].(object)
 	if status == nil {
@@ -469,18 +469,18 @@ func (w *world) withReady(o object, is bool) object {
 	condition := object{
 		"type": "Ready", "status": map[bool]string{
 			true: "True", false: "False",
-		}[is], "lastTransitionTime": w.server.clock.Now().UTC().Format(time.RFC3339),
+		}[isReady], "lastTransitionTime": w.server.clock.Now().UTC().Format(time.RFC3339),
 	}
-	kept := []any{condition}
+	conditions := []any{condition}
 	old, _ := status["conditions"].([]any)
 	for _, c := range old {
 		switch m, ok := c.(object); {
 		case !ok || m["type"] != "Ready":
-			kept = append(kept, c)
+			conditions = append(conditions, c)
 		case m["status"] == condition["status"] && m["lastTransitionTime"] != nil:
 			condition["lastTransitionTime"] = m["lastTransitionTime"]
 		}
 	}
-	status["conditions"] = kept
+	status["conditions"] = conditions
 	return next
 }

@@ -1,5 +1,5 @@
-// Package workload makes nodes, workloads with disruption budgets, and a watcher of how they fare, on the real API server of
-// a local cluster.
+// Package workload creates nodes and workloads with disruption budgets on the real API server of a local cluster, and
+// watches their health.
 package workload
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
-// Cluster is a local cluster to put workloads on.
+// Cluster is a connection to a local cluster.
 type Cluster struct {
 	core   corev1.CoreV1Interface
 	apps   appsv1.AppsV1Interface
 	policy policyv1.PolicyV1Interface
 }
 
-// Admin is how its administrator reaches a control plane, without a client's own limit.
+// Admin returns the configuration of a control plane's administrator, without a client limit.
 func Admin(c *kubernetes.ControlPlane) *rest.Config {
 	return &rest.Config{
 		Host: c.Endpoint, QPS: -1,
@@ -33,7 +33,7 @@ func Admin(c *kubernetes.ControlPlane) *rest.Config {
 	}
 }
 
-// Open connects to the cluster of a kubeconfig file, without a client's own limit.
+// Open connects to the cluster of a kubeconfig file, without a client limit.
 func Open(kubeconfig string) (*Cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -43,7 +43,7 @@ func Open(kubeconfig string) (*Cluster, error) {
 	return Connect(config)
 }
 
-// Connect to a cluster with the rights of an administrator. The connection is shared with nobody.
+// Connect connects to a cluster as its administrator. The connection is not shared.
 func Connect(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "workload"
@@ -62,7 +62,7 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	return &Cluster{core, apps, policy}, nil
 }
 
-// until asks every so often until the answer is yes. The error of a wait that ends early says what was waited for.
+// until polls until yes returns true. An error names what was awaited.
 func until(ctx context.Context, every time.Duration, what string, yes func() (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

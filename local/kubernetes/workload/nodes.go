@@ -1,6 +1,6 @@
 package workload
 
-// Nodes that KWOK plays, for clusters without a local EC2 that would boot them.
+// Nodes that KWOK plays, for clusters without a local EC2 that boots them.
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Node to be made.
+// Node is a node to create.
 type Node struct {
 	Name string
-	// Pods is how many it has room for.
+	// Pods limits its pods.
 	Pods   int
 	Labels map[string]string
 }
 
-// AddNodes and wait until pods can be scheduled on them.
+// AddNodes creates nodes and waits until pods can be scheduled on them.
 func (c *Cluster) AddNodes(ctx context.Context, nodes ...Node) error {
 	for _, n := range nodes {
 		room := corev1.ResourceList{
@@ -48,7 +48,7 @@ func (c *Cluster) AddNodes(ctx context.Context, nodes ...Node) error {
 			if err != nil {
 				return false, err
 			}
-			// The node lifecycle controller removes the taint that it is not ready.
+			// The node lifecycle controller removes the not-ready taint.
 			return ready(node) && len(node.Spec.Taints) == 0, nil
 		}); err != nil {
 			return err
@@ -66,7 +66,7 @@ func ready(n *corev1.Node) bool {
 	return false
 }
 
-// RemoveNodes deletes nodes; pods that are still on them are collected by Kubernetes.
+// RemoveNodes deletes nodes. Kubernetes collects the pods on them.
 func (c *Cluster) RemoveNodes(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if err := c.core.Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -76,7 +76,7 @@ func (c *Cluster) RemoveNodes(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// Reset makes nodes as if nobody had ever drained them: schedulable or not, without what drains leave on them.
+// Reset removes what drains leave on nodes and makes them schedulable or not.
 func (c *Cluster) Reset(ctx context.Context, schedulable bool, names ...string) error {
 	for _, name := range names {
 		node, err := c.core.Nodes().Get(ctx, name, metav1.GetOptions{})

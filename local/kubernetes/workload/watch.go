@@ -1,7 +1,7 @@
 package workload
 
-// A watcher of all pods: it sees each change in the order in which the API server made them, none is left out, and it has
-// nothing in common with whoever causes the changes.
+// A watcher of all pods. It sees each change in the order of the API server and misses none. It shares nothing with the
+// causes of the changes.
 
 import (
 	"context"
@@ -16,18 +16,18 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Watcher of pods.
+// Watcher watches all pods of a cluster.
 type Watcher struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu      sync.Mutex
-	anew    func(ctx context.Context) (*watchtools.RetryWatcher, error) // nil: a gap is an error
+	restart func(ctx context.Context) (*watchtools.RetryWatcher, error) // restarts the watch after a gap; nil: a gap is an error
 	gaps    int
 	pods    map[types.UID]pod
 	healthy map[id]int
 	least   map[id]int
-	// strays are pods of a workload, counted since Forget: they went with their nodes, which no budget prevents.
+	// strays counts the pods of a workload that were lost with their nodes since Forget. No budget prevents that.
 	strays  map[id]int
 	err     error
 	changed chan struct{} // closed and replaced at each change
@@ -36,7 +36,7 @@ type Watcher struct {
 // id of a workload.
 type id struct{ namespace, name string }
 
-// pod is what the watcher keeps of one.
+// pod is the last observed state of a pod.
 type pod struct {
 	workload   id
 	name, node string
@@ -44,11 +44,11 @@ type pod struct {
 	ending     bool
 }
 
-// Watch starts a watcher of all namespaces. A change that it cannot see is an error.
+// Watch starts a watcher of all namespaces. A missed change is an error.
 func (c *Cluster) Watch(ctx context.Context) (*Watcher, error) { return c.watch(ctx, false) }
 
-// WatchOverRestarts is Watch, but begins anew when an API server that was started again does not know any more what was last seen: what
-// came and went in between was not seen then. Gaps counts how often.
+// WatchOverRestarts is Watch, but it restarts when a restarted API server no longer has the last observed version. It
+// does not see the changes in between. Gaps counts the restarts.
 func (c *Cluster) WatchOverRestarts(ctx context.Context) (*Watcher, error) { return c.watch(ctx, true) }
 
 func (c *Cluster) watch(ctx context.Context, overRestarts bool) (*Watcher, error) {
@@ -64,7 +64,7 @@ func (c *Cluster) watch(ctx context.Context, overRestarts bool) (*Watcher, error
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
 	if w.Forget(); overRestarts {
-		w.anew = begin
+		w.restart = begin
 	}
 	go func() {
 		defer close(w.done)
@@ -73,7 +73,7 @@ func (c *Cluster) watch(ctx context.Context, overRestarts bool) (*Watcher, error
 	return w, nil
 }
 
-// begin lists all pods and watches from there. It goes on where it was when the server ends a watch.
+// begin lists all pods and watches from there. The watch continues when the server closes it.
 func (c *Cluster) begin(ctx context.Context, w *Watcher) (*watchtools.RetryWatcher, error) {
 	pods := c.core.Pods(metav1.NamespaceAll)
 	list, err := pods.List(ctx, metav1.ListOptions{})
@@ -87,31 +87,31 @@ func (c *Cluster) begin(ctx context.Context, w *Watcher) (*watchtools.RetryWatch
 		}))
 }
 
-// seeAll sees every pod that there is, and that the others are gone.
+// seeAll observes the listed pods, and the end of all others.
 func (w *Watcher) seeAll(pods []corev1.Pod) {
-	there := map[types.UID]bool{}
+	listed := map[types.UID]bool{}
 	for i := range pods {
-		there[pods[i].UID] = true
+		listed[pods[i].UID] = true
 		w.see(&pods[i], false)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, p := range w.pods {
-		if !there[uid] {
+		if !listed[uid] {
 			w.become(p, pod{workload: p.workload})
 			delete(w.pods, uid)
 		}
 	}
 }
 
-// Gaps is how often the watcher began anew.
+// Gaps returns how often the watcher restarted.
 func (w *Watcher) Gaps() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.gaps
 }
 
-// watchPods is a function that client-go takes for a client.
+// watchPods is a function that implements client-go's watcher interface.
 type watchPods func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
 func (f watchPods) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -125,14 +125,14 @@ func (w *Watcher) run(ctx context.Context, source *watchtools.RetryWatcher) {
 			w.see(p, event.Type == watch.Deleted)
 		case event.Type == watch.Error:
 			err := apierrors.FromObject(event.Object)
-			if w.anew == nil || !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			if w.restart == nil || !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 				w.lost(err)
 				continue
 			}
 			w.mu.Lock()
 			w.gaps++
 			w.mu.Unlock()
-			if next, err := w.anew(ctx); err != nil {
+			if next, err := w.restart(ctx); err != nil {
 				w.lost(err)
 			} else {
 				w.run(ctx, next)
@@ -154,8 +154,8 @@ func (w *Watcher) lost(err error) {
 	w.happened()
 }
 
-// see a pod as it is now.
-func (w *Watcher) see(p *corev1.Pod, gone bool) {
+// see observes the current state of a pod.
+func (w *Watcher) see(p *corev1.Pod, ended bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := pod{
@@ -164,18 +164,18 @@ func (w *Watcher) see(p *corev1.Pod, gone bool) {
 	}
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodReady {
-			// As the disruption controller counts: a pod that is being deleted is healthy no more.
-			now.healthy = condition.Status == corev1.ConditionTrue && !now.ending && !gone
+			// The disruption controller does not count a pod that is being deleted as healthy.
+			now.healthy = condition.Status == corev1.ConditionTrue && !now.ending && !ended
 		}
 	}
 	w.become(w.pods[p.UID], now)
-	if w.pods[p.UID] = now; gone {
+	if w.pods[p.UID] = now; ended {
 		delete(w.pods, p.UID)
 	}
 	w.happened()
 }
 
-// become counts what a pod became.
+// become updates the counts for the change of a pod.
 func (w *Watcher) become(before, now pod) {
 	switch {
 	case now.healthy && !before.healthy:
@@ -191,7 +191,7 @@ func (w *Watcher) happened() {
 	w.changed = make(chan struct{})
 }
 
-// Forget the least counts: from now on they are counted anew.
+// Forget resets the least counts.
 func (w *Watcher) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,14 +202,14 @@ func (w *Watcher) Forget() {
 	}
 }
 
-// Healthy is how many healthy replicas a workload has, and the least that it had since Forget.
+// Healthy returns the number of healthy replicas of a workload, and its least value since Forget.
 func (w *Watcher) Healthy(namespace, name string) (now, least int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.healthy[id{namespace, name}], w.least[id{namespace, name}]
 }
 
-// Lose a node: what becomes of the pods on it lowers no least count from now on.
+// Lose ignores the pods on a node from now on: their end lowers no least count.
 func (w *Watcher) Lose(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,7 +220,7 @@ func (w *Watcher) Lose(node string) {
 	}
 }
 
-// On lists the pods of a namespace on a node.
+// On returns the pods of a namespace on a node.
 func (w *Watcher) On(namespace, node string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,7 +233,7 @@ func (w *Watcher) On(namespace, node string) []string {
 	return names
 }
 
-// Settled says that exactly the workloads' replicas are there, all healthy.
+// Settled is true if exactly the workloads' replicas exist and all are healthy.
 func (w *Watcher) Settled(workloads ...Workload) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,8 +250,8 @@ func (w *Watcher) Settled(workloads ...Workload) bool {
 	return true
 }
 
-// Wait until something that the watcher sees is so; yes may call the other methods. The error of a wait that ends early says
-// what was waited for. It fails when the watcher has missed changes.
+// Wait waits until yes returns true. yes may call the other methods. An error names what was awaited. Wait fails if the
+// watcher missed changes.
 func (w *Watcher) Wait(ctx context.Context, what string, yes func() bool) error {
 	for {
 		w.mu.Lock()
@@ -271,7 +271,7 @@ func (w *Watcher) Wait(ctx context.Context, what string, yes func() bool) error 
 	}
 }
 
-// Close ends the watcher, and says whether it missed anything.
+// Close ends the watcher. It returns an error if the watcher missed a change.
 func (w *Watcher) Close() error {
 	w.cancel()
 	<-w.done

@@ -1,6 +1,6 @@
 package workload
 
-// What runs: Deployments, StatefulSets, DaemonSets and pods of their own, each with at most one budget.
+// Workloads: Deployments, StatefulSets, DaemonSets and single pods, each with at most one budget.
 
 import (
 	"context"
@@ -31,32 +31,34 @@ const (
 	Deployment  Kind = "Deployment"
 	StatefulSet Kind = "StatefulSet"
 	DaemonSet   Kind = "DaemonSet"
-	// Pods have no controller: nothing makes others for those that go.
+	// Pods have no controller that replaces them.
 	Pods Kind = "Pods"
 )
 
-// Workload to be run.
+// Workload to run.
 type Workload struct {
-	// Namespace is made when it is not there.
+	// Namespace is created if needed.
 	Namespace, Name string
 	Kind            Kind
-	// Replicas, but of a DaemonSet.
+	// Replicas, except for a DaemonSet.
 	Replicas int
-	// MaxUnavailable or MinAvailable of its disruption budget, a number or a percentage such as "10%"; neither: no budget.
+	// MaxUnavailable or MinAvailable of its disruption budget, a number or a percentage such as "10%". If both are empty
+	// there is no budget.
 	MaxUnavailable, MinAvailable string
-	// ReadyAfter is how long its pods take to be Ready, EndsAfter how long they take to end, at most Grace.
+	// ReadyAfter is the time until its pods are Ready, EndsAfter the time until they end, at most Grace.
 	ReadyAfter, EndsAfter time.Duration
-	// Grace period in whole seconds; 0 is Kubernetes' own.
+	// Grace period in whole seconds. 0 means Kubernetes' default.
 	Grace time.Duration
 	// EmptyDir gives its pods data on their nodes.
 	EmptyDir bool
 }
 
-// nameLabel is on all that belongs to a workload.
+// nameLabel is a label of all objects of a workload.
 const nameLabel = "app.kubernetes.io/name"
 
-// MustKeep is how many replicas its budget keeps healthy, 0 without one: the arithmetic of the disruption controller, which
-// rounds percentages up. https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
+// MustKeep returns the number of replicas that its budget keeps healthy, or 0 without a budget. Like the disruption
+// controller it rounds percentages up.
+// https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
 func (w Workload) MustKeep() (int, error) {
 	switch {
 	case w.MinAvailable != "":
@@ -80,8 +82,8 @@ func scaled(value string, of int) (int, error) {
 	return n, nil
 }
 
-// Run deploys workloads and waits until all of their replicas are healthy and their budgets know it. The watcher
-// forgets how they came to be.
+// Run deploys workloads and waits until all replicas are healthy and their budgets are up to date. Then it resets the
+// watcher's least counts.
 func (c *Cluster) Run(ctx context.Context, watcher *Watcher, workloads ...Workload) error {
 	if err := c.Deploy(ctx, workloads...); err != nil {
 		return err
@@ -96,7 +98,7 @@ func (c *Cluster) Run(ctx context.Context, watcher *Watcher, workloads ...Worklo
 	return nil
 }
 
-// Deploy workloads. It does not wait for them.
+// Deploy creates workloads without waiting for them.
 func (c *Cluster) Deploy(ctx context.Context, workloads ...Workload) error {
 	for _, w := range workloads {
 		if err := c.deploy(ctx, w); err != nil {
@@ -149,7 +151,8 @@ func (c *Cluster) deploy(ctx context.Context, w Workload) error {
 		group.SetLimit(8)
 		for range w.Replicas {
 			template := w.template()
-			// As controllers name theirs: KWOK takes a pod for the last of its name for a while.
+			// Names are generated, as by controllers, because KWOK mistakes a pod for an earlier one of the same name for a
+			// while.
 			template.GenerateName = w.Name + "-"
 			group.Go(func() error {
 				_, err := c.core.Pods(w.Namespace).Create(ctx, &corev1.Pod{
@@ -185,7 +188,7 @@ func (w Workload) template() corev1.PodTemplateSpec {
 	return template
 }
 
-// Remove workloads with their budgets and pods, at once. The namespaces stay.
+// Remove deletes workloads with their budgets and pods immediately. The namespaces remain.
 func (c *Cluster) Remove(ctx context.Context, workloads ...Workload) error {
 	now, background := int64(0), metav1.DeletePropagationBackground
 	for _, w := range workloads {
@@ -206,19 +209,19 @@ func (c *Cluster) Remove(ctx context.Context, workloads ...Workload) error {
 		}
 	}
 	for _, w := range workloads {
-		// A Deployment's pods go when its ReplicaSet is collected, which may make others until then.
+		// A Deployment's pods end when its ReplicaSet is collected. Until then it may create others.
 		if err := until(ctx, 100*time.Millisecond, "the end of "+w.Namespace+"/"+w.Name, func() (bool, error) {
 			selection := metav1.ListOptions{LabelSelector: nameLabel + "=" + w.Name}
 			pods := c.core.Pods(w.Namespace)
 			if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, selection); err != nil {
 				return false, err
 			}
-			left, err := pods.List(ctx, selection)
+			remaining, err := pods.List(ctx, selection)
 			if err != nil {
 				return false, err
 			}
 			sets, err := c.apps.ReplicaSets(w.Namespace).List(ctx, selection)
-			return err == nil && len(left.Items)+len(sets.Items) == 0, err
+			return err == nil && len(remaining.Items)+len(sets.Items) == 0, err
 		}); err != nil {
 			return err
 		}
@@ -226,8 +229,8 @@ func (c *Cluster) Remove(ctx context.Context, workloads ...Workload) error {
 	return nil
 }
 
-// Budgeted waits until the budgets of the workloads know that all replicas are healthy. Who is timed by it is told,
-// and does not ask: asking would take the processors from those who are waited for.
+// Budgeted waits until the budgets of the workloads count all replicas as healthy. It watches instead of polling,
+// because polling would take processor time from what is measured.
 func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 	for _, w := range workloads {
 		if w.MaxUnavailable == "" && w.MinAvailable == "" {
@@ -246,7 +249,7 @@ func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 	return nil
 }
 
-// budgeted watches the budget of a workload until it knows that all replicas are healthy, or the API server ends the watch.
+// budgeted watches the budget of a workload until it counts all replicas as healthy, or the API server ends the watch.
 func (c *Cluster) budgeted(ctx context.Context, w Workload, keep int) (whole bool, err error) {
 	watched, err := c.policy.PodDisruptionBudgets(w.Namespace).Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: w.Name}))
 	if err != nil {
@@ -259,7 +262,7 @@ func (c *Cluster) budgeted(ctx context.Context, w Workload, keep int) (whole boo
 			return false, apierrors.FromObject(event.Object)
 		}
 		if event.Type == watch.Deleted {
-			return false, errors.New("somebody deleted it")
+			return false, errors.New("it was deleted")
 		}
 		if b.Status.ExpectedPods == int32(w.Replicas) && int(b.Status.DesiredHealthy) != keep {
 			return false, errors.New("the disruption controller keeps " + strconv.Itoa(int(b.Status.DesiredHealthy)) + " healthy, not " +

@@ -26,7 +26,7 @@ func TestMustKeep(t *testing.T) {
 		"a word is no budget": {
 			Workload{Replicas: 7, MinAvailable: "half"}, 0, `"half" is neither a number nor a percentage`,
 		},
-		"less than nothing is no budget":              {Workload{Replicas: 7, MaxUnavailable: "-1"}, 0, `"-1" is neither`},
+		"a negative number is no budget":              {Workload{Replicas: 7, MaxUnavailable: "-1"}, 0, `"-1" is neither`},
 		"a sign is not what makes it a percentage":    {Workload{Replicas: 7, MaxUnavailable: "%"}, 0, `"%" is neither`},
 		"no replica may be out of a workload of none": {Workload{MaxUnavailable: "10%"}, 0, ""},
 	}
@@ -43,7 +43,7 @@ func TestMustKeep(t *testing.T) {
 	}
 }
 
-func TestWorkloadsOnARealAPIServer(t *testing.T) {
+func TestWorkloads(t *testing.T) {
 	bin, err := filepath.Abs(kubernetes.BinDir("../../.."))
 	require.NoError(t, err)
 	control, err := kubernetes.Start(t.Context(), kubernetes.Options{
@@ -71,7 +71,7 @@ func TestWorkloadsOnARealAPIServer(t *testing.T) {
 	require.NoError(t, watcher.Wait(ctx, "the workloads", settled))
 	require.NoError(t, c.Budgeted(ctx, workloads...))
 
-	t.Run("the watcher sees a replica that was away for a moment", func(t *testing.T) {
+	t.Run("sees a replica that was unhealthy for a moment", func(t *testing.T) {
 		watcher.Forget()
 		now, least := watcher.Healthy("shop", "web")
 		require.Equal(t, []int{4, 4}, []int{now, least})
@@ -85,7 +85,7 @@ func TestWorkloadsOnARealAPIServer(t *testing.T) {
 		_, least = watcher.Healthy("shop", "web")
 		require.Equal(t, 4, least)
 	})
-	t.Run("a node that is not schedulable gets no pods until it is reset", func(t *testing.T) {
+	t.Run("schedules no pods on a cordoned node until Reset", func(t *testing.T) {
 		require.NoError(t, c.Reset(ctx, false, "a"))
 		require.NoError(t, c.Remove(ctx, workloads[0]))
 		require.NoError(t, c.Deploy(ctx, workloads[0]))
@@ -97,7 +97,7 @@ func TestWorkloadsOnARealAPIServer(t *testing.T) {
 		require.False(t, node.Spec.Unschedulable)
 		require.Equal(t, "workers", node.Labels["drover.run/pool"])
 	})
-	t.Run("what is removed is gone, budgets and pods with it", func(t *testing.T) {
+	t.Run("removes budgets and pods with a workload", func(t *testing.T) {
 		require.NoError(t, c.Remove(ctx, workloads...))
 		require.NoError(t, watcher.Wait(ctx, "nothing", func() bool { return len(watcher.On("shop", "a"))+len(watcher.On("shop", "b")) == 0 }))
 		budgets, err := c.policy.PodDisruptionBudgets("shop").List(ctx, metav1.ListOptions{})
@@ -105,7 +105,7 @@ func TestWorkloadsOnARealAPIServer(t *testing.T) {
 		require.Empty(t, budgets.Items)
 		require.NoError(t, c.Remove(ctx, workloads...), "it may be done again")
 	})
-	t.Run("mistakes are told", func(t *testing.T) {
+	t.Run("reports mistakes", func(t *testing.T) {
 		require.ErrorContains(t, c.Deploy(ctx, Workload{Namespace: "shop", Name: "job", Kind: "Job"}), `shop/job: there is no kind of workload "Job"`)
 		require.ErrorContains(t, c.Deploy(ctx, Workload{Namespace: "shop", Name: "x", Kind: Deployment, MinAvailable: "all"}), "neither a number")
 		require.ErrorContains(t, c.Reset(ctx, true, "nowhere"), "reset node nowhere")

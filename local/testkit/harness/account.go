@@ -63,7 +63,7 @@ type Options struct {
 	// Faults decides what goes wrong, as OnCall, Kill and Decide do; nil is nothing.
 	Faults *faults.Engine
 	// Identities changes the synthesized roles before they are made.
-	Identities func(*iam.Written)
+	Identities func(*iam.Definitions)
 	// OnAllow and OnDeny are iam.Service's.
 	OnAllow func(role, sid string)
 	OnDeny  func(role string, would func(*iam.Policy) bool)

@@ -79,7 +79,7 @@ func (p *prepared) attempt(ctx context.Context, r *http.Request) *attempt {
 	}
 	r.URL.Scheme, r.URL.Host = "http", addressHost
 	made := &attempt{}
-	if made.response, made.err = p.http.Do(r.WithContext(iam.CalledBy(ctx, credentials.AccessKeyID, Region,
+	if made.response, made.err = p.http.Do(r.WithContext(iam.WithAccessKey(ctx, credentials.AccessKeyID, Region,
 		signingNames[p.service]))); made.ok() {
 		_ = release(nil) // as many tokens as there may be, at most
 	}

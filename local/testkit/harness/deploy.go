@@ -77,7 +77,7 @@ func (a *Account) make(kind string, properties map[string]any) string {
 // identify makes the roles that infra synthesizes, with exactly their permissions; key is that of the topic.
 func (a *Account) identify(key string) {
 	a.t.Helper()
-	var written iam.Written
+	var written iam.Definitions
 	require.NoError(a.t, json.Unmarshal(a.golden("identities.json"), &written))
 	if a.options.Identities != nil {
 		a.options.Identities(&written)

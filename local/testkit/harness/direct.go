@@ -128,7 +128,7 @@ func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeI
 		}
 		r.URL.Path = smithyhttp.JoinPath(bucket, r.URL.Path)
 	}
-	return next.HandleFinalize(iam.CalledBy(ctx, credentials.AccessKeyID, Region, service), in)
+	return next.HandleFinalize(iam.WithAccessKey(ctx, credentials.AccessKeyID, Region, service), in)
 }
 
 // answers that were read: sweeps hear the same again and again, and reading it is most of what they cost.

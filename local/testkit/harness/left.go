@@ -19,7 +19,7 @@ func (a *Account) Everything() map[string]tagging.Tagged {
 	found := map[string]tagging.Tagged{}
 	for _, source := range []tagging.Source{
 		a.CloudFormation.Tagged, a.EC2.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Keys.Tagged, a.CloudWatch.Tagged,
-		iamapi.New(a.identities).Made,
+		iamapi.New(a.identities).Created,
 	} {
 		for _, tagged := range source(context.Background()) {
 			found[tagged.ARN] = tagged

@@ -148,7 +148,7 @@ func (m *many) UnmarshalJSON(body []byte) error {
 }
 
 // split gives each permission of drover's roles a statement of its own, less one.
-func split(t testing.TB, w *iam.Written, less permission) map[string]permission {
+func split(t testing.TB, w *iam.Definitions, less permission) map[string]permission {
 	all := map[string]permission{}
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		step := strings.TrimPrefix(name, names.Role(Region, ""))
@@ -282,7 +282,7 @@ func live(t *testing.T, run func(*life), less permission) (out lived) {
 			var mu sync.Mutex
 			l = &life{StartWith(p, Options{
 				Bubble:     true,
-				Identities: func(w *iam.Written) { out.all = split(t, w, less) },
+				Identities: func(w *iam.Definitions) { out.all = split(t, w, less) },
 				OnAllow: func(_, sid string) {
 					mu.Lock()
 					defer mu.Unlock()

@@ -367,7 +367,7 @@ func (a *Account) rests() bool {
 
 // Still says whether nothing will happen by itself: every execution is over or waits for a stack, of one pool at most.
 func (a *Account) Still() bool {
-	return a.atOnce(func() bool { return a.idle() && a.States.Unheard() == 0 && a.waiting() })
+	return a.atOnce(func() bool { return a.idle() && a.States.PendingAnswers() == 0 && a.waiting() })
 }
 
 // waiting says whether every execution is over or waits to be answered.

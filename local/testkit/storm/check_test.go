@@ -502,7 +502,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}})
 		}, "its message does not agree with its nodes"},
 		"a function may not do what it does": {12, func(p *plot) {
-			p.identities = func(written *iam.Written) { forbid(written, "eks:DescribeClusterVersions") }
+			p.identities = func(written *iam.Definitions) { forbid(written, "eks:DescribeClusterVersions") }
 		}, "may not eks DescribeClusterVersions"},
 	}
 	for name, test := range tests {
@@ -750,7 +750,7 @@ func deletePods(t *testing.T, client dynamic.Interface, api *apiserver.Server) {
 }
 
 // forbid an action to all.
-func forbid(written *iam.Written, action string) {
+func forbid(written *iam.Definitions, action string) {
 	for name, document := range written.Policies {
 		written.Policies[name] = json.RawMessage(strings.ReplaceAll(string(document), action, "eks:Nothing"))
 	}

@@ -134,7 +134,7 @@ type plot struct {
 	hooks bool
 	// twist is done at the beginning, ending when all has settled: what nobody should do.
 	twist, ending func(*world)
-	identities    func(*iam.Written)
+	identities    func(*iam.Definitions)
 	// foretold changes what previews say.
 	foretold func(*planner.Forecast)
 }

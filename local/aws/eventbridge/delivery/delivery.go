@@ -1,5 +1,5 @@
-// Package delivery brings payloads to targets, as EventBridge's rules and schedules do: again when it fails, as often and
-// as long as the target's policy says, and then to a dead-letter queue.
+// Package delivery delivers payloads to targets for EventBridge's rules and schedules. A failed delivery is retried
+// within the limits of the target's policy, and then sent to a dead-letter queue.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
 package delivery
 
@@ -23,7 +23,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Functions takes events for functions; a subset of *lambda.Service.
+// Functions invokes functions asynchronously; a subset of *lambda.Service.
 type Functions interface {
 	InvokeAsync(ctx context.Context, caller iam.Caller, in lambda.Invocation) (requestID string, err error)
 }
@@ -43,7 +43,7 @@ type Topics interface {
 	Publish(ctx context.Context, caller iam.Caller, topicARN, subject, message string) (messageID string, err error)
 }
 
-// Targets are what payloads can be sent to. Those that are nil are not there.
+// Targets are the services that can receive payloads. A nil service is not available.
 type Targets struct {
 	Functions Functions
 	Machines  Machines
@@ -51,7 +51,7 @@ type Targets struct {
 	Topics    Topics
 }
 
-// Check refuses an ARN of something that is no target here.
+// Check rejects an ARN that is not a supported target.
 func Check(arn string) error {
 	parts := strings.Split(arn, ":")
 	if len(parts) < 6 || parts[0] != "arn" {
@@ -63,10 +63,10 @@ func Check(arn string) error {
 	return nil
 }
 
-// NeedsRole says whether a target is only reached as a role.
+// NeedsRole is true for a target that can only be invoked as a role.
 func NeedsRole(arn string) bool { return strings.Contains(arn, ":states:") }
 
-// Send brings a payload to a target once.
+// Send delivers a payload to a target once.
 func (t Targets) Send(ctx context.Context, caller iam.Caller, arn string, payload []byte) error {
 	missing := fmt.Errorf("there is no service for the target %s", arn)
 	var err error
@@ -97,19 +97,19 @@ func (t Targets) Send(ctx context.Context, caller iam.Caller, arn string, payloa
 	return err
 }
 
-// Policy says how often and how long a delivery is tried again.
+// Policy limits the retries of a delivery.
 type Policy struct {
 	MaximumEventAgeInSeconds *int `json:",omitempty"` // 60 to 86400, the default
 	MaximumRetryAttempts     *int `json:",omitempty"` // 0 to 185, the default
 }
 
-// Defaults of policies.
+// Defaults of a policy.
 const (
 	maxAge      = 86400
 	maxAttempts = 185
 )
 
-// Check the bounds.
+// Check validates the limits.
 func (p *Policy) Check() error {
 	if p == nil {
 		return nil
@@ -134,32 +134,32 @@ func (p *Policy) limits() (retries int, age time.Duration) {
 	return retries, age
 }
 
-// Delivery is one payload on its way to one target.
+// Delivery is the delivery of one payload to one target.
 type Delivery struct {
 	Targets Targets
 	Clock   *clock.Clock
-	// Target is its ARN.
+	// Target is an ARN.
 	Target string
-	// Payload of the attempt with a number from 1.
+	// Payload returns the payload of an attempt. The first attempt is 1.
 	Payload func(attempt int) []byte
-	// As is who delivers, asked before each attempt: a role may be repaired meanwhile.
+	// As returns the caller that delivers. It is called before each attempt, because a role may be fixed between attempts.
 	As     func() (iam.Caller, error)
 	Policy *Policy
-	// DeadLetters is the ARN of a queue, empty for none. DeadLetterAs delivers to it.
+	// DeadLetters is the ARN of a queue, or empty. DeadLetterAs returns the caller that sends to it.
 	DeadLetters  string
 	DeadLetterAs func() (iam.Caller, error)
-	// Dead is the body of the dead letter; Attributes are added to its message attributes.
+	// Dead is the body of the dead letter. Attributes are added to its message attributes.
 	Dead       []byte
 	Attributes map[string]string
 }
 
-// Waits between attempts grow from the first to the last. AWS says only that they grow and are random.
+// The pauses between attempts grow from the first to the last. AWS documents only that they grow and are random.
 const (
 	firstWait = time.Second
 	lastWait  = 10 * time.Minute
 )
 
-// Run delivers, and returns when it has, or has given up, or the context ends.
+// Run delivers the payload. It returns after success, after the last retry, or when the context ends.
 func (d Delivery) Run(ctx context.Context) {
 	retries, age := d.Policy.limits()
 	born := d.Clock.Now()
@@ -174,7 +174,7 @@ func (d Delivery) Run(ctx context.Context) {
 		}
 		condition := ""
 		switch {
-		case final(err): // not retried: neither condition
+		case final(err): // neither condition of a retry
 		case attempt > retries:
 			condition = "MaximumRetryAttempts"
 		case d.Clock.Now().Add(wait).Sub(born) > age:
@@ -191,7 +191,7 @@ func (d Delivery) Run(ctx context.Context) {
 	}
 }
 
-// final says that no attempt would succeed: AWS sends such events to the dead-letter queue at once.
+// final is true if no retry can succeed. AWS sends such events to the dead-letter queue at once.
 func final(err error) bool {
 	var e *iam.Error
 	return errors.As(err, &e) && e.HTTPStatus() < http.StatusInternalServerError && !strings.Contains(e.Code, "Throttl") &&
@@ -231,7 +231,7 @@ func (d Delivery) bury(ctx context.Context, cause error, condition string, retri
 	}
 }
 
-// Encode encodes without HTML escapes: payloads are what AWS would send, byte for byte.
+// Encode encodes without HTML escapes, so that payloads equal those of AWS byte for byte.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -242,7 +242,7 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// JSON encodes what is known to have a JSON form.
+// JSON encodes a value that always has a JSON form.
 func JSON(v any) []byte {
 	raw, err := Encode(v)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 type condition struct {
-	// absent matches a field that is not there; then matches is nil.
+	// absent matches a missing field. matches is then nil.
 	absent  bool
 	matches func(value any) bool
 }
@@ -56,7 +56,7 @@ func one(e any, at string) (condition, error) {
 	panic("unreachable: o has one key")
 }
 
-// operators compile their argument, or say what is wrong with it.
+// operators compile their argument, or return what is wrong with it.
 var operators map[string]func(argument any) (condition, string)
 
 func init() { // anything-but takes some of the others as its argument
@@ -72,7 +72,7 @@ func init() { // anything-but takes some of the others as its argument
 	}
 }
 
-// equal compares as EventBridge does: strings exactly, numbers by their written form.
+// equal compares as EventBridge does: strings exactly, numbers by their text.
 func equal(want, got any) bool {
 	switch want := want.(type) {
 	case json.Number:
@@ -126,7 +126,7 @@ func exists(argument any) (condition, string) {
 	return condition{}, "the value must be true or false"
 }
 
-// wildcard: * stands for any characters, \* and \\ for themselves.
+// wildcard compiles a string in which * matches any characters, and \* and \\ match themselves.
 func wildcard(argument any) (condition, string) {
 	a, ok := argument.(string)
 	if !ok {
@@ -152,7 +152,7 @@ func wildcard(argument any) (condition, string) {
 	return onString(func(s string) bool { return between(s, parts) }), ""
 }
 
-// between reports whether s is the parts in order, with anything between them.
+// between is true if s consists of the parts in order, with anything between them.
 func between(s string, parts []string) bool {
 	if len(parts) == 1 {
 		return s == parts[0]
@@ -171,7 +171,7 @@ func between(s string, parts []string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// numericLimit is the largest number that numeric takes, and its negative the smallest.
+// numericLimit is the largest number that numeric accepts. Its negative is the smallest.
 var numericLimit = big.NewRat(5_000_000_000, 1)
 
 func numeric(argument any) (condition, string) {

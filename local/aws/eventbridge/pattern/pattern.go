@@ -1,8 +1,9 @@
-// Package pattern matches events against EventBridge event patterns.
+// Package pattern matches events with EventBridge event patterns. It is pure.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
 //
-// There: exact values, null, the empty string, $or, prefix, suffix, equals-ignore-case (alone and in prefix, suffix,
-// anything-but), anything-but (values, prefix, suffix, wildcard, each of one or several), numeric, exists, wildcard, cidr.
+// It supports exact values, null, the empty string, $or, prefix, suffix, equals-ignore-case (alone and in prefix,
+// suffix, anything-but), anything-but (values, prefix, suffix, wildcard, each with one or several), numeric, exists,
+// wildcard, cidr.
 package pattern
 
 import (
@@ -17,18 +18,18 @@ import (
 // Pattern is a compiled event pattern.
 type Pattern struct {
 	fields []field
-	// either are the $or alternatives at this level; each must hold.
+	// either are the $or alternatives at this level. Each $or must match.
 	either [][]*Pattern
 }
 
-// field is one key of a pattern: a nested pattern, or conditions on a leaf.
+// field is one key of a pattern, with a nested pattern or with conditions on a leaf.
 type field struct {
 	key    string
 	nested *Pattern
 	leaf   []condition
 }
 
-// Parse compiles a pattern. Errors say what of it is wrong, as InvalidEventPatternException does.
+// Parse compiles a pattern. An error states the problem in the words of InvalidEventPatternException.
 func Parse(text []byte) (*Pattern, error) {
 	v, err := decode(text)
 	if err != nil {
@@ -87,7 +88,8 @@ func compile(o map[string]any, at string) (*Pattern, error) {
 	return p, nil
 }
 
-// alternatives of a $or: an array of two or more objects. Any other value makes $or a field of that name.
+// alternatives returns the patterns of a $or, which is an array of two or more objects. Any other value makes $or a
+// field of that name.
 func alternatives(key string, v any) ([]map[string]any, bool) {
 	list, ok := v.([]any)
 	if key != "$or" || !ok || len(list) < 2 {
@@ -109,7 +111,7 @@ func alternatives(key string, v any) ([]map[string]any, bool) {
 	return all, true
 }
 
-// Match reports whether an event, a JSON object, matches.
+// Match returns whether an event, which is a JSON object, matches.
 func (p *Pattern) Match(event []byte) (bool, error) {
 	v, err := decode(event)
 	if err != nil {
@@ -126,7 +128,7 @@ func (p *Pattern) matches(o map[string]any) bool {
 	for _, f := range p.fields {
 		value, present := o[f.key]
 		if f.nested != nil && !anyObject(value, f.nested.matches) {
-			// A missing object matches a pattern that wants only missing fields of it.
+			// A missing object matches a pattern that only requires missing fields.
 			if present && anyObject(value, func(map[string]any) bool { return true }) || !f.nested.matches(nil) {
 				return false
 			}
@@ -147,8 +149,8 @@ func (p *Pattern) matches(o map[string]any) bool {
 	return true
 }
 
-// anyObject asks about an object, or about the objects in an array one by one: all fields of a pattern must match in the
-// same one. https://github.com/aws/event-ruler#json-array-matching
+// anyObject applies matches to an object, or to each object in an array: all fields of a pattern must match in the same
+// object. https://github.com/aws/event-ruler#json-array-matching
 func anyObject(v any, matches func(map[string]any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -163,7 +165,7 @@ func anyObject(v any, matches func(map[string]any) bool) bool {
 	return false
 }
 
-// leaves are the scalar values of a field: itself, or those in an array, however deep.
+// leaves returns the scalar values of a field: the value itself, or those in nested arrays.
 func leaves(v any, present bool) []any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -198,7 +200,7 @@ func anyLeaf(conditions []condition, values []any) bool {
 	return false
 }
 
-// decode keeps numbers as they are written: they compare by their form.
+// decode keeps the text of numbers, which are compared by it.
 func decode(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

@@ -91,7 +91,7 @@ func TestMatch(t *testing.T) {
 			`{"detail":{"$or":[{"c-count":[{"numeric":[">",0,"<=",5]}]},{"d-count":[{"numeric":["<",1]}]}]}}`, group, true,
 		},
 		"$or, none":                       {`{"detail":{"$or":[{"c-count":[6]},{"d-count":[4]},{"x-limit":[1]}]}}`, group, false},
-		"$or beside a field that fails":   {`{"source":["x"],"$or":[{"region":["us-east-1"]},{"account":["1"]}]}`, group, false},
+		"$or with a field that fails":     {`{"source":["x"],"$or":[{"region":["us-east-1"]},{"account":["1"]}]}`, group, false},
 		"$or across levels":               {`{"$or":[{"source":["x"]},{"detail":{"state":["running"]}}]}`, group, true},
 		"elements of an array of objects": {`{"detail":{"parts":{"name":["b"]}}}`, group, true},
 		"the same element must match":     {`{"detail":{"parts":{"name":["a"],"size":[2]}}}`, group, false},
@@ -113,7 +113,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for name, test := range map[string]struct{ pattern, reason string }{
 		"no JSON":                       {`{`, "no JSON"},
 		"two values":                    {`{"a":["b"]}{}`, "data after"},
@@ -149,7 +149,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestMatchRefusesWhatIsNoEvent(t *testing.T) {
+func TestMatchRejectsInvalidEvents(t *testing.T) {
 	p, err := Parse([]byte(`{"a":["b"]}`))
 	require.NoError(t, err)
 	for _, event := range []string{``, `[]`, `{"a":"b"} x`} {

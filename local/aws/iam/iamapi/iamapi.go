@@ -1,12 +1,13 @@
-// Package iamapi serves the account's identities: IAM's reading operations, STS, and to CloudFormation the resource types
-// AWS::IAM::{Role,Policy,ManagedPolicy,InstanceProfile,OIDCProvider}.
+// Package iamapi serves the account's identities through the APIs of IAM and STS, and to CloudFormation as the resource
+// types AWS::IAM::{Role,Policy,ManagedPolicy,InstanceProfile,OIDCProvider}.
 //
-// IAM has GetRole, ListRoles, GetRolePolicy, ListRolePolicies, ListAttachedRolePolicies, GetPolicy, GetPolicyVersion,
-// ListPolicies, GetInstanceProfile, ListInstanceProfiles, ListOpenIDConnectProviders and GetOpenIDConnectProvider; what
-// changes identities goes through CloudFormation. STS has GetCallerIdentity and AssumeRole. Permissions boundaries of roles
-// and session policies are enforced. There are no users but the administrator, no groups, service control policies or policy
-// versions, and no sessions of web identities. AWS managed policies: those that drover's templates attach. Changes take effect at
-// once, where AWS's take seconds.
+// IAM supports GetRole, ListRoles, GetRolePolicy, ListRolePolicies, ListAttachedRolePolicies, GetPolicy,
+// GetPolicyVersion, ListPolicies, GetInstanceProfile, ListInstanceProfiles, ListOpenIDConnectProviders and
+// GetOpenIDConnectProvider. Only CloudFormation changes identities. STS supports GetCallerIdentity and AssumeRole.
+//
+// Permissions boundaries of roles and session policies are enforced. The only user is the administrator. There are no
+// groups, service control policies, policy versions or sessions of web identities. AWS managed policies are those that
+// drover's templates attach. Changes take effect immediately; on AWS they take seconds.
 package iamapi
 
 import (
@@ -23,18 +24,18 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// API over the identities of an account.
+// API serves the identities of an account.
 type API struct{ identities *iam.Service }
 
-// New makes the APIs of an account's identities.
+// New returns the APIs of an account's identities.
 func New(identities *iam.Service) *API { return &API{identities: identities} }
 
-// Made lists what people and stacks made: roles, policies, instance profiles and OpenID Connect providers. It is no
-// source of the tagging API, whose index has none of IAM's roles.
-func (a *API) Made(context.Context) (list []tagging.Tagged) {
+// Created lists the roles, policies, instance profiles and OpenID Connect providers that users and stacks created. It is
+// no source of the tagging API, whose index does not include IAM roles.
+func (a *API) Created(context.Context) (list []tagging.Tagged) {
 	s := a.identities
 	for _, r := range s.Roles() {
-		if !r.ServiceLinked { // AWS makes those, once
+		if !r.ServiceLinked { // AWS creates these
 			list = append(list, tagging.Tagged{ARN: s.RoleARN(r), Tags: maps.Clone(r.Tags)})
 		}
 	}
@@ -52,8 +53,7 @@ func (a *API) Made(context.Context) (list []tagging.Tagged) {
 	return list
 }
 
-// STS is the Security Token Service's API.
-// https://docs.aws.amazon.com/STS/latest/APIReference/welcome.html
+// STS returns the API of the Security Token Service. https://docs.aws.amazon.com/STS/latest/APIReference/welcome.html
 func (a *API) STS() *wire.Service {
 	return &wire.Service{
 		Name: "sts", Protocol: wire.Query, Version: "2011-06-15",
@@ -61,7 +61,7 @@ func (a *API) STS() *wire.Service {
 	}
 }
 
-// getCallerIdentity needs no permission, not even against an explicit deny.
+// getCallerIdentity needs no permission, and an explicit deny has no effect.
 func (a *API) getCallerIdentity(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&struct{}{}); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (a *API) assumeRole(_ context.Context, c *wire.Call) (any, error) {
 	}}, nil
 }
 
-// IAM is the Identity and Access Management API.
+// IAM returns the API of Identity and Access Management.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/welcome.html
 func (a *API) IAM() *wire.Service {
 	return &wire.Service{
@@ -181,7 +181,7 @@ func (a *API) role(r iam.Role) role {
 	}
 }
 
-// authorizedRole decodes the parameters and finds the role they name.
+// authorizedRole decodes the parameters, authorizes the caller and returns the role.
 func (a *API) authorizedRole(c *wire.Call, in any, name *string) (iam.Role, error) {
 	if err := c.Decode(in); err != nil {
 		return iam.Role{}, err
@@ -206,10 +206,10 @@ func (a *API) getRole(_ context.Context, c *wire.Call) (any, error) {
 	return struct{ Role role }{a.role(r)}, nil
 }
 
-// page is the answer of a listing that is never cut.
+// page is the answer of a list without pagination.
 type page struct{ IsTruncated bool }
 
-// listing decodes and authorizes the parameters of a listing of the whole account, and says what paths it is of.
+// listing decodes and authorizes the parameters of a list operation. It returns the path prefix.
 func listing(c *wire.Call) (path string, err error) {
 	var in struct {
 		PathPrefix, Marker, Scope string
@@ -225,7 +225,7 @@ func listing(c *wire.Call) (path string, err error) {
 	return in.PathPrefix, c.Authorize("*")
 }
 
-// wholeListing is one that knows no paths.
+// wholeListing decodes and authorizes a list operation that has no path prefix.
 func wholeListing(c *wire.Call) error {
 	path, err := listing(c)
 	if err == nil && path != "" && path != "/" {
@@ -248,7 +248,7 @@ func (a *API) listRoles(_ context.Context, c *wire.Call) (any, error) {
 			continue
 		}
 		listed := a.role(r)
-		listed.Tags, listed.PermissionsBoundary = nil, nil // listings have neither
+		listed.Tags, listed.PermissionsBoundary = nil, nil // lists have neither
 		out.Roles = append(out.Roles, listed)
 	}
 	return out, nil

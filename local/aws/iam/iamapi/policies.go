@@ -52,18 +52,18 @@ func (p inlinePolicies) put(r resource.Request) error {
 	return nil
 }
 
-// drop removes the policy of old from the roles that keep does not hold it for.
+// drop deletes the policy of old from the roles that are not in keep.
 func (p inlinePolicies) drop(r resource.Request, old map[string]any, keep map[string]any) error {
-	var was, is inlineProperties
-	if err := errors.Join(resource.Decode(old, &was), resource.Decode(keep, &is)); err != nil {
+	var was, kept inlineProperties
+	if err := errors.Join(resource.Decode(old, &was), resource.Decode(keep, &kept)); err != nil {
 		return err
 	}
 	for _, name := range was.Roles {
-		if was.PolicyName == is.PolicyName && slices.Contains(is.Roles, name) {
+		if was.PolicyName == kept.PolicyName && slices.Contains(kept.Roles, name) {
 			continue
 		}
 		role, err := p.identities.Role(name)
-		if gone(err) {
+		if isNotFound(err) {
 			continue
 		}
 		if err != nil {
@@ -72,7 +72,7 @@ func (p inlinePolicies) drop(r resource.Request, old map[string]any, keep map[st
 		if err := authorize(r, p.identities.RoleARN(role), "DeleteRolePolicy"); err != nil {
 			return err
 		}
-		if err := p.identities.DeleteRolePolicy(name, was.PolicyName); err != nil && !gone(err) {
+		if err := p.identities.DeleteRolePolicy(name, was.PolicyName); err != nil && !isNotFound(err) {
 			return err
 		}
 	}
@@ -132,21 +132,21 @@ func (p managedPolicies) Create(_ context.Context, r resource.Request) (resource
 	if err := authorize(r, p.identities.PolicyARN(want), "CreatePolicy"); err != nil {
 		return resource.Result{}, err
 	}
-	made, err := p.identities.CreatePolicy(want)
+	created, err := p.identities.CreatePolicy(want)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if err := p.attach(r, made.ARN, nil, in.Roles); err != nil {
-		return resource.Result{}, errors.Join(err, p.attach(r, made.ARN, in.Roles, nil), p.identities.DeletePolicy(made.ARN))
+	if err := p.attach(r, created.ARN, nil, in.Roles); err != nil {
+		return resource.Result{}, errors.Join(err, p.attach(r, created.ARN, in.Roles, nil), p.identities.DeletePolicy(created.ARN))
 	}
-	return managedResult(made), nil
+	return managedResult(created), nil
 }
 
 func managedResult(p iam.ManagedPolicy) resource.Result {
 	return resource.Result{PhysicalID: p.ARN, Attributes: map[string]any{"PolicyArn": p.ARN, "PolicyId": p.ID, "DefaultVersionId": "v1"}}
 }
 
-// attach brings the attachments from the roles of old to those of want.
+// attach changes the attachments from the roles in old to those in want.
 func (p managedPolicies) attach(r resource.Request, arn string, old, want []string) error {
 	change := func(name, action string, do func(role, policy string) error) error {
 		role, err := p.identities.Role(name)
@@ -167,7 +167,7 @@ func (p managedPolicies) attach(r resource.Request, arn string, old, want []stri
 		if slices.Contains(want, name) {
 			continue
 		}
-		if err := change(name, "DetachRolePolicy", p.identities.DetachRolePolicy); err != nil && !gone(err) {
+		if err := change(name, "DetachRolePolicy", p.identities.DetachRolePolicy); err != nil && !isNotFound(err) {
 			return err
 		}
 	}
@@ -192,8 +192,8 @@ func (p managedPolicies) Update(_ context.Context, r resource.Request) (resource
 	if err := p.attach(r, r.PhysicalID, old.Roles, in.Roles); err != nil {
 		return resource.Result{}, err
 	}
-	made, err := p.identities.ManagedPolicy(r.PhysicalID)
-	return managedResult(made), err
+	created, err := p.identities.ManagedPolicy(r.PhysicalID)
+	return managedResult(created), err
 }
 
 func (p managedPolicies) Delete(_ context.Context, r resource.Request) error {
@@ -207,7 +207,7 @@ func (p managedPolicies) Delete(_ context.Context, r resource.Request) error {
 	if err := p.attach(r, r.PhysicalID, in.Roles, nil); err != nil {
 		return err
 	}
-	if err := p.identities.DeletePolicy(r.PhysicalID); err != nil && !gone(err) {
+	if err := p.identities.DeletePolicy(r.PhysicalID); err != nil && !isNotFound(err) {
 		return err
 	}
 	return nil

@@ -43,14 +43,14 @@ func (p profiles) Create(_ context.Context, r resource.Request) (resource.Result
 	if err := authorize(r, p.identities.ProfileARN(want), "CreateInstanceProfile"); err != nil {
 		return resource.Result{}, err
 	}
-	made, err := p.identities.CreateInstanceProfile(want)
+	created, err := p.identities.CreateInstanceProfile(want)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if err := p.setRole(r, made, in.Roles[0]); err != nil {
-		return resource.Result{}, errors.Join(err, p.identities.DeleteInstanceProfile(made.Name))
+	if err := p.setRole(r, created, in.Roles[0]); err != nil {
+		return resource.Result{}, errors.Join(err, p.identities.DeleteInstanceProfile(created.Name))
 	}
-	return resource.Result{PhysicalID: made.Name, Attributes: map[string]any{"Arn": p.identities.ProfileARN(made)}}, nil
+	return resource.Result{PhysicalID: created.Name, Attributes: map[string]any{"Arn": p.identities.ProfileARN(created)}}, nil
 }
 
 func decodeProfile(r resource.Request) (in profileProperties, err error) {
@@ -102,7 +102,7 @@ func (p profiles) Update(_ context.Context, r resource.Request) (resource.Result
 
 func (p profiles) Delete(_ context.Context, r resource.Request) error {
 	profile, err := p.identities.InstanceProfile(r.PhysicalID)
-	if gone(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
@@ -149,8 +149,8 @@ func (p oidcProviders) Create(_ context.Context, r resource.Request) (resource.R
 	if err := authorize(r, p.identities.OIDCProviderARN(want.URL), "CreateOpenIDConnectProvider", "TagOpenIDConnectProvider"); err != nil {
 		return resource.Result{}, err
 	}
-	made, err := p.identities.CreateOIDCProvider(want)
-	return resource.Result{PhysicalID: made.ARN, Attributes: map[string]any{"Arn": made.ARN}}, err
+	created, err := p.identities.CreateOIDCProvider(want)
+	return resource.Result{PhysicalID: created.ARN, Attributes: map[string]any{"Arn": created.ARN}}, err
 }
 
 func (p oidcProviders) Update(_ context.Context, r resource.Request) (resource.Result, error) {

@@ -1,7 +1,6 @@
 package iamapi
 
-// The identities' resource types for CloudFormation.
-// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_IAM.html
+// CloudFormation resource types. https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_IAM.html
 
 import (
 	"context"
@@ -15,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// Resources are the providers of this package's types.
+// Resources returns the providers by resource type.
 func (a *API) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{
 		"AWS::IAM::Role":            roles{a.identities},
@@ -26,13 +25,13 @@ func (a *API) Resources() map[string]resource.Provider {
 	}
 }
 
-// gone reports that an entity does not exist, which is what a deletion wants.
-func gone(err error) bool {
+// isNotFound is true if an entity does not exist. A deletion then succeeds.
+func isNotFound(err error) bool {
 	var e *iam.Error
 	return errors.As(err, &e) && e.Code == "NoSuchEntity"
 }
 
-// authorize asks for several actions on one resource.
+// authorize authorizes several actions on one resource.
 func authorize(r resource.Request, arn string, actions ...string) error {
 	for _, action := range actions {
 		if err := r.Caller.Authorize("iam:"+action, arn, nil); err != nil {
@@ -69,7 +68,7 @@ type roleProperties struct {
 	Tags []resource.Tag
 }
 
-// wanted reads the properties into a role with its inline policies.
+// wanted returns the role with its inline policies that the properties describe.
 func (p roles) wanted(r resource.Request, properties map[string]any) (iam.Role, error) {
 	var in roleProperties
 	if err := resource.Decode(properties, &in); err != nil {
@@ -121,17 +120,17 @@ func (p roles) Create(_ context.Context, r resource.Request) (resource.Result, e
 	if err := authorize(r, arn, "TagRole"); err != nil {
 		return resource.Result{}, err
 	}
-	made, err := p.identities.CreateRole(want)
+	created, err := p.identities.CreateRole(want)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if err := p.setPolicies(r, made, want); err != nil {
-		return resource.Result{}, errors.Join(err, p.remove(r, made.Name, want))
+	if err := p.setPolicies(r, created, want); err != nil {
+		return resource.Result{}, errors.Join(err, p.remove(r, created.Name, want))
 	}
-	return p.result(made), nil
+	return p.result(created), nil
 }
 
-// bounded is the condition key of actions that are allowed by a role's permissions boundary.
+// bounded returns the condition key of actions that depend on a role's permissions boundary.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_iam-condition-keys.html#ck_PermissionsBoundary
 func bounded(role iam.Role) map[string]string {
 	if role.Boundary == "" {
@@ -140,7 +139,7 @@ func bounded(role iam.Role) map[string]string {
 	return map[string]string{"iam:PermissionsBoundary": role.Boundary}
 }
 
-// setBoundary brings a role's permissions boundary to what is wanted.
+// setBoundary changes a role's permissions boundary to the wanted one.
 func (p roles) setBoundary(r resource.Request, want iam.Role) error {
 	now, err := p.identities.Role(want.Name)
 	if err != nil || now.Boundary == want.Boundary {
@@ -156,7 +155,7 @@ func (p roles) setBoundary(r resource.Request, want iam.Role) error {
 	return p.identities.SetBoundary(want.Name, want.Boundary)
 }
 
-// setPolicies brings a role's policies from have to want; those that neither knows belong to others.
+// setPolicies changes a role's policies from have to want. It ignores policies that are in neither.
 func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 	arn := p.identities.RoleARN(want)
 	now, err := p.identities.Role(want.Name)
@@ -189,7 +188,7 @@ func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 		if err := may("DeleteRolePolicy", ""); err != nil {
 			return err
 		}
-		if err := p.identities.DeleteRolePolicy(want.Name, name); err != nil && !gone(err) {
+		if err := p.identities.DeleteRolePolicy(want.Name, name); err != nil && !isNotFound(err) {
 			return err
 		}
 	}
@@ -211,7 +210,7 @@ func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 		if err := may("DetachRolePolicy", policy); err != nil {
 			return err
 		}
-		if err := p.identities.DetachRolePolicy(want.Name, policy); err != nil && !gone(err) {
+		if err := p.identities.DetachRolePolicy(want.Name, policy); err != nil && !isNotFound(err) {
 			return err
 		}
 	}
@@ -241,11 +240,11 @@ func (p roles) Update(_ context.Context, r resource.Request) (resource.Result, e
 	if err := p.setPolicies(r, old, want); err != nil {
 		return resource.Result{}, err
 	}
-	made, err := p.identities.Role(want.Name)
+	created, err := p.identities.Role(want.Name)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	return p.result(made), nil
+	return p.result(created), nil
 }
 
 func (p roles) Delete(_ context.Context, r resource.Request) error {
@@ -256,10 +255,10 @@ func (p roles) Delete(_ context.Context, r resource.Request) error {
 	return p.remove(r, r.PhysicalID, own)
 }
 
-// remove deletes a role with the policies that are its own.
+// remove deletes a role and its own policies.
 func (p roles) remove(r resource.Request, name string, own iam.Role) error {
 	have, err := p.identities.Role(name)
-	if gone(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {

@@ -13,24 +13,25 @@ import (
 	"unicode/utf8"
 )
 
-// Machine is a definition that may run.
+// Machine is a valid definition.
 type Machine struct {
 	Comment string
 	flow
-	// timeout of a whole execution; zero is none.
+	// timeout of a whole execution; zero means none.
 	timeout time.Duration
 }
 
-// flow is a set of states with a first one: the machine itself, a branch of a Parallel, the item processor of a Map.
+// flow is a set of states with a first state: the machine itself, a branch of a Parallel, or the item processor of a
+// Map.
 type flow struct {
 	startAt string
 	states  map[string]*state
 }
 
-// state is one state with its templates compiled. Fields are those of its type; the others are empty.
+// state is a state with compiled templates. Only the fields of its type are set.
 type state struct {
 	name, kind string
-	next       string // empty: the flow ends here
+	next       string // empty at the end of the flow
 	output     *template
 	assign     []binding
 
@@ -44,7 +45,7 @@ type state struct {
 	catch []catcher
 
 	choices []choice
-	// defaultNext is a Choice's Default; empty: none.
+	// defaultNext is a Choice's Default, or empty.
 	defaultNext string
 
 	seconds, timestamp *template // Wait
@@ -70,7 +71,7 @@ type retrier struct {
 	interval    time.Duration
 	maxAttempts int
 	backoff     float64
-	maxDelay    time.Duration // zero: no bound
+	maxDelay    time.Duration // zero: no limit
 	jitter      bool
 }
 
@@ -81,27 +82,26 @@ type catcher struct {
 	assign []binding
 }
 
-// Resource is what a Task asks for, taken apart.
+// Resource is the parsed ARN of a Task's resource.
 // https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html
 type Resource struct {
 	// ARN as written.
 	ARN string
 	// Service and Action such as "lambda" and "invoke", or "aws-sdk:autoscaling" and "completeLifecycleAction".
 	Service, Action string
-	// Token is true when the task waits until its token is answered (.waitForTaskToken).
+	// Token is true if the task waits for an answer to its token (.waitForTaskToken).
 	Token bool
-	// Job is true when the task waits for what it started and has the job's output as JSON (.sync:2).
+	// Job is true if the task waits for the job that it started and gets the job's output as JSON (.sync:2).
 	Job bool
 }
 
-// InvalidDefinition lists what is wrong with a definition, each with the place of it.
+// InvalidDefinition lists the problems of a definition, each with its location.
 type InvalidDefinition []string
 
 func (e InvalidDefinition) Error() string { return strings.Join(e, "; ") }
 
-// Parse reads a definition and refuses what Step Functions would refuse and what this interpreter does not know.
-// The error is an InvalidDefinition. Machines never change: the same definition is read once in a process, whose accounts may come and
-// go by the thousand.
+// Parse reads a definition. It rejects what Step Functions rejects and what this interpreter does not support. The error
+// is an InvalidDefinition. Machines are immutable, so a process parses each definition once for all its accounts.
 func Parse(definition []byte) (*Machine, error) {
 	if m, ok := parsed.Load(string(definition)); ok {
 		return m.(*Machine), nil
@@ -115,10 +115,10 @@ func Parse(definition []byte) (*Machine, error) {
 	return m, nil
 }
 
-// parsed are machines by their definitions.
+// parsed caches machines by definition.
 var parsed sync.Map
 
-// Resources of all Task states, sorted by ARN.
+// Resources returns the resources of all Task states, sorted by ARN.
 func (m *Machine) Resources() []Resource {
 	var all []Resource
 	seen := map[string]bool{}
@@ -157,7 +157,7 @@ var (
 	}
 	// distributedFields belong to a distributed Map.
 	distributedFields = []string{"ItemReader", "ItemBatcher", "ResultWriter", "Label", "ToleratedFailureCount", "ToleratedFailurePercentage"}
-	// jsonPathFields exist only where the query language is JSONPath.
+	// jsonPathFields exist only with the query language JSONPath.
 	jsonPathFields = []string{
 		"InputPath", "OutputPath", "ResultPath", "Parameters", "ResultSelector", "Result", "ItemsPath", "MaxConcurrencyPath",
 		"TimeoutSecondsPath", "HeartbeatSecondsPath", "SecondsPath", "TimestampPath", "ErrorPath", "CausePath", "Variable", "Iterator",
@@ -166,10 +166,10 @@ var (
 
 type object map[string]json.RawMessage
 
-// parser collects all problems instead of ending with the first.
+// parser collects all problems of a definition.
 type parser struct {
 	problems InvalidDefinition
-	names    map[string]string // state name → where it was first seen
+	names    map[string]string // state name → location of its first state
 }
 
 func (p *parser) fail(at, format string, args ...any) {
@@ -241,8 +241,8 @@ func (p *parser) flow(o object, at string, outer map[string]bool) flow {
 	return f
 }
 
-// assigned notes the variables that a state assigns. One that an enclosing flow assigns too is refused: inner flows
-// read outer variables and cannot write them.
+// assigned records the variables that a state assigns. It rejects one that an enclosing flow assigns too: inner flows
+// may read outer variables but not write them.
 // https://docs.aws.amazon.com/step-functions/latest/dg/workflow-variables.html
 func (p *parser) assigned(o object, at string, variables, outer map[string]bool) {
 	note := func(raw json.RawMessage, at string) {
@@ -269,7 +269,7 @@ func (p *parser) assigned(o object, at string, variables, outer map[string]bool)
 	}
 }
 
-// reachable checks that every transition has a target and every state a way to it.
+// reachable verifies that each transition has a target and that each state can be reached.
 func (p *parser) reachable(f flow, at string) {
 	seen := map[string]bool{}
 	var visit func(name, from string)
@@ -307,7 +307,7 @@ func (p *parser) reachable(f flow, at string) {
 	}
 }
 
-// object decodes a JSON object and refuses duplicate keys and trailing data.
+// object decodes a JSON object. It rejects duplicate keys and trailing data.
 func (p *parser) object(raw json.RawMessage, at string) (object, bool) {
 	if raw == nil {
 		return nil, false // an absent field is reported by require
@@ -328,7 +328,8 @@ func (p *parser) object(raw json.RawMessage, at string) (object, bool) {
 	return o, true
 }
 
-// uniqueKeys checks that a JSON object has no key twice at its first level; its members are checked when they are read.
+// uniqueKeys verifies that a JSON object has no duplicate key at its first level. Its members are verified when they are
+// read.
 func uniqueKeys(raw json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	t, err := d.Token()
@@ -374,7 +375,7 @@ func (p *parser) require(o object, at string, names ...string) {
 	}
 }
 
-// known refuses every field that is not among names.
+// known rejects each field that is not in names.
 func (p *parser) known(o object, at string, names ...string) {
 	for _, k := range sortedKeys(o) {
 		switch {
@@ -389,7 +390,7 @@ func (p *parser) known(o object, at string, names ...string) {
 	}
 }
 
-// variableName is a Unicode identifier of at most 80 characters, and not the reserved "states".
+// variableName is true for a Unicode identifier of at most 80 characters, except the reserved "states".
 func variableName(n string) bool {
 	for i, r := range n {
 		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r)) {

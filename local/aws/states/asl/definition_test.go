@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// machineOf wraps states into a definition that begins with "A".
+// machineOf wraps states in a definition that begins with "A".
 func machineOf(states string) string {
 	return `{"QueryLanguage":"JSONata","StartAt":"A","States":{` + states + `}}`
 }
@@ -29,10 +29,10 @@ func TestParseRefuses(t *testing.T) {
 			"only JSONata is supported by the local account at /States/A/QueryLanguage",
 		},
 		"a JSONPath field": {machineOf(`"A":{"Type":"Pass","End":true,"ResultPath":"$.a"}`), `The JSONPath field "ResultPath"`},
-		"a field nobody knows": {
+		"an unknown field": {
 			machineOf(`"A":{"Type":"Pass","End":true,"Outputs":1}`), `The field "Outputs" is not supported at /States/A/Outputs`,
 		},
-		"a type nobody knows":      {machineOf(`"A":{"Type":"Sleep","End":true}`), `"Sleep" is no type of state`},
+		"an unknown type":          {machineOf(`"A":{"Type":"Sleep","End":true}`), `"Sleep" is no type of state`},
 		"a state before the first": {machineOf(`"B":{"Type":"Succeed"}`), `Missing target state "A" at /StartAt`},
 		"a way to nowhere":         {machineOf(`"A":{"Type":"Pass","Next":"B"}`), `Missing target state "B" at /States/A/Next`},
 		"a catch to nowhere": {
@@ -111,7 +111,7 @@ func TestParseRefuses(t *testing.T) {
 		"States.ALL before others": {
 			machineOf(`"A":{` + lambdaTask + `,"End":true,"Retry":[{"ErrorEquals":["States.ALL"]},{"ErrorEquals":["X"]}]}`), "in the last entry",
 		},
-		"a reserved error nobody knows": {
+		"an unknown reserved error": {
 			machineOf(`"A":{` + lambdaTask + `,"End":true,"Retry":[{"ErrorEquals":["States.Nonsense"]}]}`), "no reserved error name",
 		},
 		"a backoff below one": {
@@ -121,7 +121,7 @@ func TestParseRefuses(t *testing.T) {
 			machineOf(`"A":{` + lambdaTask + `,"End":true,"Retry":[{"ErrorEquals":["X"],"IntervalSeconds":5,"MaxDelaySeconds":5}]}`),
 			"greater than IntervalSeconds",
 		},
-		"a jitter nobody knows": {
+		"an unknown jitter strategy": {
 			machineOf(`"A":{` + lambdaTask + `,"End":true,"Retry":[{"ErrorEquals":["X"],"JitterStrategy":"HALF"}]}`), "neither FULL nor NONE",
 		},
 		"a retry on a pass": {machineOf(`"A":{"Type":"Pass","End":true,"Retry":[]}`), `The field "Retry" is not supported`},
@@ -143,14 +143,14 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestParseNamesEveryProblem(t *testing.T) {
+func TestParseReportsEveryProblem(t *testing.T) {
 	_, err := Parse([]byte(machineOf(`"A":{"Type":"Pass","Next":"B","Output":"{% $a ?? 1 %}"},"C":{"Type":"Succeed"}`)))
 	var problems InvalidDefinition
 	require.ErrorAs(t, err, &problems)
 	require.Len(t, problems, 3)
 }
 
-func TestWhatOnlyLooksForeignIsAllowed(t *testing.T) {
+func TestParseAllowsStringsThatOnlyLookForeign(t *testing.T) {
 	for _, source := range []string{
 		`'what ?? now'`, "$x.`?:`", `$replace("a", /(?:a)/, "b")`, `/* $eval */ 1`, `$evaluate`, `a ? b : c`, `[1][0] ? 1 : 2`,
 		`6/2 /* ?? */ /3`, `"\"??"`,
@@ -178,7 +178,7 @@ func TestResources(t *testing.T) {
 	}, m.Resources())
 }
 
-func TestFunctionsOfStepFunctions(t *testing.T) {
+func TestStepFunctionsFunctions(t *testing.T) {
 	for source, want := range map[string]string{
 		`$partition([1,2,3,4,5], 2)`:             `[[1,2],[3,4],[5]]`,
 		`$partition([], 2)`:                      `[]`,
@@ -209,7 +209,7 @@ func TestFunctionsOfStepFunctions(t *testing.T) {
 	}
 }
 
-// A query's expressions share what they read, and nothing that they assign.
+// The expressions of a query share their inputs. None sees a variable that another assigns.
 func TestExpressionsOfOneQuery(t *testing.T) {
 	q := &query{states: func(memberSet) json.RawMessage {
 		return json.RawMessage(`{"input":[3,1,2]}`)

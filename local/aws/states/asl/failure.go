@@ -1,6 +1,6 @@
 package asl
 
-// Errors as state machines see them: a name and a cause.
+// Errors of state machines: a name and a cause.
 // https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 
 import (
@@ -25,11 +25,11 @@ const (
 	errTimeout      = "States.Timeout"
 )
 
-// Failure is how a task, a state or an execution fails. A Task function returns one to set the name that Retry and
-// Catch match; any other error is States.TaskFailed.
+// Failure is the error of a task, a state or an execution. A Task function returns one to set the name that Retry and
+// Catch match. Any other error is States.TaskFailed.
 type Failure struct {
 	Name, Cause string
-	// recorded is true once the history says that an expression failed.
+	// recorded is true after the history has an event for the failed expression.
 	recorded bool
 }
 
@@ -40,7 +40,7 @@ func (f *Failure) Error() string {
 	return f.Name + ": " + f.Cause
 }
 
-// ErrorOutput is $states.errorOutput, and what a Catch without Output passes on. A timeout has no cause.
+// ErrorOutput is $states.errorOutput, and the output of a Catch without Output. A timeout has no cause.
 func (f *Failure) ErrorOutput() json.RawMessage {
 	return encode(struct {
 		Error string
@@ -56,11 +56,11 @@ func asFailure(err error) *Failure {
 	return &Failure{Name: errTaskFailed, Cause: err.Error()}
 }
 
-// matches says whether an ErrorEquals list speaks of this failure.
+// matches is true if an ErrorEquals list includes this failure.
 func (f *Failure) matches(names []string) bool {
 	switch f.Name {
 	case errRuntime:
-		return false // ends the execution whatever is written
+		return false // ends the execution regardless of the list
 	case errDataLimit:
 		return slices.Contains(names, errDataLimit)
 	}
@@ -77,7 +77,7 @@ func (f *Failure) matches(names []string) bool {
 	return false
 }
 
-// delay before attempt number n of this retrier, the first being 1. chance is from 0 up to 1.
+// delay returns the pause before attempt n of this retrier. The first is 1. chance returns numbers from 0 up to 1.
 func (r retrier) delay(n int, chance func() float64) time.Duration {
 	d := float64(r.interval) * math.Pow(r.backoff, float64(n-1))
 	if r.maxDelay > 0 {

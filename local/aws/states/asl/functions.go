@@ -1,6 +1,6 @@
 package asl
 
-// The functions that Step Functions adds to JSONata, and those that differ from gnata's.
+// The functions that Step Functions adds to JSONata, and replacements for those of gnata that differ from JSONata.
 // https://docs.aws.amazon.com/step-functions/latest/dg/transforming-data.html#jsonata-functions-provided-by-sfn
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/recolabs/gnata"
 )
 
-// baseEnvironment holds all functions. Each evaluation clones it: binding into it would share variables.
+// baseEnvironment has all functions. Each evaluation clones it, so that evaluations do not share variables.
 var baseEnvironment = gnata.NewCustomEnv(map[string]gnata.CustomFunc{
 	"partition": partition,
 	"range":     numberRange,
@@ -34,7 +34,7 @@ var baseEnvironment = gnata.NewCustomEnv(map[string]gnata.CustomFunc{
 	},
 })
 
-// jsonataFunctions are those of JSONata 2.0.6; gnata has more, which AWS would not know.
+// jsonataFunctions are the functions of JSONata 2.0.6. gnata has more, which AWS rejects.
 // https://docs.jsonata.org/2.0.0/string-functions and its sibling pages
 var jsonataFunctions = strings.Fields(`sum count max min average string substring substringBefore substringAfter lowercase
 	uppercase length trim pad match contains replace split join formatNumber formatBase formatInteger parseInteger number floor
@@ -42,9 +42,9 @@ var jsonataFunctions = strings.Fields(`sum count max min average string substrin
 	each error assert type sort shuffle distinct base64encode base64decode encodeUrlComponent encodeUrl decodeUrlComponent
 	decodeUrl eval toMillis fromMillis clone now millis`)
 
-// corrections make gnata do as JSONata does: $filter unwraps the only element it finds, $match names the index, $now is in
-// milliseconds. $distinct stays gnata's: it unwraps a single distinct value, as JSONata does for values collected by a
-// path and does not for an array that was one from the start.
+// corrections make gnata behave like JSONata: $filter unwraps a single result, $match names the index, $now is in
+// milliseconds. $distinct remains gnata's, which unwraps a single distinct value. JSONata does so for values collected
+// by a path, but not for an array from the input.
 var corrections = map[string]string{
 	"filter": `function($a, $f) { ($r := $gnata_filter($a, $f); $count($r) = 1 ? $r[0] : $r) }`,
 	"match":  `function($s, $p, $l) { $map($gnata_match($s, $p, $l), function($m) { {"match": $m.match, "index": $m.start, "groups": $m.groups} }) }`,
@@ -78,7 +78,7 @@ func init() {
 	}
 }
 
-// partition cuts an array into arrays of at most size elements.
+// partition splits an array into arrays of at most size elements.
 func partition(args []any, _ any) (any, error) {
 	if len(args) != 2 || args[0] == nil {
 		return nil, argumentError("partition", "an array and a size", args)
@@ -102,10 +102,10 @@ func partition(args []any, _ any) (any, error) {
 	return parts, nil
 }
 
-// maxRange bounds what $range makes, as States.ArrayRange does.
+// maxRange limits the result of $range, as States.ArrayRange does.
 const maxRange = 1000
 
-// numberRange lists the integers from first to last, both included, by step.
+// numberRange returns the integers from first to last, both included, by step.
 func numberRange(args []any, _ any) (any, error) {
 	if len(args) != 3 {
 		return nil, argumentError("range", "first, last and step", args)
@@ -130,7 +130,7 @@ var algorithms = map[string]func() hash.Hash{
 	"MD5": md5.New, "SHA-1": sha1.New, "SHA-256": sha256.New, "SHA-384": sha512.New384, "SHA-512": sha512.New,
 }
 
-// hashOf is the hexadecimal hash of a string.
+// hashOf returns the hexadecimal hash of a string.
 func hashOf(args []any, _ any) (any, error) {
 	if len(args) != 2 {
 		return nil, argumentError("hash", "a string and an algorithm", args)
@@ -146,7 +146,7 @@ func hashOf(args []any, _ any) (any, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// random is a number from 0 up to 1, the same for the same seed.
+// random returns a number from 0 up to 1, the same for the same seed.
 func random(args []any, _ any) (any, error) {
 	if len(args) == 0 {
 		return rand.Float64(), nil // #nosec G404 -- no secret
@@ -158,7 +158,7 @@ func random(args []any, _ any) (any, error) {
 	return rand.New(rand.NewPCG(uint64(seed), 0)).Float64(), nil // #nosec G404 G115 -- no secret; any bits do
 }
 
-// parseJSON reads a value from its JSON text.
+// parseJSON returns the value of a JSON text.
 func parseJSON(args []any, _ any) (any, error) {
 	if len(args) != 1 {
 		return nil, argumentError("parse", "a string", args)

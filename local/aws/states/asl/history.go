@@ -1,6 +1,6 @@
 package asl
 
-// History: the events of an execution, named and shaped as GetExecutionHistory shows them.
+// History: the events of an execution, with the names and details that GetExecutionHistory returns.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_HistoryEvent.html
 
 import (
@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// maxEvents ends an execution. https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
+// maxEvents limits an execution's history. https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 const maxEvents = 25000
 
 // Event is one event of an execution's history.
@@ -20,14 +20,14 @@ type Event struct {
 	Time           time.Time
 	// Type such as TaskStateEntered.
 	Type string
-	// State is the state's name, for every event that belongs to one.
+	// State is the name of the state, for each event that belongs to one.
 	State string
-	// Details are the members of the event's details, nil where the type has none. Inputs, outputs and parameters are
+	// Details are the members of the event's details, or nil for a type without details. Inputs, outputs and parameters are
 	// JSON texts.
 	Details map[string]any
 }
 
-// DetailsName is the member of HistoryEvent that holds the details, such as stateEnteredEventDetails.
+// DetailsName returns the member of HistoryEvent that has the details, such as stateEnteredEventDetails.
 func (e Event) DetailsName() string {
 	name := e.Type
 	switch {
@@ -48,7 +48,7 @@ type history struct {
 	record      func(Event)
 }
 
-// add records one event after *previous, which becomes this one. It fails when the execution is too long.
+// add records one event after *previous and updates *previous. It fails if the history is too long.
 func (h *history) add(previous *int64, kind, state string, details map[string]any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,7 +64,7 @@ func (h *history) add(previous *int64, kind, state string, details map[string]an
 	return nil
 }
 
-// transition counts what Step Functions bills: every state entered and every retry.
+// transition counts what Step Functions bills: each entered state and each retry.
 // https://aws.amazon.com/step-functions/pricing/
 func (h *history) transition() {
 	h.mu.Lock()
@@ -72,5 +72,5 @@ func (h *history) transition() {
 	h.transitions++
 }
 
-// text shows a payload in an event.
+// text returns a payload as an event shows it.
 func text(raw json.RawMessage) string { return string(raw) }

@@ -1,7 +1,7 @@
 package asl
 
-// Expressions: JSONata 2.0.6 as Step Functions has it, by gnata with its known differences corrected.
-// https://docs.aws.amazon.com/step-functions/latest/dg/transforming-data.html
+// Expressions: JSONata 2.0.6 as Step Functions supports it. gnata evaluates them, with corrections for its known
+// differences. https://docs.aws.amazon.com/step-functions/latest/dg/transforming-data.html
 
 import (
 	"bytes"
@@ -16,11 +16,11 @@ import (
 type expression struct {
 	source   string
 	compiled *gnata.Expression
-	// of are the members of $states that it names.
+	// of are the members of $states that the expression names.
 	of memberSet
 }
 
-// memberSet are members of $states: decoding those that nobody names costs more than evaluating does.
+// memberSet is a set of members of $states. Only named members are decoded, because decoding costs more than evaluation.
 type memberSet uint8
 
 const (
@@ -31,7 +31,8 @@ const (
 	ofAll = ofInput | ofResult | ofErrorOutput | ofContext
 )
 
-// membersOf $states that an expression names, all when it may be about $states itself.
+// membersOf returns the members of $states that an expression names. It returns all if the expression may use $states
+// itself.
 func membersOf(source string) (of memberSet) {
 	for {
 		_, rest, found := strings.Cut(source, "$states")
@@ -52,7 +53,7 @@ func membersOf(source string) (of memberSet) {
 	}
 }
 
-// compileExpression refuses what JSONata 2.0.6 or Step Functions does not have although gnata does.
+// compileExpression rejects what gnata supports but JSONata 2.0.6 or Step Functions does not.
 func compileExpression(source string) (*expression, error) {
 	if source == "" {
 		return nil, fmt.Errorf("the expression is empty")
@@ -69,9 +70,9 @@ func compileExpression(source string) (*expression, error) {
 	return &expression{source, c, membersOf(source)}, nil
 }
 
-// containsToken looks for an operator or a variable outside of strings, quoted names, comments and regular expressions.
+// containsToken finds an operator or a variable outside strings, quoted names, comments and regular expressions.
 func containsToken(source, token string) bool {
-	operand := false // the last token was an operand: a / after it divides
+	operand := false // the last token was an operand: a following / divides
 	for i := 0; i < len(source); {
 		c := source[i]
 		switch {
@@ -126,24 +127,25 @@ func isWord(s string, i int) bool {
 	return c == '$' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// query evaluates the expressions of one phase of one state. It is for one goroutine.
+// query evaluates the expressions of one phase of one state. It is not safe for concurrent use.
 type query struct {
 	ctx       context.Context
 	states    func(memberSet) json.RawMessage // $states
 	variables map[string]json.RawMessage
-	// evaluate in the environment of all expressions of the query, which is made for the first; what they assign is their own.
+	// evaluate evaluates in the environment of the query, which the first expression creates. Variables that an expression
+	// assigns are its own.
 	evaluate func(*expression) (any, error)
 	bound    environment
-	names    map[string]bool // what is bound, by name
-	of       memberSet       // what of $states is
+	names    map[string]bool // bound variables, by name
+	of       memberSet       // bound members of $states
 }
 
-// environment is what gnata's environments offer; their type has no name outside of gnata.
+// environment is the interface of gnata's environments, whose type is unexported.
 type environment interface {
 	Bind(name string, value any)
 }
 
-// value evaluates the expression of t. The error is a *Failure called States.QueryEvaluationError.
+// value evaluates the expression of t. The error is a *Failure with the name States.QueryEvaluationError.
 func (q *query) value(t *template) (json.RawMessage, error) {
 	if q.evaluate == nil {
 		env := baseEnvironment.Clone()
@@ -167,7 +169,7 @@ func (q *query) value(t *template) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// bind what an expression may name, once: decoding it costs more than evaluating does.
+// bind decodes and binds the values that an expression names, each once: decoding costs more than evaluation.
 func (q *query) bind(x *expression) error {
 	bind := func(name string, raw json.RawMessage) error {
 		v, err := gnata.DecodeJSON(raw)
@@ -200,16 +202,16 @@ func queryFailure(t *template, format string, args ...any) *Failure {
 	}
 }
 
-// orderedMap is what gnata's objects offer; their type has no name outside of gnata.
+// orderedMap is the interface of gnata's objects, whose type is unexported.
 type orderedMap interface {
 	Keys() []string
 	Get(string) (any, bool)
 }
 
-// write a result as JSON. Functions and infinite numbers have no JSON form.
+// write encodes a result as JSON. It rejects functions and infinite numbers.
 func write(b *bytes.Buffer, v any) error {
 	switch v := v.(type) {
-	case nil: // a hole in an array
+	case nil: // a missing element of an array
 		b.WriteString("null")
 	case []any:
 		b.WriteByte('[')

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestExpressionsAreGivenTheMembersOfStatesThatTheyName(t *testing.T) {
+func TestExpressionMembers(t *testing.T) {
 	for source, want := range map[string]memberSet{
 		`1 + 1`:                                   0,
 		`$states.input.a & $states.result`:        ofInput | ofResult,

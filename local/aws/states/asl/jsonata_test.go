@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oracleCases are expressions with what JSONata 2.0.6 makes of them.
+// oracleCases are expressions with their results in JSONata 2.0.6.
 type oracleCases struct {
 	Worlds map[string]struct {
 		States    json.RawMessage
@@ -30,7 +30,7 @@ type oracleAnswer struct {
 	Error     bool
 }
 
-// differences of gnata that remain; none is in an expression of drover's machines.
+// differences of gnata that remain. No expression in drover's machines depends on one.
 var differences = map[string]string{
 	`$states.input.nested.**.b`: "the array around the only element that a descendant has is lost",
 	`$match("abab", /b/).index`: "a path right behind $match without its limit finds nothing; behind a variable it does",
@@ -45,7 +45,7 @@ func readOracle(t *testing.T) oracleCases {
 	return o
 }
 
-// evaluate an expression as a state would; nil without an error is undefined.
+// evaluate evaluates an expression as a state would. nil without an error is undefined.
 func evaluate(t *testing.T, q *query, source string) (json.RawMessage, error) {
 	t.Helper()
 	x, err := compileExpression(source)
@@ -56,14 +56,14 @@ func evaluate(t *testing.T, q *query, source string) (json.RawMessage, error) {
 	return q.value(&template{expr: x, at: "Output"})
 }
 
-func TestExpressionsAreThoseOfJSONata(t *testing.T) {
+func TestExpressions(t *testing.T) {
 	o := readOracle(t)
 	for _, c := range o.Cases {
 		t.Run(c.World+"/"+c.Expression, func(t *testing.T) {
 			w := o.Worlds[c.World]
 			got, err := evaluate(t, &query{states: func(memberSet) json.RawMessage { return w.States }, variables: w.Variables}, c.Expression)
 			if why, differs := differences[c.Expression]; differs {
-				require.NotEqual(t, string(compact(c.Want.Result)), string(got), "no difference any more: "+why)
+				require.NotEqual(t, string(compact(c.Want.Result)), string(got), "the difference no longer exists: "+why)
 				return
 			}
 			var f *Failure
@@ -80,10 +80,10 @@ func TestExpressionsAreThoseOfJSONata(t *testing.T) {
 	}
 }
 
-func TestTheGoldenAnswersAreThoseOfTheReferenceImplementation(t *testing.T) {
+func TestGoldenAnswers(t *testing.T) {
 	const library = "../../../../infra/node_modules/jsonata"
 	if _, err := os.Stat(library); err != nil {
-		t.Skip("npm's jsonata is not installed in infra/node_modules; the golden answers were checked all the same")
+		t.Skip("npm's jsonata is not installed in infra/node_modules; only the golden answers were checked")
 	}
 	out, err := exec.Command("node", "testdata/oracle.js", library, "testdata/jsonata.json").Output()
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
 package asl
 
-// Running a machine: the loop over states, and what every kind of state shares.
+// Execution of a machine: the loop over states, and what all types of states share.
 
 import (
 	"context"
@@ -14,47 +14,47 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// maxPayload bounds inputs, outputs, arguments and variables, in bytes.
+// maxPayload limits inputs, outputs, arguments and variables, in bytes.
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 const maxPayload = 256 * 1024
 
-// maxVariables bounds all variables of an execution together, in bytes.
+// maxVariables limits the total size of an execution's variables, in bytes.
 const maxVariables = 10 * 1024 * 1024
 
-// Execution is one run of a machine.
+// Execution identifies one run of a machine, with its input.
 type Execution struct {
 	ARN, Name, RoleARN, MachineARN, MachineName string
 	Input                                       json.RawMessage
 	Start                                       time.Time
 }
 
-// Task is what a Task state asks for.
+// Task is the request of a Task state.
 type Task struct {
 	Resource  Resource
 	Arguments json.RawMessage
-	// Token of a task that waits for one.
+	// Token of a task that waits for an answer.
 	Token string
-	// Submitted records that the job of a .sync:2 task is started, and what starting it answered. The task goes on until the job
-	// is over.
+	// Submitted records that the job of a .sync:2 task started, with the answer to its start. The task continues until the
+	// job ends.
 	Submitted func(answer json.RawMessage)
 }
 
-// Host is what a machine needs from outside.
+// Host connects a machine to its surroundings.
 type Host struct {
-	// Task does the work of a Task state and returns its result, which is JSON. Its context ends when nobody waits for the
-	// result any more.
+	// Task performs a Task state and returns its result, which is JSON. Its context ends when the result is no longer
+	// needed.
 	Task func(context.Context, Task) (json.RawMessage, error)
-	// Tokens of tasks that wait; required when a state waits for one.
+	// Tokens of waiting tasks. Required if a state waits for a token.
 	Tokens *Tokens
-	// Record receives every event in order; nil drops them. It must not block.
+	// Record receives each event in order. It may be nil. It must not block.
 	Record func(Event)
-	// Clock, nil for real time.
+	// Clock may be nil for real time.
 	Clock *clock.Clock
-	// Random numbers from 0 up to 1 for jitter; nil for real ones.
+	// Random returns numbers from 0 up to 1 for jitter. nil means real random numbers.
 	Random func() float64
 }
 
-// Status of an execution that is over, as DescribeExecution names it.
+// Status of an execution that ended, as in DescribeExecution.
 type Status string
 
 // The ends of an execution.
@@ -65,33 +65,33 @@ const (
 	Aborted   Status = "ABORTED"
 )
 
-// Outcome of an execution.
+// Outcome is the result of an execution.
 type Outcome struct {
 	Status Status
-	// Output of a success, JSON.
+	// Output is JSON, after success.
 	Output json.RawMessage
-	// Error and Cause of any other end.
+	// Error and Cause are set after any other end.
 	Error, Cause string
 	// Transitions as Step Functions bills them.
 	Transitions int
 }
 
-// run is one execution on its way.
+// run is the state of one execution.
 type run struct {
 	Execution
 	host    Host
 	history *history
 }
 
-// frame is one flow on its way: the variables it may assign and the item it is about.
+// frame is the state of one flow: its variables, and its item in a Map.
 type frame struct {
-	variables map[string]json.RawMessage // its own and, copied, those of the enclosing flows
+	variables map[string]json.RawMessage // its own, and copies of those of the enclosing flows
 	item      json.RawMessage            // $states.context.Map, nil outside of a Map
 	previous  *int64
 }
 
-// Run executes the machine until its end. A cancelled context aborts it; the cancellation's cause, when it is a
-// *Failure, gives error and cause.
+// Run executes the machine until it ends. A cancelled context aborts it. If the cancellation's cause is a *Failure, it
+// becomes error and cause.
 func (m *Machine) Run(ctx context.Context, x Execution, host Host) Outcome {
 	if host.Clock == nil {
 		host.Clock = &clock.Clock{}
@@ -111,7 +111,7 @@ func (m *Machine) Run(ctx context.Context, x Execution, host Host) Outcome {
 	return r.end(ctx, f, output, err)
 }
 
-// errExecutionTimeout is the cause of a context that ended by the machine's TimeoutSeconds.
+// errExecutionTimeout is the cancellation cause for the machine's TimeoutSeconds.
 var errExecutionTimeout = &Failure{Name: errTimeout}
 
 func (r *run) end(ctx context.Context, f *frame, output json.RawMessage, err error) Outcome {
@@ -150,7 +150,7 @@ func failureDetails(f *Failure) map[string]any {
 	return d
 }
 
-// flow runs states from the first to the last and returns the last one's output.
+// flow runs states until the flow ends and returns the output of the last one.
 func (r *run) flow(ctx context.Context, f *frame, fl flow, input json.RawMessage) (json.RawMessage, error) {
 	for name := fl.startAt; ; {
 		v := &visit{run: r, frame: f, state: fl.states[name], input: input, entered: r.host.Clock.Now()}
@@ -165,7 +165,7 @@ func (r *run) flow(ctx context.Context, f *frame, fl flow, input json.RawMessage
 	}
 }
 
-// visit is one state being run once.
+// visit is one run of one state.
 type visit struct {
 	*run
 	*frame
@@ -180,7 +180,7 @@ func (v *visit) event(kind string, details map[string]any) error {
 	return v.history.add(v.previous, kind, v.name, details)
 }
 
-// enter runs the state and says which is next, "" for none, with what input.
+// enter runs the state. It returns the output and the name of the next state, or "" at the end.
 func (v *visit) enter(ctx context.Context) (next string, output json.RawMessage, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", nil, err
@@ -190,7 +190,7 @@ func (v *visit) enter(ctx context.Context) (next string, output json.RawMessage,
 		return "", nil, err
 	}
 	next = v.next
-	var after after // what of the state decides output and variables
+	var after after // the state's output, variables and next state
 	switch v.kind {
 	case "Task":
 		after, err = v.attempts(ctx, v.task)
@@ -225,7 +225,7 @@ func (v *visit) enter(ctx context.Context) (next string, output json.RawMessage,
 	return next, after.output, v.event(v.kind+"StateExited", details)
 }
 
-// recorded puts a failed expression into the history, once.
+// recorded adds an event for a failed expression to the history, once.
 func (v *visit) recorded(err error) error {
 	var f *Failure
 	if errors.As(err, &f) && f.Name == errQuery && !f.recorded {
@@ -235,15 +235,15 @@ func (v *visit) recorded(err error) error {
 	return err
 }
 
-// after is what a state leaves behind.
+// after is the effect of a state.
 type after struct {
-	next      string // empty: the state's own
+	next      string // empty: the state's own Next
 	output    json.RawMessage
 	variables map[string]json.RawMessage
 }
 
-// conclude evaluates the state's Output and Assign, both with the variables as they were on entry. result is nil for
-// states that have none; otherwise is the output when there is no Output.
+// conclude evaluates the state's Output and Assign, both with the variables at entry. result is nil for states without a
+// result. otherwise is the output if the state has no Output.
 func (v *visit) conclude(ctx context.Context, err error, otherwise, result json.RawMessage) (after, error) {
 	if err != nil {
 		return after{}, err
@@ -281,7 +281,7 @@ func (v *visit) leave(q *query, next string, otherwise json.RawMessage, output *
 	return a, nil
 }
 
-// limit refuses a payload that is too large.
+// limit rejects a payload that is too large.
 func (v *visit) limit(what string, raw json.RawMessage) error {
 	if len(raw) > maxPayload {
 		return &Failure{
@@ -293,7 +293,7 @@ func (v *visit) limit(what string, raw json.RawMessage) error {
 	return nil
 }
 
-// query makes $states for the state. Nil members are absent, and those that nobody asks for.
+// query builds $states for the state. Members are absent if they are nil or no expression names them.
 func (v *visit) query(ctx context.Context, result, errorOutput json.RawMessage) *query {
 	type named struct {
 		ID   string `json:"Id"`
@@ -348,5 +348,5 @@ func (v *visit) query(ctx context.Context, result, errorOutput json.RawMessage) 
 	}}
 }
 
-// stamp is a time as the context object has it.
+// stamp formats a time as in the context object.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// world runs machines with tasks by the name of their function, under synctest.
+// world runs machines under synctest. A task calls the function of its name.
 type world struct {
 	mu     sync.Mutex
 	tasks  map[string]func(ctx context.Context, payload map[string]any) (any, error)
 	tokens Tokens
 	events []Event
 	path   []string // states entered
-	// answered is how many answers were not acted on when a task told how it ended.
+	// answered is the number of pending answers when a task reported its end.
 	answered int
 }
 
@@ -70,7 +70,7 @@ func (w *world) runContext(ctx context.Context, t *testing.T, definition, input 
 			w.path = append(w.path, e.State)
 		}
 		if e.Type == "TaskSucceeded" || e.Type == "TaskFailed" {
-			w.answered += w.tokens.Unheard()
+			w.answered += w.tokens.PendingAnswers()
 		}
 	}})
 }
@@ -324,7 +324,7 @@ func TestTaskTokens(t *testing.T) {
 		output string
 		fault  string
 		took   time.Duration
-		// answers that count as not acted on until their task has told how it ended
+		// pending answers until their task has reported its end
 		answers int
 	}{
 		"the answer is the result": {func(w *world, token string) {
@@ -361,9 +361,9 @@ func TestTaskTokens(t *testing.T) {
 				require.ErrorIs(t, w.tokens.Succeed(token, json.RawMessage(`1`)), ErrTaskTimedOut, "a second answer")
 				require.ErrorIs(t, w.tokens.Heartbeat(token), ErrTaskTimedOut)
 				require.Equal(t, test.answers, w.answered)
-				require.Zero(t, w.tokens.Unheard())
+				require.Zero(t, w.tokens.PendingAnswers())
 				synctest.Wait()
-				time.Sleep(time.Hour) // who still beats sees that it is over
+				time.Sleep(time.Hour) // a task that still sends heartbeats learns that it ended
 			})
 		})
 	}
@@ -387,7 +387,7 @@ func beat(w *world, token string, n int) {
 	}
 }
 
-func TestATaskThatFailsBeforeItsTokenIsAnswered(t *testing.T) {
+func TestTaskFailsBeforeItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{tasks: map[string]func(context.Context, map[string]any) (any, error){
 			"f": func(context.Context, map[string]any) (any, error) { return nil, &Failure{Name: "Boom"} },
@@ -397,14 +397,14 @@ func TestATaskThatFailsBeforeItsTokenIsAnswered(t *testing.T) {
 	})
 }
 
-func TestEndsFromOutside(t *testing.T) {
+func TestEnds(t *testing.T) {
 	const forever = `{"QueryLanguage":"JSONata","StartAt":"A","TimeoutSeconds":3600,"States":{"A":{"Type":"Map","Items":[1,2],"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"C"}],
 		"ItemProcessor":{"StartAt":"B","States":{"B":{` + lambdaTask + `,"Arguments":{"FunctionName":"f"},"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"D"}]},"D":{"Type":"Succeed"}}}},"C":{"Type":"Succeed"}}}`
 	hang := map[string]func(context.Context, map[string]any) (any, error){"f": func(ctx context.Context, _ map[string]any) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
-	t.Run("by its timeout, which nothing catches", func(t *testing.T) {
+	t.Run("times out and catches nothing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{tasks: hang}
 			begin := time.Now()
@@ -414,7 +414,7 @@ func TestEndsFromOutside(t *testing.T) {
 			require.Equal(t, "ExecutionTimedOut", w.events[len(w.events)-1].Type)
 		})
 	})
-	t.Run("by being stopped", func(t *testing.T) {
+	t.Run("aborts when it is stopped", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{tasks: hang}
 			ctx, stop := context.WithCancelCause(t.Context())
@@ -424,7 +424,7 @@ func TestEndsFromOutside(t *testing.T) {
 			require.Equal(t, "ExecutionAborted", w.events[len(w.events)-1].Type)
 		})
 	})
-	t.Run("by a task's timeout although the task never returns", func(t *testing.T) {
+	t.Run("times out although the task never returns", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			w := &world{tasks: map[string]func(context.Context, map[string]any) (any,
@@ -498,7 +498,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-func TestHistoryIsBounded(t *testing.T) {
+func TestHistoryLimit(t *testing.T) {
 	w := &world{}
 	o := w.run(t, machineOf(`"A":{"Type":"Pass","Next":"A2"},"A2":{"Type":"Pass","Next":"A"}`), `{}`)
 	require.Equal(t, Failed, o.Status)
@@ -508,7 +508,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	require.Equal(t, "ExecutionFailed", w.events[maxEvents-1].Type)
 }
 
-func TestAFailedExpressionIsInTheHistoryOnce(t *testing.T) {
+func TestHistoryOfFailedExpression(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
 		w.run(t, machineOf(

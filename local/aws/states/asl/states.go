@@ -1,6 +1,6 @@
 package asl
 
-// Reading the states of a definition, one function a kind of field.
+// Reading of states, with a function for each kind of field.
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxSeconds is the longest Wait and timeout, and the timeout of a Task that states none.
+// maxSeconds is the longest Wait and timeout, and the default timeout of a Task.
 const maxSeconds = 99999999
 
 func (p *parser) state(name string, o object, at string, outer map[string]bool) *state {
@@ -87,8 +87,8 @@ func (p *parser) transition(s *state, o object, at string) {
 	}
 }
 
-// resource takes an optimized or SDK integration apart. A function's own ARN, an activity and .sync without :2 are other kinds
-// of task, which drover does not use.
+// resource parses an optimized or SDK integration. It rejects a function's own ARN, an activity and .sync without :2,
+// which drover does not use.
 func (p *parser) resource(o object, at string) Resource {
 	var r Resource
 	p.decode(o, at, "Resource", &r.ARN)

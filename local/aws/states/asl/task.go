@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// errTaskTimeout is the cause of a context that ended by a Task's TimeoutSeconds.
+// errTaskTimeout is the cancellation cause for a Task's TimeoutSeconds.
 var errTaskTimeout = errors.New("task timed out")
 
 func (v *visit) task(ctx context.Context) (json.RawMessage, error) {
@@ -45,7 +45,7 @@ func (v *visit) task(ctx context.Context) (json.RawMessage, error) {
 		}
 	}
 	token := v.token
-	v.token = "" // only Arguments may name it
+	v.token = "" // only Arguments may use it
 
 	kind := map[string]any{"resourceType": v.resource.Service, "resource": v.resource.action()}
 	if err := v.taskEvent("TaskScheduled", kind, map[string]any{
@@ -67,7 +67,7 @@ func (v *visit) task(ctx context.Context) (json.RawMessage, error) {
 	case err == nil:
 		return compact(result), v.taskEvent("TaskSucceeded", kind, map[string]any{"output": text(result)})
 	case ctx.Err() != nil:
-		return nil, ctx.Err() // the execution is over, or a flow beside this one failed
+		return nil, ctx.Err() // the execution ended, or a sibling flow failed
 	case working.Err() != nil && errors.Is(context.Cause(working), errTaskTimeout):
 		err = &Failure{Name: errTimeout}
 	}
@@ -99,14 +99,14 @@ func (v *visit) taskEvent(name string, kind, more map[string]any) error {
 	}
 	for k, d := range more {
 		if n, ok := d.(int64); ok && (n == 0 || n == maxSeconds) {
-			continue // not stated
+			continue // absent
 		}
 		details[k] = d
 	}
 	return v.event(name, details)
 }
 
-// work calls the task and, when it waits for a token, goes on until the token is answered.
+// work performs the task. If the task waits for a token, work returns when the token is answered.
 func (v *visit) work(ctx context.Context, t Task, w *waiter, heartbeat time.Duration, kind map[string]any) (json.RawMessage, error) {
 	called, submitted := make(chan answer, 1), make(chan json.RawMessage)
 	t.Submitted = func(output json.RawMessage) {
@@ -122,7 +122,7 @@ func (v *visit) work(ctx context.Context, t Task, w *waiter, heartbeat time.Dura
 		called <- answer{output, err}
 	}()
 	if w == nil {
-		w = &waiter{} // nobody answers
+		w = &waiter{} // a waiter without answers
 	}
 	var silence <-chan time.Time
 	var timer *time.Timer

@@ -1,6 +1,6 @@
 package asl
 
-// Templates: JSON whose strings may be JSONata expressions in {% %}.
+// Templates: JSON in which a string may be a JSONata expression in {% %}.
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// template is a compiled JSON value. Exactly one of expr, object and array is set, or none: then raw is a literal.
+// template is a compiled JSON value. At most one of expr, object and array is set. If none is, raw is a literal.
 type template struct {
 	raw    json.RawMessage // compact
 	expr   *expression
@@ -23,13 +23,13 @@ type field struct {
 	value *template
 }
 
-// binding assigns one variable.
+// binding is the assignment of one variable.
 type binding struct {
 	name  string
 	value *template
 }
 
-// literal is true when there is no expression in it.
+// literal is true if the template has no expression.
 func (t *template) literal() bool {
 	if t.expr != nil {
 		return false
@@ -47,7 +47,7 @@ func (t *template) literal() bool {
 	return true
 }
 
-// template compiles a field, or returns nil when it is absent.
+// template compiles a field. It returns nil if the field is absent.
 func (p *parser) template(o object, at, name string) *template {
 	raw, ok := o[name]
 	if !ok {
@@ -112,7 +112,7 @@ func (p *parser) assign(o object, at string) []binding {
 	return all
 }
 
-// eval fills a template. The error is a *Failure.
+// eval evaluates a template. The error is a *Failure.
 func (t *template) eval(q *query) (json.RawMessage, error) {
 	if t.literal() {
 		return t.raw, nil
@@ -165,7 +165,7 @@ type member struct {
 	raw json.RawMessage
 }
 
-// members of a JSON object in their order.
+// members returns the members of a JSON object in their order.
 func members(raw json.RawMessage) ([]member, error) {
 	if err := uniqueKeys(raw); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func members(raw json.RawMessage) ([]member, error) {
 	return all, nil
 }
 
-// compact removes the space between tokens; what is not JSON stays as it is.
+// compact removes the space between tokens. It returns invalid JSON unchanged.
 func compact(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -198,14 +198,14 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// quote encodes a string without HTML escapes: payloads are compared and counted as AWS sees them.
+// quote encodes a string without HTML escapes, because the size of a payload counts and AWS does not escape either.
 func quote(s string) json.RawMessage { return encode(s) }
 
-// encode a value that is known to encode.
+// encode returns the JSON of a value that can always be encoded.
 func encode(v any) json.RawMessage {
 	raw, err := marshal(v)
 	if err != nil {
-		panic(err) // only plain structs, maps and strings come here
+		panic(err) // callers pass only plain structs, maps and strings
 	}
 	return raw
 }

@@ -1,6 +1,6 @@
 package asl
 
-// Task tokens: how the world answers a task that waits.
+// Task tokens: the answers to a waiting task.
 // https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-wait-token
 
 import (
@@ -11,27 +11,27 @@ import (
 	"sync"
 )
 
-// What answering a token may say, under the names of the API.
+// Errors of an answer, named as in the API.
 var (
 	ErrTaskDoesNotExist = errors.New("TaskDoesNotExist")
 	ErrTaskTimedOut     = errors.New("TaskTimedOut")
 	ErrInvalidToken     = errors.New("InvalidToken")
 )
 
-// Tokens are the open and the answered tokens of all executions of an account. The zero value is ready.
+// Tokens are the tokens of all executions of an account. The zero value is ready to use.
 type Tokens struct {
 	mu      sync.Mutex
 	waiters map[string]*waiter
-	unheard int // answers that their tasks have not acted on
+	pending int // answers that their tasks have not processed
 }
 
-// waiter is one task that waits.
+// waiter is a task that waits for an answer.
 type waiter struct {
-	answers chan answer   // one answer at most
-	beats   chan struct{} // heartbeats, one remembered
+	answers chan answer   // at most one answer
+	beats   chan struct{} // heartbeats; at most one is buffered
 	closed  bool
-	// answered, and its task has not acted on it yet.
-	answered bool
+	// pending is true from the answer until the task has processed it.
+	pending bool
 }
 
 type answer struct {
@@ -39,7 +39,7 @@ type answer struct {
 	err    error
 }
 
-// tokenBytes are the random bytes of a token.
+// tokenBytes is the number of random bytes in a token.
 const tokenBytes = 48
 
 func (t *Tokens) issue() (string, *waiter) {
@@ -56,23 +56,23 @@ func (t *Tokens) issue() (string, *waiter) {
 	return token, w
 }
 
-// close ends a token: who answers it from now on is told ErrTaskTimedOut.
+// close ends a token. Later answers fail with ErrTaskTimedOut.
 func (t *Tokens) close(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.waiters[token]
 	w.closed = true
-	if w.answered {
-		w.answered = false
-		t.unheard--
+	if w.pending {
+		w.pending = false
+		t.pending--
 	}
 }
 
-// Unheard is how many answers were given that their tasks have not acted on. They will, or end otherwise.
-func (t *Tokens) Unheard() int {
+// PendingAnswers returns the number of accepted answers that their tasks have not processed yet.
+func (t *Tokens) PendingAnswers() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.unheard
+	return t.pending
 }
 
 func (t *Tokens) open(token string) (*waiter, error) {
@@ -96,23 +96,23 @@ func (t *Tokens) answer(token string, a answer) error {
 	if err != nil {
 		return err
 	}
-	w.closed, w.answered = true, true
-	t.unheard++
+	w.closed, w.pending = true, true
+	t.pending++
 	w.answers <- a
 	return nil
 }
 
-// Succeed ends the waiting task with its result, which is JSON.
+// Succeed completes the waiting task with its result, which is JSON.
 func (t *Tokens) Succeed(token string, output json.RawMessage) error {
 	return t.answer(token, answer{output: output})
 }
 
-// Fail ends the waiting task with an error.
+// Fail completes the waiting task with an error.
 func (t *Tokens) Fail(token, name, cause string) error {
 	return t.answer(token, answer{err: &Failure{Name: name, Cause: cause}})
 }
 
-// Heartbeat says that work on the task goes on: its HeartbeatSeconds count anew.
+// Heartbeat restarts the task's HeartbeatSeconds.
 func (t *Tokens) Heartbeat(token string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,6 @@
 package asl
 
-// The kinds of state, except Task.
+// The types of states, except Task.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// attempts runs what may be retried and caught: a Task, a Parallel, a Map, with their Output and Assign.
+// attempts runs a Task, Parallel or Map with its Retry, Catch, Output and Assign.
 func (v *visit) attempts(ctx context.Context, do func(context.Context) (json.RawMessage, error)) (after, error) {
 	used := make([]int, len(v.retry))
 	for {
@@ -41,7 +41,7 @@ func (v *visit) attempts(ctx context.Context, do func(context.Context) (json.Raw
 	}
 }
 
-// retrier is the first that speaks of the failure, or -1.
+// retrier returns the index of the first retrier that matches the failure, or -1.
 func (v *visit) retrier(f *Failure) int {
 	for i, r := range v.retry {
 		if f.matches(r.errors) {
@@ -94,7 +94,7 @@ func (v *visit) wait(ctx context.Context) error {
 	return v.host.Clock.Timer(ctx, time.Duration(n)*time.Second)
 }
 
-// number evaluates a field that counts something. A whole number from least to maxSeconds.
+// number evaluates a field to an integer from least to maxSeconds.
 func (v *visit) number(q *query, t *template, least int64) (int64, error) {
 	raw, err := t.eval(q)
 	if err != nil {
@@ -177,7 +177,7 @@ func (v *visit) mapItems(ctx context.Context) (json.RawMessage, error) {
 	return v.together("Map", outputs, err)
 }
 
-// iterate runs the item processor over one item.
+// iterate runs the item processor for one item.
 func (v *visit) iterate(ctx context.Context, i int, item json.RawMessage) (json.RawMessage, error) {
 	f := v.inner(encode(struct {
 		Item struct {
@@ -218,7 +218,7 @@ func (v *visit) iterate(ctx context.Context, i int, item json.RawMessage) (json.
 	return nil, err
 }
 
-// inner is the frame of a flow inside of this state: it reads the variables and assigns its own.
+// inner returns the frame of an inner flow. It copies the variables, so that the flow assigns its own.
 func (v *visit) inner(item json.RawMessage) *frame {
 	variables := make(map[string]json.RawMessage, len(v.variables))
 	for name, raw := range v.variables {
@@ -228,14 +228,15 @@ func (v *visit) inner(item json.RawMessage) *frame {
 	return &frame{variables: variables, item: item, previous: &previous}
 }
 
-// inlineConcurrency is how many iterations of an inline Map run at once at most.
+// inlineConcurrency limits the concurrent iterations of an inline Map.
 // https://docs.aws.amazon.com/step-functions/latest/dg/state-map-inline.html
 const inlineConcurrency = 40
 
-// errSibling cancels the flows beside one that failed.
-var errSibling = errors.New("a flow beside this one failed")
+// errSibling cancels the flows whose sibling failed.
+var errSibling = errors.New("a sibling flow failed")
 
-// each runs n flows, at most limit at once, and returns their outputs in order. The first failure ends the others.
+// each runs n flows, at most limit of them concurrently, and returns their outputs in order. The first failure cancels
+// the others.
 func (v *visit) each(ctx context.Context, n, limit int, do func(context.Context, int) (json.RawMessage, error)) ([]json.RawMessage, error) {
 	if limit == 0 || limit > inlineConcurrency {
 		limit = inlineConcurrency
