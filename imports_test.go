@@ -203,39 +203,6 @@ func TestEverySharedPackageIsOfOneKind(t *testing.T) {
 	}
 }
 
-// TestWhoChangesAStatusTellsOfIt: what a function writes into a status without telling, nobody is told ever after.
-func TestWhoChangesAStatusTellsOfIt(t *testing.T) {
-	silent := map[string]string{
-		"functions/change/main.go":  "writes how stacks are, which is no news",
-		"functions/clean/main.go":   "writes how far a deletion came; report gives the verdict",
-		"functions/prepare/main.go": "writes what was there when a deletion began; report gives the verdict",
-	}
-	for _, s := range sources(t) {
-		if !under(s.folder, "functions") || s.syntax.Name.Name != "main" || s.test {
-			continue
-		}
-		states, tells := 0, 0
-		ast.Inspect(s.syntax, func(node ast.Node) bool {
-			if selector, ok := node.(*ast.SelectorExpr); ok {
-				switch selector.Sel.Name {
-				case "NewState":
-					states++
-				case "New":
-					if of, ok := selector.X.(*ast.Ident); ok && of.Name == "notify" {
-						tells++
-					}
-				}
-			}
-			return true
-		})
-		if silent[s.file] != "" {
-			require.Zero(t, tells, "%s %s", s.file, silent[s.file])
-			continue
-		}
-		require.Equal(t, states, tells, "%s: give its store.State a Tell", s.file)
-	}
-}
-
 func TestPackagesAreNamedForWhatTheyDo(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, name := range []string{path.Base(s.folder), s.syntax.Name.Name} {

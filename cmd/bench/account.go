@@ -74,7 +74,7 @@ func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error)
 	}
 	client := s3.NewClient(a.Config())
 	m.specs = s3.NewBucket(client, names.SpecsBucket(account.ID, a.Region()))
-	m.state = store.NewState(s3.NewBucket(client, names.StateBucket(account.ID, a.Region())), time.Now)
+	m.state = store.NewState(s3.NewBucket(client, names.StateBucket(account.ID, a.Region())), store.Silent, time.Now)
 	return m, a.Deploy(ctx, filepath.Join(s.build, "cdk.out"))
 }
 

@@ -20,9 +20,8 @@ import (
 func main() {
 	cfg := lambdaruntime.AWS()
 	bucketClient := s3.NewClient(cfg)
-	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
-	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
-	state.Tell, state.TellUnread = listeners.Tell, listeners.TellUnread
+	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
 	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
 	admitter := &admission.Admitter{
 		Specs: specs, State: state, Machine: stepfunctions.New(sfn.NewFromConfig(cfg), lambdaruntime.Must(lambdaruntime.ConvergeARN)),

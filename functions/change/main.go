@@ -26,7 +26,7 @@ import (
 func main() {
 	cfg, bucket := lambdaruntime.AWS(), lambdaruntime.Must(lambdaruntime.StateBucket)
 	bucketClient := s3.NewClient(cfg)
-	state := store.NewState(s3.NewBucket(bucketClient, bucket), time.Now)
+	state := store.NewState(s3.NewBucket(bucketClient, bucket), store.Silent, time.Now)
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, lambdaruntime.Must(lambdaruntime.CloudFormationRole))
 	pools := autoscaling.New(awsautoscaling.NewFromConfig(cfg))
 	h := &handler.Handler{

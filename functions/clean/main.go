@@ -20,7 +20,7 @@ func main() {
 	bucketClient := s3.NewClient(cfg)
 	h := &handler.Handler{
 		Specs:     s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
-		State:     store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now),
+		State:     store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), store.Silent, time.Now),
 		Clusters:  eks.New(awseks.NewFromConfig(cfg)),
 		Leftovers: leftovers.New(cfg, lambdaruntime.Must(lambdaruntime.LeftoversRole)),
 	}

@@ -29,8 +29,8 @@ func main() {
 	cfg := lambdaruntime.AWS()
 	bucketClient := s3.NewClient(cfg)
 	state := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket))
-	told := store.NewState(state, time.Now)
-	told.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
+	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	told := store.NewState(state, notifier, time.Now)
 	p := &planner.Planner{
 		Specs: s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: told,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),

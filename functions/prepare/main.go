@@ -19,7 +19,7 @@ func main() {
 	cfg := lambdaruntime.AWS()
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
-		State:    store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now),
+		State:    store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), store.Silent, time.Now),
 		Patience: 80 * time.Second, Pause: 2 * time.Second,
 	}
 	lambda.Start(lambdaruntime.Wrap("prepare", h.Handle))

@@ -23,8 +23,8 @@ import (
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
-	state.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
+	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
 	h := &handler.Handler{State: state, Now: time.Now, Resume: &waiter.Resumer{
 		Steps: stepfunctions.New(sfn.NewFromConfig(cfg), ""), State: state, Now: time.Now,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""), Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),

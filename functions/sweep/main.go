@@ -37,9 +37,8 @@ func main() {
 	bucketClient := s3.NewClient(cfg)
 	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
 	specCache := cache.NewETagCache(specs, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
-	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
-	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
-	state.Tell, state.TellRelease, state.TellUnread = listeners.Tell, listeners.TellRelease, listeners.TellUnread
+	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
 	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))

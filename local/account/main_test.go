@@ -114,7 +114,7 @@ func runTests(m *testing.M) (code int, err error) {
 	}
 	client := s3.NewClient(w.Config())
 	w.specs = s3.NewBucket(client, names.SpecsBucket(ID, w.Region()))
-	w.state = store.NewState(s3.NewBucket(client, names.StateBucket(ID, w.Region())), time.Now)
+	w.state = store.NewState(s3.NewBucket(client, names.StateBucket(ID, w.Region())), store.Silent, time.Now)
 	release, err := os.ReadFile(filepath.Join(w.root, "examples", "releases", "1.36-1.yaml"))
 	if err != nil {
 		return 1, err

@@ -34,20 +34,20 @@ func New(cfg aws.Config, topicARN string, out io.Writer, now func() time.Time) *
 	}
 }
 
-// Tell tells of a change before it is written, so that it may be told twice, when writing fails for good, but never
-// not at all. It notes what it told in what is to be written, and for the next try. It is the Tell of a store.State.
-func (l *Listeners) Tell(ctx context.Context, cluster string, before, after *status.Status, told map[string]bool) error {
+// StatusChanging tells of a change before it is written, so that it may be told twice, when writing fails for good, but never
+// not at all. It notes what it told in what is to be written, and for the next try. It implements store.Notifier.
+func (l *Listeners) StatusChanging(ctx context.Context, cluster string, before, after *status.Status, sent map[string]bool) error {
 	notices := notice.Between(cluster, before, after)
-	notices = slices.DeleteFunc(notices, func(n notice.Notice) bool { return told[once(n)] })
+	notices = slices.DeleteFunc(notices, func(n notice.Notice) bool { return sent[once(n)] })
 	if err := l.send(ctx, notices); err != nil {
 		return err
 	}
 	for _, n := range notices {
-		told[once(n)] = true
+		sent[once(n)] = true
 	}
 	notice.Remember(before, after)
-	if phase := "phase " + string(after.Phase); before.Phase != after.Phase && !told[phase] {
-		told[phase] = true
+	if phase := "phase " + string(after.Phase); before.Phase != after.Phase && !sent[phase] {
+		sent[phase] = true
 		if err := metrics.Count(l.metrics, l.now(), "ClusterPhase", "phase", string(after.Phase)); err != nil {
 			return err
 		}
@@ -85,13 +85,13 @@ func (l *Listeners) upgrade(told events.UpgradeChange, before, after *status.Sta
 	return metrics.Took(l.metrics, l.now(), "UpgradeDuration", u.Ended.Sub(*u.Started), "phase", told.Phase)
 }
 
-// TellRelease tells of a verdict on a release before it is written, as Tell does: it is the TellRelease of a store.State.
-func (l *Listeners) TellRelease(ctx context.Context, release string, before, after *status.ReleaseStatus) error {
+// ReleaseChanging tells of a verdict on a release before it is written, as StatusChanging does.
+func (l *Listeners) ReleaseChanging(ctx context.Context, release string, before, after *status.ReleaseStatus) error {
 	return l.send(ctx, notice.OfRelease(release, before, after))
 }
 
-// TellUnread notifies of uploads that drover does not read, as Tell does: it is the TellUnread of a store.State.
-func (l *Listeners) TellUnread(ctx context.Context, before, after []status.Unread) error {
+// UnreadChanging notifies of uploads that drover does not read, as StatusChanging does.
+func (l *Listeners) UnreadChanging(ctx context.Context, before, after []status.Unread) error {
 	return l.send(ctx, notice.OfUnread(before, after))
 }
 

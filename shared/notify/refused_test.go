@@ -105,7 +105,7 @@ func TestRefusedEvents(t *testing.T) {
 			s := &services{refused: refused}
 			before, after := blocked(12)
 			told := map[string]bool{}
-			err := listen(s, io.Discard).Tell(t.Context(), "demo", before, after, told)
+			err := listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, told)
 			require.Equal(t, "ThrottlingException", fault.Code(err))
 			require.Equal(t, "Throttled", fault.NameOf(err), "the machine tries again")
 			require.ErrorContains(t, err, "Rate exceeded")
@@ -117,17 +117,17 @@ func TestRefusedEvents(t *testing.T) {
 		s := &services{refused: func(call, i int) bool { return call == 0 && i == 1 }}
 		before, after := blocked(2)
 		told, listeners := map[string]bool{}, listen(s, io.Discard)
-		require.Error(t, listeners.Tell(t.Context(), "demo", before, after, told))
-		require.NoError(t, listeners.Tell(t.Context(), "demo", before, after, told))
+		require.Error(t, listeners.StatusChanging(t.Context(), "demo", before, after, told))
+		require.NoError(t, listeners.StatusChanging(t.Context(), "demo", before, after, told))
 		require.Len(t, s.entries, 3)
 		require.Len(t, told, 2)
-		require.NoError(t, listeners.Tell(t.Context(), "demo", before, after, told))
+		require.NoError(t, listeners.StatusChanging(t.Context(), "demo", before, after, told))
 		require.Len(t, s.entries, 3, "and no more once they are told")
 	})
 	t.Run("are of the bus and the source of drover", func(t *testing.T) {
 		s := &services{}
 		before, after := blocked(12)
-		require.NoError(t, listen(s, io.Discard).Tell(t.Context(), "demo", before, after, map[string]bool{}))
+		require.NoError(t, listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, map[string]bool{}))
 		require.Len(t, s.entries, 12)
 		require.Equal(t, 2, s.calls, "ten a call")
 		for _, e := range s.entries {
@@ -150,7 +150,7 @@ func TestTopicThatRefuses(t *testing.T) {
 	s := &services{topic: errors.New("no")}
 	var out bytes.Buffer
 	told := map[string]bool{}
-	err := listen(s, &out).Tell(t.Context(), "demo", &status.Status{Phase: status.Ready}, &status.Status{Phase: status.Failed}, told)
+	err := listen(s, &out).StatusChanging(t.Context(), "demo", &status.Status{Phase: status.Ready}, &status.Status{Phase: status.Failed}, told)
 	require.Equal(t, "AuthorizationError", fault.Code(err))
 	require.Empty(t, told)
 	require.Empty(t, out.String(), "nothing is counted that was not told")
@@ -161,10 +161,10 @@ func TestToldFailureIsRemembered(t *testing.T) {
 	s := &services{}
 	before := &status.Status{Phase: status.Converging, SpecVersion: "v1"}
 	after := &status.Status{Phase: status.Failed, SpecVersion: "v1", Message: "the quota is used up"}
-	require.NoError(t, listen(s, io.Discard).Tell(t.Context(), "demo", before, after, map[string]bool{}))
+	require.NoError(t, listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, map[string]bool{}))
 	require.Equal(t, &status.Failure{SpecVersion: "v1", Message: "the quota is used up"}, after.ToldFailure)
 	refusing := &services{topic: errors.New("no")}
 	after.ToldFailure = nil
-	require.Error(t, listen(refusing, io.Discard).Tell(t.Context(), "demo", before, after, map[string]bool{}))
+	require.Error(t, listen(refusing, io.Discard).StatusChanging(t.Context(), "demo", before, after, map[string]bool{}))
 	require.Nil(t, after.ToldFailure, "what nobody was told is not remembered")
 }

@@ -43,7 +43,7 @@ func TestUpgradesAreMeasured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			l := notify.New(a.Config(), a.Topic(), &out, func() time.Time { return now })
-			require.NoError(t, l.Tell(t.Context(), "demo", &status.Status{
+			require.NoError(t, l.StatusChanging(t.Context(), "demo", &status.Status{
 				Upgrade: test.before,
 			}, &status.Status{Upgrade: test.after}, map[string]bool{}))
 			var got []string

@@ -22,8 +22,41 @@ import (
 )
 
 func state() (*storetest.Bucket, *store.State) {
-	b := storetest.NewBucket("state")
-	return b, store.NewState(b, func() time.Time { return time.Unix(1000, 0) })
+	b, s, _ := notifyingState()
+	return b, s
+}
+
+func notifyingState() (*storetest.Bucket, *store.State, *notifier) {
+	b, n := storetest.NewBucket("state"), &notifier{}
+	return b, store.NewState(b, n, func() time.Time { return time.Unix(1000, 0) }), n
+}
+
+// notifier calls the functions that a test sets.
+type notifier struct {
+	status  func(before, after *status.Status) error
+	unread  func(before, after []status.Unread) error
+	release func() error
+}
+
+func (n *notifier) StatusChanging(_ context.Context, _ string, before, after *status.Status, _ map[string]bool) error {
+	if n.status == nil {
+		return nil
+	}
+	return n.status(before, after)
+}
+
+func (n *notifier) UnreadChanging(_ context.Context, before, after []status.Unread) error {
+	if n.unread == nil {
+		return nil
+	}
+	return n.unread(before, after)
+}
+
+func (n *notifier) ReleaseChanging(context.Context, string, *status.ReleaseStatus, *status.ReleaseStatus) error {
+	if n.release == nil {
+		return nil
+	}
+	return n.release()
 }
 
 func TestContentAddressedWrite(t *testing.T) {
@@ -141,16 +174,16 @@ func TestLeaseConditions(t *testing.T) {
 func TestStatusConditions(t *testing.T) {
 	ready := func(s *status.Status) { s.Phase = status.Ready }
 	t.Run("notify before the write, and write nothing when that fails", func(t *testing.T) {
-		m, s := state()
+		m, s, n := notifyingState()
 		failed := errors.New("the topic refused")
-		s.Tell = func(context.Context, string, *status.Status, *status.Status, map[string]bool) error { return failed }
+		n.status = func(*status.Status, *status.Status) error { return failed }
 		require.ErrorIs(t, s.UpdateStatus(t.Context(), "demo", ready), failed)
 		require.Empty(t, m.Keys())
 	})
 	t.Run("notify of the first phase and of what was before", func(t *testing.T) {
-		_, s := state()
+		_, s, n := notifyingState()
 		var phases []status.Phase
-		s.Tell = func(_ context.Context, _ string, before, after *status.Status, _ map[string]bool) error {
+		n.status = func(before, after *status.Status) error {
 			phases = append(phases, before.Phase, after.Phase)
 			return nil
 		}
@@ -343,9 +376,9 @@ func TestForget(t *testing.T) {
 }
 
 func TestVerdictConditions(t *testing.T) {
-	m, s := state()
-	told := 0
-	s.TellRelease = func(context.Context, string, *status.ReleaseStatus, *status.ReleaseStatus) error { told++; return nil }
+	m, s, n := notifyingState()
+	notified := 0
+	n.release = func() error { notified++; return nil }
 	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{}))
 	require.Empty(t, m.Keys(), "an unknown release that is absent")
 	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v1"}))
@@ -353,7 +386,7 @@ func TestVerdictConditions(t *testing.T) {
 	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v1"}))
 	require.Equal(t, writes, m.Written(), "the same once more")
 	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{}), "a known release is gone")
-	require.Equal(t, 2, told)
+	require.Equal(t, 2, notified)
 	verdict, err := s.Verdict(t.Context(), "r1")
 	require.NoError(t, err)
 	require.Equal(t, status.ReleaseStatus{UpdatedAt: time.Unix(1000, 0).UTC()}, verdict.Status)
@@ -365,9 +398,7 @@ func TestVerdictConditions(t *testing.T) {
 	}
 	require.ErrorIs(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v2"}), store.ErrConflict)
 	m.OnCall = nil
-	s.TellRelease = func(context.Context, string, *status.ReleaseStatus, *status.ReleaseStatus) error {
-		return errors.New("the topic refused")
-	}
+	n.release = func() error { return errors.New("the topic refused") }
 	writes = m.Written()
 	require.ErrorContains(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v2"}), "the topic refused")
 	require.Equal(t, writes, m.Written())

@@ -31,10 +31,8 @@ func (s *State) SetVerdict(ctx context.Context, name string, verdict status.Rele
 	if !known && verdict.Version == "" || known && reflect.DeepEqual(verdict, old.Status) {
 		return nil
 	}
-	if s.TellRelease != nil {
-		if err := s.TellRelease(ctx, name, &old.Status, &verdict); err != nil {
-			return fmt.Errorf("telling of release %s: %w", name, err)
-		}
+	if err := s.notifier.ReleaseChanging(ctx, name, &old.Status, &verdict); err != nil {
+		return fmt.Errorf("telling of release %s: %w", name, err)
 	}
 	verdict.UpdatedAt = s.now().UTC()
 	r.Status = verdict

@@ -21,20 +21,14 @@ const MaxDocument = 4 << 20
 // State is drover's own bucket.
 type State struct {
 	Objects
-	now func() time.Time
-	// Tell, when set, is called with every change of a status before the change is written. If it fails, the write
-	// fails with its error and is not made. So a notification may be sent twice, and every written change was notified.
-	// Tell may record what it sent in the parameter after, and for the next try of the same write in the parameter
-	// told.
-	Tell func(ctx context.Context, cluster string, before, after *status.Status, told map[string]bool) error
-	// TellUnread is the same for uploads that drover does not read.
-	TellUnread func(ctx context.Context, before, after []status.Unread) error
-	// TellRelease is the same for verdicts on releases.
-	TellRelease func(ctx context.Context, release string, before, after *status.ReleaseStatus) error
+	now      func() time.Time
+	notifier Notifier
 }
 
-// NewState returns the state in a bucket.
-func NewState(bucket Objects, now func() time.Time) *State { return &State{Objects: bucket, now: now} }
+// NewState returns the state in a bucket. The notifier learns of each change before it is written.
+func NewState(bucket Objects, notifier Notifier, now func() time.Time) *State {
+	return &State{Objects: bucket, notifier: notifier, now: now}
+}
 
 // PutOnce writes a content-addressed object. An object that exists is not written again.
 func (s *State) PutOnce(ctx context.Context, key string, body []byte) error {
@@ -89,7 +83,7 @@ func (s *State) AmendStatus(ctx context.Context, cluster string, change func(*st
 
 func (s *State) updateStatus(ctx context.Context, cluster string, change func(*status.Status), create bool) error {
 	const attempts = 12
-	told := map[string]bool{} // by all tries: that others wrote meanwhile is no reason to tell it once more
+	sent := map[string]bool{} // by all attempts: a lost race must not repeat a notification
 	for attempt := range attempts {
 		if attempt > 0 {
 			select {
@@ -109,16 +103,14 @@ func (s *State) updateStatus(ctx context.Context, cluster string, change func(*s
 		if after, err := json.Marshal(c); known && err == nil && bytes.Equal(before, after) {
 			return nil
 		}
-		if s.Tell != nil {
-			old := status.New(cluster)
-			if known {
-				_ = json.Unmarshal(before, old)
-			} else {
-				old.Status = status.Status{} // so that the first phase is a change
-			}
-			if err := s.Tell(ctx, cluster, &old.Status, &c.Status, told); err != nil {
-				return fmt.Errorf("telling of the status of %s: %w", cluster, err)
-			}
+		old := status.New(cluster)
+		if known {
+			_ = json.Unmarshal(before, old)
+		} else {
+			old.Status = status.Status{} // so that the first phase is a change
+		}
+		if err := s.notifier.StatusChanging(ctx, cluster, &old.Status, &c.Status, sent); err != nil {
+			return fmt.Errorf("telling of the status of %s: %w", cluster, err)
 		}
 		c.Status.UpdatedAt = s.now().UTC()
 		body, err := json.MarshalIndent(c, "", "  ")

@@ -40,10 +40,8 @@ func (s *State) UpdateUnread(ctx context.Context, specs Lister) error {
 		if slices.Equal(now.Uploads, old.Uploads) && now.More == old.More {
 			return nil
 		}
-		if s.TellUnread != nil {
-			if err := s.TellUnread(ctx, old.Uploads, now.Uploads); err != nil {
-				return fmt.Errorf("notifying of unread uploads: %w", err)
-			}
+		if err := s.notifier.UnreadChanging(ctx, old.Uploads, now.Uploads); err != nil {
+			return fmt.Errorf("notifying of unread uploads: %w", err)
 		}
 		now.UpdatedAt = s.now().UTC()
 		body, err := json.MarshalIndent(now, "", "  ")

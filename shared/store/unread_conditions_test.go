@@ -78,9 +78,9 @@ func TestUnreadUploadsConditions(t *testing.T) {
 		require.Equal(t, 2, unread.More)
 	})
 	t.Run("notifies before it writes", func(t *testing.T) {
-		m, s := state()
+		m, s, n := notifyingState()
 		var before, after []status.Unread
-		s.TellUnread = func(_ context.Context, b, a []status.Unread) error {
+		n.unread = func(b, a []status.Unread) error {
 			before, after = b, a
 			return nil
 		}
@@ -90,7 +90,7 @@ func TestUnreadUploadsConditions(t *testing.T) {
 		update(t, s)
 		require.Len(t, before, 1)
 		require.Empty(t, after)
-		s.TellUnread = func(context.Context, []status.Unread, []status.Unread) error { return throttled }
+		n.unread = func([]status.Unread, []status.Unread) error { return throttled }
 		require.ErrorIs(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}}), throttled)
 		require.Equal(t, 2, m.Written())
 	})

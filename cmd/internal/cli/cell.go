@@ -123,7 +123,7 @@ func NewCell(cfg aws.Config, partition, account string) *Cell {
 		cfg:    cfg,
 		render: render.Cell{Partition: partition, Region: cfg.Region, Account: account, StateBucket: state.Name()},
 		Specs:  s3.NewBucket(client, names.SpecsBucket(account, cfg.Region)),
-		State:  store.NewState(state, time.Now),
+		State:  store.NewState(state, store.Silent, time.Now),
 	}
 }
 

@@ -105,7 +105,7 @@ func TestStatusWatchPolls(t *testing.T) {
 			}), middleware.Before)
 		})
 		bucket := s3.NewBucket(s3.NewClient(cfg), names.StateBucket("111122223333", cfg.Region))
-		c := &Cell{State: store.NewState(bucket, time.Now)}
+		c := &Cell{State: store.NewState(bucket, store.Silent, time.Now)}
 		comesTo(t, c, status.Converging, "", "1")
 		time.AfterFunc(4*time.Second, func() { failing = true })
 		time.AfterFunc(14*time.Second, func() { failing = false; comesTo(t, c, status.Ready, "done", "1") })

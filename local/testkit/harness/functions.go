@@ -101,13 +101,10 @@ func (f *Functions) deploy(c cell) {
 	f.handlers, f.attempts = map[string]awslambda.Handler{}, map[string]int{}
 	logs, now := logWriter{f.account}, time.Now
 	state := func(cfg aws.Config) *store.State {
-		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), now)
+		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), store.Silent, now)
 	}
-	told := func(cfg aws.Config) *store.State {
-		s := state(cfg)
-		listeners := notify.New(cfg, c.topic, logs, now)
-		s.Tell, s.TellRelease, s.TellUnread = listeners.Tell, listeners.TellRelease, listeners.TellUnread
-		return s
+	notifying := func(cfg aws.Config) *store.State {
+		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), notify.New(cfg, c.topic, logs, now), now)
 	}
 	specs := func(cfg aws.Config) *s3.Bucket { return s3.NewBucket(f.account.s3(cfg), SpecsBucket) }
 	machine := func(cfg aws.Config) *stepfunctions.Executions {
@@ -123,13 +120,13 @@ func (f *Functions) deploy(c cell) {
 	}
 
 	cfg := f.config("admit")
-	admitState := told(cfg)
+	admitState := notifying(cfg)
 	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{
 		Admitter: &admission.Admitter{Specs: specs(cfg), State: admitState, Machine: machine(cfg), Now: now}, State: admitState,
 		Specs: specs(cfg),
 	}).Handle)
 	cfg = f.config("publish")
-	publishState := told(cfg)
+	publishState := notifying(cfg)
 	f.handlers["publish"] = wrap(logs, "publish", (&publish.Handler{
 		Checker: &releases.Checker{
 			Specs: specs(cfg), State: publishState, EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now,
@@ -137,7 +134,7 @@ func (f *Functions) deploy(c cell) {
 		State: publishState, Specs: specs(cfg),
 	}).Handle)
 	cfg = f.config("plan")
-	planState := told(cfg)
+	planState := notifying(cfg)
 	f.Planner = &planner.Planner{
 		Specs: specs(cfg), State: planState, Stacks: cloud(cfg), EKS: f.account.versions(cfg), Groups: f.account.groups(cfg),
 		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket},
@@ -152,10 +149,10 @@ func (f *Functions) deploy(c cell) {
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
 	}).Handle)
 	cfg = f.config("stackevent")
-	f.handlers["stackevent"] = wrap(logs, "stackevent", (&stackevent.Handler{State: told(cfg), Resume: resumer(cfg), Now: now}).Handle)
+	f.handlers["stackevent"] = wrap(logs, "stackevent", (&stackevent.Handler{State: notifying(cfg), Resume: resumer(cfg), Now: now}).Handle)
 	cfg = f.config("report")
 	f.handlers["report"] = wrap(logs, "report", (&report.Handler{
-		Specs: specs(cfg), State: told(cfg), Now: now,
+		Specs: specs(cfg), State: notifying(cfg), Now: now,
 	}).Handle)
 	cfg = f.config("sweep")
 	sweepNow := func() time.Time { return f.Sweep.Now() }
@@ -169,13 +166,13 @@ func (f *Functions) deploy(c cell) {
 			},
 			Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
 		},
-		Specs: specCache, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
+		Specs: specCache, State: notifying(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
 		Groups:    f.account.groups(cfg),
 		Upgrade:   stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
 		JoinNode:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]),
 		DrainNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
-		Admit:     &admission.Admitter{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
-		Publish:   &releases.Checker{Specs: specs(cfg), State: told(cfg), EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
+		Admit:     &admission.Admitter{Specs: specs(cfg), State: notifying(cfg), Machine: machine(cfg), Now: now},
+		Publish:   &releases.Checker{Specs: specs(cfg), State: notifying(cfg), EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
 		Now:       now,
 	}
 	if f.account.options.Bubble {
@@ -186,14 +183,14 @@ func (f *Functions) deploy(c cell) {
 	}
 	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
 	cfg = f.config("upgrade")
-	f.Upgrade = f.upgrade(cfg, specs(cfg), told(cfg), cloud(cfg), machine(cfg))
+	f.Upgrade = f.upgrade(cfg, specs(cfg), notifying(cfg), cloud(cfg), machine(cfg))
 	f.handlers["upgrade"] = wrap(logs, "upgrade", f.Upgrade.Handle)
 	cfg = f.config("clean")
 	f.handlers["clean"] = wrap(logs, "clean", (&clean.Handler{
 		Specs: specs(cfg), State: state(cfg), Clusters: f.account.versions(cfg), Leftovers: leftovers.New(cfg, c.leftovers),
 	}).Handle)
 	if f.account.options.Bubble {
-		f.deployNodes(logs, state, told, cloud)
+		f.deployNodes(logs, state, notifying, cloud)
 		return
 	}
 	cfg = f.config("join")

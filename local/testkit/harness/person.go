@@ -58,7 +58,7 @@ func (a *Account) Config() aws.Config {
 
 // State is drover's own bucket.
 func (a *Account) State() *store.State {
-	return store.NewState(s3.NewBucket(a.person, StateBucket), time.Now)
+	return store.NewState(s3.NewBucket(a.person, StateBucket), store.Silent, time.Now)
 }
 
 // Upload writes an object to the specs bucket and returns its version.

@@ -106,7 +106,7 @@ func TestETagCache(t *testing.T) {
 
 func TestSnapshot(t *testing.T) {
 	b, ctx := storetest.NewBucket("state"), t.Context()
-	state := store.NewState(b, time.Now)
+	state := store.NewState(b, store.Silent, time.Now)
 	o := cache.NewSnapshot(state, func() time.Time { return time.Now().Add(time.Hour) })
 	require.NoError(t, o.Refresh(ctx))
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
