@@ -22,20 +22,21 @@ const module = "github.com/drover-run/drover/"
 
 // pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
 var pure = []string{
-	"events", "templates", "shared/api", "shared/calendar", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice",
+	"events", "templates", "shared/api", "shared/calendar", "shared/drain", "shared/names", "shared/fault", "shared/status",
 	"shared/pool", "shared/stack", "shared/render", "shared/plan",
 	"shared/upgrade", "shared/preflight",
 }
 
 // adapters speak to one outside system each.
 var adapters = []string{
-	"shared/kube", "shared/notify", "shared/aws/autoscaling", "shared/aws/cloudformation", "shared/aws/cloudwatch",
+	"shared/kube", "shared/aws/autoscaling", "shared/aws/cloudformation", "shared/aws/cloudwatch",
 	"shared/aws/ec2", "shared/aws/eks",
-	"shared/aws/leftovers", "shared/aws/s3", "shared/aws/servicequotas", "shared/aws/stepfunctions",
+	"shared/aws/leftovers", "shared/aws/eventbridge", "shared/aws/s3", "shared/aws/sns", "shared/aws/servicequotas",
+	"shared/aws/stepfunctions",
 }
 
 // services do I/O only through interfaces that they declare.
-var services = []string{"shared/store", "shared/planner", "shared/admission", "shared/releases"}
+var services = []string{"shared/notification", "shared/store", "shared/planner", "shared/admission", "shared/releases"}
 
 // glue puts the others together for functions.
 var glue = []string{

@@ -10,17 +10,21 @@ import (
 
 	"github.com/drover-run/drover/functions/admit/handler"
 	"github.com/drover-run/drover/shared/admission"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
 	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
 	cfg := lambdaruntime.AWS()
 	bucketClient := s3.NewClient(cfg)
-	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, os.Stdout, time.Now)
 	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
 	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
 	admitter := &admission.Admitter{

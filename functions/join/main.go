@@ -14,16 +14,20 @@ import (
 	"github.com/drover-run/drover/functions/join/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
 	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
 	cfg := lambdaruntime.AWS()
-	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, os.Stdout, time.Now)
 	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),

@@ -16,10 +16,13 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
 	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
@@ -29,7 +32,8 @@ func main() {
 	cfg := lambdaruntime.AWS()
 	bucketClient := s3.NewClient(cfg)
 	state := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket))
-	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, os.Stdout, time.Now)
 	told := store.NewState(state, notifier, time.Now)
 	p := &planner.Planner{
 		Specs: s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: told,

@@ -11,9 +11,12 @@ import (
 	"github.com/drover-run/drover/functions/publish/handler"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
 	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/releases"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -21,7 +24,8 @@ import (
 func main() {
 	cfg := lambdaruntime.AWS()
 	bucketClient := s3.NewClient(cfg)
-	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, os.Stdout, time.Now)
 	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
 	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
 	checker := &releases.Checker{

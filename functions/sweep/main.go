@@ -18,12 +18,14 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
 	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/releases"
 	"github.com/drover-run/drover/shared/render"
@@ -37,7 +39,8 @@ func main() {
 	bucketClient := s3.NewClient(cfg)
 	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
 	specCache := cache.NewETagCache(specs, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
-	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, os.Stdout, time.Now)
 	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)

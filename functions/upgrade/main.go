@@ -21,13 +21,16 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
 	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/render"
@@ -38,7 +41,8 @@ func main() {
 	cfg := lambdaruntime.AWS()
 	bucketClient := s3.NewClient(cfg)
 	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
-	notifier := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
+	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, os.Stdout, time.Now)
 	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
 	offered := eks.New(awseks.NewFromConfig(cfg))

@@ -47,15 +47,17 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
 	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
 	"github.com/drover-run/drover/shared/aws/leftovers"
 	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
@@ -104,7 +106,8 @@ func (f *Functions) deploy(c cell) {
 		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), store.Silent, now)
 	}
 	notifying := func(cfg aws.Config) *store.State {
-		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), notify.New(cfg, c.topic, logs, now), now)
+		notifier := notification.New(sns.NewTopic(cfg, c.topic), eventbridge.NewBus(cfg, names.Bus), logs, now)
+		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), notifier, now)
 	}
 	specs := func(cfg aws.Config) *s3.Bucket { return s3.NewBucket(f.account.s3(cfg), SpecsBucket) }
 	machine := func(cfg aws.Config) *stepfunctions.Executions {

@@ -1,4 +1,5 @@
-package notify
+// Package sns publishes to drover's SNS topic. Topic implements notification.Topic.
+package sns
 
 import (
 	"context"
@@ -6,27 +7,31 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sns"
+	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
+
+	"github.com/drover-run/drover/shared/notification"
 )
 
 // Topic is an SNS topic.
 type Topic struct {
-	client *sns.Client
+	client *awssns.Client
 	arn    string
 }
 
-// NewTopic returns the topic with that ARN.
-func NewTopic(client *sns.Client, arn string) *Topic { return &Topic{client, arn} }
+var _ notification.Topic = &Topic{}
 
-// maxMessage bounds a message, in bytes; SNS takes 256 KiB, people less.
+// NewTopic returns the topic with that ARN.
+func NewTopic(cfg aws.Config, arn string) *Topic { return &Topic{awssns.NewFromConfig(cfg), arn} }
+
+// maxMessage limits a message to what a person reads, in bytes. SNS allows 256 KiB.
 const maxMessage = 32 << 10
 
-// maxSubject bounds a subject, in characters of ASCII.
+// maxSubject limits a subject, in ASCII characters.
 // https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 const maxSubject = 99
 
-// Publish sends a message with attributes that subscribers can filter by. What SNS does not take in a subject is replaced by
+// Publish sends a message with attributes that subscribers can filter by. It replaces characters that SNS does not allow in a subject by
 // question marks.
 func (t *Topic) Publish(ctx context.Context, subject, message string, attributes map[string]string) error {
 	subject = strings.Map(func(r rune) rune {
@@ -39,7 +44,7 @@ func (t *Topic) Publish(ctx context.Context, subject, message string, attributes
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "\n…"
 	}
-	in := &sns.PublishInput{
+	in := &awssns.PublishInput{
 		TopicArn: &t.arn, Subject: &subject, Message: &message, MessageAttributes: map[string]types.MessageAttributeValue{},
 	}
 	for name, value := range attributes {

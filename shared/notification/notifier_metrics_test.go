@@ -1,4 +1,4 @@
-package notify_test
+package notification_test
 
 import (
 	"bytes"
@@ -10,14 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/status"
 )
 
 // Each phase of an upgrade is counted once, whatever happens within it, and how long one took is told when it is over.
 func TestUpgradesAreMeasured(t *testing.T) {
-	a := harness.Start(t)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	began, ended := now.Add(-time.Hour), now.Add(-time.Minute)
 	at := func(phase string, steps ...status.UpgradeStep) *status.Upgrade {
@@ -42,7 +40,7 @@ func TestUpgradesAreMeasured(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			l := notify.New(a.Config(), a.Topic(), &out, func() time.Time { return now })
+			l := notification.New(&sender{}, &sender{}, &out, func() time.Time { return now })
 			require.NoError(t, l.StatusChanging(t.Context(), "demo", &status.Status{
 				Upgrade: test.before,
 			}, &status.Status{Upgrade: test.after}, map[string]bool{}))

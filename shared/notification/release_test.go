@@ -1,4 +1,4 @@
-package notice
+package notification
 
 import (
 	"testing"
@@ -33,7 +33,7 @@ func TestVerdictsOnReleases(t *testing.T) {
 		"there again": {status.ReleaseStatus{Message: "it was deleted"}, good, "drover: release 1.36-1 can be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := OfRelease("1.36-1", &test.before, &test.after)
+			got := DiffRelease("1.36-1", &test.before, &test.after)
 			if test.subject == "" {
 				require.Empty(t, got)
 				return
@@ -44,7 +44,7 @@ func TestVerdictsOnReleases(t *testing.T) {
 			require.Len(t, got[0].Attributes, 3)
 		})
 	}
-	told := OfRelease("1.36-1", &good, &bad)[0]
+	told := DiffRelease("1.36-1", &good, &bad)[0]
 	require.Equal(t, "Images: ami-1 is not there\nName another.\n\nSupportDates: it ends\nMove.", told.Message)
 	require.Equal(t, Problem, told.Attributes["urgency"])
 	require.Equal(t, events.Verdict{Release: "1.36-1", Version: "v2", Checks: []string{"Images", "SupportDates"}}, told.Detail)

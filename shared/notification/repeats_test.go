@@ -1,4 +1,4 @@
-package notice
+package notification
 
 import (
 	"testing"
@@ -97,8 +97,8 @@ func TestWhatIsTriedAgainIsToldOnce(t *testing.T) {
 			before := status.Status{Phase: status.Converging, SpecVersion: "v1"}
 			tell := func(after status.Status) bool {
 				after.ToldFailure = before.ToldFailure
-				told := len(Between("demo", &before, &after)) > 0
-				Remember(&before, &after)
+				told := len(Diff("demo", &before, &after)) > 0
+				RecordSent(&before, &after)
 				before = after
 				return told
 			}

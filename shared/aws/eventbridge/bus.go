@@ -1,4 +1,5 @@
-package notify
+// Package eventbridge puts drover's events on its EventBridge bus. Bus implements notification.Bus.
+package eventbridge
 
 import (
 	"context"
@@ -7,30 +8,32 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	awseventbridge "github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/notice"
+	"github.com/drover-run/drover/shared/notification"
 )
 
 // Bus is an EventBridge bus.
 type Bus struct {
-	client *eventbridge.Client
+	client *awseventbridge.Client
 	name   string
 }
 
-// NewBus returns the bus of that name.
-func NewBus(client *eventbridge.Client, name string) *Bus { return &Bus{client, name} }
+var _ notification.Bus = &Bus{}
 
-// mostEntries of a call.
+// NewBus returns the bus with that name.
+func NewBus(cfg aws.Config, name string) *Bus { return &Bus{awseventbridge.NewFromConfig(cfg), name} }
+
+// maxEntries is the limit of one call.
 // https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html
-const mostEntries = 10
+const maxEntries = 10
 
-// Put puts notices on the bus as events. When one of them is refused, that is the error, by EventBridge's own code for it.
-func (b *Bus) Put(ctx context.Context, notices []notice.Notice) error {
-	for chunk := range slices.Chunk(notices, mostEntries) {
+// Put puts notices on the bus as events. If EventBridge refuses one of them, the error has the code of the refusal.
+func (b *Bus) Put(ctx context.Context, notices []notification.Notice) error {
+	for chunk := range slices.Chunk(notices, maxEntries) {
 		var entries []types.PutEventsRequestEntry
 		for _, n := range chunk {
 			detail, err := json.Marshal(n.Detail)
@@ -41,7 +44,7 @@ func (b *Bus) Put(ctx context.Context, notices []notice.Notice) error {
 				EventBusName: &b.name, Source: aws.String(events.Source), DetailType: aws.String(n.DetailType), Detail: aws.String(string(detail)),
 			})
 		}
-		out, err := b.client.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: entries})
+		out, err := b.client.PutEvents(ctx, &awseventbridge.PutEventsInput{Entries: entries})
 		if err != nil {
 			return fmt.Errorf("putting events on the bus %s: %w", b.name, err)
 		}

@@ -1,4 +1,4 @@
-package notice
+package notification
 
 // Verdicts on releases.
 
@@ -11,9 +11,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// OfRelease are the notices of a verdict on a release: none when nothing but the time of the upload is new, or when it was deleted, which
-// whoever did so knows.
-func OfRelease(release string, before, after *status.ReleaseStatus) []Notice {
+// DiffRelease returns the notice of a new verdict on a release. It returns none if only the time of the upload is new, or if the release
+// was deleted: the user who deleted it knows.
+func DiffRelease(release string, before, after *status.ReleaseStatus) []Notice {
 	if after.Version == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package notice
+package notification
 
 // The fields of an upgrade's notice, and the fields whose change is worth one.
 
@@ -23,7 +23,7 @@ func TestUpgradeNoticeFields(t *testing.T) {
 	}
 	notify := func(t *testing.T, before, after *status.Upgrade) Notice {
 		t.Helper()
-		notices := Between("demo", &status.Status{Upgrade: before}, &status.Status{Upgrade: after})
+		notices := Diff("demo", &status.Status{Upgrade: before}, &status.Status{Upgrade: after})
 		require.Len(t, notices, 1)
 		return notices[0]
 	}
@@ -157,7 +157,7 @@ func TestUpgradeNoticeIsSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, n := range Between("demo", &test.before, &test.after) {
+			for _, n := range Diff("demo", &test.before, &test.after) {
 				got = append(got, n.Detail.(events.UpgradeChange).To+" "+n.Attributes["state"]+" "+n.Attributes["urgency"])
 			}
 			require.Equal(t, test.want, got)

@@ -1,6 +1,6 @@
-// Package notice decides what people and their tools are told when a cluster's status changes. It is pure: who tells them, and
-// how, is shared/notify.
-package notice
+// Package notification decides which changes are worth a notification, and sends them. Diff is pure. Notifier sends through the ports
+// Topic and Bus, which shared/aws/sns and shared/aws/eventbridge implement. store.State calls it before each write.
+package notification
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Notice is one thing to tell.
+// Notice is one notification, for people and for tools.
 type Notice struct {
 	// DetailType and Detail of the event: see package events.
 	DetailType string
 	Detail     any
-	// Subject and Message for people.
+	// Subject and Message of the mail.
 	Subject, Message string
 	// Attributes to filter by: cluster; phase or state; urgency.
 	Attributes map[string]string
@@ -22,39 +22,35 @@ type Notice struct {
 
 // Urgencies.
 const (
-	// Progress: drover began something.
+	// Progress means that drover started an operation.
 	Progress = "progress"
-	// Result: something ended well.
+	// Result means that an operation succeeded.
 	Result = "result"
-	// Problem: somebody should look.
+	// Problem means that an operator should check the cluster.
 	Problem = "problem"
 )
 
-// Between are the notices of a change of a cluster's status, none for one that concerns nobody. The same change gives the same
-// notices; what was told and did not change since is not told again.
-func Between(cluster string, before, after *status.Status) []Notice {
-	var told []Notice
-	if n, is := rejected(cluster, before, after); is {
-		told = append(told, n)
+// Diff returns the notices of a change of a cluster's status. The same change always returns the same notices. It returns none for what
+// was sent before and did not change since.
+func Diff(cluster string, before, after *status.Status) []Notice {
+	var notices []Notice
+	for _, compare := range []func(string, *status.Status, *status.Status) (Notice, bool){rejected, phase, drift} {
+		if n, ok := compare(cluster, before, after); ok {
+			notices = append(notices, n)
+		}
 	}
-	if n, is := phase(cluster, before, after); is {
-		told = append(told, n)
-	}
-	if n, is := drift(cluster, before, after); is {
-		told = append(told, n)
-	}
-	told = append(told, upgrades(cluster, before, after)...)
-	return append(told, nodes(cluster, before, after)...)
+	notices = append(notices, upgrades(cluster, before, after)...)
+	return append(notices, nodes(cluster, before, after)...)
 }
 
-// urgencies of phases. Those under way end by themselves: their messages are for drover status.
+// urgencies of phases. Phases in flight end without an operator: drover status shows their messages.
 var urgencies = map[status.Phase]string{
 	status.Pending: Progress, status.Converging: Progress, status.Upgrading: Progress, status.Deleting: Progress, status.Ready: Result,
 	status.Deleted: Result, status.Stopped: Problem, status.Failed: Problem,
 }
 
 func phase(cluster string, before, after *status.Status) (Notice, bool) {
-	if !news(before, after) {
+	if !isNew(before, after) {
 		return Notice{}, false
 	}
 	detail := events.StatusChange{
@@ -71,7 +67,7 @@ func phase(cluster string, before, after *status.Status) (Notice, bool) {
 	}, true
 }
 
-// rejected tells of an upload that cannot be used, or a spec that is gone. The same fault in the next upload is no news.
+// rejected reports an unusable upload or a deleted spec. It does not report the same fault in the next upload.
 func rejected(cluster string, before, after *status.Status) (Notice, bool) {
 	now, was := after.Condition(status.SpecAccepted), before.Condition(status.SpecAccepted)
 	if now == nil || now.Status != "False" || was != nil && was.Status == now.Status && was.Reason == now.Reason &&
@@ -86,7 +82,7 @@ func rejected(cluster string, before, after *status.Status) (Notice, bool) {
 	}, true
 }
 
-// drift tells of what the audit found. The same once more is no news, nor is that nothing was ever found.
+// drift reports new results of the audit, and that a drift was resolved.
 func drift(cluster string, before, after *status.Status) (Notice, bool) {
 	now, was := after.Condition(status.InSync), before.Condition(status.InSync)
 	drifted := was != nil && was.Status == "False"

@@ -1,4 +1,4 @@
-package notice
+package notification
 
 import (
 	"testing"
@@ -97,7 +97,7 @@ func TestUpgradesThatAreTold(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, n := range Between("demo", &status.Status{
+			for _, n := range Diff("demo", &status.Status{
 				Upgrade: test.before, Upgrades: []status.Upgrade{*over, *missed},
 			}, &status.Status{Upgrade: test.after}) {
 				require.Empty(t, got)
@@ -122,7 +122,7 @@ func TestFindingsInAdvance(t *testing.T) {
 		Name: "BudgetsAllow", Blocks: true, Message: "shop/web allows none.", Next: "Raise it.",
 	}, status.Check{Name: "SupportDates", Message: "soon."}
 	urgency := func(before, after *status.Status) string {
-		told := Between("demo", before, after)
+		told := Diff("demo", before, after)
 		if len(told) == 0 {
 			return ""
 		}
@@ -131,7 +131,7 @@ func TestFindingsInAdvance(t *testing.T) {
 	}
 	require.Equal(t, Problem, urgency(to(), to(blocks)))
 	require.Equal(t, "release r1 to r2, within five minutes of 2026-11-20T13:00:00Z\nBudgetsAllow: shop/web allows none. Raise it.",
-		Between("demo", to(), to(blocks))[0].Message)
+		Diff("demo", to(), to(blocks))[0].Message)
 	other := blocks
 	other.Message = "shop/web allows none of 3."
 	require.Empty(t, urgency(to(blocks), to(other)), "the same check found the same, in other words")
@@ -146,7 +146,7 @@ func TestFindingsInAdvance(t *testing.T) {
 		"beside it as well")
 	require.Equal(t, Problem, urgency(blocked, to(blocks, warns)))
 	require.Equal(t, Progress, urgency(to(blocks), &status.Status{}), "it was taken back")
-	require.NotContains(t, Between("demo", to(blocks), &status.Status{})[0].Message, "BudgetsAllow")
+	require.NotContains(t, Diff("demo", to(blocks), &status.Status{})[0].Message, "BudgetsAllow")
 }
 
 // Checks that found something are in the message, with what to do.
@@ -156,7 +156,7 @@ func TestChecksAreTold(t *testing.T) {
 			Name: "Webhooks", Message: "one.", Next: "None.",
 		},
 	}}
-	told := Between("demo", &status.Status{}, &status.Status{Upgrade: blocked})
+	told := Diff("demo", &status.Status{}, &status.Status{Upgrade: blocked})
 	require.Len(t, told, 1)
 	require.Equal(t, "release ? to r2: checks found something\nNodesReady: node a is NotReady. Look at it.\nWebhooks: one. None.",
 		told[0].Message)
@@ -166,7 +166,7 @@ func TestChecksAreTold(t *testing.T) {
 	stopped := &status.Upgrade{
 		Phase: "Stopped", To: "r2", Message: "nodes are still drained", Checks: blocked.Checks[1:], Checked: &found, Ended: &ended,
 	}
-	told = Between("demo", &status.Status{}, &status.Status{Upgrade: stopped})
+	told = Diff("demo", &status.Status{}, &status.Status{Upgrade: stopped})
 	require.Equal(t, "release ? to r2: nodes are still drained\nThe checks found at "+found.UTC().Format(time.RFC3339)+
 		", which may have passed since:\nWebhooks: one. None.",
 		told[0].Message)
@@ -245,7 +245,7 @@ func TestUpgradesBehindAnotherAreTold(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, n := range Between("demo", &test.before, &test.after) {
+			for _, n := range Diff("demo", &test.before, &test.after) {
 				told := n.Detail.(events.UpgradeChange)
 				got = append(got, told.To+" "+told.Phase)
 			}

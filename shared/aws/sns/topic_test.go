@@ -1,15 +1,14 @@
-package notify_test
+package sns_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	snsapi "github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/aws/sns"
 )
 
 func TestNotices(t *testing.T) {
@@ -23,7 +22,7 @@ func TestNotices(t *testing.T) {
 		"cut in a character's half": {"s", "x" + strings.Repeat("ü", 20<<10), "s", "x" + strings.Repeat("ü", 16<<10-1) + "\n…"},
 	}
 	a := harness.Start(t)
-	topic := notify.NewTopic(snsapi.NewFromConfig(a.Config()), a.Topic())
+	topic := sns.NewTopic(a.Config(), a.Topic())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, topic.Publish(t.Context(), test.subject, test.message, map[string]string{"phase": "Ready"}))
@@ -32,6 +31,6 @@ func TestNotices(t *testing.T) {
 			require.True(t, utf8.ValidString(notices[len(notices)-1]))
 		})
 	}
-	require.ErrorContains(t, notify.NewTopic(snsapi.NewFromConfig(a.Config()), a.Topic()+"x").Publish(t.Context(), "s", "m", nil),
+	require.ErrorContains(t, sns.NewTopic(a.Config(), a.Topic()+"x").Publish(t.Context(), "s", "m", nil),
 		a.Topic()+"x")
 }

@@ -1,4 +1,4 @@
-package notice
+package notification
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// OfUnread are the notices of uploads that drover does not read: of those that are new and look like specs.
-func OfUnread(before, after []status.Unread) (notices []Notice) {
+// DiffUnread returns the notices of new uploads that drover does not read, although they look like specs.
+func DiffUnread(before, after []status.Unread) (notices []Notice) {
 	for _, upload := range after {
 		if upload.DidYouMean == "" || slices.Contains(before, upload) {
 			continue

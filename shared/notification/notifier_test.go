@@ -1,4 +1,4 @@
-package notify_test
+package notification_test
 
 import (
 	"bytes"
@@ -16,8 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
+	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -77,10 +80,11 @@ func (s *services) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func listen(s *services, out io.Writer) *notify.Listeners {
-	return notify.New(aws.Config{
+func listen(s *services, out io.Writer) *notification.Notifier {
+	cfg := aws.Config{
 		Region: "eu-west-1", HTTPClient: &http.Client{Transport: s}, Credentials: aws.AnonymousCredentials{}, RetryMaxAttempts: 1,
-	}, "arn:aws:sns:eu-west-1:1:topic", out, time.Now)
+	}
+	return notification.New(sns.NewTopic(cfg, "arn:aws:sns:eu-west-1:1:topic"), eventbridge.NewBus(cfg, names.Bus), out, time.Now)
 }
 
 // blocked is a change with one notice for each of so many nodes.

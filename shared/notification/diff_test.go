@@ -1,4 +1,4 @@
-package notice
+package notification
 
 import (
 	"testing"
@@ -170,7 +170,7 @@ func TestWhatIsTold(t *testing.T) {
 				f(&after)
 			}
 			var got []string
-			for _, n := range Between("demo", &before, &after) {
+			for _, n := range Diff("demo", &before, &after) {
 				got = append(got, n.Subject+": "+n.Message)
 				require.Equal(t, "demo", n.Attributes["cluster"])
 				require.Len(t, n.Attributes, 3, "its phase or state, and how urgent it is")
@@ -186,7 +186,7 @@ func TestUrgencies(t *testing.T) {
 		status.Pending: Progress, status.Converging: Progress, status.Upgrading: Progress, status.Deleting: Progress,
 		status.Ready: Result, status.Deleted: Result, status.Stopped: Problem, status.Failed: Problem,
 	} {
-		told := Between("demo", &status.Status{Phase: "Before"}, &status.Status{Phase: phase})
+		told := Diff("demo", &status.Status{Phase: "Before"}, &status.Status{Phase: phase})
 		require.Len(t, told, 1, phase)
 		require.Equal(t, urgency, told[0].Attributes["urgency"], phase)
 	}
@@ -203,7 +203,7 @@ func TestDetails(t *testing.T) {
 	blocked := []events.BlockedPod{{Pod: "shop/web-1", Why: "a budget", Budgets: []string{"web"}}}
 	after.SetNode(status.Node{Name: "n", Instance: "i", Pool: "p", State: status.NodeBlocked, Message: "m", Blocked: blocked}, now)
 	var got []any
-	for _, n := range Between("demo", &before, &after) {
+	for _, n := range Diff("demo", &before, &after) {
 		got = append(got, n.DetailType, n.Detail)
 	}
 	require.Equal(t, []any{

@@ -1,4 +1,4 @@
-package notice
+package notification
 
 // Upgrades: that one is to come, and how it goes.
 
@@ -12,50 +12,50 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// cancelled is the phase that is told of an upgrade that was to come and was taken back.
+// cancelled is the phase in the notice of a scheduled upgrade that was removed before it began.
 const cancelled = "Cancelled"
 
-// upgradeUrgencies of the phases that are over, or will not begin by themselves. The others are progress.
+// upgradeUrgencies of the phases that ended, or do not begin without an operator. The others are progress.
 var upgradeUrgencies = map[string]string{
 	string(upgrade.Done): Result, string(upgrade.Blocked): Problem, string(upgrade.Stopped): Problem, status.UpgradeDelayed: Problem,
 	status.UpgradeMissed: Problem,
 }
 
-// upgrades tells of the upgrade that a status shows, and of the one that waits behind it. One may have come to the place of the other.
-func upgrades(cluster string, before, after *status.Status) (told []Notice) {
+// upgrades compares the current upgrade of a status and the queued one. A queued upgrade may have become the current one, and the reverse.
+func upgrades(cluster string, before, after *status.Status) (notices []Notice) {
 	was, waited, is, waits := before.Upgrade, before.NextUpgrade, after.Upgrade, after.NextUpgrade
 	switch {
-	case waited != nil && waits == nil && same(waited, is) && (!same(was, is) || was.Ended != nil): // its turn has come
+	case waited != nil && waits == nil && same(waited, is) && (!same(was, is) || was.Ended != nil): // the queued upgrade began
 		was, waited = waited, nil
-	case waits != nil && waited == nil && same(was, waits) && !same(was, is): // another began before it
+	case waits != nil && waited == nil && same(was, waits) && !same(was, is): // another upgrade began first
 		was, waited = nil, was
-	case waits != nil && waited == nil && same(is, waits): // it is tried again
+	case waits != nil && waited == nil && same(is, waits): // the upgrade is retried
 		waited = is
 	}
 	if n, does := upgrading(cluster, was, is, before.Upgrades); does && !shown(before.Upgrades, was, is) {
-		told = append(told, n)
+		notices = append(notices, n)
 	}
 	if n, does := upgrading(cluster, waited, waits, before.Upgrades); does {
-		told = append(told, n)
+		notices = append(notices, n)
 	}
-	return told
+	return notices
 }
 
 func same(a, b *status.Upgrade) bool {
 	return a != nil && b != nil && a.To == b.To && a.Origin == b.Origin
 }
 
-// shown says whether an upgrade that is over shows again in the place of one that did not begin: each was told of in its time.
+// shown reports whether the current upgrade ended earlier and is shown again in place of one that did not begin. Both were sent before.
 func shown(upgrades []status.Upgrade, was, is *status.Upgrade) bool {
 	return is != nil && (was.Refused() || was != nil && was.Phase == status.UpgradeMissed) &&
 		slices.ContainsFunc(upgrades, func(u status.Upgrade) bool { return u.Is(is) })
 }
 
-// upgrading tells of a change of an upgrade: of its phase, its time, its step, or what is in its way.
+// upgrading reports a change of an upgrade: of its phase, its time, its step, or what blocks it.
 func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade) (Notice, bool) {
 	phase := ""
 	switch {
-	case was != nil && status.ToCome(was.Phase) && was.Phase != status.UpgradeMissed && gone(was, is, earlier):
+	case was != nil && status.ToCome(was.Phase) && was.Phase != status.UpgradeMissed && isRemoved(was, is, earlier):
 		taken := *was
 		is, phase, taken.At, taken.Message = &taken, cancelled, nil, "it was taken back: it does not begin"
 	case is == nil || was != nil && progress(*was) == progress(*is):
@@ -83,7 +83,7 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 	}
 	for _, c := range is.Checks {
 		if phase == cancelled {
-			break // nobody need mend it
+			break // nothing must be fixed
 		}
 		message += fmt.Sprintf("\n%s: %s %s", c.Name, c.Message, c.Next)
 	}
@@ -94,8 +94,8 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 	}, true
 }
 
-// urgency of a phase. One that is to come and that a check would block is a problem already, unless it was blocked by the same and is tried
-// again.
+// urgency of a phase. A scheduled upgrade that a check would block is a problem, unless it is the retry of an upgrade that the same check
+// blocked.
 func urgency(phase string, was, is *status.Upgrade) string {
 	known := same(was, is) && was.Phase == string(upgrade.Blocked) && found(was) == found(is)
 	if phase == status.UpgradeScheduled && !known && slices.ContainsFunc(is.Checks, func(c status.Check) bool { return c.Blocks }) {
@@ -104,7 +104,7 @@ func urgency(phase string, was, is *status.Upgrade) string {
 	return or(upgradeUrgencies[phase], Progress)
 }
 
-// found names what the checks found.
+// found returns the names of the checks that failed.
 func found(u *status.Upgrade) (all string) {
 	for _, c := range u.Checks {
 		all += fmt.Sprint(c.Name, c.Blocks, " ")
@@ -112,16 +112,16 @@ func found(u *status.Upgrade) (all string) {
 	return all
 }
 
-// gone says whether an upgrade that was to come was taken back: there is none any more, or one that was over before. One that began is
-// not gone.
-func gone(was, is *status.Upgrade, earlier []status.Upgrade) bool {
+// isRemoved reports whether a scheduled upgrade was removed: the status shows none, or one that ended before. An upgrade that began was not
+// removed.
+func isRemoved(was, is *status.Upgrade, earlier []status.Upgrade) bool {
 	if is == nil || slices.ContainsFunc(earlier, func(u status.Upgrade) bool { return u.Is(is) }) {
 		return true
 	}
 	return is.Ended != nil && !same(was, is)
 }
 
-// progress is what of an upgrade is worth telling when it changes.
+// progress returns what of an upgrade is worth a notice when it changes.
 func progress(u status.Upgrade) string {
 	at := ""
 	if status.ToCome(u.Phase) && u.At != nil {
@@ -129,16 +129,16 @@ func progress(u status.Upgrade) string {
 	}
 	said := ""
 	switch {
-	case u.Phase == status.UpgradeScheduled: // what was found in advance
+	case u.Phase == status.UpgradeScheduled: // what the early checks found
 		said = found(&u)
-	case u.Phase == status.UpgradeDelayed: // one waits for whoever holds the cluster, one after the other
+	case u.Phase == status.UpgradeDelayed: // the execution that it waits for changes often
 	case upgradeUrgencies[u.Phase] == Problem:
 		said = u.Message
 	}
 	return fmt.Sprint(u.Phase, " ", u.To, " ", u.ToVersion, " ", at, " ", open(&u), " ", u.Execution, " ", said)
 }
 
-// open is the step that is being made.
+// open returns the name of the step in flight.
 func open(u *status.Upgrade) string {
 	for _, s := range u.Steps {
 		if s.Started != nil && s.Ended == nil && u.Ended == nil {

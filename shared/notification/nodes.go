@@ -1,4 +1,4 @@
-package notice
+package notification
 
 // Notifications about nodes.
 
@@ -13,17 +13,18 @@ import (
 // nodes returns a notice for each node that entered a state in which an operator may have to act. Draining is no such
 // state. Auto Scaling keeps replacing instances that do not join. So only the first such instance of a pool is
 // notified, for each change and each message.
-func nodes(cluster string, before, after *status.Status) (told []Notice) {
+func nodes(cluster string, before, after *status.Status) (notices []Notice) {
 	for _, n := range after.Nodes {
 		same := func(o status.Node) bool {
-			alike := n.State == status.NodeNotJoined && o.Pool == n.Pool && o.Execution == n.Execution && words(o.Message) == words(n.Message)
+			alike := n.State == status.NodeNotJoined && o.Pool == n.Pool && o.Execution == n.Execution &&
+				withoutIDs(o.Message) == withoutIDs(n.Message)
 			return o.State == n.State && (o.Instance == n.Instance || alike)
 		}
 		if n.State == status.NodeDraining || slices.ContainsFunc(before.Nodes, same) {
 			continue
 		}
 		name := or(n.Name, n.Instance)
-		told = append(told, Notice{
+		notices = append(notices, Notice{
 			DetailType: events.ClusterNodeChange,
 			Detail: events.NodeChange{
 				Cluster: cluster, Pool: n.Pool, Node: n.Name, Instance: n.Instance, State: string(n.State), Message: n.Message, Blocked: n.Blocked,
@@ -33,5 +34,5 @@ func nodes(cluster string, before, after *status.Status) (told []Notice) {
 			Attributes: map[string]string{"cluster": cluster, "state": string(n.State), "urgency": Problem},
 		})
 	}
-	return told
+	return notices
 }
