@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"flag"
 	"go/ast"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,8 +92,31 @@ func TestEnglish(t *testing.T) {
 	require.NoError(t, err)
 	var baseline englishCounts
 	require.NoError(t, json.Unmarshal(body, &baseline))
-	require.Equal(t, baseline, counts,
-		"a count that rose: use the project's terms; a count that fell: lower the baseline with `go test . -run TestEnglish -update`")
+	before, now := baseline.byName(), counts.byName()
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		switch {
+		case now[name] > before[name]:
+			t.Errorf("%s: %d, the baseline has %d: use the project's terms", name, now[name], before[name])
+		case now[name] < before[name]:
+			t.Errorf("%s: %d, the baseline has %d: lower it with `go test . -run TestEnglish -update`", name, now[name], before[name])
+		}
+	}
+	require.Equal(t, baseline.Files, counts.Files, "files with an avoided word in their name")
+}
+
+// byName returns every count except that of files, by a readable name.
+func (c englishCounts) byName() map[string]int {
+	named := map[string]int{
+		"lines of Go over the limit": c.LongLines.Go, "lines of Markdown over the limit": c.LongLines.Markdown,
+		"test names over 60 characters": c.TestNames.Over60, "test names over 50 characters": c.TestNames.Over50,
+	}
+	for _, words := range avoidedWords {
+		named[words+" in Go"], named[words+" in Markdown"] = c.Words[words].Go, c.Words[words].Markdown
+	}
+	for _, result := range avoidedResults {
+		named["results named "+result] = c.Results[result]
+	}
+	return named
 }
 
 func countEnglish(t *testing.T) englishCounts {
