@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// BenchmarkRead is what admitting a spec costs, and BenchmarkResolve what planning does with it afterwards.
+// BenchmarkRead measures admitting a spec, BenchmarkResolve what planning adds.
 func BenchmarkRead(b *testing.B) {
 	spec, err := os.ReadFile("../../examples/clusters/everything.yaml")
 	require.NoError(b, err)

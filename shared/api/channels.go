@@ -1,9 +1,9 @@
 package api
 
-// ChannelsName is what the one object of kind Channels is called, and so no release.
+// ChannelsName is the name of the only object of kind Channels. No release can have it.
 const ChannelsName = "channels"
 
-// Channels say which release each channel is at. There is one such object: releases/channels.yaml in the specs bucket.
+// Channels names the release of each channel. There is one such object: releases/channels.yaml in the specs bucket.
 type Channels struct {
 	// APIVersion is drover.run/v1alpha1.
 	APIVersion string `json:"apiVersion" rule:"enum=drover.run/v1alpha1"`
@@ -11,22 +11,22 @@ type Channels struct {
 	Kind string `json:"kind" rule:"enum=Channels"`
 	// Metadata names the object: channels.
 	Metadata Metadata `json:"metadata" rule:"name=channels-name"`
-	// Spec is what the channels are at.
+	// Spec is the release of each channel.
 	Spec ChannelsSpec `json:"spec"`
 }
 
-// ChannelsSpec is what each channel is at. A cluster that follows one which is not stated stays as it is. No channel takes a cluster to
-// an older Kubernetes version.
+// ChannelsSpec is the release of each channel. A cluster that follows a channel without a release does not change. No channel takes a
+// cluster to an older Kubernetes version.
 type ChannelsSpec struct {
 	// Stable is the release for most clusters.
 	Stable string `json:"stable,omitempty" rule:"format=release-name"`
-	// Rapid is the release for clusters that try what is new.
+	// Rapid is the release for clusters that try new releases first.
 	Rapid string `json:"rapid,omitempty" rule:"format=release-name"`
-	// Nodes are releases by Kubernetes version, of that version each: new images and add-ons for clusters that keep theirs.
+	// Nodes are releases by their Kubernetes version: new images and add-ons for clusters that keep their version.
 	Nodes map[string]string `json:"nodes,omitempty" rule:"keys=kubernetes-version;format=release-name"`
 }
 
-// Release of a channel, for a cluster of a Kubernetes version; "" when there is none.
+// Release returns a channel's release for a cluster of a Kubernetes version, or "".
 func (s ChannelsSpec) Release(channel Channel, kubernetesVersion string) string {
 	switch channel {
 	case ChannelStable:
@@ -39,7 +39,7 @@ func (s ChannelsSpec) Release(channel Channel, kubernetesVersion string) string 
 	return ""
 }
 
-// Releases that the channels name, with the field of each.
+// Releases returns the releases that the channels name, with the field of each.
 func (s ChannelsSpec) Releases() map[string]string {
 	named := map[string]string{}
 	add := func(field, release string) {

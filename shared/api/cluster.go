@@ -1,4 +1,5 @@
-// Package api holds the kinds people write, their defaults and their validation. It is pure.
+// Package api defines the kinds of files that users write: Cluster, Release and Channels. It decodes and validates them and fills in
+// defaults. It is pure: the same bytes and options give the same result.
 package api
 
 // GroupVersion is the apiVersion of every kind drover reads.
@@ -18,7 +19,7 @@ type Metadata struct {
 	Name string `json:"name" rule:"format=name"`
 	// Labels select clusters in rollouts.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
-	// Annotations are for people and other tools; drover keeps and ignores them.
+	// Annotations are for users and other tools. drover keeps and ignores them.
 	Annotations map[string]string `json:"annotations,omitempty" rule:"keys=label-key"`
 }
 
@@ -30,32 +31,32 @@ type Cluster struct {
 	Kind string `json:"kind" rule:"enum=Cluster"`
 	// Metadata names the cluster.
 	Metadata Metadata `json:"metadata" rule:"name=cluster-name"`
-	// Spec is what the cluster should be.
+	// Spec is the desired state of the cluster.
 	Spec ClusterSpec `json:"spec"`
 }
 
-// ClusterSpec is what a cluster should be.
+// ClusterSpec is the desired state of a cluster.
 type ClusterSpec struct {
-	// Release gives the defaults of what is not stated here.
+	// Release sets the defaults for fields that the spec leaves out.
 	Release ReleaseRef `json:"release"`
 	// KubernetesVersion is the minor version of the control plane, such as "1.36". Default: the release's.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty" rule:"format=kubernetes-version"`
-	// Network is the VPC that the cluster lives in.
+	// Network is the VPC of the cluster.
 	Network Network `json:"network"`
 	// ControlPlane configures the EKS cluster.
 	ControlPlane ControlPlane `json:"controlPlane,omitempty"`
 	// Pools are the groups of worker nodes.
 	Pools []Pool `json:"pools,omitempty" rule:"unique=name"`
-	// Addons are the EKS add-ons. What the release lists is added, what is stated here wins.
+	// Addons are the EKS add-ons. They are added to the release's. What is stated here takes precedence.
 	Addons []Addon `json:"addons,omitempty" rule:"unique=name"`
-	// Tags are set on every stack and resource of the cluster, beside drover's own: Name and those that start with aws:,
-	// drover:, kubernetes.io/cluster/, kubernetes.io/role/ and k8s.io/cluster-autoscaler/ are reserved.
+	// Tags are set on every stack and resource of the cluster, in addition to drover's own. Name and tags that start with aws:, drover:,
+	// kubernetes.io/cluster/, kubernetes.io/role/ and k8s.io/cluster-autoscaler/ are reserved.
 	Tags map[string]string `json:"tags,omitempty" rule:"keys=tag-key;format=tag-value;maxItems=40"`
-	// Upgrade says what starts upgrades beside a new spec, and when they may start.
+	// Upgrade is what starts upgrades in addition to a new spec, and when they may start.
 	Upgrade Upgrade `json:"upgrade,omitempty"`
 	// TemplateVersion is the set of templates that renders the cluster. Default: the release's.
 	TemplateVersion string `json:"templateVersion,omitempty" rule:"format=template-version"`
-	// Paused stops new work on the cluster; what is under way ends.
+	// Paused stops new work on the cluster. Operations in flight continue to their end.
 	Paused bool `json:"paused,omitempty"`
 	// DeletionProtection keeps the cluster when its spec is deleted.
 	DeletionProtection *bool `json:"deletionProtection,omitempty" rule:"default=true"`
@@ -67,7 +68,7 @@ type ReleaseRef struct {
 	Name string `json:"name" rule:"format=release-name"`
 }
 
-// Network is the VPC of a cluster: made by drover, or an existing one.
+// Network is the VPC of a cluster: one that drover creates, or an existing one.
 type Network struct {
 	// CIDR of the VPC, between /16 and /24. Required unless existing is given. A VPC of /24 has room for zones a to d.
 	CIDR string `json:"cidr,omitempty" rule:"format=cidr"`
@@ -79,7 +80,7 @@ type Network struct {
 	// NATGateways says how private nodes reach the internet: a gateway in each zone, a single one that all zones share, or
 	// none, with endpoints of the AWS services that nodes need in the VPC. Not with existing.
 	NATGateways NATGateways `json:"natGateways,omitempty" rule:"default=PerZone;enum=PerZone,Single,None"`
-	// Existing uses a VPC that is already there, and that no other cluster's stacks made; drover changes nothing in it.
+	// Existing uses an existing VPC that no other cluster's stacks created. drover does not change it.
 	Existing *ExistingNetwork `json:"existing,omitempty"`
 }
 
@@ -97,13 +98,13 @@ const (
 type ExistingNetwork struct {
 	// VPCID of the VPC.
 	VPCID string `json:"vpcID" rule:"format=vpc-id"`
-	// Subnets in two zones or more, private, with a way to the EKS endpoint and the registries.
+	// Subnets are private subnets in two or more zones. They need a route to the EKS endpoint and the registries.
 	Subnets []string `json:"subnets" rule:"format=subnet-id;unique;minItems=2"`
 }
 
 // ControlPlane configures the EKS cluster.
 type ControlPlane struct {
-	// Endpoint is where the Kubernetes API is reached.
+	// Endpoint is how the Kubernetes API is reached.
 	Endpoint Endpoint `json:"endpoint,omitempty"`
 	// Logs are the control plane logs sent to CloudWatch. An empty list sends none.
 	Logs []string `json:"logs,omitzero" rule:"default=audit,authenticator;enum=api,audit,authenticator,controllerManager,scheduler;unique"`
@@ -116,7 +117,7 @@ type ControlPlane struct {
 	// ServiceCIDR is the range of Service addresses: between /12 and /24, private, and no part of the VPC. It cannot be
 	// changed later.
 	ServiceCIDR string `json:"serviceCIDR,omitempty" rule:"default=172.20.0.0/16;format=cidr"`
-	// Access lists who may use the cluster.
+	// Access gives IAM principals access to the cluster.
 	Access []AccessEntry `json:"access,omitempty" rule:"unique=principalARN"`
 }
 
@@ -129,11 +130,11 @@ const (
 	SupportExtended SupportType = "Extended"
 )
 
-// Endpoint is where the Kubernetes API is reached.
+// Endpoint is how the Kubernetes API is reached.
 type Endpoint struct {
 	// Public makes the endpoint reachable from the internet, for publicCIDRs. drover's functions need it.
 	Public *bool `json:"public,omitempty" rule:"default=true"`
-	// PublicCIDRs that may reach the public endpoint. The addresses that drover's functions call from must be among them.
+	// PublicCIDRs may reach the public endpoint. They must include the addresses from which drover's functions call.
 	PublicCIDRs []string `json:"publicCIDRs,omitzero" rule:"default=0.0.0.0/0;format=cidr;unique;minItems=1;maxItems=40"`
 	// Private makes the endpoint reachable from the VPC.
 	Private *bool `json:"private,omitempty" rule:"default=true"`
@@ -141,20 +142,19 @@ type Endpoint struct {
 
 // AccessEntry gives an IAM principal access to the cluster.
 type AccessEntry struct {
-	// PrincipalARN is the ARN of the IAM role or user; not of an STS session, but of the role behind it.
+	// PrincipalARN is the ARN of the IAM role or user. For an STS session, use the role behind it.
 	PrincipalARN string `json:"principalARN" rule:"format=principal-arn"`
-	// Groups are Kubernetes groups that the principal is in. Those that start with system:, eks:, aws:, amazon:, iam: or
-	// drover: are reserved.
+	// Groups are the Kubernetes groups of the principal. Groups that start with system:, eks:, aws:, amazon:, iam: or drover: are reserved.
 	Groups []string `json:"groups,omitempty" rule:"format=group;unique"`
 	// Policies are EKS access policies by name, such as AmazonEKSClusterAdminPolicy.
 	Policies []AccessPolicy `json:"policies,omitempty" rule:"unique=name"`
 }
 
-// AccessPolicy is an EKS access policy and where it holds.
+// AccessPolicy is an EKS access policy and its scope.
 type AccessPolicy struct {
 	// Name of the policy, such as AmazonEKSViewPolicy.
 	Name string `json:"name" rule:"format=access-policy"`
-	// Namespaces that it holds in, also as patterns such as dev-*. Default: the whole cluster.
+	// Namespaces limit the policy, also as patterns such as dev-*. Default: the whole cluster.
 	Namespaces []string `json:"namespaces,omitempty" rule:"format=namespace;unique"`
 }
 
@@ -166,12 +166,12 @@ type Pool struct {
 	InstanceTypes []string `json:"instanceTypes" rule:"format=instance-type;unique;minItems=1;maxItems=40"`
 	// Architecture of the nodes.
 	Architecture Architecture `json:"architecture,omitempty" rule:"default=amd64;enum=amd64,arm64"`
-	// MinSize is the least number of nodes, at most maxSize. While it is 0 in all pools and no pool has a node, add-ons that need
-	// one (CoreDNS, the EBS driver) wait for the first.
+	// MinSize is the minimum number of nodes, at most maxSize. While it is 0 in all pools and no pool has a node, add-ons that need one
+	// (CoreDNS, the EBS driver) wait for the first.
 	MinSize int `json:"minSize" rule:"min=0"`
-	// MaxSize is the greatest number of nodes.
+	// MaxSize is the maximum number of nodes.
 	MaxSize int `json:"maxSize" rule:"min=1"`
-	// Spot mixes spot instances in. Default: on-demand only.
+	// Spot adds spot instances. Default: on-demand only.
 	Spot *Spot `json:"spot,omitempty"`
 	// ImageID is the AMI. Default: the release's for the architecture.
 	ImageID string `json:"imageID,omitempty" rule:"format=ami-id"`
@@ -182,7 +182,7 @@ type Pool struct {
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
 	// Taints of the nodes.
 	Taints []Taint `json:"taints,omitempty" rule:"unique=key,effect"`
-	// MaxPods a node may run. Default: what the instance type's network allows.
+	// MaxPods is the maximum number of pods on a node. Default: what the instance type's network allows.
 	MaxPods int `json:"maxPods,omitempty" rule:"min=1;max=1000"`
 	// KubeletFlags are further command line flags of the kubelet, such as --v=2. Those that drover or the AMI set cannot be
 	// given.
@@ -192,40 +192,39 @@ type Pool struct {
 	// Commands are run by bash as root, in order, after the files are written and before the kubelet starts. Messages never
 	// show them.
 	Commands []string `json:"commands,omitempty" rule:"secret;format=command"`
-	// Drain says how pods leave a node before it goes. A change of it replaces no node.
+	// Drain is how pods leave a node before it is terminated. Changing it replaces no node.
 	Drain Drain `json:"drain,omitempty"`
-	// Update says how the pool's nodes are replaced when what they are made of changes. A change of it replaces no node; how
-	// fast nodes go counts from the next time that they are replaced.
+	// Update is how the pool's nodes are replaced when their configuration changes. Changing it replaces no node. It applies to the next
+	// replacement.
 	Update Update `json:"update,omitempty"`
-	// RollAt replaces every node of the pool once, at that time or within five minutes of it, though nothing else changed. A later
-	// time does so again; an earlier one, or none, does nothing.
+	// RollAt replaces every node of the pool once, at that time or within five minutes, even without another change. A later time does so
+	// again. An earlier one, or none, does nothing.
 	RollAt string `json:"rollAt,omitempty" rule:"format=time"`
-	// Readiness is what a new node must have, beside being Ready, before it counts as one and the next is replaced.
+	// Readiness is what a new node needs, in addition to Ready, before the next node is replaced.
 	Readiness Readiness `json:"readiness,omitempty"`
 }
 
-// Update says how a pool's nodes are replaced. Drover never takes out more of them than it says: the next batch waits until the
-// drains of the last are over and its new nodes are ready.
+// Update is how a pool's nodes are replaced. Each batch waits until the drains of the batch before have ended and its new nodes are
+// ready. So no more nodes are out of service than these fields allow.
 type Update struct {
-	// Strategy is who replaces the nodes: CloudFormation's rolling update, for which a batch must have drained and joined within
-	// an hour, or Auto Scaling's instance refresh, which has 36 hours for all of them. Choose that for pools whose drains take
-	// longer than half an hour. A refresh waits for the drains of a batch for a day at most: its next batch begins then, while
-	// they go on.
+	// Strategy is how the nodes are replaced. In CloudFormation's rolling update, each batch must drain and join within an hour. Auto
+	// Scaling's instance refresh has 36 hours for all nodes. Choose InstanceRefresh for pools whose drains take longer than half an hour. It
+	// waits at most one day for the drains of a batch. Then the next batch begins while they continue.
 	Strategy Strategy `json:"strategy,omitempty" rule:"default=RollingUpdate;enum=RollingUpdate,InstanceRefresh"`
-	// MaxUnavailable is how many nodes less than its desired capacity the pool may have meanwhile. Percentages are of the desired
-	// capacity that it has when the update begins, rounded down.
+	// MaxUnavailable is how many nodes fewer than its desired capacity the pool may have during an update. Percentages are of the desired
+	// capacity at the start of the update, rounded down.
 	MaxUnavailable Amount `json:"maxUnavailable,omitempty" rule:"default=0"`
-	// MaxSurge is how many nodes more than its desired capacity the pool may have meanwhile, also beyond maxSize. Percentages are
+	// MaxSurge is how many nodes more than its desired capacity the pool may have during an update, also beyond maxSize. Percentages are
 	// rounded up. It cannot be 0 when maxUnavailable is 0, and is 1 when both are rounded to 0.
 	MaxSurge Amount `json:"maxSurge,omitempty" rule:"default=1"`
-	// PauseTime is between a new node being ready and the next batch: at most 30m, or 6h with InstanceRefresh. Default: none.
+	// PauseTime is the pause between a new node being ready and the next batch: at most 30m, or 6h with InstanceRefresh. Default: none.
 	PauseTime string `json:"pauseTime,omitempty" rule:"format=duration"`
-	// Order of the pools: those with a lower number are changed first, those with the same one at the same time. When one
-	// fails, those with higher numbers stay as they are.
+	// Order of the pools. Pools with a lower number are changed first, pools with the same number in parallel. If one fails, pools with
+	// higher numbers are not changed.
 	Order int `json:"order,omitempty" rule:"min=0;max=1000"`
 }
 
-// Strategy is who replaces a pool's nodes.
+// Strategy is how a pool's nodes are replaced.
 type Strategy string
 
 // The values of Strategy.
@@ -234,41 +233,40 @@ const (
 	InstanceRefresh Strategy = "InstanceRefresh"
 )
 
-// Readiness is what a new node must have beside being Ready.
+// Readiness is what a new node needs in addition to Ready.
 type Readiness struct {
-	// Labels that the node must have, with these values: those that something on the node sets when it is done.
+	// Labels that the node must have, with these values. A component on the node sets them when it is done.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
 	// Conditions of the node that must be True, such as example.com/NetworkReady.
 	Conditions []string `json:"conditions,omitempty" rule:"format=condition;unique"`
 }
 
-// Drain says how pods leave a node before it goes. They are evicted as their disruption budgets allow.
+// Drain is how pods leave a node before it is terminated. They are evicted as their disruption budgets allow.
 type Drain struct {
-	// Timeout is how long pods may take to leave, counted from when drover first cordoned the node: between 1m and 47h, such as 90m. What
-	// happens then is onTimeout; but after a time in which the cluster, or drover itself, could not be reached, not before evictions were
-	// tried for half a minute again. A rolling update has an hour for each batch, in which onTimeout, the pods' ends, the detaching of
-	// their volumes and update.pauseTime must have their time too; with a longer timeout, or more than 45m of timeout and pause together,
-	// onTimeout may come too late for it.
+	// Timeout is how long pods may take to leave, from the first cordon of the node: between 1m and 47h, such as 90m. After it, onTimeout
+	// applies. If the cluster or drover was unreachable, evictions are first tried for another half minute. A rolling update has one hour
+	// for each batch. That hour includes the timeout, the grace periods of the remaining pods, the detaching of their volumes and
+	// update.pauseTime. If timeout and pause together exceed 45m, onTimeout may come too late for it.
 	Timeout string `json:"timeout,omitempty" rule:"default=30m;format=duration"`
-	// OnTimeout says what happens to the pods that are still there: drover goes on waiting (Wait; Auto Scaling ends the node
-	// after 48 hours all the same), deletes them against their budgets, each with its grace period (Force), or lets the node
-	// go with them (Continue). While the whole cluster is deleted, Wait counts as Continue, and the timeout as 5m at most,
-	// but for Force: no pod is deleted against its budget before its time.
+	// OnTimeout is what happens to the pods that are left after the timeout. Wait continues; Auto Scaling terminates the node after 48 hours
+	// in any case. Force deletes them against their budgets, each with its grace period. Continue terminates the node with them. While the
+	// whole cluster is deleted, Wait counts as Continue. The timeout is then at most 5m, except with Force: no pod is deleted against its
+	// budget before its timeout.
 	OnTimeout OnTimeout `json:"onTimeout,omitempty" rule:"default=Wait;enum=Wait,Force,Continue"`
-	// PodGracePeriod is the most that a pod gets to end, whatever it asks for: at least 1s. Default: what it asks for.
+	// PodGracePeriod caps the grace period of each pod: at least 1s. Default: no cap.
 	PodGracePeriod string `json:"podGracePeriod,omitempty" rule:"format=duration"`
-	// DeleteEmptyDirData allows pods to be evicted that have data in an emptyDir, which goes with them. Otherwise they block
-	// the drain until the timeout.
+	// DeleteEmptyDirData allows the eviction of pods with data in an emptyDir, which is deleted with them. Otherwise they block the drain
+	// until the timeout.
 	DeleteEmptyDirData *bool `json:"deleteEmptyDirData,omitempty" rule:"default=true"`
-	// UnmanagedPods are those without a controller, which nothing starts again: they are evicted too (Evict), or block the
-	// drain until they end or the timeout comes (Wait).
+	// UnmanagedPods are pods without a controller, which nothing recreates. They are evicted too (Evict), or block the drain until they end
+	// or the timeout passes (Wait).
 	UnmanagedPods UnmanagedPods `json:"unmanagedPods,omitempty" rule:"default=Evict;enum=Evict,Wait"`
-	// LoadBalancerWait is between taking the node out of load balancers and the first eviction, at most 1h: as long as yours
-	// take to deregister a target. Default: none.
+	// LoadBalancerWait is the time between the node's exclusion from load balancers and the first eviction, at most 1h. Use the
+	// deregistration delay of your load balancers. Default: none.
 	LoadBalancerWait string `json:"loadBalancerWait,omitempty" rule:"format=duration"`
 }
 
-// OnTimeout says what happens to pods when a drain takes too long.
+// OnTimeout is what happens to pods when a drain reaches its timeout.
 type OnTimeout string
 
 // The values of OnTimeout.
@@ -278,7 +276,7 @@ const (
 	OnTimeoutContinue OnTimeout = "Continue"
 )
 
-// UnmanagedPods says what happens to pods without a controller.
+// UnmanagedPods is how pods without a controller are treated.
 type UnmanagedPods string
 
 // The values of UnmanagedPods.
@@ -296,17 +294,17 @@ const (
 	ARM64 Architecture = "arm64"
 )
 
-// Spot mixes spot instances into a pool.
+// Spot adds spot instances to a pool.
 type Spot struct {
-	// OnDemandBase is the number of nodes that are on-demand before any spot instance is started, at most maxSize.
+	// OnDemandBase is the number of on-demand nodes that are started before any spot instance, at most maxSize.
 	OnDemandBase int `json:"onDemandBase" rule:"min=0"`
-	// OnDemandPercentage of the nodes above the base that are on-demand.
+	// OnDemandPercentage is the percentage of on-demand nodes above the base.
 	OnDemandPercentage int `json:"onDemandPercentage" rule:"min=0;max=100"`
 }
 
 // RootVolume is a node's root disk.
 type RootVolume struct {
-	// SizeGiB is the size in GiB; EKS's AMIs need 20. At most 16384 for gp2 and io1.
+	// SizeGiB is the size in GiB. EKS's AMIs need 20. At most 16384 for gp2 and io1.
 	SizeGiB int `json:"sizeGiB,omitempty" rule:"default=50;min=20;max=65536"`
 	// Type of EBS volume.
 	Type string `json:"type,omitempty" rule:"default=gp3;enum=gp3,gp2,io1,io2"`
@@ -315,7 +313,7 @@ type RootVolume struct {
 	IOPS int `json:"iops,omitempty" rule:"min=100;max=256000"`
 	// Throughput in MiB/s, of gp3 only: at most a quarter of the IOPS. Default: 125.
 	Throughput int `json:"throughput,omitempty" rule:"min=125;max=2000"`
-	// Encrypted with the account's EBS key.
+	// Encrypted encrypts the disk with the account's EBS key.
 	Encrypted *bool `json:"encrypted,omitempty" rule:"default=true"`
 }
 
@@ -335,7 +333,7 @@ type File struct {
 	Path string `json:"path" rule:"format=path"`
 	// Mode in octal, in quotes.
 	Mode string `json:"mode,omitempty" rule:"default=0644;format=mode"`
-	// Content of the file, as it is. Messages never show it.
+	// Content of the file, unchanged. Messages never show it.
 	Content string `json:"content" rule:"secret;empty"`
 }
 
@@ -345,7 +343,7 @@ type Addon struct {
 	Name string `json:"name" rule:"format=addon-name"`
 	// Version of the add-on. Default: the release's.
 	Version string `json:"version,omitempty" rule:"format=addon-version"`
-	// Configuration of the add-on, any object that its schema allows. Default: the release's; the two are not merged. Messages never show its
-	// values.
+	// Configuration of the add-on: any object that its schema allows. Default: the release's; the two are not merged. Messages never show
+	// its values.
 	Configuration map[string]any `json:"configuration,omitempty" rule:"secret"`
 }

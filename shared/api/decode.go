@@ -1,5 +1,5 @@
-// Decoding is strict, and says everything that is wrong at once. The YAML is parsed into nodes, which know where they
-// are, and the nodes are walked beside the Go types. Nothing is expanded: anchors, aliases, merge keys and tags are refused.
+// Decoding is strict, and reports all errors at once. The YAML is parsed into nodes, which have positions. They are decoded along the Go
+// types. Nothing is expanded: anchors, aliases, merge keys and tags are rejected.
 package api
 
 import (
@@ -21,16 +21,15 @@ import (
 
 // Limits of a file.
 const (
-	// MaxFile is the greatest size of a spec or release, in bytes.
+	// MaxFile is the maximum size of a spec or release, in bytes.
 	MaxFile = 1 << 20
-	// maxDepth is the deepest nesting: the deepest field of a spec is at 7, the rest is for the configuration of add-ons.
+	// maxDepth is the maximum nesting. The deepest field of a spec is at 7; the rest is for the configuration of add-ons.
 	maxDepth = 32
-	// maxValues is the greatest number of keys, values, lists and objects: a hundred large pools have less than a tenth.
+	// maxValues is the maximum number of keys, values, lists and objects. A hundred large pools have less than a tenth of it.
 	maxValues = 50_000
 )
 
-// DecodeCluster reads a cluster's spec strictly. The cluster is nil when anything is wrong with the file's form; its
-// values are for Validate to judge.
+// DecodeCluster reads a cluster's spec strictly. The cluster is nil if the form of the file is wrong. Validate checks its values.
 func DecodeCluster(file string, data []byte) (*Cluster, Errors) {
 	d := decode(file, data, KindCluster)
 	if len(d.errs) > 0 {
@@ -39,7 +38,7 @@ func DecodeCluster(file string, data []byte) (*Cluster, Errors) {
 	return d.object.(*Cluster), nil
 }
 
-// DecodeRelease reads a release strictly, as DecodeCluster does a cluster's spec.
+// DecodeRelease reads a release strictly, like DecodeCluster.
 func DecodeRelease(file string, data []byte) (*Release, Errors) {
 	d := decode(file, data, KindRelease)
 	if len(d.errs) > 0 {
@@ -48,7 +47,7 @@ func DecodeRelease(file string, data []byte) (*Release, Errors) {
 	return d.object.(*Release), nil
 }
 
-// DecodeChannels reads channels strictly, as DecodeCluster does a cluster's spec.
+// DecodeChannels reads channels strictly, like DecodeCluster.
 func DecodeChannels(file string, data []byte) (*Channels, Errors) {
 	d := decode(file, data, KindChannels)
 	if len(d.errs) > 0 {
@@ -57,7 +56,7 @@ func DecodeChannels(file string, data []byte) (*Channels, Errors) {
 	return d.object.(*Channels), nil
 }
 
-// KindOf returns what a file says of its kind, or "" when it says nothing or cannot be read.
+// KindOf returns the kind that a file states. It is "" if the file states none or cannot be read.
 func KindOf(data []byte) string {
 	if len(data) > MaxFile || !utf8.Valid(data) {
 		return ""
@@ -73,20 +72,20 @@ func KindOf(data []byte) string {
 	return kind.Value
 }
 
-// document is a file while it is decoded.
+// document is a file during decoding.
 type document struct {
 	file string
-	// lines that the file has. The library sees one more when the last one does not end.
+	// lines of the file. The library counts one more if the last line has no end.
 	lines  int
 	object any
 	errs   field.ErrorList
-	// at has the place of each error, beside errs.
+	// at holds the position of each error in errs.
 	at []place
-	// places has the place of each field that the file has, by path.
+	// places holds the position of each field in the file, by path.
 	places map[string]place
 }
 
-// decode reads a file of a kind. The object holds what could be read, also when there are errors.
+// decode reads a file of a kind. The object holds what could be read, even if there are errors.
 func decode(file string, data []byte, kind string) *document {
 	d := &document{file: file, places: map[string]place{}}
 	switch kind {
@@ -105,7 +104,7 @@ func decode(file string, data []byte, kind string) *document {
 	return d
 }
 
-// parse returns the root of the file's only document, or nil when nothing can be made of the file.
+// parse returns the root of the file's only document, or nil if the file cannot be parsed.
 func (d *document) parse(data []byte) *yaml.Node {
 	start := place{1, 1}
 	d.lines = 1 + len(lineEnd.FindAllIndex(data[:min(len(data), MaxFile)], -1))
@@ -151,7 +150,7 @@ func (d *document) parse(data []byte) *yaml.Node {
 	return root
 }
 
-// expectKind says whether the rest of the file can be read as the kind. A missing kind is found later, like any field.
+// expectKind reports whether the rest of the file can be read as the kind. A missing kind is reported later, like any missing field.
 func (d *document) expectKind(root *yaml.Node, kind string) bool {
 	ok := true
 	for name, want := range map[string]string{"apiVersion": GroupVersion, "kind": kind} {
@@ -164,16 +163,16 @@ func (d *document) expectKind(root *yaml.Node, kind string) bool {
 }
 
 var (
-	lineEnd = regexp.MustCompile(`\r\n|[\r\n\x{85}\x{2028}\x{2029}]`) // as YAML 1.1 has it
+	lineEnd = regexp.MustCompile(`\r\n|[\r\n\x{85}\x{2028}\x{2029}]`) // the line ends of YAML 1.1
 	atLine  = regexp.MustCompile(`line (\d+): `)
-	// The library counts lines from 0 in errors of its parser, and from 1 in those of its scanner; these are the parser's.
+	// The library's parser counts lines from 0 in its errors, its scanner from 1. These are the parser's errors.
 	fromZero = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
 )
 
-// tabIndent is a line that a tab indents.
+// tabIndent matches a line that is indented with a tab.
 var tabIndent = regexp.MustCompile(`^ *\t`)
 
-// syntax reports what the YAML parser says. Of a tab it says only that it cannot start a token.
+// syntax reports the YAML parser's error. For a tab, the parser only states that it cannot start a token.
 func (d *document) syntax(err error, data []byte) {
 	at, message := place{line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := atLine.FindStringSubmatch(message); m != nil {
@@ -192,10 +191,10 @@ func (d *document) syntax(err error, data []byte) {
 	d.fail(at, whole(field.Invalid(nil, field.OmitValueType{}, "not YAML: "+message)))
 }
 
-// value reads a node into a Go value. Whatever is wrong is reported, and the rest is read all the same.
+// value reads a node into a Go value. It reports errors and reads the rest.
 func (d *document) value(path *field.Path, node *yaml.Node, out reflect.Value, rules Rules, depth int) {
 	if path != nil {
-		if _, known := d.places[path.String()]; !known {
+		if _, ok := d.places[path.String()]; !ok {
 			d.places[path.String()] = place{node.Line, node.Column}
 		}
 	}
@@ -233,7 +232,7 @@ func (d *document) value(path *field.Path, node *yaml.Node, out reflect.Value, r
 	}
 }
 
-// plain refuses what drover's YAML does not have, and what is nested too deeply to be meant.
+// plain rejects YAML that drover does not support, and implausibly deep nesting.
 func (d *document) plain(path *field.Path, node *yaml.Node, depth int) bool {
 	at := place{node.Line, node.Column}
 	switch {
@@ -249,7 +248,7 @@ func (d *document) plain(path *field.Path, node *yaml.Node, depth int) bool {
 	return false
 }
 
-// structure reads an object whose fields are known.
+// structure reads an object with known fields.
 func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Value, rules Rules, depth int) {
 	if node.Kind != yaml.MappingNode {
 		d.wrongType(path, node, rules, "must be an object")
@@ -270,7 +269,7 @@ func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Valu
 		}
 		d.locateAtKey(here, key, value)
 		if isNull(value) {
-			continue // as if it were not there
+			continue // like an absent field
 		}
 		given[key.Value] = true
 		d.value(here, value, out.Field(index), fields[index], depth+1)
@@ -308,7 +307,7 @@ func (d *document) mapping(path *field.Path, node *yaml.Node, out reflect.Value,
 	out.Set(m)
 }
 
-// key says whether a mapping's key can be used: a string that was not there before.
+// key reports whether a mapping's key is a string that did not occur before.
 func (d *document) key(path *field.Path, key *yaml.Node, seen map[string]int, subscript func(*field.Path, string) *field.Path) bool {
 	at := place{key.Line, key.Column}
 	switch {
@@ -338,7 +337,7 @@ func (d *document) key(path *field.Path, key *yaml.Node, seen map[string]int, su
 func (d *document) scalar(path *field.Path, node *yaml.Node, out reflect.Value, rules Rules) {
 	isScalar := node.Kind == yaml.ScalarNode
 	if out.Type() == reflect.TypeFor[Amount]() {
-		// A number in quotes is none.
+		// A quoted number is a string.
 		number := isScalar && node.Tag == "!!int"
 		if !number && !(isScalar && isString(node) && strings.HasSuffix(node.Value, "%")) || !amountPattern.MatchString(node.Value) {
 			d.wrongType(path, node, rules, amountMeans)
@@ -370,7 +369,7 @@ func (d *document) scalar(path *field.Path, node *yaml.Node, out reflect.Value, 
 			return
 		}
 		if n == 0 && rules.Min != nil && *rules.Min > 0 {
-			// Later, 0 cannot be told from absent.
+			// Later checks cannot distinguish 0 from absent.
 			d.fail(place{node.Line, node.Column}, field.Invalid(path, n, atLeast(*rules.Min)))
 			return
 		}
@@ -403,7 +402,7 @@ func (d *document) anything(path *field.Path, node *yaml.Node, rules Rules, dept
 	if n, err := strconv.ParseInt(node.Value, 10, 64); err == nil && strconv.FormatInt(n, 10) == node.Value {
 		return n, true
 	}
-	// A whole number too large for an integer would lose digits as a float, silently.
+	// A whole number that is too large for an integer would silently lose digits as a float.
 	isFloat := node.Tag == "!!float" && strings.ContainsAny(node.Value, ".eE")
 	if x, err := strconv.ParseFloat(node.Value, 64); err == nil && isFloat && !math.IsInf(x, 0) && !math.IsNaN(x) {
 		return x, true
@@ -420,7 +419,7 @@ func (d *document) fail(at place, err *field.Error) {
 	d.errs, d.at = append(d.errs, err), append(d.at, at)
 }
 
-// errors returns what is wrong with the file's form.
+// errors returns the errors of the file's form.
 func (d *document) errors() (errs Errors) {
 	for i, e := range d.errs {
 		errs = append(errs, d.error(d.at[i], e))
@@ -432,7 +431,7 @@ func (d *document) error(at place, err *field.Error) *Error {
 	return &Error{File: d.file, Line: min(at.line, d.lines), Column: at.column, Cause: err}
 }
 
-// locate gives errors of later checks their places in the file.
+// locate adds positions to the errors of later checks.
 func (d *document) locate(errs Errors) (located Errors) {
 	for _, e := range errs {
 		cause := d.stated(e.Cause)
@@ -441,11 +440,11 @@ func (d *document) locate(errs Errors) (located Errors) {
 	return located.sorted()
 }
 
-// stated has what is wrong with the Kubernetes version of a spec that states none be wrong with the release that states it.
+// stated assigns an error of the Kubernetes version to the release, if the spec states only the release.
 func (d *document) stated(e *field.Error) *field.Error {
 	const version, release = "spec.kubernetesVersion", "spec.release.name"
-	_, there := d.places[version]
-	if _, named := d.places[release]; e.Field != version || there || !named {
+	_, statesVersion := d.places[version]
+	if _, statesRelease := d.places[release]; e.Field != version || statesVersion || !statesRelease {
 		return e
 	}
 	why := e.Detail
@@ -455,14 +454,14 @@ func (d *document) stated(e *field.Error) *field.Error {
 	return &field.Error{Type: field.ErrorTypeForbidden, Field: release, Detail: "the release's Kubernetes version: " + why}
 }
 
-// locateAtKey puts objects and lists where their key is, which is what people look for; scalars where the value is.
+// locateAtKey returns the position of an object's or list's key, which is easier to find, and that of a scalar's value.
 func (d *document) locateAtKey(path *field.Path, key, value *yaml.Node) {
 	if value.Kind != yaml.ScalarNode {
 		d.places[path.String()] = place{key.Line, key.Column}
 	}
 }
 
-// placeOf is the place of a field, or of the nearest one in the file that holds it.
+// placeOf returns the position of a field, or of the nearest one in the file that contains it.
 func (d *document) placeOf(path string) place {
 	for path != "" {
 		if at, ok := d.places[path]; ok {
@@ -480,13 +479,13 @@ func child(path *field.Path, name string) *field.Path {
 	return path.Child(name)
 }
 
-// whole makes an error one of the file as a whole.
+// whole returns an error about the whole file.
 func whole(err *field.Error) *field.Error {
 	err.Field = ""
 	return err
 }
 
-// on is whole when there is no path.
+// on returns whole if there is no path.
 func on(path *field.Path, err *field.Error) *field.Error {
 	if path == nil {
 		return whole(err)

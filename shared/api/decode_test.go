@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeRejects(t *testing.T) {
 	cases := map[string]struct {
 		file string
 		want []string
@@ -80,7 +80,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesFields(t *testing.T) {
+func TestDecodeRejectsFields(t *testing.T) {
 	cases := map[string]struct {
 		edits pairs
 		want  []string
@@ -207,7 +207,7 @@ func TestDecodeRefusesFields(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesBombsBeforeTheyExpand(t *testing.T) {
+func TestDecodeRejectsBombs(t *testing.T) {
 	laughs := "a: &a [x, x, x, x, x, x, x, x, x]\n"
 	for i := 'b'; i < 'z'; i++ {
 		laughs += fmt.Sprintf("%c: &%c [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", i-1), 9), ", "))
@@ -233,7 +233,7 @@ func TestDecodeRefusesBombsBeforeTheyExpand(t *testing.T) {
 	}
 }
 
-func TestMessagesEnd(t *testing.T) {
+func TestMessagesAreBounded(t *testing.T) {
 	_, errs := api.DecodeCluster("f.yaml", []byte(good+strings.Repeat("x: y\n", 5000)))
 	require.Len(t, errs, 5000)
 	require.Len(t, lines(errs), 101)
@@ -244,7 +244,7 @@ func TestMessagesEnd(t *testing.T) {
 	require.Less(t, len(errs.Error()), 300)
 }
 
-func TestDecodeAllows(t *testing.T) {
+func TestDecodeAccepts(t *testing.T) {
 	cases := map[string]struct {
 		edits pairs
 		check func(*testing.T, *api.Cluster)
@@ -287,7 +287,7 @@ func TestDecodeAllows(t *testing.T) {
 	}
 }
 
-func TestErrorsAreKubernetesFieldErrorsWithPlaces(t *testing.T) {
+func TestErrorsHaveFieldsAndPositions(t *testing.T) {
 	_, errs := api.DecodeCluster("f.yaml", edit(t, good, pairs{"maxSize: 3", "maxSize: many"}))
 	require.Len(t, errs, 1)
 	require.Equal(t, "f.yaml", errs[0].File)
@@ -301,7 +301,7 @@ func TestErrorsAreKubernetesFieldErrorsWithPlaces(t *testing.T) {
 	require.NoError(t, api.Errors(nil).Err())
 }
 
-// addon is an add-on with a configuration.
+// addon returns an add-on with a configuration.
 func addon(configuration string) pairs {
 	return pairs{"  tags: {}", "  addons: [{name: a, configuration: " + configuration + "}]"}
 }

@@ -1,4 +1,4 @@
-// Errors say what is wrong with a spec: file, line, column and field path, in the wording of Kubernetes field errors.
+// Errors of a spec: file, line, column and field path, in the wording of Kubernetes field errors.
 package api
 
 import (
@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Error is one thing that is wrong with a spec.
+// Error is one error of a spec.
 type Error struct {
-	// File that was read, as the caller called it; empty when the object was not read from a file.
+	// File is the name that the caller gave. It is empty if the object was not read from a file.
 	File string
-	// Line and Column count from 1; 0 when they are not known.
+	// Line and Column count from 1. They are 0 if unknown.
 	Line, Column int
-	// Cause is the field error. Its Field is empty for what concerns the file as a whole.
+	// Cause is the field error. Its Field is empty for an error about the whole file.
 	Cause *field.Error
 }
 
-// Error is "file:line: field: Kind of error: value: detail", on one line.
+// Error returns "file:line: field: Kind of error: value: detail" on one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -39,8 +39,7 @@ func (e *Error) Error() string {
 	return printable(b.String())
 }
 
-// printable is a text on one line that does nothing to a terminal: names of files and fields are whatever their writer says,
-// and errors are shown to others.
+// printable returns a text on one line without terminal control. Names of files and fields come from users, and other users see errors.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -56,14 +55,14 @@ func printable(text string) string {
 // Unwrap returns the field error.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Errors is everything that is wrong with a spec, in the order of the file; nil when nothing is. Use Err to return it as
-// an error: a nil Errors in an error interface is not a nil error.
+// Errors are all errors of a spec, in the order of the file. It is nil without errors. Return Err as an error: a nil Errors in an error
+// interface is not a nil error.
 type Errors []*Error
 
-// maxLines is how many errors a message shows: nobody reads more, and a status has to hold it.
+// maxLines is how many errors a message shows, so that a status can hold it.
 const maxLines = 100
 
-// Error has one line for each error, up to a hundred.
+// Error returns one line for each error, up to a hundred.
 func (l Errors) Error() string {
 	var lines []string
 	for _, e := range l[:min(len(l), maxLines)] {
@@ -84,7 +83,7 @@ func (l Errors) Unwrap() []error {
 	return all
 }
 
-// Err is nil when nothing is wrong.
+// Err returns nil without errors.
 func (l Errors) Err() error {
 	if len(l) == 0 {
 		return nil
@@ -92,14 +91,13 @@ func (l Errors) Err() error {
 	return l
 }
 
-// In says where in a file the errors are: data is what the object was decoded from. It serves errors of later checks
-// (Resolve, ValidateVersions), whose fields are those of the same spec. A field that is not in the file has the position
-// of the nearest one that holds it.
+// In adds the positions of errors in a file. data is what the object was decoded from. It serves the errors of later checks (Resolve,
+// ValidateVersions) about the same spec. A field that is not in the file gets the position of the nearest one that contains it.
 func (l Errors) In(file string, data []byte) Errors {
 	return decode(file, data, KindOf(data)).locate(l)
 }
 
-// fromFields turns field errors into Errors without positions; none are nil.
+// fromFields converts field errors to Errors without positions. It returns nil for none.
 func fromFields(list field.ErrorList) (errs Errors) {
 	for _, e := range list {
 		errs = append(errs, &Error{Cause: e})
@@ -107,7 +105,7 @@ func fromFields(list field.ErrorList) (errs Errors) {
 	return errs
 }
 
-// sorted puts errors in the order of the file, and drops what is said twice.
+// sorted sorts errors in the order of the file, and drops duplicates.
 func (l Errors) sorted() Errors {
 	slices.SortStableFunc(l, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -1,5 +1,5 @@
-// Formats are the shapes that strings of a spec may have: one pattern each, for validation and for the JSON Schemas,
-// and a check where a pattern does not say it all.
+// Formats are the allowed forms of strings: one pattern each, for validation and for the JSON Schemas, and a check where a pattern is not
+// enough.
 package api
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/drover-run/drover/shared/calendar"
 )
 
-// Format is the shape of a string.
+// Format is the form of a string.
 type Format struct {
-	// Name as rules call it.
+	// Name is the format's name in rules.
 	Name string
-	// Pattern is a regular expression that Go and ECMAScript read alike; empty when any string will do.
+	// Pattern is a regular expression with the same meaning in Go and ECMAScript. It is empty if any string is allowed.
 	Pattern string
-	// MaxLength in characters; 0 when there is none.
+	// MaxLength in characters. 0 is no limit.
 	MaxLength int
-	// Means finishes the sentence "must be …".
+	// Means completes the sentence "must be …".
 	Means string
-	// check says what else is wrong with a value that has the pattern and the length.
+	// check returns further errors of a value with the right pattern and length.
 	check   func(string) []string
 	pattern *regexp.Regexp
 }
 
-// Wrong says what is wrong with a value, or nothing.
+// Wrong returns what is wrong with a value, or nothing.
 func (f *Format) Wrong(value string) []string {
 	if f.MaxLength > 0 && utf8.RuneCountInString(value) > f.MaxLength {
 		return []string{fmt.Sprintf("must be no more than %d characters", f.MaxLength)}
@@ -45,14 +45,14 @@ func (f *Format) Wrong(value string) []string {
 	return nil
 }
 
-// MaxClusterName and MaxPoolName are chosen so that every name that AWS limits has room: the longest is a pool's stack,
-// drover-<cluster>-pool-<pool>, of which CloudFormation allows 128 characters; EKS allows 100 for a cluster.
+// MaxClusterName and MaxPoolName are chosen so that all derived names fit AWS's limits. The longest is a pool's stack,
+// drover-<cluster>-pool-<pool>: CloudFormation allows 128 characters. EKS allows 100 for a cluster.
 const (
 	MaxClusterName = 50
 	MaxPoolName    = 63
 )
 
-// label is a DNS label: RFC 1123, as Kubernetes has it.
+// label is a DNS label (RFC 1123), as in Kubernetes.
 const label = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
 
 // qualified is a Kubernetes label key: an optional DNS prefix, a slash, a name.
@@ -82,7 +82,7 @@ var formats = index(
 	Format{Name: "architecture", Pattern: `^(amd64|arm64)$`, Means: "amd64 or arm64"},
 	Format{Name: "kms-key-arn", Pattern: `^arn:aws(-[a-z]+)*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,128}$`,
 		Means: `the ARN of a KMS key (not of an alias), such as "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"`},
-	// EKS takes no STS session ARN: the role behind it is meant.
+	// EKS accepts no STS session ARN, only the role behind it.
 	// https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
 	Format{Name: "principal-arn", Pattern: `^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(role|user)/([\x21-\x7e]{1,510}/)?[A-Za-z0-9_+=,.@-]{1,64}$`,
 		Means: `the ARN of an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`, check: notDroversOwn},
@@ -142,8 +142,8 @@ func formatNamed(name string) *Format {
 	return f
 }
 
-// unambiguousCluster refuses names whose stacks could be another cluster's: the stack drover-a-pool-network is the
-// network of a cluster a-pool, or the pool "network" of a cluster a; likewise drover-a-node-addons.
+// unambiguousCluster rejects names whose stacks could be another cluster's. The stack drover-a-pool-network is the network of a cluster
+// a-pool, or the pool "network" of a cluster a. The same holds for drover-a-node-addons.
 func unambiguousCluster(name string) []string {
 	if strings.HasSuffix(name, "-node") || strings.HasSuffix(name, "-pool") || strings.Contains(name, "-pool-") {
 		return []string{`must not end in "-node" or "-pool" nor contain "-pool-": its stacks could have the names of another cluster's`}
@@ -183,7 +183,7 @@ func canonicalCIDR(value string) []string {
 	return nil
 }
 
-// droversRole matches the names that names.Role gives to the functions that have access entries of their own.
+// droversRole matches the names that names.Role gives to the functions with access entries of their own.
 var droversRole = regexp.MustCompile(`:role/drover-[a-z]+(-[a-z]+)+-[0-9]{1,2}-(prepare|join|drain)$`)
 
 func notDroversOwn(arn string) []string {
@@ -203,7 +203,7 @@ func unreservedGroup(group string) []string {
 	return nil
 }
 
-// unreservedTag refuses tags that AWS keeps to itself, and those that drover's templates set.
+// unreservedTag rejects tags that AWS reserves, and those that drover's templates set.
 func unreservedTag(key string) []string {
 	for _, prefix := range []string{"aws:", "drover:", "kubernetes.io/cluster/", "kubernetes.io/role/", "k8s.io/cluster-autoscaler/"} {
 		if strings.HasPrefix(strings.ToLower(key), prefix) {
@@ -216,7 +216,7 @@ func unreservedTag(key string) []string {
 	return nil
 }
 
-// ownFlags are set by drover or by the AMI's nodeadm from other fields; the last one on a command line would win.
+// ownFlags are set by drover, or by the AMI's nodeadm, from other fields. The last one on a command line would take precedence.
 var ownFlags = map[string]string{
 	"node-labels":          "use labels",
 	"register-with-taints": "use taints",
@@ -241,8 +241,8 @@ func notSetByDrover(flag string) []string {
 	return nil
 }
 
-// Time is when a time of a spec has come: at the first whole second then. What is due is noted to the second, and would be before its
-// time otherwise.
+// Time parses a time of a spec and returns the first whole second at or after it. Scheduled work has whole seconds and would start too
+// early otherwise.
 func Time(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	if whole := t.Truncate(time.Second); whole.Before(t) {
@@ -258,7 +258,7 @@ func realTime(value string) []string {
 	return nil
 }
 
-// goodWhenTrue refuses the conditions of which True is bad news: a node that waited for them would be a sick one.
+// goodWhenTrue rejects conditions whose status True is a problem. A node that waited for them would be unhealthy.
 // https://kubernetes.io/docs/reference/node/node-status/#condition
 func goodWhenTrue(condition string) []string {
 	switch condition {
@@ -277,5 +277,5 @@ func cleanPath(value string) []string {
 	return nil
 }
 
-// IsClusterName says whether a cluster may have this name.
+// IsClusterName reports whether a cluster may have this name.
 func IsClusterName(name string) bool { return len(formatNamed("cluster-name").Wrong(name)) == 0 }

@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// FuzzDecode: whatever the file holds, reading it ends without a panic; each error is one line and has a place in the file;
-// and what is read is the same again after encoding.
+// FuzzDecode checks that decoding never panics, that each error is one line with a position in the file, and that a decoded object is
+// unchanged after encoding and decoding.
 func FuzzDecode(f *testing.F) {
 	for _, pattern := range []string{"../../examples/clusters/*.yaml", "../../examples/releases/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
@@ -36,7 +36,7 @@ func FuzzDecode(f *testing.F) {
 		cluster, clusterErrs := api.ReadCluster("f.yaml", data, api.Options{Name: "demo"})
 		release, releaseErrs := api.ReadRelease("f.yaml", data, api.Options{})
 		channels, channelsErrs := api.ReadChannels("f.yaml", data, api.Options{})
-		lastLine := 1 // as YAML 1.1 counts
+		lastLine := 1 // as in YAML 1.1
 		for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
 			lastLine += bytes.Count(data, []byte(end))
 		}
@@ -73,7 +73,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// encode writes YAML, as JSON in ASCII: the two agree on everything but what lies beyond.
+// encode writes YAML as JSON in ASCII. Beyond ASCII the two differ.
 func encode(t *testing.T, object any) []byte {
 	t.Helper()
 	text, err := json.Marshal(object)
@@ -90,7 +90,7 @@ func encode(t *testing.T, object any) []byte {
 	return ascii.Bytes()
 }
 
-// FuzzStrings: a string of a spec is the same string in Go, whatever is in it.
+// FuzzStrings checks that every string of a spec is the same string in Go.
 func FuzzStrings(f *testing.F) {
 	for _, s := range []string{
 		"", " a ", "a\n\n  b\t\r\n", `"'\`, "{{ .X }}", "${AWS::Region}", "!Ref x", "&a *b", "$(reboot); `id`", "~", "<<",

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// sharedRanges are not of the internet either: the shared address space (RFC 6598) and that of benchmarks (RFC 2544), which AWS allows in a
-// VPC. https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
+// sharedRanges are not on the internet either: the shared address space (RFC 6598) and the range for benchmarks (RFC 2544), which AWS
+// allows in a VPC. https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
 var sharedRanges = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15")}
 
-// publicRanges warns of ranges of a VPC that are addresses of the internet. AWS allows them, and routes them within the VPC: nodes and pods
-// cannot reach the hosts that have them.
+// publicRanges warns of VPC ranges with addresses of the internet. AWS allows them and routes them within the VPC. Nodes and pods then
+// cannot reach the hosts with those addresses.
 func publicRanges(n *Network) (warnings []string) {
 	for i, cidr := range n.ranges() {
 		p, ok := parseRange(cidr)

@@ -1,6 +1,6 @@
 package api
 
-// YAML nodes: what they are, where they are, and how messages show them.
+// YAML nodes: their types, their positions, and how messages show them.
 
 import (
 	"errors"
@@ -13,16 +13,16 @@ import (
 // place is a position in a file, counted from 1.
 type place struct{ line, column int }
 
-// raw prints as it is written in the file, without quotes.
+// raw prints a text from the file without quotes.
 type raw string
 
-// MarshalJSON is what field errors print.
+// MarshalJSON returns what field errors print.
 func (r raw) MarshalJSON() ([]byte, error) { return nil, errors.New("not JSON") }
 
-// String is the text as it is written.
+// String returns the text from the file.
 func (r raw) String() string { return string(r) }
 
-// shown is the value of a node as messages show it: scalars as they are written, secrets and large values not at all.
+// shown returns the value of a node for messages: scalars from the file, and no secrets or large values.
 func shown(node *yaml.Node, secret bool) any {
 	switch {
 	case secret && node.Kind == yaml.ScalarNode:
@@ -48,7 +48,7 @@ func shorten(s string) string {
 	return string([]rune(s)[:most]) + "…"
 }
 
-// count is the number of nodes.
+// count returns the number of nodes.
 func count(node *yaml.Node) int {
 	n := 1
 	for _, child := range node.Content {
@@ -66,7 +66,7 @@ func lookup(mapping *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// isString: dates are strings too, as in YAML 1.2.
+// isString reports whether a node is a string. Dates are strings too, as in YAML 1.2.
 func isString(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && (node.Tag == "!!str" || node.Tag == "!!timestamp")
 }

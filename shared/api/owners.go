@@ -1,4 +1,4 @@
-// What a spec names of the account, and whose it is.
+// AWS resources that a spec names, and the clusters to which they belong.
 package api
 
 import (
@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Named are the resources of a cell that a spec says are to be used, by ARN: the VPC and subnets of an existing network, and the key of
-// the secrets. A key of another account or region is not among them: nothing of this cell's is that. prefix is that of EC2's ARNs, such
-// as arn:aws:ec2:us-east-1:111122223333.
+// Named returns the ARNs of the resources that a spec uses: the VPC and subnets of an existing network, and the key for secrets. A key of
+// another account or region is left out, because no cluster of this region owns it. prefix starts EC2's ARNs, such as
+// arn:aws:ec2:us-east-1:111122223333.
 func (c *Cluster) Named(prefix string) (arns []string) {
 	if existing := c.Spec.Network.Existing; existing != nil {
 		arns = append(arns, prefix+":vpc/"+existing.VPCID)
@@ -24,8 +24,8 @@ func (c *Cluster) Named(prefix string) (arns []string) {
 	return arns
 }
 
-// ValidateOwners rejects a spec that names a resource of another drover cluster. Deleting that cluster would delete the
-// resource, or the resource would block the deletion. owners maps ARNs to clusters. A user's own resource is not in it.
+// ValidateOwners rejects a spec that names a resource of another drover cluster. Deleting that cluster would delete the resource, or the
+// resource would block the deletion. owners maps ARNs to clusters. It does not contain a user's own resources.
 func (c *Cluster) ValidateOwners(prefix string, owners map[string]string) Errors {
 	var errs field.ErrorList
 	check := func(path *field.Path, value, arn string) {

@@ -1,7 +1,7 @@
 package api
 
-// Files that were read before: planning and auditing read the same specs and releases again and again, and reading one strictly costs more
-// than all else that is done with it. The same bytes say the same.
+// A cache of files. Planning and audits read the same specs and releases repeatedly, and strict decoding is the most expensive step. The
+// same bytes always give the same object.
 
 import (
 	"reflect"
@@ -11,20 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ReadCluster decodes and validates a cluster's spec, so that errors of both kinds come at once with their places.
-// The cluster is nil when there are errors.
+// ReadCluster decodes and validates a cluster's spec. So all errors are reported at once, with positions. The cluster is nil if there are
+// errors.
 func ReadCluster(file string, data []byte, o Options) (*Cluster, Errors) {
 	return read(&clustersRead, file, data, o, KindCluster, func(c *Cluster) field.ErrorList {
 		return append(validateCluster(c, o), validateChannel(c)...)
 	})
 }
 
-// ReadRelease decodes and validates a release, as ReadCluster does a cluster's spec.
+// ReadRelease decodes and validates a release, like ReadCluster.
 func ReadRelease(file string, data []byte, o Options) (*Release, Errors) {
 	return read(&releasesRead, file, data, o, KindRelease, func(r *Release) field.ErrorList { return validateRelease(r, o) })
 }
 
-// read a file of a kind, or give a copy of what was read of it.
+// read reads a file of a kind, or copies it from the cache.
 func read[T any](known *filesRead[T], file string, data []byte, o Options, kind string, validate func(*T) field.ErrorList) (*T, Errors) {
 	of := fileRead{file, string(data), o.Name, strings.Join(o.TemplateVersions, " ")}
 	if object := known.get(of); object != nil && o.Now.IsZero() {
@@ -35,23 +35,23 @@ func read[T any](known *filesRead[T], file string, data []byte, o Options, kind 
 		return nil, errs
 	}
 	object := d.object.(*T)
-	if o.Now.IsZero() { // what is judged at a time may be wrong at another
+	if o.Now.IsZero() { // a result that depends on the time is not cached
 		known.put(of, object)
 	}
 	return object, nil
 }
 
-// fileRead is all that reading depends on.
+// fileRead is everything on which the result depends.
 type fileRead struct{ file, data, name, templateVersions string }
 
-// filesRead are files with nothing wrong, the last ones. The zero value has none.
+// filesRead caches the files that were read last and have no errors. The zero value is empty.
 type filesRead[T any] struct {
 	mu   sync.Mutex
 	kept map[fileRead]*T
 	size int
 }
 
-// maxRead is how many bytes of files are remembered at a time.
+// maxRead bounds the bytes of cached files.
 const maxRead = 2 << 20
 
 var (
@@ -59,7 +59,7 @@ var (
 	releasesRead filesRead[Release]
 )
 
-// get is a copy, which is the caller's.
+// get returns a copy, which the caller may change.
 func (k *filesRead[T]) get(of fileRead) *T {
 	k.mu.Lock()
 	object := k.kept[of]

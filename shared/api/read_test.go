@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What somebody does to what was read, nobody else sees.
-func TestAFileThatIsKnownIsACopy(t *testing.T) {
+// Changes to a returned object do not affect the cache.
+func TestReadReturnsCopies(t *testing.T) {
 	body, err := os.ReadFile("../../examples/clusters/demo.yaml")
 	require.NoError(t, err)
 	o := Options{Name: "demo"}
@@ -36,8 +36,8 @@ func TestAFileThatIsKnownIsACopy(t *testing.T) {
 	}
 }
 
-// A window may be one that does not open any more.
-func TestWhatIsJudgedAtATimeIsJudgedEachTime(t *testing.T) {
+// A window may have ended since the file was cached.
+func TestReadDoesNotCacheTimedChecks(t *testing.T) {
 	known := len(clustersRead.kept)
 	body, err := os.ReadFile("../../examples/clusters/demo.yaml")
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestWhatIsJudgedAtATimeIsJudgedEachTime(t *testing.T) {
 	require.Equal(t, known, len(clustersRead.kept))
 }
 
-func TestFilesThatWereReadAreForgotten(t *testing.T) {
+func TestReadBoundsItsCache(t *testing.T) {
 	var k filesRead[Cluster]
 	large := make([]byte, maxRead/4)
 	for i := range 100 {

@@ -8,16 +8,16 @@ type Release struct {
 	Kind string `json:"kind" rule:"enum=Release"`
 	// Metadata names the release.
 	Metadata Metadata `json:"metadata" rule:"name=release-name"`
-	// Spec is what the release sets.
+	// Spec holds the defaults.
 	Spec ReleaseSpec `json:"spec"`
 }
 
-// ReleaseSpec is what a release sets for clusters that do not say otherwise.
+// ReleaseSpec holds the defaults for clusters that do not state otherwise.
 type ReleaseSpec struct {
 	// KubernetesVersion is the minor version of the control plane, such as "1.36".
 	KubernetesVersion string `json:"kubernetesVersion" rule:"format=kubernetes-version"`
 	// UpgradeFrom is the oldest Kubernetes version from which a cluster may be upgraded to this release: its own, or up to three minor
-	// versions older; nodes skip those between, as the control plane cannot. Default: one older than its own.
+	// versions older. The control plane is upgraded one version at a time; nodes skip those between. Default: one older than its own.
 	UpgradeFrom string `json:"upgradeFrom,omitempty" rule:"format=kubernetes-version"`
 	// Images are the node AMIs by architecture.
 	Images map[Architecture]string `json:"images" rule:"keys=architecture;format=ami-id;minItems=1"`

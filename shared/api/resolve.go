@@ -1,4 +1,4 @@
-// Resolving fills in what a spec leaves to its release and to drover.
+// Resolving fills in the defaults of the release and of drover.
 package api
 
 import (
@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Resolve returns a copy of a cluster with every default of the release and of drover filled in: what rendering needs.
-// What the spec states wins. Add-ons are merged by name: first the release's, in its order, then the spec's own; an
-// add-on of both keeps what the spec states and takes the rest from the release. Resolving twice changes nothing.
-// The errors name what neither states; call Validate first for everything else.
+// Resolve returns a copy of a cluster with all defaults of the release and of drover, as rendering needs it. The spec takes precedence.
+// Add-ons are merged by name: first the release's, in its order, then the spec's own. An add-on of both keeps what the spec states and
+// takes the rest from the release. Resolving twice changes nothing. The errors are about fields that neither states. Call Validate first
+// for all other errors.
 func Resolve(c *Cluster, r *Release) (*Cluster, Errors) {
 	out := clone(reflect.ValueOf(c)).Interface().(*Cluster)
 	spec, path := &out.Spec, field.NewPath("spec")
@@ -50,8 +50,8 @@ func Resolve(c *Cluster, r *Release) (*Cluster, Errors) {
 	return out, fromFields(errs)
 }
 
-// NodesNeed says whether nodes cannot be Ready, or not be drover's, before the add-on is there. Every other add-on runs on
-// nodes, and so comes after them.
+// NodesNeed reports whether nodes need an add-on to become Ready, or to get their permissions. Every other add-on runs on nodes, and so
+// is installed after them.
 func NodesNeed(addon string) bool {
 	switch addon {
 	case "vpc-cni", "kube-proxy", "eks-pod-identity-agent":
@@ -60,7 +60,7 @@ func NodesNeed(addon string) bool {
 	return false
 }
 
-// mergeAddons returns copies: first those of the release, then the spec's own.
+// mergeAddons returns copies: first the release's add-ons, then the spec's own.
 func mergeAddons(release, spec []Addon) []Addon {
 	merged := clone(reflect.ValueOf(release)).Interface().([]Addon)
 	for _, own := range spec {
@@ -79,17 +79,17 @@ func mergeAddons(release, spec []Addon) []Addon {
 	return merged
 }
 
-// fill sets what is empty.
+// fill sets a value that is empty.
 func fill(target *string, value string) {
 	if *target == "" {
 		*target = value
 	}
 }
 
-// setDefaults fills in drover's own defaults, as the fields' rules state them.
+// setDefaults fills in drover's own defaults from the fields' rules.
 func setDefaults(c *Cluster) {
 	if c.Spec.Network.Existing != nil {
-		// The ways out of an existing network are not drover's.
+		// drover does not manage the gateways of an existing network.
 		defer func(stated NATGateways) { c.Spec.Network.NATGateways = stated }(c.Spec.Network.NATGateways)
 	}
 	applyDefaults(reflect.ValueOf(c).Elem())
@@ -116,7 +116,7 @@ func applyDefaults(v reflect.Value) {
 	}
 }
 
-// defaultOf reads a default as a tag writes it. Tags are code: what does not fit the type panics.
+// defaultOf parses a default from a tag. Tags are code: it panics on a value that does not fit the type.
 func defaultOf(t reflect.Type, texts []string) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {
@@ -143,7 +143,7 @@ func defaultOf(t reflect.Type, texts []string) reflect.Value {
 	return v
 }
 
-// clone copies a value with everything that it points to.
+// clone copies a value with everything to which it points.
 func clone(v reflect.Value) reflect.Value {
 	if flat(v.Kind()) {
 		return v
@@ -189,7 +189,7 @@ func clone(v reflect.Value) reflect.Value {
 	return out
 }
 
-// flat says that values of a kind point to nothing that could be changed: they are copied as they are.
+// flat reports whether values of a kind point to nothing that could be changed. They are copied by assignment.
 func flat(k reflect.Kind) bool {
 	return k == reflect.String || k >= reflect.Bool && k <= reflect.Complex128
 }

@@ -1,5 +1,5 @@
-// Rules are what the fields' `rule` tags say of their values. Decoding, defaults, validation, the JSON Schemas and the
-// field reference all read them, so that each fact is stated once, beside the field.
+// Rules come from the fields' `rule` tags. Decoding, defaults, validation, the JSON Schemas and the field reference read them. So each
+// fact is stated once, at its field.
 package api
 
 import (
@@ -13,20 +13,20 @@ import (
 // Rules of one field. A tag is a list separated by semicolons, such as `rule:"default=50;min=20;max=65536"`; lists
 // within are separated by commas.
 type Rules struct {
-	// Name is the field's name in YAML, and Required says that it must be there.
+	// Name is the field's name in YAML. Required reports whether it must be present.
 	Name     string
 	Required bool
-	// Default is what drover uses when the field is absent and the release says nothing; several for a list.
+	// Default is drover's default if neither spec nor release sets the field. A list has several.
 	Default []string
-	// Enum are the values that the field, or each item of a list, may have.
+	// Enum lists the allowed values of the field, or of each item of a list.
 	Enum []string
 	// Min and Max bound a number that is set.
 	Min, Max *int
 	// MinItems and MaxItems bound a list that is given.
 	MinItems, MaxItems *int
-	// Format of the string, of each item of a list, or of each value of a map; Keys is the format of a map's keys.
+	// Format of the string, of each item of a list, or of each value of a map. Keys is the format of a map's keys.
 	Format, Keys *Format
-	// Unique forbids a list to hold the same value twice; UniqueBy names the fields by which its objects are told apart.
+	// Unique forbids duplicate values in a list. UniqueBy names the fields that identify its objects.
 	Unique   bool
 	UniqueBy []string
 	// MayBeEmpty allows "" in a required string.
@@ -37,7 +37,7 @@ type Rules struct {
 	ObjectName *Format
 }
 
-// RulesOf returns the rules of a field. It panics on a tag that is not understood: tags are code.
+// RulesOf returns the rules of a field. It panics on an invalid tag: tags are code.
 func RulesOf(f reflect.StructField) Rules {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	r := Rules{Name: name, Required: options == ""}

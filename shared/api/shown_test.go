@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// Messages are written into statuses and notices: a value of any length is cut there.
+// Statuses and notifications contain messages, so long values are cut.
 func TestMessagesShowValues(t *testing.T) {
 	digits, letters := strings.Repeat("7", 121), strings.Repeat("ä", 121)
 	for name, test := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// good is a spec with nothing wrong; tests make one of it that has.
+// good is a valid spec. Tests derive invalid ones from it.
 const good = `apiVersion: drover.run/v1alpha1
 kind: Cluster
 metadata:
@@ -46,7 +46,7 @@ spec:
   templateVersion: v1
 `
 
-// pairs are texts and what they are replaced with, in turn.
+// pairs are texts and their replacements, in turn.
 type pairs []string
 
 func edit(t *testing.T, spec string, edits pairs) []byte {
@@ -83,7 +83,7 @@ func readRelease(t *testing.T, spec []byte) *api.Release {
 	return r
 }
 
-// lines are the messages of errors, one each.
+// lines returns the messages of errors, one each.
 func lines(errs api.Errors) []string {
 	if len(errs) == 0 {
 		return nil

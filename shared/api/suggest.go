@@ -1,6 +1,6 @@
 package api
 
-// What to write instead of an unknown field.
+// Suggestions for unknown fields.
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// insteadOf is the rest of the message about an unknown field: where a field of that name is, which one was probably meant, or else
-// which fields there are.
+// insteadOf returns the rest of the message about an unknown field: where a field of that name exists, a similar name, or the list of
+// fields.
 func (d *document) insteadOf(name string, fields []Rules) string {
 	if places := fieldPlaces(reflect.TypeOf(d.object).Elem())[name]; len(places) > 0 && len(places) <= maxPlaces {
 		return ": the field is " + strings.Join(places, " or ")
@@ -25,13 +25,13 @@ func (d *document) insteadOf(name string, fields []Rules) string {
 	return ": the fields here are " + strings.Join(all, ", ")
 }
 
-// maxPlaces is how many places of a field are named: a name with more, such as "name", says nothing of what was meant.
+// maxPlaces is how many places of a field are named. A name with more places, such as "name", gives no hint.
 const maxPlaces = 2
 
-// placesOf has the result of fieldPlaces by type.
+// placesOf caches fieldPlaces by type.
 var placesOf sync.Map
 
-// fieldPlaces has the places of each field below a type by its name, such as spec.pools[].minSize. Each call returns the same map.
+// fieldPlaces returns the places of each field below a type by its name, such as spec.pools[].minSize. Each call returns the same map.
 func fieldPlaces(t reflect.Type) map[string][]string {
 	if cached, ok := placesOf.Load(t); ok {
 		return cached.(map[string][]string)
@@ -57,7 +57,7 @@ func fieldPlaces(t reflect.Type) map[string][]string {
 	return places
 }
 
-// didYouMean suggests the field that was probably meant by an unknown one: one that differs by two letters at most.
+// didYouMean suggests the field that an unknown one probably means: one that differs in at most two letters.
 func didYouMean(name string, fields []Rules) string {
 	best, distance := "", 3
 	for _, f := range fields {
@@ -71,10 +71,10 @@ func didYouMean(name string, fields []Rules) string {
 	return fmt.Sprintf(`, did you mean "%s"?`, best)
 }
 
-// editDistance counts the letters to add, drop or exchange to get from a to b.
+// editDistance returns the number of letters to add, drop or replace to get from a to b.
 func editDistance(a, b string) int {
 	if len(a) > 100 {
-		return len(a) // nobody's typing error, and not worth the time
+		return len(a) // too long for a typing error
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {

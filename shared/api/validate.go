@@ -1,5 +1,5 @@
-// Validation finds everything that can be known to be wrong without asking AWS, all at once. What concerns one field is
-// stated in the field's rules; what concerns several is in the files beside this one.
+// Validation reports all errors that can be found without calling AWS, at once. Rules of one field are in its tag. Rules about several
+// fields are in the other validate files.
 package api
 
 import (
@@ -16,24 +16,24 @@ import (
 
 // Options of validation.
 type Options struct {
-	// Name that the object must have: the file's, or the key's, without .yaml. Empty when it may have any.
+	// Name that the object must have: that of the file or key, without .yaml. If it is empty, any name is allowed.
 	Name string
-	// TemplateVersions that this drover has. Empty when it is not to be checked.
+	// TemplateVersions of this drover. If it is empty, they are not checked.
 	TemplateVersions []string
-	// Now is when it is judged: a window that does not open any more is wrong. The zero time when that is not to be checked.
+	// Now is the current time, with which a window that never opens again is an error. The zero time skips that check.
 	Now time.Time
 }
 
-// Validate returns what is wrong with a cluster's spec, as it was written or resolved.
+// Validate returns the errors of a cluster's spec, as written or resolved.
 func Validate(c *Cluster, o Options) Errors { return fromFields(validateCluster(c, o)) }
 
-// ValidateRelease returns what is wrong with a release.
+// ValidateRelease returns the errors of a release.
 func ValidateRelease(r *Release, o Options) Errors { return fromFields(validateRelease(r, o)) }
 
-// ValidateChannels returns what is wrong with channels.
+// ValidateChannels returns the errors of channels.
 func ValidateChannels(c *Channels, o Options) Errors { return fromFields(validateChannels(c, o)) }
 
-// ReadChannels decodes and validates channels, as ReadCluster does a cluster's spec.
+// ReadChannels decodes and validates channels, like ReadCluster.
 func ReadChannels(file string, data []byte, o Options) (*Channels, Errors) {
 	d := decode(file, data, KindChannels)
 	if errs := d.withValidation(func() field.ErrorList { return validateChannels(d.object.(*Channels), o) }); len(errs) > 0 {
@@ -42,7 +42,7 @@ func ReadChannels(file string, data []byte, o Options) (*Channels, Errors) {
 	return d.object.(*Channels), nil
 }
 
-// withValidation adds what validation finds to what decoding found. What could not be read is not judged.
+// withValidation adds the errors of validation to those of decoding. It does not check what could not be read.
 func (d *document) withValidation(validate func() field.ErrorList) Errors {
 	errs := d.errors()
 	if len(d.places) == 0 {
@@ -51,8 +51,8 @@ func (d *document) withValidation(validate func() field.ErrorList) Errors {
 	var found Errors
 	for _, e := range fromFields(validate()) {
 		unread := func(u *field.Error) bool {
-			rest, is := strings.CutPrefix(e.Cause.Field, u.Field)
-			return is && u.Field != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
+			rest, ok := strings.CutPrefix(e.Cause.Field, u.Field)
+			return ok && u.Field != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 		}
 		if !slices.ContainsFunc(d.errs, unread) {
 			found = append(found, e)
@@ -65,7 +65,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 	errs := validateFields(nil, reflect.ValueOf(c).Elem(), Rules{}, nil)
 	errs = append(errs, validateMetadata(c.Metadata, o)...)
 
-	// Fields are compared as they will be, with drover's defaults; lists keep their order, and so fields their paths.
+	// Fields are compared with drover's defaults filled in. Lists keep their order, so paths stay valid.
 	full := clone(reflect.ValueOf(c)).Interface().(*Cluster)
 	setDefaults(full)
 	spec := field.NewPath("spec")
@@ -108,7 +108,7 @@ func validateMetadata(m Metadata, o Options) field.ErrorList {
 	return errs
 }
 
-// maxAnnotations is Kubernetes' limit on the size of all annotations of an object, in bytes.
+// maxAnnotations is Kubernetes' limit for the size of all annotations of an object, in bytes.
 const maxAnnotations = 256 << 10
 
 func sizeOf(m map[string]string) (total int) {
@@ -125,7 +125,7 @@ func validateTemplateVersion(path *field.Path, version string, o Options) field.
 	return field.ErrorList{field.NotSupported(path, version, o.TemplateVersions)}
 }
 
-// validateFields checks each field against its rules. Name is the format of metadata.name.
+// validateFields checks each field against its rules. name is the format of metadata.name.
 func validateFields(path *field.Path, v reflect.Value, rules Rules, name *Format) (errs field.ErrorList) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -163,7 +163,7 @@ func validateFields(path *field.Path, v reflect.Value, rules Rules, name *Format
 	return errs
 }
 
-// absent says whether a field was not given, as far as its value tells.
+// absent reports whether a field looks absent by its value.
 func absent(v reflect.Value, rules Rules) bool {
 	switch v.Kind() {
 	case reflect.String:
@@ -188,7 +188,7 @@ func validateList(path *field.Path, v reflect.Value, rules Rules) (errs field.Er
 			if seen[identity] {
 				errs = append(errs, field.Duplicate(at, value))
 			}
-			// What is missing is reported as such, not as two of a kind.
+			// Missing values are reported as missing, not as duplicates.
 			seen[identity] = value != ""
 		}
 		errs = append(errs, validateFields(here, item, rules, nil)...)
@@ -196,7 +196,7 @@ func validateList(path *field.Path, v reflect.Value, rules Rules) (errs field.Er
 	return errs
 }
 
-// identityOf is what tells an item of a list from the others, where it stands, and how to show it.
+// identityOf returns what identifies an item of a list, where it is in the file, and how to show it.
 func identityOf(path *field.Path, item reflect.Value, by []string) (identity string, at *field.Path, value string) {
 	if len(by) == 0 {
 		return item.String(), path, item.String()

@@ -1,4 +1,4 @@
-// What must hold between the fields of a network and of a control plane.
+// Rules about several fields of a network and of a control plane.
 package api
 
 import (
@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Ranges that AWS's rules speak of.
+// Ranges in AWS's rules.
 var (
 	ten          = netip.MustParsePrefix("10.0.0.0/8")
 	tenFirst     = netip.MustParsePrefix("10.0.0.0/16")
@@ -51,8 +51,8 @@ func validateNetwork(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 	return append(errs, validateRanges(path, n)...)
 }
 
-// validateZones: all in one region, and each with room in the VPC. A zone's letter is its place in the VPC, so that zones
-// can be added without moving a subnet; the smallest VPC has places for four.
+// validateZones checks that all zones are in one region and fit into the VPC. A zone's letter determines its place in the VPC, so that
+// zones can be added without moving a subnet. The smallest VPC has four places.
 func validateZones(path *field.Path, n *Network) (errs field.ErrorList) {
 	vpc, _ := netip.ParsePrefix(n.CIDR)
 	for i, zone := range n.Zones {
@@ -70,11 +70,10 @@ func validateZones(path *field.Path, n *Network) (errs field.ErrorList) {
 	return errs
 }
 
-// regionOf a zone: us-east-1 of us-east-1a.
+// regionOf returns us-east-1 for us-east-1a.
 func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz") }
 
-// Sizes of ranges, as prefix lengths. AWS allows VPCs down to /28; drover wants room for subnets in several zones, of which
-// the least is a /28.
+// Sizes of ranges, as prefix lengths. AWS allows VPCs down to /28. drover needs room for subnets in several zones, each at least a /28.
 // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
 const (
 	largestVPC        = 16
@@ -103,7 +102,7 @@ func validateRanges(path *field.Path, n *Network) (errs field.ErrorList) {
 		switch clash := slices.IndexFunc(before, secondary.Overlaps); {
 		case ok && vpc.Overlaps(secondary):
 			errs = append(errs, field.Invalid(at, cidr, "overlaps with the cidr of the VPC, "+n.CIDR))
-		case clash >= 0 && before[clash] != secondary: // the same one twice is a duplicate, reported as such
+		case clash >= 0 && before[clash] != secondary: // an equal value is reported as a duplicate
 			errs = append(errs, field.Invalid(at, cidr, "overlaps with "+before[clash].String()))
 		case ok:
 			if refused := whyNotWith(vpc, secondary); refused != "" {
@@ -115,7 +114,7 @@ func validateRanges(path *field.Path, n *Network) (errs field.ErrorList) {
 	return errs
 }
 
-// whyNotWith says why AWS would not add a range to a VPC.
+// whyNotWith returns why AWS would not add a range to a VPC.
 // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html#add-cidr-block-restrictions
 func whyNotWith(vpc, secondary netip.Prefix) string {
 	for _, private := range privateRanges {
@@ -134,7 +133,7 @@ func whyNotWith(vpc, secondary netip.Prefix) string {
 	return ""
 }
 
-// parseRange reads a range that has the right form; those that have not are reported as such.
+// parseRange parses a range. Ranges in the wrong form have their own error.
 func parseRange(cidr string) (netip.Prefix, bool) {
 	p, err := netip.ParsePrefix(cidr)
 	return p, err == nil && len(formats["cidr"].Wrong(cidr)) == 0
@@ -195,17 +194,18 @@ func validateServiceCIDR(path *field.Path, s *ClusterSpec) (errs field.ErrorList
 	return errs
 }
 
-// ranges of the VPC, its first one and those added to it.
+// ranges returns all ranges of the VPC.
 func (n *Network) ranges() []string { return append([]string{n.CIDR}, n.SecondaryCIDRs...) }
 
-// defaultServices is the default of serviceCIDR. The other is the one that EKS itself takes when the VPC has addresses of 172.16.0.0/12.
+// defaultServices is the default of serviceCIDR. EKS itself uses the other one if the VPC has addresses of 172.16.0.0/12.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html
 var (
 	defaultServices = netip.MustParsePrefix("172.20.0.0/16")
 	otherServices   = netip.MustParsePrefix("10.100.0.0/16")
 )
 
-// freeServiceCIDR ends a message with a range of services that does not overlap with the network; "" when neither of EKS's own is free.
+// freeServiceCIDR completes a message with a range of services that does not overlap with the network. It is "" if both of EKS's ranges
+// overlap.
 func (s *ClusterSpec) freeServiceCIDR() string {
 	for _, free := range []netip.Prefix{defaultServices, otherServices} {
 		overlaps := func(cidr string) bool {
@@ -219,7 +219,7 @@ func (s *ClusterSpec) freeServiceCIDR() string {
 	return ""
 }
 
-// validateEndpoint: drover's functions and the nodes must reach the API.
+// validateEndpoint checks that drover's functions and the nodes can reach the API.
 // https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
 func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 	e := &s.ControlPlane.Endpoint

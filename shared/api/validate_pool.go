@@ -1,4 +1,4 @@
-// What must hold between the fields of a pool, and between a cluster's tags.
+// Rules about several fields of a pool, and about a cluster's tags.
 package api
 
 import (
@@ -37,11 +37,11 @@ func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
 	return append(errs, validateFlags(path.Child("kubeletFlags"), p.KubeletFlags)...)
 }
 
-// family of instances: letters, the generation, attributes, and sometimes more after a dash.
+// family of instance types: letters, the generation, attributes, and sometimes more after a dash.
 var instanceFamily = regexp.MustCompile(`^([a-z]+)([0-9]+)([a-z]*)(-.+)?$`)
 
-// architectureOf tells what a family's name says: AWS marks its own processors, which are Arm's, with a g among the
-// attributes. Of names that follow no rule nothing is certain.
+// architectureOf returns the architecture that a family's name implies, or "". AWS marks its own processors, which are Arm's, with a g
+// among the attributes. Names that follow no rule imply nothing.
 // https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
 func architectureOf(family string) (a Architecture, certain bool) {
 	part := instanceFamily.FindStringSubmatch(family)
@@ -56,7 +56,7 @@ func architectureOf(family string) (a Architecture, certain bool) {
 	return AMD64, true
 }
 
-// volumeLimits of EBS, and how IOPS and throughput depend on what is bought beside them.
+// volumeLimits of EBS, and how IOPS and throughput depend on each other and on the size.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_EbsBlockDevice.html
 // https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html
 var volumeLimits = map[string]struct {
@@ -79,8 +79,8 @@ const (
 )
 
 func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
-	limits, known := volumeLimits[v.Type]
-	if !known {
+	limits, ok := volumeLimits[v.Type]
+	if !ok {
 		return nil
 	}
 	if v.SizeGiB > limits.maxSize {
@@ -110,13 +110,13 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 	return errs
 }
 
-// maxDrain is an hour less than a lifecycle hook can be kept open: what onTimeout starts needs time too.
+// maxDrain is one hour less than the maximum time at a lifecycle hook, because the actions of onTimeout need time too.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/completing-lifecycle-hooks.html
 const maxDrain = 47 * time.Hour
 
 func validateDrain(path *field.Path, d *Drain) (errs field.ErrorList) {
 	within := func(name, value string, least, most time.Duration) {
-		// What is no duration at all is refused by its format.
+		// Invalid durations have their own error.
 		if duration, err := time.ParseDuration(value); err == nil && (duration < least || duration > most) {
 			errs = append(errs, field.Invalid(path.Child(name), value, fmt.Sprintf("must be between %s and %s", short(least), short(most))))
 		}
@@ -133,7 +133,7 @@ func validateDrain(path *field.Path, d *Drain) (errs field.ErrorList) {
 	return errs
 }
 
-// short spells a duration as people do: 1h, not 1h0m0s.
+// short formats a duration as 1h, not 1h0m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -145,7 +145,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// validateLabels refuses labels that a kubelet may not give its node, and those that it or drover gives anyway.
+// validateLabels rejects labels that a kubelet may not set on its node, and those that it or drover sets.
 // https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
 func validateLabels(path *field.Path, labels map[string]string) (errs field.ErrorList) {
 	for _, key := range sortedKeys(labels) {
@@ -165,7 +165,7 @@ func validateLabels(path *field.Path, labels map[string]string) (errs field.Erro
 	return errs
 }
 
-// kubeletLabels are set by the kubelet and the cloud controller from what the node is.
+// kubeletLabels are set by the kubelet and the cloud controller.
 var kubeletLabels = []string{
 	"beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type", "beta.kubernetes.io/os",
 	"failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
@@ -173,7 +173,7 @@ var kubeletLabels = []string{
 	"topology.kubernetes.io/region", "topology.kubernetes.io/zone",
 }
 
-// validateFlags refuses one flag with two values.
+// validateFlags rejects a flag with two values.
 func validateFlags(path *field.Path, flags []string) (errs field.ErrorList) {
 	seen := map[string]string{}
 	for i, flag := range flags {
@@ -186,7 +186,7 @@ func validateFlags(path *field.Path, flags []string) (errs field.ErrorList) {
 	return errs
 }
 
-// validateTags: IAM's tags differ by more than case.
+// validateTags rejects tags that differ only in case, which IAM does not allow.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/id_tags.html
 func validateTags(path *field.Path, tags map[string]string) (errs field.ErrorList) {
 	seen := map[string]string{}

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-func TestValidateFinds(t *testing.T) {
+func TestValidateRejects(t *testing.T) {
 	const stacks = `must not end in "-node" or "-pool" nor contain "-pool-": its stacks could have the names of another cluster's`
 	cases := map[string]struct {
 		edits pairs
@@ -557,7 +557,7 @@ func manyTags(n int) string {
 	return strings.Join(tags, ", ")
 }
 
-func TestValidateAllows(t *testing.T) {
+func TestValidateAccepts(t *testing.T) {
 	cases := map[string]pairs{
 		"the good spec": {},
 		"no pools": {
@@ -566,7 +566,7 @@ func TestValidateAllows(t *testing.T) {
 		"the smallest VPC":           {"10.0.0.0/16", "10.0.0.0/24", "us-east-1b", "us-east-1d"},
 		"regions of every kind":      {"us-east-1a, us-east-1b", "us-gov-west-1a, us-gov-west-1b"},
 		"secondary ranges":           {"    zones:", "    secondaryCIDRs: [100.64.0.0/16, 10.5.0.0/16]\n    zones:"},
-		"services beside the VPC":    controlPlane("serviceCIDR: 10.1.0.0/24"),
+		"services outside the VPC":   controlPlane("serviceCIDR: 10.1.0.0/24"),
 		"a large range of services":  controlPlane("serviceCIDR: 172.16.0.0/12"),
 		"a public endpoint for some": controlPlane("endpoint: {publicCIDRs: [198.51.100.0/24, 203.0.113.7/32]}"),
 		"a public endpoint only":     controlPlane("endpoint: {private: false}"),
@@ -620,7 +620,7 @@ func TestNamesFitAWS(t *testing.T) {
 	require.Equal(t, []string{`a.yaml:4: metadata.name: Invalid value: "c` + cluster + `": must be no more than 50 characters`}, lines(errs))
 }
 
-func TestDecodingAndValidationErrorsComeAtOnce(t *testing.T) {
+func TestReadReportsAllErrors(t *testing.T) {
 	_, errs := api.ReadCluster("demo.yaml", edit(t, good, pairs{
 		"name: demo", "name: Demo", "cidr: 10.0.0.0/16", "cidr: 10.0.0.0/33", "minSize: 1", "minSize: one", "maxSize: 3", "maxSize: 0\n      size: 3", "zones:", "zones: &z",
 	}), options)
@@ -687,7 +687,7 @@ func TestValidateVersions(t *testing.T) {
 	}
 }
 
-func TestErrorsOfLaterChecksFindTheirPlaces(t *testing.T) {
+func TestErrorsInFindsPositions(t *testing.T) {
 	spec := edit(t, good, pairs{"  tags: {}", "  kubernetesVersion: \"1.30\""})
 	cluster := readCluster(t, spec)
 	errs := api.ValidateVersions(cluster, []string{"1.36"}, "", "").In("demo.yaml", spec)
@@ -701,6 +701,6 @@ func TestErrorsOfLaterChecksFindTheirPlaces(t *testing.T) {
 		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: the cluster runs 1.36, and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back",
 	}, lines(errs))
 
-	cluster.Spec.Pools[0].Labels = map[string]string{"k8s.io/a": "b"} // not in the file: the pool is the nearest that is
+	cluster.Spec.Pools[0].Labels = map[string]string{"k8s.io/a": "b"} // not in the file: the error gets the pool's position
 	require.Equal(t, 13, api.Validate(cluster, options).In("demo.yaml", spec)[0].Line)
 }

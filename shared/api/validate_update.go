@@ -1,4 +1,4 @@
-// What must hold of how a pool's nodes are replaced.
+// Rules about how a pool's nodes are replaced.
 package api
 
 import (
@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// CloudFormation waits for the signals of a batch for an hour at most: half of it is left for draining, booting and joining. An
-// instance refresh may take 36 hours in all.
+// CloudFormation waits at most an hour for the signals of a batch. Half of it is for draining, booting and joining. An instance refresh
+// may take 36 hours in all.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-refresh-overview.html
 var maxPause = map[Strategy]time.Duration{RollingUpdate: 30 * time.Minute, InstanceRefresh: 6 * time.Hour}
@@ -20,14 +20,14 @@ func validateUpdate(path *field.Path, u *Update) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(path.Child("maxSurge"), raw(u.MaxSurge),
 			"cannot be 0 when maxUnavailable is 0: no node could be replaced"))
 	}
-	if most, known := maxPause[u.Strategy]; known {
+	if most, ok := maxPause[u.Strategy]; ok {
 		if pause, err := time.ParseDuration(u.PauseTime); err == nil && pause > most {
 			errs = append(errs, field.Invalid(path.Child("pauseTime"), u.PauseTime, fmt.Sprintf("must be at most %s with the strategy %s",
 				short(most), u.Strategy)))
 		}
 	}
 	if u.Strategy == InstanceRefresh {
-		// Auto Scaling takes percentages that are at most 100 apart.
+		// Auto Scaling accepts percentages that are at most 100 apart.
 		// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
 		surge, _ := u.MaxSurge.Percent()
 		if unavailable, _ := u.MaxUnavailable.Percent(); surge+unavailable > 100 {
@@ -39,8 +39,8 @@ func validateUpdate(path *field.Path, u *Update) (errs field.ErrorList) {
 	return errs
 }
 
-// maxReadiness is how long a pool's readiness may be as JSON, in bytes: it travels in the launch hook's metadata, of which Auto
-// Scaling takes 1023 characters, with names of up to 113 and what belongs to them.
+// maxReadiness is the maximum length of a pool's readiness as JSON, in bytes. The launch hook's metadata contains it, together with names
+// of up to 113 characters. Auto Scaling allows 1023 characters.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LifecycleHookSpecification.html
 const maxReadiness = 700
 

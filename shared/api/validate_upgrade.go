@@ -1,4 +1,4 @@
-// What must hold of when clusters are upgraded, and of what a release says of it.
+// Rules about when clusters are upgraded, and about a release's upgradeFrom.
 package api
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/drover-run/drover/shared/calendar"
 )
 
-// maxUpgradeFrom is how many minor versions a control plane may be ahead of its kubelets: nodes that skip more could not be there
-// while it moves.
+// maxUpgradeFrom is how many minor versions a kubelet may be behind its control plane. Older nodes would not work while the control plane
+// is upgraded.
 // https://kubernetes.io/releases/version-skew-policy/#kubelet
 const maxUpgradeFrom = 3
 
@@ -31,7 +31,7 @@ func validateUpgradeFrom(path *field.Path, r *Release) (errs field.ErrorList) {
 	return errs
 }
 
-// validateChannel is for specs as they were written: resolved ones all state a version.
+// validateChannel checks specs as written. Resolved ones all state a version.
 func validateChannel(c *Cluster) field.ErrorList {
 	channel := c.Spec.Upgrade.Channel
 	if c.Spec.KubernetesVersion == "" || (channel != ChannelStable && channel != ChannelRapid) {
@@ -59,7 +59,7 @@ func validateUpgrade(path *field.Path, spec *ClusterSpec, now time.Time) (errs f
 	return errs
 }
 
-// The shortest window leaves time for what is under way on the cluster; in the longest, every day of the week has its turn.
+// The shortest window leaves time for operations in flight on the cluster. The longest covers every day of the week.
 const minWindow, maxWindow = 30 * time.Minute, 7 * 24 * time.Hour
 
 func validateWindow(path *field.Path, w *Window) (errs field.ErrorList) {
@@ -78,7 +78,7 @@ func validateWindow(path *field.Path, w *Window) (errs field.ErrorList) {
 	return errs
 }
 
-// validateAt refuses a time at which the rest of the fields forbid to start.
+// validateAt rejects a time at which the other fields forbid a start.
 func validateAt(path *field.Path, u *Upgrade) (errs field.ErrorList) {
 	if u.At == nil || timeOf(u.At.Time).IsZero() {
 		return nil
@@ -97,12 +97,12 @@ func validateAt(path *field.Path, u *Upgrade) (errs field.ErrorList) {
 
 const noMore = "the window does not open any more"
 
-// validateOpens refuses a window that never opens, or has opened for the last time. It names what is in its way: the limits that shut out
-// all that is left of it, or its own times.
+// validateOpens rejects a window that never opens, or never again. The error names the cause: the limits that cover all that is left of
+// it, or the window's own times.
 func validateOpens(path *field.Path, u *Upgrade, now time.Time) (errs field.ErrorList) {
 	window, err := u.Window.calendar()
 	if err != nil {
-		return nil // a field's format says so
+		return nil // the field's format reports it
 	}
 	at, value := path.Child("window", "cron"), u.Window.Cron
 	if value == "" {
@@ -138,21 +138,20 @@ func validateOpens(path *field.Path, u *Upgrade, now time.Time) (errs field.Erro
 	return field.ErrorList{field.Invalid(at, value, when)}
 }
 
-// Open says whether upgrades may start now, as the window, the exclusions and notBefore have it, and when the window opens next: for
-// one that is open, after now. next is the zero time if it never does. Without a window, upgrades may start whenever neither of the
-// others forbids it.
+// Open reports whether upgrades may start now, by the window, the exclusions and notBefore, and when the window opens next. For an open
+// window, next is after now. It is the zero time if there is none. Without a window, only the exclusions and notBefore apply.
 func (u *Upgrade) Open(now time.Time) (open bool, next time.Time) {
 	var window calendar.Window
 	if u.Window != nil {
 		var err error
 		if window, err = u.Window.calendar(); err != nil {
-			return false, time.Time{} // nothing that was validated
+			return false, time.Time{} // not a validated spec
 		}
 	}
 	return window.Open(u.limits(), now)
 }
 
-// NoMore says of a window that does not open any more what is in its way.
+// NoMore describes why a window never opens again.
 func (u *Upgrade) NoMore(now time.Time) string {
 	const is = "the window of spec.upgrade does not open any more"
 	if u.Window == nil {
@@ -184,7 +183,7 @@ func (u *Upgrade) limits() (l calendar.Limits) {
 	return l
 }
 
-// calendar is the window as calendars have it. What is wrong with a field is an error.
+// calendar converts the window. It returns an error for an invalid field.
 func (w *Window) calendar() (calendar.Window, error) {
 	zone, err := calendar.Zone(w.TimeZone)
 	if err != nil {
@@ -212,7 +211,7 @@ func (w *Window) calendar() (calendar.Window, error) {
 	return calendar.Weekly(days, sinceMidnight, zone, duration), nil
 }
 
-// timeOf reads a time of a spec; the zero time is none, or none that is right.
+// timeOf parses a time of a spec. It returns the zero time for an absent or invalid one.
 func timeOf(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

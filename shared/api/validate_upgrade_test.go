@@ -13,7 +13,7 @@ import (
 // upgrade adds spec.upgrade to the good spec, on its line 17.
 func upgrade(fields string) pairs { return pairs{"  tags: {}", "  upgrade: {" + fields + "}"} }
 
-func TestValidateFindsUpgradesThatCannotBeMeant(t *testing.T) {
+func TestValidateRejectsUpgrades(t *testing.T) {
 	const (
 		upTo    = `demo.yaml:17: spec.upgrade.`
 		twoWays = `a window opens by cron, or by start and days`
@@ -71,7 +71,7 @@ func TestValidateFindsUpgradesThatCannotBeMeant(t *testing.T) {
 				upTo + `window.timeZone: Invalid value: "Europe/Bärlin": must be the name of a time zone, such as "Europe/Berlin"`,
 			},
 		},
-		"a time zone that nobody knows": {
+		"an unknown time zone": {
 			upgrade(`window: {start: "22:00", duration: 4h, timeZone: Europe/Nowhere}`), []string{
 				upTo + `window.timeZone: Invalid value: "Europe/Nowhere": must be a time zone of the IANA database, such as "Europe/Berlin"`,
 			},
@@ -160,7 +160,7 @@ func TestValidateFindsUpgradesThatCannotBeMeant(t *testing.T) {
 				upTo + `alarms[3]: Invalid value: "b\n": must be the name of a CloudWatch alarm`,
 			},
 		},
-		"a field nobody knows": {upgrade(`windows: {}`), []string{upTo + `windows: Forbidden: unknown field, did you mean "window"?`}},
+		"an unknown field": {upgrade(`windows: {}`), []string{upTo + `windows: Forbidden: unknown field, did you mean "window"?`}},
 	}
 	judged := options
 	judged.Now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -173,7 +173,7 @@ func TestValidateFindsUpgradesThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-func TestValidateAllowsUpgrades(t *testing.T) {
+func TestValidateAcceptsUpgrades(t *testing.T) {
 	for name, fields := range map[string]string{
 		"nothing":                            "",
 		"a channel without a window":         "channel: Stable",
@@ -195,8 +195,8 @@ func TestValidateAllowsUpgrades(t *testing.T) {
 	}
 }
 
-// A spec that was good stays good: what runs from it is not to stop because time went by.
-func TestAWindowThatIsOverIsWrongOnlyForWhoAsksNow(t *testing.T) {
+// A valid spec stays valid after its window's end: what runs from it must not stop.
+func TestValidateChecksEndedWindowsOnRequest(t *testing.T) {
 	over := edit(t, good, upgrade(`window: {cron: "0 22 * * ? 2020", duration: 4h}`))
 	_, errs := api.ReadCluster("demo.yaml", over, options)
 	require.NoError(t, errs.Err())
@@ -246,7 +246,7 @@ func TestValidateChannels(t *testing.T) {
 		"a version that is none":   {pairs{`"1.36":`, `"1.36.1":`}, `c.yaml:8: spec.nodes[1.36.1]: Invalid value: "1.36.1": must be a minor version, such as "1.36"`},
 		"itself as a release":      {pairs{`"1.35-2"`, "channels"}, `c.yaml:6: spec.stable: Invalid value: "channels": is no release: releases/channels.yaml says which release each channel is at`},
 		"a release that is a path": {pairs{`"1.36-2"`, "../x"}, `c.yaml:8: spec.nodes[1.36]: Invalid value: "../x": must be lower case letters, digits, '-' and '.', starting and ending with a letter or digit`},
-		"a channel nobody knows":   {pairs{"rapid:", "fast:"}, `c.yaml:7: spec.fast: Forbidden: unknown field: the fields here are stable, rapid, nodes`},
+		"an unknown channel":       {pairs{"rapid:", "fast:"}, `c.yaml:7: spec.fast: Forbidden: unknown field: the fields here are stable, rapid, nodes`},
 		"a release":                {pairs{"kind: Channels", "kind: Release"}, `c.yaml:2: kind: Unsupported value: "Release": supported values: "Channels"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestValidateChannels(t *testing.T) {
 	require.NoError(t, api.ValidateChannels(channels, api.Options{}).Err())
 }
 
-func TestNoReleaseIsCalledChannels(t *testing.T) {
+func TestReleaseMayNotBeNamedChannels(t *testing.T) {
 	const want = `metadata.name: Invalid value: "channels": is no release: releases/channels.yaml says which release each channel is at`
 	_, errs := api.ReadRelease("r.yaml", edit(t, goodRelease, pairs{`"1.36-1"`, "channels"}), api.Options{})
 	require.Equal(t, "r.yaml:4: "+want, errs.Error())
@@ -268,7 +268,7 @@ func TestNoReleaseIsCalledChannels(t *testing.T) {
 	require.Contains(t, errs.Error(), "spec.release.name")
 }
 
-func TestUpgradesMayStart(t *testing.T) {
+func TestUpgradeOpen(t *testing.T) {
 	at := func(text string) time.Time {
 		parsed, err := time.Parse(time.RFC3339, text)
 		require.NoError(t, err)
@@ -279,14 +279,14 @@ func TestUpgradesMayStart(t *testing.T) {
 		open        bool
 		next        string
 	}{
-		"at any time without a window":              {"", "2026-11-20T12:00:00Z", true, ""},
-		"from notBefore on":                         {`notBefore: "2026-12-01T00:00:00Z"`, "2026-11-20T12:00:00Z", false, "2026-12-01T00:00:00Z"},
-		"after an exclusion":                        {`exclusions: [{from: "2026-11-20T00:00:00Z", until: "2026-11-21T00:00:00Z"}]`, "2026-11-20T12:00:00Z", false, "2026-11-21T00:00:00Z"},
-		"as the window opens":                       {`window: {days: [Sat], start: "22:00", duration: 4h, timeZone: Europe/Berlin}`, "2026-11-20T12:00:00Z", false, "2026-11-21T21:00:00Z"},
-		"within the window, and in the next":        {`window: {days: [Sat], start: "22:00", duration: 4h}`, "2026-11-22T01:59:59Z", true, "2026-11-28T22:00:00Z"},
-		"not as the window closes":                  {`window: {days: [Sat], start: "22:00", duration: 4h}`, "2026-11-22T02:00:00Z", false, "2026-11-28T22:00:00Z"},
-		"in the rest of a window":                   {`window: {start: "22:00", duration: 4h}, exclusions: [{from: "2026-11-20T12:00:00Z", until: "2026-11-21T01:00:00Z"}]`, "2026-11-20T12:00:00Z", false, "2026-11-21T01:00:00Z"},
-		"not when there is no such window any more": {`window: {cron: "0 22 * * ? 2025", duration: 4h}`, "2026-11-20T12:00:00Z", false, ""},
+		"at any time without a window":       {"", "2026-11-20T12:00:00Z", true, ""},
+		"from notBefore on":                  {`notBefore: "2026-12-01T00:00:00Z"`, "2026-11-20T12:00:00Z", false, "2026-12-01T00:00:00Z"},
+		"after an exclusion":                 {`exclusions: [{from: "2026-11-20T00:00:00Z", until: "2026-11-21T00:00:00Z"}]`, "2026-11-20T12:00:00Z", false, "2026-11-21T00:00:00Z"},
+		"as the window opens":                {`window: {days: [Sat], start: "22:00", duration: 4h, timeZone: Europe/Berlin}`, "2026-11-20T12:00:00Z", false, "2026-11-21T21:00:00Z"},
+		"within the window, and in the next": {`window: {days: [Sat], start: "22:00", duration: 4h}`, "2026-11-22T01:59:59Z", true, "2026-11-28T22:00:00Z"},
+		"not as the window closes":           {`window: {days: [Sat], start: "22:00", duration: 4h}`, "2026-11-22T02:00:00Z", false, "2026-11-28T22:00:00Z"},
+		"in the rest of a window":            {`window: {start: "22:00", duration: 4h}, exclusions: [{from: "2026-11-20T12:00:00Z", until: "2026-11-21T01:00:00Z"}]`, "2026-11-20T12:00:00Z", false, "2026-11-21T01:00:00Z"},
+		"not after the last window":          {`window: {cron: "0 22 * * ? 2025", duration: 4h}`, "2026-11-20T12:00:00Z", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := readCluster(t, edit(t, good, upgrade(c.fields)))
@@ -299,7 +299,7 @@ func TestUpgradesMayStart(t *testing.T) {
 			require.Equal(t, at(c.next), next.UTC())
 		})
 	}
-	// What was never validated opens nothing.
+	// An unvalidated upgrade opens nothing.
 	wrong := &api.Upgrade{Window: &api.Window{Cron: "x", Duration: "4h"}}
 	open, next := wrong.Open(at("2026-11-20T12:00:00Z"))
 	require.False(t, open)

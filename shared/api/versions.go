@@ -1,4 +1,4 @@
-// Kubernetes versions: what EKS offers, and how a cluster may move between them.
+// Kubernetes versions: those that EKS offers, and the allowed upgrades.
 package api
 
 import (
@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateVersions checks the Kubernetes version of a resolved cluster against the versions that EKS offers and the
-// one that the cluster runs, which is empty when there is no cluster yet. A control plane moves by one minor version
-// at a time, and an upgrade by as many as its release allows: from is the oldest version that may come there, empty
-// for the one before. A cluster stays on a version that EKS no longer offers until it is moved.
+// ValidateVersions checks the Kubernetes version of a resolved cluster against the versions that EKS offers and the deployed one, which
+// is empty for a new cluster. A control plane is upgraded by one minor version at a time, and an upgrade spans as many as its release
+// allows. from is the oldest allowed version, empty for the one before. A cluster may stay on a version that EKS no longer offers.
 // https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
 func ValidateVersions(resolved *Cluster, offered []string, current, from string) Errors {
 	path, want := field.NewPath("spec", "kubernetesVersion"), resolved.Spec.KubernetesVersion
@@ -46,7 +45,7 @@ func ValidateVersions(resolved *Cluster, offered []string, current, from string)
 	return fromFields(errs)
 }
 
-// minor is 36 of "1.36", and -1 of what is no version.
+// minor returns 36 for "1.36", and -1 for an invalid version.
 func minor(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
 	if err != nil {

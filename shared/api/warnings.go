@@ -1,4 +1,4 @@
-// Warnings name what a valid spec says and its writer may not mean.
+// Warnings are about valid specs that are probably not intended.
 package api
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Warnings of a valid cluster, one line each; nil when there are none. The release adds its add-ons and their configuration. Without one
-// (nil), the cluster's own add-ons count, and CoreDNS, which every EKS cluster runs.
+// Warnings returns the warnings of a valid cluster, one line each, or nil. The release adds its add-ons and their configuration. Without
+// a release (nil), the cluster's own add-ons count, and CoreDNS, which every EKS cluster runs.
 // https://docs.aws.amazon.com/eks/latest/userguide/managing-coredns.html
 func Warnings(c *Cluster, r *Release) []string {
 	var defaults []Addon
@@ -19,13 +19,13 @@ func Warnings(c *Cluster, r *Release) []string {
 	return append(publicRanges(&c.Spec.Network), unschedulable(c.Spec.Pools, mergeAddons(defaults, c.Spec.Addons))...)
 }
 
-// unschedulable warns of add-ons whose pods no pool's taints let run. Such pods stay Pending, so their disruption budgets allow nothing and
-// drains of the nodes that they are still on cannot end.
+// unschedulable warns of add-ons whose pods run on no pool, because of its taints. Such pods stay Pending. Their disruption budgets then
+// allow nothing, so drains of the nodes where they still run cannot end.
 func unschedulable(pools []Pool, addons []Addon) []string {
 	var lacking []string
 	for _, addon := range addons {
-		tolerations, known := tolerationsOf(addon)
-		if known && !slices.ContainsFunc(pools, func(p Pool) bool { return p.MaxSize > 0 && admits(p, tolerations) }) {
+		tolerations, ok := tolerationsOf(addon)
+		if ok && !slices.ContainsFunc(pools, func(p Pool) bool { return p.MaxSize > 0 && admits(p, tolerations) }) {
 			lacking = append(lacking, addon.Name)
 		}
 	}
@@ -55,7 +55,7 @@ func unschedulable(pools []Pool, addons []Addon) []string {
 		strings.Join(lacking, ", "), strings.Join(taints, ", "))}
 }
 
-// String is the taint as kubectl writes it.
+// String returns the taint in the form of kubectl.
 func (t Taint) String() string {
 	if t.Value == "" {
 		return t.Key + ":" + t.Effect
@@ -63,25 +63,25 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// repels says whether the taint keeps pods without a toleration off the node. PreferNoSchedule does not.
+// repels reports whether the taint keeps pods without a toleration off the node. PreferNoSchedule does not.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#concepts
 func (t Taint) repels() bool { return t.Effect == "NoSchedule" || t.Effect == "NoExecute" }
 
-// admits says whether pods with these tolerations run on a pool's nodes.
+// admits reports whether pods with these tolerations run on a pool's nodes.
 func admits(pool Pool, tolerations []toleration) bool {
 	return !slices.ContainsFunc(pool.Taints, func(taint Taint) bool {
 		return taint.repels() && !slices.ContainsFunc(tolerations, func(t toleration) bool { return t.tolerates(taint) })
 	})
 }
 
-// toleration of a pod, Kubernetes style.
+// toleration of a pod, as in Kubernetes.
 type toleration struct {
 	Key, Operator, Value, Effect string
 	TolerationSeconds            *int64
 }
 
-// tolerates says whether a pod with the toleration may stay on a node with the taint. One that ends after some seconds does not count:
-// the pod is evicted then.
+// tolerates reports whether a pod with the toleration may stay on a node with the taint. A toleration with tolerationSeconds does not
+// count: the pod is evicted after that time.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#concepts
 func (t toleration) tolerates(taint Taint) bool {
 	switch {
@@ -95,26 +95,23 @@ func (t toleration) tolerates(taint Taint) bool {
 	return (t.Operator == "" || t.Operator == "Equal") && t.Key != "" && t.Value == taint.Value
 }
 
-// replicas of an add-on: what its Deployment tolerates by default, and where its configuration may say otherwise.
+// replicas are the tolerations of an add-on's Deployment: the default ones, and where its configuration may override them.
 type replicas struct {
-	// section of the configuration that has the key tolerations; empty is the top.
+	// section of the configuration that contains the key tolerations. "" is the top level.
 	section     string
 	tolerations []toleration
 }
 
-// critical is the toleration that add-ons of EKS have in common.
+// critical is the toleration that EKS add-ons have in common.
 var critical = toleration{Key: "CriticalAddonsOnly", Operator: "Exists"}
 
-// replicated are the add-ons that run Deployments. DaemonSets tolerate every taint, and of other add-ons nothing is known.
-//   - coredns: https://github.com/awsdocs/amazon-eks-user-guide/blob/mainline/latest/ug/networking/managing-coredns.adoc and the Deployment
-//     that EKS installs.
+// replicated are the add-ons that run Deployments. DaemonSets tolerate every taint, and other add-ons are unknown.
+//   - coredns: https://github.com/awsdocs/amazon-eks-user-guide/blob/mainline/latest/ug/networking/managing-coredns.adoc and the
+//     Deployment that EKS installs.
 //   - aws-ebs-csi-driver, aws-efs-csi-driver, aws-fsx-csi-driver: controller.tolerations of charts/*/values.yaml of
 //     https://github.com/kubernetes-sigs/aws-ebs-csi-driver and its two siblings.
-//
-// - metrics-server, snapshot-controller: their charts have none; the local account gives them the common one, and a
-// warning that is missing
-//
-//	does less harm than one that is wrong.
+//   - metrics-server, snapshot-controller: their charts have none. The local account gives them the common one: a missing warning does
+//     less harm than a wrong one.
 var replicated = map[string]replicas{
 	"coredns": {tolerations: []toleration{critical, {Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}},
 	"aws-ebs-csi-driver": {section: "controller", tolerations: []toleration{
@@ -128,20 +125,20 @@ var replicated = map[string]replicas{
 	"snapshot-controller": {tolerations: []toleration{critical}},
 }
 
-// tolerationsOf an add-on's Deployment, by its configuration or by default. They are not known where the add-on is not, or where the
-// configuration says something else than a list of tolerations, which EKS refuses.
-func tolerationsOf(addon Addon) (_ []toleration, known bool) {
-	of, known := replicated[addon.Name]
-	if !known {
+// tolerationsOf returns the tolerations of an add-on's Deployment, from its configuration or by default. ok is false for an unknown
+// add-on, and for a configuration whose tolerations are no list, which EKS rejects.
+func tolerationsOf(addon Addon) (_ []toleration, ok bool) {
+	deployment, ok := replicated[addon.Name]
+	if !ok {
 		return nil, false
 	}
 	section := addon.Configuration
-	if of.section != "" {
-		section, _ = section[of.section].(map[string]any)
+	if deployment.section != "" {
+		section, _ = section[deployment.section].(map[string]any)
 	}
 	stated, ok := section["tolerations"]
 	if !ok {
-		return of.tolerations, true
+		return deployment.tolerations, true
 	}
 	var tolerations []toleration
 	body, err := json.Marshal(stated)

@@ -22,7 +22,7 @@ func TestWarnings(t *testing.T) {
 		pools   []api.Pool
 		addons  []api.Addon
 		release *api.Release
-		// names of the add-ons that are warned of; empty when there is no warning.
+		// names of the add-ons in warnings, or empty.
 		names string
 	}{
 		"no taint":                 {pools: []api.Pool{pool("a")}, release: release},
@@ -53,12 +53,12 @@ func TestWarnings(t *testing.T) {
 			pools: []api.Pool{pool("a", taint("node-role.kubernetes.io/control-plane", "", "NoExecute"))}, release: release,
 			names: "coredns, aws-ebs-csi-driver",
 		},
-		"no release, CoreDNS all the same": {pools: []api.Pool{pool("a", batch)}, names: "coredns"},
+		"no release, CoreDNS anyway": {pools: []api.Pool{pool("a", batch)}, names: "coredns"},
 		"no release, an add-on of the spec": {
 			pools: []api.Pool{pool("a", batch)}, addons: []api.Addon{{Name: "metrics-server"}}, names: "coredns, metrics-server",
 		},
-		"an add-on of which nothing is known": {pools: []api.Pool{pool("a")}, addons: []api.Addon{{Name: "adot"}}, release: release},
-		"no pool":                             {release: release, names: "coredns, aws-ebs-csi-driver"},
+		"an unknown add-on": {pools: []api.Pool{pool("a")}, addons: []api.Addon{{Name: "adot"}}, release: release},
+		"no pool":           {release: release, names: "coredns, aws-ebs-csi-driver"},
 		"tolerations in the configuration": {
 			pools: []api.Pool{pool("a", batch)}, release: release, names: "aws-ebs-csi-driver",
 			addons: []api.Addon{{Name: "coredns", Configuration: tolerating(map[string]any{"key": "dedicated", "value": "batch"})}},

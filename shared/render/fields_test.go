@@ -178,7 +178,7 @@ func TestFullClusterHasEveryField(t *testing.T) {
 				if path != "" {
 					key = path + "." + field.Name
 				}
-				if _, known := set[key]; !known {
+				if _, ok := set[key]; !ok {
 					set[key] = false
 				}
 				set[key] = set[key] || !v.Field(i).IsZero()
@@ -198,7 +198,7 @@ func TestFullClusterHasEveryField(t *testing.T) {
 	// A network of its own excludes an existing one. A paused cluster renders like others.
 	delete(set, "Spec.Network.Existing")
 	delete(set, "Spec.Paused")
-	for field, there := range set {
-		require.True(t, there, field)
+	for field, isSet := range set {
+		require.True(t, isSet, field)
 	}
 }
