@@ -1,6 +1,6 @@
 package preflight
 
-// What an upgrade came to.
+// The result of an upgrade.
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Baseline is how the workloads were before: what After compares with. It is kept while the upgrade runs.
+// Baseline is the state of the workloads before an upgrade, with which After compares. drover keeps it while the upgrade runs.
 type Baseline struct {
 	Workloads []Workload `json:"workloads,omitempty"`
-	// Lost says that it is not kept any more.
+	// Lost reports that the baseline is no longer stored.
 	Lost bool `json:"-"`
 }
 
-// Baseline of what was found.
+// Baseline returns the baseline from these facts.
 func (f *Facts) Baseline() Baseline { return Baseline{Workloads: f.Survey.Workloads} }
 
-// versionsReached: what EKS says that the control plane and each add-on are.
+// versionsReached checks the versions of the control plane and of each add-on in EKS.
 func versionsReached(r *report, f *Facts, p *Plan) {
 	var wrong []string
 	if f.ControlPlane.Version != p.To.KubernetesVersion {
@@ -31,8 +31,8 @@ func versionsReached(r *report, f *Facts, p *Plan) {
 	}
 	if p.After != nil {
 		for _, a := range p.After.Spec.Addons {
-			switch version, there := installed[a.Name]; {
-			case !there:
+			switch version, ok := installed[a.Name]; {
+			case !ok:
 				wrong = append(wrong, fmt.Sprintf("add-on %s is not installed", a.Name))
 			case a.Version != "" && version != a.Version:
 				wrong = append(wrong, fmt.Sprintf("add-on %s is at %s, not %s", a.Name, version, a.Version))
@@ -48,9 +48,8 @@ func versionsReached(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// nodesReplaced: every node of a pool runs what its group launches now, and was started from the pool's image. A
-// kubelet newer than the control plane, or too old for it, came from somewhere else; an older one is what a pool with
-// an image of its own has.
+// nodesReplaced checks that every node runs its group's current launch template and the pool's image. A kubelet that is newer than the
+// control plane, or too old for it, has another source. An older kubelet is expected in a pool with an image of its own.
 func nodesReplaced(r *report, f *Facts, p *Plan) {
 	var wrong, older, roll []string
 	for _, pool := range sortedKeys(f.Groups) {
@@ -68,15 +67,15 @@ func nodesReplaced(r *report, f *Facts, p *Plan) {
 		if n.Pool == "" || minor(n.Kubelet) < 0 || n.Leaving {
 			continue
 		}
-		said := fmt.Sprintf("%s of pool %s has kubelet %s", n.Name, n.Pool, n.Kubelet)
+		finding := fmt.Sprintf("%s of pool %s has kubelet %s", n.Name, n.Pool, n.Kubelet)
 		switch apart := minor(p.To.KubernetesVersion) - minor(n.Kubelet); {
 		case apart < 0 || apart > upgrade.Skew || apart > 0 && p.replaces() && p.released(n.Pool, f):
-			wrong = append(wrong, said)
+			wrong = append(wrong, finding)
 			if again := fmt.Sprintf("`drover roll %s %s`", p.Cluster, n.Pool); !slices.Contains(roll, again) {
 				roll = append(roll, again)
 			}
 		case apart > 0:
-			older = append(older, said)
+			older = append(older, finding)
 		}
 	}
 	if len(wrong) > 0 {
@@ -89,32 +88,32 @@ func nodesReplaced(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// strangers are the instances of a pool that were started from another image than the pool's, and that its group takes for new.
+// strangers returns the instances of a pool with another image than the pool's that their group does not count as outdated.
 func (p *Plan) strangers(pool string, f *Facts) (all []string) {
-	of := p.pool(pool)
-	if of == nil || !p.replaces() {
+	spec := p.pool(pool)
+	if spec == nil || !p.replaces() {
 		return nil
 	}
 	for _, id := range f.Groups[pool].Instances {
-		if image := f.Started[id]; image != "" && image != of.ImageID && !slices.Contains(f.Groups[pool].Outdated, id) {
-			all = append(all, fmt.Sprintf("%s of pool %s was started from %s, not from %s", id, pool, image, of.ImageID))
+		if image := f.Started[id]; image != "" && image != spec.ImageID && !slices.Contains(f.Groups[pool].Outdated, id) {
+			all = append(all, fmt.Sprintf("%s of pool %s was started from %s, not from %s", id, pool, image, spec.ImageID))
 		}
 	}
 	return all
 }
 
-// released says that a pool's image is not older than the target by its own name, so that its kubelet ought not to be either.
+// released reports whether a pool's image, by its name, has at least the target's version. Its kubelet should have it too.
 func (p *Plan) released(pool string, f *Facts) bool {
-	of := p.pool(pool)
-	if of == nil {
+	spec := p.pool(pool)
+	if spec == nil {
 		return false
 	}
-	name := eksImage.FindStringSubmatch(f.Images[of.ImageID].Name)
+	name := eksImage.FindStringSubmatch(f.Images[spec.ImageID].Name)
 	return name != nil && minor(name[1]) >= minor(p.To.KubernetesVersion)
 }
 
-// workloadsReady: no workload may have more pods missing than it had. One that was scaled or deleted meanwhile is
-// somebody else's doing, and so is a new one.
+// workloadsReady checks that no workload has more missing pods than before. Workloads that a user scaled, deleted or created since are
+// not the upgrade's effect.
 func workloadsReady(r *report, before Baseline, f *Facts) {
 	if before.Lost {
 		r.warn("Look at the workloads yourself: `kubectl get deployments,statefulsets,daemonsets -A`.",
@@ -122,15 +121,15 @@ func workloadsReady(r *report, before Baseline, f *Facts) {
 		return
 	}
 	type key struct{ kind, namespace, name string }
-	was := map[key]Workload{}
+	previous := map[key]Workload{}
 	for _, w := range before.Workloads {
-		was[key{w.Kind, w.Namespace, w.Name}] = w
+		previous[key{w.Kind, w.Namespace, w.Name}] = w
 	}
 	var worse []string
 	for _, w := range f.Survey.Workloads {
-		old, there := was[key{w.Kind, w.Namespace, w.Name}]
-		// Whoever asks for more pods waits for them; those that were ready must be.
-		if there && w.missing() > old.missing() && w.Ready < old.Ready {
+		old, found := previous[key{w.Kind, w.Namespace, w.Name}]
+		// A scaled-up workload may wait for its new pods. Those that were ready must stay ready.
+		if found && w.missing() > old.missing() && w.Ready < old.Ready {
 			worse = append(worse, fmt.Sprintf("%s %s/%s: %d of %d ready, %d of %d before", w.Kind, w.Namespace, w.Name, w.Ready, w.Desired,
 				old.Ready, old.Desired))
 		}
@@ -141,5 +140,5 @@ func workloadsReady(r *report, before Baseline, f *Facts) {
 	}
 }
 
-// missing pods of a workload.
+// missing returns the number of pods that are not ready.
 func (w Workload) missing() int { return max(0, w.Desired-w.Ready) }

@@ -8,15 +8,15 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// check is one named check: what it found, if anything.
+// check is one named check.
 type check struct {
 	name string
-	// kubernetes says that it needs the cluster's own API.
+	// kubernetes reports that the check needs the cluster's own API.
 	kubernetes bool
 	run        func(r *report, f *Facts, p *Plan)
 }
 
-// health is checked before and after: what must be well for either to be said.
+// health checks run before and after an upgrade.
 var health = []check{
 	{ControlPlaneHealthy, false, controlPlane},
 	{NodesReady, true, nodesReady},
@@ -25,7 +25,7 @@ var health = []check{
 	{AlarmsQuiet, false, alarmsQuiet},
 }
 
-// prospects are checked before only: what would stop the upgrade on its way.
+// prospects checks run only before an upgrade: they find what would stop it on its way.
 var prospects = []check{
 	{NodesCordoned, true, nodesCordoned},
 	{WorkloadPods, true, workloadPods},
@@ -47,9 +47,8 @@ var prospects = []check{
 	{AlarmsSilenced, false, alarmsSilenced},
 }
 
-// Before checks whether an upgrade can be made. It returns what was found, in the order of BeforeNames: what blocks must be mended
-// first, the rest is to be known. What is not well may be why people go back: before a rollback, of the health only the control plane's
-// blocks.
+// Before checks whether an upgrade is possible. It returns the findings, the blocking ones first, each group in the order of BeforeNames.
+// Problems may be the reason for a rollback. So before a rollback, of the health checks only the control plane's blocks.
 func Before(f *Facts, p *Plan) []status.Check {
 	found := run(slices.Concat(health, prospects), f, p)
 	for i := range found {
@@ -60,7 +59,7 @@ func Before(f *Facts, p *Plan) []status.Check {
 	return blockingFirst(found)
 }
 
-// blockingFirst has what must be mended come before what is only to be known.
+// blockingFirst sorts blocking findings before others.
 func blockingFirst(found []status.Check) []status.Check {
 	slices.SortStableFunc(found, func(a, b status.Check) int {
 		switch {
@@ -74,8 +73,8 @@ func blockingFirst(found []status.Check) []status.Check {
 	return found
 }
 
-// After checks what an upgrade came to: that the cluster is well, that everything has its version, and that no workload has fewer
-// ready pods than before. While pods and nodes settle it may find what is gone a minute later: ask again before it counts.
+// After checks the result of an upgrade: the cluster is healthy, everything has its version, and no workload has fewer ready pods than
+// before. Findings may disappear within minutes, while pods and nodes start. Repeat the checks before you rely on a finding.
 func After(before Baseline, f *Facts, p *Plan) []status.Check {
 	results := []check{
 		{VersionsReached, false, versionsReached},
@@ -85,22 +84,22 @@ func After(before Baseline, f *Facts, p *Plan) []status.Check {
 	return blockingFirst(run(slices.Concat(health, results), f, p))
 }
 
-// BeforeNames lists the checks that Before makes, and AfterNames those of After.
+// BeforeNames returns the names of the checks that Before makes.
 func BeforeNames() []string { return namesOf(slices.Concat(health, prospects)) }
 
-// AfterNames lists the checks that After makes.
+// AfterNames returns the names of the checks that After makes.
 func AfterNames() []string {
 	return append(namesOf(health), VersionsReached, NodesReplaced, WorkloadsReady)
 }
 
-// Passed names the checks of Before that were made of these facts and found nothing.
+// Passed returns the names of the checks of Before that ran on these facts and found nothing.
 func Passed(f *Facts, found []status.Check) []string {
 	return slices.DeleteFunc(BeforeNames(), func(name string) bool {
 		return slices.Contains(Missed(f), name) || slices.ContainsFunc(found, func(s status.Check) bool { return s.Name == name })
 	})
 }
 
-// Missed names the checks of Before that need the cluster's own API, when that told nothing.
+// Missed returns the names of the checks of Before that need the cluster's own API, if that was not read.
 func Missed(f *Facts) []string {
 	if f.surveyed() {
 		return nil
@@ -116,7 +115,7 @@ func namesOf(checks []check) []string {
 	return names
 }
 
-// Blocks says whether any of the checks does.
+// Blocks reports whether any of the checks blocks.
 func Blocks(checks []status.Check) bool {
 	return slices.ContainsFunc(checks, func(c status.Check) bool { return c.Blocks })
 }
@@ -125,7 +124,7 @@ func run(checks []check, f *Facts, p *Plan) []status.Check {
 	var found []status.Check
 	for _, c := range checks {
 		if c.kubernetes && !f.surveyed() {
-			continue // ControlPlaneHealthy says so, or who asked knows
+			continue // ControlPlaneHealthy reports it, or the caller knows
 		}
 		r := report{name: c.name}
 		c.run(&r, f, p)
@@ -134,34 +133,34 @@ func run(checks []check, f *Facts, p *Plan) []status.Check {
 	return found
 }
 
-// report is what one check found: for each thing that is to be done one finding, with everything that it is about.
+// report collects the findings of one check: one for each action to take, with everything that it concerns.
 type report struct {
 	name  string
 	found []status.Check
 }
 
-// block says what must be mended before anything is changed, and how.
+// block adds a finding that must be fixed before anything is changed, and how.
 func (r *report) block(next, format string, args ...any) {
 	r.found = append(r.found, status.Check{Name: r.name, Blocks: true, Message: fmt.Sprintf(format, args...), Next: next})
 }
 
-// warn says what is to be known, and what can be done.
+// warn adds a finding that does not block, and what can be done.
 func (r *report) warn(next, format string, args ...any) {
 	r.found = append(r.found, status.Check{Name: r.name, Message: fmt.Sprintf(format, args...), Next: next})
 }
 
-// shownAtMost is how many of a list messages name: a status is for reading, and a cluster may have thousands of anything.
-const shownAtMost = 5
+// maxShown is how many items of a list a message names. A status is read by people, and a cluster may have thousands of items.
+const maxShown = 5
 
-// list shows the first few of what was found.
+// list returns the first items, and how many follow.
 func list(all []string) string {
-	if more := len(all) - shownAtMost; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:shownAtMost], ", "), more)
+	if more := len(all) - maxShown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:maxShown], ", "), more)
 	}
 	return strings.Join(all, ", ")
 }
 
-// count is "1 node" or "2 nodes".
+// count returns "1 node" or "2 nodes".
 func count(n int, one string) string {
 	if n == 1 {
 		return "1 " + one

@@ -1,5 +1,5 @@
-// Package preflight says whether a cluster can be upgraded, and whether an upgrade made it worse: named checks over facts that
-// were gathered before. It is pure.
+// Package preflight decides whether a cluster can be upgraded, and whether an upgrade succeeded: named checks over facts that package
+// collect gathered. It is pure.
 package preflight
 
 import (
@@ -9,27 +9,28 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Plan is the upgrade that is to be checked.
+// Plan is the upgrade to check.
 type Plan struct {
 	// Cluster by name.
 	Cluster string
-	// From is what the cluster is, To what it is to be.
+	// From is the deployed version, To the target.
 	From, To upgrade.Target
-	// Steps that are still to be made, in order.
+	// Steps that are still to do, in order.
 	Steps []upgrade.Step
-	// Before and After are the resolved cluster as it is deployed and as it is to be at the end.
+	// Before is the resolved cluster as deployed, After at the end of the upgrade.
 	Before, After *api.Cluster
-	// Alarms by name, that must be quiet.
+	// Alarms by name, which must not fire.
 	Alarms []string
-	// UpgradeFrom is the oldest Kubernetes minor that may go to the release directly: the release's, "" for one before its own.
+	// UpgradeFrom is the oldest Kubernetes minor version that may be upgraded to the release directly: the release's, or "" for one before
+	// its own.
 	UpgradeFrom string
-	// Rollback says that the upgrade goes back to what was.
+	// Rollback reports that the upgrade returns to the previous release.
 	Rollback bool
-	// BackUntil is until when EKS takes the control plane back, of a rollback that moves it; zero otherwise.
+	// BackUntil is until when EKS accepts a rollback of the control plane. It is zero unless the plan does that.
 	BackUntil time.Time
 }
 
-// replaces says whether the plan replaces nodes.
+// replaces reports whether the plan replaces nodes.
 func (p *Plan) replaces() bool {
 	for _, step := range p.Steps {
 		if step.Kind == upgrade.StepNodes || step.Kind == upgrade.StepNodesBack {
@@ -39,7 +40,7 @@ func (p *Plan) replaces() bool {
 	return false
 }
 
-// Versions of the control plane on the way, in order, without the one that it has.
+// Versions returns the versions through which the control plane is upgraded, in order, without the current one.
 func (p *Plan) Versions() []string {
 	var versions []string
 	last := p.From.KubernetesVersion
@@ -52,7 +53,7 @@ func (p *Plan) Versions() []string {
 	return versions
 }
 
-// pool of the cluster as it is to be; nil when it has none of that name.
+// pool returns a pool of the cluster after the upgrade, or nil.
 func (p *Plan) pool(name string) *api.Pool {
 	if p.After == nil {
 		return nil
@@ -65,34 +66,34 @@ func (p *Plan) pool(name string) *api.Pool {
 	return nil
 }
 
-// Facts are what was found, all at about one time. Reading them changes nothing.
+// Facts are the observed state, all from about the same time.
 type Facts struct {
-	// Taken is when.
+	// Taken is that time.
 	Taken        time.Time
 	ControlPlane ControlPlane
-	// Survey is of the cluster's own API. When that did not answer, Unreachable says why, and the survey is empty.
+	// Survey is from the cluster's own API. If that did not answer, Unreachable is why, and the survey is empty.
 	Survey      Survey
 	Unreachable string
-	// Unseen says that the cluster does not let who asks look into it, as it may not in a person's dry run. The survey
-	// is empty then, too, and that is no finding: drover may look.
+	// Unseen reports that the caller may not read the cluster's API, for example an operator in a dry run. The survey is then empty. That is
+	// no finding: drover itself may read it.
 	Unseen bool
-	// Addons that the cluster has, whoever installed them.
+	// Addons of the cluster, drover's and others.
 	Addons []Addon
-	// Insights of EKS for the versions of the plan: those of UPGRADE_READINESS, or of ROLLBACK_READINESS for a rollback.
+	// Insights of EKS for the plan's versions: those of UPGRADE_READINESS, or of ROLLBACK_READINESS for a rollback.
 	Insights []Insight
-	// Looked is when EKS looked for them last, also where it found nothing; zero when it never did, or was not asked.
+	// Looked is when EKS made the insights last, even if all pass. It is zero if EKS never did, or was not asked.
 	Looked time.Time
 	// Catalogue of EKS.
 	Catalogue []Version
-	// Compat are the versions that EKS has of the add-ons that the cluster has and is to have.
+	// Compat holds the versions that EKS offers of the cluster's add-ons, before and after.
 	Compat upgrade.Compat
 	// Groups of the pools, by pool.
 	Groups map[string]Group
 	// Subnets of the control plane and of the groups, by id.
 	Subnets map[string]Subnet
-	// Images of the pools, by id; those that are not there are missing.
+	// Images of the pools, by id. Those that do not exist are absent.
 	Images map[string]Image
-	// Started is the image that each instance in service of the groups was started from.
+	// Started is the image of each instance in service, by id.
 	Started map[string]string
 	// InstanceTypes of the pools, by name.
 	InstanceTypes map[string]InstanceType
@@ -102,16 +103,16 @@ type Facts struct {
 	Alarms []Alarm
 }
 
-// surveyed says whether the cluster's own API told anything.
+// surveyed reports whether the cluster's own API was read.
 func (f *Facts) surveyed() bool { return f.Unreachable == "" && !f.Unseen }
 
-// ControlPlane is what EKS tells of the cluster.
+// ControlPlane is EKS's description of the cluster.
 type ControlPlane struct {
 	// Version such as "1.36"; Status such as ACTIVE.
 	Version, Status string
-	// Issues that EKS has with it, as it words them.
+	// Issues that EKS reports, in its words.
 	Issues []string
-	// Subnets by id, in which it has its network interfaces.
+	// Subnets of its network interfaces, by id.
 	Subnets []string
 }
 
@@ -120,7 +121,7 @@ type Addon struct {
 	Name, Version string
 	// Status such as ACTIVE or DEGRADED.
 	Status string
-	// Issues as EKS words them.
+	// Issues in EKS's words.
 	Issues []string
 }
 
@@ -128,23 +129,23 @@ type Addon struct {
 type Insight struct {
 	// Name such as "Deprecated APIs removed in Kubernetes v1.38".
 	Name string
-	// KubernetesVersion that it is about; "" for any.
+	// KubernetesVersion that the insight is about, or "".
 	KubernetesVersion string
 	// Status is ERROR, WARNING or UNKNOWN.
 	Status string
-	// Reason of the status, and Recommendation, as EKS words them.
+	// Reason of the status, and Recommendation, in EKS's words.
 	Reason, Recommendation string
 	// Resources that it names, as ARNs or Kubernetes URIs.
 	Resources []string
-	// Deprecations are uses of APIs that go.
+	// Deprecations are uses of APIs that a later version removes.
 	Deprecations []Deprecation
 }
 
-// Deprecation is the use of an API that goes with a Kubernetes version.
+// Deprecation is the use of an API that a Kubernetes version removes.
 type Deprecation struct {
-	// API such as /apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas, and what replaces it.
+	// API such as /apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas, and its replacement.
 	API, ReplacedWith string
-	// Gone is the Kubernetes version without it.
+	// Gone is the Kubernetes version that removes it.
 	Gone string
 	// Clients that used it within 30 days, by user agent.
 	Clients []string
@@ -156,71 +157,71 @@ type Version struct {
 	Version string
 	// Status is STANDARD_SUPPORT, EXTENDED_SUPPORT or UNSUPPORTED.
 	Status string
-	// EndOfStandard and EndOfExtended support; zero when EKS does not say.
+	// EndOfStandard and EndOfExtended support. They are zero if EKS does not report them.
 	EndOfStandard, EndOfExtended time.Time
 }
 
 // Group is the Auto Scaling group of a pool.
 type Group struct {
-	// Name of the group; "" when the pool has none yet.
+	// Name of the group, or "" if the pool has none yet.
 	Name string
 	// Desired number of nodes, and how many are InService on the newest launch template.
 	Desired, InService int
 	// Instances in service, by id.
 	Instances []string
-	// Outdated are the ids of the instances that were launched with another launch template than the group launches now.
+	// Outdated are the ids of the instances with another launch template version than the group's.
 	Outdated []string
 	// Suspended names the processes that are suspended.
 	Suspended []string
 	// Subnets by id.
 	Subnets []string
-	// Failure is why the group's last try to launch an instance failed, "" when it did not, and FailedAt when.
+	// Failure is why the newest launch failed, or "". FailedAt is when.
 	Failure  string
 	FailedAt time.Time
 }
 
-// Subnet is one in which nodes or the control plane have addresses.
+// Subnet of nodes or of the control plane.
 type Subnet struct {
 	ID, Zone string
-	// Free addresses of IPv4.
+	// Free IPv4 addresses.
 	Free int
 }
 
 // Image is an AMI.
 type Image struct {
 	ID, Name string
-	// Architecture as EC2 has it: x86_64 or arm64; State such as available.
+	// Architecture in EC2's terms: x86_64 or arm64. State such as available.
 	Architecture, State string
-	// Deprecated is when it is, zero for never.
+	// Deprecated is its deprecation time, or zero.
 	Deprecated time.Time
 }
 
-// InstanceType is what matters of one.
+// InstanceType is the part of an instance type that the checks need.
 type InstanceType struct {
 	Name string
-	// VCPUs that an instance counts with in quotas.
+	// VCPUs of an instance, as quotas count them.
 	VCPUs int
-	// Addresses of IPv4 that a network interface of it has: the CNI takes them all at once.
+	// Addresses is the number of IPv4 addresses of a network interface. The CNI allocates all of them at once.
 	Addresses int
 }
 
 // Quota of the account.
 type Quota struct {
-	// Code such as L-1216C47A; Name as AWS has it.
+	// Code such as L-1216C47A. Name in AWS's words.
 	Code, Name string
-	// Limit and Used, in vCPUs, or in GiB of volumes.
+	// Limit and Used, in vCPUs, GiB of volumes, or clusters.
 	Limit, Used int
 }
 
 // Alarm of CloudWatch.
 type Alarm struct {
 	Name string
-	// State is OK, ALARM or INSUFFICIENT_DATA; Reason is CloudWatch's.
+	// State is OK, ALARM or INSUFFICIENT_DATA. Reason is CloudWatch's.
 	State, Reason string
-	// Since is when it came to the state.
+	// Since is when the state began.
 	Since time.Time
-	// Actions says whether its actions are on.
+	// Actions reports whether its actions are enabled.
 	Actions bool
-	// Silence says that its owner lets upgrades switch them off. Nobody can of a composite alarm.
+	// Silence reports that its owner allows upgrades to disable its actions. That is impossible for a composite alarm.
 	Silence, Composite bool
 }

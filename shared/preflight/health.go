@@ -1,6 +1,6 @@
 package preflight
 
-// The health of a cluster: what must be well before an upgrade begins, and when it is done.
+// The health of a cluster, before and after an upgrade.
 
 import (
 	"fmt"
@@ -11,14 +11,14 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// settling is how long what is new or was just changed may take to be well: until then it is not held against the cluster.
+// settling is how long a new or changed object may be unhealthy without a finding.
 const settling = 10 * time.Minute
 
-// tooMany says that more than a tenth of something is not well. A few nodes of many always come and go; the audit replaces those that stay
-// away. One of three is much.
+// tooMany reports whether more than a tenth is unhealthy. In large clusters a few nodes always are, and the audit replaces those that
+// stay so. One of three is too many.
 func tooMany(bad, all int) bool { return bad*10 > all }
 
-// controlPlane: EKS refuses to update a cluster that is not ACTIVE, and an update fails on most of what EKS calls an issue.
+// controlPlane checks the EKS cluster. EKS rejects updates of a cluster that is not ACTIVE, and most issues make an update fail.
 // https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html#cluster-health-status
 func controlPlane(r *report, f *Facts, p *Plan) {
 	if v := f.ControlPlane.Version; !p.leadsBy(v) {
@@ -40,8 +40,8 @@ func controlPlane(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// Moved says that a control plane runs another version than its stack was deployed with, and what to do; "" when it does not. EKS itself
-// moves one whose version is supported no more, and people may in its console.
+// Moved returns a finding if a control plane has another version than its stack deployed, and what to do. It returns "" otherwise. EKS
+// itself upgrades an unsupported version, and a user may upgrade in the EKS console.
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 func Moved(cluster, runs, deployed string) (what, next string) {
 	switch {
@@ -59,12 +59,12 @@ func Moved(cluster, runs, deployed string) (what, next string) {
 		fmt.Sprintf("Upgrade to a release of Kubernetes %s: stack and control plane say the same then.", runs)
 }
 
-// leadsBy says whether a version that the control plane runs is on the way: otherwise every step would be of the wrong one.
+// leadsBy reports whether the control plane's version is one of the upgrade's. Otherwise every step would start from a wrong version.
 func (p *Plan) leadsBy(runs string) bool {
 	return runs == "" || runs == p.From.KubernetesVersion || slices.Contains(p.Versions(), runs) || runs == p.To.KubernetesVersion
 }
 
-// nodesReady: a node that is not Ready has pods that cannot leave it, and takes none.
+// nodesReady checks the nodes. Pods cannot leave a node that is not Ready, and it accepts none.
 func nodesReady(r *report, f *Facts, _ *Plan) {
 	var bad []string
 	old := 0
@@ -87,16 +87,16 @@ func nodesReady(r *report, f *Facts, _ *Plan) {
 	}
 }
 
-// systemPods: what runs in kube-system serves every node and every pod. Of a DaemonSet some may be missing, as nodes
-// may; pods on nodes that are not Ready count for their nodes.
+// systemPods checks the pods of kube-system, on which all nodes and pods depend. Some pods of a DaemonSet may be missing, as some nodes
+// may. Pods on nodes that are not Ready do not count: nodesReady reports the nodes.
 func systemPods(r *report, f *Facts, _ *Plan) {
-	away := map[string]bool{}
+	notReady := map[string]bool{}
 	for _, n := range f.Survey.Nodes {
-		away[n.Name] = !n.Ready
+		notReady[n.Name] = !n.Ready
 	}
 	bad := map[string][]string{}
 	for _, p := range f.Survey.Pods {
-		if p.Namespace == system && f.Taken.Sub(p.Since) >= settling && !away[p.Node] {
+		if p.Namespace == system && f.Taken.Sub(p.Since) >= settling && !notReady[p.Node] {
 			bad[p.Workload] = append(bad[p.Workload], fmt.Sprintf("%s is %s", p.Name, p.State))
 		}
 	}
@@ -123,24 +123,24 @@ func systemPods(r *report, f *Facts, _ *Plan) {
 	}
 }
 
-// system is the namespace of what Kubernetes itself needs.
+// system is the namespace of Kubernetes' own pods.
 const system = "kube-system"
 
-// addonsHealthy: an add-on that does not work now will not work better with other versions around it. One whose last update failed works as
-// it did before.
+// addonsHealthy checks the add-ons. An add-on that fails now will not recover with other versions around it. One whose last update failed
+// still works.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_Addon.html
 func addonsHealthy(r *report, f *Facts, _ *Plan) {
 	var blocking, warning []string
 	for _, a := range f.Addons {
-		said := fmt.Sprintf("%s is %s", a.Name, a.Status)
+		finding := fmt.Sprintf("%s is %s", a.Name, a.Status)
 		if len(a.Issues) > 0 {
-			said += " (" + list(a.Issues) + ")"
+			finding += " (" + list(a.Issues) + ")"
 		}
 		switch {
 		case a.Status == "UPDATE_FAILED":
-			warning = append(warning, said)
+			warning = append(warning, finding)
 		case a.Status != "ACTIVE":
-			blocking = append(blocking, said)
+			blocking = append(blocking, finding)
 		}
 	}
 	const next = "See `aws eks describe-addon`, and mend what it names."
@@ -152,17 +152,17 @@ func addonsHealthy(r *report, f *Facts, _ *Plan) {
 	}
 }
 
-// alarmsQuiet: the alarms that the spec names say when the cluster is not well.
+// alarmsQuiet checks the alarms that the spec names.
 func alarmsQuiet(r *report, f *Facts, p *Plan) {
-	known := map[string]Alarm{}
+	byName := map[string]Alarm{}
 	for _, a := range f.Alarms {
-		known[a.Name] = a
+		byName[a.Name] = a
 	}
 	var absent, firing, unsure []string
 	for _, name := range p.Alarms {
-		a, there := known[name]
+		a, found := byName[name]
 		switch {
-		case !there:
+		case !found:
 			absent = append(absent, name)
 		case a.State == "ALARM":
 			firing = append(firing, fmt.Sprintf("%s since %s (%s)", name, a.Since.UTC().Format(time.RFC3339), a.Reason))
@@ -181,8 +181,8 @@ func alarmsQuiet(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// alarmsSilenced: those that wake people during an upgrade, because they are not the spec's to silence. Their tags are their owners';
-// AWS gives no permission on a composite alarm by its tags, so that none is silenced.
+// alarmsSilenced warns of alarms that may notify people during an upgrade, because drover may not disable their actions. Their owners set
+// the tag that allows it. IAM grants no permission on a composite alarm by its tags, so drover disables none.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_alarms_and_tagging.html
 func alarmsSilenced(r *report, f *Facts, _ *Plan) {
 	var loud []string

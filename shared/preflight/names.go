@@ -30,7 +30,7 @@ const (
 	VersionsReached     = "VersionsReached"
 	NodesReplaced       = "NodesReplaced"
 	WorkloadsReady      = "WorkloadsReady"
-	// UpgradePossible is said in advance only: one that cannot be made at all does not come to its checks.
+	// UpgradePossible appears only in a forecast. An impossible upgrade does not reach its checks.
 	UpgradePossible = "UpgradePossible"
 	FileValid       = "FileValid"
 	ReleasesThere   = "ReleasesThere"

@@ -1,6 +1,6 @@
 package preflight
 
-// Whether nodes can be emptied, and their pods be started elsewhere.
+// Whether nodes can be drained, and their pods started elsewhere.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// nodesCordoned: a person who cordons a node wants it to be left alone, or to look at it. Replacing it would take it from them.
+// nodesCordoned finds nodes that a user cordoned, to keep or to examine them. Replacing them would interfere.
 func nodesCordoned(r *report, f *Facts, p *Plan) {
 	var ours, others []string
 	for _, n := range f.Survey.Nodes {
@@ -34,7 +34,7 @@ func nodesCordoned(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// workloadPods: pods that did not run before are not the upgrade's doing; it is better to know that before.
+// workloadPods warns of pods that did not run before the upgrade, so that they are not taken for its effect.
 func workloadPods(r *report, f *Facts, _ *Plan) {
 	var bad []string
 	for _, p := range f.Survey.Pods {
@@ -48,18 +48,18 @@ func workloadPods(r *report, f *Facts, _ *Plan) {
 	}
 }
 
-// NotReady is the state of a pod that runs and is not Ready.
+// NotReady is the state of a running pod that is not Ready.
 const NotReady = "NotReady"
 
-// budgetsAllow finds what a drain would wait for in vain. Where a pool's drain goes on after its timeout (Force, Continue) that costs time
-// and is told; where it waits, the upgrade would stop there.
+// budgetsAllow finds budgets that never let a drain finish. If the pool's drain continues after its timeout (Force, Continue), they cost
+// time: a warning. If it waits, the upgrade would stop there: a blocking finding.
 func budgetsAllow(r *report, f *Facts, p *Plan) {
 	if !p.replaces() {
 		return
 	}
 	b := &budgetFindings{}
 	for i := range f.Survey.Budgets {
-		b.look(&f.Survey.Budgets[i], f, p)
+		b.check(&f.Survey.Budgets[i], f, p)
 	}
 	for _, o := range f.Survey.Overlaps {
 		b.add(waits(p, o.Pool), fmt.Sprintf("pod %s/%s is under %s: the eviction API refuses it", o.Namespace, o.Pod, list(o.Budgets)))
@@ -80,18 +80,18 @@ func budgetsAllow(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// budgetFindings by what they mean.
+// budgetFindings are the findings by consequence.
 type budgetFindings struct{ blocking, forced, passing, idle []string }
 
-func (b *budgetFindings) add(waits bool, said string) {
+func (b *budgetFindings) add(waits bool, finding string) {
 	if waits {
-		b.blocking = append(b.blocking, said)
+		b.blocking = append(b.blocking, finding)
 	} else {
-		b.forced = append(b.forced, said)
+		b.forced = append(b.forced, finding)
 	}
 }
 
-func (b *budgetFindings) look(budget *Budget, f *Facts, p *Plan) {
+func (b *budgetFindings) check(budget *Budget, f *Facts, p *Plan) {
 	name := budget.Namespace + "/" + budget.Name
 	if budget.Expected == 0 && len(budget.Covered) == 0 && !budget.Stale && budget.Failed == "" {
 		b.idle = append(b.idle, name)
@@ -100,7 +100,7 @@ func (b *budgetFindings) look(budget *Budget, f *Facts, p *Plan) {
 	if len(budget.Covered) == 0 || budget.Allowed > 0 {
 		return
 	}
-	// The strictest of the pools that its pods are on counts.
+	// The strictest policy of the pools that run its pods applies.
 	wait := slices.ContainsFunc(sortedKeys(budget.Covered), func(pool string) bool { return waits(p, pool) })
 	switch {
 	case budget.Failed != "":
@@ -121,14 +121,14 @@ func (b *budgetFindings) look(budget *Budget, f *Facts, p *Plan) {
 	}
 }
 
-// waits says whether the drain of a pool's nodes waits for ever.
+// waits reports whether the drain of a pool's nodes has no deadline.
 func waits(p *Plan, pool string) bool {
-	of := p.pool(pool)
-	return of == nil || of.Drain.OnTimeout == "" || of.Drain.OnTimeout == api.OnTimeoutWait
+	spec := p.pool(pool)
+	return spec == nil || spec.Drain.OnTimeout == "" || spec.Drain.OnTimeout == api.OnTimeoutWait
 }
 
-// webhooks: one that must answer and cannot refuses whatever it is asked about. The API server asks it for every new
-// pod, every eviction, every node that registers.
+// webhooks checks webhooks with failurePolicy Fail. One that does not answer blocks every request that it matches. The API server calls
+// it for each new pod, eviction and node.
 // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy
 func webhooks(r *report, f *Facts, _ *Plan) {
 	var dead, alone, outside []string
@@ -137,12 +137,12 @@ func webhooks(r *report, f *Facts, _ *Plan) {
 			outside = append(outside, fmt.Sprintf("%s of %s (%s, asked about %s)", w.Name, w.Configuration, w.Host, list(w.Matches)))
 			continue
 		}
-		said := fmt.Sprintf("%s of %s (service %s, asked about %s)", w.Name, w.Configuration, w.Service, list(w.Matches))
+		finding := fmt.Sprintf("%s of %s (service %s, asked about %s)", w.Name, w.Configuration, w.Service, list(w.Matches))
 		switch w.Endpoints {
 		case 0:
-			dead = append(dead, said)
+			dead = append(dead, finding)
 		case 1:
-			alone = append(alone, said)
+			alone = append(alone, finding)
 		}
 	}
 	if len(dead) > 0 {

@@ -1,6 +1,6 @@
 package preflight
 
-// Whether a release is whole before anybody uses it.
+// Whether a release is complete before clusters use it.
 
 import (
 	"maps"
@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// published are the checks of a release by itself.
+// published are the checks of a release alone.
 var published = []check{
 	{VersionOffered, false, versionOffered},
 	{AddonsCompatible, false, addonsCompatible},
@@ -19,10 +19,10 @@ var published = []check{
 	{Images, false, images},
 }
 
-// Published checks what a release names: that EKS offers its Kubernetes version, that its add-ons' versions go with that, and that its
-// images are there. Of the facts it needs Catalogue, Compat and Images.
+// Published checks what a release names: EKS offers its Kubernetes version, its add-ons are compatible, and its images exist. It needs
+// only Catalogue, Compat and Images of the facts.
 func Published(f *Facts, r *api.Release) []status.Check {
-	// What a cluster would be that is made of nothing but the release.
+	// A cluster that consists only of the release.
 	cluster := &api.Cluster{Spec: api.ClusterSpec{Addons: r.Spec.Addons}}
 	for _, architecture := range slices.Sorted(maps.Keys(r.Spec.Images)) {
 		cluster.Spec.Pools = append(cluster.Spec.Pools, api.Pool{Architecture: architecture, ImageID: r.Spec.Images[architecture]})
@@ -33,7 +33,7 @@ func Published(f *Facts, r *api.Release) []status.Check {
 	})
 }
 
-// PublishedNames lists the checks of releases and channels, in the order in which they are made.
+// PublishedNames returns the names of the checks of releases and channels, in order.
 func PublishedNames() []string {
 	return append([]string{FileValid, ReleasesThere}, namesOf(published)...)
 }

@@ -1,6 +1,6 @@
 package preflight
 
-// Room for what an upgrade adds for a while: nodes beyond the desired ones, and the control plane's second network interfaces.
+// Room for what an upgrade adds temporarily: surge nodes, and the control plane's additional network interfaces.
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// surge is how many nodes of a pool may be added at once.
+// surge returns how many nodes of a pool may be added at once.
 func (f *Facts) surge(pool *api.Pool) int {
 	desired := max(f.Groups[pool.Name].Desired, pool.MinSize)
 	if desired == 0 {
@@ -21,7 +21,7 @@ func (f *Facts) surge(pool *api.Pool) int {
 	return surge
 }
 
-// together lists the pools whose nodes are replaced at the same time: those of one update.order.
+// together returns the pools whose nodes are replaced at the same time: those with the same update.order.
 func together(p *Plan) [][]api.Pool {
 	by := map[int][]api.Pool{}
 	var orders []int
@@ -39,13 +39,13 @@ func together(p *Plan) [][]api.Pool {
 	return all
 }
 
-// controlPlaneAddresses is how many free addresses EKS wants for an update of a control plane, in each of the subnets
-// that the cluster was made with. The page says up to five in all; what EKS refuses an update with says "at least 5
-// IPs in each subnet". https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html (Considerations)
+// controlPlaneAddresses is how many free addresses EKS needs to update a control plane, in each of its original subnets. The page states
+// up to five in all. The message with which EKS rejects an update states "at least 5 IPs in each subnet".
+// https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html (Considerations)
 const controlPlaneAddresses = 5
 
-// freeAddresses: without an address for its new interfaces EKS cannot update a control plane, and without one for
-// itself no instance starts. With fewer than an interface of it takes, a node starts and may have none for its pods.
+// freeAddresses checks subnets. Without addresses for its new interfaces, EKS cannot update a control plane. Without one, no instance
+// starts. With fewer than an interface needs, a node starts and may have none for its pods.
 func freeAddresses(r *report, f *Facts, p *Plan) {
 	const next = "Free addresses in these subnets: remove unused interfaces and load balancers, or give the cluster more subnets."
 	var none, few []string
@@ -60,7 +60,7 @@ func freeAddresses(r *report, f *Facts, p *Plan) {
 				f.room(&none, &few, pool)
 			}
 			if len(none)+len(few) == before {
-				f.room(&none, &few, pools...) // each by itself has room, but most pools have the same subnets
+				f.room(&none, &few, pools...) // each pool alone has room, but most pools share subnets
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func freeAddresses(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// full lists the control plane's subnets that EKS has not enough room in.
+// full returns the control plane's subnets with too few free addresses for EKS.
 func (f *Facts) full() []string {
 	var full []string
 	for _, id := range f.ControlPlane.Subnets {
@@ -83,14 +83,14 @@ func (f *Facts) full() []string {
 	return full
 }
 
-// room tells when the subnets of pools that are replaced together have too few addresses for the nodes that are
-// added: none for some of them, or few.
+// room adds findings if the subnets of pools that are replaced together have too few addresses for the surge nodes: none for some nodes,
+// or few for their pods.
 func (f *Facts) room(none, few *[]string, pools ...api.Pool) {
 	var names, subnets []string
 	nodes, addresses := 0, 0
 	for _, pool := range pools {
 		surge, each := f.surge(&pool), 1
-		if _, there := f.Groups[pool.Name]; !there || surge == 0 {
+		if _, ok := f.Groups[pool.Name]; !ok || surge == 0 {
 			continue
 		}
 		for _, name := range pool.InstanceTypes {
@@ -110,7 +110,7 @@ func (f *Facts) room(none, few *[]string, pools ...api.Pool) {
 	}
 }
 
-// free addresses of subnets, and where. A subnet that is not there any more has none.
+// free returns the free addresses of subnets, and where they are. A subnet that no longer exists has none.
 func (f *Facts) free(ids []string) (sum int, where string) {
 	var each []string
 	for _, id := range ids {
@@ -120,8 +120,7 @@ func (f *Facts) free(ids []string) (sum int, where string) {
 	return sum, list(each)
 }
 
-// quotaCodes of EC2 on the vCPUs of running instances, by the letters that instance types begin with. The first is
-// for on-demand instances, the second for spot.
+// quotaCodes of EC2 for the vCPUs of running instances, by the first letters of instance types: on-demand, then spot.
 // https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 var quotaCodes = []struct {
 	families       []string
@@ -139,17 +138,17 @@ var quotaCodes = []struct {
 	{[]string{"x"}, "L-7295265B", "L-E3A00192"},
 }
 
-// volumeQuotaCodes of EBS on the storage of volumes, by their type.
+// volumeQuotaCodes of EBS for the storage of volumes, by type.
 // https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
 var volumeQuotaCodes = map[string]string{"gp2": "L-D18FCD1D", "gp3": "L-7A658B76", "io1": "L-FD252861", "io2": "L-09BD8365"}
 
-// VolumeQuotaCode is the quota that volumes of a type count to; "" when drover knows none.
+// VolumeQuotaCode returns the quota of volumes of a type, or "" if drover knows none.
 func VolumeQuotaCode(volumeType string) string { return volumeQuotaCodes[volumeType] }
 
-// p5Spot is the quota that the spot instances of P5 have of their own.
+// p5Spot is the quota for spot instances of P5 alone.
 const p5Spot = "L-C4BD4855"
 
-// QuotaCode is the quota that instances of a type count to; "" when drover knows none.
+// QuotaCode returns the quota of instances of a type, or "" if drover knows none.
 func QuotaCode(instanceType string, spot bool) string {
 	if spot && strings.HasPrefix(instanceType, "p5") {
 		return p5Spot
@@ -167,11 +166,11 @@ func QuotaCode(instanceType string, spot bool) string {
 	return ""
 }
 
-// QuotasNeeded are the vCPUs that the upgrade adds at most at once, by quota. A pool with several instance types
-// counts with its largest; one that mixes spot in counts for both.
+// QuotasNeeded returns the maximum of vCPUs that the upgrade adds at the same time, by quota. A pool with several instance types counts
+// with its largest. One with spot instances counts for both quotas.
 func QuotasNeeded(f *Facts, p *Plan) map[string]int { return f.added(p, f.largest) }
 
-// VolumesNeeded are the GiB of root volumes that the upgrade adds at most at once, by quota.
+// VolumesNeeded returns the maximum GiB of root volumes that the upgrade adds at the same time, by quota.
 func VolumesNeeded(f *Facts, p *Plan) map[string]int {
 	return f.added(p, func(pool *api.Pool) map[string]int {
 		if code := VolumeQuotaCode(pool.RootVolume.Type); code != "" {
@@ -181,7 +180,7 @@ func VolumesNeeded(f *Facts, p *Plan) map[string]int {
 	})
 }
 
-// added is what the nodes take that the upgrade adds at most at once, by quota, when node says what one of a pool takes.
+// added returns the maximum that the surge nodes use at the same time, by quota. node returns the use of one node of a pool.
 func (f *Facts) added(p *Plan, node func(*api.Pool) map[string]int) map[string]int {
 	most := map[string]int{}
 	if p.After == nil || !p.replaces() {
@@ -203,14 +202,14 @@ func (f *Facts) added(p *Plan, node func(*api.Pool) map[string]int) map[string]i
 	return most
 }
 
-// largest of a pool's instance types, in vCPUs by quota.
+// largest returns the vCPUs of a pool's largest instance type, by quota.
 func (f *Facts) largest(pool *api.Pool) map[string]int {
 	onDemand := pool.Spot == nil || pool.Spot.OnDemandBase > 0 || pool.Spot.OnDemandPercentage > 0
 	spot := pool.Spot != nil && pool.Spot.OnDemandPercentage < 100
 	out := map[string]int{}
 	for _, name := range pool.InstanceTypes {
-		for _, is := range []struct{ counts, spot bool }{{onDemand, false}, {spot, true}} {
-			if code := QuotaCode(name, is.spot); is.counts && code != "" {
+		for _, kind := range []struct{ counts, spot bool }{{onDemand, false}, {spot, true}} {
+			if code := QuotaCode(name, kind.spot); kind.counts && code != "" {
 				out[code] = max(out[code], f.InstanceTypes[name].VCPUs)
 			}
 		}
@@ -218,20 +217,20 @@ func (f *Facts) largest(pool *api.Pool) map[string]int {
 	return out
 }
 
-// instanceQuota: EC2 starts no instance beyond the account's quota, and a pool that cannot have its new node keeps its old one.
+// instanceQuota checks the quota of instances. EC2 launches none beyond it, and a pool without its new node keeps its old one.
 func instanceQuota(r *report, f *Facts, p *Plan) { enough(r, f, QuotasNeeded(f, p), "ec2", "vCPUs") }
 
-// volumeQuota: an instance whose volume would be beyond the account's quota ends as soon as it has begun.
+// volumeQuota checks the quota of volumes. An instance whose volume exceeds it is terminated right after its launch.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
 func volumeQuota(r *report, f *Facts, p *Plan) { enough(r, f, VolumesNeeded(f, p), "ebs", "GiB") }
 
-// enough compares what is needed with what the account may have more of a service.
+// enough compares the need with what the account has left of a service.
 func enough(r *report, f *Facts, needed map[string]int, service, unit string) {
 	var short, unknown []string
 	for _, code := range sortedKeys(needed) {
-		quota, known := f.Quotas[code]
+		quota, found := f.Quotas[code]
 		switch {
-		case !known:
+		case !found:
 			unknown = append(unknown, code)
 		case quota.Used+needed[code] > quota.Limit:
 			short = append(short, fmt.Sprintf("%s (%s): %d of %d %s are used, and the new nodes need up to %d", quota.Name, code, quota.Used,
@@ -249,22 +248,21 @@ func enough(r *report, f *Facts, needed map[string]int, service, unit string) {
 	}
 }
 
-// recent is how long a failed launch is told of in a group that has what it wants.
+// recent is how long a failed launch is reported for a group that has its desired capacity.
 const recent = time.Hour
 
-// stalling are the processes without which a group replaces nothing. Updates suspend others meanwhile.
+// stalling are the processes without which a group replaces nothing. Updates suspend other processes temporarily.
 var stalling = []string{"Launch", "Terminate"}
 
-// surgeCapacity: a group that cannot start instances now will not start new ones either; and where no node is added,
-// the pods of one that goes need a place on the others.
+// surgeCapacity finds groups that cannot launch instances. Where no node is added, the pods of a leaving node need room on the others.
 func surgeCapacity(r *report, f *Facts, p *Plan) {
 	if p.After == nil || !p.replaces() {
 		return
 	}
 	var stuck, failed, doubtful, tight, unknown []string
 	for _, pool := range p.After.Spec.Pools {
-		group, there := f.Groups[pool.Name]
-		if !there {
+		group, found := f.Groups[pool.Name]
+		if !found {
 			continue
 		}
 		if !slices.ContainsFunc(pool.InstanceTypes, func(name string) bool { return f.InstanceTypes[name].VCPUs > 0 }) {
@@ -273,16 +271,16 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 		if off := suspended(group); len(off) > 0 {
 			stuck = append(stuck, fmt.Sprintf("pool %s: %s", pool.Name, list(off)))
 		}
-		said := fmt.Sprintf("pool %s at %s: %s", pool.Name, group.FailedAt.UTC().Format(time.RFC3339), group.Failure)
+		finding := fmt.Sprintf("pool %s at %s: %s", pool.Name, group.FailedAt.UTC().Format(time.RFC3339), group.Failure)
 		switch {
 		case group.Failure == "":
 		case group.InService+len(group.Outdated) < group.Desired:
-			failed = append(failed, said)
+			failed = append(failed, finding)
 		case f.Taken.Sub(group.FailedAt) < recent:
-			doubtful = append(doubtful, said)
+			doubtful = append(doubtful, finding)
 		}
-		if said := f.crowded(&pool); said != "" {
-			tight = append(tight, said)
+		if finding := f.crowded(&pool); finding != "" {
+			tight = append(tight, finding)
 		}
 	}
 	const next = "Mend what Auto Scaling names, or give the pool other instance types or zones."
@@ -304,7 +302,7 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// suspended are the processes of a group that it would need.
+// suspended returns the suspended processes that a group needs.
 func suspended(g Group) []string {
 	var off []string
 	for _, process := range g.Suspended {
@@ -315,8 +313,8 @@ func suspended(g Group) []string {
 	return off
 }
 
-// crowded says that the pods of the nodes that go at once find no place on the pool's others; "" when they do, or
-// when nodes are added first.
+// crowded returns a finding if the pods of the nodes that leave at once have no room on the pool's others. It returns "" if they have, or
+// if nodes are added first.
 func (f *Facts) crowded(pool *api.Pool) string {
 	if f.surge(pool) > 0 {
 		return ""

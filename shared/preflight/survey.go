@@ -1,40 +1,40 @@
 package preflight
 
-// What a cluster's own API tells: sums and what stands out, not every object, so that it is small for large clusters too.
+// Facts from a cluster's own API: totals and exceptions instead of every object, so that they are small for large clusters too.
 
 import "time"
 
 // Survey of a cluster.
 type Survey struct {
-	// Unhealthy are the checks that the API server says of itself it fails (/readyz).
+	// Unhealthy are the failed checks of the API server's /readyz.
 	Unhealthy []string
 	Nodes     []Node
-	// Pods that do not run as they should, all namespaces.
+	// Pods that do not run correctly, in all namespaces.
 	Pods []Pod
 	// Workloads are the Deployments, StatefulSets and DaemonSets.
 	Workloads []Workload
 	Budgets   []Budget
 	// Overlaps are pods on nodes of drover's pools that more than one budget covers: the first few.
 	Overlaps []Overlap
-	// Webhooks whose failure refuses what they are asked about.
+	// Webhooks whose failure rejects requests.
 	Webhooks []Webhook
-	// KubeProxies are the versions of kube-proxy that run, such as v1.36.0.
+	// KubeProxies are the running versions of kube-proxy, such as v1.36.0.
 	KubeProxies []string
 }
 
-// Node of the cluster, of a pool or not.
+// Node of the cluster, in a pool or not.
 type Node struct {
 	Name string
-	// Pool of drover's, "" when it is of none.
+	// Pool of drover's, or "".
 	Pool string
-	// Ready is the condition's; Since is when it last changed, Message what it says.
+	// Ready is the status of the condition, Since its last transition, Message its message.
 	Ready   bool
 	Since   time.Time
 	Message string
 	// Created is when the node registered.
 	Created time.Time
-	// Cordoned says that no pod is to be started on it. Leaving says that it was not a person who did that: drover drains it, or an
-	// autoscaler takes it away.
+	// Cordoned reports that the node accepts no new pods. Leaving reports that drover drains it or an autoscaler removes it, so no user
+	// cordoned it.
 	Cordoned, Leaving bool
 	// Kubelet version such as v1.36.3-eks-abc.
 	Kubelet string
@@ -45,20 +45,20 @@ type Node struct {
 // Resources of a node.
 type Resources struct {
 	MilliCPU, Memory int64
-	// Pods is how many.
+	// Pods is their number.
 	Pods int64
 }
 
-// Pod that does not run as it should.
+// Pod that does not run correctly.
 type Pod struct {
 	Namespace, Name string
-	// Node that it is on, "" while it is on none.
+	// Node of the pod, or "".
 	Node string
-	// Workload that it is of, such as "DaemonSet kube-proxy"; "" for none.
+	// Workload of the pod, such as "DaemonSet kube-proxy", or "".
 	Workload string
-	// State in one word: Pending, NotReady, or the reason for which a container waits, such as CrashLoopBackOff.
+	// State in one word: Pending, NotReady, or the reason why a container waits, such as CrashLoopBackOff.
 	State string
-	// Since is when that began, as far as it can be seen.
+	// Since is when that state began, as far as it is known.
 	Since time.Time
 }
 
@@ -82,30 +82,30 @@ type Budget struct {
 	Expected, Desired, Healthy int
 	// Allowed is how many may be disrupted now.
 	Allowed int
-	// Stale says that its status is about an older spec, or that there is none yet; Failed is why the controller cannot tell.
+	// Stale reports that its status is about an older spec or is empty. Failed is why the controller cannot compute it.
 	Stale  bool
 	Failed string
-	// Covered are the pods on nodes of drover's pools that a drain would have to evict, by pool.
+	// Covered counts the pods on nodes of drover's pools that a drain would have to evict, by pool.
 	Covered map[string]int
-	// Unhealthy is how many of its pods are not ready, and since when the first of them.
+	// Unhealthy counts its pods that are not ready. Since is when the first became so.
 	Unhealthy int
 	Since     time.Time
 }
 
-// Overlap is a pod that more than one budget covers: the eviction API refuses it.
+// Overlap is a pod that more than one budget covers. The eviction API refuses it.
 type Overlap struct {
 	Namespace, Pod, Pool string
 	Budgets              []string
 }
 
-// Webhook that refuses when it fails (failurePolicy Fail), with what an upgrade writes that it is asked about.
+// Webhook that rejects requests when it fails (failurePolicy Fail), and that an upgrade's writes pass.
 type Webhook struct {
-	// Configuration such as "ValidatingWebhookConfiguration policy"; Name of the webhook in it.
+	// Configuration such as "ValidatingWebhookConfiguration policy". Name of the webhook in it.
 	Configuration, Name string
-	// Service that it calls, as namespace/name, or Host outside of the cluster.
+	// Service that it calls, as namespace/name, or Host outside the cluster.
 	Service, Host string
-	// Endpoints of the service that are ready.
+	// Endpoints is the number of the service's ready endpoints.
 	Endpoints int
-	// Matches are what it is asked about of what an upgrade has written, in words, such as "evictions".
+	// Matches are the writes of an upgrade that pass the webhook, in words, such as "evictions".
 	Matches []string
 }

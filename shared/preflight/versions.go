@@ -1,6 +1,6 @@
 package preflight
 
-// Whether the versions on the way go together, and are there to be had.
+// Whether the versions of the upgrade are compatible and available.
 
 import (
 	"cmp"
@@ -14,45 +14,44 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// minor of a version such as 1.36, v1.36.3-eks-abc or v1.36.0-eksbuild.2; -1 when it is none.
+// minor returns the minor version of a version such as 1.36, v1.36.3-eks-abc or v1.36.0-eksbuild.2, and -1 for others.
 func minor(version string) int { return upgrade.Minor(strings.TrimPrefix(version, "v")) }
 
-// deprecatedAPIs: clients that use what the next version does not serve fail with it. EKS finds them in the audit log of the last 30 days.
+// deprecatedAPIs finds clients that use APIs which the target does not serve. EKS finds them in the audit log of the last 30 days.
 // https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html
 func deprecatedAPIs(r *report, f *Facts, p *Plan) {
 	target := minor(p.To.KubernetesVersion)
-	var gone, going []string
+	var removed, later []string
 	for _, insight := range f.Insights {
 		for _, d := range insight.Deprecations {
-			said := fmt.Sprintf("%s, gone in %s", d.API, d.Gone)
+			finding := fmt.Sprintf("%s, gone in %s", d.API, d.Gone)
 			if len(d.Clients) > 0 {
-				said += ", used by " + list(d.Clients)
+				finding += ", used by " + list(d.Clients)
 			}
 			if d.ReplacedWith != "" {
-				said += ", replaced with " + d.ReplacedWith
+				finding += ", replaced with " + d.ReplacedWith
 			}
-			// Without a version that drover can read, EKS's verdict counts.
+			// If drover cannot parse the version, EKS's verdict applies.
 			if last := minor(d.Gone); last > target || last < 0 && insight.Status != "ERROR" {
-				going = append(going, said)
+				later = append(later, finding)
 			} else {
-				gone = append(gone, said)
+				removed = append(removed, finding)
 			}
 		}
 	}
-	if len(gone) > 0 {
+	if len(removed) > 0 {
 		r.block("Update the clients and manifests that use them. EKS remembers a use for 30 days: `aws eks start-insights-refresh` looks again.",
-			"APIs in use that Kubernetes %s does not serve: %s", p.To.KubernetesVersion, list(gone))
+			"APIs in use that Kubernetes %s does not serve: %s", p.To.KubernetesVersion, list(removed))
 	}
-	if len(going) > 0 {
-		r.warn("Update what uses them before a later upgrade.", "APIs in use that go later: %s", list(going))
+	if len(later) > 0 {
+		r.warn("Update what uses them before a later upgrade.", "APIs in use that go later: %s", list(later))
 	}
 }
 
-// stale is how old insights are told of as such: EKS looks once a day by itself.
+// stale is the age from which insights are reported as old. EKS makes them once a day.
 const stale = time.Hour
 
-// insights are EKS's other findings, and how old all of them are. What it calls an error stops the upgrade: EKS may
-// refuse the update then, unless it is forced.
+// insights are EKS's other findings, and their age. An error stops the upgrade: EKS may reject the update, unless it is forced.
 // https://docs.aws.amazon.com/eks/latest/userguide/view-cluster-insights.html
 func insights(r *report, f *Facts, p *Plan) {
 	target := minor(p.To.KubernetesVersion)
@@ -62,14 +61,14 @@ func insights(r *report, f *Facts, p *Plan) {
 		if len(i.Deprecations) > 0 || minor(i.KubernetesVersion) > target && !p.Rollback {
 			continue
 		}
-		said := fmt.Sprintf("%s: %s", i.Name, i.Reason)
+		finding := fmt.Sprintf("%s: %s", i.Name, i.Reason)
 		if len(i.Resources) > 0 {
-			said += " (" + list(i.Resources) + ")"
+			finding += " (" + list(i.Resources) + ")"
 		}
-		if i.Status == "ERROR" && !p.mends(i, f) {
-			errors = append(errors, said)
+		if i.Status == "ERROR" && !p.resolves(i, f) {
+			errors = append(errors, finding)
 		} else {
-			warnings = append(warnings, said)
+			warnings = append(warnings, finding)
 		}
 		if next[i.Status] == "" {
 			next[i.Status] = i.Recommendation
@@ -89,17 +88,17 @@ func insights(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// mends says whether the plan's own steps mend what an insight found. Before the control plane goes back EKS wants the nodes and add-ons to
-// be back; before it goes on drover moves the add-ons that would not run then.
+// resolves reports whether the plan's own steps resolve an insight. Before a rollback of the control plane, EKS requires older nodes and
+// add-ons. Before an upgrade of the control plane, drover updates the incompatible add-ons.
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
-func (p *Plan) mends(i Insight, f *Facts) bool {
+func (p *Plan) resolves(i Insight, f *Facts) bool {
 	steps := func(kind upgrade.StepKind) bool {
 		return slices.ContainsFunc(p.Steps, func(s upgrade.Step) bool { return s.Kind == kind })
 	}
 	name := strings.ToLower(i.Name)
 	switch {
 	case !p.Rollback && strings.Contains(name, "add-on"):
-		return p.moves(f)
+		return p.updatesAddons(f)
 	case !p.Rollback:
 		first := p.Steps[:max(0, slices.IndexFunc(p.Steps, func(s upgrade.Step) bool { return s.Kind == upgrade.StepControlPlane }))]
 		return strings.Contains(name, kubeProxy) && slices.ContainsFunc(first, func(s upgrade.Step) bool { return s.Addons[kubeProxy] != "" })
@@ -111,9 +110,9 @@ func (p *Plan) mends(i Insight, f *Facts) bool {
 	return false
 }
 
-// moves says whether all add-ons that do not run on the next version of the control plane are the plan's to move:
-// whether they can be is for AddonsCompatible to say.
-func (p *Plan) moves(f *Facts) bool {
+// updatesAddons reports whether the plan updates all add-ons that are incompatible with the control plane's next version.
+// AddonsCompatible checks whether it can.
+func (p *Plan) updatesAddons(f *Facts) bool {
 	versions, all := p.Versions(), 0
 	if len(versions) == 0 || p.After == nil {
 		return false
@@ -129,7 +128,7 @@ func (p *Plan) moves(f *Facts) bool {
 	return all > 0
 }
 
-// kubeletSkew walks the steps: at none may a kubelet or kube-proxy be too old or too new for the control plane.
+// kubeletSkew checks, for each step, that no kubelet or kube-proxy is too old or too new for the control plane.
 // https://kubernetes.io/releases/version-skew-policy/
 func kubeletSkew(r *report, f *Facts, p *Plan) {
 	kubelets, proxies := f.kubelets(), map[string]string{}
@@ -143,7 +142,7 @@ func kubeletSkew(r *report, f *Facts, p *Plan) {
 		case upgrade.StepNodes, upgrade.StepNodesBack:
 			for _, n := range f.Survey.Nodes {
 				if n.Pool != "" {
-					delete(kubelets, n.Name) // the new ones have the release's, which Images checks
+					delete(kubelets, n.Name) // new nodes have the release's version, which Images checks
 				}
 			}
 		case upgrade.StepAddons, upgrade.StepAddonsFirst:
@@ -170,7 +169,7 @@ func (f *Facts) kubelets() map[string]string {
 	return all
 }
 
-// skewed lists what cannot work with a control plane.
+// skewed returns what is incompatible with a control plane.
 func skewed(versions map[string]string, controlPlane, what string) []string {
 	var found []string
 	for _, name := range sortedKeys(versions) {
@@ -189,13 +188,13 @@ func skewed(versions map[string]string, controlPlane, what string) []string {
 func distinct(all []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(s string) bool {
-		was := seen[s]
+		duplicate := seen[s]
 		seen[s] = true
-		return was
+		return duplicate
 	})
 }
 
-// addonAt is the version of an add-on during a step, "" when the cluster has none or it is EKS's to say.
+// addonAt returns the version of an add-on during a step. It is "" if the cluster has none, or if EKS chooses the version.
 func addonAt(f *Facts, p *Plan, step upgrade.Step, name string) string {
 	if version := step.Addons[name]; version != "" {
 		return version
@@ -211,7 +210,7 @@ func addonAt(f *Facts, p *Plan, step upgrade.Step, name string) string {
 	return ""
 }
 
-// wanted is the version of an add-on that a cluster is to have.
+// wanted returns the desired version of an add-on.
 func wanted(cluster *api.Cluster, name string) string {
 	if cluster != nil {
 		for _, a := range cluster.Spec.Addons {
@@ -223,24 +222,24 @@ func wanted(cluster *api.Cluster, name string) string {
 	return ""
 }
 
-// addonsCompatible asks EKS's catalogue about each add-on: at the end every one must have a version that EKS offers
-// for that Kubernetes, or it refuses the update. On the way one may be behind, where no version goes with both: it is
-// told. https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
+// addonsCompatible compares each add-on with EKS's catalogue. At the end, each needs a version that EKS offers for the target, or EKS
+// rejects the update. During the upgrade, an add-on may be behind if no version is compatible with both: a warning.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
 func addonsCompatible(r *report, f *Facts, p *Plan) {
 	var refused, behind, foreign []string
 	ours := map[string]bool{}
 	if p.After != nil {
 		for _, a := range p.After.Spec.Addons {
 			ours[a.Name] = true
-			if said := f.misfit(a.Name, a.Version, p.To.KubernetesVersion); said != "" {
-				refused = append(refused, said)
+			if finding := f.misfit(a.Name, a.Version, p.To.KubernetesVersion); finding != "" {
+				refused = append(refused, finding)
 			}
 		}
 	}
 	for _, a := range f.Addons {
 		if !ours[a.Name] {
-			if said := f.misfit(a.Name, a.Version, p.To.KubernetesVersion); said != "" {
-				foreign = append(foreign, said)
+			if finding := f.misfit(a.Name, a.Version, p.To.KubernetesVersion); finding != "" {
+				foreign = append(foreign, finding)
 			}
 			continue
 		}
@@ -266,8 +265,7 @@ func addonsCompatible(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// misfit says why an add-on's version does not go with a Kubernetes version; "" when it does. A version that is not
-// stated is EKS's to choose.
+// misfit returns why an add-on's version is incompatible with a Kubernetes version, or "". EKS chooses a version that is not stated.
 func (f *Facts) misfit(name, version, kubernetes string) string {
 	var offered []string
 	for _, v := range f.Compat[name] {
@@ -284,7 +282,7 @@ func (f *Facts) misfit(name, version, kubernetes string) string {
 	return fmt.Sprintf("%s %s is not among those that EKS offers for Kubernetes %s: %s", name, version, kubernetes, list(offered))
 }
 
-// versionOffered: EKS must offer each version on the way.
+// versionOffered checks that EKS offers each version of the upgrade.
 func versionOffered(r *report, f *Facts, p *Plan) {
 	var missing, offered []string
 	for _, v := range f.Catalogue {
@@ -304,7 +302,7 @@ func versionOffered(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// upgradeFrom: a release says from which versions it was tried.
+// upgradeFrom checks that the release supports an upgrade from the current version.
 func upgradeFrom(r *report, _ *Facts, p *Plan) {
 	if p.Rollback {
 		return
@@ -319,12 +317,12 @@ func upgradeFrom(r *report, _ *Facts, p *Plan) {
 	}
 }
 
-// soon is how near an end of support is told.
+// soon is how long before its end of support a version is reported.
 const soon = 60 * 24 * time.Hour
 
-// supportDates tells when the target's support ends. Nothing breaks on that day: extended support costs more, and
-// without it EKS upgrades the control plane by itself. A rollback has a date of its own, and does not lead to a
-// version that the cluster may not have. https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+// supportDates reports when the target's support ends. Nothing breaks on that day: extended support costs more, and without it EKS
+// upgrades the control plane. A rollback has a deadline of its own, and cannot return to a version that the cluster may not have.
+// https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 func supportDates(r *report, f *Facts, p *Plan) {
 	standard := p.After != nil && p.After.Spec.ControlPlane.SupportType == api.SupportStandard
@@ -354,10 +352,10 @@ func supportDates(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// extendedSupport is the status that EKS gives a version when its standard support is over.
+// extendedSupport is EKS's status of a version after standard support.
 const extendedSupport = "EXTENDED_SUPPORT"
 
-// shortly before EKS takes a control plane back no more, it is told: nodes go first, and may take this long.
+// shortly is how long before the deadline of a rollback it is reported. Nodes are replaced first, and may take this long.
 const shortly = 48 * time.Hour
 
 func day(t time.Time) string {
@@ -367,11 +365,11 @@ func day(t time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
-// eksImage is the name of the AMIs of EKS, which says the Kubernetes version:
-// amazon-eks-node-al2023-x86_64-standard-1.36-v20261101, or amazon-eks-node-1.30-v20241106 of Amazon Linux 2.
+// eksImage matches the names of EKS's AMIs, which contain the Kubernetes version: amazon-eks-node-al2023-x86_64-standard-1.36-v20261101,
+// or amazon-eks-node-1.30-v20241106 of Amazon Linux 2.
 var eksImage = regexp.MustCompile(`^amazon-eks-(?:arm64-|gpu-)?node-(?:.*-)?(1\.[0-9]+)-v[0-9]+`)
 
-// Kubernetes is the version that an image of EKS's has, such as 1.36; "" for others, whose names do not say.
+// Kubernetes returns the version of an EKS image, such as 1.36. It is "" for others, whose names do not contain it.
 func (i Image) Kubernetes() string {
 	if name := eksImage.FindStringSubmatch(i.Name); name != nil {
 		return name[1]
@@ -379,41 +377,41 @@ func (i Image) Kubernetes() string {
 	return ""
 }
 
-// architectures as EC2 calls them.
+// architectures in EC2's terms.
 var architectures = map[api.Architecture]string{api.AMD64: "x86_64", api.ARM64: "arm64"}
 
-// images: every image that new nodes start from must be there, of the pool's architecture, and not newer than the control plane.
+// images checks the images of new nodes. Each must exist, have the pool's architecture, and not be newer than the control plane.
 func images(r *report, f *Facts, p *Plan) {
 	if p.After == nil || !p.replaces() {
 		return
 	}
 	var unusable, doubtful []string
 	for _, pool := range p.After.Spec.Pools {
-		whose := " of pool " + pool.Name
+		owner := " of pool " + pool.Name
 		if pool.Name == "" { // a release's
-			whose = fmt.Sprintf(" for %s", pool.Architecture)
+			owner = fmt.Sprintf(" for %s", pool.Architecture)
 		}
-		image, there := f.Images[pool.ImageID]
-		if !there {
-			unusable = append(unusable, fmt.Sprintf("%s%s is not there, or not shared with this account", pool.ImageID, whose))
+		image, found := f.Images[pool.ImageID]
+		if !found {
+			unusable = append(unusable, fmt.Sprintf("%s%s is not there, or not shared with this account", pool.ImageID, owner))
 			continue
 		}
-		said := fmt.Sprintf("%s (%s)%s", image.ID, image.Name, whose)
+		finding := fmt.Sprintf("%s (%s)%s", image.ID, image.Name, owner)
 		version := image.Kubernetes()
 		apart := minor(p.To.KubernetesVersion) - minor(version)
 		switch {
 		case image.State != "available":
-			unusable = append(unusable, said+" is "+image.State)
+			unusable = append(unusable, finding+" is "+image.State)
 		case image.Architecture != architectures[pool.Architecture]:
-			unusable = append(unusable, fmt.Sprintf("%s is of %s, not of %s", said, image.Architecture, pool.Architecture))
+			unusable = append(unusable, fmt.Sprintf("%s is of %s, not of %s", finding, image.Architecture, pool.Architecture))
 		case version != "" && apart < 0:
-			unusable = append(unusable, fmt.Sprintf("%s has a kubelet newer than Kubernetes %s", said, p.To.KubernetesVersion))
+			unusable = append(unusable, fmt.Sprintf("%s has a kubelet newer than Kubernetes %s", finding, p.To.KubernetesVersion))
 		case version != "" && apart > upgrade.Skew:
-			unusable = append(unusable, fmt.Sprintf("%s has a kubelet too old for Kubernetes %s", said, p.To.KubernetesVersion))
+			unusable = append(unusable, fmt.Sprintf("%s has a kubelet too old for Kubernetes %s", finding, p.To.KubernetesVersion))
 		case version != "" && apart > 0:
-			doubtful = append(doubtful, fmt.Sprintf("%s has a kubelet older than Kubernetes %s", said, p.To.KubernetesVersion))
+			doubtful = append(doubtful, fmt.Sprintf("%s has a kubelet older than Kubernetes %s", finding, p.To.KubernetesVersion))
 		case !image.Deprecated.IsZero() && image.Deprecated.Before(f.Taken):
-			doubtful = append(doubtful, fmt.Sprintf("%s is deprecated since %s", said, day(image.Deprecated)))
+			doubtful = append(doubtful, fmt.Sprintf("%s is deprecated since %s", finding, day(image.Deprecated)))
 		}
 	}
 	if len(unusable) > 0 {

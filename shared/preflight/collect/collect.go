@@ -1,4 +1,5 @@
-// Package collect asks everything that the checks of an upgrade need to know. It only reads.
+// Package collect gathers the facts for the checks of package preflight, through interfaces to AWS and Kubernetes. It changes nothing.
+// The upgrade function and the command line use it.
 package collect
 
 import (
@@ -23,15 +24,15 @@ type Kubernetes interface {
 	Survey(ctx context.Context, cluster string) (preflight.Survey, error)
 }
 
-// EKS is asked about the cluster and its catalogue: a subset of eks.Versions.
+// EKS describes the cluster and the catalogue: a subset of eks.Versions.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error)
-	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, looked time.Time,
+	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, refreshed time.Time,
 		err error)
 	Catalogue(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
-	// Clusters counts the account's in the region, whoever made them.
+	// Clusters returns the number of the account's clusters in the region.
 	Clusters(ctx context.Context) (int, error)
 }
 
@@ -41,27 +42,27 @@ type Groups interface {
 	LaunchFailure(ctx context.Context, name string) (why string, at time.Time, err error)
 }
 
-// Alarms are CloudWatch's: a subset of cloudwatch.Alarms.
+// Alarms describes alarms: a subset of cloudwatch.Alarms.
 type Alarms interface {
 	Describe(ctx context.Context, names []string) ([]preflight.Alarm, error)
 }
 
-// Capacity is what EC2 has: a subset of ec2.Capacity.
+// Capacity describes what EC2 has: a subset of ec2.Capacity.
 type Capacity interface {
 	Subnets(ctx context.Context, ids []string) (map[string]preflight.Subnet, error)
 	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
 	InstanceTypes(ctx context.Context, names []string) (map[string]preflight.InstanceType, error)
-	// Started says which image each instance was started from.
+	// Started returns the image of each instance.
 	Started(ctx context.Context, instances []string) (map[string]string, error)
-	// Running counts the vCPUs of the account's instances in the region, by the code of the quota that they count to.
+	// Running returns the vCPUs of the account's instances in the region, by the code of their quota.
 	Running(ctx context.Context) (map[string]int, error)
-	// Volumes counts the GiB of its volumes of some types, likewise.
+	// Volumes returns the GiB of its volumes of some types, by the code of their quota.
 	Volumes(ctx context.Context, types []string) (map[string]int, error)
 }
 
-// Quotas are the account's: a subset of servicequotas.Quotas.
+// Quotas returns the account's quotas: a subset of servicequotas.Quotas.
 type Quotas interface {
-	// Limit of a quota of EC2, Storage, one of EBS in GiB, and Clusters, one of EKS; false when it has none that is known.
+	// Limit returns a quota of EC2, Storage one of EBS in GiB, Clusters one of EKS.
 	Limit(ctx context.Context, code string) (preflight.Quota, bool, error)
 	Storage(ctx context.Context, code string) (preflight.Quota, bool, error)
 	Clusters(ctx context.Context, code string) (preflight.Quota, bool, error)
@@ -78,7 +79,8 @@ type Gatherer struct {
 	Now        func() time.Time
 }
 
-// Before gathers what preflight.Before needs. A cluster's API that does not answer is one of the facts; AWS that does not is an error.
+// Before gathers the facts for preflight.Before. It returns an error if AWS does not answer. If the cluster's API does not answer, that
+// is one of the facts.
 func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error) {
 	f, err := g.After(ctx, plan)
 	if err != nil {
@@ -106,19 +108,19 @@ func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight
 	return f, nil
 }
 
-// insights for the versions that the control plane goes to. Those of a rollback are of no version.
-func (g *Gatherer) insights(ctx context.Context, plan *preflight.Plan) (insights []preflight.Insight, looked time.Time, err error) {
+// insights returns the insights for the control plane's next versions. Those of a rollback have no version.
+func (g *Gatherer) insights(ctx context.Context, plan *preflight.Plan) (insights []preflight.Insight, refreshed time.Time, err error) {
 	versions := plan.Versions()
 	switch {
 	case len(versions) == 0:
-		return nil, looked, nil // it stays where it is
+		return nil, refreshed, nil // the control plane is not upgraded
 	case plan.Rollback:
 		versions = nil
 	}
 	return g.EKS.Insights(ctx, names.EKSCluster(plan.Cluster), plan.Rollback, versions)
 }
 
-// After gathers what preflight.After needs, which is less.
+// After gathers the facts for preflight.After, which needs fewer.
 func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error) {
 	f := &preflight.Facts{Taken: g.Now()}
 	eksCluster := names.EKSCluster(plan.Cluster)
@@ -165,16 +167,16 @@ func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.
 	return f, nil
 }
 
-// groups of the pools that the cluster has and is to have.
+// groups returns the groups of the pools after the upgrade.
 func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string]preflight.Group, error) {
-	found := map[string]preflight.Group{}
+	groups := map[string]preflight.Group{}
 	for _, pool := range plan.After.Spec.Pools {
 		name := names.Group(plan.Cluster, pool.Name)
-		group, there, err := g.Groups.Describe(ctx, name)
+		group, found, err := g.Groups.Describe(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if !there {
+		if !found {
 			continue
 		}
 		failure, at, err := g.Groups.LaunchFailure(ctx, name)
@@ -196,12 +198,12 @@ func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string
 				out.InService++
 			}
 		}
-		found[pool.Name] = out
+		groups[pool.Name] = out
 	}
-	return found, nil
+	return groups, nil
 }
 
-// room is where new nodes, the control plane's new interfaces and another cluster find their place.
+// room adds the facts about room for new nodes, the control plane's new interfaces and another cluster.
 func (g *Gatherer) room(ctx context.Context, plan *preflight.Plan, f *preflight.Facts) error {
 	subnets := slices.Clone(f.ControlPlane.Subnets)
 	for _, group := range f.Groups {
@@ -221,7 +223,7 @@ func (g *Gatherer) room(ctx context.Context, plan *preflight.Plan, f *preflight.
 	return g.quotas(ctx, plan, f)
 }
 
-// quotas that new nodes, their volumes and another cluster would count to.
+// quotas adds the quotas that apply to new nodes, their volumes and another cluster.
 func (g *Gatherer) quotas(ctx context.Context, plan *preflight.Plan, f *preflight.Facts) error {
 	f.Quotas = map[string]preflight.Quota{}
 	clusters, err := g.EKS.Clusters(ctx)
@@ -256,15 +258,15 @@ func (g *Gatherer) quotas(ctx context.Context, plan *preflight.Plan, f *prefligh
 	return limits(ctx, f, needed, volumes, g.Quotas.Storage)
 }
 
-// limits asks for the quotas that are needed, with what is used of them.
+// limits adds the needed quotas, with their usage.
 func limits(ctx context.Context, f *preflight.Facts, needed, used map[string]int,
 	limit func(context.Context, string) (preflight.Quota, bool, error)) error {
 	for code := range needed {
-		quota, known, err := limit(ctx, code)
+		quota, found, err := limit(ctx, code)
 		if err != nil {
 			return err
 		}
-		if known {
+		if found {
 			quota.Used = used[code]
 			f.Quotas[code] = quota
 		}
@@ -272,7 +274,7 @@ func limits(ctx context.Context, f *preflight.Facts, needed, used map[string]int
 	return nil
 }
 
-// unique and sorted, without what is empty.
+// unique returns the sorted distinct values, without empty ones.
 func unique(all []string) []string {
 	all = slices.Compact(slices.Sorted(slices.Values(all)))
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
