@@ -1,6 +1,6 @@
 package account
 
-// The ordinary aws command, new or old, against the endpoint.
+// The real aws command, new or old, against the endpoint.
 
 import (
 	"encoding/json"
@@ -30,20 +30,20 @@ func TestAWSCommand(t *testing.T) {
 	aws := console(t)
 	run := func(t *testing.T, arguments ...string) string {
 		t.Helper()
-		said, code := aws(t, arguments...)
-		require.Zero(t, code, "aws %s\n%s", strings.Join(arguments, " "), said)
-		return said
+		output, code := aws(t, arguments...)
+		require.Zero(t, code, "aws %s\n%s", strings.Join(arguments, " "), output)
+		return output
 	}
 	spec := text(t, specOf(name, pool("one", 1)))
 	file := filepath.Join(t.TempDir(), name+".yaml")
 	require.NoError(t, os.WriteFile(file, []byte(spec), 0o600))
 	specs, machine := names.SpecsBucket(ID, "us-east-1"), "arn:aws:states:us-east-1:"+ID+":stateMachine:drover-converge"
 	topic := "arn:aws:sns:us-east-1:" + ID + ":drover-notices"
-	// Of its own: a message in the queue of dead letters would raise an alarm.
+	// a queue of its own, because a message in the dead-letter queue raises an alarm
 	queueName := name
-	made, err := sqs.NewFromConfig(cloud.Config()).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &queueName})
+	created, err := sqs.NewFromConfig(cloud.Config()).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &queueName})
 	require.NoError(t, err)
-	queue := *made.QueueUrl
+	queue := *created.QueueUrl
 	group := names.Group(name, "one")
 
 	require.Contains(t, run(t, "s3", "cp", file, "s3://"+specs+"/clusters/"), "upload: ")
@@ -56,7 +56,7 @@ func TestAWSCommand(t *testing.T) {
 	execution := find(t, run(t, "stepfunctions", "start-execution", "--state-machine-arn", machine, "--input", `{"cluster":"`+name+`"}`),
 		"executionArn")
 	cloud.settle(t)
-	// What a command says must hold these words.
+	// words are required in the output of a command.
 	tests := map[string]struct {
 		command string
 		want    []string
@@ -91,7 +91,7 @@ func TestAWSCommand(t *testing.T) {
 				"Deprecated APIs removed in Kubernetes v1.37",
 			},
 		},
-		"insights made anew":  {"eks start-insights-refresh --cluster-name drover-console", []string{"IN_PROGRESS"}},
+		"insights refreshed":  {"eks start-insights-refresh --cluster-name drover-console", []string{"IN_PROGRESS"}},
 		"Kubernetes versions": {"eks describe-cluster-versions", []string{"STANDARD_SUPPORT", "endOfExtendedSupportDate"}},
 		"a quota": {
 			"service-quotas get-service-quota --service-code ec2 --quota-code L-1216C47A", []string{"Running On-Demand Standard"},
@@ -157,7 +157,7 @@ func TestAWSCommand(t *testing.T) {
 		},
 	}
 	if strings.HasPrefix(run(t, "--version"), "aws-cli/1.") {
-		delete(tests, "logs as they come") // version 2 has that
+		delete(tests, "logs as they come") // version 2 supports it
 	}
 	t.Run("reads and writes", func(t *testing.T) {
 		for name, test := range tests {
@@ -170,47 +170,47 @@ func TestAWSCommand(t *testing.T) {
 		}
 	})
 	run(t, "sqs", "purge-queue", "--queue-url", queue)
-	t.Run("what is unknown is an error that names it", func(t *testing.T) {
-		said, code := aws(t, "sns", "list-platform-applications")
+	t.Run("names an unsupported operation", func(t *testing.T) {
+		output, code := aws(t, "sns", "list-platform-applications")
 		require.NotZero(t, code)
-		require.Contains(t, said, "ListPlatformApplications")
-		require.Contains(t, said, "UnsupportedByLocalAccount")
+		require.Contains(t, output, "ListPlatformApplications")
+		require.Contains(t, output, "UnsupportedByLocalAccount")
 	})
 }
 
-// answering is the aws command of version 1, started once: it takes more than a second to start. Each line that it reads has the arguments
-// of one command, each that it writes what that said, and its exit code.
-const answering = `
+// server runs the aws command of version 1 repeatedly in one process, because its start takes more than a second. Each
+// input line has the arguments of one command. Each output line has its output and exit code.
+const server = `
 import io, json, sys
 from awscli.clidriver import create_clidriver
 answers, driver = sys.stdout, create_clidriver()
 for line in sys.stdin:
-    sys.stdout = sys.stderr = said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    sys.stdout = sys.stderr = output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     try:
         code = driver.main(json.loads(line))
     except SystemExit as e:
         code = e.code
-    print(json.dumps({"code": code or 0, "said": said.buffer.getvalue().decode()}), file=answers, flush=True)
+    print(json.dumps({"code": code or 0, "output": output.buffer.getvalue().decode()}), file=answers, flush=True)
 `
 
-// console is the aws command of the person at the console. The endpoint is given as old ones need it.
-func console(t *testing.T) func(t *testing.T, arguments ...string) (said string, code int) {
+// console runs the aws command as the administrator. The endpoint is an argument, because old versions need it.
+func console(t *testing.T) func(t *testing.T, arguments ...string) (output string, code int) {
 	t.Helper()
 	environment := append(os.Environ(), "HOME="+t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PAGER=")
 	for key, value := range cloud.Environment() {
 		environment = append(environment, key+"="+value)
 	}
 	always := []string{"--endpoint-url", cloud.URL(), "--output", "json"}
-	if exec.CommandContext(t.Context(), "python3", "-c", "import awscli.clidriver").Run() != nil { // version 2 brings its own Python
+	if exec.CommandContext(t.Context(), "python3", "-c", "import awscli.clidriver").Run() != nil { // version 2 has its own Python
 		return func(t *testing.T, arguments ...string) (string, int) {
 			cmd := exec.CommandContext(t.Context(), "aws", append(always, arguments...)...)
 			cmd.Env = environment
-			said, err := cmd.CombinedOutput()
+			output, err := cmd.CombinedOutput()
 			require.NotNil(t, cmd.ProcessState, "%v", err)
-			return string(said), cmd.ProcessState.ExitCode()
+			return string(output), cmd.ProcessState.ExitCode()
 		}
 	}
-	cmd := exec.Command("python3", "-c", answering) // it ends when nothing is left to read
+	cmd := exec.Command("python3", "-c", server) // it ends with its input
 	cmd.Env, cmd.Stderr = environment, os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -226,15 +226,15 @@ func console(t *testing.T) func(t *testing.T, arguments ...string) (said string,
 		t.Helper()
 		require.NoError(t, commands.Encode(append(slices.Clone(always), arguments...)))
 		var answer struct {
-			Said string
-			Code int
+			Output string
+			Code   int
 		}
 		require.NoError(t, answers.Decode(&answer))
-		return answer.Said, answer.Code
+		return answer.Output, answer.Code
 	}
 }
 
-// find is a member of a JSON object.
+// find returns a member of a JSON object.
 func find(t *testing.T, body, key string) string {
 	t.Helper()
 	var values map[string]any

@@ -1,7 +1,7 @@
 package account
 
-// A cluster that is changed: while it converges, by adding, rolling and removing pools; and strings that would do harm if they
-// were anything but strings.
+// Changes of a cluster: during convergence, by adding, rolling and removing pools, and with strings that would do harm
+// if they were interpreted.
 
 import (
 	"encoding/json"
@@ -28,7 +28,7 @@ import (
 // object is a part of a spec.
 type object = map[string]any
 
-// specOf is a cluster in two zones with a VPC of its own.
+// specOf returns a cluster in two zones with its own VPC.
 func specOf(cluster string, pools ...object) object {
 	return object{
 		"apiVersion": "drover.run/v1alpha1", "kind": "Cluster", "metadata": object{"name": cluster},
@@ -44,7 +44,7 @@ func pool(name string, size int) object {
 	return object{"name": name, "instanceTypes": []string{"m7i.large"}, "minSize": size, "maxSize": size + 1}
 }
 
-// text is a spec as a file.
+// text returns the YAML of a spec.
 func text(t *testing.T, spec object) string {
 	t.Helper()
 	body, err := yaml.Marshal(spec)
@@ -52,7 +52,7 @@ func text(t *testing.T, spec object) string {
 	return string(body)
 }
 
-// harmful strings are code or structure to one of the things that read them on their way to a node.
+// harmful strings are code or structure to a program that reads them on their way to a node.
 var harmful = strings.Join([]string{
 	`{{ .Secret }} {{- end }}`, `${AWS::AccountId} ${!x} !Ref Vpc !Sub x`, `{"Fn::Sub": "x"}`, `&anchor *alias <<: x`, "'; touch /oops #",
 	`"; $(id) ` + "`id`",
@@ -73,7 +73,7 @@ func TestChanges(t *testing.T) {
 	first["spec"].(object)["addons"] = []object{{"name": "vpc-cni", "configuration": object{"env": object{"NASTY": harmful}}}}
 	first["spec"].(object)["tags"] = object{"y": "no", "octal": "0777", "a:b/c=d+e-f@g h": "1:2:3 = @_./+-"}
 
-	// Changed while the control plane is made: the execution that is on its way takes it up before the next stack.
+	// The spec changes while the control plane is created: the execution continues with it before the next stack.
 	cloud.upload(t, name, text(t, first))
 	cloud.until(t, func() bool {
 		out, err := cloudformation.NewFromConfig(cloud.Config()).DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{
@@ -85,13 +85,13 @@ func TestChanges(t *testing.T) {
 	version := cloud.upload(t, name, text(t, first))
 	s := cloud.ready(t, name, version)
 
-	t.Run("a spec that changes while its cluster converges is taken up", func(t *testing.T) {
+	t.Run("continues with a spec that changes during convergence", func(t *testing.T) {
 		require.Equal(t, version, s.ObservedVersion)
-		require.Equal(t, version, tagsOf(stackOf(t, name, "pool-one"))[names.TagSpecVersion], "nothing is made of a spec that is superseded")
+		require.Equal(t, version, tagsOf(stackOf(t, name, "pool-one"))[names.TagSpecVersion], "a superseded spec creates nothing")
 		require.Equal(t, version, tagsOf(stackOf(t, name, "pool-two"))[names.TagSpecVersion])
 		require.Equal(t, map[string]int{"one": 2, "two": 1}, poolsOf(t, name))
 	})
-	t.Run("what must not vanish is protected", func(t *testing.T) {
+	t.Run("protects stateful resources", func(t *testing.T) {
 		for _, stack := range []string{"network", "control-plane", "addons", "pool-one", "addons-on-nodes"} {
 			protected := stack == "network" || stack == "control-plane"
 			require.Equal(t, protected, aws.ToBool(stackOf(t, name, stack).EnableTerminationProtection), stack)
@@ -104,9 +104,9 @@ func TestChanges(t *testing.T) {
 		})
 		require.ErrorContains(t, err, "TerminationProtection is enabled")
 	})
-	t.Run("harmful strings arrive as they are", func(t *testing.T) { harmless(t, name, file) })
+	t.Run("passes harmful strings unchanged", func(t *testing.T) { harmless(t, name, file) })
 
-	t.Run("a changed tag rolls every node", func(t *testing.T) {
+	t.Run("rolls every node when a tag changes", func(t *testing.T) {
 		before := instancesOf(t, name)
 		first["spec"].(object)["tags"].(object)["y"] = "yes"
 		s := cloud.ready(t, name, cloud.upload(t, name, text(t, first)))
@@ -126,7 +126,7 @@ func TestChanges(t *testing.T) {
 			require.Contains(t, []string{"CREATE_COMPLETE", "UPDATE_COMPLETE"}, stack.Status, stack.Name)
 		}
 	})
-	t.Run("a change of one pool touches no other", func(t *testing.T) {
+	t.Run("changes only the pool that differs", func(t *testing.T) {
 		before := instancesOf(t, name)
 		two := first["spec"].(object)["pools"].([]object)[1]
 		two["labels"] = object{"example.com/tier": "gold"}
@@ -139,7 +139,7 @@ func TestChanges(t *testing.T) {
 			require.Equal(t, pool == "one", after[id] == "one", "%s of pool %s", id, pool)
 		}
 	})
-	t.Run("a pool that is left out is deleted", func(t *testing.T) {
+	t.Run("deletes a removed pool", func(t *testing.T) {
 		first["spec"].(object)["pools"] = []object{one}
 		s := cloud.ready(t, name, cloud.upload(t, name, text(t, first)))
 		require.False(t, slices.ContainsFunc(s.Stacks, func(s status.Stack) bool { return s.Name == "pool-two" }))
@@ -149,7 +149,7 @@ func TestChanges(t *testing.T) {
 		require.ErrorContains(t, err, "does not exist")
 		cloud.until(t, func() bool { return fmt.Sprint(poolsOf(t, name)) == "map[one:2]" }, func() string { return fmt.Sprint(poolsOf(t, name)) })
 	})
-	t.Run("what would replace the network is refused by name", func(t *testing.T) {
+	t.Run("refuses to replace the network", func(t *testing.T) {
 		mark := cloud.Calls.Mark()
 		first["spec"].(object)["network"].(object)["cidr"] = "10.9.0.0/16"
 		s := cloud.rest(t, name, cloud.upload(t, name, text(t, first)))
@@ -162,7 +162,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// poolsOf counts the nodes of each pool.
+// poolsOf returns the number of nodes by pool.
 func poolsOf(t *testing.T, cluster string) map[string]int {
 	t.Helper()
 	pools := map[string]int{}
@@ -172,7 +172,7 @@ func poolsOf(t *testing.T, cluster string) map[string]int {
 	return pools
 }
 
-// instancesOf are the instances in service of a cluster's pools: pool by instance id.
+// instancesOf returns the pools of a cluster's instances in service, by instance ID.
 func instancesOf(t *testing.T, cluster string) map[string]string {
 	t.Helper()
 	out, err := autoscaling.NewFromConfig(cloud.Config()).DescribeAutoScalingGroups(t.Context(), &autoscaling.DescribeAutoScalingGroupsInput{})
@@ -189,7 +189,7 @@ func instancesOf(t *testing.T, cluster string) map[string]string {
 	return instances
 }
 
-// harmless runs the node's configuration as the node would, with the real shell, and asks EKS for the add-on's.
+// harmless runs the node's configuration with the real shell, as the node does, and reads the add-on's from EKS.
 func harmless(t *testing.T, cluster, file string) {
 	entries, err := cloud.state.List(t.Context(), "userdata/")
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func harmless(t *testing.T, cluster, file string) {
 		object, err := cloud.state.Get(t.Context(), entry.Key, 1<<20)
 		require.NoError(t, err)
 		if !strings.Contains(string(object.Body), filepath.Base(filepath.Dir(filepath.Dir(file)))) {
-			continue // another cluster's
+			continue // of another cluster
 		}
 		script := filepath.Join(t.TempDir(), "configuration")
 		require.NoError(t, os.WriteFile(script, object.Body, 0o600))

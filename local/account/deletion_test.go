@@ -1,6 +1,6 @@
 package account
 
-// A real cluster that is deleted with what its Kubernetes made, beside one that stays.
+// The deletion of a real cluster and of the resources that its Kubernetes created. Another cluster remains.
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// resources are all that clusters consist of, and what Kubernetes makes. A key that waits for its deletion counts as gone.
+// resources returns all resources of clusters and of their Kubernetes. A key that waits for its deletion does not count.
 func (w *world) resources() map[string]tagging.Tagged {
 	found := map[string]tagging.Tagged{}
 	for _, source := range []tagging.Source{
@@ -34,7 +34,7 @@ func (w *world) resources() map[string]tagging.Tagged {
 	return found
 }
 
-func TestADeletedClusterLeavesNothing(t *testing.T) {
+func TestDeletion(t *testing.T) {
 	const name = "leaving"
 	before := cloud.resources()
 	spec := specOf(name, pool("one", 2))
@@ -50,7 +50,7 @@ func TestADeletedClusterLeavesNothing(t *testing.T) {
 	spec["spec"].(map[string]any)["deletionProtection"] = false
 	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 
-	// What Kubernetes makes: one volume goes with the cluster, one is to be kept.
+	// Kubernetes' volumes: one is deleted with the cluster, one is retained.
 	owned := map[string]string{names.OwnershipTag(name): "owned"}
 	var subnet, vpc string
 	for _, output := range stackOf(t, name, "network").Outputs {
@@ -91,32 +91,32 @@ func TestADeletedClusterLeavesNothing(t *testing.T) {
 			}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	// The pods of the last node have nowhere to go: their budgets would hold it for minutes.
+	// The pods of the last node cannot move: their budgets would delay its drain for minutes.
 	client, _, err := cloud.EKS.Administrator(names.EKSCluster(name))
 	require.NoError(t, err)
 	budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).
 		Namespace("kube-system")
 	require.NoError(t, budgets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	// Another cluster's, by its tag.
+	// By its tag this volume belongs to another cluster.
 	stranger, err := cloud.EC2.CreateVolume("us-east-1a", 1, map[string]string{names.OwnershipTag(name + "s"): "owned"})
 	require.NoError(t, err)
 
 	object, err = cloud.specs.Get(t.Context(), names.ClusterSpec(name), 1<<20)
 	require.NoError(t, err)
 	require.NoError(t, cloud.specs.DeleteIf(t.Context(), names.ClusterSpec(name), object.ETag))
-	s = cloud.await(t, name, "gone", func(s status.Status) bool { return s.Phase == status.Deleted || s.Phase == status.Failed })
+	s = cloud.await(t, name, "deleted", func(s status.Status) bool { return s.Phase == status.Deleted || s.Phase == status.Failed })
 	cloud.settle(t)
 	require.Equal(t, status.Deleted, s.Phase, s.Message)
 	require.Equal(t, []string{"volume " + volumes["Retain"]}, s.Deletion.Kept)
 	require.Len(t, s.Deletion.Removed, 6)
 
-	left := cloud.resources()
+	remaining := cloud.resources()
 	for arn := range before {
-		require.Contains(t, left, arn)
-		delete(left, arn)
+		require.Contains(t, remaining, arn)
+		delete(remaining, arn)
 	}
 	var still []string
-	for _, arn := range slices.Sorted(maps.Keys(left)) {
+	for _, arn := range slices.Sorted(maps.Keys(remaining)) {
 		still = append(still, arn[strings.LastIndex(arn, "/")+1:])
 	}
 	require.ElementsMatch(t, []string{volumes["Retain"], stranger}, still, "nothing else is left")

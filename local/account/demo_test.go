@@ -1,6 +1,6 @@
 package account
 
-// The way of the demo: from an upload to nodes that the cluster's own API server lists, and what must hold from then on.
+// The demo: from an upload to nodes in the cluster's own API server, with the invariants of a ready cluster.
 
 import (
 	"context"
@@ -41,12 +41,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// intruder is the session name of those who try what they may not do.
+// intruder is the session name of callers that try forbidden actions.
 const intruder = "intruder"
 
 var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// maxTransitions is what creating the demo may cost, in state transitions of all executions together.
+// maxTransitions limits the state transitions of all executions for the demo.
 const maxTransitions = 60
 
 func TestDemo(t *testing.T) {
@@ -66,7 +66,7 @@ func TestDemo(t *testing.T) {
 	s := cloud.ready(t, "demo", version)
 	cloud.calmDeliveries()
 
-	t.Run("the status says that all is well", func(t *testing.T) {
+	t.Run("reports Ready in the status", func(t *testing.T) {
 		require.Equal(t, version, s.ObservedVersion)
 		require.Equal(t, "1.36", s.KubernetesVersion)
 		require.Equal(t, "1.36-1", s.Release)
@@ -79,28 +79,28 @@ func TestDemo(t *testing.T) {
 			require.Equal(t, "CREATE_COMPLETE", stack.Status, stack.Name)
 		}
 	})
-	t.Run("it took few state transitions", func(t *testing.T) {
+	t.Run("takes few state transitions", func(t *testing.T) {
 		transitions := 0
 		for _, x := range append(cloud.ended(t, "demo", "drover-converge", started), cloud.ended(t, "demo", "drover-join-node", started)...) {
 			require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 			transitions += x.Transitions
 		}
 		require.LessOrEqual(t, transitions, maxTransitions)
-		require.Greater(t, transitions, 20) // they are counted at all
+		require.Greater(t, transitions, 20) // verifies that they are counted
 	})
-	t.Run("the API server lists the nodes as their user data and image make them", func(t *testing.T) { demoNodes(t, s.Endpoint) })
-	t.Run("access entries decide", demoAccess)
-	t.Run("the join function's permissions are in the cluster", demoRoles)
-	t.Run("stacks carry drover's tags and the user's", func(t *testing.T) { demoTags(t, version) })
-	t.Run("the state bucket is addressed by content", func(t *testing.T) { demoState(t, before) })
+	t.Run("lists the configured nodes in the API server", func(t *testing.T) { demoNodes(t, s.Endpoint) })
+	t.Run("enforces access entries", demoAccess)
+	t.Run("binds the join function's permissions", demoRoles)
+	t.Run("tags stacks with drover's tags and the user's", func(t *testing.T) { demoTags(t, version) })
+	t.Run("stores state by content", func(t *testing.T) { demoState(t, before) })
 
-	t.Run("converging by hand changes nothing", func(t *testing.T) {
+	t.Run("changes nothing when an operator converges", func(t *testing.T) {
 		mark := cloud.Calls.Mark()
 		x := byHand(t, "demo")
 		require.Equal(t, sfntypes.ExecutionStatusSucceeded, x.Status)
 		require.Empty(t, cloud.mutations(mark))
 	})
-	t.Run("the same event again does nothing more", func(t *testing.T) {
+	t.Run("ignores a repeated event", func(t *testing.T) {
 		require.Len(t, deliveries, 1)
 		executions, admitted, mark := len(cloud.States.Executions()), cloud.invocations("admit"), cloud.Calls.Mark()
 		(<-deliveries)()
@@ -109,18 +109,18 @@ func TestDemo(t *testing.T) {
 		require.Len(t, cloud.States.Executions(), executions)
 		require.Empty(t, cloud.mutations(mark))
 	})
-	t.Run("a bad spec changes nothing but the status", func(t *testing.T) { badSpec(t, string(spec), version) })
-	t.Run("roles hold functions to what they need", intruders)
-	t.Run("forged and foreign signatures are refused", forgeries)
+	t.Run("changes only the status for an invalid spec", func(t *testing.T) { badSpec(t, string(spec), version) })
+	t.Run("denies functions what they do not need", intruders)
+	t.Run("rejects forged and foreign signatures", forgeries)
 }
 
-// byHand starts converge as a person does and waits for its end.
+// byHand starts converge as an operator does and waits for its end.
 func byHand(t *testing.T, cluster string) *sfn.DescribeExecutionOutput {
 	t.Helper()
 	return execute(t, "converge", `{"cluster":"`+cluster+`"}`)
 }
 
-// execute starts a machine as a person does and waits for its end.
+// execute starts a machine as an operator does and waits for its end.
 func execute(t *testing.T, machine, input string) *sfn.DescribeExecutionOutput {
 	t.Helper()
 	client := sfn.NewFromConfig(cloud.Config())
@@ -137,7 +137,7 @@ func execute(t *testing.T, machine, input string) *sfn.DescribeExecutionOutput {
 	return x
 }
 
-// nodesOf lists the nodes of a cluster as its administrator sees them.
+// nodesOf returns the nodes of a cluster as its administrator sees them.
 func nodesOf(t *testing.T, cluster string) []corev1.Node {
 	t.Helper()
 	client, _, err := cloud.EKS.Administrator(names.EKSCluster(cluster))
@@ -162,7 +162,7 @@ func demoNodes(t *testing.T, endpoint string) {
 	for _, node := range nodesOf(t, "demo") {
 		pool := node.Labels[kube.PoolLabel]
 		pools[pool]++
-		// The image is EKS's of 1.36; KWOK would say something else.
+		// The image is EKS's of 1.36. KWOK's own version differs.
 		require.Regexp(t, `^v1\.36\.\d+-eks-`, node.Status.NodeInfo.KubeletVersion)
 		require.Equal(t, "amd64", node.Status.NodeInfo.Architecture)
 		zone, id, found := strings.Cut(strings.TrimPrefix(node.Spec.ProviderID, "aws:///"), "/")
@@ -200,7 +200,7 @@ func demoNodes(t *testing.T, endpoint string) {
 	require.Equal(t, map[string]int{"us-east-1a": 2, "us-east-1b": 2}, zones)
 }
 
-// as is the configuration of somebody who has assumed the role of one of drover's functions.
+// as returns the configuration of a caller that assumed the role of a function.
 func as(t *testing.T, step string) aws.Config {
 	t.Helper()
 	_, c, err := cloud.Identities.AssumeRoleAs(names.RoleARN("aws", ID, "us-east-1", step), intruder, "lambda.amazonaws.com")
@@ -210,7 +210,7 @@ func as(t *testing.T, step string) aws.Config {
 	return config
 }
 
-// kubernetesAs is a cluster's API with a token that a role presents, signed for a cluster.
+// kubernetesAs returns a client of a cluster's API with a role's token, which is signed for a cluster.
 func kubernetesAs(t *testing.T, step, signedFor string) dynamic.Interface {
 	t.Helper()
 	out, err := eks.NewFromConfig(cloud.Config()).DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
@@ -241,7 +241,7 @@ func demoAccess(t *testing.T) {
 
 	_, err = kubernetesAs(t, "admit", "drover-demo").Resource(nodeResource).List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
-	// A token is good for one cluster only.
+	// A token is valid for one cluster only.
 	_, err = kubernetesAs(t, "join", "drover-other").Resource(nodeResource).List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
 	_, err = kubernetesAs(t, "prepare", "drover-demo").Resource(podResource).List(t.Context(), metav1.ListOptions{})
@@ -301,13 +301,13 @@ func demoTags(t *testing.T, version string) {
 			delete(tags, names.TagTemplate)
 		}
 		require.Empty(t, cmp.Diff(want, tags), name)
-		// The demo may be deleted: its spec says so.
+		// The demo's spec allows its deletion.
 		require.False(t, aws.ToBool(stack.EnableTerminationProtection), name)
 		require.Equal(t, "arn:aws:iam::"+ID+":role/drover-us-east-1-cloudformation", aws.ToString(stack.RoleARN), name)
 	}
 }
 
-// stateObjects are the keys of the state bucket.
+// stateObjects returns the keys of the state bucket.
 func stateObjects(t *testing.T) map[string]bool {
 	t.Helper()
 	entries, err := cloud.state.List(t.Context(), "")
@@ -334,10 +334,10 @@ func demoState(t *testing.T, before map[string]bool) {
 			require.Equal(t, names.SHA256(object.Body), sum, key)
 		}
 	}
-	delete(kinds, "releases") // another cluster may be pinned to the same
+	delete(kinds, "releases") // another cluster may be pinned to the same release
 	delete(kinds, "leases")
 	require.Equal(t, map[string]int{"plans": 1, "status": 1, "templates": 6, "userdata": 1}, kinds)
-	// Nobody holds the cluster, nobody waits.
+	// The lease is free and nothing waits.
 	lease, err := state.Lease(t.Context(), "demo")
 	require.NoError(t, err)
 	require.Empty(t, lease.Execution)
@@ -348,25 +348,26 @@ func badSpec(t *testing.T, spec, good string) {
 	bad := strings.Replace(spec, "      maxSize: 4\n", "      maxSize: 1\n      size: 3\n", 1)
 	line := strings.Count(bad[:strings.Index(bad, "      size: 3")], "\n") + 1
 	version := cloud.upload(t, "demo", bad)
-	s := cloud.await(t, "demo", "told that its spec is bad", func(s status.Status) bool { return s.ObservedVersion == version })
+	s := cloud.await(t, "demo", "rejected", func(s status.Status) bool { return s.ObservedVersion == version })
 	cloud.settle(t)
 	accepted := s.Condition(status.SpecAccepted)
 	require.Equal(t, "False", accepted.Status)
 	require.Equal(t, "SpecInvalid", accepted.Reason)
 	require.Contains(t, accepted.Message, "clusters/demo.yaml:"+strconv.Itoa(line)+":")
 	require.Contains(t, accepted.Message, "spec.pools[0].size")
-	require.Contains(t, accepted.Message, "spec.pools[0].m") // minSize or maxSize: all errors at once
+	require.Contains(t, accepted.Message, "spec.pools[0].m") // minSize or maxSize: all errors are reported at once
 	require.Equal(t, status.Ready, s.Phase)
 	require.Equal(t, good, s.SpecVersion)
 	require.Len(t, cloud.States.Executions(), executions)
 	for _, call := range cloud.mutations(mark) {
-		told := strings.HasPrefix(call, "events:PutEvents ") || strings.HasPrefix(call, "sns:Publish ")
-		require.True(t, told || strings.Contains(call, "status/clusters/demo.json"), "only the status may change, and people be told: %s", call)
+		notifies := strings.HasPrefix(call, "events:PutEvents ") || strings.HasPrefix(call, "sns:Publish ")
+		require.True(t, notifies || strings.Contains(call, "status/clusters/demo.json"),
+			"only the status may change, with a notification: %s", call)
 	}
-	// The good spec again is a new version of the same: nothing changes.
+	// The valid spec again is a new version with the same content: nothing changes.
 	mark = cloud.Calls.Mark()
 	version = cloud.upload(t, "demo", spec)
-	s = cloud.await(t, "demo", "taken back", func(s status.Status) bool {
+	s = cloud.await(t, "demo", "Ready again", func(s status.Status) bool {
 		return s.ObservedVersion == version && s.Condition(status.SpecAccepted).Status == "True" && s.SpecVersion == version
 	})
 	cloud.settle(t)
@@ -388,7 +389,7 @@ func intruders(t *testing.T) {
 		_, err := cloudformation.NewFromConfig(as(t, step)).DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: stack})
 		denied(t, err)
 	}
-	// The one that may delete stacks may delete clusters' only, not drover itself.
+	// The role that may delete stacks may delete those of clusters only, not drover's own.
 	_, err := cloudformation.NewFromConfig(as(t, "change")).DeleteStack(t.Context(), &cloudformation.DeleteStackInput{
 		StackName: aws.String(Stack),
 	})

@@ -24,8 +24,7 @@ import (
 // Stack is the name of drover's own stack.
 const Stack = "drover"
 
-// assets is a CDK asset manifest, as far as file assets go.
-// https://docs.aws.amazon.com/cdk/v2/guide/cloud-assembly.html
+// assets is the part of a CDK asset manifest about files. https://docs.aws.amazon.com/cdk/v2/guide/cloud-assembly.html
 type assets struct {
 	Files map[string]struct {
 		Source struct {
@@ -39,8 +38,8 @@ type assets struct {
 	} `json:"files"`
 }
 
-// Deploy does what the cdk command does: it publishes the assets of a cloud assembly and creates or updates drover's stack,
-// through the account's own endpoint, as the person at the console.
+// Deploy does what the cdk command does. It publishes the assets of a cloud assembly and creates or updates drover's
+// stack, through the account's own endpoint, as the administrator.
 func (a *Account) Deploy(ctx context.Context, assembly string) error {
 	body, err := os.ReadFile(filepath.Join(assembly, Stack+".assets.json"))
 	if err != nil {
@@ -91,7 +90,8 @@ func (a *Account) publish(ctx context.Context, assembly string, manifest assets)
 	return template, nil
 }
 
-// pack reads an asset: a file as it is, or a folder as a zip. It is not compressed, because it stays on this machine.
+// pack reads an asset: a file unchanged, or a directory as a zip. The zip is not compressed, because it stays on this
+// machine.
 func pack(path, packaging string) ([]byte, error) {
 	if packaging == "file" {
 		return os.ReadFile(path)
@@ -129,7 +129,7 @@ func pack(path, packaging string) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// createStack creates drover's stack, or updates it, and waits until it is at rest.
+// createStack creates or updates drover's stack and waits until the operation ends.
 func (a *Account) createStack(ctx context.Context, template string) error {
 	client := cloudformation.NewFromConfig(a.Config())
 	name, capabilities := aws.String(Stack), []types.Capability{types.CapabilityCapabilityNamedIam}

@@ -1,6 +1,7 @@
 package account
 
-// Nodes that go: by scale-in, by a spot interruption, by hand. Their pods leave within their budgets first.
+// Nodes that are removed: by scale-in, by a spot interruption, or by an operator. Their pods are evicted within their
+// budgets first.
 
 import (
 	"context"
@@ -23,7 +24,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
+func TestDrains(t *testing.T) {
 	t.Parallel()
 	const name = "draining"
 	cloud.retire(t, name)
@@ -53,15 +54,15 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 	pods, err := cluster.Watch(ctx)
 	require.NoError(t, err)
 	defer pods.Close()
-	kept := func(t *testing.T) {
+	requireBudget := func(t *testing.T) {
 		require.NoError(t, pods.Wait(ctx, "all pods to be back", func() bool { return pods.Settled(web) }))
 		_, least := pods.Healthy(web.Namespace, web.Name)
 		require.GreaterOrEqual(t, least, 7, "the budget is broken")
 		require.NoError(t, cluster.Budgeted(ctx, web))
 		pods.Forget()
 	}
-	// ended waits for the one drain that was started after a time with a name in what it was told, and returns its
-	// output. A sweep that looked at the hook just before it was completed starts another, which finds nobody waiting.
+	// ended waits for the only drain that started after a time with a name in its input, and returns its output. A sweep
+	// that read the hook just before its completion starts another one, which has nothing to do.
 	ended := func(t *testing.T, since time.Time, named string) map[string]any {
 		var list []states.Execution
 		cloud.until(t, func() bool {
@@ -75,7 +76,7 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 		return output
 	}
 
-	t.Run("a pool that is scaled in", func(t *testing.T) {
+	t.Run("evicts pods within budgets at a scale-in", func(t *testing.T) {
 		started := time.Now()
 		before := cloud.nodeNames(t, name)
 		resize(2)
@@ -84,9 +85,9 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 		require.Equal(t, "one", output["pool"])
 		require.Contains(t, before, output["node"])
 		require.NotContains(t, cloud.nodeNames(t, name), output["node"])
-		kept(t)
+		requireBudget(t)
 	})
-	t.Run("a spot instance that is taken back", func(t *testing.T) {
+	t.Run("evicts pods at a spot interruption", func(t *testing.T) {
 		started := time.Now()
 		node := nodesOf(t, name)[0]
 		id := instanceOf(node)
@@ -96,12 +97,12 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 		for _, n := range nodesOf(t, name) {
 			require.Equal(t, n.Name == node.Name, n.Spec.Unschedulable)
 			_, held := n.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
-			require.False(t, held, "nobody holds the autoscaler for a node that is drained")
+			require.False(t, held, "the autoscaler is not disabled for a drained node")
 		}
 		require.Empty(t, pods.On(web.Namespace, node.Name))
-		kept(t)
+		requireBudget(t)
 	})
-	t.Run("one that is somebody else's", func(t *testing.T) {
+	t.Run("ignores instances of other owners", func(t *testing.T) {
 		started := time.Now()
 		cloud.Events.Emit(t.Context(), "aws.ec2", "EC2 Instance Rebalance Recommendation", []string{
 			"arn:aws:ec2:us-east-1:000000000000:instance/i-0000000000000001",
@@ -109,7 +110,7 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 			map[string]any{"instance-id": "i-0000000000000001"})
 		require.Equal(t, "Gone", ended(t, started, "i-0000000000000001")["outcome"])
 	})
-	t.Run("by hand, a node that nobody knows", func(t *testing.T) {
+	t.Run("fails for an unknown node", func(t *testing.T) {
 		out, err := sfn.NewFromConfig(cloud.Config()).StartExecution(t.Context(), &sfn.StartExecutionInput{
 			StateMachineArn: aws.String("arn:aws:states:" + cloud.Region() + ":" + ID + ":stateMachine:drover-drain-node"),
 			Input:           aws.String(`{"cluster":"` + name + `","node":"nowhere"}`),
@@ -143,7 +144,7 @@ func (w *world) nodeNames(t *testing.T, cluster string) (list []string) {
 	return list
 }
 
-// instanceOf is the EC2 instance that a node runs on.
+// instanceOf returns the EC2 instance of a node.
 func instanceOf(n corev1.Node) string {
 	return n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:]
 }

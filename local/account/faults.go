@@ -1,7 +1,7 @@
 package account
 
-// Faults on demand: the engine of local/engine/faults is told of every moment of the account at which something may go wrong, and what it
-// decides is done, to real processes where there are some.
+// Fault injection. Package faults decides at every moment at which a fault may occur. Its decision is carried out, where
+// possible on real processes.
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// strikes does what the engine decides.
+// strikes carries out the engine's decisions.
 type strikes struct {
 	*faults.Engine
 	account *Account
@@ -32,7 +32,7 @@ type strikes struct {
 	work    sync.WaitGroup
 
 	mu sync.Mutex
-	// calls counts those of each environment's present invocation.
+	// calls counts the calls of each environment's current invocation.
 	calls map[string]invocation // by access key
 	down  map[string]bool       // clusters whose API server is down
 }
@@ -42,10 +42,10 @@ type invocation struct {
 	calls int
 }
 
-// beat is how often instances and API servers may be struck, in real time.
+// beat is the interval of the moments of instances and API servers, in real time.
 const beat = time.Second
 
-// newStrikes makes an engine without rules; calm ends what it does, and lets what is down come back or go.
+// newStrikes returns an engine without rules. calm ends its effects: everything that is down recovers or ends.
 func newStrikes(a *Account, o Options) (s *strikes, calm func()) {
 	s = &strikes{Engine: faults.New(o.FaultSeed), account: a, log: o.Log, calls: map[string]invocation{}, down: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,10 +53,10 @@ func newStrikes(a *Account, o Options) (s *strikes, calm func()) {
 	return s, func() { cancel(); s.work.Wait() }
 }
 
-// now is when faults happen.
+// now returns the time of faults.
 func (s *strikes) now() time.Time { return s.account.clock.Now() }
 
-// wait waits in real time: drover's own timers run in it too.
+// wait waits in real time, because drover's own timers run in it too.
 func (s *strikes) wait(ctx context.Context, d time.Duration) error {
 	return (&clock.Clock{}).Timer(ctx, d)
 }
@@ -90,7 +90,7 @@ func (s *strikes) call(r *http.Request, call endpoint.Call) error {
 		switch {
 		case strike.Kind == faults.CrashAfter:
 			s.account.Lambda.Kill(key)
-		case err != nil: // of the call itself: then there is nothing for a retry to find
+		case err != nil: // the call itself failed, so a retry finds nothing
 			return err
 		}
 		return answer
@@ -99,7 +99,7 @@ func (s *strikes) call(r *http.Request, call endpoint.Call) error {
 
 func mutates(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
-// number of a call within the invocation that makes it; 0 when no function does.
+// number returns the number of a call within its invocation, or 0 if no function makes it.
 func (s *strikes) number(key string) int {
 	function, id := s.account.Lambda.Running(key)
 	if function == "" || id == "" {
@@ -116,7 +116,7 @@ func (s *strikes) number(key string) int {
 	return i.calls
 }
 
-// caller is the function or machine by whose role a call is made, or the last part of who else it is.
+// caller returns the function or machine of the calling role, or the last part of any other caller's name.
 func caller(arn, region string) string {
 	parts := strings.Split(arn, "/")
 	if len(parts) == 3 {
@@ -125,7 +125,7 @@ func caller(arn, region string) string {
 	return parts[len(parts)-1]
 }
 
-// deliver is the bus's Intercept; next is asked what to do with what is not struck.
+// deliver is the bus's Intercept. next decides about deliveries without a fault.
 func (s *strikes) deliver(next func(rule string, e eventbridge.Event, deliver func())) func(string, eventbridge.Event, func()) {
 	if next == nil {
 		next = func(_ string, _ eventbridge.Event, deliver func()) { deliver() }
@@ -146,7 +146,7 @@ func (s *strikes) deliver(next func(rule string, e eventbridge.Event, deliver fu
 	}
 }
 
-// step sees what executions do; next is told too.
+// step observes executions and calls next.
 func (s *strikes) step(next func(states.Execution, asl.Event)) func(states.Execution, asl.Event) {
 	return func(x states.Execution, e asl.Event) {
 		if next != nil {
@@ -173,7 +173,7 @@ func (s *strikes) beat() {
 	for _, i := range s.account.EC2.Living() {
 		m := faults.Moment{What: faults.Instances}.About(i.Tags["aws:autoscaling:groupName"])
 		if m.Pool != "" && s.Decide(s.now(), m).Kind == faults.InstanceLost {
-			_ = s.account.EC2.Terminate(i.ID, "Server.InternalError") // it may have ended since
+			_ = s.account.EC2.Terminate(i.ID, "Server.InternalError") // it may have ended already
 		}
 	}
 	for _, name := range s.account.EKS.Running() {
@@ -197,23 +197,23 @@ func (s *strikes) beat() {
 	}
 }
 
-// update is EKS' UpdateFails.
+// update carries out EKS's UpdateFails.
 func (s *strikes) update(cluster, kind string) string {
 	return s.Decide(s.now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
 }
 
-// launch is EC2's LaunchFails.
+// launch carries out EC2's LaunchFails.
 func (s *strikes) launch(tags map[string]string) string {
 	return s.Decide(s.now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"])).Code
 }
 
-// boot stands between instances and the clusters that they join.
+// boot passes instances to the clusters that they join.
 type boot struct {
 	ec2.Nodes
 	struck *strikes
 }
 
-// RegisterNode may give a node another kubelet.
+// RegisterNode may replace a node's kubelet version.
 func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
 	m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
 	if strike := b.struck.Decide(b.struck.now(), m); strike.Code != "" {

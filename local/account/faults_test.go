@@ -1,6 +1,6 @@
 package account
 
-// Bad days: events that are lost, functions that die, pools that cannot be made. drover notices, says so, and gets there.
+// Faults: lost events, functions that die, pools that cannot be created. drover notices, reports and recovers.
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// sweep is a run of the sweep's schedule that is not waited for.
+// sweep starts a run of the sweep's schedule.
 func sweep(t *testing.T) {
 	t.Helper()
 	before := cloud.invocations("sweep")
@@ -34,7 +34,7 @@ func sweep(t *testing.T) {
 	cloud.until(t, func() bool { return cloud.invocations("sweep") > before }, func() string { return "the sweep was not invoked" })
 }
 
-func TestLostEventsAreMadeUpForByTheSweep(t *testing.T) {
+func TestLostEvents(t *testing.T) {
 	const name = "lost"
 	cloud.retire(t, name)
 	started := time.Now().UTC()
@@ -57,7 +57,7 @@ func TestLostEventsAreMadeUpForByTheSweep(t *testing.T) {
 	version := cloud.upload(t, name, text(t, specOf(name, pool("one", 1))))
 	cloud.until(t, func() bool { return losses("drover-spec-changed") == 1 }, func() string { return "no event of the upload" })
 
-	// One that has just come is not yet missed: its event is on its way.
+	// A new object is not missed yet: its event may still arrive.
 	sweep(t)
 	require.Empty(t, cloud.executions(name))
 
@@ -69,7 +69,7 @@ func TestLostEventsAreMadeUpForByTheSweep(t *testing.T) {
 	sweep(t)
 	cloud.until(t, func() bool { return cloud.executions(name) != "" }, func() string { return "the sweep did not admit the spec" })
 
-	// The event of every stack is lost, and found.
+	// The event of every stack is lost and recovered.
 	swept := 0
 	cloud.until(t, func() bool {
 		if n := losses("drover-stack-done"); n > swept {
@@ -82,13 +82,13 @@ func TestLostEventsAreMadeUpForByTheSweep(t *testing.T) {
 	s := cloud.ready(t, name, version)
 	require.Len(t, s.Stacks, 5)
 
-	// Nothing is left to find.
+	// A further sweep finds nothing.
 	mark := cloud.Calls.Mark()
 	sweep(t)
 	require.Empty(t, cloud.mutations(mark))
 }
 
-func TestAPoolThatCannotBeMade(t *testing.T) {
+func TestFailedPool(t *testing.T) {
 	const name = "broken"
 	cloud.retire(t, name)
 	queue := subscribed(t)
@@ -97,7 +97,7 @@ func TestAPoolThatCannotBeMade(t *testing.T) {
 	image["imageID"] = "ami-efb3611f1638e1f1b" // of arm64
 	s := cloud.rest(t, name, cloud.upload(t, name, text(t, specOf(name, types, good, image))))
 
-	t.Run("fails by name", func(t *testing.T) {
+	t.Run("names the failed resource", func(t *testing.T) {
 		require.Equal(t, status.Failed, s.Phase)
 		converged := s.Condition(status.Converged)
 		require.Equal(t, "False", converged.Status)
@@ -111,13 +111,13 @@ func TestAPoolThatCannotBeMade(t *testing.T) {
 			require.Contains(t, s.Stacks[i].Status, "ROLLBACK")
 		}
 	})
-	t.Run("and holds up no other", func(t *testing.T) {
+	t.Run("continues with other pools", func(t *testing.T) {
 		require.Equal(t, map[string]int{"good": 1}, poolsOf(t, name))
 		for _, stack := range []string{"network", "control-plane", "addons", "pool-good", "addons-on-nodes"} {
 			require.Contains(t, []string{"CREATE_COMPLETE", "UPDATE_COMPLETE"}, string(stackOf(t, name, stack).StackStatus), stack)
 		}
 	})
-	t.Run("and somebody is told", func(t *testing.T) {
+	t.Run("notifies and raises an alarm", func(t *testing.T) {
 		cloud.until(t, func() bool { return cloud.CloudWatch.AlarmStates()["drover-converge-failed"] == "ALARM" }, func() string {
 			return fmt.Sprint(cloud.CloudWatch.AlarmStates())
 		})
@@ -126,30 +126,30 @@ func TestAPoolThatCannotBeMade(t *testing.T) {
 			return m.Subject == "drover: broken is Failed" && strings.Contains(m.Message, "m99.large")
 		}, func(m notice) bool { return strings.HasPrefix(m.Subject, `ALARM: "drover-converge-failed"`) })
 	})
-	t.Run("and their tools are", func(t *testing.T) {
+	t.Run("sends an event", func(t *testing.T) {
 		cloud.mu.Lock()
 		defer cloud.mu.Unlock()
-		require.True(t, slices.ContainsFunc(cloud.told, func(e eventbridge.Event) bool {
+		require.True(t, slices.ContainsFunc(cloud.notices, func(e eventbridge.Event) bool {
 			var change events.StatusChange
 			return e.Source == events.Source && e.DetailType == events.ClusterStatusChange && json.Unmarshal(e.Detail, &change) == nil &&
 				change.Cluster == name && change.Phase == "Failed" && change.Reason == "StackFailed" && strings.Contains(change.Message, "m99.large")
-		}), "%v", cloud.told)
+		}), "%v", cloud.notices)
 	})
-	t.Run("and the next spec mends it", func(t *testing.T) {
+	t.Run("recovers with the next spec", func(t *testing.T) {
 		delete(image, "imageID")
 		cloud.ready(t, name, cloud.upload(t, name, text(t, specOf(name, good, image))))
 		require.Equal(t, map[string]int{"good": 1, "image": 1}, poolsOf(t, name))
 	})
 }
 
-// notice is what a topic sends to a queue.
+// notice is a topic's message to a queue.
 type notice struct{ Subject, Message string }
 
-// subscribed is the URL of a queue that hears drover's topic.
+// subscribed returns the URL of a queue that is subscribed to drover's topic.
 func subscribed(t *testing.T) string {
 	t.Helper()
 	topics, queues := sns.NewFromConfig(cloud.Config()), sqs.NewFromConfig(cloud.Config())
-	made, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("oncall"), Attributes: map[string]string{
+	created, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("oncall"), Attributes: map[string]string{
 		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}]}`,
 	}})
 	require.NoError(t, err)
@@ -160,10 +160,10 @@ func subscribed(t *testing.T) string {
 		TopicArn: all.Topics[0].TopicArn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:us-east-1:" + ID + ":oncall"),
 	})
 	require.NoError(t, err)
-	return *made.QueueUrl
+	return *created.QueueUrl
 }
 
-// receive takes notices from a queue until each of those that are wanted was there.
+// receive receives notices from a queue until each wanted one has arrived.
 func receive(t *testing.T, queue string, wanted ...func(notice) bool) {
 	t.Helper()
 	client := sqs.NewFromConfig(cloud.Config())
@@ -180,7 +180,7 @@ func receive(t *testing.T, queue string, wanted ...func(notice) bool) {
 	}, func() string { return fmt.Sprint(got) })
 }
 
-func TestDeadLettersRaiseTheirAlarm(t *testing.T) {
+func TestDeadLetterAlarm(t *testing.T) {
 	client := sqs.NewFromConfig(cloud.Config())
 	queue, err := client.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("drover-dead-letters")})
 	require.NoError(t, err)
@@ -194,12 +194,12 @@ func TestDeadLettersRaiseTheirAlarm(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// killed is what a killed function's call gets; nobody is there to read it.
+// killed is the error of a killed function's call, which nothing reads.
 var killed = &wire.Error{Code: "ServiceUnavailable", Message: "killed", Status: 503}
 
-// Every function is killed in the middle of its first call and of its third, one round after the other, while a cluster changes. The change
-// arrives all the same, and nobody has to do anything about it. (local/testkit/harness has them killed at every single call.)
-func TestAFunctionThatDiesIsMadeUpFor(t *testing.T) {
+// While a cluster changes, each function is killed in its first call and then in its third, one round after the other.
+// The change completes without help. (Package harness kills them at every single call.)
+func TestKilledFunctions(t *testing.T) {
 	const name = "mortal"
 	cloud.retire(t, name)
 	spec := specOf(name, pool("one", 1))
@@ -217,7 +217,7 @@ func TestAFunctionThatDiesIsMadeUpFor(t *testing.T) {
 			require.Equal(t, version, tagsOf(stackOf(t, name, "control-plane"))[names.TagSpecVersion])
 			cloud.calmCalls()
 			if !struck() {
-				break // it makes fewer calls than that
+				break // it makes fewer calls
 			}
 			kills[step]++
 		}
@@ -232,7 +232,7 @@ func TestAFunctionThatDiesIsMadeUpFor(t *testing.T) {
 	require.Equal(t, "OK", alarms["drover-join-errors"])
 }
 
-// killAt kills a step's function in the middle of its n-th call from now on; the result says whether that happened.
+// killAt kills a step's function in its n-th call from now on. The result reports whether it did.
 func (w *world) killAt(t *testing.T, step string, n int) (struck func() bool) {
 	var mu sync.Mutex
 	seen, done := 0, false

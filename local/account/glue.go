@@ -14,13 +14,13 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// emitter puts events on the default bus. Services that send events are made before EventBridge, which needs others of them
-// as targets.
+// emitter sends events to the default bus. Services that send events are created before EventBridge, which needs others
+// of them as targets.
 type emitter struct {
 	bus atomic.Pointer[eventbridge.Service]
 }
 
-// Emit is what services call.
+// Emit emits an event.
 func (e *emitter) Emit(ctx context.Context, source, detailType string, resources []string, detail any) {
 	if bus := e.bus.Load(); bus != nil {
 		bus.Emit(ctx, source, detailType, resources, detail)
@@ -39,17 +39,17 @@ func (p packages) ReadObject(ctx context.Context, caller iam.Caller, bucket, key
 	return p.s3.ReadObject(ctx, caller, bucket, key, "")
 }
 
-// metrics records values as state machines and functions give them.
+// metrics records values of state machines and functions.
 type metrics struct{ cloudwatch *cloudwatch.Service }
 
 func (m metrics) put(namespace, name string, dimensions map[string]string, value float64, unit string) {
 	m.cloudwatch.Put(context.Background(), namespace, name, dimensions, unit, value)
 }
 
-// depthsEvery is how often queues tell how much is in them: as often as SQS does.
+// depthsEvery is the interval of the metrics of queues, as in SQS.
 const depthsEvery = time.Minute
 
-// watch records how many messages wait in the queues, until the context ends.
+// watch records the number of messages in the queues until the context ends.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 func (m metrics) watch(ctx context.Context, c *clock.Clock, queues *sqs.Service) {
 	for c.Timer(ctx, depthsEvery) == nil {
@@ -63,7 +63,7 @@ func (m metrics) depths(queues *sqs.Service) {
 	}
 }
 
-// vCPUs is EC2's quota, by the values that Service Quotas tells.
+// vCPUs returns EC2's quota from Service Quotas.
 func vCPUs(quotas *servicequotas.Service) func(spot bool) int {
 	return func(spot bool) int {
 		if spot {

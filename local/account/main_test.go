@@ -1,7 +1,7 @@
 package account
 
-// The account that all tests of this package share: the S3 gateway can run once in a process. Everything in it is as make run
-// has it: the compiled functions as processes, the synthesized stack, real Kubernetes control planes.
+// The account that all tests of this package share, because the S3 gateway can run once in a process. It equals that of
+// make run: the compiled functions as processes, the synthesized stack, real Kubernetes control planes.
 
 import (
 	"context"
@@ -34,7 +34,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// world is the account with drover in it, and what tests know of it.
+// world is the account with drover, and what tests observed of it.
 type world struct {
 	*Account
 	root  string
@@ -42,17 +42,17 @@ type world struct {
 	state *store.State
 
 	mu sync.Mutex
-	// onCall and onDelivery are what a test does to calls and deliveries; nil is nothing.
+	// onCall and onDelivery intercept calls and deliveries for a test. They may be nil.
 	onCall     func(accessKey string, call endpoint.Call) error
 	onDelivery func(rule string, e eventbridge.Event, deliver func())
 	reports    []lambda.Report
-	told       []eventbridge.Event // on drover's bus
+	notices    []eventbridge.Event // on drover's bus
 }
 
 var cloud *world
 
-// patience bounds every wait for something that takes seconds, up to half a minute when it is a roll: on a machine that has a third of the
-// time for it, it is still not what fails.
+// patience is the timeout of operations that take seconds, or half a minute for a roll. It suffices on a machine that
+// has a third of the time for them.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -81,9 +81,9 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
-	// The proxies of the machine are for other hosts.
+	// The machine's proxies are for other hosts.
 	os.Setenv("NO_PROXY", "127.0.0.1")
-	w.Account, err = Start(Options{Dir: dir, KubernetesBin: bin, Speed: 300, Intercept: w.deliver, OnEvent: w.hear})
+	w.Account, err = Start(Options{Dir: dir, KubernetesBin: bin, Speed: 300, Intercept: w.deliver, OnEvent: w.recordNotice})
 	if err != nil {
 		return 1, err
 	}
@@ -129,7 +129,7 @@ func runTests(m *testing.M) (code int, err error) {
 	return 0, w.nobodyWasDenied()
 }
 
-// nobodyWasDenied holds the roles against everything that drover did in the whole run.
+// nobodyWasDenied returns an error if a call of drover was denied in the whole run.
 func (w *world) nobodyWasDenied() error {
 	var denied []string
 	for _, call := range w.Calls.Since(0) {
@@ -145,12 +145,12 @@ func (w *world) nobodyWasDenied() error {
 	return nil
 }
 
-// hear keeps what is told on drover's bus.
-func (w *world) hear(bus string, e eventbridge.Event) {
+// recordNotice records the events on drover's bus.
+func (w *world) recordNotice(bus string, e eventbridge.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if bus == names.Bus {
-		w.told = append(w.told, e)
+		w.notices = append(w.notices, e)
 	}
 }
 
@@ -166,7 +166,7 @@ func (w *world) deliver(rule string, e eventbridge.Event, deliver func()) {
 	f(rule, e, deliver)
 }
 
-// calls sets what is done to calls until the test ends.
+// calls sets the interception of calls until the test ends.
 func (w *world) calls(t *testing.T, f func(accessKey string, call endpoint.Call) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +180,7 @@ func (w *world) calmCalls() {
 	w.onCall = nil
 }
 
-// deliveries sets what is done to events until the test ends.
+// deliveries sets the interception of deliveries until the test ends.
 func (w *world) deliveries(t *testing.T, f func(rule string, e eventbridge.Event, deliver func())) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +194,7 @@ func (w *world) calmDeliveries() {
 	w.onDelivery = nil
 }
 
-// invocations of a step that have ended.
+// invocations returns the number of a step's invocations that ended.
 func (w *world) invocations(step string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,7 +207,7 @@ func (w *world) invocations(step string) int {
 	return n
 }
 
-// upload puts the spec of a cluster and returns its version.
+// upload uploads the spec of a cluster and returns its version.
 func (w *world) upload(t *testing.T, cluster, spec string) string {
 	t.Helper()
 	_, err := w.specs.Put(t.Context(), names.ClusterSpec(cluster), []byte(spec))
@@ -217,19 +217,19 @@ func (w *world) upload(t *testing.T, cluster, spec string) string {
 	return object.Version
 }
 
-// await waits until the status of a cluster is as it should be.
-func (w *world) await(t *testing.T, cluster, what string, is func(status.Status) bool) status.Status {
+// await waits until a cluster's status satisfies a condition.
+func (w *world) await(t *testing.T, cluster, what string, reached func(status.Status) bool) status.Status {
 	t.Helper()
-	return w.awaitWithin(t, patience, cluster, what, is)
+	return w.awaitWithin(t, patience, cluster, what, reached)
 }
 
-func (w *world) awaitWithin(t *testing.T, within time.Duration, cluster, what string, is func(status.Status) bool) status.Status {
+func (w *world) awaitWithin(t *testing.T, within time.Duration, cluster, what string, reached func(status.Status) bool) status.Status {
 	t.Helper()
 	var last *status.Cluster
 	w.untilWithin(t, within, func() bool {
 		var err error
 		last, err = w.state.Status(t.Context(), cluster)
-		return err == nil && is(last.Status)
+		return err == nil && reached(last.Status)
 	}, func() string {
 		text, _ := json.MarshalIndent(last, "", "  ")
 		return fmt.Sprintf("%s is not %s:\n%s\n%s", cluster, what, text, w.executions(cluster))
@@ -237,15 +237,15 @@ func (w *world) awaitWithin(t *testing.T, within time.Duration, cluster, what st
 	return last.Status
 }
 
-// until waits for something, and says what it saw when it does not come.
-func (w *world) until(t *testing.T, is func() bool, seen func() string) {
+// until waits for a condition. A timeout reports what seen returns.
+func (w *world) until(t *testing.T, done func() bool, seen func() string) {
 	t.Helper()
-	w.untilWithin(t, patience, is, seen)
+	w.untilWithin(t, patience, done, seen)
 }
 
-func (w *world) untilWithin(t *testing.T, within time.Duration, is func() bool, seen func() string) {
+func (w *world) untilWithin(t *testing.T, within time.Duration, done func() bool, seen func() string) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !is(); {
+	for deadline := time.Now().Add(within); !done(); {
 		if time.Now().After(deadline) {
 			require.Fail(t, "out of patience", seen())
 		}
@@ -253,7 +253,7 @@ func (w *world) untilWithin(t *testing.T, within time.Duration, is func() bool, 
 	}
 }
 
-// executions that concern a cluster, one line each.
+// executions lists the executions of a cluster, one a line.
 func (w *world) executions(cluster string) string {
 	var b strings.Builder
 	for _, x := range w.States.Executions() {
@@ -264,7 +264,7 @@ func (w *world) executions(cluster string) string {
 	return b.String()
 }
 
-// ready waits until a cluster is what a version of its spec says, and nothing runs any more.
+// ready waits until a cluster is Ready at a version of its spec and idle.
 func (w *world) ready(t *testing.T, cluster, version string) status.Status {
 	t.Helper()
 	s := w.rest(t, cluster, version)
@@ -272,17 +272,17 @@ func (w *world) ready(t *testing.T, cluster, version string) status.Status {
 	return s
 }
 
-// rest waits until there is a verdict on a version of a cluster's spec, and nothing runs any more.
+// rest waits until a version of a cluster's spec has a verdict and the cluster is idle.
 func (w *world) rest(t *testing.T, cluster, version string) status.Status {
 	t.Helper()
-	s := w.await(t, cluster, "at rest", func(s status.Status) bool {
+	s := w.await(t, cluster, "idle", func(s status.Status) bool {
 		return s.SpecVersion == version && (s.Phase == status.Ready || s.Phase == status.Failed || s.Phase == status.Stopped)
 	})
 	w.quiet(t, cluster)
 	return s
 }
 
-// settle waits until nothing runs in the whole account.
+// settle waits until the whole account is idle.
 func (w *world) settle(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -290,7 +290,7 @@ func (w *world) settle(t *testing.T) {
 	require.NoError(t, w.Settle(ctx))
 }
 
-// quiet waits until nothing runs that was started for a cluster.
+// quiet waits until no execution for a cluster runs.
 func (w *world) quiet(t *testing.T, cluster string) {
 	t.Helper()
 	w.until(t, func() bool {
@@ -298,12 +298,12 @@ func (w *world) quiet(t *testing.T, cluster string) {
 	}, func() string { return w.executions(cluster) })
 }
 
-// concerns says whether an execution was started for a cluster, by its name or by that of a group of its.
+// concerns is true if an execution was started for a cluster, by its name or by that of one of its groups.
 func concerns(x states.Execution, cluster string) bool {
 	return strings.Contains(x.Input, `"`+cluster+`"`) || strings.Contains(x.Input, names.Group(cluster, ""))
 }
 
-// mutations are the successful calls since a mark by which drover's functions changed something.
+// mutations returns the successful mutating calls of drover's functions since a mark.
 func (w *world) mutations(mark int) []string {
 	list := []string{}
 	for _, call := range w.Calls.Since(mark) {
@@ -314,7 +314,7 @@ func (w *world) mutations(mark int) []string {
 	return list
 }
 
-// since are the executions of a machine that started after a time.
+// since returns the executions of a machine that started after a time.
 func (w *world) since(machine string, start time.Time) (list []states.Execution) {
 	for _, x := range w.States.Executions() {
 		if x.MachineName == machine && x.Started.After(start) {
@@ -324,12 +324,12 @@ func (w *world) since(machine string, start time.Time) (list []states.Execution)
 	return list
 }
 
-// sinceOf are those of them that were started for a cluster.
+// sinceOf returns those that were started for a cluster.
 func (w *world) sinceOf(cluster, machine string, start time.Time) []states.Execution {
 	return slices.DeleteFunc(w.since(machine, start), func(x states.Execution) bool { return !concerns(x, cluster) })
 }
 
-// ended are the same once each has: an event that came late may have started one of them just now.
+// ended returns them once they have ended. A late event may have started one just now.
 func (w *world) ended(t *testing.T, cluster, machine string, start time.Time) (list []states.Execution) {
 	t.Helper()
 	w.until(t, func() bool {
@@ -339,8 +339,8 @@ func (w *world) ended(t *testing.T, cluster, machine string, start time.Time) (l
 	return list
 }
 
-// retire ends the control plane of a cluster when the test is over, behind drover's back: even at rest a control
-// plane takes its part of the processors.
+// retire deletes a cluster's control plane after the test, without drover, because even an idle one needs processor
+// time.
 func (w *world) retire(t *testing.T, cluster string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -348,10 +348,10 @@ func (w *world) retire(t *testing.T, cluster string) {
 		client, name := eks.NewFromConfig(w.Config()), aws.String(names.EKSCluster(cluster))
 		_, err := client.UpdateClusterConfig(ctx, &eks.UpdateClusterConfigInput{Name: name, DeletionProtection: aws.Bool(false)})
 		require.NoError(t, err)
-		var gone *ekstypes.ResourceNotFoundException
-		for !errors.As(err, &gone) { // asked of one that is being deleted, it says the same again
+		var missing *ekstypes.ResourceNotFoundException
+		for !errors.As(err, &missing) { // EKS repeats the answer while the deletion is in flight
 			var busy *ekstypes.ResourceInUseException
-			if _, err = client.DeleteCluster(ctx, &eks.DeleteClusterInput{Name: name}); !errors.As(err, &busy) && !errors.As(err, &gone) {
+			if _, err = client.DeleteCluster(ctx, &eks.DeleteClusterInput{Name: name}); !errors.As(err, &busy) && !errors.As(err, &missing) {
 				require.NoError(t, err)
 			}
 			require.NoError(t, w.clock.Timer(ctx, 100*time.Millisecond))

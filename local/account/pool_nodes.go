@@ -15,7 +15,7 @@ import (
 
 var nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 
-// PoolNodes returns the instance ids of the nodes of a pool, by name.
+// PoolNodes returns the instance IDs of a pool's nodes by name.
 func PoolNodes(ctx context.Context, client dynamic.Interface, pool string) (map[string]string, error) {
 	list, err := client.Resource(nodeResource).List(ctx, metav1.ListOptions{LabelSelector: kube.PoolLabel + "=" + pool})
 	if err != nil {
@@ -29,8 +29,8 @@ func PoolNodes(ctx context.Context, client dynamic.Interface, pool string) (map[
 	return instances, nil
 }
 
-// CheckRolled returns an error unless each node of a pool is new and on the image. Old are the instance ids of the nodes before,
-// by name.
+// CheckRolled returns an error unless each node of a pool is new and uses the image. old are the previous nodes'
+// instance IDs by name.
 func (a *Account) CheckRolled(ctx context.Context, client dynamic.Interface, pool, image string, old map[string]string) error {
 	now, err := PoolNodes(ctx, client, pool)
 	if err != nil {

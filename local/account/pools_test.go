@@ -1,7 +1,7 @@
 package account
 
-// What a stranger to drover sees of a pool while its nodes are replaced: the states of its group's instances, each of them, and
-// what is left when it is over.
+// What an external observer sees of a pool while its nodes are replaced: the states of its group's instances, and the
+// result.
 
 import (
 	"fmt"
@@ -19,13 +19,13 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// observer of a group.
+// observer watches a group.
 type observer struct {
 	mu     sync.Mutex
-	served map[string]bool // instances that were in service once
-	lost   map[string]bool // instances that went without anybody's asking
-	// out is how many that were in service waited for their drains at once at most, least how many were in service at least, and
-	// when are the states of these moments.
+	served map[string]bool // instances that were in service
+	lost   map[string]bool // instances that ended without a request
+	// out is the greatest number of instances that waited for their drains at the same time after they were in service.
+	// least is the least number in service. when has the states at these moments.
 	out, least         int
 	outWhen, leastWhen string
 	suspended          bool
@@ -37,10 +37,10 @@ func observe(t *testing.T, cluster, pool string) *observer {
 	o := &observer{served: map[string]bool{}, lost: map[string]bool{}, least: 1000}
 	o.stop = cloud.AutoScaling.Watch(names.Group(cluster, pool), o.see)
 	t.Cleanup(o.stop)
-	there := instancesOf(t, cluster)
+	instances := instancesOf(t, cluster)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for id, of := range there {
+	for id, of := range instances {
 		if of == pool {
 			o.served[id] = true
 		}
@@ -59,13 +59,13 @@ func (o *observer) see(v autoscaling.View) {
 		case i.State == "InService":
 			o.served[i.ID] = true
 			serving++
-		case o.lost[i.ID]: // was not taken out by a roll
+		case o.lost[i.ID]: // no roll replaced it
 		case o.served[i.ID] && (i.State == "Terminating" || i.State == "Terminating:Wait"):
 			out++
 		}
 	}
 	for id := range o.lost {
-		// Its place is empty until Auto Scaling has noticed, and filled the place.
+		// Its place is empty until Auto Scaling has noticed and replaced it.
 		if !slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool { return i.ID == id && i.State == "InService" }) {
 			serving++
 		}
@@ -80,14 +80,15 @@ func (o *observer) see(v autoscaling.View) {
 	}
 }
 
-// lose tells the observer of an instance that fails: no policy can keep it in service.
+// lose records that an instance fails: no policy can keep it in service.
 func (o *observer) lose(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost[id] = true
 }
 
-// kept fails the test if more than unavailable were away from those desired, or more than batch were drained at once.
+// kept fails the test if more than unavailable of the desired instances were missing, or more than batch drained at
+// once.
 func (o *observer) kept(t *testing.T, desired, unavailable, batch int) {
 	t.Helper()
 	o.mu.Lock()
@@ -96,7 +97,7 @@ func (o *observer) kept(t *testing.T, desired, unavailable, batch int) {
 	require.GreaterOrEqual(t, o.least, desired-unavailable, "fewer nodes in service than the pool's update allows: %s", o.leastWhen)
 }
 
-// connect to a cluster as its administrator, for workloads.
+// connect connects to a cluster as its administrator, for workloads.
 func connect(t *testing.T, cluster string) *workload.Cluster {
 	t.Helper()
 	_, kubeconfig, err := cloud.EKS.Administrator(names.EKSCluster(cluster))
@@ -106,14 +107,14 @@ func connect(t *testing.T, cluster string) *workload.Cluster {
 	return c
 }
 
-// atRest waits until the pool has so many nodes, all in service and Ready, and holds it against what must be so when nothing is
-// under way: nobody is cordoned, held off an autoscaler or suspended, nothing waits at a hook.
+// atRest waits until the pool has the given number of nodes, in service and Ready. Then it verifies that the pool is
+// idle: no node is cordoned, held from the autoscaler or suspended, and no hook is open.
 func (w *world) atRest(t *testing.T, cluster, pool string, size int) {
 	t.Helper()
 	w.atRestWithin(t, cluster, pool, size, size)
 }
 
-// atRestWithin is atRest with from least to most nodes.
+// atRestWithin is atRest with least to most nodes.
 func (w *world) atRestWithin(t *testing.T, cluster, pool string, least, most int) {
 	t.Helper()
 	group := names.Group(cluster, pool)

@@ -1,10 +1,12 @@
 package account
 
-// Random rolls: pools of any size and policy under any workloads, while events come twice, late or never, nodes fail and spot
-// instances are taken back, and some of the new nodes never join. What must hold then holds always: no budget is broken, no more
-// nodes are out than the pool's update allows, every hook ends, nobody is left cordoned, everything is Ready at the end.
+// Random rolls: pools of any size and policy with any workloads, while events are repeated, late or lost, nodes fail,
+// spot instances are interrupted, and some new nodes never join. The invariants hold always: no budget is broken, no
+// more nodes are out than the pool's update allows, every hook completes, no node remains cordoned, and everything is
+// Ready at the end.
 //
-// A failure names its seed: go test ./local/account -run TestRandomRolls -rolls 17 does the same again; -rolls 100-200 tries more.
+// A failure names its seed: go test ./local/account -run TestRandomRolls -rolls 17 repeats it; -rolls 100-200 tries
+// more.
 
 import (
 	"context"
@@ -30,7 +32,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// rollSeeds are chosen so that together they meet both strategies, a failed image, a lost node, a spot instance and many lost events.
+// rollSeeds together cover both strategies, a failed image, a lost node, a spot instance and many lost events.
 var rollSeeds = flag.String("rolls", "1,2,4,5,11", "seeds of random rolls: 3,8 or 1-50")
 
 func seedsOf(t *testing.T, text string) (seeds []uint64) {
@@ -50,24 +52,24 @@ func seedsOf(t *testing.T, text string) (seeds []uint64) {
 	return seeds
 }
 
-// accident that befalls a node in the middle of a roll.
+// accident of a node during a roll.
 type accident string
 
 const (
 	noAccident accident = "none"
 	nodeFails  accident = "a node fails"
-	spotTaken  accident = "a spot instance is taken back"
+	spotTaken  accident = "a spot instance is interrupted"
 )
 
-// randomRoll is what a seed says.
+// randomRoll is the roll of a seed.
 type randomRoll struct {
 	Size               int
 	Update             object
 	Unavailable, Batch int
-	Surge              int // what a rolling update that fails leaves
+	Surge              int // the nodes that a failed rolling update adds
 	Waits, Fails       bool
 	Accident           accident
-	After              time.Duration // the accident, after the upload
+	After              time.Duration // until the accident, from the upload
 	Workloads          []workload.Workload
 	Late, Twice, Lost  float64
 }
@@ -109,7 +111,7 @@ func newRandomRoll(r *rand.Rand) randomRoll {
 	return roll
 }
 
-// amount is a number or a percentage, as YAML has it.
+// amount returns a number or a percentage in YAML's form.
 func amount(text string) any {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n
@@ -131,7 +133,7 @@ func TestRandomRolls(t *testing.T) {
 			randomly(t, name, spec, workers, cluster, r, newRandomRoll(r))
 		})
 		if !ok {
-			return // what it left behind would fail the next
+			return // its leftovers would fail the next
 		}
 	}
 }
@@ -166,14 +168,14 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	s := cloud.rest(t, name, version)
 	deliveries.Wait()
 	most := roll.Size
-	if roll.Fails { // CloudFormation leaves the desired capacity as it had raised it
+	if roll.Fails { // CloudFormation keeps the raised desired capacity
 		most += roll.Surge
 	}
 	cloud.atRestWithin(t, name, "workers", roll.Size, most)
 	cloud.quiet(t, name)
 	stopSweeping()
 	cloud.calmDeliveries()
-	cloud.quiet(t, name) // the last sweep may have listed an instance before its drain was over, and have started another execution
+	cloud.quiet(t, name) // the last sweep may have listed an instance before the end of its drain, and started another execution
 	seen.stop()
 	t.Logf("in %.1f s: %s; at most %d out, at least %d in service; %d events lost", time.Since(started).Seconds(), s.Phase, seen.out,
 		seen.least, lost.Load())
@@ -201,7 +203,7 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	}
 }
 
-// sweeping has the sweep look for what events missed, every other second instead of every five minutes, until stop is called.
+// sweeping runs the sweep every other second, instead of every five minutes, until stop is called.
 func sweeping(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
@@ -218,8 +220,8 @@ func sweeping(t *testing.T) (stop func()) {
 	}
 }
 
-// astray has events about the groups of a cluster and its instances come late, twice, or, if they are of lifecycle hooks, not at all; lost
-// counts those.
+// astray delays and repeats events about the groups of a cluster and its instances, and drops some of lifecycle hooks.
+// lost counts the dropped ones.
 func astray(t *testing.T, cluster string, seed uint64, roll randomRoll, deliveries *sync.WaitGroup) (lost *atomic.Int64) {
 	var mu sync.Mutex
 	lost = &atomic.Int64{}
@@ -252,7 +254,7 @@ func astray(t *testing.T, cluster string, seed uint64, roll randomRoll, deliveri
 	return lost
 }
 
-// about says whether an event is about a group of a cluster, or an instance of its.
+// about is true if an event is about a group of a cluster or one of its instances.
 func about(e eventbridge.Event, cluster string) bool {
 	switch e.Source {
 	case "aws.autoscaling":
@@ -270,10 +272,10 @@ func about(e eventbridge.Event, cluster string) bool {
 	return false
 }
 
-// befall one of the pool's nodes what the seed says.
+// befall causes the seed's accident to one of the pool's nodes.
 func befall(t *testing.T, ctx context.Context, name string, roll randomRoll, r *rand.Rand, seen *observer, pods *workload.Watcher) {
 	require.NoError(t, cloud.clock.Timer(ctx, roll.After))
-	// One in service: an instance that ends before it has joined is given the 14 minutes that every instance has.
+	// Choose one in service: an instance that ends before it joined is only noticed after the 14 minutes for joining.
 	serving := instancesOf(t, name)
 	nodes := slices.DeleteFunc(nodesOf(t, name), func(n corev1.Node) bool { return serving[instanceOf(n)] == "" })
 	node := nodes[r.IntN(len(nodes))]
@@ -285,7 +287,7 @@ func befall(t *testing.T, ctx context.Context, name string, roll randomRoll, r *
 		before := time.Now()
 		cloud.Events.Emit(ctx, "aws.ec2", "EC2 Spot Instance Interruption Warning", []string{"arn:aws:ec2:us-east-1a:instance/" + id},
 			map[string]any{"instance-id": id, "instance-action": "terminate"})
-		// Two minutes in life: here for as long as the drain takes.
+		// Two minutes on AWS. Here the time of the drain.
 		cloud.until(t, func() bool {
 			for _, x := range cloud.since("drover-drain-node", before) {
 				if strings.Contains(x.Input, `"instance-id":"`+id+`"`) && x.Status != "RUNNING" {

@@ -1,6 +1,6 @@
 package account
 
-// Pools that roll, under both kinds of CloudFormation and by both strategies, with workloads on them.
+// Pools that roll, with both settings of CloudFormation and with both strategies, under workloads.
 
 import (
 	"context"
@@ -26,7 +26,7 @@ var rolled = []workload.Workload{
 	{Namespace: "shop", Name: "agent", Kind: workload.DaemonSet},
 }
 
-// keptBudgets fails the test if a workload ever had fewer healthy replicas than its budget keeps.
+// keptBudgets fails the test if a workload had fewer healthy replicas than its budget requires.
 func keptBudgets(t *testing.T, pods *workload.Watcher, workloads []workload.Workload) {
 	t.Helper()
 	for _, w := range workloads {
@@ -37,7 +37,7 @@ func keptBudgets(t *testing.T, pods *workload.Watcher, workloads []workload.Work
 	}
 }
 
-func TestPoolsRoll(t *testing.T) {
+func TestRolls(t *testing.T) {
 	t.Parallel()
 	const name, size = "rolling", 4
 	cloud.retire(t, name)
@@ -67,7 +67,7 @@ func TestPoolsRoll(t *testing.T) {
 			workers["update"], workers["labels"] = update, object{"example.com/roll": fmt.Sprint(started.Unix())}
 			cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 			cloud.atRest(t, name, "workers", size)
-			cloud.quiet(t, name) // an instance goes a moment before the execution ends that let it
+			cloud.quiet(t, name) // an instance ends just before the execution that allowed it
 			took := time.Since(started)
 			seen.stop()
 			seen.kept(t, size, unavailable, batch)
@@ -80,23 +80,23 @@ func TestPoolsRoll(t *testing.T) {
 				require.Equal(t, fmt.Sprint(started.Unix()), n.Labels["example.com/roll"])
 			}
 			for _, machine := range []string{"drover-join-node", "drover-drain-node"} {
-				told := 0
+				hooks := 0
 				for _, x := range cloud.ended(t, name, machine, started) {
 					require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
-					if strings.Contains(x.Input, "LifecycleActionToken") { // the sweep of another test may start one that finds nothing to do
-						told++
+					if strings.Contains(x.Input, "LifecycleActionToken") { // the sweep of another test may start one that has nothing to do
+						hooks++
 					}
 				}
-				require.Equal(t, size, told)
+				require.Equal(t, size, hooks)
 			}
 			t.Logf("rolled in %.1f s: at most %d out, at least %d in service", took.Seconds(), seen.out, seen.least)
 		})
 	}
-	// The node of an image that is too new registers, and is refused: so is its replacement, and the update is rolled back, by the strategy
-	// of the roll before, whichever it was. The desired capacity stays as CloudFormation had raised it; a second try that fails raises it
-	// no further. stay is how many of the nodes that were there the first rollback leaves at least.
+	// A node with a too new image registers and is rejected, and so is its replacement. The update is rolled back by the
+	// strategy of the previous roll. The desired capacity stays at the value to which CloudFormation raised it; a second
+	// failing attempt does not raise it further. stay is the least number of old nodes that the first rollback keeps.
 	fails := func(what string, stay int, tries ...string) {
-		t.Run("a roll whose nodes never join is rolled back after "+what, func(t *testing.T) {
+		t.Run("rolls back when nodes never join, after "+what, func(t *testing.T) {
 			settled(t)
 			cloud.AutoScaling.WaitForTerminateHooks(false, names.Group(name, "workers"))
 			nodes := instancesOf(t, name)
@@ -115,7 +115,7 @@ func TestPoolsRoll(t *testing.T) {
 				cloud.atRest(t, name, "workers", size+1)
 				seen.stop()
 				seen.kept(t, size, 0, 1)
-				if i == 0 { // the second has a node too many to begin with, and ends one to make room
+				if i == 0 { // the second starts with a surplus node and ends one to make room
 					maps.DeleteFunc(nodes, func(id, _ string) bool { return instancesOf(t, name)[id] == "" })
 					require.GreaterOrEqual(t, len(nodes), stay, "the nodes that were there are there")
 				}
@@ -131,13 +131,13 @@ func TestPoolsRoll(t *testing.T) {
 		})
 	}
 
-	// Both strategies with a CloudFormation that goes on while nodes drain, and with one that waits for drains.
-	// TestRandomRolls mixes all of it, and local/aws/autoscaling has each with each.
+	// Both strategies, with a CloudFormation that continues while nodes drain and with one that waits for drains.
+	// TestRandomRolls mixes all of it, and local/aws/autoscaling tests each combination.
 	rolls("surge 2", false, object{"maxSurge": 2}, 0, 2)
 	rolls("a quarter out, and CloudFormation waits for drains", true, object{"maxUnavailable": "25%", "maxSurge": 0}, 1, 1)
 	fails("a rolling update", size, "first", "second")
 	rolls("instance refresh, surge of 50%, and it waits for drains", true, object{"strategy": "InstanceRefresh", "maxSurge": "50%"}, 0, 2)
 	rolls("instance refresh, one out", false, object{"strategy": "InstanceRefresh", "maxUnavailable": 1, "maxSurge": 0}, 1, 1)
-	// A refresh that replaces a node which then goes by itself has one too many in the end, and Auto Scaling ends an old one.
+	// A refresh that replaces a node which then ends by itself has a surplus node, and Auto Scaling ends an old one.
 	fails("an instance refresh", size-1, "third")
 }

@@ -1,6 +1,6 @@
 package account
 
-// Faults by rule: what they do to real processes, and that a cluster gets there all the same.
+// Fault rules: their effect on real processes, and a cluster that converges in spite of them.
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// fault speaks to the control API, and calms everything when the test ends.
+// fault calls the control API, and removes all rules when the test ends.
 func (w *world) fault(t *testing.T, method, path string, rules ...string) faults.State {
 	t.Helper()
 	t.Cleanup(w.Faults.Clear)
@@ -65,7 +65,7 @@ func TestFaultsByRule(t *testing.T) {
 	spec := specOf(name, pool("one", 1))
 	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 
-	t.Run("an instance is lost, and another takes its place", func(t *testing.T) {
+	t.Run("replaces a lost instance", func(t *testing.T) {
 		before := cloud.nodeNames(t, name)
 		cloud.fault(t, "PUT", "?seed=1", "instance-lost cluster="+name+" pool=one count=1")
 		cloud.until(t, func() bool {
@@ -75,7 +75,7 @@ func TestFaultsByRule(t *testing.T) {
 		require.Equal(t, 1, cloud.Faults.Struck()[faults.InstanceLost])
 		cloud.settle(t)
 	})
-	t.Run("an API server refuses connections, and comes back with its data", func(t *testing.T) {
+	t.Run("keeps data while an API server is down", func(t *testing.T) {
 		out, err := eks.NewFromConfig(cloud.Config()).DescribeCluster(t.Context(), &eks.DescribeClusterInput{
 			Name: aws.String(names.EKSCluster(name)),
 		})
@@ -97,7 +97,7 @@ func TestFaultsByRule(t *testing.T) {
 		cloud.until(t, func() bool { return cloud.serving(t, name) }, func() string { return "the API server is not ready" })
 		require.Equal(t, nodes, cloud.nodeNames(t, name))
 	})
-	t.Run("an execution is killed as by hand", func(t *testing.T) {
+	t.Run("kills an execution", func(t *testing.T) {
 		cloud.fault(t, "PUT", "?seed=1", "kill machine=converge cluster="+name+" count=1")
 		execution := cloud.converge(t, name)
 		cloud.struckBy(t, faults.Kill, 1)
@@ -106,7 +106,7 @@ func TestFaultsByRule(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "ABORTED", string(out.Status))
 	})
-	t.Run("a function is killed when its second call is done", func(t *testing.T) {
+	t.Run("kills a function after its second call", func(t *testing.T) {
 		state := cloud.fault(t, "PUT", "?seed=1", "crash-after=2 caller=report count=1")
 		require.Equal(t, "crash-after=2 caller=report count=1", state.Rules[0].Rule)
 		mark := cloud.Calls.Mark()
@@ -127,12 +127,12 @@ func TestFaultsByRule(t *testing.T) {
 		}
 		require.Equal(t, 2, crashed)
 	})
-	t.Run("rules go", func(t *testing.T) {
+	t.Run("removes rules", func(t *testing.T) {
 		require.Empty(t, cloud.fault(t, "DELETE", "").Rules)
 	})
 }
 
-// serving says whether a cluster's API server answers its administrator.
+// serving is true if a cluster's API server answers its administrator.
 func (w *world) serving(t *testing.T, cluster string) bool {
 	client, _, err := w.EKS.Administrator(names.EKSCluster(cluster))
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func (w *world) serving(t *testing.T, cluster string) bool {
 	return err == nil
 }
 
-// badDay is everything that can go wrong, a few times each.
+// badDay has every kind of fault, a few times each.
 var badDay = []string{
 	"throttle service=cloudformation caller=change p=0.2 count=3",
 	"throttle service=s3 caller=plan p=0.1 count=2",
@@ -160,8 +160,8 @@ var badDay = []string{
 	"kill machine=converge p=0.05 count=1",
 }
 
-// The same bad day with several seeds: a cluster that is made and then changed is what its spec says in the end.
-func TestAClusterConvergesOnBadDays(t *testing.T) {
+// The same faults with several seeds: a cluster that is created and then changed converges to its spec.
+func TestConvergeWithFaults(t *testing.T) {
 	const name = "unlucky"
 	cloud.retire(t, name)
 	spec := specOf(name, pool("one", 1))
@@ -171,19 +171,19 @@ func TestAClusterConvergesOnBadDays(t *testing.T) {
 		cloud.fault(t, "PUT", fmt.Sprintf("?seed=%d", seed), badDay...)
 		spec["spec"].(object)["tags"] = object{"round": fmt.Sprint(seed)}
 		version := cloud.upload(t, name, text(t, spec))
-		there := func() bool {
+		converged := func() bool {
 			s, err := cloud.state.Status(t.Context(), name)
 			return err == nil && s.Status.SpecVersion == version && s.Status.Phase == status.Ready
 		}
 		hands := 0
 		cloud.until(t, func() bool {
 			running := slices.ContainsFunc(cloud.since("drover-converge", began), func(x states.Execution) bool { return x.Status == "RUNNING" })
-			if !running && !there() && time.Since(began) > 5*time.Second { // the upload's event has come by then
-				cloud.converge(t, name) // as somebody at the console takes up what a killed execution left
+			if !running && !converged() && time.Since(began) > 5*time.Second { // the upload's event has arrived
+				cloud.converge(t, name) // as an operator who resumes after a killed execution
 				hands++
 			}
 			sweep(t)
-			return !running && there()
+			return !running && converged()
 		}, func() string { return fmt.Sprint(cloud.executions(name), cloud.Faults.List(time.Now())) })
 		for kind, n := range cloud.Faults.Struck() {
 			total[kind] += n

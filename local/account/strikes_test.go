@@ -1,8 +1,8 @@
 package account
 
-// What each kind of fault does where it acts: what a caller hears, how long it takes, and what is there afterwards.
-// What the engine decided is of no account here. Faults of instances, clusters and executions are in rules_test.go,
-// those of upgrades in upgrade_test.go.
+// The effect of each kind of fault where it acts: the caller's error, the delay, and the result. These tests do not
+// verify the engine's decisions. Faults of instances, clusters and executions are in rules_test.go, those of upgrades in
+// upgrade_test.go.
 
 import (
 	"encoding/json"
@@ -27,17 +27,17 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// codeOf is the error code that a client heard; empty is success.
+// codeOf returns the error code that a client got; empty means success.
 func codeOf(t *testing.T, err error) string {
 	if err == nil {
 		return ""
 	}
-	var said smithy.APIError
-	require.True(t, errors.As(err, &said), "%v", err)
-	return said.ErrorCode()
+	var apiErr smithy.APIError
+	require.True(t, errors.As(err, &apiErr), "%v", err)
+	return apiErr.ErrorCode()
 }
 
-func TestWhatFaultsDoToCalls(t *testing.T) {
+func TestFaultsOfCalls(t *testing.T) {
 	bucket := names.SpecsBucket(ID, "us-east-1")
 	tests := map[string]struct {
 		rule        string
@@ -46,7 +46,7 @@ func TestWhatFaultsDoToCalls(t *testing.T) {
 		least       time.Duration
 		written     bool
 	}{
-		"nothing":    {"throttle service=s3 caller=nobody", true, "", 0, true},
+		"nothing":    {"throttle service=s3 caller=none", true, "", 0, true},
 		"throttle":   {"throttle service=s3 action=PutObject", false, "SlowDown", 0, false},
 		"an error":   {"error=InternalError status=500 service=s3 action=PutObject", false, "InternalError", 0, false},
 		"latency":    {"latency=400ms service=s3 action=PutObject", false, "", 400 * time.Millisecond, true},
@@ -80,13 +80,13 @@ func TestWhatFaultsDoToCalls(t *testing.T) {
 	}
 }
 
-// A function writes the status of a spec that cannot be used. It is killed before or after it does.
-func TestWhatFaultsDoToFunctions(t *testing.T) {
+// A function writes the status of an invalid spec. It is killed before or after it does.
+func TestFaultsOfFunctions(t *testing.T) {
 	for kind, written := range map[faults.Kind]bool{faults.CrashBefore: false, faults.CrashAfter: true} {
 		t.Run(string(kind), func(t *testing.T) {
 			cluster := "struck-" + string(kind)
-			// Only this test tells the function of the upload.
-			// Other tests' objects in the specs bucket invoke it, too: it then writes status/unread.json.
+			// Only this test invokes the function for the upload. Objects of other tests in the specs bucket invoke it too: it
+			// then writes status/unread.json.
 			crash := string(kind) + " caller=admit action=PutObject count=1 cluster=" + cluster
 			cloud.fault(t, "PUT", "", "drop rule=drover-spec-changed", crash)
 			cloud.upload(t, cluster, "kind: Nothing\n")
@@ -103,7 +103,7 @@ func TestWhatFaultsDoToFunctions(t *testing.T) {
 			}
 			out := invoke()
 			require.Equal(t, "Unhandled", aws.ToString(out.FunctionError))
-			require.Contains(t, string(out.Payload), "signal: killed", "its process is gone")
+			require.Contains(t, string(out.Payload), "signal: killed", "its process has ended")
 			_, err = cloud.state.Status(t.Context(), cluster)
 			if written {
 				require.NoError(t, err)
@@ -117,10 +117,10 @@ func TestWhatFaultsDoToFunctions(t *testing.T) {
 	}
 }
 
-func TestWhatFaultsDoToEvents(t *testing.T) {
+func TestFaultsOfEvents(t *testing.T) {
 	tests := map[string]struct {
 		rule string
-		// got are the deliveries of three events, each sent when the one before it that must come has come.
+		// got are the deliveries of three events. Each is sent after the previous one that must arrive has arrived.
 		sent, got []string
 	}{
 		"drop":      {"drop rule=struck event=first", []string{"first", "second", "third"}, []string{"second", "third"}},

@@ -1,7 +1,7 @@
 package account
 
-// Upgrades of real control planes with workloads: one that the schedule starts, and one that EKS fails.
-// local/testkit/harness tests upgrades under many more faults.
+// Upgrades of real control planes with workloads: one that the schedule starts, and one that EKS fails. Package harness
+// tests upgrades with many more faults.
 
 import (
 	"context"
@@ -30,7 +30,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// exampleRelease is one of the examples, as a file and as what it says.
+// exampleRelease returns one of the examples, as a file and decoded.
 func (w *world) exampleRelease(t *testing.T, name string) (body []byte, release *api.Release) {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join(w.root, "examples", "releases", name+".yaml"))
@@ -40,7 +40,7 @@ func (w *world) exampleRelease(t *testing.T, name string) (body []byte, release 
 	return body, release
 }
 
-// older uploads release 1.35-1, and is the spec of a cluster that is to be at it and silences alarms in upgrades.
+// older uploads release 1.35-1 and returns the spec of a cluster at that release, which disables alarms in upgrades.
 func (w *world) older(t *testing.T, cluster string, alarms []string, pools ...object) object {
 	t.Helper()
 	body, _ := w.exampleRelease(t, "1.35-1")
@@ -52,7 +52,7 @@ func (w *world) older(t *testing.T, cluster string, alarms []string, pools ...ob
 	return spec
 }
 
-// alarm makes an alarm that is quiet; mayBeSilenced is what its owner says to upgrades.
+// alarm creates an alarm in state OK. mayBeSilenced sets the tag that allows upgrades to disable its actions.
 func alarm(t *testing.T, name string, mayBeSilenced bool) {
 	t.Helper()
 	in := &cloudwatch.PutMetricAlarmInput{
@@ -68,7 +68,7 @@ func alarm(t *testing.T, name string, mayBeSilenced bool) {
 	require.NoError(t, err)
 }
 
-// sounds says whether an alarm's actions are on.
+// sounds is true if an alarm's actions are enabled.
 func sounds(t *testing.T, name string) bool {
 	t.Helper()
 	out, err := cloudwatch.NewFromConfig(cloud.Config()).DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{
@@ -79,7 +79,7 @@ func sounds(t *testing.T, name string) bool {
 	return aws.ToBool(out.MetricAlarms[0].ActionsEnabled)
 }
 
-// runs holds a cluster against a release: what EKS says, what the API server itself says, each add-on and each node.
+// runs compares a cluster with a release: EKS's version, the API server's own, and those of each add-on and node.
 func (w *world) runs(t *testing.T, cluster, release string) {
 	t.Helper()
 	_, want := w.exampleRelease(t, release)
@@ -114,17 +114,17 @@ func (w *world) runs(t *testing.T, cluster, release string) {
 	}
 }
 
-// upgrades are the executions of the upgrade machine for a cluster, but for those that only look ahead, which any audit may start.
+// upgrades returns the executions of the upgrade machine for a cluster, except early checks, which any audit may start.
 func (w *world) upgrades(cluster string) []states.Execution {
 	return slices.DeleteFunc(w.sinceOf(cluster, "drover-upgrade", time.Time{}), func(x states.Execution) bool {
 		return strings.Contains(x.Input, `"look":true`)
 	})
 }
 
-// upgradeSteps are those of an upgrade by one minor version.
+// upgradeSteps are the steps of an upgrade by one minor version.
 var upgradeSteps = []string{"control plane to 1.36", "add-ons to those of the release", "nodes to the images of the release"}
 
-// made says that an upgrade to 1.36-1 is done, step by step.
+// made requires that an upgrade to 1.36-1 completed every step.
 func made(t *testing.T, u *status.Upgrade, origin upgrade.Origin) {
 	t.Helper()
 	require.Equal(t, string(upgrade.Done), u.Phase, u.Message)
@@ -144,12 +144,12 @@ func made(t *testing.T, u *status.Upgrade, origin upgrade.Origin) {
 
 func TestAnUpgradeByTheSchedule(t *testing.T) {
 	t.Parallel()
-	const name, ours, others = "scheduled", "scheduled-shop-is-down", "scheduled-somebody-elses"
+	const name, ours, others = "scheduled", "scheduled-shop-is-down", "scheduled-others"
 	cloud.retire(t, name)
 	alarm(t, ours, true)
 	alarm(t, others, false)
 	pools := map[string]int{"workers": 2, "batch": 1}
-	// Drains go on for some seconds after CloudFormation is done.
+	// Drains take some seconds longer than CloudFormation.
 	workloads := append(slices.Clone(rolled), workload.Workload{
 		Namespace: "shop", Name: "slow", Kind: workload.Deployment, Replicas: 6, EndsAfter: 4 * time.Second, Grace: 10 * time.Second,
 	})
@@ -165,7 +165,7 @@ func TestAnUpgradeByTheSchedule(t *testing.T) {
 	scheduled := func(at time.Time) {
 		spec["spec"].(object)["upgrade"].(object)["at"] = object{"time": at.Format(time.RFC3339), "release": "1.36-1"}
 		version = cloud.upload(t, name, text(t, spec))
-		s := cloud.await(t, name, "told of its upgrade", func(s status.Status) bool {
+		s := cloud.await(t, name, "scheduled for its upgrade", func(s status.Status) bool {
 			return s.SpecVersion == version && s.Phase == status.Ready && s.Upgrade != nil && s.Upgrade.At != nil && at.Equal(*s.Upgrade.At)
 		})
 		require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase)
@@ -174,7 +174,8 @@ func TestAnUpgradeByTheSchedule(t *testing.T) {
 	scheduled(uploaded.Add(time.Hour).UTC().Truncate(time.Second))
 	took := time.Since(uploaded)
 
-	// The API server is started anew as another version: what comes and goes meanwhile is not seen, and pods do not, for nothing drains then.
+	// The API server restarts as another version. The watch misses changes in between, but pods do not change, because
+	// nothing drains then.
 	pods, err := cluster.WatchOverRestarts(ctx)
 	require.NoError(t, err)
 	defer pods.Close()
@@ -186,7 +187,7 @@ func TestAnUpgradeByTheSchedule(t *testing.T) {
 	for pool := range pools {
 		observers[pool] = observe(t, name, pool)
 	}
-	at := time.Now().Add(4*time.Second + 4*took).UTC().Truncate(time.Second) // on a busy machine it is told later
+	at := time.Now().Add(4*time.Second + 4*took).UTC().Truncate(time.Second) // a busy machine reports it later
 	scheduled(at)
 	require.NoError(t, cloud.clock.Timer(ctx, time.Until(at)))
 
@@ -199,15 +200,15 @@ func TestAnUpgradeByTheSchedule(t *testing.T) {
 		require.True(t, sounds(t, others))
 		return true
 	})
-	// For drains that are not over by then an upgrade looks after 5 seconds, 20, 80 and 320.
+	// For drains in flight the upgrade checks after 5 seconds, 20, 80 and 320.
 	s := cloud.awaitWithin(t, 3*patience, name, "upgraded", func(s status.Status) bool { return s.Upgrade.Ended != nil })
 	for _, n := range nodesOf(t, name) {
-		require.NotContains(t, before, instanceOf(n), "old nodes are gone when it is done")
+		require.NotContains(t, before, instanceOf(n), "old nodes are removed at the end")
 	}
 	cloud.quiet(t, name)
 	for _, x := range cloud.sinceOf(name, "drover-drain-node", at) {
 		require.True(t, x.Stopped.Before(s.Upgrade.Steps[2].Ended.Add(time.Second)),
-			"the step, whose end is told to the second, waits for drains")
+			"the step waits for drains")
 	}
 	made(t, s.Upgrade, upgrade.OriginAt)
 	cloud.runs(t, name, "1.36-1")
@@ -244,9 +245,9 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 	failed := execute(t, "upgrade", input)
 	require.Equal(t, sfntypes.ExecutionStatusFailed, failed.Status)
 	require.Equal(t, status.ReasonUpgradeStopped, aws.ToString(failed.Error))
-	told, err := cloud.state.Status(t.Context(), name)
+	stored, err := cloud.state.Status(t.Context(), name)
 	require.NoError(t, err)
-	u := told.Status.Upgrade
+	u := stored.Status.Upgrade
 	require.Equal(t, string(upgrade.Stopped), u.Phase)
 	require.Equal(t, aws.ToString(failed.Cause), u.Message)
 	for _, says := range []string{
@@ -256,17 +257,17 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 	} {
 		require.Contains(t, u.Message, says)
 	}
-	require.Equal(t, status.ReasonUpgradeStopped, told.Status.Condition(status.Upgraded).Reason)
+	require.Equal(t, status.ReasonUpgradeStopped, stored.Status.Condition(status.Upgraded).Reason)
 	require.True(t, sounds(t, ours))
 	cloud.runs(t, name, "1.35-1")
 
 	again := execute(t, "upgrade", input)
 	require.Equal(t, sfntypes.ExecutionStatusSucceeded, again.Status, aws.ToString(again.Cause))
-	told, err = cloud.state.Status(t.Context(), name)
+	stored, err = cloud.state.Status(t.Context(), name)
 	require.NoError(t, err)
-	made(t, told.Status.Upgrade, upgrade.OriginHand)
-	require.Equal(t, status.Ready, told.Status.Phase, told.Status.Message)
-	require.Len(t, told.Status.Upgrades, 2)
+	made(t, stored.Status.Upgrade, upgrade.OriginHand)
+	require.Equal(t, status.Ready, stored.Status.Phase, stored.Status.Message)
+	require.Len(t, stored.Status.Upgrades, 2)
 	require.True(t, sounds(t, ours))
 	cloud.runs(t, name, "1.36-1")
 	cloud.atRest(t, name, "one", 1)
