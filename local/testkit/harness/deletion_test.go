@@ -66,7 +66,7 @@ func (a *Account) deleted(cluster string, before map[string]tagging.Tagged) {
 		require.Equal(a.t, "DELETE_COMPLETE", stack.Status, stack.Name)
 	}
 	require.Empty(a.t, s.Plan)
-	left := a.Everything()
+	left := a.AllResources()
 	for arn := range before {
 		require.Contains(a.t, left, arn, "what is not the cluster's is still there")
 		delete(left, arn)
@@ -105,12 +105,12 @@ func TestAClusterIsDeletedWithAllThatKubernetesMade(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("other", unprotected)
 		a.KubernetesMakes("other")
-		before := a.Everything()
+		before := a.AllResources()
 		a.Cluster("demo", unprotected)
 		volumes := a.KubernetesMakes("demo")
 		a.persist("demo", volumes[0], "Delete")
 		a.persist("demo", volumes[1], "Retain")
-		kept := a.Everything()
+		kept := a.AllResources()
 		for arn := range kept {
 			if !strings.HasSuffix(arn, volumes[1]) {
 				delete(kept, arn)
@@ -166,7 +166,7 @@ func TestFunctionsThatDieWhileAClusterIsDeleted(t *testing.T) {
 			deaths := 0
 			t.Run(fmt.Sprintf("%s call %d", name, number), func(t *testing.T) {
 				bubble(t, func(a *Account) {
-					before := a.Everything()
+					before := a.AllResources()
 					a.Cluster("demo", unprotected)
 					for _, volume := range a.KubernetesMakes("demo") {
 						a.persist("demo", volume, "Delete")
@@ -204,7 +204,7 @@ func TestADeletionOfWhichEventsAreLostOrDoubled(t *testing.T) {
 	for name, fate := range map[string]Fate{"lost": Lost, "twice": Twice} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(a *Account) {
-				before := a.Everything()
+				before := a.AllResources()
 				a.Cluster("demo", unprotected)
 				a.Events.Decide(func(e Event) Fate {
 					if e.Source == "aws.autoscaling" && fate == Lost {
@@ -235,7 +235,7 @@ func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
 	} {
 		t.Run(stack, func(t *testing.T) {
 			bubble(t, func(a *Account) {
-				before := a.Everything()
+				before := a.AllResources()
 				a.Cluster("demo", unprotected)
 				var mu sync.Mutex
 				refused := 0
@@ -266,7 +266,7 @@ func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
 func TestADeletionThatFailsGoesOnLater(t *testing.T) {
 	t.Run("a stack", func(t *testing.T) {
 		bubble(t, func(a *Account) {
-			before := a.Everything()
+			before := a.AllResources()
 			a.Cluster("demo", unprotected)
 			a.OnResource(func(step string, r resource.Request) error {
 				if step == "delete" && r.Type == "AWS::EKS::Cluster" {
@@ -288,7 +288,7 @@ func TestADeletionThatFailsGoesOnLater(t *testing.T) {
 	})
 	t.Run("a load balancer with a protection of its own", func(t *testing.T) {
 		bubble(t, func(a *Account) {
-			before := a.Everything()
+			before := a.AllResources()
 			a.Cluster("demo", unprotected)
 			subnet, _ := a.subnetOf("demo")
 			arn, err := a.ELB.Create("mine", "network", subnet, nil, true, map[string]string{"elbv2.k8s.aws/cluster": "drover-demo"})
@@ -399,7 +399,7 @@ func TestAnUploadThatCannotBeUsedDoesNotEndADeletionThatFailed(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(a *Account) {
-				before := a.Everything()
+				before := a.AllResources()
 				test(a, fails(a))
 				a.deleted("demo", before)
 			})
@@ -444,7 +444,7 @@ func TestASpecThatComesBackInTheMiddle(t *testing.T) {
 func TestProtectionCountsAsDeployed(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")
-		all := a.Everything()
+		all := a.AllResources()
 		a.OnCall(func(call endpoint.Call) error {
 			if call.Action == "ExecuteChangeSet" && strings.Contains(call.Caller, "change") {
 				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
@@ -460,7 +460,7 @@ func TestProtectionCountsAsDeployed(t *testing.T) {
 		s := a.Status("demo")
 		require.Equal(t, status.Stopped, s.Phase)
 		require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
-		require.Equal(t, slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(a.Everything())))
+		require.Equal(t, slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(a.AllResources())))
 
 		a.Cluster("demo", unprotected)
 		a.Remove(names.ClusterSpec("demo"), "")

@@ -48,7 +48,7 @@ func (a *Account) tryToUnstack(cluster, stack string) {
 
 // ids of what is in the account of a kind.
 func (a *Account) ids(kind string) (ids []string) {
-	for arn := range a.Everything() {
+	for arn := range a.AllResources() {
 		if at := strings.LastIndex(arn, kind); at >= 0 {
 			ids = append(ids, arn[at+len(kind):])
 		}
@@ -60,9 +60,9 @@ func (a *Account) ids(kind string) (ids []string) {
 // unmade are all of a kind, deleted by hand.
 func (a *Account) unmade(kind string) {
 	a.t.Helper()
-	for _, arn := range slices.Sorted(maps.Keys(a.Everything())) {
+	for _, arn := range slices.Sorted(maps.Keys(a.AllResources())) {
 		if strings.Contains(arn, kind) {
-			require.NoError(a.t, a.unmake(arn), arn)
+			require.NoError(a.t, a.deleteByARN(arn), arn)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (a *Account) remains(what ...string) {
 
 func TestAClusterThatLostItsNetworkIsDeletedAndLeavesNothing(t *testing.T) {
 	bubble(t, func(a *Account) {
-		before := a.Everything()
+		before := a.AllResources()
 		a.Cluster("demo", "")
 		a.Unstack("demo", names.Network)
 		a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
@@ -164,7 +164,7 @@ func TestAClusterThatLosesItsNetworkWhileItIsUnprotectedCanBeDeleted(t *testing.
 // A network that stands in its own way stays half deleted. What is left of the cluster's protection goes all the same.
 func TestAClusterWhoseNetworkIsHalfDeletedWhileItIsUnprotectedCanBeDeleted(t *testing.T) {
 	bubble(t, func(a *Account) {
-		before := a.Everything()
+		before := a.AllResources()
 		a.Cluster("demo", "")
 		lost := false
 		a.OnCall(func(call endpoint.Call) error {
@@ -304,7 +304,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 	})
 	t.Run("the network, which stands in its own way: nothing more is deleted, and the cluster can be", func(t *testing.T) {
 		bubble(t, func(a *Account) {
-			before := a.Everything()
+			before := a.AllResources()
 			a.Cluster("demo", unprotected)
 			_, err := a.CloudFormation.DeleteStack(a.t.Context(), a.Admin(), &cloudformation.DeleteStackInput{
 				StackName: names.Stack("demo", names.Network),
@@ -328,7 +328,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 func TestAClusterThatLostItsControlPlane(t *testing.T) {
 	t.Run("is deleted once its EKS cluster is, and leaves nothing", func(t *testing.T) {
 		bubble(t, func(a *Account) {
-			before := a.Everything()
+			before := a.AllResources()
 			a.Cluster("demo", "")
 			a.Unstack("demo", names.ControlPlane)
 			a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
@@ -353,7 +353,7 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			a.Converge("demo")
 			a.Settle()
 			a.remains("role " + role)
-			require.NoError(t, a.endRole(role))
+			require.NoError(t, a.deleteRole(role))
 			a.Converge("demo")
 			a.Settle()
 			a.deleted("demo", before)

@@ -106,11 +106,11 @@ func TestClustersShareANetworkOfPeoples(t *testing.T) {
 	bubble(t, func(a *Account) {
 		vpc, subnets := a.peoples()
 		a.Upload(names.ReleaseSpec("r1"), Release())
-		before := a.Everything()
+		before := a.AllResources()
 		a.Upload(names.ClusterSpec("shop"), within("shop", vpc, subnets, ""))
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("shop").Phase, a.Status("shop").Message)
-		with := a.Everything()
+		with := a.AllResources()
 		a.Upload(names.ClusterSpec("demo"), within("demo", vpc, subnets, "  controlPlane: {logs: []}\n"))
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)

@@ -1,6 +1,6 @@
 package harness
 
-// What is left of a cluster whose stacks are gone, deleted as a person does it.
+// All resources of the account, those that deleted stacks retained, and those that Kubernetes creates.
 
 import (
 	"context"
@@ -11,21 +11,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/aws/iam/iamapi"
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/query"
 )
 
-// EndKept begins to delete what is left of a cluster, and says what still is: an EKS cluster takes its time, and what
-// it uses goes after it. Stacks that are there, and what they hold, are not left: drover deletes them. Volumes are
-// not tagged as a cluster's.
-func (a *Account) EndKept(cluster string, volumes ...string) (left []string) {
+// DeleteRetained starts to delete the resources that a cluster's deleted stacks retained. It returns the ARNs that remain: the EKS
+// cluster takes time, and what it uses is deleted after it. Existing stacks and their resources are not included, because
+// drover deletes them. volumes are the IDs of the cluster's volumes, which have no tag of it.
+func (a *Account) DeleteRetained(cluster string, volumes ...string) (remaining []string) {
 	a.t.Helper()
 	ctx, name := context.Background(), names.EKSCluster(cluster)
 	if out, err := a.EKS.DescribeCluster(ctx, a.Admin(), eks.NamedInput{Name: name}); err == nil {
-		// Either is refused while EKS is busy with the cluster.
+		// EKS rejects both calls during another operation on the cluster.
 		if out.Cluster.DeletionProtection {
 			_, _ = a.EKS.UpdateClusterConfig(ctx, a.Admin(), eks.UpdateClusterConfigInput{Name: name, DeletionProtection: aws.Bool(false)})
 		} else {
@@ -34,34 +36,34 @@ func (a *Account) EndKept(cluster string, volumes ...string) (left []string) {
 		return []string{out.Cluster.ARN}
 	}
 	for _, volume := range volumes {
-		_ = a.ec2("DeleteVolume", "VolumeId", volume) // it is gone already
+		_ = a.ec2("DeleteVolume", "VolumeId", volume) // fails if it was deleted before
 	}
-	kept := func() []string {
+	retained := func() []string {
 		held := map[string]bool{}
 		for _, stack := range a.CloudFormation.Stacks() {
 			held[stack.StackId] = true
 		}
-		all := a.Everything()
+		all := a.AllResources()
 		maps.DeleteFunc(all, func(arn string, t tagging.Tagged) bool {
 			return t.Tags[names.TagCluster] != cluster || held[arn] || held[t.Tags["aws:cloudformation:stack-id"]]
 		})
 		return slices.Sorted(maps.Keys(all)) // subnets before their VPC
 	}
-	for _, arn := range kept() {
-		_ = a.unmake(arn) // it stays on the list
+	for _, arn := range retained() {
+		_ = a.deleteByARN(arn) // a resource that cannot be deleted yet remains in the list
 	}
-	return kept()
+	return retained()
 }
 
-// unmake what a stack kept.
-func (a *Account) unmake(arn string) error {
+// deleteByARN deletes a resource that a stack retained.
+func (a *Account) deleteByARN(arn string) error {
 	resource := strings.SplitN(arn, ":", 6)[5]
 	separator := resource[strings.IndexAny(resource, ":/")]
 	kind, id, _ := strings.Cut(resource, string(separator))
 	ctx := context.Background()
 	switch kind {
 	case "role":
-		return a.endRole(id[strings.LastIndex(id, "/")+1:])
+		return a.deleteRole(id[strings.LastIndex(id, "/")+1:])
 	case "log-group":
 		_, err := cloudwatchlogs.NewFromConfig(a.Config()).DeleteLogGroup(ctx, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: &id})
 		return err
@@ -84,17 +86,73 @@ func (a *Account) ec2(action, argument, id string) error {
 	return query.EC2.Call(context.Background(), a.Config(), session, action, map[string]string{argument: id}, nil)
 }
 
-// endRole deletes a role, with what is attached to it.
-func (a *Account) endRole(name string) error {
+// deleteRole deletes a role with its policies.
+func (a *Account) deleteRole(name string) error {
 	role, err := a.identities.Role(name)
 	if err != nil {
 		return err
 	}
 	for _, policy := range role.Attached {
-		_ = a.identities.DetachRolePolicy(name, policy) // it is attached
+		_ = a.identities.DetachRolePolicy(name, policy)
 	}
 	for policy := range role.Inline {
-		_ = a.identities.DeleteRolePolicy(name, policy) // it is there
+		_ = a.identities.DeleteRolePolicy(name, policy)
 	}
 	return a.identities.DeleteRole(name)
+}
+
+// AllResources returns the resources of the account by ARN, except objects, machines, topics and buses, which are drover's own.
+// A key that waits for its deletion is not included.
+func (a *Account) AllResources() map[string]tagging.Tagged {
+	found := map[string]tagging.Tagged{}
+	for _, source := range []tagging.Source{
+		a.CloudFormation.Tagged, a.EC2.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Keys.Tagged, a.CloudWatch.Tagged,
+		iamapi.New(a.identities).Created,
+	} {
+		for _, tagged := range source(context.Background()) {
+			found[tagged.ARN] = tagged
+		}
+	}
+	return found
+}
+
+// subnetOf returns a private subnet of a cluster and its VPC.
+func (a *Account) subnetOf(cluster string) (id, vpc string) {
+	a.t.Helper()
+	for _, stack := range a.CloudFormation.Stacks() {
+		if stack.StackName == names.Stack(cluster, names.Network) {
+			for _, output := range stack.Outputs {
+				switch output.OutputKey {
+				case "PrivateSubnetIds":
+					id, _, _ = strings.Cut(output.OutputValue, ",")
+				case "VpcId":
+					vpc = output.OutputValue
+				}
+			}
+		}
+	}
+	require.NotEmpty(a.t, id)
+	require.NotEmpty(a.t, vpc)
+	return id, vpc
+}
+
+// KubernetesMakes creates the resources that Kubernetes' integrations create for a cluster. It returns the IDs of its volumes.
+func (a *Account) KubernetesMakes(cluster string) (volumes []string) {
+	a.t.Helper()
+	must := func(id string, err error) string { require.NoError(a.t, err); return id }
+	eks := names.EKSCluster(cluster)
+	owned := map[string]string{names.OwnershipTag(cluster): "owned"}
+	controller := map[string]string{"elbv2.k8s.aws/cluster": eks}
+	subnet, vpc := a.subnetOf(cluster)
+	front := must(a.EC2.CreateSecurityGroup(vpc, "k8s-elb-"+cluster, "Security group for Kubernetes ELB", false, owned))
+	back := must(a.EC2.CreateSecurityGroup(vpc, "k8s-traffic-"+cluster, "[k8s] Shared Backend SecurityGroup", true, controller))
+	must(a.ELB.Create("classic-"+cluster, "classic", subnet, []string{front}, false, owned))
+	alb := must(a.ELB.Create("k8s-alb-"+cluster, "application", subnet, []string{back}, false, controller))
+	must(a.ELB.Create("k8s-nlb-"+cluster, "network", subnet, nil, false, controller))
+	a.ELB.CreateTargetGroup("k8s-"+cluster, alb, controller)
+	must(a.EC2.CreateNetworkInterface(subnet, []string{back}, "aws-K8S-i-0123", "", map[string]string{"cluster.k8s.amazonaws.com/name": eks}))
+	for range 2 {
+		volumes = append(volumes, must(a.EC2.CreateVolume(Region+"a", 10, owned)))
+	}
+	return volumes
 }

@@ -18,7 +18,7 @@ import (
 // A control plane that is gone cannot say which volumes its cluster wants retained.
 func TestDeletionWithoutSurvey(t *testing.T) {
 	bubble(t, func(a *Account) {
-		before := a.Everything()
+		before := a.AllResources()
 		a.Cluster("demo", unprotected)
 		volumes := a.KubernetesMakes("demo")
 		a.persist("demo", volumes[0], "Delete")
@@ -26,9 +26,9 @@ func TestDeletionWithoutSurvey(t *testing.T) {
 		a.Unstack("demo", names.ControlPlane)
 		a.Remove(names.ClusterSpec("demo"), "")
 		a.Settle()
-		for arn := range a.Everything() {
+		for arn := range a.AllResources() {
 			if slices.ContainsFunc(volumes, func(id string) bool { return strings.HasSuffix(arn, "/"+id) }) {
-				before[arn] = a.Everything()[arn]
+				before[arn] = a.AllResources()[arn]
 			}
 		}
 		a.deleted("demo", before)
@@ -37,7 +37,7 @@ func TestDeletionWithoutSurvey(t *testing.T) {
 		for _, id := range volumes {
 			require.Contains(t, s.Deletion.Kept, "volume "+id)
 			require.Contains(t, s.Message, "volume "+id)
-			require.Len(t, slices.DeleteFunc(slices.Collect(maps.Keys(a.Everything())), func(arn string) bool {
+			require.Len(t, slices.DeleteFunc(slices.Collect(maps.Keys(a.AllResources())), func(arn string) bool {
 				return !strings.HasSuffix(arn, "/"+id)
 			}), 1)
 		}
@@ -57,13 +57,13 @@ func TestDeletionWithoutTerminationProtection(t *testing.T) {
 			require.False(t, a.Stack("demo", stack).TerminationProtection)
 		}
 		require.Equal(t, "true", a.Stack("demo", names.ControlPlane).Parameters["DeletionProtection"])
-		all := slices.Sorted(maps.Keys(a.Everything()))
+		all := slices.Sorted(maps.Keys(a.AllResources()))
 		a.Remove(names.ClusterSpec("demo"), "")
 		a.Settle()
 		s := a.Status("demo")
 		require.Equal(t, status.Stopped, s.Phase)
 		require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
 		require.Contains(t, s.Message, "(control-plane, network)", "the spec protects the network, which has no parameter")
-		require.Equal(t, all, slices.Sorted(maps.Keys(a.Everything())))
+		require.Equal(t, all, slices.Sorted(maps.Keys(a.AllResources())))
 	})
 }

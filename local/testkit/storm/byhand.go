@@ -196,7 +196,7 @@ func (w *world) kubernetesMakes(cluster string) {
 	if !strings.HasSuffix(w.Stacks(cluster)[names.Network], "_COMPLETE") || !w.known.standing[cluster] {
 		return
 	}
-	for _, tagged := range w.Everything() {
+	for _, tagged := range w.AllResources() {
 		if tagged.Tags["elbv2.k8s.aws/cluster"] == names.EKSCluster(cluster) {
 			return
 		}
@@ -210,7 +210,7 @@ func (w *world) left() {
 	for _, stack := range w.CloudFormation.Stacks() {
 		there[stack.StackId] = true
 	}
-	for arn, tagged := range w.Everything() {
+	for arn, tagged := range w.AllResources() {
 		if of := tagged.Tags["aws:cloudformation:stack-id"]; of != "" {
 			if !there[of] && w.halfMade(of) {
 				continue

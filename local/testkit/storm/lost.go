@@ -65,9 +65,9 @@ func (w *world) giveUp(cluster string) {
 		for _, kept := range s.Deletion.Kept {
 			volumes = append(volumes, strings.TrimPrefix(kept, "volume "))
 		}
-		w.EndKept(cluster, volumes...)
+		w.DeleteRetained(cluster, volumes...)
 	case want == nil && s.Phase == status.Failed && reasonOf(s) == "LeftoversRemain":
-		if len(w.EndKept(cluster)) == 0 {
+		if len(w.DeleteRetained(cluster)) == 0 {
 			w.tell("%s: what was kept is gone", cluster)
 			w.Converge(cluster)
 		}

@@ -31,7 +31,7 @@ func lose(t *testing.T, a *harness.Account, stack string) {
 
 // there lists what is in the account of some kinds.
 func there(a *harness.Account, kinds ...string) (found []string) {
-	for arn := range a.Everything() {
+	for arn := range a.AllResources() {
 		if slices.ContainsFunc(kinds, func(kind string) bool { return strings.Contains(arn, kind) }) {
 			found = append(found, arn)
 		}
