@@ -147,10 +147,23 @@ func TestImports(t *testing.T) {
 					strings.HasPrefix(imported, "github.com/aws/constructs-go") || strings.HasPrefix(imported, "github.com/aws/jsii-runtime-go"))
 			},
 		},
-		"only commands and tests import the local account": {
-			"what runs on AWS must not know that there is one",
+		"only the benchmarks, drover-local and tests import the local account": {
+			"what runs on AWS must not know that there is one; cmd/drover links none of it (TestDroverLinksNoLocalAccount)",
 			func(s source, _, ours string) bool {
-				return under(ours, "local") && !under(s.folder, "local", "cmd") && !s.test
+				return under(ours, "local") && !under(s.folder, "local", "cmd/bench", "cmd/drover-local") && !s.test
+			},
+		},
+		"commands import no function": {
+			"a command and a function share packages; what only a function can do is not there for the command; the benchmark of the sweep " +
+				"measures its handler",
+			func(s source, _, ours string) bool {
+				return under(s.folder, "cmd") && !under(s.folder, "cmd/bench") && under(ours, "functions") && ours != "functions/upgrade/handler"
+			},
+		},
+		"simulated services import no package of drover": {
+			"a simulator that shares code with drover repeats its mistakes; and it can move to a module of its own",
+			func(s source, _, ours string) bool {
+				return under(s.folder, "local/aws", "local/engine") && !s.test && ours != "" && !under(ours, "local")
 			},
 		},
 		"nothing imports the EC2 client": {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-run/drover/local/account/subject"
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/eventbridge"
 	"github.com/drover-run/drover/local/aws/iam"
@@ -69,7 +70,7 @@ func (s *strikes) call(r *http.Request, call endpoint.Call) error {
 	}
 	m := faults.Moment{
 		What: faults.Call, Service: call.Service, Action: call.Action, Caller: caller(call.Caller, s.account.region),
-	}.About(call.Resource)
+	}.About(call.Resource, subject.Of)
 	m.Conditional = call.Service == "s3" && mutates(r.Method) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "")
 	m.Number = s.number(key)
 	strike := s.Decide(s.now(), m)
@@ -131,7 +132,7 @@ func (s *strikes) deliver(next func(rule string, e eventbridge.Event, deliver fu
 		next = func(_ string, _ eventbridge.Event, deliver func()) { deliver() }
 	}
 	return func(rule string, e eventbridge.Event, deliver func()) {
-		strike := s.Decide(s.now(), faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail))
+		strike := s.Decide(s.now(), faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail, subject.Of))
 		switch strike.Kind {
 		case faults.Drop:
 			return
@@ -155,7 +156,9 @@ func (s *strikes) step(next func(states.Execution, asl.Event)) func(states.Execu
 		if !strings.HasSuffix(e.Type, "StateEntered") {
 			return
 		}
-		m := faults.Moment{What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State}.In([]byte(x.Input))
+		m := faults.Moment{
+			What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State,
+		}.In([]byte(x.Input), subject.Of)
 		if s.Decide(s.now(), m).Kind == faults.Kill {
 			go s.account.States.Stop(x.ARN, "Fault", "killed by a fault rule of the local account") // the execution waits for this function
 		}
@@ -171,7 +174,7 @@ func (s *strikes) live() {
 
 func (s *strikes) beat() {
 	for _, i := range s.account.EC2.Living() {
-		m := faults.Moment{What: faults.Instances}.About(i.Tags["aws:autoscaling:groupName"])
+		m := faults.Moment{What: faults.Instances}.About(i.Tags["aws:autoscaling:groupName"], subject.Of)
 		if m.Pool != "" && s.Decide(s.now(), m).Kind == faults.InstanceLost {
 			_ = s.account.EC2.Terminate(i.ID, "Server.InternalError") // it may have ended already
 		}
@@ -204,7 +207,7 @@ func (s *strikes) update(cluster, kind string) string {
 
 // launch carries out EC2's LaunchFails.
 func (s *strikes) launch(tags map[string]string) string {
-	return s.Decide(s.now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"])).Code
+	return s.Decide(s.now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
 }
 
 // boot passes instances to the clusters that they join.

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-
-	"github.com/drover-run/drover/events"
 )
 
 // activity is one launch or termination.
@@ -77,10 +75,24 @@ func (s *Service) instanceARN(id string) string {
 	return fmt.Sprintf("arn:%s:ec2:%s:%s:instance/%s", s.config.Partition, s.config.Region, s.config.Account, id)
 }
 
+// lifecycleAction is the detail of the events that an instance waits for a hook.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-event-reference.html
+type lifecycleAction struct {
+	LifecycleActionToken string `json:",omitempty"`
+	AutoScalingGroupName string
+	LifecycleHookName    string
+	EC2InstanceId        string
+	LifecycleTransition  string `json:",omitempty"`
+	NotificationMetadata string `json:",omitempty"`
+	// Origin and Destination are EC2 and AutoScalingGroup, in the direction of the instance.
+	Origin      string `json:",omitempty"`
+	Destination string `json:",omitempty"`
+}
+
 // emitAction tells that an instance waits for a hook.
 func (s *Service) emitAction(g *group, m *member, a *action) {
-	detail := events.Lifecycle{
-		LifecycleActionToken: a.token, AutoScalingGroupName: g.name, LifecycleHookName: a.hook.LifecycleHookName, EC2InstanceID: m.id,
+	detail := lifecycleAction{
+		LifecycleActionToken: a.token, AutoScalingGroupName: g.name, LifecycleHookName: a.hook.LifecycleHookName, EC2InstanceId: m.id,
 		LifecycleTransition: a.hook.LifecycleTransition, NotificationMetadata: a.hook.NotificationMetadata, Origin: "EC2",
 		Destination: "AutoScalingGroup",
 	}

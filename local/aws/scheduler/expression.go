@@ -11,15 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/drover-run/drover/shared/calendar"
 )
 
 // expression is a rate, cron or at expression in its time zone.
 type expression struct {
 	every time.Duration  // of rate
 	at    time.Time      // of at
-	cron  calendar.Cron  // of cron
+	cron  cron           // of cron
 	zone  *time.Location // of cron
 }
 
@@ -29,7 +27,7 @@ var units = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "
 
 // parseExpression reads an expression. An empty zone is UTC. An error states the problem.
 func parseExpression(text, zone string) (expression, error) {
-	location, err := calendar.Zone(zone)
+	location, err := zoneOf(zone)
 	if err != nil {
 		return expression{}, err
 	}
@@ -43,14 +41,14 @@ func parseExpression(text, zone string) (expression, error) {
 		every, err := parseRate(inner)
 		return expression{every: every}, err
 	case "cron":
-		fields, err := calendar.ParseCron(inner)
+		fields, err := parseCron(inner)
 		return expression{cron: fields, zone: location}, err
 	case "at":
 		wall, err := time.Parse("2006-01-02T15:04:05", inner)
 		if err != nil {
 			return expression{}, errors.New("at needs a time as yyyy-mm-ddThh:mm:ss")
 		}
-		at, exists := calendar.Instant(wall, location)
+		at, exists := instant(wall, location)
 		if !exists {
 			return expression{}, fmt.Errorf("there is no such time in %s: clocks are put forward over it", location)
 		}
@@ -90,5 +88,5 @@ func (e expression) next(after, start time.Time) time.Time {
 		}
 		return start.Add((after.Sub(start)/e.every + 1) * e.every)
 	}
-	return e.cron.Next(after, e.zone)
+	return e.cron.next(after, e.zone)
 }

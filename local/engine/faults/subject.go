@@ -1,51 +1,31 @@
 package faults
 
-// Cluster, stack and pool of a moment, from the names in calls and events.
+import "encoding/json"
 
-import (
-	"encoding/json"
-	"strings"
+// Subject is what a name in a call or an event belongs to.
+type Subject struct{ Cluster, Stack, Pool string }
 
-	"github.com/drover-run/drover/shared/names"
-)
+// SubjectOf finds the subject of a name: of a stack, a group or an object, or of the ARN of one.
+type SubjectOf func(name string) (of Subject, found bool)
 
-// About returns the moment with the cluster, stack and pool of a name: the name of a stack or group, its ARN, or a key
-// of drover's buckets, with or without the bucket's ARN. Any other name is ignored.
-func (m Moment) About(name string) Moment {
-	if stack := names.StackOfARN(name); stack != "" {
-		name = stack
+// About returns the moment with the subject of a name. A name without a subject is ignored.
+func (m Moment) About(name string, subject SubjectOf) Moment {
+	of, found := subject(name)
+	if !found {
+		return m
 	}
-	if _, object, ok := strings.Cut(name, ":::"); ok { // arn:aws:s3:::bucket/key
-		if _, name, ok = strings.Cut(object, "/"); !ok {
-			return m
-		}
+	m.Cluster = of.Cluster
+	if of.Stack != "" {
+		m.Stack = of.Stack
 	}
-	for _, prefix := range []string{names.Statuses, names.ClusterSpecs, names.Leases} {
-		if key, ok := strings.CutPrefix(name, prefix); ok {
-			key = strings.TrimSuffix(strings.TrimSuffix(key, ".json"), ".yaml")
-			m.Cluster = key
-			return m
-		}
-	}
-	if stack, ok := strings.CutPrefix(name, names.Waiters); ok {
-		name = strings.TrimSuffix(stack, ".json")
-	}
-	// The first dash that a stack's name follows: validation prevents two stacks with the same name.
-	rest, ok := strings.CutPrefix(name, names.Prefix)
-	for i := 0; ok && i < len(rest); i++ {
-		if rest[i] == '-' && names.IsStack(rest[i+1:]) {
-			m.Cluster, m.Stack = rest[:i], name
-			if pool, ok := strings.CutPrefix(rest[i+1:], names.PoolPrefix); ok {
-				m.Pool = pool
-			}
-			return m
-		}
+	if of.Pool != "" {
+		m.Pool = of.Pool
 	}
 	return m
 }
 
 // In returns the moment with what a document names: an event's detail, or an execution's input.
-func (m Moment) In(document []byte) Moment {
+func (m Moment) In(document []byte, subject SubjectOf) Moment {
 	var content struct {
 		Cluster string               `json:"cluster"`
 		Stack   string               `json:"stack-id"`
@@ -57,10 +37,10 @@ func (m Moment) In(document []byte) Moment {
 		return m
 	}
 	if len(content.Detail) > 0 {
-		m = m.In(content.Detail)
+		m = m.In(content.Detail, subject)
 	}
 	for _, name := range []string{content.Object.Key, content.Group, content.Stack} {
-		m = m.About(name)
+		m = m.About(name, subject)
 	}
 	if content.Cluster != "" {
 		m.Cluster = content.Cluster

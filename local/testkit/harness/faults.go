@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/drover-run/drover/local/account/subject"
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/states"
@@ -136,7 +137,7 @@ func (a *Account) launchFails(tags map[string]string) string {
 	if a.options.Faults == nil {
 		return ""
 	}
-	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"])).Code
+	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
 }
 
 // boot stands between instances and the clusters that they join.
