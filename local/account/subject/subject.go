@@ -1,5 +1,5 @@
 // Package subject finds the cluster, the stack and the pool that a name belongs to, by drover's naming. The fault engine
-// takes it as a function, because the engine knows nothing of drover. It is pure.
+// takes it as a function, because the engine does not know drover. It is pure.
 package subject
 
 import (

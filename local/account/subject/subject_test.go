@@ -39,7 +39,10 @@ func TestAbout(t *testing.T) {
 		want faults.Moment
 	}{
 		"a stack's event": {
-			`{"stack-id": "arn:aws:cloudformation:us-east-1:1:stack/drover-demo-network/u"}`, faults.Moment{Cluster: "demo", Stack: "drover-demo-network"},
+			`{"stack-id": "arn:aws:cloudformation:us-east-1:1:stack/drover-demo-network/u"}`,
+			faults.Moment{
+				Cluster: "demo", Stack: "drover-demo-network",
+			},
 		},
 		"an object's event": {`{"object": {"key": "clusters/demo.yaml"}}`, faults.Moment{Cluster: "demo"}},
 		"a group's event": {
