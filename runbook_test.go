@@ -179,15 +179,19 @@ func TestTheRunbookHasEveryStop(t *testing.T) {
 			phrases = append(phrases, quoted[1])
 		}
 	}
-	files, err := filepath.Glob("functions/upgrade/handler/*.go")
-	require.NoError(t, err)
+	files := []string{"shared/upgrade/steps.go"}
+	for _, folder := range []string{"functions/upgrade/handler", "shared/upgrade/route", "shared/upgrade/checker"} {
+		more, err := filepath.Glob(folder + "/*.go")
+		require.NoError(t, err)
+		files = append(files, more...)
+	}
 	stops := 0
-	for _, file := range append(files, "shared/upgrade/steps.go") {
+	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		call := "stopf"
-		if strings.HasPrefix(file, "shared/") {
+		call := "Stopf"
+		if file == files[0] {
 			call = "Errorf"
 		}
 		for _, format := range formats(t, file, call) {

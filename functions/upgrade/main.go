@@ -1,4 +1,4 @@
-// The upgrade function checks a cluster before and after an upgrade, plans its steps and proves each.
+// The upgrade function checks a cluster before and after an upgrade, computes its steps and verifies each.
 package main
 
 import (
@@ -35,6 +35,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
 func main() {
@@ -48,14 +49,17 @@ func main() {
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
 	clusters, room := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg)), ec2.New(cfg)
+	executions := stepfunctions.New(sfn.NewFromConfig(cfg), "")
+	facts := &collect.Gatherer{
+		Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
+		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
+	}
 	h := &handler.Handler{
-		Specs: specs, State: state, Stacks: cloud, Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""), EKS: offered, Groups: pools,
-		Alarms: alarmed,
-		Nodes:  clusters, Instances: room,
-		Facts: &collect.Gatherer{
-			Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
-			Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
+		Checker: &checker.Checker{
+			Specs: specs, State: state, Stacks: cloud, Executions: executions, EKS: offered, Facts: facts, Now: time.Now,
 		},
+		State: state, Stacks: cloud, Executions: executions, EKS: offered, Groups: pools, Alarms: alarmed,
+		Nodes: clusters, Instances: room, Facts: facts,
 		Planner: &planner.Planner{
 			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Now: time.Now,
 			Cell: render.Cell{
@@ -63,7 +67,7 @@ func main() {
 				Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
 			},
 		},
-		// As long costs no more than the states of another look.
+		// Waiting this long costs less than the state transitions of another call.
 		Patience: 10 * time.Second, Pause: 2 * time.Second, Now: time.Now,
 	}
 	lambda.Start(lambdaruntime.Wrap("upgrade", h.Handle))

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	upgradehandler "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -17,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
 // difference is what uploading a spec would change.
@@ -191,7 +191,7 @@ func windowInShort(w *api.Window) string {
 func stepsInShort(p *preflight.Plan) []string {
 	var steps []string
 	for _, step := range p.Steps {
-		name := upgradehandler.StepName(step)
+		name := route.StepName(step)
 		var parts []string
 		switch step.Kind {
 		case upgrade.StepAddons:

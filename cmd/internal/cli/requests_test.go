@@ -171,7 +171,7 @@ func TestUpgradeAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.in.Cluster = "demo"
 			startsNothing(t, a, func() {
-				got, err := upgrader(c).Answer(t.Context(), test.in)
+				got, err := upgradeChecker(c).Answer(t.Context(), test.in)
 				require.NoError(t, err)
 				require.Equal(t, test.want, got)
 			})

@@ -22,13 +22,13 @@ import (
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
 func upgradeCommand() *cobra.Command {
@@ -66,7 +66,7 @@ with 2. It fails with 1 when a check blocks.`,
 			if dryRun {
 				return previewUpgrade(ctx, out, c, kube.NewClusters(awseks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
 			}
-			answer, err := upgrader(c).Answer(ctx, in)
+			answer, err := upgradeChecker(c).Answer(ctx, in)
 			if err != nil {
 				return err
 			}
@@ -109,9 +109,9 @@ func nameRelease(in events.Upgrade) string {
 	return fmt.Sprintf(". To upgrade to another release: drover upgrade %s --to RELEASE", in.Cluster)
 }
 
-// upgrader is the function's own handler, for what only reads.
-func upgrader(c *Cell) *handler.Handler {
-	return &handler.Handler{
+// upgradeChecker reads what an upgrade would do, as the upgrade function does.
+func upgradeChecker(c *Cell) *checker.Checker {
+	return &checker.Checker{
 		Specs: c.Specs, State: c.State, EKS: eks.New(awseks.NewFromConfig(c.cfg)), Now: time.Now,
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
 		Executions: stepfunctions.New(sfn.NewFromConfig(c.cfg), ""),

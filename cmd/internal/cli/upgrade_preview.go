@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
@@ -29,13 +28,14 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
 // previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks or the
 // cluster does not let the caller look.
 func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.Clusters, in events.Upgrade) error {
 	offered := eks.New(awseks.NewFromConfig(c.cfg))
-	plan, err := upgrader(c).Preview(ctx, in)
+	plan, err := upgradeChecker(c).Preview(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (p *outlook) steps(ctx context.Context) error {
 			return err
 		}
 		all += least
-		fmt.Fprintf(p.out, "  %d. %s: at least %s\n%s", i+1, handler.StepName(step), least.Round(time.Second), details.String())
+		fmt.Fprintf(p.out, "  %d. %s: at least %s\n%s", i+1, route.StepName(step), least.Round(time.Second), details.String())
 	}
 	pods := "and pods their whole grace periods"
 	if !p.seen() {

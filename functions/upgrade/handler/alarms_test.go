@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
 const alarmedSpec = `apiVersion: drover.run/v1alpha1
@@ -36,7 +37,6 @@ spec:
 // alarmed is a cluster under an upgrade. done is what was done to its alarms and its record, in order.
 type alarmed struct {
 	State
-	Specs
 	Stacks
 	Executions
 	record *upgrade.Record
@@ -109,10 +109,10 @@ func (s stacksOf) Describe(context.Context, string) (stack.Deployed, error) {
 
 func (a *alarmed) do(t *testing.T, in events.UpgradeRequest) (events.UpgradeResult, error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	stacks := stacksOf{id: "stack-1"}
 	h := &Handler{
-		Specs: a, State: a, Stacks: stacksOf{id: "stack-1"}, Alarms: a, Planner: calm{during: func() {}}, Now: func() time.Time {
-			return time.Unix(9000, 0)
-		},
+		Checker: &checker.Checker{Specs: a, State: a, Stacks: stacks}, State: a, Stacks: stacks, Alarms: a,
+		Planner: calm{during: func() {}}, Now: func() time.Time { return time.Unix(9000, 0) },
 	}
 	in.Cluster = "demo"
 	return h.Handle(t.Context(), in)

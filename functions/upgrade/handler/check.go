@@ -1,12 +1,12 @@
 package handler
 
-// Before anything is changed: whose turn it is, where the upgrade leads, and whether it can be made.
+// The check: it decides whether the upgrade may begin now, claims it, computes its steps, and runs every check. It changes nothing but the
+// record and the status.
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,78 +16,84 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
-// check claims an upgrade, plans its steps, and runs every check.
-func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
+// check decides whether the upgrade may begin, claims it and runs the checks. Requests for an early check, and for the end of an aborted
+// execution, claim nothing.
+func check(ctx context.Context, r *run) (events.UpgradeResult, error) {
+	in := r.in
+	if in.Look {
+		return earlyCheck(ctx, r)
+	}
 	if in.Ended != "" {
-		how, err := h.Executions.Ended(ctx, in.Ended)
+		how, err := r.Executions.Ended(ctx, in.Ended)
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
-		return events.UpgradeResult{}, stopf("execution %s is over: it is %s", in.Ended, cmp.Or(how, "forgotten"))
+		return events.UpgradeResult{}, route.Stopf("execution %s is over: it is %s", in.Ended, cmp.Or(how, "forgotten"))
 	}
-	r, etag, err := h.State.Upgrade(ctx, in.Cluster)
+	last, etag, err := r.State.Upgrade(ctx, in.Cluster)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if other, err := h.other(ctx, in, r); err != nil || other.Outcome != "" {
-		return other, err
+	if result, err := r.waitForOther(ctx, last); err != nil || result.Outcome != "" {
+		return result, err
 	}
-	if taken, err := h.takenBack(ctx, in, r); err != nil || taken.Outcome != "" {
-		return taken, err
+	if result, err := r.checkWanted(ctx, last); err != nil || result.Outcome != "" {
+		return result, err
 	}
-	j, err := h.travel(ctx, in, r)
-	if j.moving != "" {
-		return h.wait(ctx, in, upgrade.Target{Release: in.Release}, "the stack of the control plane "+j.moving)
+	way, err := r.Checker.ResolveRoute(ctx, in.Upgrade, last)
+	if way.Busy != "" {
+		return r.wait(ctx, upgrade.Target{Release: in.Release}, "the stack of the control plane "+way.Busy)
 	}
 	if err != nil {
-		return h.refused(ctx, in, r, err)
+		return r.refuse(ctx, last, err)
 	}
-	if claimed(in, r) {
-		if why := r.Superseded(j.spec); why != "" {
-			return events.UpgradeResult{}, &stop{why}
+	if r.hasClaimed(last) {
+		if why := last.Superseded(way.Spec); why != "" {
+			return events.UpgradeResult{}, route.Stopf("%s", why)
 		}
 	}
-	if there(j) {
-		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at " + j.to.String()}, nil
+	if way.Finished() {
+		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at " + way.To.String()}, nil
 	}
-	if holder, err := h.State.Holder(ctx, in.Cluster, h.Executions.Running); err != nil || holder != "" {
+	if holder, err := r.State.Holder(ctx, in.Cluster, r.Executions.Running); err != nil || holder != "" {
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
-		return h.wait(ctx, in, j.to, "the cluster is being converged by "+holder)
+		return r.wait(ctx, way.To, "the cluster is being converged by "+holder)
 	}
-	mine := record{etag: etag}
-	if mine.Record, err = h.claim(ctx, in, r, j); err != nil {
-		return h.refused(ctx, in, r, err)
+	if r.record, err = r.claim(ctx, last, &way); err != nil {
+		return r.refuse(ctx, last, err)
 	}
-	plan := j.checked(in.Cluster, mine.Origin == upgrade.OriginRollback, mine.Steps[min(mine.Step, len(mine.Steps)):])
-	if err := h.refresh(ctx, mine.Record, plan); err != nil {
+	r.etag = etag
+	plan := way.Checked(in.Cluster, r.record.Origin == upgrade.OriginRollback, r.record.Steps[min(r.record.Step, len(r.record.Steps)):])
+	if err := r.refreshInsights(ctx, plan); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if err := h.State.PutOnce(ctx, names.PinnedRelease(j.to.SHA256), j.nextBody); err != nil {
+	if err := r.State.PutOnce(ctx, names.PinnedRelease(way.To.SHA256), way.NewBody); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if err := h.write(ctx, in.Cluster, &mine); err != nil {
+	if err := r.write(ctx); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	looks, err := h.looks(ctx, mine.Record, plan)
+	refreshing, err := r.waitForInsights(ctx, plan)
 	switch {
 	case err != nil:
 		return events.UpgradeResult{}, err
-	case looks.Outcome != "":
-		return looks, h.tell(ctx, in.Cluster, mine.Record, nil, looks.Message)
+	case refreshing.Outcome != "":
+		return refreshing, r.recordProgress(ctx, nil, refreshing.Message)
 	}
-	if err := h.tell(ctx, in.Cluster, mine.Record, nil, "the checks run"); err != nil {
+	if err := r.recordProgress(ctx, nil, "the checks run"); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	return h.preflight(ctx, in.Cluster, mine, j, plan)
+	return r.runChecks(ctx, &way, plan)
 }
 
-// preflight runs every check. How workloads are is kept, to compare the end with: as it was before anything was changed.
-func (h *Handler) preflight(ctx context.Context, cluster string, r record, j journey, plan *preflight.Plan) (events.UpgradeResult, error) {
-	facts, err := h.Facts.Before(ctx, plan)
+// runChecks runs every check. It stores the state of workloads as the baseline that the final checks compare with.
+func (r *run) runChecks(ctx context.Context, way *route.Route, plan *preflight.Plan) (events.UpgradeResult, error) {
+	facts, err := r.Facts.Before(ctx, plan)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
@@ -95,35 +101,35 @@ func (h *Handler) preflight(ctx context.Context, cluster string, r record, j jou
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if err := h.State.PutOnce(ctx, names.UpgradeBaseline(cluster, since(r.Record)), baseline); err != nil {
+	if err := r.State.PutOnce(ctx, names.UpgradeBaseline(r.in.Cluster, firstNumber(r.record)), baseline); err != nil {
 		return events.UpgradeResult{}, err
 	}
 	checks := preflight.Before(facts, plan)
 	if !preflight.Blocks(checks) {
 		return events.UpgradeResult{
-			Outcome: events.UpgradeGo, Message: j.from.String() + " to " + j.to.String(),
-		}, h.tell(ctx, cluster, r.Record, checks, "every check passed")
+			Outcome: events.UpgradeGo, Message: way.From.String() + " to " + way.To.String(),
+		}, r.recordProgress(ctx, checks, "every check passed")
 	}
-	message := "nothing was changed: " + blocking(checks)
-	if err := h.ends(ctx, cluster, r, over(r.Record)); err != nil {
+	message := "nothing was changed: " + describeBlocking(checks)
+	if err := r.closeRecord(ctx, route.EndState(r.record)); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if r.State == upgrade.Stopped {
-		message = "it does not go on: " + blocking(checks)
+	if r.record.State == upgrade.Stopped {
+		message = "it does not go on: " + describeBlocking(checks)
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeBlocked, Message: message}, h.tell(ctx, cluster, r.Record, checks, message)
+	return events.UpgradeResult{Outcome: events.UpgradeBlocked, Message: message}, r.recordProgress(ctx, checks, message)
 }
 
-// since is the number of the upgrade that first began what this one goes on with: its baseline counts.
-func since(r *upgrade.Record) int64 {
+// firstNumber is the number of the upgrade that this one continues, or its own. The baseline has that number.
+func firstNumber(r *upgrade.Record) int64 {
 	if r.First > 0 {
 		return r.First
 	}
 	return r.Number
 }
 
-// blocking names the checks that do.
-func blocking(checks []status.Check) string {
+// describeBlocking describes the checks that block.
+func describeBlocking(checks []status.Check) string {
 	var all []string
 	for _, c := range checks {
 		if c.Blocks {
@@ -133,140 +139,116 @@ func blocking(checks []status.Check) string {
 	return strings.Join(all, "\n")
 }
 
-// other looks for another execution that is at it.
-func (h *Handler) other(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record) (events.UpgradeResult, error) {
-	if r == nil || r.State.Over() || r.Execution == in.Execution {
+// waitForOther waits for another execution that upgrades this cluster. If that one makes the same upgrade, there is nothing to do.
+func (r *run) waitForOther(ctx context.Context, last *upgrade.Record) (events.UpgradeResult, error) {
+	if last == nil || last.State.Over() || last.Execution == r.in.Execution {
 		return events.UpgradeResult{}, nil
 	}
-	running, err := h.Executions.Running(ctx, r.Execution)
+	running, err := r.Executions.Running(ctx, last.Execution)
 	if err != nil || !running {
 		return events.UpgradeResult{}, err
 	}
-	of, err := h.of(ctx, in.Cluster, r)
+	current, err := r.Checker.IsCurrent(ctx, r.in.Cluster, last)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if of && same(in, r) {
-		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: r.Execution + " makes this upgrade already"}, nil
+	if current && route.Same(r.in.Upgrade, last) {
+		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: last.Execution + " makes this upgrade already"}, nil
 	}
-	return h.wait(ctx, in, upgrade.Target{Release: in.Release}, fmt.Sprintf("the upgrade to %s is under way: %s", r.Target, r.Execution))
+	return r.wait(ctx, upgrade.Target{Release: r.in.Release},
+		fmt.Sprintf("the upgrade to %s is under way: %s", last.Target, last.Execution))
 }
 
-// takenBack asks again whether what began by itself is still asked for, and may begin: the execution may have waited for its cluster for
-// hours, while people changed the spec or the window shut. A spec for which nothing is planned is refused elsewhere, with a reason.
-func (h *Handler) takenBack(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record) (events.UpgradeResult, error) {
-	if in.Origin == "" || r != nil && r.Execution == in.Execution {
+// checkWanted decides again whether an upgrade that drover started is wanted and may begin. The execution may have waited for hours. Since
+// then the spec may have changed, or the window may have closed. If no decision is possible, another step refuses the spec, with a reason.
+func (r *run) checkWanted(ctx context.Context, last *upgrade.Record) (events.UpgradeResult, error) {
+	in := r.in
+	if in.Origin == "" || last != nil && last.Execution == in.Execution {
 		return events.UpgradeResult{}, nil
 	}
-	d, err := h.Planner.NextUpgrade(ctx, in.Cluster, ended(r))
+	d, err := r.Planner.NextUpgrade(ctx, in.Cluster, route.Ended(last))
 	if err != nil || d == nil || d.Start != nil && d.Start.Key == in.Key {
 		return events.UpgradeResult{}, err
 	}
 	message := "it is not asked for any more"
 	if d.Wait != nil && d.Wait.Key == in.Key {
 		if d.Wait.Missed {
-			return events.UpgradeResult{}, h.missed(ctx, in, d.Wait.To, d.Wait.Message)
+			return events.UpgradeResult{}, r.miss(ctx, d.Wait.To, d.Wait.Message)
 		}
 		message = "it does not begin now: " + d.Wait.Message
 	}
 	return events.UpgradeResult{
 			Outcome: events.UpgradeNothing, Message: message,
-		}, h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		}, r.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
 			if s.Upgrade != nil && s.Upgrade.Execution == in.Execution && status.ToCome(s.Upgrade.Phase) {
 				s.TakeBack()
 			}
 		})
 }
 
-// ended is a record whose execution is over, or is the one that asks: nothing is under way by it.
-func ended(r *upgrade.Record) *upgrade.Record {
-	if r == nil || r.State.Over() {
-		return r
-	}
-	left := *r
-	left.State = over(r)
-	return &left
+// hasClaimed reports whether this execution claimed the upgrade in an earlier call.
+func (r *run) hasClaimed(last *upgrade.Record) bool {
+	return last != nil && !last.State.Over() && last.Execution == r.in.Execution
 }
 
-// same says whether what is asked for is what a record is about.
-func same(in events.UpgradeRequest, r *upgrade.Record) bool {
-	if in.Key != "" && in.Key == r.Key {
-		return true
-	}
-	if in.Rollback != (r.Origin == upgrade.OriginRollback) {
-		return false
-	}
-	return in.Rollback || (in.Release == "" || in.Release == r.Target.Release) &&
-		(in.KubernetesVersion == "" || in.KubernetesVersion == r.Target.KubernetesVersion)
-}
-
-// claimed says that an execution claimed the upgrade before, and checks once more.
-func claimed(in events.UpgradeRequest, r *upgrade.Record) bool {
-	return r != nil && !r.State.Over() && r.Execution == in.Execution
-}
-
-// there says that nothing is left to do: the cluster is what it was to be, and no upgrade was left on its way.
-func there(j journey) bool { return j.from == j.to && !unfinished(j.last) }
-
-// wait for the cluster, for so long since the upgrade was to begin.
-func (h *Handler) wait(ctx context.Context, in events.UpgradeRequest, to upgrade.Target, why string) (events.UpgradeResult, error) {
-	late := h.Now().Sub(due(in))
+// wait waits for the cluster. An upgrade that waits longer than upgrade.Late is missed.
+func (r *run) wait(ctx context.Context, to upgrade.Target, why string) (events.UpgradeResult, error) {
+	late := r.Now().Sub(dueAt(r.in))
 	switch {
 	case late >= upgrade.Late:
-		spec, err := h.read(ctx, in.Cluster)
-		var unusable *stop
-		if err != nil && !errors.As(err, &unusable) {
+		spec, err := r.newestSpec(ctx)
+		if err != nil {
 			return events.UpgradeResult{}, err
 		}
-		return events.UpgradeResult{}, h.missed(ctx, in, to, fmt.Sprintf("the cluster was busy for %s, the upgrade did not begin: %s. %s",
-			upgrade.Late, why, upgrade.Again(spec, started(in).Origin, h.Now())))
+		return events.UpgradeResult{}, r.miss(ctx, to, fmt.Sprintf("the cluster was busy for %s, the upgrade did not begin: %s. %s",
+			upgrade.Late, why, upgrade.Again(spec, startOf(r.in).Origin, r.Now())))
 	case late >= upgrade.Delayed:
-		return busy(why, longestPause), h.waiting(ctx, in, to, status.UpgradeDelayed, why)
+		return busy(why, maxPause), r.recordWaiting(ctx, to, status.UpgradeDelayed, why)
 	}
-	return busy(why, longestPause), h.waiting(ctx, in, to, status.UpgradeScheduled, why)
+	return busy(why, maxPause), r.recordWaiting(ctx, to, status.UpgradeScheduled, why)
 }
 
-// due is when an upgrade was to begin.
-func due(in events.UpgradeRequest) time.Time {
+// dueAt is when an upgrade was due to begin.
+func dueAt(in events.UpgradeRequest) time.Time {
 	if in.Due.IsZero() || in.Due.After(in.Started) {
 		return in.Started
 	}
 	return in.Due
 }
 
-// missed ends an upgrade that did not begin in time.
-func (h *Handler) missed(ctx context.Context, in events.UpgradeRequest, to upgrade.Target, message string) error {
-	if err := h.waiting(ctx, in, to, status.UpgradeMissed, message); err != nil {
+// miss ends an upgrade that did not begin in time.
+func (r *run) miss(ctx context.Context, to upgrade.Target, message string) error {
+	if err := r.recordWaiting(ctx, to, status.UpgradeMissed, message); err != nil {
 		return err
 	}
-	return &stop{message}
+	return route.Stopf("%s", message)
 }
 
-// claim an upgrade for this execution: one that was left on its way goes on from the step that is open, any other begins. r is the record
-// that it takes the place of.
-func (h *Handler) claim(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record, j journey) (*upgrade.Record, error) {
-	last := ended(j.last)
-	mine := upgrade.Begin(last, started(in), j.spec, j.from, j.to, in.Execution, h.Now())
-	if claimed(in, r) {
-		mine.Number, mine.Started, mine.Insights = r.Number, r.Started, r.Insights
+// claim returns the record of this execution's upgrade. It continues the last upgrade of this cluster from its open step, if that one
+// stopped on the way to the same target. last is the record that it replaces.
+func (r *run) claim(ctx context.Context, last *upgrade.Record, way *route.Route) (*upgrade.Record, error) {
+	previous := route.Ended(way.Last)
+	mine := upgrade.Begin(previous, startOf(r.in), way.Spec, way.From, way.To, r.in.Execution, r.Now())
+	if r.hasClaimed(last) {
+		mine.Number, mine.Started, mine.Insights = last.Number, last.Started, last.Insights
 	}
-	mine.Stack = j.stack
-	if in.Rollback {
-		mine.BackUntil = j.backUntil
+	mine.Stack = way.Stack
+	if r.in.Rollback {
+		mine.BackUntil = way.RollbackUntil
 	}
-	if last == nil && r != nil {
-		mine.Alarms = r.Alarms // that are off still
+	if previous == nil && last != nil {
+		mine.Alarms = last.Alarms // still disabled
 	}
 	if len(mine.Steps) == 0 {
-		mine.Images = j.images
+		mine.Images = way.Images
 	}
 	var err error
-	mine.Steps, mine.Step, err = h.way(ctx, in, j, mine.Steps, mine.Step)
+	mine.Steps, mine.Step, err = r.Checker.RemainingSteps(ctx, r.in.Upgrade, way, mine.Steps, mine.Step)
 	return mine, err
 }
 
-// started is who asked, and what for. Whoever starts the machine by hand says neither.
-func started(in events.UpgradeRequest) upgrade.Start {
+// startOf returns the origin, key and target of a request. A request by an operator has no origin and no key.
+func startOf(in events.UpgradeRequest) upgrade.Start {
 	s := upgrade.Start{Origin: upgrade.Origin(in.Origin), Key: in.Key, Release: in.Release, KubernetesVersion: in.KubernetesVersion}
 	switch {
 	case in.Rollback:

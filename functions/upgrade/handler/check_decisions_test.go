@@ -139,9 +139,9 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 		for want, in := range map[time.Time]events.UpgradeRequest{
 			early: {Upgrade: events.Upgrade{Due: early}, Started: late}, late: {Started: late},
 		} {
-			require.Equal(t, want, due(in))
+			require.Equal(t, want, dueAt(in))
 		}
-		require.Equal(t, early, due(events.UpgradeRequest{Upgrade: events.Upgrade{Due: late}, Started: early}))
+		require.Equal(t, early, dueAt(events.UpgradeRequest{Upgrade: events.Upgrade{Due: late}, Started: early}))
 	})
 }
 
@@ -200,34 +200,6 @@ func TestUpgradeThatDoesNotBegin(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, l.done)
 	})
-}
-
-func TestSameUpgrade(t *testing.T) {
-	target := upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}
-	forward := &upgrade.Record{Key: "k", Origin: upgrade.OriginHand, Target: target}
-	back := &upgrade.Record{Origin: upgrade.OriginRollback, Target: target}
-	in := func(release, version, key string, rollback bool) (in events.UpgradeRequest) {
-		in.Release, in.KubernetesVersion, in.Key, in.Rollback = release, version, key, rollback
-		return in
-	}
-	for name, test := range map[string]struct {
-		in   events.UpgradeRequest
-		of   *upgrade.Record
-		want bool
-	}{
-		"by its key":          {in("r9", "", "k", false), forward, true},
-		"not without a key":   {in("r9", "", "", false), back, false},
-		"by its release":      {in("r2", "", "", false), forward, true},
-		"without a release":   {in("", "", "", false), forward, true},
-		"not another release": {in("r3", "", "", false), forward, false},
-		"by its version":      {in("r2", "1.36", "", false), forward, true},
-		"not another version": {in("r2", "1.37", "", false), forward, false},
-		"not a rollback":      {in("r2", "", "", true), forward, false},
-		"not of a rollback":   {in("r2", "", "", false), back, false},
-		"both rollbacks":      {in("r9", "1.30", "", true), back, true},
-	} {
-		require.Equal(t, test.want, same(test.in, test.of), name)
-	}
 }
 
 func TestEarlyCheckIsRecorded(t *testing.T) {
@@ -293,7 +265,7 @@ func TestUpgradeIsFinished(t *testing.T) {
 		},
 		"not while its result is not well": {unwell, func(*led) {}, nil, events.UpgradeBusy, nil, []string{"status"}},
 		"and stops when that lasts": {
-			unwell, func(l *led) { l.record.Steps[1].Ended = noon.Add(-settling) }, nil, events.UpgradeStopped, nil, []string{"status"},
+			unwell, func(l *led) { l.record.Steps[1].Ended = noon.Add(-settleTime) }, nil, events.UpgradeStopped, nil, []string{"status"},
 		},
 		"not when that cannot be recorded": {
 			unwell, func(l *led) { l.failing["status"] = errThrottled }, nil, "", errThrottled, []string{"status"},
@@ -302,7 +274,7 @@ func TestUpgradeIsFinished(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leading()
-			l.record.Step, l.record.Steps[1].Ended = 2, noon.Add(-settling+1)
+			l.record.Step, l.record.Steps[1].Ended = 2, noon.Add(-settleTime+1)
 			test.given(l)
 			h := l.handler()
 			h.Facts = factsOf{facts: &test.facts, err: test.failing}

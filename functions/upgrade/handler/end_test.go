@@ -64,21 +64,10 @@ func TestWhatIsToldOfAnUpgradeThatStopped(t *testing.T) {
 					Deployed: stack.Deployed{ID: "arn", Status: test.status, Outputs: map[string]string{"KubernetesVersion": test.version}},
 				},
 			}
-			under, err := h.under(t.Context(), "demo", r)
+			under, err := h.runOf(r).interruptedStep(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, "it was stopped. "+test.want, came("demo", r, "it was stopped", under))
-			require.Equal(t, "no\nmend it\n"+test.want, came("demo", r, "no\nmend it", under), "as a line of its own")
+			require.Equal(t, "it was stopped. "+test.want, outcomeMessage("demo", r, "it was stopped", under))
+			require.Equal(t, "no\nmend it\n"+test.want, outcomeMessage("demo", r, "no\nmend it", under), "as a line of its own")
 		})
 	}
-}
-
-// Steps of a rollback are told as what they are there.
-func TestTheStepsOfARollbackInWords(t *testing.T) {
-	back := func(kind upgrade.StepKind) string {
-		return told(upgrade.Step{Kind: kind, KubernetesVersion: "1.35", NodesBack: true})
-	}
-	require.Equal(t, "add-ons to versions that the Kubernetes version before can have", back(upgrade.StepAddonsFirst))
-	require.Equal(t, "what else the release before has", back(upgrade.StepNodes))
-	require.Equal(t, "control plane to 1.35", back(upgrade.StepControlPlane))
-	require.Equal(t, "nodes to the images of the release", told(upgrade.Step{Kind: upgrade.StepNodes}))
 }

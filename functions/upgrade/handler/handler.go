@@ -1,6 +1,6 @@
-// Package handler leads the upgrade of a cluster: it claims it, plans its steps, checks before, opens one step after the other, proves
-// each, checks again, and tells. What it knows is in the record of the state bucket, so that any call can be the last one or the
-// first; the converge machine makes the steps.
+// Package handler implements the upgrade function: it checks an upgrade, starts its steps, verifies each, and ends it. The state machine
+// drover-upgrade calls it once an action, and drover-converge makes the steps. The record upgrades/<cluster>.json holds everything that a
+// later call needs, so that any call may be repeated.
 package handler
 
 import (
@@ -11,25 +11,20 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/pool"
-	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
-	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/checker"
+	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
-// Specs is the specs bucket: a subset of store.Objects.
-type Specs interface {
-	Get(ctx context.Context, key string, limit int64) (store.Object, error)
-}
-
-// State is what drover keeps: a subset of store.State.
+// State is the state bucket: a subset of store.State.
 type State interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	PutOnce(ctx context.Context, key string, body []byte) error
@@ -42,34 +37,30 @@ type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
-// Stacks is what is deployed: a subset of cloudformation.Stacks.
+// Stacks describes stacks: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 }
 
-// Executions tells whether an execution still runs, and how one ended: a subset of stepfunctions.Executions.
+// Executions reports whether an execution runs, and how it ended: a subset of stepfunctions.Executions.
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 	Ended(ctx context.Context, execution string) (string, error)
 }
 
-// Planner says what converging would change now, and why it would not, and what may begin: a subset of the plan function's handler.
+// Planner plans the cluster: what the plan function would do now.
 type Planner interface {
 	Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error)
-	// Decide says which upgrade is asked for and may begin now, given the record of the last; nil when nothing is planned at all.
+	// NextUpgrade returns the requested upgrade and whether it may begin now, given the last record. It returns nil if nothing is planned.
 	NextUpgrade(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
-	// After says what there is to tell when an upgrade is over.
+	// After returns what the status shows after an upgrade.
 	After(ctx context.Context, cluster string) (status.Afterwards, error)
 }
 
-// EKS is asked what runs, and which add-ons fit: a subset of eks.Versions.
+// EKS describes control planes and refreshes insights: a subset of eks.Versions.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
-	// Compat lists the versions of add-ons and what they run on.
-	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
-	// Offered lists the Kubernetes versions that there are.
-	Offered(ctx context.Context) ([]string, error)
-	// RefreshInsights has EKS look at a cluster now; Refreshing says whether it still does.
+	// RefreshInsights starts a refresh of a cluster's insights. Refreshing reports whether it still runs.
 	RefreshInsights(ctx context.Context, eksCluster string) error
 	Refreshing(ctx context.Context, eksCluster string) (bool, error)
 }
@@ -79,17 +70,17 @@ type Groups interface {
 	Describe(ctx context.Context, name string) (pool.Group, bool, error)
 }
 
-// Nodes of a cluster, as its own API lists them: a subset of kube.Clusters.
+// Nodes lists the nodes of a cluster with the Kubernetes API: a subset of kube.Clusters.
 type Nodes interface {
 	Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error)
 }
 
-// Instances of EC2: a subset of ec2.Capacity.
+// Instances describes EC2 instances: a subset of ec2.Capacity.
 type Instances interface {
 	RunningInstances(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Facts are what the checks need to know: collect.Gatherer.
+// Facts collects the input of the checks: collect.Gatherer.
 type Facts interface {
 	Before(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error)
 	After(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error)
@@ -102,9 +93,10 @@ type Alarms interface {
 	EnableActions(ctx context.Context, names []string) error
 }
 
-// Handler leads upgrades.
+// Handler runs upgrades.
 type Handler struct {
-	Specs      Specs
+	// Checker computes routes.
+	Checker    *checker.Checker
 	State      State
 	Stacks     Stacks
 	Executions Executions
@@ -115,101 +107,85 @@ type Handler struct {
 	Instances  Instances
 	Facts      Facts
 	Alarms     Alarms
-	// Patience is how long a call waits for EKS to look at a cluster; Pause is between two questions.
+	// Patience is how long one call waits for a refresh of insights. It polls after each Pause.
 	Patience, Pause time.Duration
 	Now             func() time.Time
-	// IgnorePaused previews a paused spec as if it were not paused.
-	IgnorePaused bool
 }
 
-// Handle does what the machine asks for.
+// actions by name. Each returns a *route.StopError if the upgrade does not continue.
+var actions = map[events.UpgradeAction]func(context.Context, *run) (events.UpgradeResult, error){
+	events.UpgradeCheck:  check,
+	events.UpgradeBegin:  begin,
+	events.UpgradeNext:   next,
+	events.UpgradeFinish: finish,
+	events.UpgradeStop:   stop,
+}
+
+// Handle runs one action.
 func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
-	result, err := h.do(ctx, in)
-	var stopped *stop
+	action, found := actions[in.Action]
+	if !found {
+		return events.UpgradeResult{}, &fault.Internal{Cause: fmt.Errorf("the upgrade function does not know the action %q", in.Action)}
+	}
+	r := &run{Handler: h, in: in}
+	result, err := action(ctx, r)
+	var stopped *route.StopError
 	if errors.As(err, &stopped) {
-		result, err = events.UpgradeResult{Outcome: events.UpgradeStopped, Message: stopped.message}, nil
+		result, err = events.UpgradeResult{Outcome: events.UpgradeStopped, Message: stopped.Message}, nil
 	}
 	if err == nil && in.Action == events.UpgradeCheck && slices.Contains(notBegun, result.Outcome) {
-		err = h.forgo(ctx, in)
+		err = r.clearPending(ctx)
 	}
 	if errors.Is(err, store.ErrConflict) {
 		err = &fault.Transient{Cause: err}
 	}
 	if err == nil {
-		logging.From(ctx).Info("asked", "cluster", in.Cluster, "action", in.Action, "outcome", result.Outcome, "kind", result.Kind, "message",
-			result.Message)
+		logging.From(ctx).Info("upgrade action finished", "cluster", in.Cluster, "action", in.Action, "outcome", result.Outcome, "kind",
+			result.Kind, "message", result.Message)
 	}
 	return result, err
 }
 
-// notBegun are the outcomes of checks after which an upgrade does not begin.
+// notBegun are the outcomes of a check after which the upgrade does not begin.
 var notBegun = []events.UpgradeOutcome{events.UpgradeNothing, events.UpgradeStopped, events.UpgradeRefused}
 
-// forgo takes out of the status what an execution waited to begin, and does not. Without a record there was nothing to wait for.
-func (h *Handler) forgo(ctx context.Context, in events.UpgradeRequest) error {
-	r, _, err := h.State.Upgrade(ctx, in.Cluster)
-	if err != nil || r == nil {
+// run is one call of the function.
+type run struct {
+	*Handler
+	in events.UpgradeRequest
+	// record is the record of this upgrade, and etag its version. The check claims it; every later action loads it with loadOwned.
+	record *upgrade.Record
+	etag   string
+}
+
+// loadOwned reads the record of this execution's upgrade. If another execution has claimed the record, the error is
+// *fault.LeaseLost. If the cluster was deleted or recreated since, it is *route.StopError.
+func (r *run) loadOwned(ctx context.Context) (err error) {
+	if r.record, r.etag, err = r.State.Upgrade(ctx, r.in.Cluster); err != nil {
 		return err
 	}
-	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) { s.Forgo(in.Execution) })
-}
-
-func (h *Handler) do(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
-	switch in.Action {
-	case events.UpgradeCheck:
-		if in.Look {
-			return h.look(ctx, in)
-		}
-		return h.check(ctx, in)
-	case events.UpgradeBegin:
-		return h.begin(ctx, in)
-	case events.UpgradeNext:
-		return h.next(ctx, in)
-	case events.UpgradeFinish:
-		return h.finish(ctx, in)
-	case events.UpgradeStop:
-		return h.stop(ctx, in)
+	if r.record == nil || r.record.Execution != r.in.Execution {
+		return &fault.LeaseLost{Cause: fmt.Errorf("the upgrade of %s is not this execution's any more", r.in.Cluster)}
 	}
-	return events.UpgradeResult{}, &fault.Internal{Cause: fmt.Errorf("the upgrade function does not know the action %q", in.Action)}
-}
-
-// stop is a reason for people why an upgrade goes no further.
-type stop struct{ message string }
-
-func (s *stop) Error() string { return s.message }
-
-func stopf(format string, args ...any) error { return &stop{fmt.Sprintf(format, args...)} }
-
-// record as it was read: what is written is written only if nobody else wrote meanwhile.
-type record struct {
-	*upgrade.Record
-	etag string
-}
-
-// own reads the record of the upgrade that an execution makes. One that another execution has taken over is *fault.LeaseLost; one of a
-// cluster that is gone, whether or not there is another of its name, is *stop.
-func (h *Handler) own(ctx context.Context, in events.UpgradeRequest) (record, error) {
-	r, etag, err := h.State.Upgrade(ctx, in.Cluster)
-	if err != nil {
-		return record{}, err
+	current, err := r.Checker.IsCurrent(ctx, r.in.Cluster, r.record)
+	if err == nil && !current {
+		err = route.Stopf("the cluster was deleted, and perhaps made anew: this upgrade was of the one before")
 	}
-	if r == nil || r.Execution != in.Execution {
-		return record{}, &fault.LeaseLost{Cause: fmt.Errorf("the upgrade of %s is not this execution's any more", in.Cluster)}
-	}
-	of, err := h.of(ctx, in.Cluster, r)
-	if err == nil && !of {
-		err = stopf("the cluster was deleted, and perhaps made anew: this upgrade was of the one before")
-	}
-	return record{r, etag}, err
-}
-
-// of says whether a record is of the cluster that is there, and not of an earlier one of its name.
-func (h *Handler) of(ctx context.Context, cluster string, r *upgrade.Record) (bool, error) {
-	stack, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
-	return stack.ID == r.Stack, err
-}
-
-func (h *Handler) write(ctx context.Context, cluster string, r *record) (err error) {
-	r.etag, err = h.State.PutUpgrade(ctx, cluster, r.Record, r.etag)
 	return err
+}
+
+// write writes the record, unless another execution has written it since.
+func (r *run) write(ctx context.Context) (err error) {
+	r.etag, err = r.State.PutUpgrade(ctx, r.in.Cluster, r.record, r.etag)
+	return err
+}
+
+// clearPending removes this execution's pending upgrade from the status. Only an upgrade that waits for another one is there, so it needs a
+// record.
+func (r *run) clearPending(ctx context.Context) error {
+	last, _, err := r.State.Upgrade(ctx, r.in.Cluster)
+	if err != nil || last == nil {
+		return err
+	}
+	return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.Forgo(r.in.Execution) })
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
 var errThrottled = errors.New("throttled")
@@ -153,7 +154,7 @@ func (g ledGroups) Describe(context.Context, string) (pool.Group, bool, error) {
 }
 
 type ledEKS struct {
-	EKS
+	checker.EKS
 	*led
 }
 
@@ -201,11 +202,20 @@ func leading() *led {
 
 func (l *led) handler() *Handler {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	now := func() time.Time { return noon }
 	return &Handler{
-		Specs: specsOf{l}, State: l, Stacks: ledStacks{l}, Executions: l, Planner: l, EKS: ledEKS{led: l}, Groups: ledGroups{l},
+		Checker: &checker.Checker{Specs: specsOf{l}, State: l, Stacks: ledStacks{l}, Executions: l, EKS: ledEKS{led: l}, Now: now}, State: l,
+		Stacks: ledStacks{l}, Executions: l, Planner: l, EKS: ledEKS{led: l}, Groups: ledGroups{l},
 		Nodes: l, Instances: l,
-		Alarms: ledAlarms{led: l}, Now: func() time.Time { return noon },
+		Alarms: ledAlarms{led: l}, Now: now,
 	}
+}
+
+// runOf is a call for demo whose record is loaded.
+func (h *Handler) runOf(record *upgrade.Record) *run {
+	r := &run{Handler: h, record: record}
+	r.in.Cluster = "demo"
+	return r
 }
 
 func (l *led) handle(t *testing.T, action events.UpgradeAction) (events.UpgradeResult, error) {
@@ -289,7 +299,7 @@ func TestStepOfAnUpgrade(t *testing.T) {
 			func(l *led) { l.preview = change }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
 		},
 		"stops after three tries": {
-			func(l *led) { l.preview, l.record.Try = change, tries-1 }, events.UpgradeStopped, "converging ended well 3 times", nil, nil,
+			func(l *led) { l.preview, l.record.Try = change, maxTries-1 }, events.UpgradeStopped, "converging ended well 3 times", nil, nil,
 		},
 		"waits while another execution converges": {
 			func(l *led) { l.preview, l.holder = change, "x" }, events.UpgradeBusy, "is being converged by x", nil, []string{"status"},
@@ -497,11 +507,11 @@ func TestUpgradeStops(t *testing.T) {
 	t.Run("saying what is known of the cluster's own control plane", func(t *testing.T) {
 		l := leading()
 		l.record.Step, l.record.Steps[0].Ended, l.stack.ID = 0, time.Time{}, "stack-2"
-		under, err := l.handler().under(t.Context(), "demo", l.record)
+		under, err := l.handler().runOf(l.record).interruptedStep(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, under)
 		l.failing["describe"] = errThrottled
-		_, err = l.handler().under(t.Context(), "demo", l.record)
+		_, err = l.handler().runOf(l.record).interruptedStep(t.Context())
 		require.ErrorIs(t, err, errThrottled)
 	})
 }

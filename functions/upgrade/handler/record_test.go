@@ -18,6 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/checker"
+	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
 // observed is a cluster as the upgrade function finds it.
@@ -65,7 +67,9 @@ func (o *observed) UpdateStatus(_ context.Context, _ string, change func(*status
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func (o *observed) handler() *Handler {
-	return &Handler{State: o, Stacks: o, Executions: o, Planner: o, Now: func() time.Time { return noon }}
+	return &Handler{
+		Checker: &checker.Checker{Stacks: o}, State: o, Stacks: o, Executions: o, Planner: o, Now: func() time.Time { return noon },
+	}
 }
 
 func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
@@ -202,7 +206,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 				Target: upgrade.Target{Release: "r2"},
 			}
 			test.given(o, r)
-			require.NoError(t, o.handler().tellOf(t.Context(), "demo", r, "it stopped"))
+			require.NoError(t, o.handler().runOf(r).recordStop(t.Context(), "it stopped"))
 			test.want(t, o.status)
 		})
 	}
@@ -223,7 +227,7 @@ func TestRequestIsAcceptedWhenItsChecksBegin(t *testing.T) {
 			o := &observed{status: &status.Status{}}
 			o.status.Refuse(status.ReasonUpgradeRefused, "an earlier one", noon)
 			r := &upgrade.Record{Execution: "mine", State: test.state, Origin: test.origin}
-			require.NoError(t, o.handler().tell(t.Context(), "demo", r, nil, "the checks run"))
+			require.NoError(t, o.handler().runOf(r).recordProgress(t.Context(), nil, "the checks run"))
 			require.Equal(t, test.kept, o.status.Condition(status.RequestAccepted) != nil)
 		})
 	}
@@ -239,7 +243,9 @@ func TestUpgradeThatWaitsIsRecorded(t *testing.T) {
 		t.Helper()
 		var in events.UpgradeRequest
 		in.Cluster, in.Execution, in.Origin, in.Started = "demo", "mine", "Spec", noon
-		require.NoError(t, o.handler().waiting(t.Context(), in, upgrade.Target{Release: "r3", KubernetesVersion: "1.37"}, phase,
+		require.NoError(t, (&run{
+			Handler: o.handler(), in: in,
+		}).recordWaiting(t.Context(), upgrade.Target{Release: "r3", KubernetesVersion: "1.37"}, phase,
 			"the cluster is busy"))
 	}
 	for _, phase := range []upgrade.State{upgrade.Checking, upgrade.Running} {
@@ -294,14 +300,14 @@ func TestUpgradeThatWaitsIsRecorded(t *testing.T) {
 	})
 	t.Run("not when the control plane cannot be read", func(t *testing.T) {
 		o := &observed{failing: map[string]error{"describe": errors.New("throttled")}}
-		err := o.handler().waiting(t.Context(), events.UpgradeRequest{}, upgrade.Target{}, status.UpgradeDelayed, "")
+		err := o.handler().runOf(nil).recordWaiting(t.Context(), upgrade.Target{}, status.UpgradeDelayed, "")
 		require.ErrorIs(t, err, o.failing["describe"])
 		require.Zero(t, o.writes)
 	})
 }
 
 func TestUpgradeThatCannotBeMade(t *testing.T) {
-	no, throttled := stopf("there is no release r9"), errors.New("throttled")
+	no, throttled := route.Stopf("there is no release r9"), errors.New("throttled")
 	byHand := events.UpgradeRequest{Execution: "mine"}
 	byHand.Cluster, byHand.Release = "demo", "r9"
 	bySpec := byHand
@@ -310,7 +316,7 @@ func TestUpgradeThatCannotBeMade(t *testing.T) {
 	accepted := func(s *status.Status) *status.Condition { return s.Condition(status.RequestAccepted) }
 	t.Run("is refused when an operator asked for it", func(t *testing.T) {
 		o := &observed{status: &status.Status{Phase: status.Ready}}
-		result, err := o.handler().refused(t.Context(), byHand, nil, no)
+		result, err := (&run{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
 		require.NoError(t, err)
 		require.Equal(t, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there is no release r9"}, result)
 		require.Equal(t, status.ReasonUpgradeRefused, accepted(o.status).Reason)
@@ -319,7 +325,7 @@ func TestUpgradeThatCannotBeMade(t *testing.T) {
 	t.Run("is refused without a record when there is no cluster", func(t *testing.T) {
 		for _, s := range []*status.Status{nil, {Phase: status.Deleted}} {
 			o := &observed{status: s}
-			result, err := o.handler().refused(t.Context(), byHand, nil, no)
+			result, err := (&run{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
 			require.NoError(t, err)
 			require.Equal(t, events.UpgradeRefused, result.Outcome)
 			require.Zero(t, o.writes)
@@ -327,13 +333,13 @@ func TestUpgradeThatCannotBeMade(t *testing.T) {
 	})
 	t.Run("is not refused when the status cannot be read", func(t *testing.T) {
 		o := &observed{status: &status.Status{}, failing: map[string]error{"status": throttled}}
-		_, err := o.handler().refused(t.Context(), byHand, nil, no)
+		_, err := (&run{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
 		require.ErrorIs(t, err, throttled)
 		require.Zero(t, o.writes)
 	})
 	t.Run("stops when its execution claimed it", func(t *testing.T) {
 		o := &observed{status: &status.Status{}}
-		_, err := o.handler().refused(t.Context(), byHand, mine, no)
+		_, err := (&run{Handler: o.handler(), in: byHand}).refuse(t.Context(), mine, no)
 		require.Equal(t, no, err)
 		require.Zero(t, o.writes)
 	})
@@ -344,7 +350,7 @@ func TestUpgradeThatCannotBeMade(t *testing.T) {
 				"r1": {Tags: map[string]string{names.TagRelease: "r1@sha"}, Outputs: map[string]string{"KubernetesVersion": "1.35"}},
 			} {
 				o := &observed{stack: stack, status: &status.Status{}}
-				_, err := o.handler().refused(t.Context(), bySpec, r, no)
+				_, err := (&run{Handler: o.handler(), in: bySpec}).refuse(t.Context(), r, no)
 				require.ErrorIs(t, err, no)
 				require.Equal(t, []string{"Blocked", name, "r9"}, []string{o.status.Upgrade.Phase, o.status.Upgrade.From, o.status.Upgrade.To})
 				require.Equal(t, status.ReasonUpgradeBlocked, o.status.Condition(status.Upgraded).Reason)
@@ -354,11 +360,11 @@ func TestUpgradeThatCannotBeMade(t *testing.T) {
 	})
 	t.Run("is tried again when AWS failed", func(t *testing.T) {
 		o := &observed{status: &status.Status{}}
-		_, err := o.handler().refused(t.Context(), bySpec, nil, throttled)
+		_, err := (&run{Handler: o.handler(), in: bySpec}).refuse(t.Context(), nil, throttled)
 		require.Equal(t, throttled, err)
 		require.Zero(t, o.writes)
 		o.failing = map[string]error{"describe": throttled}
-		_, err = o.handler().refused(t.Context(), bySpec, nil, no)
+		_, err = (&run{Handler: o.handler(), in: bySpec}).refuse(t.Context(), nil, no)
 		require.ErrorIs(t, err, throttled)
 		require.Zero(t, o.writes)
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
 // errBegins ends a check that went on to read where the upgrade leads.
@@ -25,7 +26,6 @@ var errBegins = errors.New("it begins")
 // patient is a cluster of which an execution waited, with the record of its last upgrade.
 type patient struct {
 	State
-	Specs
 	Stacks
 	Executions
 	Planner
@@ -64,7 +64,10 @@ func (p *patient) UpdateStatus(_ context.Context, _ string, change func(*status.
 
 func (p *patient) check(t *testing.T, in events.UpgradeRequest) (events.UpgradeResult, error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	h := &Handler{Specs: p, State: p, Stacks: p, Executions: p, Planner: p, Now: func() time.Time { return time.Unix(9000, 0) }}
+	h := &Handler{
+		Checker: &checker.Checker{Specs: p, State: p, Stacks: p}, State: p, Stacks: p, Executions: p, Planner: p,
+		Now: func() time.Time { return time.Unix(9000, 0) },
+	}
 	in.Cluster, in.Execution, in.Action = "demo", "mine", events.UpgradeCheck
 	return h.Handle(t.Context(), in)
 }

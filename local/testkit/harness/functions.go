@@ -65,6 +65,7 @@ import (
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/store/cache"
+	"github.com/drover-run/drover/shared/upgrade/checker"
 	"github.com/drover-run/drover/shared/waiter"
 )
 
@@ -216,13 +217,16 @@ func (f *Functions) upgrade(
 	if !f.account.options.Bubble {
 		kubernetes, nodes, ask = empty{}, f.account.Nodes, 10*time.Millisecond
 	}
+	facts := &collect.Gatherer{
+		Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: ec2.New(cfg),
+		Quotas: servicequotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
+	}
 	return &upgrade.Handler{
-		Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed,
-		Nodes: nodes, Instances: ec2.New(cfg), Patience: 10 * time.Second, Pause: ask, Now: time.Now,
-		Facts: &collect.Gatherer{
-			Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: ec2.New(cfg),
-			Quotas: servicequotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
+		Checker: &checker.Checker{
+			Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Facts: facts, Now: time.Now,
 		},
+		State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed,
+		Nodes: nodes, Instances: ec2.New(cfg), Facts: facts, Patience: 10 * time.Second, Pause: ask, Now: time.Now,
 		Planner: &planner.Planner{ // at the time at which planning decides
 			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Cell: f.Planner.Cell, Render: f.Planner.Render,
 			Now: f.Planner.Now,

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	upgrades "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
@@ -36,6 +35,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
 // requests to API servers, in order.
@@ -62,7 +62,7 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	clusters := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = func(string) http.RoundTripper { return seen }
-	h := &upgrades.Handler{
+	h := &checker.Checker{
 		Specs: s3.NewBucket(s3.NewClient(cfg), SpecsBucket), State: l.State(), EKS: offered, Now: time.Now,
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),

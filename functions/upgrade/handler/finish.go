@@ -1,0 +1,103 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/route"
+)
+
+// settleTime is how long pods and alarms may take after the last step until a failed check stops the upgrade.
+const settleTime = 15 * time.Minute
+
+// maxBaseline limits a baseline, in bytes: one line each for a hundred thousand workloads.
+const maxBaseline = 16 << 20
+
+// finish runs the final checks and ends the upgrade.
+func finish(ctx context.Context, r *run) (events.UpgradeResult, error) {
+	if err := r.loadOwned(ctx); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	message := fmt.Sprintf("the cluster is at %s", r.record.Target)
+	if r.record.State == upgrade.Done { // an earlier call wrote this, and may have failed before it wrote the status
+		return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, r.recordProgress(ctx, nil, message)
+	}
+	checks, err := r.runFinalChecks(ctx)
+	if err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if preflight.Blocks(checks) {
+		findings := "the result is not well: " + describeBlocking(checks)
+		if err := r.recordProgress(ctx, checks, findings); err != nil {
+			return events.UpgradeResult{}, err
+		}
+		last := r.record.Steps[len(r.record.Steps)-1]
+		if passed := r.Now().Sub(last.Ended); passed < settleTime {
+			return busy(findings, pause(passed, last.Ended.Sub(last.Started))), nil
+		}
+		return events.UpgradeResult{}, route.Stopf("%s", findings)
+	}
+	if err := r.closeRecord(ctx, upgrade.Done); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, r.recordProgress(ctx, checks, message)
+}
+
+// runFinalChecks runs the checks after the last step.
+func (r *run) runFinalChecks(ctx context.Context) ([]status.Check, error) {
+	way, err := r.Checker.LoadRoute(ctx, r.in.Cluster, r.record)
+	if err != nil {
+		return nil, err
+	}
+	plan := way.Checked(r.in.Cluster, r.record.Origin == upgrade.OriginRollback, r.record.Steps)
+	facts, err := r.Facts.After(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	var before preflight.Baseline
+	object, err := r.State.Get(ctx, names.UpgradeBaseline(r.in.Cluster, firstNumber(r.record)), maxBaseline)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // it has expired
+		before.Lost = true
+	case err != nil:
+		return nil, err
+	default:
+		if err := json.Unmarshal(object.Body, &before); err != nil {
+			return nil, fmt.Errorf("reading how the workloads of %s were: %w", r.in.Cluster, err)
+		}
+	}
+	return append([]status.Check{}, preflight.After(before, facts, plan)...), nil
+}
+
+// closeRecord ends an upgrade: it enables the alarms and writes the end state.
+func (r *run) closeRecord(ctx context.Context, state upgrade.State) error {
+	if err := r.Alarms.EnableActions(ctx, r.record.Alarms); err != nil {
+		return err
+	}
+	if r.record.State, r.record.Ended, r.record.Alarms = state, r.Now().UTC(), nil; state != upgrade.Blocked {
+		if err := r.adopt(ctx); err != nil {
+			return err
+		}
+	}
+	return r.write(ctx)
+}
+
+// adopt records the upgrade as the answer to the newest spec, if that names the upgrade's target.
+func (r *run) adopt(ctx context.Context) error {
+	spec, version, err := r.Checker.NewestSpec(ctx, r.in.Cluster)
+	var unusable *route.StopError
+	if err != nil && !errors.As(err, &unusable) {
+		return err
+	}
+	r.record.Adopt(spec, version)
+	return nil
+}

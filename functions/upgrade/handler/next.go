@@ -1,0 +1,147 @@
+package handler
+
+// After each execution of drover-converge: verify the open step, and open the next.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/upgrade/route"
+)
+
+// maxTries limits the executions of drover-converge for one step that succeed and leave the step incomplete.
+const maxTries = 3
+
+// next verifies the open step and opens the next. A step that is complete counts, even if the spec no longer names the target.
+func next(ctx context.Context, r *run) (events.UpgradeResult, error) {
+	if err := r.loadOwned(ctx); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if r.record.Step >= len(r.record.Steps) {
+		return r.startStep(ctx)
+	}
+	unwanted, err := r.supersededBy(ctx)
+	if err != nil {
+		return events.UpgradeResult{}, err
+	}
+	s := r.record.Steps[r.record.Step]
+	wait, missing, err := r.completeStep(ctx)
+	var stopped *route.StopError
+	if unwanted != nil && (err == nil || errors.As(err, &stopped)) {
+		return events.UpgradeResult{}, unwanted
+	}
+	switch {
+	case err != nil:
+		return events.UpgradeResult{}, err
+	case r.Now().Sub(s.Opened) > s.Kind.Limit() && (wait.Outcome != "" || missing != ""):
+		return events.UpgradeResult{}, route.Stopf("%s takes longer than the %s that it may: %s", route.StepName(s), s.Kind.Limit(),
+			cmp.Or(missing, wait.Message))
+	case wait.Outcome != "":
+		return wait, r.recordProgress(ctx, nil, wait.Message)
+	case missing != "":
+		return r.retryStep(ctx, missing)
+	}
+	return r.startStep(ctx)
+}
+
+// completeStep verifies the open step, and opens the next one in the record. Otherwise it returns what to wait for, or what is missing.
+func (r *run) completeStep(ctx context.Context) (wait events.UpgradeResult, missing string, err error) {
+	wait, missing, err = r.verifyStep(ctx)
+	if err == nil && missing == "" && wait.Outcome == "" {
+		wait, err = r.waitForOldNodes(ctx)
+	}
+	if err != nil || missing != "" || wait.Outcome != "" {
+		return wait, missing, err
+	}
+	r.record.Steps[r.record.Step].Ended = r.Now().UTC()
+	r.record.Step, r.record.Try = r.record.Step+1, 0
+	r.openStep()
+	return wait, "", r.write(ctx)
+}
+
+// retryStep starts another execution for an incomplete step, unless another execution converges the cluster.
+func (r *run) retryStep(ctx context.Context, missing string) (events.UpgradeResult, error) {
+	holder, err := r.State.Holder(ctx, r.in.Cluster, r.Executions.Running)
+	switch {
+	case err != nil:
+		return events.UpgradeResult{}, err
+	case holder != "":
+		message := "the cluster is being converged by " + holder
+		return busy(message, maxPause), r.recordProgress(ctx, nil, message)
+	case r.record.Try == maxTries-1:
+		return events.UpgradeResult{}, route.Stopf("converging ended well %d times, and yet %s", maxTries, missing)
+	}
+	r.record.Try++
+	if err := r.write(ctx); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	return r.startStep(ctx)
+}
+
+// supersededBy returns why the newest spec no longer wants this upgrade; nil if it does. The upgrade stops between two steps only.
+func (r *run) supersededBy(ctx context.Context) (*route.StopError, error) {
+	spec, _, err := r.Checker.NewestSpec(ctx, r.in.Cluster)
+	var unusable *route.StopError
+	switch {
+	case errors.As(err, &unusable):
+		return unusable, nil
+	case err != nil:
+		return nil, err
+	}
+	if why := r.record.Superseded(spec); why != "" {
+		return &route.StopError{Message: why}, nil
+	}
+	return nil, nil
+}
+
+// newestSpec reads the newest spec; nil if there is none or it is invalid.
+func (r *run) newestSpec(ctx context.Context) (*api.Cluster, error) {
+	spec, _, err := r.Checker.NewestSpec(ctx, r.in.Cluster)
+	var unusable *route.StopError
+	if errors.As(err, &unusable) {
+		return nil, nil
+	}
+	return spec, err
+}
+
+// verifyStep verifies that planning finds no change, and that EKS runs the version of the step. It returns what is missing. While EKS
+// updates the control plane it returns a wait: an execution would fail.
+func (r *run) verifyStep(ctx context.Context) (wait events.UpgradeResult, missing string, err error) {
+	s := r.record.Steps[r.record.Step]
+	eks, err := r.EKS.ControlPlane(ctx, names.EKSCluster(r.in.Cluster))
+	if err != nil {
+		return wait, "", err
+	}
+	if eks.Status == "UPDATING" {
+		return busy("EKS is not done with the control plane: it is UPDATING", maxPause), "", nil
+	}
+	p, reason, message, err := r.Planner.Preview(ctx, r.in.Cluster)
+	switch {
+	case err != nil:
+		return wait, "", err
+	case reason != "":
+		return wait, "", route.Stopf("%s: %s", reason, message)
+	case len(p.Changes) > 0:
+		return wait, "there is still to change: " + describeChanges(p), nil
+	case eks.Version != s.KubernetesVersion:
+		return wait, fmt.Sprintf("EKS says that the control plane runs %s, not %s", eks.Version, s.KubernetesVersion), nil
+	case eks.Status != "ACTIVE":
+		return wait, "EKS is not done with the control plane: it is " + eks.Status, nil
+	}
+	return wait, "", nil
+}
+
+func describeChanges(p plan.Plan) string {
+	var all []string
+	for _, c := range p.Changes {
+		all = append(all, fmt.Sprintf("%s of %s", strings.ToLower(string(c.Operation)), c.Stack))
+	}
+	return strings.Join(all, ", ")
+}

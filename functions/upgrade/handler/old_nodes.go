@@ -1,0 +1,141 @@
+package handler
+
+// A step that replaces nodes is complete when the old nodes are removed. CloudFormation does not wait for the drains of the last nodes. EKS
+// removes the Node object of a terminated instance some minutes later. Until then EKS counts the old kubelet, and rejects a rollback of the
+// control plane.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/upgrade/route"
+)
+
+// beyond its pool's own time a drain gets this much more before the upgrade stops. It is also what Node objects get after the drains.
+const beyond = 15 * time.Minute
+
+// remainingNodes are the old nodes of a step that replaced nodes.
+type remainingNodes struct {
+	// description is empty if no old node remains.
+	description string
+	// allowed is how long the step waits for them, and advice is what to do afterwards.
+	allowed time.Duration
+	advice  string
+}
+
+// waitForOldNodes waits until no old node remains, for as long as the pools allow a drain. The outcome is empty if no old node remains.
+func (r *run) waitForOldNodes(ctx context.Context) (events.UpgradeResult, error) {
+	s := &r.record.Steps[r.record.Step]
+	if s.Kind != upgrade.StepNodes && s.Kind != upgrade.StepNodesBack {
+		return events.UpgradeResult{}, nil
+	}
+	remaining, err := r.findRemainingNodes(ctx)
+	if err != nil || remaining.description == "" {
+		return events.UpgradeResult{}, err
+	}
+	if s.Made.IsZero() {
+		s.Made = r.Now().UTC()
+		if err := r.write(ctx); err != nil {
+			return events.UpgradeResult{}, err
+		}
+	} else if r.Now().Sub(s.Made) > remaining.allowed+beyond {
+		return events.UpgradeResult{}, route.Stopf("%s, for longer than drain.timeout (%s). %s", remaining.description, remaining.allowed,
+			remaining.advice)
+	}
+	wait := asOf(remaining.description, r.Now(), pause(r.Now().Sub(s.Made), s.Made.Sub(s.Opened)))
+	return wait, r.recordProgress(ctx, nil, wait.Message)
+}
+
+// findRemainingNodes returns the instances that are being drained. If there are none, it returns the Node objects of terminated instances.
+func (r *run) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
+	way, err := r.Checker.LoadRoute(ctx, r.in.Cluster, r.record)
+	if err != nil {
+		return remainingNodes{}, err
+	}
+	var draining []string
+	var drains, longest time.Duration
+	states := map[string]string{}
+	for _, pool := range way.After.Spec.Pools {
+		group, _, err := r.Groups.Describe(ctx, names.Group(r.in.Cluster, pool.Name))
+		if err != nil {
+			return remainingNodes{}, err
+		}
+		allowed, err := time.ParseDuration(pool.Drain.Timeout)
+		if err != nil {
+			return remainingNodes{}, fmt.Errorf("reading drain.timeout of pool %s: %w", pool.Name, err)
+		}
+		longest = max(longest, allowed)
+		for _, instance := range group.Leaving() {
+			draining = append(draining, fmt.Sprintf("%s of pool %s", instance, pool.Name))
+			drains = max(drains, allowed)
+		}
+		for _, i := range group.Instances {
+			states[i.ID] = i.State
+		}
+	}
+	if len(draining) > 0 {
+		return remainingNodes{
+			"still being drained: " + strings.Join(draining, ", "), drains, "The status says for which pods they wait",
+		}, nil
+	}
+	ended, err := r.endedNodes(ctx, states)
+	var unreachable *fault.ClusterUnreachable
+	switch {
+	case errors.As(err, &unreachable):
+		return remainingNodes{
+			"whether old nodes are gone cannot be seen: " + err.Error(), longest, "See why the cluster's API does not answer",
+		}, nil
+	case err != nil || len(ended) == 0:
+		return remainingNodes{}, err
+	}
+	return remainingNodes{
+		"their instances have ended, and the cluster still lists these nodes: " + strings.Join(ended, ", "), longest,
+		"EKS removes them within minutes: see why it does not, or remove them with kubectl delete node",
+	}, nil
+}
+
+// endedNodes lists the nodes of drover's pools whose instances are terminated. states are the lifecycle states of the instances in groups.
+// An instance that was detached from its group still runs, and its node stays.
+func (r *run) endedNodes(ctx context.Context, states map[string]string) ([]string, error) {
+	control, err := r.Stacks.Describe(ctx, names.Stack(r.in.Cluster, names.ControlPlane))
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.Nodes.Health(ctx, r.in.Cluster, control.Outputs["ClusterEndpoint"], control.Outputs["ClusterCertificateAuthority"])
+	if err != nil {
+		return nil, err
+	}
+	old := map[string]pool.NodeHealth{}
+	var ungrouped []string
+	for _, n := range nodes {
+		switch state, member := states[n.Instance]; {
+		case !member:
+			ungrouped = append(ungrouped, n.Instance)
+			old[n.Instance] = n
+		case state == pool.TerminatingProceed:
+			old[n.Instance] = n
+		}
+	}
+	running, err := r.Instances.RunningInstances(ctx, ungrouped)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range running {
+		delete(old, id)
+	}
+	var all []string
+	for _, id := range slices.Sorted(maps.Keys(old)) {
+		all = append(all, fmt.Sprintf("%s (%s) of pool %s", old[id].Name, id, old[id].Pool))
+	}
+	return all, nil
+}

@@ -1,0 +1,265 @@
+// Package route computes the route of an upgrade: from the deployed release to the target, in steps. It is pure. Package checker reads its
+// input. The upgrade function and the command line use both.
+package route
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/templates"
+)
+
+// StopError is why an upgrade does not begin or does not continue. Its message reaches the status.
+type StopError struct{ Message string }
+
+func (e *StopError) Error() string { return e.Message }
+
+// Stopf returns a StopError.
+func Stopf(format string, args ...any) error { return &StopError{fmt.Sprintf(format, args...)} }
+
+// Route of an upgrade.
+type Route struct {
+	Spec *api.Cluster
+	// Stack is the ID of the control plane's stack.
+	Stack string
+	// Busy is why an upgrade must wait for that stack (see Busy); empty if it need not.
+	Busy string
+	// Last is the record of the last upgrade of this cluster; nil without one.
+	Last     *upgrade.Record
+	From, To upgrade.Target
+	// Old and New are the releases of From and To. NewBody is the content of New.
+	Old, New *api.Release
+	NewBody  []byte
+	// Before and After are the resolved cluster, as deployed and as desired.
+	Before, After *api.Cluster
+	// Images are the deployed images by pool.
+	Images map[string]string
+	// RollbackUntil is when EKS stops accepting the rollback of the control plane. It is zero if the version does not change.
+	RollbackUntil time.Time
+}
+
+// Deployed returns the release and version of a control plane's stack.
+func Deployed(cluster string, controlPlane stack.Deployed) (upgrade.Target, error) {
+	name, sha, pinned := strings.Cut(controlPlane.Tags[names.TagRelease], "@")
+	version := controlPlane.Outputs["KubernetesVersion"]
+	switch {
+	case version != "" && !pinned:
+		return upgrade.Target{}, Stopf("somebody took the tag %s from stack %s: which release the cluster is at is not known until it is "+
+			"converged, which the audit does",
+			names.TagRelease, names.Stack(cluster, names.ControlPlane))
+	case version == "":
+		return upgrade.Target{}, Stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
+	}
+	return upgrade.Target{Release: name, SHA256: sha, KubernetesVersion: version}, nil
+}
+
+// Busy returns why an upgrade must wait for the control plane's stack: an operation is in flight, or drover has to recreate the stack.
+// It returns "" if the upgrade need not wait.
+func Busy(controlPlane stack.Deployed) string {
+	switch {
+	case stack.InProgress(controlPlane.Status):
+		return fmt.Sprintf("is being changed (%s)", controlPlane.Status)
+	case stack.MustRecreate(controlPlane.Status):
+		return fmt.Sprintf("is to be made anew (%s)", controlPlane.Status)
+	}
+	return ""
+}
+
+// SetTarget sets To to the requested release. Without a request that is the target of an upgrade that stopped, else the spec's release.
+// If pinned, SHA256 names the content: a release keeps the content that it had when its upgrade began. Otherwise the caller reads the
+// release from the specs bucket, and sets SHA256. If complete, the Kubernetes version is set too; otherwise see SetVersion.
+func (r *Route) SetTarget(in events.Upgrade) (pinned, complete bool) {
+	last := r.Last.Changed()
+	if in.Release == "" && Unfinished(r.Last) && last.Origin != upgrade.OriginRollback {
+		r.To = last.Target
+		return true, true
+	}
+	r.To.Release = in.Release
+	if r.To.Release == "" {
+		r.To.Release = r.Spec.Spec.Release.Name
+	}
+	known := []upgrade.Target{r.From, {}}
+	if Unfinished(r.Last) {
+		known[1] = last.Target
+	}
+	for _, t := range known {
+		if t.Release == r.To.Release {
+			r.To.SHA256 = t.SHA256
+			return true, false
+		}
+	}
+	return false, false
+}
+
+// SetVersion sets the Kubernetes version of To: the requested one, else the one that the spec states for this release, else the release's.
+func (r *Route) SetVersion(in events.Upgrade) {
+	if r.To.KubernetesVersion = in.KubernetesVersion; r.To.KubernetesVersion != "" {
+		return
+	}
+	r.To.KubernetesVersion = r.New.Spec.KubernetesVersion
+	if stated := r.Spec.Spec.KubernetesVersion; stated != "" && r.Spec.Spec.Release.Name == r.To.Release {
+		r.To.KubernetesVersion = stated
+	}
+}
+
+// rollbackWithin is how long after an update EKS rolls a control plane back.
+// https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+const rollbackWithin = 7 * 24 * time.Hour
+
+// SetRollbackTarget sets To to what the cluster was before its last upgrade.
+func (r *Route) SetRollbackTarget(now time.Time) error {
+	last := r.Last.Changed()
+	switch {
+	case last == nil:
+		return Stopf("there was no upgrade of this cluster that could be rolled back")
+	case last.Origin == upgrade.OriginRollback && last.State == upgrade.Done:
+		return Stopf("the last upgrade was rolled back already, to %s", last.Target)
+	case last.Origin == upgrade.OriginRollback:
+		r.To, r.RollbackUntil = last.Target, last.BackUntil
+	case last.Back != nil:
+		r.To, r.RollbackUntil = *last.Back, last.BackUntil
+	default:
+		r.To = last.From
+		for _, s := range last.Steps {
+			if s.Kind == upgrade.StepControlPlane && s.KubernetesVersion == r.From.KubernetesVersion && !s.Ended.IsZero() {
+				r.RollbackUntil = s.Ended.Add(rollbackWithin)
+			}
+		}
+	}
+	switch {
+	case r.To.KubernetesVersion == r.From.KubernetesVersion:
+		r.RollbackUntil = time.Time{}
+	case !r.RollbackUntil.IsZero() && r.RollbackUntil.Before(now):
+		return Stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images "+
+			"in the pools' imageID",
+			r.From.KubernetesVersion, r.RollbackUntil.Add(-rollbackWithin).Format(time.DateTime))
+	}
+	return nil
+}
+
+// Resolve sets Before and After from the spec and the two releases.
+func (r *Route) Resolve() error {
+	var errs api.Errors
+	if r.Before, errs = upgrade.Effective(r.Spec, r.Old, nil, upgrade.Step{KubernetesVersion: r.From.KubernetesVersion}); errs != nil {
+		return Stopf("the spec does not fit the release that is deployed (%s): %s", r.From.Release, errs)
+	}
+	last := upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: r.To.KubernetesVersion}
+	if r.After, errs = upgrade.Effective(r.Spec, r.Old, r.New, last); errs != nil {
+		return Stopf("the spec does not fit the release %s: %s", r.To.Release, errs)
+	}
+	if errs = api.Validate(r.After, api.Options{TemplateVersions: templates.Versions()}); errs != nil {
+		return Stopf("the cluster would not be valid with the release %s: %s", r.To.Release, errs)
+	}
+	return nil
+}
+
+// ComponentStacks names the stacks that ApplyDeployed needs.
+func (r *Route) ComponentStacks() []string {
+	all := []string{names.Addons, names.NodeAddons}
+	for _, pool := range r.Before.Spec.Pools {
+		all = append(all, names.PoolStack(pool.Name))
+	}
+	return all
+}
+
+// ApplyDeployed corrects Before with the deployed stacks. The spec may name the target already, and an earlier upgrade may have stopped
+// between two steps.
+func (r *Route) ApplyDeployed(deployed map[string]stack.Deployed) {
+	r.Images = plan.Images(deployed)
+	upgrade.Keep{
+		Images: true, Addons: true, Stated: true,
+	}.Apply(r.Spec, r.Before, upgrade.Step{}, r.Images, plan.AddonVersions(deployed, r.Before.Spec.Addons))
+}
+
+// Checked returns the input of the checks for an upgrade with these steps.
+func (r *Route) Checked(cluster string, rollback bool, steps []upgrade.Step) *preflight.Plan {
+	return &preflight.Plan{
+		Cluster: cluster, From: r.From, To: r.To, Steps: steps, Before: r.Before, After: r.After,
+		Alarms: r.Spec.Spec.Upgrade.Alarms, UpgradeFrom: r.New.Spec.UpgradeFrom, Rollback: rollback, BackUntil: r.RollbackUntil,
+	}
+}
+
+// Finished reports whether there is nothing to do: the cluster is at its target, and no upgrade stopped between two steps.
+func (r *Route) Finished() bool { return r.From == r.To && !Unfinished(r.Last) }
+
+// Steps returns the steps of the whole route. If the versions are too far apart, it returns *upgrade.TooFar.
+func (r *Route) Steps(rollback bool, compat upgrade.Compat) ([]upgrade.Step, error) {
+	compute := upgrade.Steps
+	if rollback {
+		compute = upgrade.StepsBack
+	}
+	steps, err := compute(r.Before, r.After, compat)
+	var far *upgrade.TooFar
+	if err == nil || errors.As(err, &far) {
+		return steps, err
+	}
+	return nil, Stopf("%s", err)
+}
+
+// Unfinished reports whether the last upgrade that changed the cluster is not done.
+func Unfinished(r *upgrade.Record) bool {
+	last := r.Changed()
+	return last != nil && last.State != upgrade.Done
+}
+
+// EndState is the state of an upgrade that ends before it is done.
+func EndState(r *upgrade.Record) upgrade.State {
+	if r.Changed() == r {
+		return upgrade.Stopped
+	}
+	return upgrade.Blocked
+}
+
+// Ended returns a record as it is once its execution is over.
+func Ended(r *upgrade.Record) *upgrade.Record {
+	if r == nil || r.State.Over() {
+		return r
+	}
+	ended := *r
+	ended.State = EndState(r)
+	return &ended
+}
+
+// Same reports whether a request asks for the upgrade of a record.
+func Same(in events.Upgrade, r *upgrade.Record) bool {
+	if in.Key != "" && in.Key == r.Key {
+		return true
+	}
+	if in.Rollback != (r.Origin == upgrade.OriginRollback) {
+		return false
+	}
+	return in.Rollback || (in.Release == "" || in.Release == r.Target.Release) &&
+		(in.KubernetesVersion == "" || in.KubernetesVersion == r.Target.KubernetesVersion)
+}
+
+// StepName describes a step. The status, the history and the command line show it.
+func StepName(s upgrade.Step) string {
+	switch {
+	case s.NodesBack && s.Kind == upgrade.StepAddonsFirst:
+		return "add-ons to versions that the Kubernetes version before can have"
+	case s.NodesBack && s.Kind == upgrade.StepNodes: // an earlier step replaced the nodes
+		return "what else the release before has"
+	}
+	switch s.Kind {
+	case upgrade.StepAddonsFirst:
+		return "add-ons to versions that the next Kubernetes version can have"
+	case upgrade.StepControlPlane:
+		return "control plane to " + s.KubernetesVersion
+	case upgrade.StepAddons:
+		return "add-ons to those of the release"
+	case upgrade.StepNodes:
+		return "nodes to the images of the release"
+	case upgrade.StepNodesBack:
+		return "nodes back to the images that they had"
+	}
+	return string(s.Kind)
+}

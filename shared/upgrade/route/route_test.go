@@ -1,0 +1,60 @@
+package route
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func TestSameUpgrade(t *testing.T) {
+	target := upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}
+	forward := &upgrade.Record{Key: "k", Origin: upgrade.OriginHand, Target: target}
+	back := &upgrade.Record{Origin: upgrade.OriginRollback, Target: target}
+	in := func(release, version, key string, rollback bool) (in events.Upgrade) {
+		in.Release, in.KubernetesVersion, in.Key, in.Rollback = release, version, key, rollback
+		return in
+	}
+	for name, test := range map[string]struct {
+		in   events.Upgrade
+		of   *upgrade.Record
+		want bool
+	}{
+		"by its key":          {in("r9", "", "k", false), forward, true},
+		"not without a key":   {in("r9", "", "", false), back, false},
+		"by its release":      {in("r2", "", "", false), forward, true},
+		"without a release":   {in("", "", "", false), forward, true},
+		"not another release": {in("r3", "", "", false), forward, false},
+		"by its version":      {in("r2", "1.36", "", false), forward, true},
+		"not another version": {in("r2", "1.37", "", false), forward, false},
+		"not a rollback":      {in("r2", "", "", true), forward, false},
+		"not of a rollback":   {in("r2", "", "", false), back, false},
+		"both rollbacks":      {in("r9", "1.30", "", true), back, true},
+	} {
+		require.Equal(t, test.want, Same(test.in, test.of), name)
+	}
+}
+
+func TestEndedRecord(t *testing.T) {
+	require.Nil(t, Ended(nil))
+	for state, want := range map[upgrade.State]upgrade.State{
+		upgrade.Done: upgrade.Done, upgrade.Stopped: upgrade.Stopped, upgrade.Blocked: upgrade.Blocked,
+		upgrade.Running: upgrade.Stopped, upgrade.Checking: upgrade.Blocked,
+	} {
+		r := &upgrade.Record{State: state, Execution: "earlier"}
+		require.Equal(t, want, Ended(r).State)
+		require.Equal(t, state, r.State, "the record itself stays")
+	}
+}
+
+func TestStepNames(t *testing.T) {
+	back := func(kind upgrade.StepKind) string {
+		return StepName(upgrade.Step{Kind: kind, KubernetesVersion: "1.35", NodesBack: true})
+	}
+	require.Equal(t, "add-ons to versions that the Kubernetes version before can have", back(upgrade.StepAddonsFirst))
+	require.Equal(t, "what else the release before has", back(upgrade.StepNodes))
+	require.Equal(t, "control plane to 1.35", back(upgrade.StepControlPlane))
+	require.Equal(t, "nodes to the images of the release", StepName(upgrade.Step{Kind: upgrade.StepNodes}))
+}
