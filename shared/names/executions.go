@@ -46,3 +46,34 @@ func UpgradeExecution(cluster, leader string, step, try int) string {
 func MakesUpgrade(cluster, execution string) bool {
 	return strings.HasPrefix(execution[strings.LastIndex(execution, ":")+1:], cluster+"-upgrade-")
 }
+
+// Retry is why drover converges a cluster on its own. AgainExecution hashes its words. Never reword them: the same retry would start a
+// second execution.
+type Retry string
+
+// The retries.
+const (
+	RetryDue              Retry = "it is time to try again"
+	RetryNotStarted       Retry = "its execution was never seen"
+	RetryDeletionPending  Retry = "nobody has acted on the deletion of its spec"
+	RetrySpecPending      Retry = "nobody has acted on its newest spec"
+	RetrySilentExecution  Retry = "its execution stood still"
+	RetryReleaseArrived   Retry = "its release came"
+	RetryUpgradePending   Retry = "nobody has acted on an upgrade that is to come"
+	RetryDrift            Retry = "its stacks are not what they were"
+	RetryAbortedExecution Retry = "its execution was stopped, and nothing is left to make"
+	RetryAfterUpgrade     Retry = "its upgrade is over"
+	RetryNextUpgrade      Retry = "its upgrade is over, and another is to come"
+	RetryUpgradeNotBegun  Retry = "its upgrade did not begin"
+)
+
+// EarlyCheckKey is the key of UpgradeStart for the early check of a scheduled upgrade. Never reword it: UpgradeStart hashes it.
+func EarlyCheckKey(origin, release string, at time.Time) string {
+	return "look " + origin + " " + release + " " + at.Format(time.RFC3339)
+}
+
+// EndedKey is the key of UpgradeStart that ends the upgrade of an execution which ended without a report. Never reword it: UpgradeStart
+// hashes it.
+func EndedKey(execution string, at time.Time) string {
+	return "ended " + execution + " " + at.Format(time.RFC3339)
+}

@@ -82,6 +82,20 @@ func TestStackNamesAreUnique(t *testing.T) {
 	}
 }
 
+// TestWordsInExecutionNames fails when a word that an execution's name hashes changes. Then a running execution gets a second one.
+func TestWordsInExecutionNames(t *testing.T) {
+	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	var words []string
+	for _, retry := range []Retry{
+		RetryDue, RetryNotStarted, RetryDeletionPending, RetrySpecPending, RetrySilentExecution, RetryReleaseArrived, RetryUpgradePending,
+		RetryDrift, RetryAbortedExecution, RetryAfterUpgrade, RetryNextUpgrade, RetryUpgradeNotBegun,
+	} {
+		words = append(words, string(retry))
+	}
+	words = append(words, EarlyCheckKey("Spec", "r2", at), EndedKey("x", at))
+	require.Equal(t, "0b8cc127ea2e657d", SHA256([]byte(strings.Join(words, "\n")))[:16])
+}
+
 func TestExecutionNames(t *testing.T) {
 	require.Equal(t, ConvergeExecution("demo", "v2", "v1"), ConvergeExecution("demo", "v2", "v1"))
 	require.NotEqual(t, ConvergeExecution("demo", "v1", ""), ConvergeExecution("demo", "v2", ""))

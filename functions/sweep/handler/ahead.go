@@ -29,7 +29,7 @@ func (r *round) ahead(ctx context.Context, cluster string, s *status.Status) err
 	case r.starts.Add(1) > maxStarts: // the next audit does it
 		return nil
 	}
-	name := names.UpgradeStart(cluster, "look "+u.Origin+" "+u.To+" "+u.At.Format(time.RFC3339), 0, r.now)
+	name := names.UpgradeStart(cluster, names.EarlyCheckKey(u.Origin, u.To, *u.At), 0, r.now)
 	return r.Upgrade.Start(ctx, name, events.Upgrade{
 		Cluster: cluster, Release: u.To, KubernetesVersion: u.ToVersion, Origin: u.Origin, Look: true,
 	})

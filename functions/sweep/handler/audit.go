@@ -216,11 +216,11 @@ func (r *round) act(ctx context.Context, cluster string, s *status.Status) error
 	}
 	switch {
 	case s.Phase == status.Pending && since >= idle:
-		return r.start(ctx, cluster, s, "its execution was never seen")
+		return r.start(ctx, cluster, s, names.RetryNotStarted)
 	case !there && since >= idle && undeleted(s):
-		return r.start(ctx, cluster, s, "nobody has acted on the deletion of its spec")
+		return r.start(ctx, cluster, s, names.RetryDeletionPending)
 	case there && since >= idle && unacted(s):
-		return r.start(ctx, cluster, s, "nobody has acted on its newest spec")
+		return r.start(ctx, cluster, s, names.RetrySpecPending)
 	case s.Phase == status.Converging && since >= silent, s.Phase == status.Deleting && since >= quiet:
 		return r.stuck(ctx, cluster, s)
 	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):
@@ -234,7 +234,7 @@ func (r *round) act(ctx context.Context, cluster string, s *status.Status) error
 }
 
 // start converges a cluster, at this audit.
-func (r *round) start(ctx context.Context, cluster string, s *status.Status, why string) error {
+func (r *round) start(ctx context.Context, cluster string, s *status.Status, why names.Retry) error {
 	_, err := r.startOnce(ctx, cluster, s, why, r.now)
 	return err
 }
@@ -246,13 +246,13 @@ func (r *round) retry(ctx context.Context, cluster string, s *status.Status) err
 			return err
 		}
 	}
-	return r.start(ctx, cluster, s, "it is time to try again")
+	return r.start(ctx, cluster, s, names.RetryDue)
 }
 
 // repeat converges a cluster because of something that has been so since then: then, and after 15 minutes, 30, one hour and so on, so
 // that what converging does not mend is not tried all the time. What could not be started is by the next audit. begun says whether
 // anything was.
-func (r *round) repeat(ctx context.Context, cluster string, s *status.Status, why string, since time.Time) (begun bool, err error) {
+func (r *round) repeat(ctx context.Context, cluster string, s *status.Status, why names.Retry, since time.Time) (begun bool, err error) {
 	return r.startOnce(ctx, cluster, s, why, since.Add(pause(r.now.Sub(since))))
 }
 
@@ -267,11 +267,11 @@ func pause(after time.Duration) time.Duration {
 
 // startOnce converges a cluster, once for each minute at which it was due: the same audit that is run twice starts one execution. What
 // is over the bound is found by the next audit.
-func (r *round) startOnce(ctx context.Context, cluster string, s *status.Status, why string, at time.Time) (begun bool, err error) {
+func (r *round) startOnce(ctx context.Context, cluster string, s *status.Status, why names.Retry, at time.Time) (begun bool, err error) {
 	if r.starts.Add(1) > maxStarts {
 		return false, nil
 	}
-	begun, err = r.Executions.Again(ctx, cluster, s.SpecVersion, why+" "+at.UTC().Truncate(time.Minute).Format(time.RFC3339))
+	begun, err = r.Executions.Again(ctx, cluster, s.SpecVersion, string(why)+" "+at.UTC().Truncate(time.Minute).Format(time.RFC3339))
 	if err != nil {
 		return false, err
 	}
@@ -315,5 +315,5 @@ func (r *round) stuck(ctx context.Context, cluster string, s *status.Status) err
 			return err
 		}
 	}
-	return r.start(ctx, cluster, s, "its execution stood still")
+	return r.start(ctx, cluster, s, names.RetrySilentExecution)
 }

@@ -57,10 +57,10 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	}
 	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable &&
 		unusable != accepted.Reason {
-		return r.start(ctx, cluster, s, "its release came")
+		return r.start(ctx, cluster, s, names.RetryReleaseArrived)
 	}
 	if r.untold(cluster, s, seen.Next) {
-		return r.start(ctx, cluster, s, "nobody has acted on an upgrade that is to come")
+		return r.start(ctx, cluster, s, names.RetryUpgradePending)
 	}
 	if unfinished(s) && unusable == "" && len(p.Changes) == 0 {
 		return r.finish(ctx, cluster, s)
@@ -95,7 +95,7 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if err := r.remember(ctx, cluster, p); err != nil {
 		return err
 	}
-	_, err = r.repeat(ctx, cluster, s, "its stacks are not what they were", since)
+	_, err = r.repeat(ctx, cluster, s, names.RetryDrift, since)
 	return err
 }
 
@@ -147,7 +147,7 @@ func unfinished(s *status.Status) bool {
 // finish has the verdict given on such a cluster of which nothing is left to change: whoever stopped the execution
 // meant what was to come after.
 func (r *round) finish(ctx context.Context, cluster string, s *status.Status) error {
-	_, err := r.repeat(ctx, cluster, s, "its execution was stopped, and nothing is left to make", s.Condition(status.Converged).
+	_, err := r.repeat(ctx, cluster, s, names.RetryAbortedExecution, s.Condition(status.Converged).
 		LastTransitionTime)
 	return err
 }

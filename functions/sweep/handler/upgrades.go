@@ -148,7 +148,7 @@ func (h *Handler) leader(ctx context.Context, cluster, execution string) error {
 	}
 	logging.From(ctx).Warn("an upgrade ended without a word", "cluster", cluster, "execution", execution)
 	at := h.Now().UTC().Truncate(5 * time.Minute)
-	return h.Upgrade.Start(ctx, names.UpgradeStart(cluster, fmt.Sprintf("ended %s %s", execution, at.Format(time.RFC3339)), 0, at),
+	return h.Upgrade.Start(ctx, names.UpgradeStart(cluster, names.EndedKey(execution, at), 0, at),
 		events.Upgrade{Cluster: cluster, Ended: execution})
 }
 
@@ -167,10 +167,10 @@ func (r *round) upgrading(ctx context.Context, cluster string, s *status.Status)
 		// Its record may be over, and that was not told.
 		return false, r.leader(ctx, cluster, u.Execution)
 	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:
-		return r.repeat(ctx, cluster, s, "its upgrade is over, and another is to come", *u.Ended)
+		return r.repeat(ctx, cluster, s, names.RetryNextUpgrade, *u.Ended)
 	case s.Phase == status.Upgrading && u.Ended != nil:
 		// Whoever said so knew nothing of its end, and nobody is at it who would say more.
-		return r.repeat(ctx, cluster, s, "its upgrade is over", *u.Ended)
+		return r.repeat(ctx, cluster, s, names.RetryAfterUpgrade, *u.Ended)
 	case r.waits(u):
 		return r.overdue(ctx, cluster, s)
 	}
@@ -237,7 +237,7 @@ func (r *round) overdue(ctx context.Context, cluster string, s *status.Status) (
 	}
 	accepted := s.Condition(status.SpecAccepted)
 	if (s.Phase == status.Ready || s.Phase == status.Upgrading) && (accepted == nil || accepted.Status == "True") {
-		return true, r.start(ctx, cluster, s, "its upgrade did not begin")
+		return true, r.start(ctx, cluster, s, names.RetryUpgradeNotBegun)
 	}
 	return false, nil
 }
