@@ -39,7 +39,7 @@ func main() {
 		// CloudFormation waits for signals of a batch for an hour at most.
 		SignalLimit: time.Hour,
 		// The launch hook allows for a hundred of its timeouts: 25 hours. See the pool's template.
-		HoldLimit: 24 * time.Hour, Now: time.Now,
+		HoldTimeout: 24 * time.Hour, Now: time.Now,
 	}
 	lambda.Start(lambdaruntime.Wrap("join", h.Handle))
 }

@@ -1,6 +1,6 @@
-// Package handler lets an instance into service once it is a node that can be used, and has it replaced if it will not become
-// one. While the pool is rolled it holds the next batch back: by the instance's signal to CloudFormation, or by its launch hook
-// when an instance refresh does the rolling.
+// Package handler implements the join function. It completes the launch hook of an instance once its node is ready, and has the instance
+// replaced if that takes too long. During a roll it also holds back the next batch: by the instance's signal to CloudFormation, or by its
+// launch hook during an instance refresh. The state machine drover-join-node calls it again until it returns an end.
 package handler
 
 import (
@@ -12,13 +12,13 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -35,13 +35,13 @@ type Groups interface {
 	Complete(ctx context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error)
 }
 
-// Stacks tells CloudFormation: a subset of cloudformation.Stacks.
+// Stacks reads and signals stacks: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 	Signal(ctx context.Context, stackName, resource, instance string, success bool) error
 }
 
-// State is where people read of what does not join: a subset of store.State.
+// State is the status of clusters: a subset of store.State.
 type State interface {
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
@@ -54,12 +54,12 @@ type Handler struct {
 	Groups   Groups
 	Stacks   Stacks
 	State    State
-	// Watch is how long one call watches; Limit is how long an instance may take to become a node.
+	// Watch is how long one call polls. Limit is how long an instance may take to become a ready node.
 	Watch, Limit time.Duration
-	// SignalLimit is how long after that its signal may wait for the pool's drains: who waits longer still changes the stack. HoldLimit is
-	// how long an instance waits at its hook, for drains or for a cluster that cannot be asked: less than the hook's most.
-	SignalLimit, HoldLimit time.Duration
-	Now                    func() time.Time
+	// SignalLimit is how long after Limit its signal may wait for drains, unless the stack's operation still runs. HoldTimeout is how long
+	// an instance waits at its hook for drains, or for a cluster that does not answer. It is less than the hook's longest timeout.
+	SignalLimit, HoldTimeout time.Duration
+	Now                      func() time.Time
 }
 
 // work is one call.
@@ -67,26 +67,28 @@ type work struct {
 	*Handler
 	in   events.JoinRequest
 	pool events.Pool
-	// cluster once it was opened.
+	// cluster is nil until open.
 	cluster *kube.Cluster
-	// nodes of the pool, as they were seen last.
+	// nodes of the pool, as readNodes read them last.
 	nodes []pool.Node
-	// described says that the pool's stack was; during is how many instances a rolling update that goes on wants its group to have
-	// meanwhile, 0 when there is none. spare says that it waits for fewer nodes than there are, replaced that it replaces this one, too.
-	described, spare, replaced bool
-	during                     int
-	// elapsed since the execution started. waited since the instance joined, at least: when it did so in an earlier call
-	// there was a pause after it.
+	// described is true once readUpdate has read the pool's stack. minDuringUpdate is how many instances a rolling update keeps in the
+	// group, 0 without an update.
+	described       bool
+	minDuringUpdate int
+	// surplus is true if the update needs no more signals for its present batch. isReplaced is true if the update replaces this instance.
+	surplus, isReplaced bool
+	// elapsed is the time since the execution started. waited is a lower bound of the time since the instance joined: an earlier call
+	// that saw it join paused afterwards.
 	elapsed, waited time.Duration
-	// awaited says that the cluster's add-ons wait for a first node.
-	awaited bool
-	// template is the version of the launch template that the instance was launched with, once that was looked at.
+	// addonsWait is true if the add-ons of the cluster wait for a first node.
+	addonsWait bool
+	// template is the launch template version of the instance, once recordFailure has read it.
 	template string
 	result   events.JoinResult
 }
 
-// Handle watches for a while and says what became of the instance. What it does next it reads from the instance's lifecycle
-// state, so it may be cut off anywhere and called again.
+// Handle polls for up to Watch and returns the state of the instance. It decides by the instance's lifecycle state alone, so a call that was
+// cut off may be repeated.
 func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 	w := &work{Handler: h, in: in, elapsed: h.Now().Sub(in.Started)}
 	if err := json.Unmarshal([]byte(in.NotificationMetadata), &w.pool); err != nil || w.pool.Cluster == "" || w.pool.Pool == "" {
@@ -97,11 +99,11 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 		w.result.Message = in.GivenUp
 		state, err := h.Groups.State(ctx, in.EC2InstanceID)
 		if err == nil && (state == pool.InService || state == pool.PendingProceed) {
-			// It did join, and only its signal is missing: the sweep has that sent.
-			logging.From(ctx).Warn("not signalled", "instance", in.EC2InstanceID, "message", in.GivenUp)
+			// The instance has joined, and only its signal is missing. The sweep has that sent.
+			logging.From(ctx).Warn("signal omitted", "instance", in.EC2InstanceID, "message", in.GivenUp)
 			return events.JoinResult{Outcome: events.JoinReady, Message: in.GivenUp}, nil
 		}
-		w.failed(ctx)
+		w.recordFailure(ctx)
 		return events.JoinResult{Outcome: events.JoinAbandoned, Message: in.GivenUp}, nil
 	}
 	state, err := h.Groups.State(ctx, in.EC2InstanceID)
@@ -114,18 +116,18 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	case pool.PendingWait:
 		err = w.join(ctx, watching)
 	case pool.PendingProceed, pool.InService:
-		w.waited = w.between()
+		w.waited = backoff.JoinCalls.Pause(w.elapsed)
 		w.result.Message = "the instance is in service"
 		err = w.signal(ctx, watching)
 	default:
-		w.gone(ctx)
+		w.onTerminated(ctx)
 	}
-	logging.From(ctx).Info("looked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome,
+	logging.From(ctx).Info("instance checked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome,
 		"message", w.result.Message)
 	return w.result, err
 }
 
-// open the cluster, once.
+// open opens the cluster, once.
 func (w *work) open(ctx context.Context) (_ *kube.Cluster, err error) {
 	if w.cluster == nil {
 		w.cluster, err = w.Clusters.Open(ctx, w.pool.Cluster)
@@ -133,13 +135,13 @@ func (w *work) open(ctx context.Context) (_ *kube.Cluster, err error) {
 	return w.cluster, err
 }
 
-// join watches the instance become a node, and completes the hook.
+// join waits until the node of the instance is ready, and completes the hook.
 func (w *work) join(ctx, watching context.Context) error {
-	// First of all: the hook stays open for as long as this goes on.
+	// The heartbeat comes first, so that the hook stays open during this call.
 	if waits, err := w.Groups.Heartbeat(ctx, w.in.Lifecycle); err != nil {
-		logging.From(ctx).Warn("no heartbeat", "instance", w.in.EC2InstanceID, "error", err.Error())
+		logging.From(ctx).Warn("heartbeat failed", "instance", w.in.EC2InstanceID, "error", err.Error())
 	} else if !waits {
-		w.gone(ctx)
+		w.onTerminated(ctx)
 		return nil
 	}
 	cluster, err := w.open(ctx)
@@ -148,9 +150,9 @@ func (w *work) join(ctx, watching context.Context) error {
 		return w.complete(ctx, autoscaling.Abandon, events.JoinAbandoned)
 	}
 	if err != nil {
-		return w.blind(ctx, err)
+		return w.onUnreachable(ctx, err)
 	}
-	// The last look is a whole one however little is left: the cluster may not have been there to be asked until now.
+	// The last call polls for the whole of Watch: the cluster may not have answered before.
 	left := w.Limit - w.elapsed
 	node, err := cluster.WaitNode(watching, w.pool.Pool, w.in.EC2InstanceID, func(n *pool.Node) bool {
 		return n.Missing(w.pool.Readiness) == ""
@@ -159,62 +161,61 @@ func (w *work) join(ctx, watching context.Context) error {
 		w.result.Node = node.Name
 	}
 	if err != nil {
-		return w.blind(ctx, err)
+		return w.onUnreachable(ctx, err)
 	}
-	switch lacks := node.Missing(w.pool.Readiness); {
-	case lacks != "" && left <= w.Watch:
-		w.result.Message = lacks
-		return w.giveUp(ctx)
-	case lacks != "":
-		w.result.Outcome, w.result.Message = events.JoinWaiting, lacks
+	switch missing := node.Missing(w.pool.Readiness); {
+	case missing != "" && left <= w.Watch:
+		w.result.Message = missing
+		return w.abandon(ctx)
+	case missing != "":
+		w.result.Outcome, w.result.Message = events.JoinWaiting, missing
 		return nil
 	}
-	if wrong := pool.KubeletSkew(node.KubeletVersion, cluster.Version); wrong != "" {
-		w.result.Message = wrong
-		return w.giveUp(ctx)
+	if skew := pool.KubeletSkew(node.KubeletVersion, cluster.Version); skew != "" {
+		w.result.Message = skew
+		return w.abandon(ctx)
 	}
 	w.result.Message = fmt.Sprintf("node %s is Ready (%s)", node.Name, node.KubeletVersion)
-	w.forget(ctx)
-	if w.refreshed() {
-		// The node takes pods already; the refresh goes on when its instance is in service.
-		if free, err := w.free(ctx, watching); err != nil || !free && w.elapsed < w.HoldLimit {
+	w.recordReady(ctx)
+	if w.isRefreshed() {
+		// The node runs pods already. The refresh proceeds when the instance is in service.
+		if proceed, err := w.mayProceed(ctx, watching); err != nil || !proceed && w.elapsed < w.HoldTimeout {
 			return err
 		}
 	}
 	if err := w.complete(ctx, autoscaling.Continue, events.JoinReady); err != nil {
 		return err
 	}
-	w.wake(ctx)
+	w.requestAddons(ctx)
 	return w.signal(ctx, watching)
 }
 
-// blind is what to do while the cluster cannot be asked: it keeps its instances, and says so when that lasts, or when it will
-// not pass by itself.
-func (w *work) blind(ctx context.Context, err error) error {
+// onUnreachable has the instance wait while the cluster does not answer. It records that once the wait is long, or if the error is permanent.
+func (w *work) onUnreachable(ctx context.Context, err error) error {
 	w.result.Message = "the cluster cannot be asked: " + err.Error()
-	if w.elapsed >= w.HoldLimit {
-		return w.giveUp(ctx)
+	if w.elapsed >= w.HoldTimeout {
+		return w.abandon(ctx)
 	}
 	if w.elapsed >= w.Limit || fault.NameOf(err) == fault.Name(&fault.Internal{}) {
-		w.tell(ctx, status.NodeUnreachable)
+		w.recordProgress(ctx, status.NodeUnreachable)
 	}
-	w.wait(leastBlindWait)
+	w.wait(minUnreachableWaitSeconds)
 	return nil
 }
 
-// giveUp an instance: it is replaced. While the update that it fails has to wait for drains, so does it; if its node comes to it after all,
-// it joins.
-func (w *work) giveUp(ctx context.Context) error {
-	if w.failed(ctx) {
-		w.wait(leastWait)
-		// That it has just watched for its node counts.
-		w.result.WaitSeconds = max(leastWait, w.result.WaitSeconds-int64((w.Now().Sub(w.in.Started)-w.elapsed)/time.Second))
+// abandon has the instance replaced. If it is to fail the update and that waits for drains, the instance waits at its hook, and may still
+// join.
+func (w *work) abandon(ctx context.Context) error {
+	if w.recordFailure(ctx) {
+		w.wait(minWaitSeconds)
+		// The time that this call polled for the node counts as a part of the pause.
+		w.result.WaitSeconds = max(minWaitSeconds, w.result.WaitSeconds-int64((w.Now().Sub(w.in.Started)-w.elapsed)/time.Second))
 		return nil
 	}
 	return w.complete(ctx, autoscaling.Abandon, events.JoinAbandoned)
 }
 
-// complete the hook.
+// complete completes the launch hook.
 func (w *work) complete(ctx context.Context, with autoscaling.Result, outcome events.JoinOutcome) error {
 	waited, err := w.Groups.Complete(ctx, w.in.Lifecycle, with)
 	w.result.Outcome = outcome
@@ -224,10 +225,10 @@ func (w *work) complete(ctx context.Context, with autoscaling.Result, outcome ev
 	return err
 }
 
-// refreshed says whether the pool is rolled by instance refreshes.
-func (w *work) refreshed() bool {
+// isRefreshed reports whether instance refreshes roll the pool.
+func (w *work) isRefreshed() bool {
 	return w.pool.Update != nil && w.pool.Update.Strategy == events.InstanceRefresh
 }
 
-// stack of the pool.
-func (w *work) stack() string { return names.Stack(w.pool.Cluster, names.PoolStack(w.pool.Pool)) }
+// stackName is the name of the pool's stack.
+func (w *work) stackName() string { return names.Stack(w.pool.Cluster, names.PoolStack(w.pool.Pool)) }

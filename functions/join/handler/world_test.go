@@ -302,7 +302,7 @@ func (s state) AddDue(_ context.Context, cluster string, at time.Time) error {
 func (w *world) run(pool string) events.JoinResult {
 	h := &Handler{
 		Clusters: w, Groups: w, Stacks: stackFake{w}, State: state{w},
-		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldLimit: 24 * time.Hour, Now: time.Now,
+		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldTimeout: 24 * time.Hour, Now: time.Now,
 	}
 	in := events.JoinRequest{Started: w.start, Lifecycle: events.Lifecycle{
 		AutoScalingGroupName: "drover-demo-pool-workers", LifecycleHookName: "launch", EC2InstanceID: "i-new", NotificationMetadata: pool,

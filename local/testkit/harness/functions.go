@@ -244,7 +244,7 @@ func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *st
 	cfg := f.config("join")
 	f.handlers["join"] = wrap(logs, "join", (&join.Handler{
 		Clusters: clusters(cfg), Groups: f.account.groups(cfg), Stacks: cloud(cfg), State: told(cfg),
-		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldLimit: 24 * time.Hour, Now: time.Now,
+		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldTimeout: 24 * time.Hour, Now: time.Now,
 	}).Handle)
 	cfg = f.config("drain")
 	f.handlers["drain"] = wrap(logs, "drain", (&drain.Handler{

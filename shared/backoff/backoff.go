@@ -1,0 +1,70 @@
+// Package backoff holds the schedules by which drover polls and retries, each under the name of what waits. It is pure: it computes pauses,
+// and its callers wait.
+package backoff
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Policy is a schedule for polling. The pause is a fixed fraction of the time that has passed, within bounds. So what is polled is noticed
+// soon if it is quick, and costs few polls if it takes hours.
+type Policy struct {
+	// Divisor is the inverse of the fraction: 20 notices the end at most 5 % late.
+	Divisor  int64
+	Min, Max time.Duration
+}
+
+// Pause returns the pause after a time has passed.
+func (p Policy) Pause(passed time.Duration) time.Duration {
+	return min(p.Max, max(p.Min, passed/time.Duration(p.Divisor)))
+}
+
+// The schedules for polling.
+var (
+	// FirstBatch is how often change polls before the first batch of a roll. A few dozen polls are enough for drains of hours.
+	FirstBatch = Policy{Divisor: 4, Min: 10 * time.Second, Max: 5 * time.Minute}
+	// NextBatch is how often one call of join polls the group before the next batch.
+	NextBatch = Policy{Divisor: 10, Min: 100 * time.Millisecond, Max: 5 * time.Second}
+	// JoinCalls is the pause between two calls of join.
+	JoinCalls = Policy{Divisor: 20, Max: time.Minute}
+	// DrainCalls is the longest pause between two calls of drain. It is less than half of the terminate hook's timeout, so that the
+	// heartbeat of each call is in time.
+	DrainCalls = Policy{Divisor: 20, Max: 5 * time.Minute}
+)
+
+// DrainGrace is how long after drain.timeout a drain may still take until what waits for it continues. Pods have their grace periods, and
+// volumes detach within ten minutes.
+const DrainGrace = 15 * time.Minute
+
+// Bounds of the pause between two calls of the upgrade function. A wait of hours costs twelve calls an hour.
+const (
+	minUpgradePause = 5 * time.Second
+	MaxUpgradePause = 5 * time.Minute
+)
+
+// UpgradeCalls returns the pause between two calls of the upgrade function for something that has lasted for passed, after a step that took
+// so long. It is three times passed, and at least an eighth of the step. After a step that replaced nodes, the last drains and terminations
+// remain. After a step of ten minutes they take one or two minutes, so that one call suffices. Each call costs three state transitions.
+func UpgradeCalls(passed, took time.Duration) time.Duration {
+	return min(max(3*passed, took/8, minUpgradePause), MaxUpgradePause)
+}
+
+// QuickRetries are the pauses before the first retries of a failure that may pass within minutes. The execution waits.
+var QuickRetries = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute}
+
+// Retries are the pauses before each further retry of the same spec. The audit starts them. After the last one, an operator has to act.
+var Retries = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
+
+// AuditPeriod is the time between two audits.
+const AuditPeriod = 15 * time.Minute
+
+// Repeats returns the latest time, counted from its start, at which the audit acts on something that has lasted for passed. The audit acts
+// at once, and after 15 minutes, 30 minutes, one hour and so on. An audit may run up to half a period late.
+func Repeats(passed time.Duration) time.Duration {
+	n := uint64(max(0, passed+AuditPeriod/2) / AuditPeriod)
+	if n == 0 {
+		return 0
+	}
+	return AuditPeriod << (bits.Len64(n) - 1)
+}

@@ -1,0 +1,49 @@
+package backoff
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPolicies(t *testing.T) {
+	for name, test := range map[string]struct {
+		policy       Policy
+		passed, want time.Duration
+	}{
+		"the first batch is polled after ten seconds":        {FirstBatch, 0, 10 * time.Second},
+		"the first batch is polled after a quarter":          {FirstBatch, 4 * time.Minute, time.Minute},
+		"the first batch is polled at least each 5 minutes":  {FirstBatch, 10 * time.Hour, 5 * time.Minute},
+		"the next batch is polled after a tenth of a second": {NextBatch, 0, 100 * time.Millisecond},
+		"the next batch is polled after a tenth":             {NextBatch, 20 * time.Second, 2 * time.Second},
+		"the next batch is polled at least each 5 seconds":   {NextBatch, time.Hour, 5 * time.Second},
+		"join is called again at once":                       {JoinCalls, 0, 0},
+		"join is called again after a twentieth":             {JoinCalls, 10 * time.Minute, 30 * time.Second},
+		"join is called again within a minute":               {JoinCalls, 10 * time.Hour, time.Minute},
+		"drain is called again after a twentieth":            {DrainCalls, time.Hour, 3 * time.Minute},
+		"drain is called again within five minutes":          {DrainCalls, 10 * time.Hour, 5 * time.Minute},
+	} {
+		require.Equal(t, test.want, test.policy.Pause(test.passed), name)
+	}
+}
+
+func TestUpgradeCalls(t *testing.T) {
+	for name, test := range map[string]struct{ passed, took, want time.Duration }{
+		"at once":                 {0, 0, 5 * time.Second},
+		"an eighth of the step":   {0, 16 * time.Minute, 2 * time.Minute},
+		"three times what passed": {time.Minute, 8 * time.Minute, 3 * time.Minute},
+		"at most five minutes":    {time.Hour, time.Hour, 5 * time.Minute},
+	} {
+		require.Equal(t, test.want, UpgradeCalls(test.passed, test.took), name)
+	}
+}
+
+func TestRepeats(t *testing.T) {
+	for passed, want := range map[time.Duration]time.Duration{
+		-time.Minute: 0, 0: 0, 7 * time.Minute: 0, 8 * time.Minute: AuditPeriod, 29 * time.Minute: 2 * AuditPeriod,
+		45 * time.Minute: 2 * AuditPeriod, time.Hour: 4 * AuditPeriod, 100 * time.Minute: 4 * AuditPeriod, 2 * time.Hour: 8 * AuditPeriod,
+	} {
+		require.Equal(t, want, Repeats(passed), passed)
+	}
+}

@@ -1,0 +1,102 @@
+package roll
+
+import (
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/shared/backoff"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// maxJoin is how long the first batch waits for instances that are launching. If the image never joins, Auto Scaling launches new instances
+// again and again, and only the roll brings another image.
+const maxJoin = 15 * time.Minute
+
+// Blocker is what the first batch waits for.
+type Blocker struct {
+	// Instances block the batch. It is empty if nothing blocks.
+	Instances []string
+	// Until is what must become true of the instances, and Reason what is true now.
+	Until, Reason string
+	// Max is how long the batch waits for each instance.
+	Max time.Duration
+	// Draining is true if the instances are being drained, and not launching.
+	Draining bool
+	// Began is when the oldest of the instances began to drain or launch. Deadline is when the wait for the youngest ends.
+	Began, Deadline time.Time
+}
+
+// FirstBatch returns what blocks the first batch of a roll: instances that are being drained, for an earlier roll or a scale-in, then
+// instances that are launching. Neither CloudFormation nor an instance refresh waits for them. Launching instances do not block if nothing
+// serves, as then replacing them loses nothing, or if enough serve. drainTimeout is the pool's.
+func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
+	going, coming := group.Going(), group.Coming()
+	switch serving := group.Serving(); {
+	case len(going) > 0:
+		return Blocker{
+			Instances: going, Until: "are drained", Reason: "are still drained", Max: drainTimeout + backoff.DrainGrace, Draining: true,
+		}
+	case len(coming) > 0 && serving > 0 && serving < group.Desired:
+		return Blocker{Instances: coming, Until: "have joined", Reason: "have not joined", Max: maxJoin}
+	}
+	return Blocker{}
+}
+
+// Since sets Began and Deadline. It drops the instances whose time is over, unless the time of all of them is over. began is when each
+// instance began to drain or launch. An instance that is not in began is assumed to have begun with the wait of this execution.
+func (b *Blocker) Since(began map[string]time.Time, waited time.Duration, now time.Time) {
+	var recent []string
+	for _, instance := range b.Instances {
+		at, found := began[instance]
+		if !found {
+			at = now.Add(-waited)
+		}
+		if b.Began.IsZero() || at.Before(b.Began) {
+			b.Began = at
+		}
+		if deadline := at.Add(b.Max); deadline.After(now) {
+			recent = append(recent, instance)
+			if deadline.After(b.Deadline) {
+				b.Deadline = deadline
+			}
+		}
+	}
+	if recent != nil {
+		b.Instances = recent
+	}
+}
+
+// Left returns how much longer the batch waits, in whole seconds, rounded up. It is not positive once the wait is over. An execution waits
+// no longer than Max in all: otherwise a pool that always drains a node would never be rolled.
+func (b *Blocker) Left(waited time.Duration, now time.Time) time.Duration {
+	return min((b.Deadline.Sub(now) + time.Second - 1).Truncate(time.Second), b.Max-waited)
+}
+
+// MayPassDrains reports whether a roll that adds a node first may pass drains, if the pods that they wait for need that node. See ADR 20.
+func (b *Blocker) MayPassDrains(group pool.Group) bool { return b.Draining && group.Serving() >= group.Desired }
+
+// Starved returns why a pod of a drained instance cannot leave, if no node can run its replacement: then one more node helps. It is empty
+// otherwise. nodes are those of the status.
+func Starved(nodes []status.Node, instances []string) string {
+	for _, node := range nodes {
+		if slices.Contains(instances, node.Instance) && node.State == status.NodeBlocked && len(node.Pending) > 0 {
+			return node.Pending[0].Pod + ": " + node.Pending[0].Why
+		}
+	}
+	return ""
+}
+
+// AddsFirst reports whether a roll with these parameters adds a node before it takes one. It takes none before the new node's signal, or
+// the end of its launch hook, which join holds back while other nodes are drained.
+//   - A rolling update first grows the group to MinInstancesInService + MaxBatchSize, if that is more than its desired capacity:
+//     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+//   - An instance refresh launches before it terminates, if it must keep 100 % in service:
+//     https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
+func AddsFirst(group pool.Group, parameters map[string]string) bool {
+	if minHealthy, refreshes := parameters[render.MinHealthyPercentage]; refreshes {
+		return minHealthy == "100" && parameters[render.MaxHealthyPercentage] != "100"
+	}
+	return render.Grows(group.Desired, parameters) > group.Desired
+}

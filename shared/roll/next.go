@@ -1,0 +1,133 @@
+// Package roll decides whether the next batch of a roll may go. It is pure.
+//
+// A rolling update and an instance refresh replace nodes batch by batch. Neither waits for the drains of the batch before. drover holds a
+// batch back instead:
+//
+//   - change holds back the first batch (FirstBatch) while nodes of the pool are drained or launching.
+//   - join holds back each later batch (Gate): it delays the signal, or the end of the launch hook, of an instance that has joined.
+package roll
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/pool"
+)
+
+// Gate is the gate before the next batch, for one instance that has joined its pool.
+type Gate struct {
+	Group    pool.Group
+	Instance string
+	// Refresh is true if instance refreshes roll the pool, and false for rolling updates.
+	Refresh   bool
+	Readiness *events.PoolReadiness
+	// Nodes are the pool's nodes. Only ByNodes and Signals need them.
+	Nodes []pool.Node
+}
+
+// template returns the launch template version of the instance; "" if it is not in the group, or the version no longer exists.
+func (g *Gate) template() string { return Template(g.Group, g.Instance) }
+
+// Template returns the launch template version of an instance of a group, or "".
+func Template(group pool.Group, instance string) string {
+	for _, i := range group.Instances {
+		if i.ID == instance {
+			return i.TemplateVersion
+		}
+	}
+	return ""
+}
+
+// IsOutdated reports whether an instance has an older launch template than its group. Then the update in progress replaces it, too.
+func IsOutdated(group pool.Group, instance string) bool {
+	own := Template(group, instance)
+	return own != "" && group.TemplateVersion != "" && own != group.TemplateVersion
+}
+
+// IsRolling reports whether the group has instances of another launch template version than this one.
+func (g *Gate) IsRolling() bool {
+	own := g.template()
+	return own != "" && slices.ContainsFunc(g.Group.Instances, func(other pool.Instance) bool { return other.TemplateVersion != own })
+}
+
+// IsLastBatch reports whether an instance refresh has no instance left to replace: those of an older launch template are terminating, and
+// all others are current. There is no next batch to hold back. The refresh ends although nodes are still drained, and a newer spec can be
+// planned. That spec may be what the drains need. See ADR 20.
+func (g *Gate) IsLastBatch() bool {
+	isOutdated := func(i pool.Instance) bool {
+		return strings.HasPrefix(i.State, pool.Terminating) && i.TemplateVersion != g.Group.TemplateVersion
+	}
+	return g.Refresh && g.Group.TemplateVersion != "" && len(g.Group.Outdated()) == 0 && slices.ContainsFunc(g.Group.Instances, isOutdated)
+}
+
+// ByGroup returns what the batch waits for by the group alone, or "". No other instance may be drained. In a rolling update this instance
+// must be in service, since CloudFormation terminates the next instances as soon as it receives the signal.
+func (g *Gate) ByGroup() string {
+	if leaving := g.Leaving(); leaving != "" {
+		return leaving
+	}
+	isMember := slices.ContainsFunc(g.Group.Instances, func(i pool.Instance) bool { return i.ID == g.Instance })
+	if !g.Refresh && isMember && !g.Group.Serves(g.Instance) {
+		return "it is in service"
+	}
+	return ""
+}
+
+// Leaving returns the wait for the drains of other instances at their terminate hooks, or "".
+func (g *Gate) Leaving() string {
+	leaving := slices.DeleteFunc(g.Group.Leaving(), func(id string) bool { return id == g.Instance })
+	if len(leaving) == 0 {
+		return ""
+	}
+	return strings.Join(leaving, ", ") + " are drained"
+}
+
+// ByNodes returns what the batch waits for by the nodes of the pool, or "".
+//
+//  1. The node of this instance must still be ready.
+//  2. No other node may be drained while its instance is in service, for an operator or a spot interruption.
+//  3. The other nodes that the roll brought must be ready: another batch of the same kind would take more of the old nodes away. A node
+//     without a Node object does not count. Its instance has terminated, as spot instances do, and Auto Scaling replaces it later.
+func (g *Gate) ByNodes() string {
+	if missing := g.node(g.Instance).Missing(g.Readiness); missing != "" {
+		return "it is what it was: " + missing
+	}
+	if draining := g.Draining(); draining != "" {
+		return draining
+	}
+	if !g.IsRolling() {
+		return ""
+	}
+	own := g.template()
+	return g.namesOf("are Ready again", func(n pool.Node) bool {
+		return Template(g.Group, n.Instance) == own && n.Missing(g.Readiness) != ""
+	})
+}
+
+// Draining returns the wait for nodes that are drained while their instances are in service, or "".
+func (g *Gate) Draining() string {
+	return g.namesOf("are drained", func(n pool.Node) bool { return n.Draining })
+}
+
+// namesOf returns a wait for the other serving nodes that match, or "".
+func (g *Gate) namesOf(until string, matches func(pool.Node) bool) string {
+	var all []string
+	for _, n := range g.Nodes {
+		if n.Instance != g.Instance && g.Group.Serves(n.Instance) && matches(n) {
+			all = append(all, n.Name)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return strings.Join(all, ", ") + " " + until
+}
+
+// node returns the node of an instance, or nil.
+func (g *Gate) node(instance string) *pool.Node {
+	if i := slices.IndexFunc(g.Nodes, func(n pool.Node) bool { return n.Instance == instance }); i >= 0 {
+		return &g.Nodes[i]
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package roll
+
+import (
+	"strings"
+
+	"github.com/drover-run/drover/shared/pool"
+)
+
+// A rolling update counts the signals of all new instances, also of those that an autoscaler added. A signal that the update does not wait
+// for yet would release its next batch before the present one has joined.
+//
+// The update waits for as many signals as it keeps instances, less the instances that it has yet to replace. It keeps MinInstancesInService +
+// MaxBatchSize instances, or the group's MinSize if that is more: an autoscaler may have grown the group just before. Nodes signal in the
+// order in which they became Ready.
+//
+// Instances that are launching take the last of these signals. Otherwise a node that an autoscaler added, and that was Ready first, would
+// answer for a node of the batch. An instance that replaces one that failed to join takes none: such an image never joins, and would hold
+// all signals until the update fails. An instance that waits at its hook to fail the update takes one.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+
+// MayAddNodes reports whether an autoscaler may have added nodes to the present update. Only then signals need counting: otherwise the desired
+// capacity is the minimum, which CloudFormation raised.
+func (g *Gate) MayAddNodes() bool { return g.Group.Desired > g.Group.Min && g.IsRolling() }
+
+// Signals is the number of signals before the one of this instance.
+type Signals struct {
+	// Needed is how many signals the update waits for, and Earlier how many nodes signal before this one.
+	Needed, Earlier int
+	// Launching are the new instances that have not joined.
+	Launching []string
+}
+
+// Signals counts signals. minDuringUpdate is how many instances the update keeps by its parameters, 0 without an update. It returns false
+// if the count does not matter: every instance of the group belongs to the update.
+func (g *Gate) Signals(minDuringUpdate int) (s Signals, counted bool) {
+	kept := max(minDuringUpdate, g.Group.Min)
+	own := g.node(g.Instance)
+	if minDuringUpdate == 0 || g.Group.Desired <= kept || own == nil {
+		return s, false
+	}
+	s.Needed = kept
+	for _, i := range g.Group.Instances {
+		if i.ID == g.Instance {
+			continue
+		}
+		if i.TemplateVersion != g.template() {
+			s.Needed--
+			continue
+		}
+		node := g.node(i.ID)
+		switch {
+		case strings.HasPrefix(i.State, pool.Pending):
+			s.Launching = append(s.Launching, i.ID)
+		case i.State == pool.InService && node != nil && node.Ready && node.ReadyBefore(*own):
+			s.Earlier++
+		}
+	}
+	return s, true
+}
+
+// IsSurplus reports whether the update needs no more signals for its present batch.
+func (s Signals) IsSurplus() bool { return s.Earlier >= s.Needed }
+
+// IsNeeded reports whether the update needs this signal, even if every launching instance joins. replaced is the number of launching
+// instances that may replace one that failed to join. held is the number of launching instances that wait to fail the update.
+func (s Signals) IsNeeded(replaced, held int) bool {
+	return s.Earlier < s.Needed-len(s.Launching)+min(replaced, len(s.Launching)-held)
+}
+
+// SurplusWait is what a surplus signal waits for.
+const SurplusWait = "the update waits for a node more: an autoscaler wants more of them than are replaced"
+
+// LaunchWait is what a signal waits for that launching instances may take.
+func (s Signals) LaunchWait() string { return strings.Join(s.Launching, ", ") + " have joined" }
