@@ -23,7 +23,7 @@ const module = "github.com/drover-run/drover/"
 // pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
 var pure = []string{
 	"events", "templates", "shared/api", "shared/calendar", "shared/drain", "shared/names", "shared/fault", "shared/status",
-	"shared/pool", "shared/stack", "shared/render", "shared/plan",
+	"shared/pool", "shared/stack", "shared/render", "shared/roll", "shared/backoff", "shared/plan",
 	"shared/upgrade", "shared/preflight",
 }
 
