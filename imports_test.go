@@ -86,7 +86,9 @@ func sources(t *testing.T) []source {
 }
 
 // isPure reports whether a package is pure. A package that collects facts may lie below the pure one that judges them.
-func isPure(folder string) bool { return under(folder, pure...) && !under(folder, glue...) && !under(folder, services...) }
+func isPure(folder string) bool {
+	return under(folder, pure...) && !under(folder, glue...) && !under(folder, services...)
+}
 
 func under(folder string, roots ...string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return folder == root || strings.HasPrefix(folder, root+"/") })

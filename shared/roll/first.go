@@ -75,7 +75,9 @@ func (b *Blocker) Left(waited time.Duration, now time.Time) time.Duration {
 }
 
 // MayPassDrains reports whether a roll that adds a node first may pass drains, if the pods that they wait for need that node. See ADR 20.
-func (b *Blocker) MayPassDrains(group pool.Group) bool { return b.Draining && group.Serving() >= group.Desired }
+func (b *Blocker) MayPassDrains(group pool.Group) bool {
+	return b.Draining && group.Serving() >= group.Desired
+}
 
 // Starved returns why a pod of a drained instance cannot leave, if no node can run its replacement: then one more node helps. It is empty
 // otherwise. nodes are those of the status.

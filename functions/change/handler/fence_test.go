@@ -151,7 +151,7 @@ func TestFence(t *testing.T) {
 		s := &step{Handler: &Handler{
 			State: f, Stacks: f,
 		}, in: events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7}, change: f.change}
-		require.Equal(t, "LeaseLost", fault.NameOf(s.tell(t.Context(), nil)))
+		require.Equal(t, "LeaseLost", fault.NameOf(s.recordWait(t.Context(), nil)))
 		require.Empty(t, f.done)
 	})
 	t.Run("stops a step before it continues a rollback", func(t *testing.T) {

@@ -367,7 +367,7 @@ func (s *step) rollBack(ctx context.Context, now stack.Deployed) error {
 		if err != nil {
 			return err
 		}
-		if later, err := s.held(ctx, goingBack, group, now.Status, false); err != nil || later {
+		if later, err := s.waitForDrains(ctx, goingBack, group, now.Status, false); err != nil || later {
 			return err
 		}
 	}

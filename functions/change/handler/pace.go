@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/roll"
 )
 
 // replaces reports whether a change set may replace a pool's nodes: it changes what they are launched from, or where.
@@ -59,7 +60,7 @@ func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[stri
 			return set, false, err
 		}
 		want := replacing(pace, group, now, group.Desired)
-		if held, err := s.held(ctx, aRoll, group, now.Status, s.differs() && addsFirst(group, want)); err != nil || held {
+		if held, err := s.waitForDrains(ctx, aRoll, group, now.Status, s.isUpdate() && roll.AddsFirst(group, want)); err != nil || held {
 			return set, held, err
 		}
 		logging.From(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
@@ -96,7 +97,7 @@ func (s *step) shrinks(ctx context.Context, now stack.Deployed, parameters map[s
 	if err != nil || larger(parameters[render.MaxSize], strconv.Itoa(group.Desired)) == parameters[render.MaxSize] {
 		return false, err
 	}
-	return s.held(ctx, lessRoom, group, now.Status, false)
+	return s.waitForDrains(ctx, lessRoom, group, now.Status, false)
 }
 
 // first changes the parameters and nothing else; after that the step looks again. It says whether there was anything to change.
