@@ -87,7 +87,8 @@ func TestDecodeRejectsFields(t *testing.T) {
 	}{
 		"a field that would write over a terminal": {
 			pairs{"zones:", "\"\\e[2J\\u202ecolour\\n\": red\n    zones:"},
-			[]string{`f.yaml:10: spec.network.\x1b[2J\u202ecolour\n: Forbidden: unknown field: the fields here are cidr, secondaryCIDRs, zones, natGateways, existing`},
+			[]string{`f.yaml:10: spec.network.\x1b[2J\u202ecolour\n: Forbidden: unknown field: the fields here are cidr, secondaryCIDRs, ` +
+				`zones, natGateways, existing`},
 		},
 		"unknown fields, with what was probably meant": {
 			pairs{"minSize: 1", "minsize: 1", "zones:", "colour: red\n    zones:"},

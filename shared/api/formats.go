@@ -87,10 +87,12 @@ var formats = index(
 	Format{Name: "principal-arn", Pattern: `^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(role|user)/([\x21-\x7e]{1,510}/)?[A-Za-z0-9_+=,.@-]{1,64}$`,
 		Means: `the ARN of an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`, check: notDroversOwn},
 	Format{Name: "group", Pattern: `^[A-Za-z0-9][A-Za-z0-9_.@:/*-]*$`, MaxLength: 63, Means: "a Kubernetes group", check: unreservedGroup},
-	Format{Name: "access-policy", Pattern: `^[A-Z][A-Za-z0-9]{1,127}$`, Means: `the name of an EKS access policy, such as "AmazonEKSViewPolicy"`},
+	Format{Name: "access-policy", Pattern: `^[A-Z][A-Za-z0-9]{1,127}$`, Means: `the name of an EKS access policy, such as ` +
+		`"AmazonEKSViewPolicy"`},
 	// EKS allows wildcards in namespaces.
 	// https://docs.aws.amazon.com/eks/latest/userguide/access-policies.html
-	Format{Name: "namespace", Pattern: `^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`, MaxLength: 63, Means: `a namespace, or a pattern of them such as "dev-*"`},
+	Format{Name: "namespace", Pattern: `^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`, MaxLength: 63, Means: `a namespace, or a pattern of them ` +
+		`such as "dev-*"`},
 	Format{Name: "instance-type", Pattern: `^[a-z][a-z0-9]*(-[a-z0-9]+)?\.(nano|micro|small|medium|large|[0-9]*xlarge|metal(-[0-9]+xl)?)$`,
 		Means: `an instance type, such as "m7i.large"`},
 	Format{Name: "label-key", Pattern: qualified, Means: `a label key, such as "example.com/team"`, check: content.IsLabelKey},
@@ -117,10 +119,12 @@ var formats = index(
 	// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 	Format{Name: "alarm-name", Pattern: `^[^\x00-\x1f\x7f]+$`, MaxLength: 255, Means: "the name of a CloudWatch alarm"},
 	// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/#NodeStatus
-	Format{Name: "condition", Pattern: qualified, MaxLength: 316, Means: `a type of node conditions, such as "example.com/NetworkReady"`, check: goodWhenTrue},
+	Format{Name: "condition", Pattern: qualified, MaxLength: 316, Means: `a type of node conditions, such as "example.com/NetworkReady"`,
+		check: goodWhenTrue},
 	Format{Name: "command", Pattern: `^[^\x00]*[^\x00\s][^\x00]*$`, Means: "a command of bash, without NUL characters"},
 	Format{Name: "addon-name", Pattern: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, MaxLength: 100, Means: `the name of an EKS add-on, such as "vpc-cni"`},
-	Format{Name: "addon-version", Pattern: `^v?[0-9][A-Za-z0-9.+-]*$`, MaxLength: 128, Means: `the version of an add-on, such as "v1.21.1-eksbuild.1"`},
+	Format{Name: "addon-version", Pattern: `^v?[0-9][A-Za-z0-9.+-]*$`, MaxLength: 128, Means: `the version of an add-on, such as ` +
+		`"v1.21.1-eksbuild.1"`},
 )
 
 func index(list ...Format) map[string]*Format {
@@ -197,7 +201,8 @@ func notDroversOwn(arn string) []string {
 func unreservedGroup(group string) []string {
 	for _, prefix := range []string{"system:", "eks:", "aws:", "amazon:", "iam:", "drover:"} {
 		if strings.HasPrefix(group, prefix) {
-			return []string{fmt.Sprintf("must not start with %q: EKS and drover keep system:, eks:, aws:, amazon:, iam: and drover: to themselves", prefix)}
+			return []string{fmt.Sprintf("must not start with %q: EKS and drover keep system:, eks:, aws:, amazon:, iam: and drover: to themselves",
+				prefix)}
 		}
 	}
 	return nil
@@ -224,7 +229,8 @@ var ownFlags = map[string]string{
 }
 
 var nodeadmFlags = []string{
-	"bootstrap-kubeconfig", "cloud-provider", "cluster-dns", "cluster-domain", "config", "config-dir", "container-runtime-endpoint", "hostname-override",
+	"bootstrap-kubeconfig", "cloud-provider", "cluster-dns", "cluster-domain", "config", "config-dir", "container-runtime-endpoint",
+	"hostname-override",
 	"image-credential-provider-bin-dir", "image-credential-provider-config", "kubeconfig", "node-ip", "provider-id", "register-node",
 }
 

@@ -22,12 +22,14 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"a name that is no DNS label": {
 			pairs{"name: demo", "name: Demo_1"}, []string{
-				`demo.yaml:4: metadata.name: Invalid value: "Demo_1": must be lower case letters, digits and '-', starting and ending with a letter or digit`, `demo.yaml:4: metadata.name: Invalid value: "Demo_1": must be the name of the file, "demo"`,
+				`demo.yaml:4: metadata.name: Invalid value: "Demo_1": must be lower case letters, digits and '-', starting and ending with a ` +
+					`letter or digit`, `demo.yaml:4: metadata.name: Invalid value: "Demo_1": must be the name of the file, "demo"`,
 			},
 		},
 		"labels that Kubernetes would not take": {pairs{"name: demo", "name: demo\n  labels: {a/b/c: d, team: \"no spaces\", -x: y}"}, []string{
 			`demo.yaml:5: metadata.labels[a/b/c]: Invalid value: "a/b/c": must be a label key, such as "example.com/team"`,
-			`demo.yaml:5: metadata.labels[team]: Invalid value: "no spaces": must be letters, digits, '-', '_' and '.', starting and ending with a letter or digit, or empty`,
+			`demo.yaml:5: metadata.labels[team]: Invalid value: "no spaces": must be letters, digits, '-', '_' and '.', starting and ending ` +
+				`with a letter or digit, or empty`,
 			`demo.yaml:5: metadata.labels[-x]: Invalid value: "-x": must be a label key, such as "example.com/team"`,
 		}},
 		"annotations too large": {
@@ -37,7 +39,8 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"a release with a path": {
 			pairs{`"1.36-1"`, `"../1.36-1"`}, []string{
-				`demo.yaml:7: spec.release.name: Invalid value: "../1.36-1": must be lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+				`demo.yaml:7: spec.release.name: Invalid value: "../1.36-1": must be lower case letters, digits, '-' and '.', starting and ` +
+					`ending with a letter or digit`,
 			},
 		},
 		"an unknown template set": {
@@ -63,7 +66,8 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"a pool that is no label": {
 			pairs{"name: workers", "name: work.ers"}, []string{
-				`demo.yaml:13: spec.pools[0].name: Invalid value: "work.ers": must be lower case letters, digits and '-', starting and ending with a letter or digit`,
+				`demo.yaml:13: spec.pools[0].name: Invalid value: "work.ers": must be lower case letters, digits and '-', starting and ending ` +
+					`with a letter or digit`,
 			},
 		},
 		"a pool's name too long": {
@@ -73,7 +77,8 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"a name with an injection": {
 			pairs{"name: workers", `name: "w\" {{ .X }} ${AWS::Region}"`}, []string{
-				`demo.yaml:13: spec.pools[0].name: Invalid value: "w\" {{ .X }} ${AWS::Region}": must be lower case letters, digits and '-', starting and ending with a letter or digit`,
+				`demo.yaml:13: spec.pools[0].name: Invalid value: "w\" {{ .X }} ${AWS::Region}": must be lower case letters, digits and '-', ` +
+					`starting and ending with a letter or digit`,
 			},
 		},
 
@@ -114,7 +119,8 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"a range without hosts": {
 			pairs{"10.0.0.0/16", "169.254.0.0/16"}, []string{
-				`demo.yaml:9: spec.network.cidr: Invalid value: "169.254.0.0/16": must not overlap with 169.254.0.0/16, whose addresses no host can have`,
+				`demo.yaml:9: spec.network.cidr: Invalid value: "169.254.0.0/16": must not overlap with 169.254.0.0/16, whose addresses no host ` +
+					`can have`,
 			},
 		},
 		"no room for the zones": {
@@ -172,33 +178,41 @@ func TestValidateRejects(t *testing.T) {
 		"secondary ranges AWS refuses": {pairs{
 			"    zones:", "    secondaryCIDRs: [192.168.0.0/16, 172.16.0.0/16, 198.19.0.0/16, 100.64.0.0/10, 100.64.0.0/26]\n    zones:",
 		}, []string{
-			`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "192.168.0.0/16": AWS adds no range of 192.168.0.0/16 to a VPC of 10.0.0.0/16`,
-			`demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "172.16.0.0/16": AWS adds no range of 172.16.0.0/12 to a VPC of 10.0.0.0/16`,
-			`demo.yaml:10: spec.network.secondaryCIDRs[2]: Invalid value: "198.19.0.0/16": AWS adds no range of 198.19.0.0/16 to a VPC of 10.0.0.0/16`,
+			`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "192.168.0.0/16": AWS adds no range of 192.168.0.0/16 to a VPC of ` +
+				`10.0.0.0/16`,
+			`demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "172.16.0.0/16": AWS adds no range of 172.16.0.0/12 to a VPC of ` +
+				`10.0.0.0/16`,
+			`demo.yaml:10: spec.network.secondaryCIDRs[2]: Invalid value: "198.19.0.0/16": AWS adds no range of 198.19.0.0/16 to a VPC of ` +
+				`10.0.0.0/16`,
 			`demo.yaml:10: spec.network.secondaryCIDRs[3]: Invalid value: "100.64.0.0/10": must be between /16 and /25`,
 			`demo.yaml:10: spec.network.secondaryCIDRs[4]: Invalid value: "100.64.0.0/26": must be between /16 and /25`,
 			`demo.yaml:10: spec.network.secondaryCIDRs[4]: Invalid value: "100.64.0.0/26": overlaps with 100.64.0.0/10`,
 		}},
 		"secondary ranges of the default VPC": {
 			pairs{"10.0.0.0/16", "172.16.0.0/16", "    zones:", "    secondaryCIDRs: [172.31.0.0/16, bad]\n    zones:"}, []string{
-				`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "172.31.0.0/16": AWS adds no range of 172.31.0.0/16 to a VPC within 172.16.0.0/12`, `demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "bad": must be an IPv4 range, such as "10.0.0.0/16"`,
+				`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "172.31.0.0/16": AWS adds no range of 172.31.0.0/16 to a VPC ` +
+					`within 172.16.0.0/12`, `demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "bad": must be an IPv4 range, such as ` +
+					`"10.0.0.0/16"`,
 			},
 		},
 		"secondary ranges AWS keeps": {
 			pairs{"10.0.0.0/16", "10.1.0.0/16", "    zones:", "    secondaryCIDRs: [10.0.0.0/16]\n    zones:"}, []string{
-				`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "10.0.0.0/16": AWS adds no range of 10.0.0.0/16 to a VPC within 10.0.0.0/15`,
+				`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "10.0.0.0/16": AWS adds no range of 10.0.0.0/16 to a VPC within ` +
+					`10.0.0.0/15`,
 			},
 		},
 
 		// Control plane.
 		"services in the VPC": {
 			controlPlane("serviceCIDR: 10.0.16.0/20"), []string{
-				`demo.yaml:11: spec.controlPlane.serviceCIDR: Invalid value: "10.0.16.0/20": overlaps with the network's 10.0.0.0/16: choose another range, such as 172.20.0.0/16`,
+				`demo.yaml:11: spec.controlPlane.serviceCIDR: Invalid value: "10.0.16.0/20": overlaps with the network's 10.0.0.0/16: choose ` +
+					`another range, such as 172.20.0.0/16`,
 			},
 		},
 		"services by default in the VPC": {
 			pairs{"10.0.0.0/16", "172.20.0.0/16"}, []string{
-				`demo.yaml:11: spec.controlPlane.serviceCIDR: Invalid value: "172.20.0.0/16": the default range of services overlaps with the network's 172.20.0.0/16: set spec.controlPlane.serviceCIDR to another, such as 10.100.0.0/16`,
+				`demo.yaml:11: spec.controlPlane.serviceCIDR: Invalid value: "172.20.0.0/16": the default range of services overlaps with the ` +
+					`network's 172.20.0.0/16: set spec.controlPlane.serviceCIDR to another, such as 10.100.0.0/16`,
 			},
 		},
 		"services of the wrong size": {
@@ -208,27 +222,33 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"services with public addresses": {
 			controlPlane("serviceCIDR: 100.64.0.0/16"), []string{
-				`demo.yaml:11: spec.controlPlane.serviceCIDR: Invalid value: "100.64.0.0/16": must be within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16: choose another range, such as 172.20.0.0/16`,
+				`demo.yaml:11: spec.controlPlane.serviceCIDR: Invalid value: "100.64.0.0/16": must be within 10.0.0.0/8, 172.16.0.0/12 or ` +
+					`192.168.0.0/16: choose another range, such as 172.20.0.0/16`,
 			},
 		},
 		"no public endpoint": {
 			controlPlane("endpoint: {public: false}"), []string{
-				`demo.yaml:11: spec.controlPlane.endpoint.public: Forbidden: drover's functions reach the API through the public endpoint: limit it with publicCIDRs instead`,
+				`demo.yaml:11: spec.controlPlane.endpoint.public: Forbidden: drover's functions reach the API through the public endpoint: ` +
+					`limit it with publicCIDRs instead`,
 			},
 		},
 		"no endpoint at all": {
 			controlPlane("endpoint: {public: false, private: false}"), []string{
-				`demo.yaml:11: spec.controlPlane.endpoint.public: Forbidden: drover's functions reach the API through the public endpoint: limit it with publicCIDRs instead`, `demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: the API would be reachable from nowhere`,
+				`demo.yaml:11: spec.controlPlane.endpoint.public: Forbidden: drover's functions reach the API through the public endpoint: ` +
+					`limit it with publicCIDRs instead`, `demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: the API would be reachable ` +
+					`from nowhere`,
 			},
 		},
 		"nodes locked out by publicCIDRs": {
 			controlPlane("endpoint: {private: false, publicCIDRs: [198.51.100.0/24]}"), []string{
-				`demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: nodes reach the public endpoint from the addresses of NAT gateways, which publicCIDRs cannot name before they exist`,
+				`demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: nodes reach the public endpoint from the addresses of NAT ` +
+					`gateways, which publicCIDRs cannot name before they exist`,
 			},
 		},
 		"nodes locked out without NAT": {
 			append(controlPlane("endpoint: {private: false}"), "    zones:", "    natGateways: None\n    zones:"), []string{
-				`demo.yaml:12: spec.controlPlane.endpoint.private: Forbidden: without NAT gateways, nodes reach the API through the private endpoint only`,
+				`demo.yaml:12: spec.controlPlane.endpoint.private: Forbidden: without NAT gateways, nodes reach the API through the private ` +
+					`endpoint only`,
 			},
 		},
 		"no address may reach it": {
@@ -238,22 +258,28 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"private addresses in publicCIDRs": {
 			controlPlane("endpoint: {publicCIDRs: [10.0.0.0/8, 198.51.100.1]}"), []string{
-				`demo.yaml:11: spec.controlPlane.endpoint.publicCIDRs[0]: Invalid value: "10.0.0.0/8": must be addresses of the internet: no request to the public endpoint comes from these; name those of your NAT gateways or your office, as a /32 or larger`, `demo.yaml:11: spec.controlPlane.endpoint.publicCIDRs[1]: Invalid value: "198.51.100.1": must be an IPv4 range, such as "10.0.0.0/16"`,
+				`demo.yaml:11: spec.controlPlane.endpoint.publicCIDRs[0]: Invalid value: "10.0.0.0/8": must be addresses of the internet: no ` +
+					`request to the public endpoint comes from these; name those of your NAT gateways or your office, as a /32 or larger`,
+				`demo.yaml:11: spec.controlPlane.endpoint.publicCIDRs[1]: Invalid value: "198.51.100.1": must be an IPv4 range, such as ` +
+					`"10.0.0.0/16"`,
 			},
 		},
 		"logs misspelt and twice": {
 			controlPlane("logs: [audit, Audit, audit]"), []string{
-				`demo.yaml:11: spec.controlPlane.logs[1]: Unsupported value: "Audit": supported values: "api", "audit", "authenticator", "controllerManager", "scheduler"`, `demo.yaml:11: spec.controlPlane.logs[2]: Duplicate value: "audit"`,
+				`demo.yaml:11: spec.controlPlane.logs[1]: Unsupported value: "Audit": supported values: "api", "audit", "authenticator", ` +
+					`"controllerManager", "scheduler"`, `demo.yaml:11: spec.controlPlane.logs[2]: Duplicate value: "audit"`,
 			},
 		},
 		"a key's alias": {
 			controlPlane("encryptionKeyARN: 'arn:aws:kms:us-east-1:111122223333:alias/a'"), []string{
-				`demo.yaml:11: spec.controlPlane.encryptionKeyARN: Invalid value: "arn:aws:kms:us-east-1:111122223333:alias/a": must be the ARN of a KMS key (not of an alias), such as "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"`,
+				`demo.yaml:11: spec.controlPlane.encryptionKeyARN: Invalid value: "arn:aws:kms:us-east-1:111122223333:alias/a": must be the ARN ` +
+					`of a KMS key (not of an alias), such as "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"`,
 			},
 		},
 		"a key of another region": {
 			controlPlane("encryptionKeyARN: 'arn:aws:kms:us-west-2:111122223333:key/a'"), []string{
-				`demo.yaml:11: spec.controlPlane.encryptionKeyARN: Invalid value: "arn:aws:kms:us-west-2:111122223333:key/a": must be in the region of the zones, us-east-1`,
+				`demo.yaml:11: spec.controlPlane.encryptionKeyARN: Invalid value: "arn:aws:kms:us-west-2:111122223333:key/a": must be in the ` +
+					`region of the zones, us-east-1`,
 			},
 		},
 		"support misspelt": {
@@ -263,9 +289,12 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"principals that EKS refuses": {controlPlane("access: [{principalARN: 'arn:aws:sts::111122223333:assumed-role/a/b'}, {principalARN: " +
 			"'arn:aws:iam::111122223333:group/a'}, {principalARN: a}]"), []string{
-			`demo.yaml:11: spec.controlPlane.access[0].principalARN: Invalid value: "arn:aws:sts::111122223333:assumed-role/a/b": must be the ARN of an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`,
-			`demo.yaml:11: spec.controlPlane.access[1].principalARN: Invalid value: "arn:aws:iam::111122223333:group/a": must be the ARN of an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`,
-			`demo.yaml:11: spec.controlPlane.access[2].principalARN: Invalid value: "a": must be the ARN of an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`,
+			`demo.yaml:11: spec.controlPlane.access[0].principalARN: Invalid value: "arn:aws:sts::111122223333:assumed-role/a/b": must be ` +
+				`the ARN of an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`,
+			`demo.yaml:11: spec.controlPlane.access[1].principalARN: Invalid value: "arn:aws:iam::111122223333:group/a": must be the ARN of ` +
+				`an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`,
+			`demo.yaml:11: spec.controlPlane.access[2].principalARN: Invalid value: "a": must be the ARN of an IAM role or user, such as ` +
+				`"arn:aws:iam::111122223333:role/admins"`,
 		}},
 		"a principal twice": {
 			controlPlane("access: [{principalARN: 'arn:aws:iam::111122223333:role/a'}, {principalARN: 'arn:aws:iam::111122223333:role/a'}]"),
@@ -273,17 +302,25 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"a role of drover's": {
 			controlPlane("access: [{principalARN: 'arn:aws:iam::111122223333:role/drover-us-east-1-join'}]"), []string{
-				`demo.yaml:11: spec.controlPlane.access[0].principalARN: Invalid value: "arn:aws:iam::111122223333:role/drover-us-east-1-join": is a role of drover's own, which has its access already`,
+				`demo.yaml:11: spec.controlPlane.access[0].principalARN: Invalid value: "arn:aws:iam::111122223333:role/drover-us-east-1-join": ` +
+					`is a role of drover's own, which has its access already`,
 			},
 		},
 		"reserved groups": {
 			controlPlane("access: [{principalARN: 'arn:aws:iam::111122223333:role/a', groups: ['system:masters', 'drover:join', ok, ok]}]"),
-			[]string{`demo.yaml:11: spec.controlPlane.access[0].groups[0]: Invalid value: "system:masters": must not start with "system:": EKS and drover keep system:, eks:, aws:, amazon:, iam: and drover: to themselves`, `demo.yaml:11: spec.controlPlane.access[0].groups[1]: Invalid value: "drover:join": must not start with "drover:": EKS and drover keep system:, eks:, aws:, amazon:, iam: and drover: to themselves`, `demo.yaml:11: spec.controlPlane.access[0].groups[3]: Duplicate value: "ok"`},
+			[]string{`demo.yaml:11: spec.controlPlane.access[0].groups[0]: Invalid value: "system:masters": must not start with "system:": ` +
+				`EKS and drover keep system:, eks:, aws:, amazon:, iam: and drover: to themselves`, `demo.yaml:11: ` +
+				`spec.controlPlane.access[0].groups[1]: Invalid value: "drover:join": must not start with "drover:": EKS and drover keep ` +
+				`system:, eks:, aws:, amazon:, iam: and drover: to themselves`, `demo.yaml:11: spec.controlPlane.access[0].groups[3]: ` +
+				`Duplicate value: "ok"`},
 		},
 		"policies by ARN": {
 			controlPlane("access: [{principalARN: 'arn:aws:iam::111122223333:role/a', policies: [{name: " +
 				"'arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy', namespaces: [A]}]}]"), []string{
-				`demo.yaml:11: spec.controlPlane.access[0].policies[0].name: Invalid value: "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy": must be the name of an EKS access policy, such as "AmazonEKSViewPolicy"`, `demo.yaml:11: spec.controlPlane.access[0].policies[0].namespaces[0]: Invalid value: "A": must be a namespace, or a pattern of them such as "dev-*"`,
+				`demo.yaml:11: spec.controlPlane.access[0].policies[0].name: Invalid value: ` +
+					`"arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy": must be the name of an EKS access policy, such as ` +
+					`"AmazonEKSViewPolicy"`, `demo.yaml:11: spec.controlPlane.access[0].policies[0].namespaces[0]: Invalid value: "A": must be a ` +
+					`namespace, or a pattern of them such as "dev-*"`,
 			},
 		},
 		"an access policy twice": {
@@ -364,7 +401,8 @@ func TestValidateRejects(t *testing.T) {
 				`demo.yaml:17: spec.pools[0].drain.podGracePeriod: Invalid value: "0s": must be between 1s and 47h`,
 				`demo.yaml:17: spec.pools[0].drain.loadBalancerWait: Invalid value: "61m": must be between 0s and 1h`}},
 		"a drain that is over before load balancers know": {pool("drain: {timeout: 5m, onTimeout: Continue, loadBalancerWait: 10m}"), []string{
-			`demo.yaml:17: spec.pools[0].drain.loadBalancerWait: Invalid value: "10m": must be less than the timeout (5m), after which onTimeout is Continue: no pod would be evicted before`}},
+			`demo.yaml:17: spec.pools[0].drain.loadBalancerWait: Invalid value: "10m": must be less than the timeout (5m), after which ` +
+				`onTimeout is Continue: no pod would be evicted before`}},
 		"drains longer than a hook": {
 			pool("drain: {timeout: 48h}"), []string{`demo.yaml:17: spec.pools[0].drain.timeout: Invalid value: "48h": must be between 1m and 47h`},
 		},
@@ -379,12 +417,16 @@ func TestValidateRejects(t *testing.T) {
 			},
 		},
 		"amounts that are none": {pool("update: {maxSurge: \"2\", maxUnavailable: 101%}"), []string{
-			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: "2": must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`,
-			`demo.yaml:17: spec.pools[0].update.maxUnavailable: Invalid value: "101%": must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`,
+			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: "2": must be a number up to 9999 or a percentage up to 100%, such ` +
+				`as 2 or "25%"`,
+			`demo.yaml:17: spec.pools[0].update.maxUnavailable: Invalid value: "101%": must be a number up to 9999 or a percentage up to ` +
+				`100%, such as 2 or "25%"`,
 		}},
 		"amounts that are none either": {pool("update: {maxSurge: 1.5, maxUnavailable: -1}"), []string{
-			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 1.5: must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`,
-			`demo.yaml:17: spec.pools[0].update.maxUnavailable: Invalid value: -1: must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`,
+			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 1.5: must be a number up to 9999 or a percentage up to 100%, such ` +
+				`as 2 or "25%"`,
+			`demo.yaml:17: spec.pools[0].update.maxUnavailable: Invalid value: -1: must be a number up to 9999 or a percentage up to 100%, ` +
+				`such as 2 or "25%"`,
 		}},
 		"an order that is none, a strategy misspelt": {pool("update: {order: -1, strategy: Rolling}"), []string{
 			`demo.yaml:17: spec.pools[0].update.order: Invalid value: -1: must be greater than or equal to 0`,
@@ -397,7 +439,8 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"a refresh that takes too much at once": {pool("update: {strategy: InstanceRefresh, maxSurge: 60%, maxUnavailable: 41%, " +
 			"pauseTime: 7h}"), []string{
-			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 60%: maxSurge and maxUnavailable (41%) must not be more than 100% together with the strategy InstanceRefresh`,
+			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 60%: maxSurge and maxUnavailable (41%) must not be more than 100% ` +
+				`together with the strategy InstanceRefresh`,
 			`demo.yaml:17: spec.pools[0].update.pauseTime: Invalid value: "7h": must be at most 6h with the strategy InstanceRefresh`,
 		}},
 		"times that there are not": {
@@ -407,13 +450,15 @@ func TestValidateRejects(t *testing.T) {
 		},
 		"a date is no time": {
 			pool("rollAt: 2026-02-28"), []string{
-				`demo.yaml:17: spec.pools[0].rollAt: Invalid value: "2026-02-28": must be a time of RFC 3339 in whole seconds, such as "2026-11-20T22:00:00Z"`,
+				`demo.yaml:17: spec.pools[0].rollAt: Invalid value: "2026-02-28": must be a time of RFC 3339 in whole seconds, such as ` +
+					`"2026-11-20T22:00:00Z"`,
 			},
 		},
 		"a readiness of sick nodes": {pool("readiness: {conditions: [DiskPressure, Ready, a b]}"), []string{
 			`demo.yaml:17: spec.pools[0].readiness.conditions[0]: Invalid value: "DiskPressure": is True when something is wrong with a node`,
 			`demo.yaml:17: spec.pools[0].readiness.conditions[1]: Invalid value: "Ready": is waited for anyway`,
-			`demo.yaml:17: spec.pools[0].readiness.conditions[2]: Invalid value: "a b": must be a type of node conditions, such as "example.com/NetworkReady"`,
+			`demo.yaml:17: spec.pools[0].readiness.conditions[2]: Invalid value: "a b": must be a type of node conditions, such as ` +
+				`"example.com/NetworkReady"`,
 		}},
 		"a readiness that never comes": {
 			pool("labels: {a: b}", "readiness: {labels: {a: c}}"), []string{
@@ -456,10 +501,13 @@ func TestValidateRejects(t *testing.T) {
 		"labels a kubelet may not set": {pool("labels: {node-role.kubernetes.io/worker: '', topology.kubernetes.io/zone: a, " +
 			"node-restriction.kubernetes.io/x: a, k8s.io/a: b, drover.run/pool: a, node.kubernetes.io/ok: a, kubelet.kubernetes.io/ok: " +
 			"a, team: a}"), []string{
-			`demo.yaml:17: spec.pools[0].labels[node-role.kubernetes.io/worker]: Forbidden: a kubelet may set labels of kubernetes.io and k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/`,
+			`demo.yaml:17: spec.pools[0].labels[node-role.kubernetes.io/worker]: Forbidden: a kubelet may set labels of kubernetes.io and ` +
+				`k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/`,
 			`demo.yaml:17: spec.pools[0].labels[topology.kubernetes.io/zone]: Forbidden: the kubelet sets it`,
-			`demo.yaml:17: spec.pools[0].labels[node-restriction.kubernetes.io/x]: Forbidden: a kubelet may set labels of kubernetes.io and k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/`,
-			`demo.yaml:17: spec.pools[0].labels[k8s.io/a]: Forbidden: a kubelet may set labels of kubernetes.io and k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/`,
+			`demo.yaml:17: spec.pools[0].labels[node-restriction.kubernetes.io/x]: Forbidden: a kubelet may set labels of kubernetes.io and ` +
+				`k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/`,
+			`demo.yaml:17: spec.pools[0].labels[k8s.io/a]: Forbidden: a kubelet may set labels of kubernetes.io and k8s.io only under ` +
+				`node.kubernetes.io/ and kubelet.kubernetes.io/`,
 			`demo.yaml:17: spec.pools[0].labels[drover.run/pool]: Forbidden: drover.run/ is drover's own`,
 		}},
 		"taints misspelt and twice": {pool("taints: [{key: 'a b', effect: no}, {key: a, effect: NoExecute}, {key: a, value: x, effect: " +
@@ -483,10 +531,12 @@ func TestValidateRejects(t *testing.T) {
 		"files in impossible places": {pool("files: [{path: a, content: ''}, {path: /a/../b, content: ''}, {path: /c, content: ''}, {path: /c, " +
 			"content: ''}, {path: /, content: ''}, {path: /d/, content: '', mode: '0999'}]"), []string{
 			`demo.yaml:17: spec.pools[0].files[0].path: Invalid value: "a": must be an absolute path`,
-			`demo.yaml:17: spec.pools[0].files[1].path: Invalid value: "/a/../b": must be the shortest form of the path of a file, without '.', '..' and double or trailing slashes`,
+			`demo.yaml:17: spec.pools[0].files[1].path: Invalid value: "/a/../b": must be the shortest form of the path of a file, without ` +
+				`'.', '..' and double or trailing slashes`,
 			`demo.yaml:17: spec.pools[0].files[3].path: Duplicate value: "/c"`,
 			`demo.yaml:17: spec.pools[0].files[4].path: Invalid value: "/": must be an absolute path`,
-			`demo.yaml:17: spec.pools[0].files[5].path: Invalid value: "/d/": must be the shortest form of the path of a file, without '.', '..' and double or trailing slashes`,
+			`demo.yaml:17: spec.pools[0].files[5].path: Invalid value: "/d/": must be the shortest form of the path of a file, without '.', ` +
+				`'..' and double or trailing slashes`,
 			`demo.yaml:17: spec.pools[0].files[5].mode: Invalid value: "0999": must be an octal mode, such as "0644"`,
 		}},
 		"empty commands": {
@@ -509,12 +559,16 @@ func TestValidateRejects(t *testing.T) {
 		}, []string{
 			`demo.yaml:17: spec.tags[aws:x]: Invalid value: "aws:x": must not start with "aws:", which is reserved`,
 			`demo.yaml:17: spec.tags[Drover:x]: Invalid value: "Drover:x": must not start with "drover:", which is reserved`,
-			`demo.yaml:17: spec.tags[kubernetes.io/cluster/demo]: Invalid value: "kubernetes.io/cluster/demo": must not start with "kubernetes.io/cluster/", which is reserved`,
-			`demo.yaml:17: spec.tags[kubernetes.io/role/elb]: Invalid value: "kubernetes.io/role/elb": must not start with "kubernetes.io/role/", which is reserved`,
-			`demo.yaml:17: spec.tags[k8s.io/cluster-autoscaler/enabled]: Invalid value: "k8s.io/cluster-autoscaler/enabled": must not start with "k8s.io/cluster-autoscaler/", which is reserved`,
+			`demo.yaml:17: spec.tags[kubernetes.io/cluster/demo]: Invalid value: "kubernetes.io/cluster/demo": must not start with ` +
+				`"kubernetes.io/cluster/", which is reserved`,
+			`demo.yaml:17: spec.tags[kubernetes.io/role/elb]: Invalid value: "kubernetes.io/role/elb": must not start with ` +
+				`"kubernetes.io/role/", which is reserved`,
+			`demo.yaml:17: spec.tags[k8s.io/cluster-autoscaler/enabled]: Invalid value: "k8s.io/cluster-autoscaler/enabled": must not start ` +
+				`with "k8s.io/cluster-autoscaler/", which is reserved`,
 			`demo.yaml:17: spec.tags[name]: Invalid value: "name": is reserved: drover names what it makes`,
 			`demo.yaml:17: spec.tags[a#b]: Invalid value: "a#b": must be letters, digits, spaces and _.:/=+-@`,
-			`demo.yaml:17: spec.tags[empty]: Invalid value: "": must be letters, digits, spaces and _.:/=+-@, at least one (CloudFormation takes no empty tag)`,
+			`demo.yaml:17: spec.tags[empty]: Invalid value: "": must be letters, digits, spaces and _.:/=+-@, at least one (CloudFormation ` +
+				`takes no empty tag)`,
 			`demo.yaml:17: spec.tags[team]: Invalid value: "team": differs from "Team" by case only, which IAM does not tell apart`,
 		}},
 		"long tags": {pairs{"  tags: {}", "  tags: {" + strings.Repeat("k", 129) + ": v, k: " + strings.Repeat("ü", 257) + "}"}, []string{
@@ -592,8 +646,9 @@ func TestValidateAccepts(t *testing.T) {
 		"gp3 at its limits":  pool("rootVolume: {sizeGiB: 160, iops: 80000, throughput: 2000}"),
 		"labels and taints": pool("labels: {example.com/team: a_b.c, empty: ''}",
 			"taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}]"),
-		"flags with any value":         pool(`kubeletFlags: ["--v=2", --fail-swap-on, "--system-reserved=cpu=100m,memory=100Mi"]`),
-		"content with anything in it":  pool(`files: [{path: "/etc/a b/{{ c }}.conf", mode: "4755", content: "{{ .X }} ${AWS::Region} !Ref &a *b '\"\\\n\t\0"}]`),
+		"flags with any value": pool(`kubeletFlags: ["--v=2", --fail-swap-on, "--system-reserved=cpu=100m,memory=100Mi"]`),
+		"content with anything in it": pool(`files: [{path: "/etc/a b/{{ c }}.conf", mode: "4755", content: "{{ .X }} ${AWS::Region} ` +
+			`!Ref &a *b '\"\\\n\t\0"}]`),
 		"an empty file":                pool("files: [{path: /a, content: ''}]"),
 		"tags with spaces and umlauts": {"  tags: {}", "  tags: {'Kosten Stelle': 'Größe: 1/2 = +a-b_c@d'}"},
 		"as many tags as there may be": {"  tags: {}", "  tags: {" + manyTags(40) + "}"},
@@ -622,16 +677,19 @@ func TestNamesFitAWS(t *testing.T) {
 
 func TestReadReportsAllErrors(t *testing.T) {
 	_, errs := api.ReadCluster("demo.yaml", edit(t, good, pairs{
-		"name: demo", "name: Demo", "cidr: 10.0.0.0/16", "cidr: 10.0.0.0/33", "minSize: 1", "minSize: one", "maxSize: 3", "maxSize: 0\n      size: 3", "zones:", "zones: &z",
+		"name: demo", "name: Demo", "cidr: 10.0.0.0/16", "cidr: 10.0.0.0/33", "minSize: 1", "minSize: one", "maxSize: 3", "maxSize: 0\n   " +
+			"   size: 3", "zones:", "zones: &z",
 	}), options)
 	require.Equal(t, []string{
-		`demo.yaml:4: metadata.name: Invalid value: "Demo": must be lower case letters, digits and '-', starting and ending with a letter or digit`,
+		`demo.yaml:4: metadata.name: Invalid value: "Demo": must be lower case letters, digits and '-', starting and ending with a letter ` +
+			`or digit`,
 		`demo.yaml:4: metadata.name: Invalid value: "Demo": must be the name of the file, "demo"`,
 		`demo.yaml:9: spec.network.cidr: Invalid value: "10.0.0.0/33": must be an IPv4 range, such as "10.0.0.0/16"`,
 		`demo.yaml:10: spec.network.zones: Forbidden: anchors and aliases are not allowed: write the value out where it is used`,
 		`demo.yaml:15: spec.pools[0].minSize: Invalid value: "one": must be a whole number`,
 		`demo.yaml:16: spec.pools[0].maxSize: Invalid value: 0: must be greater than or equal to 1`,
-		`demo.yaml:17: spec.pools[0].size: Forbidden: unknown field: the fields here are name, instanceTypes, architecture, minSize, maxSize, spot, imageID, rootVolume, labels, taints, maxPods, kubeletFlags, files, commands, drain, update, rollAt, readiness`,
+		`demo.yaml:17: spec.pools[0].size: Forbidden: unknown field: the fields here are name, instanceTypes, architecture, minSize, ` +
+			`maxSize, spot, imageID, rootVolume, labels, taints, maxPods, kubeletFlags, files, commands, drain, update, rollAt, readiness`,
 	}, lines(errs))
 }
 
@@ -640,16 +698,24 @@ func TestValidateRelease(t *testing.T) {
 		edits pairs
 		want  []string
 	}{
-		"a name that is not the file's": {pairs{`"1.36-1"`, `"1.36-2"`}, []string{`r.yaml:4: metadata.name: Invalid value: "1.36-2": must be the name of the file, "1.36-1"`}},
-		"no images":                     {pairs{"    amd64: ami-0123456789abcdef0\n", "", "images:", "images: {}"}, []string{`r.yaml:7: spec.images: Too few: 0: must have at least 1 item`}},
-		"images misspelt":               {pairs{"amd64: ami-0123456789abcdef0", "x86_64: latest"}, []string{`r.yaml:8: spec.images[x86_64]: Invalid value: "x86_64": must be amd64 or arm64`, `r.yaml:8: spec.images[x86_64]: Invalid value: "latest": must be an AMI id, such as "ami-0123456789abcdef0"`}},
-		"an add-on without a version":   {pairs{"      version: v1.13.2-eksbuild.1\n", ""}, []string{`r.yaml:13: spec.addons[1].version: Required value: a release states the versions of its add-ons`}},
-		"unknown templates":             {pairs{"templateVersion: v1", "templateVersion: v3"}, []string{`r.yaml:15: spec.templateVersion: Unsupported value: "v3": supported values: "v1", "v2"`}},
-		"nothing":                       {pairs{goodRelease[strings.Index(goodRelease, "spec:"):], "spec: {}\n"}, []string{`r.yaml:5: spec.kubernetesVersion: Required value`, `r.yaml:5: spec.images: Required value`, `r.yaml:5: spec.templateVersion: Required value`}},
+		"a name that is not the file's": {pairs{`"1.36-1"`, `"1.36-2"`}, []string{`r.yaml:4: metadata.name: Invalid value: "1.36-2": must ` +
+			`be the name of the file, "1.36-1"`}},
+		"no images": {pairs{"    amd64: ami-0123456789abcdef0\n", "", "images:", "images: {}"}, []string{`r.yaml:7: ` +
+			`spec.images: Too few: 0: must have at least 1 item`}},
+		"images misspelt": {pairs{"amd64: ami-0123456789abcdef0", "x86_64: latest"}, []string{`r.yaml:8: ` +
+			`spec.images[x86_64]: Invalid value: "x86_64": must be amd64 or arm64`, `r.yaml:8: spec.images[x86_64]: Invalid value: "latest": ` +
+			`must be an AMI id, such as "ami-0123456789abcdef0"`}},
+		"an add-on without a version": {pairs{"      version: v1.13.2-eksbuild.1\n", ""}, []string{`r.yaml:13: spec.addons[1].version: ` +
+			`Required value: a release states the versions of its add-ons`}},
+		"unknown templates": {pairs{"templateVersion: v1", "templateVersion: v3"}, []string{`r.yaml:15: spec.templateVersion: ` +
+			`Unsupported value: "v3": supported values: "v1", "v2"`}},
+		"nothing": {pairs{goodRelease[strings.Index(goodRelease, "spec:"):], "spec: {}\n"}, []string{`r.yaml:5: ` +
+			`spec.kubernetesVersion: Required value`, `r.yaml:5: spec.images: Required value`, `r.yaml:5: spec.templateVersion: Required value`}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			release, errs := api.ReadRelease("r.yaml", edit(t, goodRelease, c.edits), api.Options{Name: "1.36-1", TemplateVersions: options.TemplateVersions})
+			release, errs := api.ReadRelease("r.yaml", edit(t, goodRelease, c.edits), api.Options{Name: "1.36-1",
+				TemplateVersions: options.TemplateVersions})
 			require.Nil(t, release)
 			require.Equal(t, c.want, lines(errs))
 			if decoded, errs := api.DecodeRelease("r.yaml", edit(t, goodRelease, c.edits)); errs == nil {
@@ -665,18 +731,26 @@ func TestValidateVersions(t *testing.T) {
 		want, current, from string
 		errors              []string
 	}{
-		"a new cluster":                          {"1.36", "", "", nil},
-		"the same version":                       {"1.36", "1.36", "", nil},
-		"the same version, no longer offered":    {"1.30", "1.30", "", nil},
-		"the next version":                       {"1.37", "1.36", "", nil},
-		"a version that EKS does not offer":      {"1.38", "1.37", "", []string{`spec.kubernetesVersion: Unsupported value: "1.38": supported values: "1.9", "1.35", "1.36", "1.37"`}},
-		"a new cluster of no version of EKS":     {"1.2", "", "", []string{`spec.kubernetesVersion: Unsupported value: "1.2": supported values: "1.9", "1.35", "1.36", "1.37"`}},
-		"a downgrade":                            {"1.35", "1.36", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.36, and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back"}},
-		"a downgrade, compared by number":        {"1.9", "1.35", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back"}},
-		"two versions at once":                   {"1.37", "1.35", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, and moves one minor version at a time: the next step is 1.36`}},
-		"two at once, and one that is not there": {"1.39", "1.37", "", []string{`spec.kubernetesVersion: Unsupported value: "1.39": supported values: "1.9", "1.35", "1.36", "1.37"`, `spec.kubernetesVersion: Forbidden: the cluster runs 1.37, and moves one minor version at a time: the next step is 1.38`}},
-		"two at once, which the release allows":  {"1.37", "1.35", "1.35", nil},
-		"two at once, and it allows one":         {"1.37", "1.35", "1.36", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, and the release may be reached from 1.36 on: upgrade to a release of 1.36 first`}},
+		"a new cluster":                       {"1.36", "", "", nil},
+		"the same version":                    {"1.36", "1.36", "", nil},
+		"the same version, no longer offered": {"1.30", "1.30", "", nil},
+		"the next version":                    {"1.37", "1.36", "", nil},
+		"a version that EKS does not offer": {"1.38", "1.37", "", []string{`spec.kubernetesVersion: Unsupported value: "1.38": ` +
+			`supported values: "1.9", "1.35", "1.36", "1.37"`}},
+		"a new cluster of no version of EKS": {"1.2", "", "", []string{`spec.kubernetesVersion: Unsupported value: "1.2": supported ` +
+			`values: "1.9", "1.35", "1.36", "1.37"`}},
+		"a downgrade": {"1.35", "1.36", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs ` +
+			`1.36, and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back"}},
+		"a downgrade, compared by number": {"1.9", "1.35", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, ` +
+			`and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back"}},
+		"two versions at once": {"1.37", "1.35", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs ` +
+			`1.35, and moves one minor version at a time: the next step is 1.36`}},
+		"two at once, and one that is not there": {"1.39", "1.37", "", []string{`spec.kubernetesVersion: Unsupported value: "1.39": ` +
+			`supported values: "1.9", "1.35", "1.36", "1.37"`, `spec.kubernetesVersion: Forbidden: the cluster runs 1.37, and moves one ` +
+			`minor version at a time: the next step is 1.38`}},
+		"two at once, which the release allows": {"1.37", "1.35", "1.35", nil},
+		"two at once, and it allows one": {"1.37", "1.35", "1.36", []string{`spec.kubernetesVersion: Forbidden: the cluster runs ` +
+			`1.35, and the release may be reached from 1.36 on: upgrade to a release of 1.36 first`}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -698,7 +772,8 @@ func TestErrorsInFindsPositions(t *testing.T) {
 	errs = api.ValidateVersions(cluster, []string{"1.36"}, "1.36", "").In("demo.yaml", []byte(good))
 	require.Equal(t, []string{
 		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: Unsupported value: "1.35": supported values: "1.36"`,
-		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: the cluster runs 1.36, and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back",
+		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: the cluster runs 1.36, and Kubernetes is not ` +
+			`downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back",
 	}, lines(errs))
 
 	cluster.Spec.Pools[0].Labels = map[string]string{"k8s.io/a": "b"} // not in the file: the error gets the pool's position

@@ -29,7 +29,8 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 		},
 		"a channel and a version of its own": {
 			append(upgrade("channel: Rapid"), "  upgrade", "  kubernetesVersion: \"1.36\"\n  upgrade"), []string{
-				`demo.yaml:18: spec.upgrade.channel: Forbidden: the channel Rapid has the Kubernetes version of its release: remove spec.kubernetesVersion`,
+				`demo.yaml:18: spec.upgrade.channel: Forbidden: the channel Rapid has the Kubernetes version of its release: remove ` +
+					`spec.kubernetesVersion`,
 			},
 		},
 		"a window without times":  {upgrade("window: {duration: 4h}"), []string{upTo + `window.start: Required value: ` + twoWays}},
@@ -83,7 +84,8 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 		},
 		"the cron of Unix": {
 			upgrade(`window: {cron: "0 22 * * 1", duration: 4h}`), []string{
-				upTo + `window.cron: Invalid value: "0 22 * * 1": cron needs six fields: minutes, hours, day of month, month, day of week and year; it has 5`,
+				upTo + `window.cron: Invalid value: "0 22 * * 1": cron needs six fields: minutes, hours, day of month, month, day of week and ` +
+					`year; it has 5`,
 			},
 		},
 		"a cron without a question mark": {
@@ -93,7 +95,8 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 		},
 		"a cron with AWS's brackets": {
 			upgrade(`window: {cron: "cron(0 22 * * ? *)", duration: 4h}`), []string{
-				upTo + `window.cron: Invalid value: "cron(0 22 * * ? *)": must be the six fields of AWS's cron, without "cron()", such as "0 22 ? * MON-FRI *"`,
+				upTo + `window.cron: Invalid value: "cron(0 22 * * ? *)": must be the six fields of AWS's cron, without "cron()", such as "0 22 ` +
+					`? * MON-FRI *"`,
 			},
 		},
 		"days of the week counted from 0": {
@@ -112,14 +115,21 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 			},
 		},
 		"its last times excluded": {
-			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-20T00:00:00Z", until: "2027-01-01T00:00:00Z"}]`), []string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this`},
+			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-20T00:00:00Z", until: ` +
+				`"2027-01-01T00:00:00Z"}]`), []string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not ` +
+				`open any more: all times that it has left are shut out by this`},
 		},
 		"its last times shut out by two": {
-			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-26T00:00:00Z", until: "2027-01-01T00:00:00Z"}, {from: "2026-12-01T00:00:00Z", until: "2026-12-05T00:00:00Z"}], notBefore: "2026-12-26T03:00:00Z"`), []string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this, with the other 1`, upTo + `notBefore: Invalid value: "2026-12-26T03:00:00Z": the window does not open any more: all times that it has left are shut out by this, with the other 1`},
+			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-26T00:00:00Z", until: ` +
+				`"2027-01-01T00:00:00Z"}, {from: "2026-12-01T00:00:00Z", until: "2026-12-05T00:00:00Z"}], notBefore: "2026-12-26T03:00:00Z"`),
+			[]string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that ` +
+				`it has left are shut out by this, with the other 1`, upTo + `notBefore: Invalid value: "2026-12-26T03:00:00Z": the window ` +
+				`does not open any more: all times that it has left are shut out by this, with the other 1`},
 		},
 		"its last times before notBefore": {
 			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, notBefore: "2027-01-01T00:00:00Z"`), []string{
-				upTo + `notBefore: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this`,
+				upTo + `notBefore: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are ` +
+					`shut out by this`,
 			},
 		},
 		"a day that is not there": {
@@ -133,7 +143,9 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 			},
 		},
 		"an exclusion twice": {
-			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}, {from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z", reason: again}]`), []string{upTo + `exclusions[1]: Duplicate value: "2026-12-20T00:00:00Z:2026-12-21T00:00:00Z"`},
+			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}, {from: "2026-12-20T00:00:00Z", until: ` +
+				`"2026-12-21T00:00:00Z", reason: again}]`), []string{upTo + `exclusions[1]: Duplicate value: ` +
+				`"2026-12-20T00:00:00Z:2026-12-21T00:00:00Z"`},
 		},
 		"a reason of two lines": {
 			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z", reason: "a\nb"}]`), []string{
@@ -152,7 +164,8 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 			},
 		},
 		"one upgrade at a time that is shut": {
-			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}], at: {time: "2026-12-20T00:00:00Z", release: "1.37-1"}`), []string{upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": is within exclusions[0]`},
+			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}], at: {time: "2026-12-20T00:00:00Z", ` +
+				`release: "1.37-1"}`), []string{upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": is within exclusions[0]`},
 		},
 		"alarms without a name, twice, broken": {
 			upgrade(`alarms: ["", a, a, "b\n"]`), []string{
@@ -181,10 +194,13 @@ func TestValidateAcceptsUpgrades(t *testing.T) {
 		"a window across midnight":           `window: {days: [Sun], start: "23:30", duration: 168h, timeZone: Pacific/Chatham}`,
 		"a window on Sundays, as AWS has it": `window: {cron: "30 2 ? * 1 *", duration: 30m, timeZone: America/Argentina/Buenos_Aires}`,
 		"a time zone without a place":        `window: {start: "22:00", duration: 4h, timeZone: UTC}`,
-		"the last of its times":              `window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-27T01:59:00Z"}]`,
-		"one upgrade as an exclusion ends":   `exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}], at: {time: "2026-12-21T00:00:00Z", release: "1.37-1"}`,
-		"one upgrade outside of the window":  `window: {days: [Mon], start: "22:00", duration: 4h}, at: {time: "2026-12-20T00:00:00Z", release: "1.37-1"}`,
-		"names of alarms":                    `alarms: ["Shop: p99 > 1 s (checkout)", TargetTracking-table/x-AlarmHigh-1]`,
+		"the last of its times": `window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: ` +
+			`"2026-12-20T00:00:00Z", until: "2026-12-27T01:59:00Z"}]`,
+		"one upgrade as an exclusion ends": `exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}], at: {time: ` +
+			`"2026-12-21T00:00:00Z", release: "1.37-1"}`,
+		"one upgrade outside of the window": `window: {days: [Mon], start: "22:00", duration: 4h}, at: {time: "2026-12-20T00:00:00Z", ` +
+			`release: "1.37-1"}`,
+		"names of alarms": `alarms: ["Shop: p99 > 1 s (checkout)", TargetTracking-table/x-AlarmHigh-1]`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			judged := options
@@ -205,11 +221,14 @@ func TestValidateChecksEndedWindowsOnRequest(t *testing.T) {
 func TestValidateUpgradeFrom(t *testing.T) {
 	for from, want := range map[string]string{
 		"1.36": "", "1.35": "", "1.33": "",
-		"1.32": `r.yaml:7: spec.upgradeFrom: Invalid value: "1.32": must be between 1.33 and the release's own 1.36: nodes may be 3 minor versions older than their control plane`,
-		"1.37": `r.yaml:7: spec.upgradeFrom: Invalid value: "1.37": must be between 1.33 and the release's own 1.36: nodes may be 3 minor versions older than their control plane`,
-		"35":   `r.yaml:7: spec.upgradeFrom: Invalid value: "35": must be a minor version, such as "1.36"`,
+		"1.32": `r.yaml:7: spec.upgradeFrom: Invalid value: "1.32": must be between 1.33 and the release's own 1.36: nodes may be 3 minor ` +
+			`versions older than their control plane`,
+		"1.37": `r.yaml:7: spec.upgradeFrom: Invalid value: "1.37": must be between 1.33 and the release's own 1.36: nodes may be 3 minor ` +
+			`versions older than their control plane`,
+		"35": `r.yaml:7: spec.upgradeFrom: Invalid value: "35": must be a minor version, such as "1.36"`,
 	} {
-		_, errs := api.ReadRelease("r.yaml", edit(t, goodRelease, pairs{"  images:", "  upgradeFrom: \"" + from + "\"\n  images:"}), api.Options{})
+		_, errs := api.ReadRelease("r.yaml", edit(t, goodRelease, pairs{"  images:", "  upgradeFrom: \"" + from + "\"\n  images:"}),
+			api.Options{})
 		require.Equal(t, want, errs.Error(), from)
 	}
 }
@@ -233,7 +252,8 @@ func TestChannels(t *testing.T) {
 	require.Equal(t, "1.36-2", channels.Spec.Release(api.ChannelNodes, "1.36"))
 	require.Empty(t, channels.Spec.Release(api.ChannelNodes, "1.37"))
 	require.Empty(t, channels.Spec.Release(api.ChannelNone, "1.36"))
-	require.Equal(t, map[string]string{"spec.stable": "1.35-2", "spec.rapid": "1.36-1", "spec.nodes[1.36]": "1.36-2"}, channels.Spec.Releases())
+	require.Equal(t, map[string]string{"spec.stable": "1.35-2", "spec.rapid": "1.36-1", "spec.nodes[1.36]": "1.36-2"},
+		channels.Spec.Releases())
 	require.Empty(t, api.ChannelsSpec{}.Releases())
 }
 
@@ -242,12 +262,18 @@ func TestValidateChannels(t *testing.T) {
 		edits pairs
 		want  string
 	}{
-		"another name":             {pairs{"name: channels", "name: others"}, `c.yaml:4: metadata.name: Invalid value: "others": must be channels: there is one such object`},
-		"a version that is none":   {pairs{`"1.36":`, `"1.36.1":`}, `c.yaml:8: spec.nodes[1.36.1]: Invalid value: "1.36.1": must be a minor version, such as "1.36"`},
-		"itself as a release":      {pairs{`"1.35-2"`, "channels"}, `c.yaml:6: spec.stable: Invalid value: "channels": is no release: releases/channels.yaml says which release each channel is at`},
-		"a release that is a path": {pairs{`"1.36-2"`, "../x"}, `c.yaml:8: spec.nodes[1.36]: Invalid value: "../x": must be lower case letters, digits, '-' and '.', starting and ending with a letter or digit`},
-		"an unknown channel":       {pairs{"rapid:", "fast:"}, `c.yaml:7: spec.fast: Forbidden: unknown field: the fields here are stable, rapid, nodes`},
-		"a release":                {pairs{"kind: Channels", "kind: Release"}, `c.yaml:2: kind: Unsupported value: "Release": supported values: "Channels"`},
+		"another name": {pairs{"name: channels", "name: others"}, `c.yaml:4: metadata.name: Invalid value: "others": must be ` +
+			`channels: there is one such object`},
+		"a version that is none": {pairs{`"1.36":`, `"1.36.1":`}, `c.yaml:8: spec.nodes[1.36.1]: Invalid value: "1.36.1": must be a ` +
+			`minor version, such as "1.36"`},
+		"itself as a release": {pairs{`"1.35-2"`, "channels"}, `c.yaml:6: spec.stable: Invalid value: "channels": is no release: ` +
+			`releases/channels.yaml says which release each channel is at`},
+		"a release that is a path": {pairs{`"1.36-2"`, "../x"}, `c.yaml:8: spec.nodes[1.36]: Invalid value: "../x": must be lower case ` +
+			`letters, digits, '-' and '.', starting and ending with a letter or digit`},
+		"an unknown channel": {pairs{"rapid:", "fast:"}, `c.yaml:7: spec.fast: Forbidden: unknown field: the fields here are ` +
+			`stable, rapid, nodes`},
+		"a release": {pairs{"kind: Channels", "kind: Release"}, `c.yaml:2: kind: Unsupported value: "Release": supported ` +
+			`values: "Channels"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			channels, errs := api.ReadChannels("c.yaml", edit(t, goodChannels, c.edits), api.Options{})
@@ -279,14 +305,19 @@ func TestUpgradeOpen(t *testing.T) {
 		open        bool
 		next        string
 	}{
-		"at any time without a window":       {"", "2026-11-20T12:00:00Z", true, ""},
-		"from notBefore on":                  {`notBefore: "2026-12-01T00:00:00Z"`, "2026-11-20T12:00:00Z", false, "2026-12-01T00:00:00Z"},
-		"after an exclusion":                 {`exclusions: [{from: "2026-11-20T00:00:00Z", until: "2026-11-21T00:00:00Z"}]`, "2026-11-20T12:00:00Z", false, "2026-11-21T00:00:00Z"},
-		"as the window opens":                {`window: {days: [Sat], start: "22:00", duration: 4h, timeZone: Europe/Berlin}`, "2026-11-20T12:00:00Z", false, "2026-11-21T21:00:00Z"},
-		"within the window, and in the next": {`window: {days: [Sat], start: "22:00", duration: 4h}`, "2026-11-22T01:59:59Z", true, "2026-11-28T22:00:00Z"},
-		"not as the window closes":           {`window: {days: [Sat], start: "22:00", duration: 4h}`, "2026-11-22T02:00:00Z", false, "2026-11-28T22:00:00Z"},
-		"in the rest of a window":            {`window: {start: "22:00", duration: 4h}, exclusions: [{from: "2026-11-20T12:00:00Z", until: "2026-11-21T01:00:00Z"}]`, "2026-11-20T12:00:00Z", false, "2026-11-21T01:00:00Z"},
-		"not after the last window":          {`window: {cron: "0 22 * * ? 2025", duration: 4h}`, "2026-11-20T12:00:00Z", false, ""},
+		"at any time without a window": {"", "2026-11-20T12:00:00Z", true, ""},
+		"from notBefore on":            {`notBefore: "2026-12-01T00:00:00Z"`, "2026-11-20T12:00:00Z", false, "2026-12-01T00:00:00Z"},
+		"after an exclusion": {`exclusions: [{from: "2026-11-20T00:00:00Z", until: "2026-11-21T00:00:00Z"}]`,
+			"2026-11-20T12:00:00Z", false, "2026-11-21T00:00:00Z"},
+		"as the window opens": {`window: {days: [Sat], start: "22:00", duration: 4h, timeZone: Europe/Berlin}`,
+			"2026-11-20T12:00:00Z", false, "2026-11-21T21:00:00Z"},
+		"within the window, and in the next": {`window: {days: [Sat], start: "22:00", duration: 4h}`, "2026-11-22T01:59:59Z", true,
+			"2026-11-28T22:00:00Z"},
+		"not as the window closes": {`window: {days: [Sat], start: "22:00", duration: 4h}`, "2026-11-22T02:00:00Z", false,
+			"2026-11-28T22:00:00Z"},
+		"in the rest of a window": {`window: {start: "22:00", duration: 4h}, exclusions: [{from: "2026-11-20T12:00:00Z", ` +
+			`until: "2026-11-21T01:00:00Z"}]`, "2026-11-20T12:00:00Z", false, "2026-11-21T01:00:00Z"},
+		"not after the last window": {`window: {cron: "0 22 * * ? 2025", duration: 4h}`, "2026-11-20T12:00:00Z", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := readCluster(t, edit(t, good, upgrade(c.fields)))

@@ -1,6 +1,6 @@
 package preflight_test
 
-// What is found after an upgrade.
+// The findings after an upgrade.
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// upgraded is the world after it went well.
+// upgraded is the world after a successful upgrade.
 func upgraded() (*world, preflight.Baseline) {
 	w := well()
 	before := w.facts.Baseline()
@@ -23,20 +23,20 @@ func upgraded() (*world, preflight.Baseline) {
 func TestAfter(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(w *world)
-		want  []said
+		want  []finding
 	}{
-		"all went well": {func(*world) {}, nil},
-		"its health is held to the same as before": {
+		"success": {func(*world) {}, nil},
+		"the health checks of before": {
 			func(w *world) {
 				w.node(0).Ready = false
 				w.facts.Alarms[0].State = "ALARM"
-			}, []said{{"NodesReady", true, "n0"}, {"AlarmsQuiet", true, "errors"}},
+			}, []finding{{"NodesReady", true, "n0"}, {"AlarmsQuiet", true, "errors"}},
 		},
-		"the control plane did not move": {
+		"the control plane was not upgraded": {
 			func(w *world) { w.facts.ControlPlane.Version = "1.35" },
 			blocks("VersionsReached", "the control plane is at 1.35, not 1.36"),
 		},
-		"an add-on did not move": {
+		"an add-on was not updated": {
 			func(w *world) {
 				w.facts.Addons[0].Version = "v1.35.0-eksbuild.1"
 			}, blocks("VersionsReached", "add-on kube-proxy is at v1.35.0-eksbuild.1, not v1.36.0-eksbuild.1"),
@@ -44,7 +44,7 @@ func TestAfter(t *testing.T) {
 		"an add-on is missing": {
 			func(w *world) { w.facts.Addons = w.facts.Addons[:1] }, blocks("VersionsReached", "add-on coredns is not installed"),
 		},
-		"an add-on of any version is there": {
+		"an add-on of any version exists": {
 			func(w *world) { w.plan.After.Spec.Addons[1].Version = "" }, nil,
 		},
 		"a node came up with the wrong version": {
@@ -53,16 +53,16 @@ func TestAfter(t *testing.T) {
 		"a node came up newer than the control plane": {
 			func(w *world) { w.node(1).Kubelet = "v1.37.0"; w.plan.Steps = nil }, blocks("NodesReplaced", "n1"),
 		},
-		"a node of an image that is older by its name": {
+		"a node of an older image, by its name": {
 			func(w *world) {
 				w.node(1).Kubelet = "v1.35.5"
 				w.pool().ImageID = "ami-35"
 			}, warns("NodesReplaced", "n1 of pool a has kubelet v1.35.5"),
 		},
-		"a node that is going is not looked at": {
+		"a leaving node is not checked": {
 			func(w *world) { w.node(1).Kubelet, w.node(1).Leaving = "v1.35.5-eks-1", true }, nil,
 		},
-		"a node of nobody's pool is theirs": {
+		"a node without a pool is not checked": {
 			func(w *world) { w.stranger("v1.34.0") }, nil,
 		},
 		"an instance was not replaced": {
@@ -70,17 +70,17 @@ func TestAfter(t *testing.T) {
 				w.group(func(g *preflight.Group) { g.Outdated = []string{"i-1"} })
 			}, blocks("NodesReplaced", "pool a has 1 instance of an older launch template: i-1"),
 		},
-		"an instance is of another image": {
+		"an instance has another image": {
 			func(w *world) {
 				w.group(func(g *preflight.Group) { g.Instances = []string{"i-1", "i-2"} })
 				w.facts.Started = map[string]string{"i-1": "ami-36", "i-2": "ami-35"}
 			},
 			blocks("NodesReplaced", "i-2 of pool a was started from ami-35, not from ami-36"),
 		},
-		"an add-on is not well": {
+		"an add-on is unhealthy": {
 			func(w *world) { w.facts.Addons[1].Status = "DEGRADED" }, blocks("AddonsHealthy", "coredns is DEGRADED"),
 		},
-		"nor was it to be": {
+		"nor should it be replaced": {
 			func(w *world) {
 				w.group(func(g *preflight.Group) { g.Outdated = []string{"i-1"} })
 				w.plan.Steps = w.plan.Steps[:2]
@@ -89,7 +89,7 @@ func TestAfter(t *testing.T) {
 		"a workload has fewer ready pods": {
 			func(w *world) { w.workload(2, 4) }, blocks("WorkloadsReady", "Deployment shop/web: 2 of 4 ready, 3 of 4 before"),
 		},
-		"a workload was short before and is as short": {
+		"a workload lacks as many pods as before": {
 			func(w *world) { w.workload(3, 4) }, nil,
 		},
 		"a workload was scaled up and waits for its pods": {
@@ -103,7 +103,7 @@ func TestAfter(t *testing.T) {
 				w.facts.Survey.Workloads[1] = preflight.Workload{Kind: "Deployment", Namespace: "shop", Name: "new", Desired: 3}
 			}, nil,
 		},
-		"of a cluster that does not answer nothing else is said that would need it": {
+		"an unreachable cluster has only AWS findings": {
 			func(w *world) { w.facts.Unreachable, w.facts.Survey = "no route", preflight.Survey{} }, blocks("ControlPlaneHealthy", "no route"),
 		},
 	} {
@@ -111,7 +111,7 @@ func TestAfter(t *testing.T) {
 			w, before := upgraded()
 			before.Workloads = append([]preflight.Workload(nil), before.Workloads...)
 			c.spoil(w)
-			requireSaid(t, c.want, preflight.After(before, w.facts, w.plan))
+			requireFindings(t, c.want, preflight.After(before, w.facts, w.plan))
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// back is a rollback from 1.36 to 1.35, in the middle of the time that EKS leaves for it.
+// back is a rollback from 1.36 to 1.35, in the middle of the period that EKS allows.
 func back() *world {
 	w := well()
 	w.plan.From, w.plan.To = w.plan.To, w.plan.From
@@ -27,26 +27,26 @@ func back() *world {
 	return w
 }
 
-// The nodes go back first: whoever cannot bring the control plane back must be told before.
+// The nodes are rolled back first. So an impossible rollback of the control plane must be reported before.
 func TestBeforeARollback(t *testing.T) {
 	extended := func(w *world) {
 		w.facts.Catalogue[0].Status, w.facts.Catalogue[0].EndOfStandard = "EXTENDED_SUPPORT", old
 	}
 	for name, c := range map[string]struct {
 		spoil func(*world)
-		want  []said
+		want  []finding
 	}{
-		"one that can be made": {func(*world) {}, nil},
-		"to a version that the cluster may not have any more": {
+		"a possible rollback": {func(*world) {}, nil},
+		"to a version that the cluster may no longer have": {
 			extended, blocks("SupportDates", "EKS takes no control plane back to Kubernetes 1.35"),
 		},
-		"to one that it may have": {
+		"to a version that it may have": {
 			func(w *world) {
 				extended(w)
 				w.plan.After.Spec.ControlPlane.SupportType = api.SupportExtended
 			}, warns("SupportDates", "in extended support since"),
 		},
-		"of the nodes alone": {
+		"of nodes only": {
 			func(w *world) {
 				extended(w)
 				w.plan.From.KubernetesVersion, w.facts.ControlPlane.Version = "1.35", "1.35"
@@ -57,20 +57,20 @@ func TestBeforeARollback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := back()
 			c.spoil(w)
-			requireSaid(t, c.want, preflight.Before(w.facts, w.plan))
+			requireFindings(t, c.want, preflight.Before(w.facts, w.plan))
 		})
 	}
 }
 
-// EKS moves a control plane by itself when support ends, and people do in its console.
-func TestAControlPlaneThatSomebodyElseMoved(t *testing.T) {
+// EKS itself upgrades a control plane when support ends, and users do in its console.
+func TestMovedControlPlane(t *testing.T) {
 	w := well()
 	w.from("1.34")
 	w.plan.From.KubernetesVersion, w.plan.UpgradeFrom = "1.35", "1.34"
-	requireSaid(t, blocks("ControlPlaneHealthy", "EKS runs Kubernetes 1.34, and the cluster was deployed with 1.35"),
+	requireFindings(t, blocks("ControlPlaneHealthy", "EKS runs Kubernetes 1.34, and the cluster was deployed with 1.35"),
 		preflight.Before(w.facts, w.plan))
 	w.facts.ControlPlane.Version = "1.36"
-	require.Empty(t, preflight.Before(w.facts, w.plan), "on its way, or at its end")
+	require.Empty(t, preflight.Before(w.facts, w.plan), "a version of this upgrade")
 
 	_, next := preflight.Moved("demo", "1.37", "1.36")
 	require.Contains(t, next, "Upgrade to a release of Kubernetes 1.37")
@@ -79,11 +79,11 @@ func TestAControlPlaneThatSomebodyElseMoved(t *testing.T) {
 	what, _ := preflight.Moved("demo", "1.36", "1.36")
 	require.Empty(t, what)
 	what, _ = preflight.Moved("demo", "", "1.36")
-	require.Empty(t, what, "nobody knows")
+	require.Empty(t, what, "unknown")
 }
 
-// What could not be asked did not pass.
-func TestChecksThatWereNotMade(t *testing.T) {
+// A check that did not run has not passed.
+func TestMissedChecks(t *testing.T) {
 	w := well()
 	require.Empty(t, preflight.Missed(w.facts))
 	w.facts.Unreachable = "no route"
@@ -91,21 +91,21 @@ func TestChecksThatWereNotMade(t *testing.T) {
 	missed, passed := preflight.Missed(w.facts), preflight.Passed(w.facts, found)
 	require.Contains(t, missed, "BudgetsAllow")
 	require.NotContains(t, passed, "BudgetsAllow")
-	require.Len(t, preflight.BeforeNames(), len(missed)+len(passed)+len(found), "each is one of the three")
+	require.Len(t, preflight.BeforeNames(), len(missed)+len(passed)+len(found), "each check is missed, passed or found something")
 }
 
-func TestAWebhookOutsideOfTheCluster(t *testing.T) {
+func TestWebhookOutsideTheCluster(t *testing.T) {
 	w := well()
 	w.facts.Survey.Webhooks = []preflight.Webhook{
 		{Configuration: "ValidatingWebhookConfiguration policy", Name: "v.example.com", Host: "policy.example.com", Matches: []string{
 			"evictions",
 		}},
 	}
-	requireSaid(t, warns("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (policy.example.com, asked about evictions)"),
+	requireFindings(t, warns("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (policy.example.com, asked about evictions)"),
 		preflight.Before(w.facts, w.plan))
 }
 
-func TestAWorkloadIsNotComparedWithNothing(t *testing.T) {
+func TestAfterWithoutABaseline(t *testing.T) {
 	w, _ := upgraded()
-	requireSaid(t, warns("WorkloadsReady", "is not known any more"), preflight.After(preflight.Baseline{Lost: true}, w.facts, w.plan))
+	requireFindings(t, warns("WorkloadsReady", "is not known any more"), preflight.After(preflight.Baseline{Lost: true}, w.facts, w.plan))
 }

@@ -1,6 +1,6 @@
 package preflight_test
 
-// What the account, the release and the alarms may keep an upgrade back with.
+// Findings about the account, the release and the alarms.
 
 import (
 	"time"
@@ -10,25 +10,25 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// roomCases are those of addresses, quotas, capacity and room for pods.
+// roomCases are about addresses, quotas, capacity and room for pods.
 var roomCases = map[string]beforeCase{
 	"the control plane needs five addresses in each of its subnets": {
 		func(w *world) { w.free(100, 4) },
 		blocks("FreeAddresses", "EKS needs 5 free addresses in each subnet of the control plane to update it: subnet-2 has 4"),
 	},
-	"and has them": {
+	"and it has them": {
 		func(w *world) { w.free(10, 5) }, nil,
 	},
 	"a node without an address cannot start": {
 		func(w *world) { w.nodesOnly(); w.free(0, 0) }, blocks("FreeAddresses", "1 node of pool a more, and 0 addresses are free"),
 	},
-	"one whose pods get none can": {
+	"a node can start without addresses for pods": {
 		func(w *world) {
 			w.nodesOnly()
 			w.free(14, 0)
 		}, warns("FreeAddresses", "1 node of pool a more may take 15 addresses with those for pods, and 14 are free"),
 	},
-	"pools that go together need theirs together, and each has room": {
+	"pools of one order share subnets with room for each": {
 		func(w *world) {
 			w.nodesOnly()
 			w.quota("L-1216C47A", 0)
@@ -37,10 +37,10 @@ var roomCases = map[string]beforeCase{
 		},
 		warns("FreeAddresses", "2 nodes of pool a, b more may take 30 addresses with those for pods, and 29 are free"),
 	},
-	"pools that go one after another need them one after another": {
+	"pools of different orders share subnets": {
 		func(w *world) { w.nodesOnly(); w.secondPool(1); w.free(15, 14) }, nil,
 	},
-	"a subnet that is gone has none": {
+	"a deleted subnet has none": {
 		func(w *world) {
 			w.facts.Subnets = nil
 		}, blocks("FreeAddresses", "subnet-1 has 0, subnet-2 has 0, 1 node of pool a more, and 0 addresses are free"),
@@ -52,13 +52,13 @@ var roomCases = map[string]beforeCase{
 	"three are not": {
 		func(w *world) { w.quota("L-1216C47A", 97) }, blocks("InstanceQuota", "97 of 100 vCPUs are used, and the new nodes need up to 4"),
 	},
-	"pools that go together need theirs together": {
+	"pools of one order add up": {
 		func(w *world) { w.secondPool(0) }, blocks("InstanceQuota", "need up to 8"),
 	},
-	"pools that go one after another do not": {
+	"pools of different orders do not": {
 		func(w *world) { w.secondPool(1) }, nil,
 	},
-	"spot counts to a quota of its own": {
+	"spot has a quota of its own": {
 		func(w *world) {
 			w.quota("L-1216C47A", 100)
 			w.quota("L-34B43A08", 99)
@@ -66,7 +66,7 @@ var roomCases = map[string]beforeCase{
 		},
 		blocks("InstanceQuota", "(L-34B43A08)"),
 	},
-	"a mix counts to both": {
+	"a mix counts for both": {
 		func(w *world) {
 			w.quota("L-34B43A08", 0)
 			w.quota("L-1216C47A", 100)
@@ -74,10 +74,10 @@ var roomCases = map[string]beforeCase{
 		},
 		blocks("InstanceQuota", "(L-1216C47A)"),
 	},
-	"a quota that nobody tells": {
+	"an unknown quota": {
 		func(w *world) {
 			w.facts.Quotas = nil
-		}, []said{{"InstanceQuota", false, "L-1216C47A"}, {
+		}, []finding{{"InstanceQuota", false, "L-1216C47A"}, {
 			"VolumeQuota", false, "L-7A658B76",
 		}, {"ClusterQuota", false, "Service Quotas does not tell: L-1194D53C"}},
 	},
@@ -87,31 +87,31 @@ var roomCases = map[string]beforeCase{
 	"forty-nine are not": {
 		func(w *world) { w.quota("L-7A658B76", 51) }, blocks("VolumeQuota", "51 of 100 GiB are used, and the new nodes need up to 50"),
 	},
-	"volumes of another type count to a quota of their own": {
+	"volumes of another type have their own quota": {
 		func(w *world) {
 			w.quota("L-09BD8365", 51)
 			w.quota("L-7A658B76", 100)
 			w.pool().RootVolume.Type = "io2"
 		}, blocks("VolumeQuota", "(L-09BD8365)"),
 	},
-	"no node more needs no disk more": {
+	"no additional node needs no disk": {
 		func(w *world) { w.quota("L-7A658B76", 100); w.noSurge() }, nil,
 	},
-	"a last cluster could be made, though the upgrade makes none": {
+	"one more cluster is possible": {
 		func(w *world) { w.quota("L-1194D53C", 99) },
 		warns("ClusterQuota", "(L-1194D53C): 99 of 100 are there: of those that have to be made anew beside them one could be, and no more"),
 	},
-	"no cluster more could be made": {
+	"no further cluster is possible": {
 		func(w *world) { w.quota("L-1194D53C", 100) },
 		warns("ClusterQuota", "(L-1194D53C): 100 of 100 are there: one that has to be made anew beside them could not be"),
 	},
-	"nor beyond a quota that AWS lowered": {
+	"nor beyond a lowered quota": {
 		func(w *world) { w.quota("L-1194D53C", 120) }, warns("ClusterQuota", "120 of 100"),
 	},
-	"which an upgrade of nodes alone is told, too": {
+	"the same in an upgrade of nodes only": {
 		func(w *world) { w.nodesOnly(); w.noSurge(); w.quota("L-1194D53C", 100) }, warns("ClusterQuota", "100 of 100"),
 	},
-	"a pool without nodes starts none": {
+	"a pool without nodes adds none": {
 		func(w *world) {
 			w.pool().MinSize = 0
 			w.facts.Groups["a"] = preflight.Group{Name: "g", Subnets: []string{"subnet-9"}}
@@ -119,23 +119,23 @@ var roomCases = map[string]beforeCase{
 		}, nil,
 	},
 
-	"a pool of which EC2 has no instance type any more": {
+	"a pool without an available instance type": {
 		func(w *world) { w.facts.InstanceTypes = nil }, blocks("SurgeCapacity", "pool a: m7i.large, m7i.xlarge"),
 	},
-	"one of which it has one": {
+	"a pool with one available instance type": {
 		func(w *world) { delete(w.facts.InstanceTypes, "m7i.xlarge") }, nil,
 	},
-	"a group whose launches somebody suspended": {
+	"a group with suspended launches": {
 		func(w *world) {
 			w.group(func(g *preflight.Group) { g.Suspended = []string{"AZRebalance", "Launch"} })
 		}, blocks("SurgeCapacity", "pool a: Launch"),
 	},
-	"what updates suspend stands in nobody's way": {
+	"a process that updates suspend": {
 		func(w *world) {
 			w.group(func(g *preflight.Group) { g.Suspended = []string{"AZRebalance", "HealthCheck"} })
 		}, nil,
 	},
-	"a group that cannot have the instances it wants": {
+	"a group below its desired capacity": {
 		func(w *world) {
 			w.group(func(g *preflight.Group) {
 				g.InService, g.Failure, g.FailedAt = 2, "no m7i.large in eu-central-1a", now.Add(-30*time.Hour)
@@ -143,18 +143,18 @@ var roomCases = map[string]beforeCase{
 		},
 		blocks("SurgeCapacity", "no m7i.large in eu-central-1a"),
 	},
-	"one that could not a while ago": {
+	"a recent failed launch": {
 		func(w *world) {
 			w.group(func(g *preflight.Group) { g.Failure, g.FailedAt = "no m7i.large", now.Add(-59*time.Minute) })
 		}, warns("SurgeCapacity", "no m7i.large"),
 	},
-	"one that could not once, and has all it wants since": {
+	"an old failed launch": {
 		func(w *world) { w.group(func(g *preflight.Group) { g.Failure, g.FailedAt = "no m7i.large", old }) }, nil,
 	},
-	"without a surge, pods find room on the others": {
+	"no surge, and room on other nodes": {
 		func(w *world) { w.noSurge() }, nil,
 	},
-	"or they do not": {
+	"no surge, and no room": {
 		func(w *world) {
 			w.noSurge()
 			for i := range 3 {
@@ -165,15 +165,15 @@ var roomCases = map[string]beforeCase{
 	},
 }
 
-// versionCases are those of add-ons, versions and images.
+// versionCases are about add-ons, versions and images.
 var versionCases = map[string]beforeCase{
-	"an add-on that does not work": {
+	"an unhealthy add-on": {
 		func(w *world) {
 			w.facts.Addons[1].Status, w.facts.Addons[1].Issues = "DEGRADED", []string{"InsufficientNumberOfReplicas: 0"}
 		},
 		blocks("AddonsHealthy", "coredns is DEGRADED (InsufficientNumberOfReplicas: 0)"),
 	},
-	"one whose last update failed works as before": {
+	"an add-on whose last update failed": {
 		func(w *world) { w.facts.Addons[1].Status = "UPDATE_FAILED" }, warns("AddonsHealthy", "coredns is UPDATE_FAILED"),
 	},
 	"an add-on's version that EKS does not offer with the target": {
@@ -181,10 +181,10 @@ var versionCases = map[string]beforeCase{
 			w.plan.After.Spec.Addons[1].Version = "v9"
 		}, blocks("AddonsCompatible", "coredns v9 is not among those that EKS offers for Kubernetes 1.36: v1.12.0"),
 	},
-	"an add-on that EKS does not have for it": {
+	"an add-on that EKS lacks for the target": {
 		func(w *world) { delete(w.facts.Compat, "coredns") }, blocks("AddonsCompatible", "EKS has no add-on coredns for Kubernetes 1.36"),
 	},
-	"one that is behind while the control plane moves": {
+	"an add-on behind the control plane": {
 		func(w *world) {
 			w.facts.Compat["coredns"] = []upgrade.AddonVersion{
 				{Version: "v1.13.0", Kubernetes: []string{"1.36"}}, {Version: "v1.12.0", Kubernetes: []string{"1.35"}},
@@ -193,7 +193,7 @@ var versionCases = map[string]beforeCase{
 		},
 		warns("AddonsCompatible", "coredns is at v1.12.0 while the control plane is at 1.36"),
 	},
-	"one that is moved before it is not": {
+	"an add-on that is updated before": {
 		func(w *world) {
 			w.facts.Compat["coredns"] = []upgrade.AddonVersion{
 				{Version: "v1.12.5", Kubernetes: []string{"1.35", "1.36"}}, {Version: "v1.12.0", Kubernetes: []string{"1.35"}},
@@ -204,7 +204,7 @@ var versionCases = map[string]beforeCase{
 			w.plan.Steps = append([]upgrade.Step{{Kind: upgrade.StepAddonsFirst, KubernetesVersion: "1.35", Addons: forced}}, w.plan.Steps...)
 		}, nil,
 	},
-	"one that somebody else installed": {
+	"a foreign add-on": {
 		func(w *world) {
 			w.facts.Addons = append(w.facts.Addons, preflight.Addon{Name: "theirs", Version: "v1", Status: "ACTIVE"})
 		},
@@ -219,30 +219,30 @@ var versionCases = map[string]beforeCase{
 	"a version that EKS no longer offers": {
 		func(w *world) { w.facts.Catalogue[1].Status = "UNSUPPORTED" }, blocks("VersionOffered", "1.36"),
 	},
-	"every version on the way must be there": {
+	"every version of the upgrade must be offered": {
 		func(w *world) {
 			w.plan.Steps = append(w.plan.Steps, upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: "1.37"})
 		}, blocks("VersionOffered", "1.37"),
 	},
 
-	"a release may be reached from one minor before": {
+	"a release supports one minor version before": {
 		func(w *world) {
 			w.from("1.34")
 		}, blocks("UpgradeFrom", "release 1.36-1 may be reached from Kubernetes 1.35 on, and the cluster has 1.34"),
 	},
-	"or from where it says": {
+	"or from the version that it states": {
 		func(w *world) { w.from("1.34"); w.plan.UpgradeFrom = "1.34" }, nil,
 	},
-	"a rollback goes where it came from": {
+	"a rollback ignores upgradeFrom": {
 		func(w *world) { w.from("1.33"); w.plan.Rollback = true }, nil,
 	},
 
-	"support of the target that ends soon": {
+	"the target's support ends soon": {
 		func(w *world) {
 			w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 59)
 		}, warns("SupportDates", "standard support of Kubernetes 1.36 ends 2027-01-20"),
 	},
-	"or in sixty days": {
+	"the target's support ends in sixty days": {
 		func(w *world) { w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 60) }, nil,
 	},
 	"extended support of the target": {
@@ -251,10 +251,10 @@ var versionCases = map[string]beforeCase{
 		}, warns("SupportDates", "in extended support since 2026-11-22"),
 	},
 
-	"an image that is not there": {
+	"an absent image": {
 		func(w *world) { delete(w.facts.Images, "ami-36") }, blocks("Images", "ami-36 of pool a is not there"),
 	},
-	"an image that is not ready": {
+	"an unavailable image": {
 		func(w *world) { w.image(func(i *preflight.Image) { i.State = "disabled" }) }, blocks("Images", "is disabled"),
 	},
 	"an image for another processor": {
@@ -265,45 +265,45 @@ var versionCases = map[string]beforeCase{
 			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-al2023-x86_64-standard-1.37-v20261101" })
 		}, blocks("Images", "newer than Kubernetes 1.36"),
 	},
-	"an image that is too old for it": {
+	"an image that is too old": {
 		func(w *world) {
 			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-1.32-v20250101" })
 		}, blocks("Images", "too old for Kubernetes 1.36"),
 	},
-	"an image that is older": {
+	"an older image": {
 		func(w *world) {
 			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-arm64-node-1.35-v20250101" })
 		}, warns("Images", "older than Kubernetes 1.36"),
 	},
-	"an image that is deprecated": {
+	"a deprecated image": {
 		func(w *world) { w.image(func(i *preflight.Image) { i.Deprecated = old }) }, warns("Images", "deprecated since 2026-11-22"),
 	},
-	"an image of their own is not judged by its name": {
+	"a custom image is not checked by its name": {
 		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "golden-42" }) }, nil,
 	},
 }
 
-// alarmCases are those of alarms.
+// alarmCases are about alarms.
 var alarmCases = map[string]beforeCase{
-	"an alarm that fires": {
+	"a firing alarm": {
 		func(w *world) {
 			w.facts.Alarms[0] = preflight.Alarm{Name: "errors", State: "ALARM", Reason: "5 > 1", Since: old}
 		},
 		blocks("AlarmsQuiet", "in ALARM: errors since 2026-11-22T21:00:00Z (5 > 1)"),
 	},
-	"an alarm that does not exist watches nothing": {
+	"an absent alarm": {
 		func(w *world) { w.facts.Alarms = nil }, blocks("AlarmsQuiet", "errors"),
 	},
-	"an alarm that its owner does not let upgrades silence": {
+	"an alarm without the tag": {
 		func(w *world) { w.facts.Alarms[0].Silence = false },
 		warns("AlarmsSilenced", "their actions stay on meanwhile, for they have no tag drover:silence=upgrade: errors"),
 	},
-	"a composite alarm, which none can let": {
+	"a composite alarm": {
 		func(w *world) {
 			w.facts.Alarms[0].Silence, w.facts.Alarms[0].Composite = false, true
 		}, warns("AlarmsSilenced", "errors (a composite alarm)"),
 	},
-	"an alarm whose actions are off anyway": {
+	"an alarm with disabled actions": {
 		func(w *world) { w.facts.Alarms[0].Silence, w.facts.Alarms[0].Actions = false, false }, nil,
 	},
 	"an alarm without data": {

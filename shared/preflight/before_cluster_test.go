@@ -1,6 +1,6 @@
 package preflight_test
 
-// What the cluster and its workloads may keep an upgrade back with.
+// Findings about the cluster and its workloads.
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// What several cases find.
+// Findings of several cases.
 var (
 	never = preflight.Budget{
 		Namespace: "shop", Name: "web", Rule: "minAvailable 3", Expected: 3, Desired: 3, Healthy: 3, Covered: map[string]int{"a": 3},
@@ -26,17 +26,17 @@ var (
 	}}
 )
 
-// wellCases are those of the control plane, the nodes and the system's pods.
-var wellCases = map[string]beforeCase{
-	"an EKS cluster that is busy is not touched": {
+// healthCases are about the control plane, the nodes and the system's pods.
+var healthCases = map[string]beforeCase{
+	"an EKS cluster with an operation in flight": {
 		func(w *world) { w.facts.ControlPlane.Status = "UPDATING" }, blocks("ControlPlaneHealthy", "the EKS cluster is UPDATING"),
 	},
-	"what EKS calls an issue fails its updates": {
+	"an issue that EKS reports": {
 		func(w *world) {
 			w.facts.ControlPlane.Issues = []string{"Ec2SubnetNotFound: gone"}
 		}, blocks("ControlPlaneHealthy", "1 issue: Ec2SubnetNotFound: gone"),
 	},
-	"of a cluster that does not answer nothing else is said that would need it": {
+	"an unreachable cluster has only AWS findings": {
 		func(w *world) {
 			w.facts.Unreachable, w.facts.Survey = "connection refused", preflight.Survey{}
 		},
@@ -46,34 +46,34 @@ var wellCases = map[string]beforeCase{
 		func(w *world) { w.facts.Survey.Unhealthy = []string{"etcd"} }, blocks("ControlPlaneHealthy", "/readyz): etcd"),
 	},
 
-	"one of three nodes not Ready is much": {
+	"one of three nodes not Ready": {
 		func(w *world) {
 			w.node(1).Ready, w.node(1).Message = false, "no heartbeat"
 		}, blocks("NodesReady", "1 of 3 nodes not Ready: n1 since 2026-11-22T21:00:00Z (no heartbeat)"),
 	},
-	"one of ten is told": {
+	"one of ten nodes not Ready": {
 		func(w *world) { w.manyNodes(10); w.node(1).Ready = false }, warns("NodesReady", "1 of 10 nodes"),
 	},
-	"two of eleven are too many": {
+	"two of eleven nodes not Ready": {
 		func(w *world) { w.manyNodes(11); w.node(1).Ready = false; w.node(2).Ready = false }, blocks("NodesReady", "2 of 11 nodes"),
 	},
-	"a node that has just registered may take its time": {
+	"a node that has just registered": {
 		func(w *world) { w.node(1).Ready, w.node(1).Created = false, now.Add(-9*time.Minute) }, nil,
 	},
-	"but no longer than ten minutes": {
+	"a node that registered ten minutes ago": {
 		func(w *world) { w.node(1).Ready, w.node(1).Created = false, now.Add(-10*time.Minute) }, blocks("NodesReady", "n1"),
 	},
 
-	"a node that a person cordoned is not replaced under their hands": {
+	"a cordoned node of a pool": {
 		func(w *world) { w.node(0).Cordoned = true }, blocks("NodesCordoned", "1 node: n0"),
 	},
-	"one that drover or an autoscaler takes away is nobody's": {
+	"a cordoned node that is leaving": {
 		func(w *world) { w.node(0).Cordoned, w.node(0).Leaving = true, true }, nil,
 	},
-	"one that is not of a pool is only told": {
+	"a cordoned node without a pool": {
 		func(w *world) { w.node(0).Cordoned, w.node(0).Pool = true, "" }, warns("NodesCordoned", "n0"),
 	},
-	"and so is any while no nodes are replaced": {
+	"a cordoned node while no nodes are replaced": {
 		func(w *world) { w.node(0).Cordoned = true; w.plan.Steps = w.plan.Steps[:2] }, warns("NodesCordoned", "n0"),
 	},
 
@@ -83,23 +83,23 @@ var wellCases = map[string]beforeCase{
 		},
 		blocks("SystemPods", "coredns-1 is CrashLoopBackOff"),
 	},
-	"a system pod of nobody": {
+	"a system pod without a workload": {
 		func(w *world) {
 			w.pods(preflight.Pod{Namespace: "kube-system", Name: "x", State: "Pending", Since: old})
 		}, blocks("SystemPods", "x is Pending"),
 	},
-	"two of a DaemonSet of twenty are told": {
+	"two pods of a DaemonSet of twenty": {
 		func(w *world) { w.daemons(2) }, warns("SystemPods", "2 pods of kube-system, at most a tenth"),
 	},
-	"three are too many": {
+	"three pods of a DaemonSet of twenty": {
 		func(w *world) { w.daemons(3) }, blocks("SystemPods", "3 pods of kube-system"),
 	},
-	"a system pod that has just started may take its time": {
+	"a system pod that has just started": {
 		func(w *world) {
 			w.pods(preflight.Pod{Namespace: "kube-system", Name: "x", State: "Pending", Since: now.Add(-9 * time.Minute)})
 		}, nil,
 	},
-	"a pod on a node that is not Ready counts for its node": {
+	"a pod on a node that is not Ready": {
 		func(w *world) {
 			w.manyNodes(10)
 			w.node(1).Ready = false
@@ -107,7 +107,7 @@ var wellCases = map[string]beforeCase{
 		},
 		warns("NodesReady", "n1"),
 	},
-	"other people's pods that do not run are told": {
+	"users' pods that do not run": {
 		func(w *world) {
 			w.pods(preflight.Pod{
 				Namespace: "shop", Name: "web-1", State: "Pending", Since: old,
@@ -117,26 +117,26 @@ var wellCases = map[string]beforeCase{
 	},
 }
 
-// budgetCases are those of disruption budgets.
+// budgetCases are about disruption budgets.
 var budgetCases = map[string]beforeCase{
-	"a budget that wants all of its pods": {
+	"a budget that needs all of its pods": {
 		func(w *world) {
 			w.budget(never)
 		}, blocks("BudgetsAllow", "shop/web (minAvailable 3) can never allow a disruption: it wants 3 of 3 pods"),
 	},
-	"a budget that wants more than there are": {
+	"a budget that needs more pods than exist": {
 		func(w *world) { b := never; b.Expected, b.Healthy = 1, 1; w.budget(b) }, blocks("BudgetsAllow", "it wants 3 of 1 pods"),
 	},
-	"its pods are taken where the pool's drain forces": {
+	"its pods are deleted with Force": {
 		func(w *world) { w.budget(never); w.pool().Drain.OnTimeout = api.OnTimeoutForce }, warns("BudgetsAllow", "against their budgets"),
 	},
-	"it stands in nobody's way where no node is replaced": {
+	"it does not matter while no node is replaced": {
 		func(w *world) { w.budget(never); w.plan.Steps = w.plan.Steps[:2] }, nil,
 	},
-	"nor where none of its pods is on a pool's node": {
+	"nor without pods on a pool's node": {
 		func(w *world) { b := never; b.Covered = nil; w.budget(b) }, nil,
 	},
-	"a pool that is no longer in the spec waits as pools do": {
+	"a removed pool waits by default": {
 		func(w *world) {
 			b := never
 			b.Covered = map[string]int{"gone": 1}
@@ -148,7 +148,7 @@ var budgetCases = map[string]beforeCase{
 	"a budget whose pods have been unhealthy for long": {
 		func(w *world) { w.budget(short) }, blocks("BudgetsAllow", "while only 2 of 3 pods are healthy, since 2026-11-22T21:00:00Z"),
 	},
-	"and one whose pods just became so": {
+	"a budget whose pods have just become unhealthy": {
 		func(w *world) {
 			b := short
 			b.Since = now.Add(-time.Minute)
@@ -158,13 +158,13 @@ var budgetCases = map[string]beforeCase{
 	"a budget that allows one": {
 		func(w *world) { b := short; b.Healthy, b.Allowed = 3, 1; w.budget(b) }, nil,
 	},
-	"a budget that was changed a moment ago": {
+	"a budget that has just changed": {
 		func(w *world) { b := never; b.Stale = true; w.budget(b) }, warns("BudgetsAllow", "was just changed"),
 	},
-	"a budget of pods that nothing keeps running": {
+	"a budget of pods without a scalable owner": {
 		func(w *world) { b := never; b.Expected, b.Desired = 0, 0; w.budget(b) }, blocks("BudgetsAllow", "counts none of its pods"),
 	},
-	"a budget that the controller cannot work out": {
+	"a budget that the controller cannot compute": {
 		func(w *world) {
 			b := short
 			b.Failed = "found no controllers for pod"
@@ -184,14 +184,14 @@ var budgetCases = map[string]beforeCase{
 	},
 }
 
-// apiCases are those of APIs, kubelets and webhooks.
+// apiCases are about APIs, kubelets and webhooks.
 var apiCases = map[string]beforeCase{
-	"an API in use that the target has not": {
+	"an API in use that the target lacks": {
 		func(w *world) {
 			w.insight(removed)
 		}, blocks("DeprecatedAPIs", "/apis/x/v1beta1/y, gone in 1.36, used by old-controller/v1, replaced with /apis/x/v1/y"),
 	},
-	"one that goes later": {
+	"an API that a later version removes": {
 		func(w *world) {
 			i := removed
 			i.Status, i.Deprecations = "WARNING", []preflight.Deprecation{{API: "/apis/x/v1beta1/y", Gone: "1.38"}}
@@ -199,7 +199,7 @@ var apiCases = map[string]beforeCase{
 		},
 		warns("DeprecatedAPIs", "gone in 1.38"),
 	},
-	"one of which EKS does not say when counts as EKS has it": {
+	"an API without a removal version": {
 		func(w *world) {
 			i := removed
 			i.Deprecations = []preflight.Deprecation{{API: "/apis/x/v1beta1/y"}}
@@ -216,7 +216,7 @@ var apiCases = map[string]beforeCase{
 		},
 		blocks("Insights", "Cluster health issues: bad (arn:x)"),
 	},
-	"one that warns, and one that EKS does not know": {
+	"insights with WARNING and UNKNOWN": {
 		func(w *world) {
 			w.insight(preflight.Insight{Name: "A", Status: "WARNING", Reason: "so"})
 			w.insight(preflight.Insight{Name: "B", Status: "UNKNOWN", Reason: "who knows"})
@@ -227,41 +227,41 @@ var apiCases = map[string]beforeCase{
 		func(w *world) { w.facts.Looked = now.Add(-23 * time.Hour) }, warns("Insights", "EKS looked last at 2026-11-21T23:00:00Z, 23h0m0s ago"),
 	},
 	"insights of ten minutes ago": {func(w *world) { w.facts.Looked = now.Add(-10 * time.Minute) }, nil},
-	"one for a version beyond the target is for another day": {
+	"an insight for a version beyond the target": {
 		func(w *world) { w.insight(preflight.Insight{Name: "A", KubernetesVersion: "1.37", Status: "ERROR"}) }, nil,
 	},
 
-	"a node that is not drover's may be three minors older": {
+	"a foreign node, three minors older": {
 		func(w *world) { w.stranger("v1.33.1") }, nil,
 	},
-	"but not four": {
+	"a foreign node, four minors older": {
 		func(w *world) {
 			w.stranger("v1.32.1")
 		}, blocks("KubeletSkew", "kubelet of stranger (v1.32.1) is more than 3 minors older than the control plane at 1.36"),
 	},
-	"a pool's kubelet neither, while the control plane moves first": {
+	"a pool's kubelet, four minors older": {
 		func(w *world) { w.node(0).Kubelet = "v1.32.1" }, blocks("KubeletSkew", "kubelet of n0"),
 	},
-	"a kubelet newer than the control plane is wrong now": {
+	"a kubelet newer than the control plane": {
 		func(w *world) { w.stranger("v1.36.0") }, blocks("KubeletSkew", "is newer than the control plane at 1.35"),
 	},
-	"a kube-proxy that is older than three minors": {
+	"a kube-proxy older than three minors": {
 		func(w *world) {
 			w.facts.Survey.KubeProxies = []string{"v1.32.0"}
 		}, blocks("KubeletSkew", "kube-proxy v1.32.0 (v1.32.0) is more than 3 minors older"),
 	},
-	"what is no version is not judged": {
+	"an invalid version is not checked": {
 		func(w *world) { w.stranger("custom"); w.facts.Survey.KubeProxies = []string{"latest"} }, nil,
 	},
 
-	"a webhook that must answer and cannot": {
+	"a webhook without a ready endpoint": {
 		func(w *world) { w.facts.Survey.Webhooks = []preflight.Webhook{hook} },
 		blocks("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (service policy/webhook, asked about evictions)"),
 	},
-	"one that hangs on one pod": {
+	"a webhook with one ready endpoint": {
 		func(w *world) { h := hook; h.Endpoints = 1; w.facts.Survey.Webhooks = []preflight.Webhook{h} }, warns("Webhooks", "one ready endpoint"),
 	},
-	"one with two": {
+	"a webhook with two ready endpoints": {
 		func(w *world) { h := hook; h.Endpoints = 2; w.facts.Survey.Webhooks = []preflight.Webhook{h} }, nil,
 	},
 }

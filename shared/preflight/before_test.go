@@ -1,6 +1,6 @@
 package preflight_test
 
-// What is found before an upgrade.
+// The findings before an upgrade.
 
 import (
 	"fmt"
@@ -13,26 +13,26 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestNothingIsFoundInAClusterThatIsWell(t *testing.T) {
+func TestBeforeOfAHealthyCluster(t *testing.T) {
 	w := well()
 	require.Empty(t, preflight.Before(w.facts, w.plan))
 	require.False(t, preflight.Blocks(nil))
 }
 
-// beforeCase is a cluster that is spoiled before its upgrade, and what is said of it then.
+// beforeCase is a problem of a cluster before its upgrade, with the findings.
 type beforeCase struct {
 	spoil func(w *world)
-	want  []said
+	want  []finding
 }
 
 func TestBefore(t *testing.T) {
-	for _, cases := range []map[string]beforeCase{wellCases, budgetCases, apiCases, roomCases, versionCases, alarmCases} {
+	for _, cases := range []map[string]beforeCase{healthCases, budgetCases, apiCases, roomCases, versionCases, alarmCases} {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
 				w := well()
 				c.spoil(w)
 				got := preflight.Before(w.facts, w.plan)
-				requireSaid(t, c.want, got)
+				requireFindings(t, c.want, got)
 				var blocked bool
 				for _, s := range c.want {
 					blocked = blocked || s.blocks
@@ -43,8 +43,8 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// Nodes go back before the control plane does: what is of a pool has the older kubelet by then.
-func TestSkewOfARollback(t *testing.T) {
+// Nodes are rolled back before the control plane, so a pool's nodes have the older kubelet by then.
+func TestKubeletSkewOfRollback(t *testing.T) {
 	w := well()
 	w.plan.From.KubernetesVersion, w.plan.To.KubernetesVersion, w.plan.Rollback = "1.36", "1.35", true
 	w.plan.Steps = []upgrade.Step{
@@ -61,7 +61,7 @@ func TestSkewOfARollback(t *testing.T) {
 	w.facts.Survey.KubeProxies = []string{"v1.36.0"}
 	require.Empty(t, preflight.Before(w.facts, w.plan))
 	w.stranger("v1.36.3")
-	requireSaid(t, blocks("KubeletSkew", "kubelet of stranger (v1.36.3) is newer than the control plane at 1.35"),
+	requireFindings(t, blocks("KubeletSkew", "kubelet of stranger (v1.36.3) is newer than the control plane at 1.35"),
 		preflight.Before(w.facts, w.plan))
 	w.plan.Steps = append(w.plan.Steps[:1], w.plan.Steps[2])
 	w.plan.Steps[1].Addons = nil
@@ -70,8 +70,8 @@ func TestSkewOfARollback(t *testing.T) {
 	require.Contains(t, fmt.Sprint(preflight.Before(w.facts, w.plan)), "Rollback: too late")
 }
 
-// What is not well may be why people go back.
-func TestARollbackOfWhatIsNotWell(t *testing.T) {
+// Problems may be the reason for a rollback.
+func TestBeforeARollbackIgnoresHealth(t *testing.T) {
 	w := well()
 	w.node(0).Ready, w.facts.Alarms[0].State, w.facts.Addons[0].Status = false, "ALARM", "DEGRADED"
 	w.facts.Survey.Pods = []preflight.Pod{
@@ -93,7 +93,7 @@ func TestARollbackOfWhatIsNotWell(t *testing.T) {
 	}
 }
 
-// Passed are those that were made and found nothing: of a cluster whose API does not answer many are not made.
+// Passed checks ran and found nothing. Of an unreachable cluster, many do not run.
 func TestPassed(t *testing.T) {
 	w := well()
 	require.Equal(t, preflight.BeforeNames(), preflight.Passed(w.facts, preflight.Before(w.facts, w.plan)))
@@ -110,9 +110,8 @@ func TestPassed(t *testing.T) {
 	require.Contains(t, passed, preflight.Images)
 }
 
-// A cluster that does not let people look is not one that does not answer: nothing blocks for that, and what was not
-// looked at has not passed.
-func TestAClusterThatPeopleMayNotSee(t *testing.T) {
+// A forbidden API is not an unreachable one. It blocks nothing, and the checks that did not run have not passed.
+func TestBeforeWithoutAccess(t *testing.T) {
 	w := well()
 	w.facts.Unseen, w.facts.Survey = true, preflight.Survey{}
 	found := preflight.Before(w.facts, w.plan)
@@ -122,10 +121,10 @@ func TestAClusterThatPeopleMayNotSee(t *testing.T) {
 	require.NotContains(t, missed, preflight.ControlPlaneHealthy)
 	require.Len(t, preflight.Passed(w.facts, found), len(preflight.BeforeNames())-len(missed))
 	w.facts.ControlPlane.Status = "UPDATING"
-	require.True(t, preflight.Blocks(preflight.Before(w.facts, w.plan)), "EKS says so to everybody")
+	require.True(t, preflight.Blocks(preflight.Before(w.facts, w.plan)), "EKS reports it")
 }
 
-func TestLongListsAreCutShort(t *testing.T) {
+func TestLongListsAreCut(t *testing.T) {
 	w := well()
 	w.manyNodes(5000)
 	for i := range w.facts.Survey.Nodes {

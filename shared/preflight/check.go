@@ -149,7 +149,7 @@ func (r *report) warn(next, format string, args ...any) {
 	r.found = append(r.found, status.Check{Name: r.name, Message: fmt.Sprintf(format, args...), Next: next})
 }
 
-// maxShown is how many items of a list a message names. A status is read by people, and a cluster may have thousands of items.
+// maxShown is how many items of a list a message names. A status must be readable, and a cluster may have thousands of items.
 const maxShown = 5
 
 // list returns the first items, and how many follow.

@@ -181,7 +181,7 @@ func alarmsQuiet(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// alarmsSilenced warns of alarms that may notify people during an upgrade, because drover may not disable their actions. Their owners set
+// alarmsSilenced warns of alarms that may notify someone during an upgrade, because drover may not disable their actions. Their owners set
 // the tag that allows it. IAM grants no permission on a composite alarm by its tags, so drover disables none.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_alarms_and_tagging.html
 func alarmsSilenced(r *report, f *Facts, _ *Plan) {

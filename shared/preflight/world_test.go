@@ -1,6 +1,6 @@
 package preflight_test
 
-// A cluster that is well, and how it is spoiled.
+// A healthy cluster, and its problems.
 
 import (
 	"fmt"
@@ -20,7 +20,8 @@ var (
 	old = now.Add(-time.Hour)
 )
 
-// world is a cluster that is well, and the plan of an upgrade from 1.35 to 1.36 with room for it: nothing is found. Each case spoils it.
+// world is a healthy cluster with the plan of an upgrade from 1.35 to 1.36, and room for it. No check finds anything. Each case adds a
+// problem.
 type world struct {
 	facts *preflight.Facts
 	plan  *preflight.Plan
@@ -115,7 +116,7 @@ func (w *world) insight(i preflight.Insight) {
 	w.facts.Insights = append(w.facts.Insights, i)
 }
 
-// nodesOnly leaves the control plane where it is.
+// nodesOnly makes the plan upgrade nodes only.
 func (w *world) nodesOnly() {
 	w.plan.Steps = w.plan.Steps[2:]
 	w.plan.From.KubernetesVersion, w.facts.ControlPlane.Version = "1.36", "1.36"
@@ -179,7 +180,7 @@ func (w *world) workload(ready, desired int) {
 	w.facts.Survey.Workloads[1].Ready, w.facts.Survey.Workloads[1].Desired = ready, desired
 }
 
-// from has everything be of another Kubernetes version than 1.35 before.
+// from sets another Kubernetes version than 1.35 for everything before the upgrade.
 func (w *world) from(version string) {
 	w.plan.From.KubernetesVersion, w.facts.ControlPlane.Version = version, version
 	for i := range w.facts.Survey.Nodes {
@@ -188,18 +189,18 @@ func (w *world) from(version string) {
 	w.facts.Survey.KubeProxies = []string{"v" + version + ".0-eksbuild.1"}
 }
 
-// said is a finding: its name, whether it blocks, and words of its message.
-type said struct {
+// finding is an expected finding: its name, whether it blocks, and words of its message.
+type finding struct {
 	name   string
 	blocks bool
 	words  string
 }
 
-func blocks(name, words string) []said { return []said{{name, true, words}} }
+func blocks(name, words string) []finding { return []finding{{name, true, words}} }
 
-func warns(name, words string) []said { return []said{{name, false, words}} }
+func warns(name, words string) []finding { return []finding{{name, false, words}} }
 
-func requireSaid(t *testing.T, want []said, got []status.Check) {
+func requireFindings(t *testing.T, want []finding, got []status.Check) {
 	t.Helper()
 	require.Len(t, got, len(want), "%+v", got)
 	for i, w := range want {
@@ -209,6 +210,6 @@ func requireSaid(t *testing.T, want []said, got []status.Check) {
 		require.NotEmpty(t, got[i].Next, "what to do")
 	}
 	for _, c := range got {
-		require.Less(t, len(c.Message), 1000, "a status is for reading")
+		require.Less(t, len(c.Message), 1000, "a status must be readable")
 	}
 }

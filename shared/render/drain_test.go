@@ -24,7 +24,8 @@ func TestTerminateHookHasTheDrainPolicy(t *testing.T) {
 			Timeout: 1800, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
 		}},
 		"every field": {
-			api.Drain{Timeout: "1h30m", OnTimeout: api.OnTimeoutForce, PodGracePeriod: "90s", DeleteEmptyDirData: &off, UnmanagedPods: api.UnmanagedWait, LoadBalancerWait: "2m"},
+			api.Drain{Timeout: "1h30m", OnTimeout: api.OnTimeoutForce, PodGracePeriod: "90s", DeleteEmptyDirData: &off,
+				UnmanagedPods: api.UnmanagedWait, LoadBalancerWait: "2m"},
 			drain.Policy{Timeout: 5400, OnTimeout: drain.Force, PodGracePeriod: 90, UnmanagedPods: drain.WaitForUnmanaged, LoadBalancerWait: 120},
 		},
 		"with Continue": {api.Drain{OnTimeout: api.OnTimeoutContinue, UnmanagedPods: api.UnmanagedEvict}, drain.Policy{

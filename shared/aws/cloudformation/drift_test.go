@@ -26,8 +26,10 @@ func TestDescribeReportsDrift(t *testing.T) {
 	for found, drifted := range map[string]bool{"DRIFTED": true, "IN_SYNC": false, "NOT_CHECKED": false, "UNKNOWN": false} {
 		client := awscloudformation.New(awscloudformation.Options{Region: "eu-central-1", Credentials: aws.AnonymousCredentials{},
 			HTTPClient: response(fmt.Sprintf(
-				`<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>drover-demo-network</StackName><StackStatus>UPDATE_COMPLETE</StackStatus>
-			<DriftInformation><StackDriftStatus>%s</StackDriftStatus></DriftInformation></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, found))})
+				`<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>drover-demo-network</StackName>
+			<StackStatus>UPDATE_COMPLETE</StackStatus>
+			<DriftInformation><StackDriftStatus>%s</StackDriftStatus></DriftInformation></member></Stacks>
+			</DescribeStacksResult></DescribeStacksResponse>`, found))})
 		stack, err := cloudformation.New(client, nil, "").Describe(t.Context(), "drover-demo-network")
 		require.NoError(t, err)
 		require.Equal(t, drifted, stack.Drifted, found)

@@ -52,12 +52,16 @@ type removal struct {
 
 // removals in the order in which they can succeed: load balancers use target groups and network interfaces, which use security groups.
 var removals = []removal{
-	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/app/", arn: true},
-	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/net/", arn: true},
-	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/gwy/", arn: true},
+	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/app/",
+		arn: true},
+	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/net/",
+		arn: true},
+	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/gwy/",
+		arn: true},
 	{kind: "classic load balancer", api: query.ELB, action: "DeleteLoadBalancer", argument: "LoadBalancerName", prefix: "loadbalancer/"},
 	{kind: "target group", api: query.ELBv2, action: "DeleteTargetGroup", argument: "TargetGroupArn", prefix: "targetgroup/", arn: true},
-	{kind: "network interface", api: query.EC2, action: "DeleteNetworkInterface", argument: "NetworkInterfaceId", prefix: "network-interface/"},
+	{kind: "network interface", api: query.EC2, action: "DeleteNetworkInterface", argument: "NetworkInterfaceId",
+		prefix: "network-interface/"},
 	{kind: "security group", api: query.EC2, action: "DeleteSecurityGroup", argument: "GroupId", prefix: "security-group/"},
 	{kind: volume, api: query.EC2, action: "DeleteVolume", argument: "VolumeId", prefix: "volume/"},
 }

@@ -39,16 +39,16 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// world is a cluster in the local account, of which the API of Kubernetes is in memory, and everything that was asked there.
+// world is a cluster in the local account, with the Kubernetes API in memory. It records the calls.
 type world struct {
 	*harness.Account
 	gatherer *collect.Gatherer
 	plan     *preflight.Plan
 
 	mu sync.Mutex
-	// asked are AWS's actions, changed those of them that change something, methods those of Kubernetes.
-	asked, changed, methods []string
-	down                    bool
+	// called are the actions of AWS, changed those that change something, methods those of Kubernetes.
+	called, changed, methods []string
+	down                     bool
 }
 
 const target = "1.37"
@@ -78,14 +78,14 @@ func start(t *testing.T, account *harness.Account) *world {
 	w.OnAnswer(func(call endpoint.Call) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.asked = append(w.asked, call.Service+":"+call.Action); call.Mutating {
+		if w.called = append(w.called, call.Service+":"+call.Action); call.Mutating {
 			w.changed = append(w.changed, call.Service+":"+call.Action)
 		}
 	})
 	return w
 }
 
-// RoundTrip speaks to the cluster's API.
+// RoundTrip calls the cluster's API.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.methods = append(w.methods, r.Method)
@@ -103,7 +103,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// plan of the harness's cluster to the next minor.
+// plan returns an upgrade of the harness's cluster to the next minor version.
 func plan(t *testing.T) *preflight.Plan {
 	t.Helper()
 	spec, errs := api.DecodeCluster("demo.yaml", []byte(harness.Spec("demo", "")))
@@ -132,7 +132,7 @@ func plan(t *testing.T) *preflight.Plan {
 	}
 }
 
-func TestFactsOfAClusterThatRuns(t *testing.T) {
+func TestBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		f, err := w.gatherer.Before(context.Background(), w.plan)
 		require.NoError(t, err)
@@ -166,11 +166,11 @@ func TestFactsOfAClusterThatRuns(t *testing.T) {
 		require.Contains(t, f.Images[image].Name, target)
 		require.Equal(t, 2, f.InstanceTypes["m7i.large"].VCPUs)
 		quota := f.Quotas["L-1216C47A"]
-		require.Equal(t, 2, quota.Used, "what runs")
+		require.Equal(t, 2, quota.Used, "the running instances")
 		require.Greater(t, quota.Limit, quota.Used)
 		require.NotEmpty(t, quota.Name)
 		storage := f.Quotas["L-7A658B76"]
-		require.Equal(t, 50, storage.Used, "what its disk has")
+		require.Equal(t, 50, storage.Used, "the size of its disk")
 		require.Equal(t, 300<<10, storage.Limit)
 		clusters := f.Quotas["L-1194D53C"]
 		require.Equal(t, "Clusters", clusters.Name)
@@ -200,12 +200,12 @@ func find(t *testing.T, catalogue []preflight.Version, version string) preflight
 	return catalogue[i]
 }
 
-// A dry run is nothing but this: every call only reads.
-func TestGatheringChangesNothing(t *testing.T) {
+// A dry run only collects facts, so every call must only read.
+func TestCollectOnlyReads(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.alarm(t)
 		w.mu.Lock()
-		w.asked, w.changed = nil, nil
+		w.called, w.changed = nil, nil
 		w.mu.Unlock()
 		w.plan.Alarms = []string{"errors"}
 		f, err := w.gatherer.Before(context.Background(), w.plan)
@@ -217,18 +217,18 @@ func TestGatheringChangesNothing(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		require.Empty(t, w.changed)
-		for _, action := range w.asked {
+		for _, action := range w.called {
 			_, verb, _ := strings.Cut(action, ":")
 			require.Regexp(t, "^(Describe|List|Get)", verb, action)
 		}
-		slices.Sort(w.asked)
+		slices.Sort(w.called)
 		require.Equal(t, []string{
 			"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
 			"ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeSubnets", "ec2:DescribeVolumes",
 			"eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:DescribeCluster", "eks:DescribeClusterVersions", "eks:DescribeInsight",
 			"eks:ListAddons", "eks:ListClusters", "eks:ListInsights",
 			"monitoring:DescribeAlarms", "monitoring:ListTagsForResource", "servicequotas:GetServiceQuota",
-		}, slices.Compact(w.asked), "what the role of the upgrade function must allow")
+		}, slices.Compact(w.called), "what the role of the upgrade function must allow")
 		require.NotEmpty(t, w.methods)
 		for _, method := range w.methods {
 			require.Equal(t, http.MethodGet, method)
@@ -236,15 +236,15 @@ func TestGatheringChangesNothing(t *testing.T) {
 	})
 }
 
-// refusing is a cluster that does not let who asks look.
+// refusing is a cluster that denies access.
 type refusing struct{}
 
 func (refusing) Survey(context.Context, string) (preflight.Survey, error) {
 	return preflight.Survey{Budgets: []preflight.Budget{{}}}, fmt.Errorf("demo: %w", collect.ErrForbidden)
 }
 
-// One that does not let who asks look is no finding; everything else is known.
-func TestWhoMayNotLook(t *testing.T) {
+// A forbidden cluster is no finding. Everything else is known.
+func TestForbiddenCluster(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.gatherer.Kubernetes = refusing{}
 		f, err := w.gatherer.Before(context.Background(), w.plan)
@@ -257,8 +257,8 @@ func TestWhoMayNotLook(t *testing.T) {
 	})
 }
 
-// An API that does not answer is found by a check; AWS that does not is an error, and somebody tries again.
-func TestWhatDoesNotAnswer(t *testing.T) {
+// A check reports an API that does not answer. If AWS does not answer, that is an error, and the caller retries.
+func TestUnreachableAPIs(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.mu.Lock()
 		w.down = true
@@ -290,7 +290,7 @@ func TestWhatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// alarm makes one, called errors.
+// alarm creates an alarm named errors.
 func (w *world) alarm(t *testing.T) {
 	_, err := awscloudwatch.NewFromConfig(w.Config()).PutMetricAlarm(context.Background(), &awscloudwatch.PutMetricAlarmInput{
 		AlarmName: aws.String("errors"), Namespace: aws.String("shop"), MetricName: aws.String("Errors"),
@@ -300,14 +300,14 @@ func (w *world) alarm(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Alarms that the spec names are looked at, silenced and heard again.
+// The alarms of the spec are described, disabled and enabled again.
 func TestAlarms(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		client, ctx := awscloudwatch.NewFromConfig(w.Config()), context.Background()
 		w.alarm(t)
 		set := func(state cloudwatchtypes.StateValue) {
 			_, err := client.SetAlarmState(ctx, &awscloudwatch.SetAlarmStateInput{
-				AlarmName: aws.String("errors"), StateValue: state, StateReason: aws.String("said so"),
+				AlarmName: aws.String("errors"), StateValue: state, StateReason: aws.String("test"),
 			})
 			require.NoError(t, err)
 		}
@@ -322,14 +322,14 @@ func TestAlarms(t *testing.T) {
 			return found
 		}
 		set(cloudwatchtypes.StateValueOk)
-		require.Len(t, of(), 1, "one is not there")
+		require.Len(t, of(), 1, "one does not exist")
 		require.Equal(t, "OK", of()["errors"].State)
 		set(cloudwatchtypes.StateValueAlarm)
 		require.Equal(t, "ALARM", of()["errors"].State)
-		require.Equal(t, "said so", of()["errors"].Reason)
+		require.Equal(t, "test", of()["errors"].Reason)
 		require.False(t, of()["errors"].Since.IsZero())
 		require.True(t, of()["errors"].Actions)
-		require.False(t, of()["errors"].Silence, "its owner has not said so")
+		require.False(t, of()["errors"].Silence, "its owner has not set the tag")
 		tag := func(value string) {
 			_, err := client.TagResource(ctx, &awscloudwatch.TagResourceInput{
 				ResourceARN: aws.String("arn:aws:cloudwatch:" + w.Config().Region + ":" + harness.ID + ":alarm:errors"),
@@ -352,11 +352,11 @@ func TestAlarms(t *testing.T) {
 			require.True(t, of()["errors"].Actions)
 		}
 		require.NoError(t, own.DisableActions(ctx, nil))
-		require.True(t, of()["errors"].Actions, "nothing is not everything")
+		require.True(t, of()["errors"].Actions, "no names means no alarms")
 	})
 }
 
-func TestQuotasThatNobodyTells(t *testing.T) {
+func TestUnknownQuotas(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		_, known, err := w.gatherer.Quotas.Limit(context.Background(), "L-00000000")
 		require.NoError(t, err)
@@ -364,8 +364,8 @@ func TestQuotasThatNobodyTells(t *testing.T) {
 	})
 }
 
-// EKS finds what the API server counts, and what a later version no longer has; the check names it.
-func TestDeprecatedAPIsInUse(t *testing.T) {
+// EKS finds what the API server counts and a later version removes. The check names it.
+func TestDeprecatedAPIs(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.API("drover-demo").Requested("flowcontrol.apiserver.k8s.io", "v1beta3", "flowschemas", target)
 		client, ctx, name := awseks.NewFromConfig(w.Config()), context.Background(), aws.String("drover-demo")
@@ -398,13 +398,13 @@ func TestDeprecatedAPIsInUse(t *testing.T) {
 		f, err = w.gatherer.Before(ctx, w.plan)
 		require.NoError(t, err)
 		for _, i := range f.Insights {
-			require.Empty(t, i.Deprecations, "a rollback is not an upgrade")
+			require.Empty(t, i.Deprecations, "insights of a rollback have none")
 		}
 		w.plan.Steps = []upgrade.Step{{Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}}
 		w.plan.Rollback, w.plan.From.KubernetesVersion = false, "1.36"
 		f, err = w.gatherer.Before(ctx, w.plan)
 		require.NoError(t, err)
-		require.Empty(t, f.Insights, "the control plane stays where it is")
+		require.Empty(t, f.Insights, "the control plane is not upgraded")
 		require.Zero(t, f.Looked)
 	})
 }

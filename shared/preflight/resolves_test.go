@@ -9,11 +9,11 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestARollbackMendsWhatItsOwnStepsTakeBack(t *testing.T) {
+func TestRollbackResolvesInsights(t *testing.T) {
 	found := func(name string, steps ...upgrade.Step) bool {
 		r := report{name: Insights}
 		insights(&r, &Facts{Insights: []Insight{{Name: name, Status: "ERROR", Reason: "why"}}}, &Plan{Rollback: true, Steps: steps})
-		require.Len(t, r.found, 1, "it is told in any case")
+		require.Len(t, r.found, 1, "it is reported in any case")
 		return r.found[0].Blocks
 	}
 	back, addons := upgrade.Step{Kind: upgrade.StepNodesBack}, upgrade.Step{Kind: upgrade.StepAddonsFirst}
@@ -24,8 +24,8 @@ func TestARollbackMendsWhatItsOwnStepsTakeBack(t *testing.T) {
 	require.True(t, found("Incompatible API usage", back, addons))
 }
 
-// EKS finds add-ons that do not run on the next version. Those that the upgrade moves itself do not keep it from beginning.
-func TestAnUpgradeMendsTheAddonsThatItMoves(t *testing.T) {
+// EKS finds add-ons that are incompatible with the next version. Those that the upgrade itself updates do not block it.
+func TestUpgradeResolvesInsights(t *testing.T) {
 	after := &api.Cluster{}
 	after.Spec.Addons = []api.Addon{{Name: "coredns", Version: "v2"}, {Name: "kube-proxy", Version: "v1.36.0"}}
 	first := upgrade.Step{
@@ -42,15 +42,15 @@ func TestAnUpgradeMendsTheAddonsThatItMoves(t *testing.T) {
 		insights(&r, &Facts{
 			Addons: addons, Compat: compat, Insights: []Insight{{Name: name, KubernetesVersion: "1.36", Status: "ERROR", Reason: "why"}},
 		}, plan)
-		require.Len(t, r.found, 1, "it is told in any case")
+		require.Len(t, r.found, 1, "it is reported in any case")
 		return r.found[0].Blocks
 	}
 	const addons, proxy = "EKS add-on version compatibility", "kube-proxy version skew"
 	old, theirs := Addon{Name: "coredns", Version: "v1"}, Addon{Name: "theirs", Version: "v1"}
 	require.False(t, blocks(addons, []Addon{old}, first, control))
-	require.False(t, blocks(addons, []Addon{old}, control), "it is moved right afterwards, which AddonsCompatible tells")
-	require.True(t, blocks(addons, []Addon{old, theirs}, first, control), "whoever installed that one updates it")
-	require.True(t, blocks(addons, []Addon{{Name: "coredns", Version: "v2"}}, first, control), "EKS knows of something that drover does not")
+	require.False(t, blocks(addons, []Addon{old}, control), "it is updated right afterwards, which AddonsCompatible reports")
+	require.True(t, blocks(addons, []Addon{old, theirs}, first, control), "its owner must update it")
+	require.True(t, blocks(addons, []Addon{{Name: "coredns", Version: "v2"}}, first, control), "EKS has a reason that drover does not know")
 	require.False(t, blocks(proxy, nil, first, control))
 	require.True(t, blocks(proxy, nil, control))
 	require.True(t, blocks(proxy, nil, control, first))
