@@ -31,7 +31,7 @@ func main() {
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		State:    state,
-		Slice:    50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: os.Stdout,
+		Slice:    50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: os.Stdout,
 	}
 	lambda.Start(lambdaruntime.Wrap("drain", h.Handle))
 }

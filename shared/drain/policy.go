@@ -71,7 +71,3 @@ func (t Task) deadline(excluded time.Time) time.Time {
 	}
 	return deadline
 }
-
-// Between returns the longest pause between two slices of a drain that has taken this long: a twentieth of that time. So the drain ends
-// at most 5 % late. The pause is also less than half of the terminate hook's timeout, so that each heartbeat is in time.
-func Between(taken time.Duration) time.Duration { return min(taken/20, 5*time.Minute) }

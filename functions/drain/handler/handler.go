@@ -1,5 +1,6 @@
-// Package handler drains a node: it finds the node and its pool's policy, works on it for a while, and says what is left. What
-// it knows is in the cluster and in the request, so that any call can be the last one or the first.
+// Package handler implements the drain function. It finds the node and the policy of its pool, drains for one slice, and returns what is left.
+// The state machine drover-drain-node calls it again until nothing is left. The cluster and the request hold everything that a later call
+// needs, so that any call may be repeated. shared/drain decides, and shared/kube/drainer acts.
 package handler
 
 import (
@@ -14,6 +15,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
@@ -40,7 +42,7 @@ type Groups interface {
 	Complete(ctx context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error)
 }
 
-// State is where people read of drains that take time: a subset of store.State.
+// State is the status of clusters: a subset of store.State.
 type State interface {
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
@@ -51,32 +53,31 @@ type Handler struct {
 	Clusters Clusters
 	Groups   Groups
 	State    State
-	// Slice is how long one call works, Late how long it waits for an instance to become a node that is none yet.
-	Slice, Late time.Duration
-	Now         func() time.Time
-	Metrics     io.Writer
+	// Slice is how long one call drains. JoinGrace is how long it waits for an instance that has not registered as a node.
+	Slice, JoinGrace time.Duration
+	Now              func() time.Time
+	Metrics          io.Writer
 }
 
-// node that is to be drained.
+// node is the node to drain.
 type node struct {
 	pool           events.Pool
 	name, instance string
 	cluster        *kube.Cluster
 }
 
-// Handle works on a drain until nothing is left or the slice is over. It completes the hook, if there is one, as soon as the
-// node may go.
+// Handle drains until nothing is left or the slice is over. If there is a hook, it completes it as soon as the instance may terminate.
 func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
 	if in.Lifecycle != nil && !in.Release {
-		// First of all: however long the rest takes, the instance does not end meanwhile. A hook that nobody waits at any more
-		// belongs to an event that came late or twice.
+		// The heartbeat comes first, so that the instance does not terminate during this call. If no instance waits at the hook, the event
+		// was late or a duplicate.
 		waits, err := h.Groups.Heartbeat(ctx, *in.Lifecycle)
-		if err != nil { // the hook has time, and the pods had better leave meanwhile
-			logging.From(ctx).Warn("no heartbeat", "instance", in.EC2InstanceID, "error", err.Error())
+		if err != nil { // the hook has time left, so the drain continues
+			logging.From(ctx).Warn("heartbeat failed", "instance", in.EC2InstanceID, "error", err.Error())
 		} else if !waits {
 			result := ended(drain.Gone, "the instance does not wait at the hook")
-			if pool, err := said(in.Lifecycle); err == nil {
-				h.tell(ctx, node{pool: pool, instance: in.EC2InstanceID}, result)
+			if pool, err := poolOf(in.Lifecycle); err == nil {
+				h.recordProgress(ctx, node{pool: pool, instance: in.EC2InstanceID}, result)
 			}
 			return result, nil
 		}
@@ -85,37 +86,36 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	var unreachable *fault.ClusterUnreachable
 	switch {
 	case errors.As(err, &unreachable):
-		// A cluster that cannot be asked keeps its nodes, for however long.
+		// A cluster that does not answer keeps its nodes.
 		result = ended(drain.Remaining, err.Error())
-		return h.remains(ctx, in, n, result), nil
+		return h.continueLater(ctx, in, n, result), nil
 	case err != nil:
 		return events.DrainResult{}, err
 	case result.Outcome != "":
 		return h.end(ctx, in, n, result)
-	case in.Release && h.goes(ctx, in, n):
+	case in.Release && h.isTerminating(ctx, in, n):
 		return ended(drain.Done, "the instance goes: who drains it at its hook has the node"), nil
 	case in.Release:
 		result = ended(drain.Done, "the node is as it was before")
 		if err := drainer.New(n.cluster).Release(ctx, n.name, false); err != nil {
-			return h.remains(ctx, in, n, ended(drain.Remaining, err.Error())), nil
+			return h.continueLater(ctx, in, n, ended(drain.Remaining, err.Error())), nil
 		}
-		h.tell(ctx, n, result)
+		h.recordProgress(ctx, n, result)
 		return result, nil
 	}
 	slice, cancel := context.WithTimeout(ctx, h.Slice)
 	defer cancel()
 	result.DrainReport = drainer.New(n.cluster).Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool)},
-		func(pod string) { h.forced(ctx, n, pod) }, func(ctx context.Context, report drain.Report) { h.blocked(ctx, n, report) })
+		func(pod string) { h.reportForced(ctx, n, pod) }, func(ctx context.Context, report drain.Report) { h.recordBlocked(ctx, n, report) })
 	if result.Outcome == drain.Remaining {
-		return h.remains(ctx, in, n, result), nil
+		return h.continueLater(ctx, in, n, result), nil
 	}
 	return h.end(ctx, in, n, result)
 }
 
-// goes says that an instance is on its way out while a drain that was not of its hook is given up: the one at the
-// hook has cordoned the node itself by now, and must not find it open again. When nobody can tell, that drain looks
-// once more before it ends.
-func (h *Handler) goes(ctx context.Context, in events.DrainRequest, n node) bool {
+// isTerminating reports whether the instance of an aborted drain is terminating. The drain of its terminate hook has cordoned the node, and
+// that node must stay cordoned. If the state cannot be read, it returns false: the drain of the hook checks the node again before it ends.
+func (h *Handler) isTerminating(ctx context.Context, in events.DrainRequest, n node) bool {
 	if in.Lifecycle != nil {
 		return false
 	}
@@ -123,20 +123,20 @@ func (h *Handler) goes(ctx context.Context, in events.DrainRequest, n node) bool
 	return err == nil && strings.HasPrefix(state, pool.Terminating)
 }
 
-// farewell is how long a drain may take while the whole cluster is deleted: there is nowhere to go for the pods of the last nodes, and
-// what their budgets protect goes all the same. Only pods that are to be deleted against their budgets have the pool's own time before
-// that, which the spec promised them: never more than 47 hours, and a deletion waits for 49.
-const farewell = 5 * 60 // seconds
+// deletionTimeout is how long a drain may take while its cluster is deleted: the pods of the last nodes have no other node, and are deleted
+// despite their budgets. A pool with onTimeout Force keeps its own timeout, which the spec promised: at most 47 hours. A deletion waits for
+// 49 hours.
+const deletionTimeout = 5 * 60 // seconds
 
-// What is left to an instance that EC2 takes back: two minutes from its warning, of which some have passed when the drain begins.
-// Most of it is the pods'.
+// The time of an instance after a spot interruption notice: two minutes, of which some have passed when the drain begins. Pods get most of
+// it.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 const (
 	spotNotice       = 110 * time.Second
 	spotLoadBalancer = 15 // seconds
 )
 
-// policy of a pool. While its whole cluster is deleted nothing is worth waiting for for long; and what EC2 takes back does not wait.
+// policy returns the policy of a pool, shortened for a spot interruption and for the deletion of the cluster.
 func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool events.Pool) drain.Policy {
 	policy := drain.LegacyPolicy
 	if pool.Drain != nil {
@@ -149,7 +149,7 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 	}
 	cluster, err := h.State.Status(ctx, pool.Cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		logging.From(ctx).Error("reading the status", "cluster", pool.Cluster, "error", err.Error())
+		logging.From(ctx).Error("reading the status failed", "cluster", pool.Cluster, "error", err.Error())
 	}
 	if err == nil && cluster.Status.Phase == status.Deleting {
 		policy.Deletes = true
@@ -157,32 +157,32 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 			policy.OnTimeout = drain.Continue
 		}
 		if policy.OnTimeout != drain.Force || policy.Timeout == 0 {
-			policy.Timeout = min(cmp.Or(policy.Timeout, farewell), farewell)
+			policy.Timeout = min(cmp.Or(policy.Timeout, deletionTimeout), deletionTimeout)
 		}
 	}
 	return policy
 }
 
-// remains is the result of a slice that leaves something to do.
-func (h *Handler) remains(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) events.DrainResult {
+// continueLater records what a slice left, and has the machine call again.
+func (h *Handler) continueLater(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) events.DrainResult {
 	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
 	result.WaitSeconds = h.wait(in, result.DrainReport)
-	logging.From(ctx).Info("not yet", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits",
+	logging.From(ctx).Info("drain slice finished", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits",
 		result.Summary())
-	h.tell(ctx, n, result)
+	h.recordProgress(ctx, n, result)
 	return result
 }
 
-// end of a drain: the hook is completed, or the node that stays is given back.
+// end ends a drain: it completes the hook, or restores a node that stays.
 func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) (events.DrainResult, error) {
 	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
-	logging.From(ctx).Info("ended", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance,
+	logging.From(ctx).Info("drain ended", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance,
 		"outcome", result.Outcome, "message", result.Summary(), "pods", result.Pods, "stuck", result.Stuck,
 		"returned", result.Returned)
 	if result.Outcome == events.DrainRefused {
 		return result, nil
 	}
-	h.tell(ctx, n, result)
+	h.recordProgress(ctx, n, result)
 	switch {
 	case in.Release:
 	case in.Lifecycle != nil:
@@ -196,7 +196,7 @@ func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, resul
 	return result, nil
 }
 
-// find the node. Without one, the result says why.
+// find finds the node to drain. If there is none, the result says why.
 func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, events.DrainResult, error) {
 	var n node
 	var err error
@@ -206,11 +206,11 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 	switch {
 	case in.Lifecycle != nil:
 		n.instance = in.EC2InstanceID
-		// As it is deployed now: who changes the policy of a drain that hangs wants it to be heard. The event has it as it was,
-		// for a group that is gone already, or that nobody can ask about.
+		// The deployed policy applies: a user may change the policy of a drain that hangs. If the group is deleted or cannot be read, the
+		// policy of the event applies.
 		n.pool, err = h.Groups.Pool(ctx, in.AutoScalingGroupName)
 		if err != nil || n.pool.Cluster == "" {
-			n.pool, err = said(in.Lifecycle)
+			n.pool, err = poolOf(in.Lifecycle)
 		}
 	case in.InstanceID != "":
 		n.instance = in.InstanceID
@@ -253,7 +253,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 	return n, events.DrainResult{}, err
 }
 
-// open a cluster. One that cannot be opened for whatever reason, but is there, is not reached.
+// open opens a cluster. Every error but kube.ErrNoCluster becomes *fault.ClusterUnreachable.
 func (h *Handler) open(ctx context.Context, cluster string) (*kube.Cluster, error) {
 	opened, err := h.Clusters.Open(ctx, cluster)
 	if err != nil && !errors.Is(err, kube.ErrNoCluster) {
@@ -262,13 +262,13 @@ func (h *Handler) open(ctx context.Context, cluster string) (*kube.Cluster, erro
 	return opened, err
 }
 
-// nodeOf an instance, "" when there is none. One that is late gets a moment: pods that come to it at the last minute would end
-// without a word.
+// nodeOf returns the node of an instance, or "". It waits up to JoinGrace for the node: pods on a node that registers late would be killed
+// without eviction.
 func (h *Handler) nodeOf(ctx context.Context, n node) (string, error) {
 	const pause = 2 * time.Second
 	for waited := time.Duration(0); ; waited += pause {
 		name, err := n.cluster.NodeOf(ctx, n.pool.Pool, n.instance)
-		if err != nil || name != "" || waited >= h.Late {
+		if err != nil || name != "" || waited >= h.JoinGrace {
 			return name, err
 		}
 		select {
@@ -279,8 +279,8 @@ func (h *Handler) nodeOf(ctx context.Context, n node) (string, error) {
 	}
 }
 
-// said is what the event says of its pool.
-func said(hook *events.Lifecycle) (events.Pool, error) {
+// poolOf returns the pool that the event of a hook names.
+func poolOf(hook *events.Lifecycle) (events.Pool, error) {
 	var pool events.Pool
 	if json.Unmarshal([]byte(hook.NotificationMetadata), &pool) != nil || pool.Cluster == "" {
 		return pool, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", hook.LifecycleHookName, hook.AutoScalingGroupName,
@@ -289,37 +289,38 @@ func said(hook *events.Lifecycle) (events.Pool, error) {
 	return pool, nil
 }
 
-// Waits between slices, in seconds.
+// Bounds of the pause between two slices, in seconds.
 const (
-	leastWait  = 1
-	endingWait = 30 // a slice sees the end of pods at once
+	minWait         = 1
+	terminatingWait = 30
 )
 
-// wait until the next slice: as long as a drain may be left alone, but hardly at all while pods leave, which a slice
-// sees at once, unless that takes hours. However it goes, 48 hours have less than the 25,000 events that an execution
-// may have: one more would end it, and leave the hook to its own time.
+// wait returns the pause until the next slice, in seconds. It is short while pods terminate, since a slice notices their end at once: two
+// seconds after an hour, half a minute after four hours, and the usual pause after twelve. So a drain of 48 hours has fewer than the 25,000
+// events that an execution may have.
 func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
 	taken := h.Now().Sub(in.Started)
-	elapsed, between := int64(taken/time.Second), int64(drain.Between(taken)/time.Second)
-	leaving, most := elapsed*elapsed/6_000_000, between // two seconds after an hour, half a minute after four, and as any after twelve
+	elapsed, longest := int64(taken/time.Second), int64(backoff.DrainCalls.Pause(taken)/time.Second)
+	short, limit := elapsed*elapsed/6_000_000, longest
 	switch {
 	case report.Evicted > 0:
-		most = leaving
+		limit = short
 	case report.Terminating > 0:
-		most = max(endingWait, leaving)
+		limit = max(terminatingWait, short)
 	}
-	return max(leastWait, min(most, between))
+	return max(minWait, min(limit, longest))
 }
 
-// forced tells whoever reads logs and metrics of a pod, at once: the call may be cut off before its result has it.
-func (h *Handler) forced(ctx context.Context, n node, pod string) {
-	logging.From(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", n.pool.Cluster, "node",
+// reportForced logs and counts a pod that was deleted despite its budget. It does so at once, since the call may be cut off.
+func (h *Handler) reportForced(ctx context.Context, n node, pod string) {
+	logging.From(ctx).Warn("pod deleted despite its disruption budget", "cluster", n.pool.Cluster, "node",
 		n.name, "pod", pod)
 	if err := metrics.Count(h.Metrics, h.Now(), "PodsForced", "cluster", n.pool.Cluster); err != nil {
-		logging.From(ctx).Error("writing a metric", "error", err.Error())
+		logging.From(ctx).Error("writing a metric failed", "error", err.Error())
 	}
 }
 
+// ended returns the result of a drain that is over.
 func ended(outcome drain.Outcome, message string) events.DrainResult {
 	return events.DrainResult{DrainReport: drain.Report{Outcome: outcome, Message: message}}
 }

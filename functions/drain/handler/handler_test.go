@@ -423,14 +423,14 @@ func TestThePolicyOfAClusterThatIsDeleted(t *testing.T) {
 		timeout, want events.Seconds
 		does          events.OnTimeout
 	}{
-		"Wait":                      {drain.Wait, 0, farewell, drain.Continue},
-		"Wait, with a time":         {drain.Wait, 7200, farewell, drain.Continue},
+		"Wait":                      {drain.Wait, 0, deletionTimeout, drain.Continue},
+		"Wait, with a time":         {drain.Wait, 7200, deletionTimeout, drain.Continue},
 		"Wait, with a short one":    {drain.Wait, 60, 60, drain.Continue},
-		"Continue":                  {drain.Continue, 7200, farewell, drain.Continue},
+		"Continue":                  {drain.Continue, 7200, deletionTimeout, drain.Continue},
 		"Continue, in a short time": {drain.Continue, 60, 60, drain.Continue},
 		"Force":                     {drain.Force, 7200, 7200, drain.Force},
 		"Force, in a short time":    {drain.Force, 60, 60, drain.Force},
-		"Force, with no time":       {drain.Force, 0, farewell, drain.Force},
+		"Force, with no time":       {drain.Force, 0, deletionTimeout, drain.Force},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -475,7 +475,7 @@ func TestHowADrainIsDescribed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
-			got := described(n, events.DrainResult{DrainReport: c.report})
+			got := nodeStatus(n, events.DrainResult{DrainReport: c.report})
 			require.Equal(t, status.Node{
 				Name: "n1", Instance: "i-1", Pool: "workers", State: c.want, Message: c.report.Summary(), Blocked: c.report.Blocked,
 			}, got)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -153,7 +154,7 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 		again, s.SpecVersion = true, version
 		if s.Phase == status.Failed && s.RetryAt == nil {
 			// If the answer of this report is lost, too, what is left of the try is this: the same report cannot tell itself from that of the try.
-			s.RetryAt = at(h.Now(), pauses[0])
+			s.RetryAt = at(h.Now(), backoff.Retries[0])
 		}
 	})
 	return again, err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -98,7 +99,7 @@ func TestFailureIsCounted(t *testing.T) {
 			change(&s)
 			v.retry(&s, noon)
 			require.Equal(t, 2, s.Failures)
-			require.Equal(t, noon.Add(pauses[1]), *s.RetryAt)
+			require.Equal(t, noon.Add(backoff.Retries[1]), *s.RetryAt)
 		})
 	}
 	t.Run("once", func(t *testing.T) {
@@ -117,13 +118,13 @@ func TestFailureIsCounted(t *testing.T) {
 		brief, s := v, status.Status{}
 		brief.quick = true
 		brief.retry(&s, noon)
-		require.Equal(t, noon.Add(quick[0]), *s.RetryAt)
-		s = status.Status{Failures: len(quick)}
+		require.Equal(t, noon.Add(backoff.QuickRetries[0]), *s.RetryAt)
+		s = status.Status{Failures: len(backoff.QuickRetries)}
 		brief.retry(&s, noon)
-		require.Equal(t, noon.Add(pauses[0]), *s.RetryAt)
+		require.Equal(t, noon.Add(backoff.Retries[0]), *s.RetryAt)
 	})
 	t.Run("and not tried again in the end", func(t *testing.T) {
-		s := status.Status{Failures: len(pauses), RetryAt: &noon}
+		s := status.Status{Failures: len(backoff.Retries), RetryAt: &noon}
 		v.retry(&s, noon)
 		require.Nil(t, s.RetryAt)
 	})
@@ -131,7 +132,7 @@ func TestFailureIsCounted(t *testing.T) {
 
 func TestExecutionWaitsForItsNextTry(t *testing.T) {
 	soon, past := noon.Add(time.Minute), noon.Add(-time.Minute)
-	failed := status.Status{Phase: status.Failed, Execution: "mine", RetryAt: &soon, Failures: len(quick)}
+	failed := status.Status{Phase: status.Failed, Execution: "mine", RetryAt: &soon, Failures: len(backoff.QuickRetries)}
 	for name, test := range map[string]struct {
 		change  func(*status.Status)
 		missing bool
@@ -289,7 +290,7 @@ func TestNewerSpec(t *testing.T) {
 			before *time.Time
 			want   time.Time
 		}{
-			"failed":        {status.Failed, nil, noon.Add(pauses[0])},
+			"failed":        {status.Failed, nil, noon.Add(backoff.Retries[0])},
 			"failed before": {status.Failed, &theirs, theirs},
 			"ready":         {status.Ready, nil, time.Time{}},
 		} {

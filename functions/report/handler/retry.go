@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
@@ -19,13 +20,6 @@ import (
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
-
-// pauses before each further try of the same spec; after the last one a person must act. The audit keeps them, to its own
-// quarter of an hour.
-var pauses = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
-
-// quick are the pauses before those, where a failure may pass within minutes. The execution itself waits for that long.
-var quick = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute}
 
 // retry counts a failure and says when the next try is. One that was counted is not counted again: a report that died may have written
 // it.
@@ -35,9 +29,9 @@ func (v verdict) retry(s *status.Status, now time.Time) {
 	}
 	s.FailedTry = v.try
 	s.RetryAt = nil
-	next := pauses
+	next := backoff.Retries
 	if v.quick {
-		next = slices.Concat(quick, pauses)
+		next = slices.Concat(backoff.QuickRetries, backoff.Retries)
 	}
 	if v.again && s.Failures < len(next) {
 		s.RetryAt = at(now, next[s.Failures])
@@ -56,7 +50,7 @@ func (h *Handler) backOff(ctx context.Context, in events.ReportRequest) (seconds
 		return 0, err
 	}
 	s := document.Status
-	if s.Phase != status.Failed || s.Execution != in.Execution || s.RetryAt == nil || s.Failures > len(quick) {
+	if s.Phase != status.Failed || s.Execution != in.Execution || s.RetryAt == nil || s.Failures > len(backoff.QuickRetries) {
 		return 0, nil
 	}
 	return max(0, int64(s.RetryAt.Sub(h.Now())/time.Second)) + 1, nil

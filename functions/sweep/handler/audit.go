@@ -10,12 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -52,7 +52,7 @@ type Auditor struct {
 
 const (
 	// period of the audit: see its schedule in infra.
-	period = 15 * time.Minute
+	period = backoff.AuditPeriod
 	// maxStarts bounds the executions that one audit starts: after an outage of AWS all clusters are due at once.
 	maxStarts = 50
 	// idle is how long a cluster may be Pending, and converging without a sign of it, before somebody looks.
@@ -253,16 +253,7 @@ func (r *round) retry(ctx context.Context, cluster string, s *status.Status) err
 // that what converging does not mend is not tried all the time. What could not be started is by the next audit. begun says whether
 // anything was.
 func (r *round) repeat(ctx context.Context, cluster string, s *status.Status, why names.Retry, since time.Time) (begun bool, err error) {
-	return r.startOnce(ctx, cluster, s, why, since.Add(pause(r.now.Sub(since))))
-}
-
-// pause is the last of the growing pauses that are over after a time, give or take what one audit is later than another.
-func pause(after time.Duration) time.Duration {
-	n := uint64(max(0, after+period/2) / period) // audits
-	if n == 0 {
-		return 0
-	}
-	return period << (bits.Len64(n) - 1)
+	return r.startOnce(ctx, cluster, s, why, since.Add(backoff.Repeats(r.now.Sub(since))))
 }
 
 // startOnce converges a cluster, once for each minute at which it was due: the same audit that is run twice starts one execution. What

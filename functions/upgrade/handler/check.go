@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -203,9 +204,9 @@ func (r *run) wait(ctx context.Context, to upgrade.Target, why string) (events.U
 		return events.UpgradeResult{}, r.miss(ctx, to, fmt.Sprintf("the cluster was busy for %s, the upgrade did not begin: %s. %s",
 			upgrade.Late, why, upgrade.Again(spec, startOf(r.in).Origin, r.Now())))
 	case late >= upgrade.Delayed:
-		return busy(why, maxPause), r.recordWaiting(ctx, to, status.UpgradeDelayed, why)
+		return busy(why, backoff.MaxUpgradePause), r.recordWaiting(ctx, to, status.UpgradeDelayed, why)
 	}
-	return busy(why, maxPause), r.recordWaiting(ctx, to, status.UpgradeScheduled, why)
+	return busy(why, backoff.MaxUpgradePause), r.recordWaiting(ctx, to, status.UpgradeScheduled, why)
 }
 
 // dueAt is when an upgrade was due to begin.

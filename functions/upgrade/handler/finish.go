@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -42,7 +43,7 @@ func finish(ctx context.Context, r *run) (events.UpgradeResult, error) {
 		}
 		last := r.record.Steps[len(r.record.Steps)-1]
 		if passed := r.Now().Sub(last.Ended); passed < settleTime {
-			return busy(findings, pause(passed, last.Ended.Sub(last.Started))), nil
+			return busy(findings, backoff.UpgradeCalls(passed, last.Ended.Sub(last.Started))), nil
 		}
 		return events.UpgradeResult{}, route.Stopf("%s", findings)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 )
@@ -38,7 +39,7 @@ func (r *run) waitForInsights(ctx context.Context, plan *preflight.Plan) (events
 			return events.UpgradeResult{}, err
 		}
 		if r.Now().Sub(began) >= r.Patience {
-			return busy("EKS looks at the cluster: the checks wait for its insights", min(pause(passed, 0), maxRefresh-passed)), nil
+			return busy("EKS looks at the cluster: the checks wait for its insights", min(backoff.UpgradeCalls(passed, 0), maxRefresh-passed)), nil
 		}
 		select {
 		case <-ctx.Done():

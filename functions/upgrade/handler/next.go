@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/upgrade/route"
@@ -74,7 +75,7 @@ func (r *run) retryStep(ctx context.Context, missing string) (events.UpgradeResu
 		return events.UpgradeResult{}, err
 	case holder != "":
 		message := "the cluster is being converged by " + holder
-		return busy(message, maxPause), r.recordProgress(ctx, nil, message)
+		return busy(message, backoff.MaxUpgradePause), r.recordProgress(ctx, nil, message)
 	case r.record.Try == maxTries-1:
 		return events.UpgradeResult{}, route.Stopf("converging ended well %d times, and yet %s", maxTries, missing)
 	}
@@ -120,7 +121,7 @@ func (r *run) verifyStep(ctx context.Context) (wait events.UpgradeResult, missin
 		return wait, "", err
 	}
 	if eks.Status == "UPDATING" {
-		return busy("EKS is not done with the control plane: it is UPDATING", maxPause), "", nil
+		return busy("EKS is not done with the control plane: it is UPDATING", backoff.MaxUpgradePause), "", nil
 	}
 	p, reason, message, err := r.Planner.Preview(ctx, r.in.Cluster)
 	switch {

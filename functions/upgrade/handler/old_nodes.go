@@ -14,15 +14,13 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/shared/upgrade/route"
 )
-
-// beyond its pool's own time a drain gets this much more before the upgrade stops. It is also what Node objects get after the drains.
-const beyond = 15 * time.Minute
 
 // remainingNodes are the old nodes of a step that replaced nodes.
 type remainingNodes struct {
@@ -48,11 +46,11 @@ func (r *run) waitForOldNodes(ctx context.Context) (events.UpgradeResult, error)
 		if err := r.write(ctx); err != nil {
 			return events.UpgradeResult{}, err
 		}
-	} else if r.Now().Sub(s.Made) > remaining.allowed+beyond {
+	} else if r.Now().Sub(s.Made) > remaining.allowed+backoff.DrainGrace {
 		return events.UpgradeResult{}, route.Stopf("%s, for longer than drain.timeout (%s). %s", remaining.description, remaining.allowed,
 			remaining.advice)
 	}
-	wait := asOf(remaining.description, r.Now(), pause(r.Now().Sub(s.Made), s.Made.Sub(s.Opened)))
+	wait := asOf(remaining.description, r.Now(), backoff.UpgradeCalls(r.Now().Sub(s.Made), s.Made.Sub(s.Opened)))
 	return wait, r.recordProgress(ctx, nil, wait.Message)
 }
 

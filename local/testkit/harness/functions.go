@@ -249,7 +249,7 @@ func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *st
 	cfg = f.config("drain")
 	f.handlers["drain"] = wrap(logs, "drain", (&drain.Handler{
 		Clusters: clusters(cfg), Groups: f.account.groups(cfg), State: told(cfg),
-		Slice: 50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: logs,
+		Slice: 50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: logs,
 	}).Handle)
 	cfg = f.config("prepare")
 	f.handlers["prepare"] = wrap(logs, "prepare", (&prepare.Handler{

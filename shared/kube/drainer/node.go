@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/kube"
 )
 
@@ -154,7 +154,7 @@ const lostAfter = 30 * time.Second
 
 // lost says whether nobody was in contact for so long that what the drain could not do meanwhile is to be tried before it is ended.
 func (h held) lost(now time.Time) bool {
-	return now.Sub(h.contact) > lostAfter+2*drain.Between(h.contact.Sub(h.began))
+	return now.Sub(h.contact) > lostAfter+2*backoff.DrainCalls.Pause(h.contact.Sub(h.began))
 }
 
 // note on the node what its drain waits for, where whoever looks at the node finds it; and, for the next call, that this one had contact.

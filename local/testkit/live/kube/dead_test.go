@@ -178,7 +178,7 @@ func (i *instance) UpdateStatus(context.Context, string, func(*status.Status)) e
 // end drains the instance, one call of the function after the other, until it may go.
 func (i *instance) end(t *testing.T, late time.Duration) events.DrainResult {
 	t.Helper()
-	h := &handler.Handler{Clusters: i, Groups: i, State: i, Slice: 10 * time.Second, Late: late, Now: time.Now, Metrics: io.Discard}
+	h := &handler.Handler{Clusters: i, Groups: i, State: i, Slice: 10 * time.Second, JoinGrace: late, Now: time.Now, Metrics: io.Discard}
 	in := events.DrainRequest{
 		Started: time.Now(), Lifecycle: &events.Lifecycle{
 			AutoScalingGroupName: "drover-demo-pool-a", LifecycleHookName: "terminate", EC2InstanceID: "i-" + i.name + "-a",
