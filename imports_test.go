@@ -36,7 +36,9 @@ var adapters = []string{
 }
 
 // services do I/O only through interfaces that they declare.
-var services = []string{"shared/notification", "shared/store", "shared/planner", "shared/admission", "shared/releases", "shared/upgrade/checker"}
+var services = []string{
+	"shared/notification", "shared/store", "shared/planner", "shared/admission", "shared/releases", "shared/upgrade/checker",
+}
 
 // glue puts the others together for functions.
 var glue = []string{
@@ -137,8 +139,7 @@ func TestImports(t *testing.T) {
 			"what two of them need is a package below shared/; only the benchmarks run a function",
 			func(s source, _, ours string) bool {
 				function, _, _ := strings.Cut(strings.TrimPrefix(s.folder, "functions/"), "/")
-				upgrades := under(s.folder, "cmd") && ours == "functions/upgrade/handler"
-				return under(s.folder, "functions", "cmd") && under(ours, "functions") && !under(ours, "functions/"+function) && !upgrades &&
+				return under(s.folder, "functions", "cmd") && under(ours, "functions") && !under(ours, "functions/"+function) &&
 					s.folder != "cmd/bench"
 			},
 		},
@@ -153,14 +154,6 @@ func TestImports(t *testing.T) {
 			"what runs on AWS must not know that there is one; cmd/drover links none of it (TestDroverLinksNoLocalAccount)",
 			func(s source, _, ours string) bool {
 				return under(ours, "local") && !under(s.folder, "local", "cmd/bench", "cmd/drover-local") && !s.test
-			},
-		},
-		"commands import no function": {
-			"a command and a function share packages; what only a function can do is not there for the command; the benchmark of the sweep " +
-				"measures its handler",
-			func(s source, _, ours string) bool {
-				return under(s.folder, "cmd") && !under(s.folder, "cmd/bench") && under(ours, "functions") &&
-					ours != "functions/upgrade/handler" // its checker and its route become packages of shared/upgrade
 			},
 		},
 		"simulated services import no package of drover": {

@@ -88,7 +88,9 @@ func (h *hook) machine(input string) asl.Outcome {
 	parsed, err := asl.Parse(definition)
 	require.NoError(h.t, err)
 	h.start, h.last = time.Now(), time.Now()
-	handler := &Handler{Clusters: h, Groups: h, State: h, Slice: 50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: discard{}}
+	handler := &Handler{
+		Clusters: h, Groups: h, State: h, Slice: 50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: discard{},
+	}
 	return parsed.Run(h.t.Context(), asl.Execution{
 		Name: "test", MachineName: "drover-drain-node", Input: json.RawMessage(input), Start: h.start,
 	}, asl.Host{
@@ -452,7 +454,9 @@ func TestTheMiddleOfASlice(t *testing.T) {
 	t.Run("what another node is says nothing of this", func(t *testing.T) {
 		w := newWorld()
 		w.status.Status.SetNode(status.Node{Instance: "i-2", State: status.NodeBlocked}, start)
-		w.handler(start).recordBlocked(t.Context(), node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}, inTurn)
+		w.handler(start).recordBlocked(t.Context(), node{
+			pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1",
+		}, inTurn)
 		at := slices.IndexFunc(w.status.Status.Nodes, func(n status.Node) bool { return n.Instance == "i-1" })
 		require.Equal(t, status.NodeDraining, w.status.Status.Nodes[at].State)
 	})
@@ -476,12 +480,14 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
 	require.NoError(t, err)
 	require.Equal(t, drain.Remaining, got.Outcome)
-	require.Contains(t, log.String(), `level=ERROR msg="writing the status failed" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
+	require.Contains(t, log.String(),
+		`level=ERROR msg="writing the status failed" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
 	log.Reset()
 	w.handler(start).recordBlocked(t.Context(), node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"},
 		drain.Report{Left: 1})
-	require.Contains(t, log.String(), `level=ERROR msg="writing the status" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
-	require.Contains(t, log.String(), `msg=blocked`)
+	require.Contains(t, log.String(),
+		`level=ERROR msg="writing the status failed" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
+	require.Contains(t, log.String(), `msg="drain blocked"`)
 	log.Reset()
 	w.status, w.statusErr = nil, nil
 	w.handler(start).recordBlocked(t.Context(), node{instance: "i-1"}, drain.Report{Left: 1})
