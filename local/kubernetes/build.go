@@ -58,9 +58,10 @@ func Missing(dir string) []string {
 	return missing
 }
 
-// Build compiles programs that are missing or out of date into BinDir(root), with clients also kubectl. The first time
-// takes about five minutes on two cores. root is the repository. progress may be nil; it receives a line before and
-// after a build. A program is up to date while the versions of its module, the compiler and the flags are unchanged.
+// Build provides programs that are missing or out of date in BinDir(root), with clients also kubectl. It copies those that
+// the folder in KUBEBUILDER_ASSETS has in the right version, and compiles the others. Compiling all takes about five minutes
+// on two cores. root is the repository. progress may be nil; it receives a line for each step, and during a build one every
+// half minute. A program is up to date while the versions of its module, the compiler and the flags are unchanged.
 func Build(ctx context.Context, root string, clients bool, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
@@ -79,7 +80,6 @@ func Build(ctx context.Context, root string, clients bool, progress func(string)
 		return err
 	}
 	var stale []program
-	var names []string
 	stamps := map[string]string{}
 	for _, p := range programs {
 		if p.client && !clients {
@@ -89,7 +89,7 @@ func Build(ctx context.Context, root string, clients bool, progress func(string)
 			return err
 		}
 		if !upToDate(bin, p, stamps[p.name]) {
-			stale, names = append(stale, p), append(names, p.name)
+			stale = append(stale, p)
 		}
 	}
 	if len(stale) == 0 {
@@ -99,18 +99,48 @@ func Build(ctx context.Context, root string, clients bool, progress func(string)
 	if err := copyStages(ctx, module, stagesDir(bin)); err != nil {
 		return err
 	}
-	progress(fmt.Sprintf("building %s, Kubernetes %s", strings.Join(names, ", "), Version))
-	began := time.Now()
-	if err := compile(ctx, module, bin, stale); err != nil {
-		return err
+	missing := stale
+	if from := os.Getenv(providedFolder); from != "" {
+		if missing, err = takeProvided(ctx, module, from, bin, stale, progress); err != nil {
+			return err
+		}
+	}
+	if len(missing) > 0 {
+		if err := compileShowing(ctx, module, bin, missing, progress); err != nil {
+			return err
+		}
 	}
 	for _, p := range stale {
 		if err := os.WriteFile(stampFile(bin, p), []byte(stamps[p.name]), 0o644); err != nil {
 			return fmt.Errorf("build %s: %w", p.name, err)
 		}
 	}
-	progress(fmt.Sprintf("built them in %s", time.Since(began).Round(time.Second)))
 	return nil
+}
+
+// compileShowing compiles programs, and reports that it still does every half minute.
+func compileShowing(ctx context.Context, module, bin string, missing []program, progress func(string)) error {
+	var names []string
+	for _, p := range missing {
+		names = append(names, p.name)
+	}
+	progress(fmt.Sprintf("building %s, Kubernetes %s: about five minutes the first time, on two cores", strings.Join(names, ", "), Version))
+	began := time.Now()
+	done := make(chan error, 1)
+	go func() { done <- compile(ctx, module, bin, missing) }()
+	ticker := time.NewTicker(30 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-done:
+			if err == nil {
+				progress(fmt.Sprintf("built them in %s", time.Since(began).Round(time.Second)))
+			}
+			return err
+		case <-ticker.C:
+			progress(fmt.Sprintf("still building, for %s", time.Since(began).Round(time.Second)))
+		}
+	}
 }
 
 // podStages are files of KWOK's module that define its pods: Ready immediately, Jobs complete, deletion obeyed.
