@@ -1,6 +1,6 @@
 package storm
 
-// Accidents: what befalls resources, instances and API servers, beside the calls.
+// Faults of resources, instances and API servers.
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// failure of a resource: the n-th time that CloudFormation does something with one of a type, while the weather holds.
+// failure of a resource: the n-th time that CloudFormation processes one of a type, while faults occur.
 type failure struct {
 	step, kind string
 	nth        int
@@ -34,14 +34,14 @@ func failures(r *rand.Rand) (all []failure) {
 	return all
 }
 
-// failing are types of the clusters' templates.
+// failing are types in the clusters' templates.
 var failing = []string{
 	"AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::NatGateway", "AWS::IAM::Role", "AWS::EKS::Cluster", "AWS::EKS::Addon",
 	"AWS::EKS::AccessEntry",
 	"AWS::EC2::LaunchTemplate", "AWS::AutoScaling::AutoScalingGroup",
 }
 
-// failResource fails what the plot says.
+// failResource fails the resources that the plot selects.
 func (w *world) failResource(step string, r resource.Request) error {
 	if w.fine || w.over() {
 		return nil
@@ -49,7 +49,7 @@ func (w *world) failResource(step string, r resource.Request) error {
 	w.resources[step+r.Type]++
 	for _, f := range w.plot.failures {
 		if f.step == step && f.kind == r.Type && f.nth == w.resources[step+r.Type] {
-			w.tell("%s in %s: %v", r.LogicalID, r.StackName, f)
+			w.record("%s in %s: %v", r.LogicalID, r.StackName, f)
 			w.out.Failures++
 			return &wire.Error{Code: "ServiceInternalError", Message: "struck by the storm", Status: 500}
 		}
@@ -57,10 +57,10 @@ func (w *world) failResource(step string, r resource.Request) error {
 	return nil
 }
 
-// beat is how often instances and API servers may be struck.
+// beat is the interval of the moments of instances and API servers.
 const beat = time.Minute
 
-// beats strikes instances and API servers, until stop is closed.
+// beats strikes instances and API servers until stop is closed.
 func (w *world) beats(stop, done chan struct{}) {
 	defer close(done)
 	for {
@@ -81,11 +81,11 @@ func (w *world) beats(stop, done chan struct{}) {
 			cluster, stack := clusterOf(i.Tags["aws:autoscaling:groupName"])
 			m := faults.Moment{What: faults.Instances, Cluster: cluster, Pool: strings.TrimPrefix(stack, names.PoolPrefix)}
 			if cluster != "" && w.engine.Decide(now, m).Kind == faults.InstanceLost {
-				w.tell("instance %s of %s is lost", i.ID, i.Tags["aws:autoscaling:groupName"])
+				w.record("instance %s of %s is lost", i.ID, i.Tags["aws:autoscaling:groupName"])
 				w.known.Lock()
 				w.known.lost[i.ID], w.known.struck = true, now
 				w.known.Unlock()
-				_ = w.EC2.Terminate(i.ID, "Server.InternalError") // it lives
+				_ = w.EC2.Terminate(i.ID, "Server.InternalError") // it is running
 			}
 		}
 		for _, cluster := range w.clusters() {
@@ -94,7 +94,7 @@ func (w *world) beats(stop, done chan struct{}) {
 				continue
 			}
 			if strike := w.engine.Decide(now, faults.Moment{What: faults.Cluster, Cluster: cluster}); strike.Kind == faults.APIServerDown {
-				w.tell("the API server of %s is down for %s", cluster, strike.Delay)
+				w.record("the API server of %s is down for %s", cluster, strike.Delay)
 				api.Down(strike.Delay)
 			}
 		}

@@ -1,6 +1,7 @@
 package storm
 
-// The invariants of DESIGN.md §4, at the moments at which they could be broken. Each check is named by its number there.
+// The invariants, checked when they could break. The number of each check is that of docs/reliability.md, section
+// Invariants.
 
 import (
 	"encoding/json"
@@ -23,82 +24,87 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// known is what checks remember. Some of it comes from callbacks of services that hold their locks, so it has one of its own.
+// known is the state of the checks. It has a lock of its own, because services set some of it in callbacks under their
+// locks.
 type known struct {
 	sync.Mutex
-	// touched are the stacks of each cluster that a change of its spec was about since it was last Ready; all is all of them.
+	// touched are the stacks of each cluster that a change of its spec affects since it was last Ready; all means all of
+	// them.
 	touched map[string]map[string]bool
-	// standing are the clusters whose control plane was made; deleting those whose spec is gone and that may go.
+	// standing are the clusters whose control plane was created. deleting are those whose spec is deleted and that may be
+	// deleted.
 	standing map[string]bool
-	// going are the stacks that are being deleted with their clusters.
+	// going are the stacks that are deleted with their clusters.
 	going map[string]bool
-	// rolls are the groups whose stacks are being updated: how many instances must stay in service.
+	// rolls has the number of instances that must stay in service, for each group whose stack is updated.
 	rolls map[string]int
-	// scaled are those of them that are not judged before they are taken back: an autoscaler scaled them meanwhile, or their rollback failed.
+	// scaled are groups of rolls that are not judged until they are rolled back: an autoscaler scaled them during the roll,
+	// or their rollback failed.
 	scaled map[string]int
-	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way.
-	// What an autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
+	// looked is the desired size of a group when change read it to compute the pace of its next or current update. change
+	// cannot consider what an autoscaler adds between that and CloudFormation's update.
 	looked map[string]int
-	// looks is what change saw when it last looked at the spec of a stack's cluster. unwanted are stacks that it began
-	// to delete after it had looked in the same call, when they might go: a spec that comes after that look finds the
-	// stack going, and it is made anew.
+	// looks is what change read last of the spec of a stack's cluster. unwanted are stacks that it started to delete after
+	// that, in the same call, when they could be deleted. A spec that arrives later finds the stack in deletion, and the
+	// stack is recreated.
 	looks    map[string]look
 	unwanted map[string]bool
-	// surveyed are the clusters whose API said which volumes to retain since their control plane was created.
+	// surveyed are the clusters whose API listed the volumes to retain since their control plane was created.
 	surveyed map[string]bool
-	// stuck are the control planes' stacks that could not be deleted.
+	// stuck are the stacks of control planes that could not be deleted.
 	stuck map[string]bool
-	// grown says when an autoscaler enlarged a group last, and by how many.
+	// grown is the last enlargement of a group by an autoscaler.
 	grown map[string]growth
-	// inService is how many instances a group has, going how many are on their way out.
+	// views are the last observed states of groups.
 	views map[string]autoscaling.View
-	// drains is since when instances are drained, by node's provider id.
+	// drains is the start of the drains of instances, by provider ID of the node.
 	drains map[string]time.Time
-	// drainTurns are the turns at which their drains began: time may stand still between turns.
+	// drainTurns are the turns at which drains began. Time may stand still between turns.
 	drainTurns map[string]int
-	// ending is when instances were first seen to be terminated.
+	// ending is when instances were first seen terminating.
 	ending map[string]time.Time
-	// attended are instances that somebody came to drain; swept is when a sweep last came.
+	// attended are instances for which a drain started. swept is the time of the last sweep.
 	attended map[string]bool
 	swept    time.Time
 	// used instances have been in service.
 	used map[string]bool
-	// outlasting are instances whose drains CloudFormation did not wait for any longer: it rolled their update back.
+	// outlasting are instances whose drains CloudFormation stopped waiting for when it rolled their update back.
 	outlasting map[string]bool
-	// lost instances were taken by a fault.
+	// lost instances were terminated by a fault.
 	lost map[string]bool
-	// struck is when an instance was lost last, full when a group last had all its instances in service again.
+	// struck is when an instance was last lost. full is when a group last had all its instances in service again.
 	struck, full time.Time
 	whole        map[string]bool
-	// byHand are stacks that somebody updates: by the pace of the last roll, which was for the size that the pool had then.
+	// byHand are stacks that an operator updates, with the pace of the last roll, which was computed for the pool's size
+	// then.
 	byHand map[string]bool
-	// unstacked is when stacks were gone that somebody deleted by hand; zero while they are going.
+	// unstacked is when the deletion of stacks by an operator ended; zero while it is in flight.
 	unstacked map[string]time.Time
-	// nodeless are instances of clusters whose Node somebody deleted.
+	// nodeless are instances whose Node an operator deleted, by cluster.
 	nodeless map[string]string
-	// chosen is how many instances an autoscaler wanted of a group last, whose stack was at rest.
+	// chosen is the last desired size of a group that an autoscaler set while the stack was idle.
 	chosen map[string]int
-	// unhealthy is how many instances of a group the audit has replaced since all were in service.
+	// unhealthy is the number of instances of a group that the audit replaced since all were in service.
 	unhealthy map[string]int
 	// watched groups.
 	watched map[string]bool
-	// back are the clusters that somebody asked to be rolled back, undone the stacks that CloudFormation takes back.
+	// back are the clusters for which a rollback was requested. undone are the stacks that CloudFormation rolls back.
 	back, undone map[string]bool
-	// begun are the executions of upgrades that were seen.
+	// begun are the executions of upgrades that were observed.
 	begun map[string]bool
-	// readiness of each cluster; told are those whose status was written since it was looked at.
+	// readiness of each cluster. written are those whose status was written since it was last checked.
 	readiness map[string]*readiness
-	told      []string
+	written   []string
 	said      []Violation
-	// expected is what a preview said of the newest upload of each cluster, until it is judged.
+	// expected is the preview of each cluster's newest upload, until it is judged.
 	expected map[string]*expectation
 	// handled are the last events of stacks that were handled.
 	handled map[string]handledEvent
-	// asked are the requests of functions, by how they were written.
+	// asked are the requests of functions, by their JSON.
 	asked map[string]any
 }
 
-// look at a spec by change, in the call that has the task's token: whether the stack might go.
+// look is a read of a spec by change, in the call with the task's token. It decides whether the stack might be deleted.
 type look struct {
 	task  string
 	mayGo bool
@@ -118,10 +124,10 @@ func newKnown() *known {
 	}
 }
 
-// judges says whether what happens is judged. Once the turns are over it is not: all that still goes on does so at once then, in no order.
+// judges is true while checks count. After the turns have ended all remaining work continues at once and in no order.
 func (w *world) judges() bool { return !w.turns.over() }
 
-// check counts a check and notes a violation unless it holds. It may be called with any lock held.
+// check counts a check and records a violation unless it holds. The caller may hold any lock.
 func (w *world) check(invariant int, holds bool, format string, arguments ...any) {
 	w.known.Lock()
 	defer w.known.Unlock()
@@ -131,7 +137,7 @@ func (w *world) check(invariant int, holds bool, format string, arguments ...any
 	}
 }
 
-// after every turn.
+// after runs after every turn.
 func (w *world) after(string) bool {
 	if w.turns.count > maxTurns {
 		w.violate(0, "it does not come to rest: %d turns", w.turns.count)
@@ -149,7 +155,7 @@ func (w *world) after(string) bool {
 
 const all = "all stacks"
 
-// touched are the stacks of a cluster that somebody did something about.
+// touched returns the stacks of a cluster that were changed from outside.
 func (w *world) touched(cluster string) map[string]bool {
 	if w.known.touched[cluster] == nil {
 		w.known.touched[cluster] = map[string]bool{}
@@ -159,9 +165,9 @@ func (w *world) touched(cluster string) map[string]bool {
 
 func (w *world) touchPool(cluster, pool string) { w.touched(cluster)[names.PoolStack(pool)] = true }
 
-// touch notes what a new spec is about.
+// touch records the stacks that a new spec affects.
 func (w *world) touch(cluster string, before, now *wish) {
-	// A spec that cannot be read leaves what came before it undone, and so does one whose release is gone.
+	// A spec that cannot be read leaves the previous one unfinished. So does one whose release is deleted.
 	if before != nil && !before.broken() && !before.paused && !w.withheld(before) && w.unsettled(cluster) == "" && !w.running() &&
 		!w.toCome(cluster) {
 		w.known.touched[cluster] = nil
@@ -184,7 +190,7 @@ func (w *world) touch(cluster string, before, now *wish) {
 	}
 }
 
-// askedFor is what a function was asked: it makes many calls in one invocation.
+// askedFor returns the request of a function, which makes many calls in one invocation.
 func askedFor[T any](w *world, asked []byte) (in T, ok bool) {
 	w.known.Lock()
 	defer w.known.Unlock()
@@ -198,7 +204,7 @@ func askedFor[T any](w *world, asked []byte) (in T, ok bool) {
 	return in, true
 }
 
-// seeFunctionCall sees the calls of functions before they are answered.
+// seeFunctionCall observes the calls of functions before they are answered.
 func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	if !w.judges() {
 		return
@@ -254,7 +260,7 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	}
 }
 
-// mayGoBack notes that somebody asks for a rollback.
+// mayGoBack records that an operator requests a rollback.
 func (w *world) mayGoBack(a act) {
 	if a.upgrade.Rollback {
 		w.known.Lock()
@@ -263,7 +269,7 @@ func (w *world) mayGoBack(a act) {
 	}
 }
 
-// alive says whether an execution runs. A function goes on when its execution is stopped, until it has ended.
+// alive is true if an execution runs. A function continues after its execution was stopped until it returns.
 func (w *world) alive(execution string) bool {
 	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.ARN == execution && x.Status == "RUNNING" })
 }
@@ -273,7 +279,7 @@ func mutating(action string) bool {
 		action)
 }
 
-// seeCall sees every call before it is answered.
+// seeCall observes every call before it is answered.
 func (w *world) seeCall(call endpoint.Call) error {
 	if !w.judges() {
 		return nil
@@ -285,7 +291,7 @@ func (w *world) seeCall(call endpoint.Call) error {
 	return nil
 }
 
-// seeAnswer sees every call when it was answered.
+// seeAnswer observes every call after it was answered.
 func (w *world) seeAnswer(call endpoint.Call) {
 	if !w.judges() {
 		return
@@ -299,13 +305,13 @@ func (w *world) seeAnswer(call endpoint.Call) {
 	if call.Action == "SetInstanceHealth" && call.ErrorCode == "" {
 		w.seeReplacement(call.Resource[strings.LastIndex(call.Resource, "/")+1:])
 	}
-	// Each service has its own word for it.
+	// Services use different codes.
 	denied := strings.Contains(call.ErrorCode, "AccessDenied") || call.ErrorCode == "AuthorizationError" ||
 		call.ErrorCode == "UnauthorizedOperation"
 	w.check(12, !denied, "%s may not %s %s: %s", harness.CalledBy(call), call.Service, call.Action, call.Error)
 }
 
-// clusterOf a stack's name, and the stack.
+// clusterOf returns the cluster and the stack of a stack's full name.
 func clusterOf(stackName string) (cluster, stack string) {
 	rest, ours := strings.CutPrefix(stackName, names.Prefix)
 	if !ours {
@@ -315,7 +321,7 @@ func clusterOf(stackName string) (cluster, stack string) {
 	return cluster, stack
 }
 
-// seeResource sees resources before CloudFormation makes, changes or deletes them; what it returns is their failure.
+// seeResource observes resources before CloudFormation creates, changes or deletes them. Its error is their failure.
 func (w *world) seeResource(step string, r resource.Request) error {
 	if !w.judges() {
 		return nil
@@ -345,7 +351,7 @@ func (w *world) seeResource(step string, r resource.Request) error {
 	return w.failResource(step, r)
 }
 
-// seeDeletion sees the resources of a control plane or network before they are deleted, several at once.
+// seeDeletion observes the concurrent deletion of a control plane's or network's resources.
 func (w *world) seeDeletion(cluster string, r resource.Request) {
 	may := w.mayGo(cluster, r.StackName)
 	w.known.Lock()
@@ -355,7 +361,7 @@ func (w *world) seeDeletion(cluster string, r resource.Request) {
 	}
 	asked, standing := w.known.unwanted[r.StackName], w.known.standing[cluster]
 	delete(w.known.unwanted, r.StackName)
-	w.known.going[r.StackName] = may || asked // a new spec does not stop it any more
+	w.known.going[r.StackName] = may || asked // a new spec no longer stops it
 	w.known.Unlock()
 	w.check(3, asked || w.wishes[cluster] == nil || !standing, "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
 	if standing || w.wishes[cluster] == nil && w.Stacks(cluster)[strings.TrimPrefix(r.StackName, names.Stack(cluster, ""))] ==
@@ -364,9 +370,9 @@ func (w *world) seeDeletion(cluster string, r resource.Request) {
 	}
 }
 
-// mayGo says whether a stack that holds a cluster may be deleted, as people want the cluster now: because all of it
-// is to go, or because it can only be made anew, as CloudFormation takes nothing but another deletion of a stack that
-// it could not delete.
+// mayGo is true if a stack that holds a cluster may be deleted under the cluster's current spec: because the whole
+// cluster is deleted, or because the stack must be recreated. CloudFormation only accepts another deletion of a stack
+// whose deletion failed.
 func (w *world) mayGo(cluster, stackName string) bool {
 	if w.wishes[cluster] == nil {
 		return !w.protected[cluster] || w.turning[cluster]
@@ -384,7 +390,7 @@ func minorOf(version string) int {
 	return n
 }
 
-// seeStackEvent follows what the control planes' stacks went through.
+// seeStack follows the operations of the control planes' stacks.
 func (w *world) seeStack(stackName, is string) {
 	if !w.judges() {
 		return
@@ -395,14 +401,14 @@ func (w *world) seeStack(stackName, is string) {
 	defer w.known.Unlock()
 	if _, byHand := w.known.unstacked[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
 		w.known.unstacked[stackName] = time.Now()
-		if stack == names.Network { // whoever goes on with it is somebody else
+		if stack == names.Network { // another execution continues it
 			delete(w.known.going, stackName)
 		}
 	}
 	if !strings.HasSuffix(is, "_IN_PROGRESS") {
 		delete(w.known.looked, stackName)
 	}
-	if is == "DELETE_FAILED" && stack == names.ControlPlane { // whoever goes on with it looks anew
+	if is == "DELETE_FAILED" && stack == names.ControlPlane { // the next attempt reads the spec again
 		delete(w.known.going, stackName)
 		w.known.stuck[stackName] = true
 	}
@@ -412,7 +418,7 @@ func (w *world) seeStack(stackName, is string) {
 		delete(w.known.chosen, stackName)
 	}
 	w.known.undone[stackName] = strings.Contains(is, "ROLLBACK")
-	if is == "UPDATE_ROLLBACK_IN_PROGRESS" { // CloudFormation ends new instances whatever became of the old ones, when its hour is over
+	if is == "UPDATE_ROLLBACK_IN_PROGRESS" { // CloudFormation ends new instances after its hour, whatever the state of the old ones
 		for _, i := range w.known.views[stackName].Instances {
 			since, drained := w.known.drains[i.ID]
 			w.known.outlasting[i.ID] = strings.HasPrefix(i.State, "Terminating") && drained && time.Since(since) >= 59*time.Minute
@@ -427,7 +433,7 @@ func (w *world) seeStack(stackName, is string) {
 	case stack == names.ControlPlane && is == "DELETE_COMPLETE":
 		delete(w.known.standing, cluster)
 	case strings.HasPrefix(stack, names.PoolPrefix) &&
-		is == "UPDATE_ROLLBACK_FAILED": // whoever continues it goes on with the same group, larger by a batch
+		is == "UPDATE_ROLLBACK_FAILED": // the next attempt continues with the same group, which is larger by a batch
 		if least, rolling := w.known.rolls[stackName]; rolling {
 			w.known.scaled[stackName] = least
 			delete(w.known.rolls, stackName)
@@ -439,7 +445,8 @@ func (w *world) seeStack(stackName, is string) {
 	}
 }
 
-// nodesNow are checked at times: no kubelet is newer than its control plane. One that a fault made so must not come into service.
+// nodesNow checks periodically that no kubelet is newer than its control plane. A node with a faulty kubelet must not
+// enter service.
 func (w *world) nodesNow() {
 	struck, serves := w.engine.Struck()[faults.KubeletVersion] > 0, map[string]bool{}
 	w.known.Lock()
@@ -469,7 +476,7 @@ func (w *world) nodesNow() {
 	}
 }
 
-// readable says that a status tells people what is.
+// readable is true if a status describes the present state.
 func readable(s *status.Status) bool {
 	return s.Phase != "" && s.Phase != status.Converging && (s.Phase == status.Ready || s.Message != "")
 }

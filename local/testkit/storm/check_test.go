@@ -1,6 +1,6 @@
 package storm
 
-// A storm that cannot fail is worth nothing: each check sees what it is there for, when somebody does it.
+// A storm that cannot fail is worthless: each check finds the violation that it exists for.
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// quiet is a cluster of three nodes that is created and whose nodes are replaced once; nothing goes wrong.
+// quiet returns a cluster of three nodes that is created and whose nodes are replaced once, without faults.
 func quiet() plot {
 	first := wish{
 		name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 3, max: 4, timeout: time.Hour, onTimeout: "Wait", surge: 1}},
@@ -59,10 +59,10 @@ func quiet() plot {
 	}
 }
 
-// terminations is weather in which nobody hears of instances that are to be drained.
+// terminations is weather in which the events of instances to drain are lost.
 const terminations = `drop event="EC2 Instance-terminate Lifecycle Action"`
 
-// instead of a function, or before it.
+// instead replaces a function, or runs before it.
 func instead(w *world, step string, do func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error)) {
 	w.Functions.Around(step, func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {
 		return handler(func(ctx context.Context, payload []byte) ([]byte, error) { return do(ctx, cfg, payload, next) })
@@ -79,7 +79,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		change    func(*plot)
 		says      string
 	}{
-		"nobody hears of a spec": {0, func(p *plot) {
+		"the event of a spec is lost": {0, func(p *plot) {
 			p.twist = func(w *world) {
 				for _, step := range []string{"admit", "sweep"} {
 					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
@@ -140,7 +140,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			p.foretold = func(f *planner.Forecast) { f.Plan.Changes = nil }
 		}, "before the upload these stacks would change: []"},
 		"a control plane is deleted": {3, func(p *plot) {
-			p.ending = func(w *world) { w.deleteStack("drover-c0-control-plane") }
+			p.ending = func(w *world) { w.deleteProtectedStack("drover-c0-control-plane") }
 		}, "is deleted, and nobody asked for it"},
 		"a control plane is deleted though its spec is back": {3, func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
@@ -153,7 +153,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 						return next.Invoke(ctx, payload)
 					}
 					w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
-					name := names.Stack("c0", names.ControlPlane) // without another look at the spec
+					name := names.Stack("c0", names.ControlPlane) // without reading the spec again
 					_, err := w.CloudFormation.DeleteStack(ctx, w.Admin(), &stacks.DeleteStackInput{StackName: name})
 					return []byte("{}"), err
 				})
@@ -226,7 +226,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), stranger, func(s *status.Status) { s.Phase = status.Stopped }))
 			}})
 		}, "has neither a spec nor stacks, and a status"},
-		"nobody is told of a network that is gone": {0, func(p *plot) {
+		"a missing network is not reported": {0, func(p *plot) {
 			p.acts[1].spec.protected = true
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "lose the network", do: func(w *world) {
 				silent := func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil }
@@ -235,7 +235,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.lose("c0", names.Network)
 			}})
 		}, "it lost its network"},
-		"nobody is told of a control plane that was moved": {0, func(p *plot) {
+		"a control plane that was moved is not reported": {0, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "move", do: func(w *world) {
 				w.move("c0", firstMinor+1)
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
@@ -245,7 +245,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			p.acts[1].spec.protected = true
 			p.ending = func(w *world) {
 				w.do(act{cluster: "c0", what: "delete", remove: true})
-				w.deleteStack("drover-c0-control-plane")
+				w.deleteProtectedStack("drover-c0-control-plane")
 			}
 		}, "and it is protected"},
 		"a protected cluster is deleted because termination protection is off": {11, func(p *plot) {
@@ -253,20 +253,20 @@ func TestEveryCheckCanFail(t *testing.T) {
 			p.ending = func(w *world) {
 				w.unguard("c0")
 				w.do(act{cluster: "c0", what: "delete", remove: true})
-				w.deleteStack("drover-c0-control-plane")
+				w.deleteProtectedStack("drover-c0-control-plane")
 			}
 		}, "and it is protected"},
 		"a protected network without a control plane is deleted": {11, func(p *plot) {
 			networkAlone(p)
 			p.ending = func(w *world) {
-				w.deleteStack("drover-c0-network")
+				w.deleteProtectedStack("drover-c0-network")
 			}
 		}, "and it is protected"},
-		"a volume is deleted, and the control plane that knew it was gone": {11, func(p *plot) {
+		"a volume is deleted after the control plane that used it": {11, func(p *plot) {
 			p.ending = func(w *world) {
 				w.kubernetesMakes("c0")
 				nothing := func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil }
-				instead(w, "sweep", nothing) // an audit would create the control plane again
+				instead(w, "sweep", nothing) // an audit would recreate the control plane
 				w.lose("c0", names.ControlPlane)
 				w.wait(time.Since(w.began) + time.Hour)
 				instead(w, "clean", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
@@ -278,7 +278,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.wait(time.Since(w.began) + 2*time.Hour)
 			}
 		}, "its API was never asked which to retain"},
-		"a lease that nobody gives up": {4, func(p *plot) {
+		"a lease that is never released": {4, func(p *plot) {
 			p.ending = func(w *world) {
 				_, err := w.State().Put(context.Background(), names.Lease("c0"), []byte(`{"execution": "arn:gone", "fence": 9}`))
 				require.NoError(w.t, err)
@@ -304,7 +304,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 			}
 		}, "is left of c0"},
-		"a pool changes that nobody changed": {5, func(p *plot) {
+		"a pool changes without a new spec": {5, func(p *plot) {
 			p.ending = func(w *world) {
 				other := *w.wishes["c0"]
 				other.pools = []wishedPool{{name: "a", min: 2, max: 3, motd: 7, timeout: time.Hour, onTimeout: "Wait", surge: 1}}
@@ -356,14 +356,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "went with"},
-		"nobody drains a node though the sweep comes": {7, func(p *plot) {
+		"a node is not drained in spite of the sweep": {7, func(p *plot) {
 			p.weather, p.calm = []string{terminations + " after=30m"}, time.Hour
 			p.acts = append(p.acts, act{at: 30 * time.Minute, cluster: "c0", what: "stop looking", do: func(w *world) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}})
 		}, "went with"},
 		"nodes are signalled before others have gone": {8, func(p *plot) {
-			p.apps["c0"][0].Start = 20 * time.Minute // drains are slow
+			p.apps["c0"][0].Start = 20 * time.Minute // slow drains
 			p.twist = func(w *world) {
 				instead(w, "join", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
 					var in events.JoinRequest
@@ -398,7 +398,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.wait(time.Since(w.began) + time.Minute)
 			}
 		}, "the audit has 2 instances of drover-c0-pool-a replaced at once"},
-		"nobody looks at a release": {0, func(p *plot) {
+		"a release gets no verdict": {0, func(p *plot) {
 			p.twist = func(w *world) {
 				for _, step := range []string{"publish", "sweep"} {
 					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
@@ -508,7 +508,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var o *Outcome
-			for seed := range uint64(20) { // where pods are, and who comes first, is chance
+			for seed := range uint64(20) { // the placement of pods and the order of arrivals are random
 				p := quiet()
 				test.change(&p)
 				o = run(t, 1+seed, p, false)
@@ -517,7 +517,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					return
 				}
 			}
-			require.Fail(t, "nobody says: "+test.says, "%v\n%s", o.Violations, strings.Join(o.Story, "\n"))
+			require.Fail(t, "not reported: "+test.says, "%v\n%s", o.Violations, strings.Join(o.Story, "\n"))
 		})
 	}
 	t.Run("and a quiet world breaks none", func(t *testing.T) {
@@ -529,8 +529,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 	})
 }
 
-// A node takes pods as soon as its launch hook is continued. One that was abandoned there never did.
-func TestWhatIsAbandonedWasNotInService(t *testing.T) {
+// A node takes pods once its launch hook is continued. One that was abandoned at the hook never did.
+func TestAbandonedIsNotInService(t *testing.T) {
 	const group = "drover-c0-pool-a"
 	for state, wrong := range map[string]int{pool.PendingWait: 0, pool.PendingProceed: 1} {
 		w := &world{turns: newTurns(nil), known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
@@ -549,10 +549,10 @@ func TestWhatIsAbandonedWasNotInService(t *testing.T) {
 	}
 }
 
-// What keeps to the invariants breaks none, however it looks at some moment.
-func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
+// Behaviour that keeps the invariants breaks none, whatever it looks like for a moment.
+func TestInvariantsHold(t *testing.T) {
 	for name, change := range map[string]func(*plot){
-		// A roll goes by what the pool was to have when change looked at it.
+		// A roll uses the desired size that change read.
 		"an autoscaler wants a node more when a roll was begun": func(p *plot) {
 			for _, a := range p.acts {
 				pool := &a.spec.pools[0]
@@ -561,7 +561,7 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 			p.twist = func(w *world) {
 				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					said, err := next.Invoke(ctx, payload)
-					if v, there := w.AutoScaling.View(names.Group("c0", "a")); there && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] ==
+					if v, ok := w.AutoScaling.View(names.Group("c0", "a")); ok && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] ==
 						"UPDATE_IN_PROGRESS" {
 						w.autoscale("c0", "a", 0.34)
 					}
@@ -572,14 +572,14 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 				require.Contains(w.t, strings.Join(w.out.Story, "\n"), "drover-c0-pool-a is scaled from 3 to 4")
 			}
 		},
-		// Auto Scaling ends an instance that nobody knows of.
+		// Auto Scaling ends an instance whose event was lost.
 		"the event of a node that goes is lost, and no sweep comes before its hook ends": func(p *plot) {
 			p.weather, p.calm = []string{terminations + " after=30m for=40m", `drop event="Scheduled Event" after=30m for=40m`}, time.Hour
 			p.ending = func(w *world) {
 				require.Len(w.t, w.known.drains, len(w.known.attended)+1)
 			}
 		},
-		"a control plane that could not be deleted is made anew, as its spec is back": func(p *plot) {
+		"a control plane that could not be deleted is recreated with its spec": func(p *plot) {
 			comesBack(p, false)
 			p.twist = sticks
 		},
@@ -619,7 +619,7 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 				require.Empty(w.t, w.unsettled("c0"), "the drain had its hour and a quarter, and each of the nodes ten minutes")
 			}})
 		},
-		// A deletion goes by the spec as it was when change looked at it.
+		// A deletion uses the spec that change read.
 		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 			p.last["c0"] = p.acts[0].spec
@@ -647,8 +647,8 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 	}
 }
 
-// networkAlone has the spec of a protected cluster be deleted just before its control plane is created. Termination
-// protection of the network is turned off before.
+// networkAlone deletes the spec of a protected cluster just before its control plane is created. The network's
+// termination protection was disabled before.
 func networkAlone(p *plot) {
 	p.acts = p.acts[:1]
 	p.acts[0].spec.protected = true
@@ -664,7 +664,7 @@ func networkAlone(p *plot) {
 	}
 }
 
-// locked has the only node of a cluster be replaced by one with a taint. The spec without the taint comes an hour later.
+// locked replaces the only node of a cluster by one with a taint. The spec without the taint comes an hour later.
 func locked(p *plot, meanwhile ...act) {
 	first, last := *p.acts[0].spec, *p.acts[1].spec
 	first.pools, last.pools = slices.Clone(first.pools), slices.Clone(last.pools)
@@ -681,7 +681,8 @@ func locked(p *plot, meanwhile ...act) {
 	p.apps["c0"] = systemApps()
 }
 
-// lockedRefresh is locked with two nodes that an instance refresh replaces one at a time, each ended before its replacement starts.
+// lockedRefresh is locked with two nodes that an instance refresh replaces one at a time, each ended before its
+// replacement starts.
 func lockedRefresh(p *plot) {
 	locked(p)
 	for _, a := range p.acts {
@@ -689,7 +690,7 @@ func lockedRefresh(p *plot) {
 	}
 }
 
-// comesBack has a spec be deleted and come back later.
+// comesBack deletes a spec and uploads it again later.
 func comesBack(p *plot, protected bool) {
 	back := *p.acts[0].spec
 	back.protected = protected
@@ -698,7 +699,7 @@ func comesBack(p *plot, protected bool) {
 	p.last["c0"] = &back
 }
 
-// sticks has the EKS cluster not be deleted in the first three hours.
+// sticks makes the deletion of the EKS cluster fail in the first three hours.
 func sticks(w *world) {
 	w.OnResource(func(step string, r resource.Request) error {
 		err := w.seeResource(step, r)
@@ -709,7 +710,7 @@ func sticks(w *world) {
 	})
 }
 
-// deleteControlPlane as change does.
+// deleteControlPlane deletes a control plane as change does.
 func deleteControlPlane(ctx context.Context, cfg aws.Config) error {
 	_, err := cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{
 		StackName: aws.String(names.Stack("c0", names.ControlPlane)),
@@ -718,7 +719,7 @@ func deleteControlPlane(ctx context.Context, cfg aws.Config) error {
 	return err
 }
 
-func (w *world) deleteStack(name string) {
+func (w *world) deleteProtectedStack(name string) {
 	_, err := w.CloudFormation.UpdateTerminationProtection(context.Background(), w.Admin(), &stacks.UpdateTerminationProtectionInput{
 		StackName: name,
 	})
@@ -749,7 +750,7 @@ func deletePods(t *testing.T, client dynamic.Interface, api *apiserver.Server) {
 	}
 }
 
-// forbid an action to all.
+// forbid denies an action to all roles.
 func forbid(written *iam.Definitions, action string) {
 	for name, document := range written.Policies {
 		written.Policies[name] = json.RawMessage(strings.ReplaceAll(string(document), action, "eks:Nothing"))

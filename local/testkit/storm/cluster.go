@@ -1,6 +1,6 @@
 package storm
 
-// What people want of a cluster, as they would write it.
+// Desired states of clusters, and their specs.
 
 import (
 	"cmp"
@@ -13,43 +13,44 @@ import (
 	"github.com/drover-run/drover/local/testkit/harness"
 )
 
-// wish is a spec in the making.
+// wish is the desired state of a cluster, from which a spec is written.
 type wish struct {
 	name  string
 	minor int
 	rev   int // of its release
-	// channel that it follows, and a release that it moves to at a time, since the beginning of the world.
+	// channel that it follows, and a scheduled release with its time since the beginning of the world.
 	channel   string
 	atRelease string
 	at        time.Duration
-	// gate is when upgrades that the spec or its channel ask for may begin; alarm that they look at an alarm, and silence it.
+	// gate is when upgrades of the spec or its channel may begin. alarm means that they check an alarm and disable its
+	// actions.
 	gate      gate
 	alarm     bool
-	team      int // a tag's value: changed in place everywhere
+	team      int // a tag's value, which changes in place everywhere
 	paused    bool
 	protected bool
 	pools     []wishedPool
-	// flaw is what makes the spec one that cannot be used.
+	// flaw makes the spec invalid.
 	flaw flaw
 }
 
 type wishedPool struct {
 	name     string
 	min, max int
-	motd     int // a file's content: a change replaces the nodes
+	motd     int // a file's content; a change replaces the nodes
 	// the drain policy
 	timeout   time.Duration
 	onTimeout string
-	// the update policy: how many nodes may be out, and how many more there may be meanwhile; refresh is its strategy.
+	// the update policy: how many nodes may be out and how many are added during it; refresh is its strategy
 	unavailable, surge int
 	refresh            bool
 	// locked nodes have a taint that system pods do not tolerate.
 	locked bool
-	// rollAt is when its nodes are replaced, since the beginning of the world; 0 is never.
+	// rollAt is when its nodes are replaced, since the beginning of the world; 0 means never.
 	rollAt time.Duration
 }
 
-// yaml of the wish, in a world that began then.
+// yaml returns the spec of the wish, in a world that began at a time.
 func (w wish) yaml(began time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: drover.run/v1alpha1
@@ -86,13 +87,13 @@ spec:
 	return b.String()
 }
 
-// release of a Kubernetes minor: each has two.
+// release returns the name of a release of a Kubernetes minor version. Each has two.
 func release(minor, rev int) string { return fmt.Sprintf("r%d-%d", minor, rev) }
 
-// release that the spec names.
+// release returns the release in the spec.
 func (w *wish) release() string { return cmp.Or(w.flaw.release, release(w.minor, w.rev)) }
 
-// upgrade is spec.upgrade.
+// upgrade returns spec.upgrade.
 func (w wish) upgrade(began time.Time) string {
 	fields := w.flaw.fields(w.gate.fields(began))
 	switch {
@@ -116,7 +117,7 @@ func (w *wish) pool(name string) *wishedPool {
 	return nil
 }
 
-// apps that run in a cluster. Budgets let them go one by one, or two by two.
+// apps returns the apps of a cluster. Their budgets allow one or two disruptions at a time.
 func apps(r *rand.Rand) (all []apiserver.App) {
 	for i := range 1 + r.IntN(3) {
 		a := apiserver.App{

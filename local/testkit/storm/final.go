@@ -1,6 +1,6 @@
 package storm
 
-// What holds in a world that has settled.
+// Checks of a settled world.
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (w *world) final(clusters []string) {
 	w.after("final")
 }
 
-// unjudged says which release has no verdict on what is there, empty when none.
+// unjudged returns a release without a verdict on its current content, or "".
 func (w *world) unjudged() string {
 	for _, name := range slices.Sorted(maps.Keys(w.released)) {
 		verdict, err := w.State().Verdict(context.Background(), name)
@@ -68,17 +68,17 @@ func (w *world) unjudged() string {
 	return ""
 }
 
-// unchanged says that a cluster that is what it should be costs nothing, and is planned the same every time.
+// unchanged checks that a cluster in its desired state costs nothing and has the same plan every time.
 func (w *world) unchanged(ctx context.Context, cluster string) {
 	p, reason, message, err := w.Functions.Planner.Preview(ctx, cluster)
 	w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s is Ready and would be changed: %+v %s %s %v", cluster, p.Changes,
 		reason, message, err)
-	// What keeps an upgrade back was told as of then: an exclusion may have begun, or ended. What is told of an instance
-	// that did not join is forgotten.
-	told := w.toCome(cluster) || slices.ContainsFunc(w.Status(cluster).Nodes, func(n status.Node) bool {
+	// The reason why an upgrade waits was recorded earlier: an exclusion may have begun or ended since. The record of an
+	// instance that did not join is removed.
+	pending := w.toCome(cluster) || slices.ContainsFunc(w.Status(cluster).Nodes, func(n status.Node) bool {
 		return n.State == status.NodeNotJoined
 	})
-	if told && !w.converge(cluster) {
+	if pending && !w.converge(cluster) {
 		return
 	}
 	mark := w.Calls.Mark()
@@ -92,7 +92,7 @@ func (w *world) unchanged(ctx context.Context, cluster string) {
 	}
 }
 
-// converge a cluster by hand, until nothing runs any more; false when the world is over before that.
+// converge starts converge for a cluster and waits until the world is idle. It returns false if the world ends before.
 func (w *world) converge(cluster string) bool {
 	w.Converge(cluster)
 	for w.running() {
@@ -103,7 +103,7 @@ func (w *world) converge(cluster string) bool {
 	return true
 }
 
-// addresses of content are true, and nothing at them was ever written twice.
+// addresses checks that content addresses are correct and that no content was written twice.
 func (w *world) addresses(ctx context.Context) {
 	client := s3adapter.NewClient(w.Config())
 	bucket := harness.StateBucket

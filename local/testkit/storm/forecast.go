@@ -1,6 +1,6 @@
 package storm
 
-// What a preview says before an upload is what planning does with the upload.
+// Previews: the preview before an upload must equal the plan after it.
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// forecastLasts is how long a forecast is judged: later, the clock may have changed what it was made of.
+// forecastLasts is how long a forecast is judged. Later the clock may have changed its inputs.
 const forecastLasts = time.Minute
 
-// expectation is what a preview said of an upload.
+// expectation is the preview of an upload.
 type expectation struct {
 	planner.Forecast
-	// version of the upload, and the time and turn at which the forecast was made.
+	// version of the upload, and the time and turn of the forecast.
 	version string
 	at      time.Duration
 	turn    int
 }
 
-// notUploaded is the specs bucket with one spec in it that is not uploaded yet.
+// notUploaded is the specs bucket with one spec that is not uploaded yet.
 type notUploaded struct {
 	planner.Specs
 	key, spec string
@@ -41,8 +41,8 @@ func (n notUploaded) Get(ctx context.Context, key string, limit int64) (store.Ob
 	return n.Specs.Get(ctx, key, limit)
 }
 
-// forecast previews the upload of a spec, as drover diff does. It is nil for a cluster that is not idle, for which anything may come first,
-// and for a spec that cannot be used.
+// forecast previews the upload of a spec, as drover diff does. It returns nil for an invalid spec, and for a cluster
+// that is not idle, in which other operations may come first.
 func (w *world) forecast(cluster string, spec *wish) *expectation {
 	if s := w.Status(cluster); s.Phase != status.Ready || s.SpecVersion != w.versions[cluster] || w.running() || w.unsettled(cluster) != "" {
 		return nil
@@ -59,7 +59,7 @@ func (w *world) forecast(cluster string, spec *wish) *expectation {
 	return &expectation{Forecast: f, at: time.Since(w.began), turn: w.turns.count}
 }
 
-// expect notes what a preview said of an upload.
+// expect records the preview of an upload.
 func (w *world) expect(cluster, version string, e *expectation) {
 	w.known.Lock()
 	defer w.known.Unlock()
@@ -70,7 +70,8 @@ func (w *world) expect(cluster, version string, e *expectation) {
 	}
 }
 
-// asForetold judges the first status that planning writes about an upload. Nothing but the upload may have happened to the cluster.
+// asForetold judges the first status that planning writes after an upload. Nothing else may have happened to the
+// cluster.
 func (w *world) asForetold(cluster string, r *readiness) {
 	w.known.Lock()
 	e, disturbed := w.known.expected[cluster], r.disturbed
@@ -96,7 +97,7 @@ func (w *world) asForetold(cluster string, r *readiness) {
 	}
 }
 
-// foretells is what a forecast says of an upgrade, in short.
+// foretells summarizes the forecast of an upgrade.
 func foretells(u *planner.UpgradeForecast, now time.Time) string {
 	switch {
 	case u == nil:
@@ -109,7 +110,7 @@ func foretells(u *planner.UpgradeForecast, now time.Time) string {
 	return fmt.Sprintf("an upgrade to %s begins at %s", u.To.Release, u.At.UTC().Format(time.RFC3339))
 }
 
-// reports is what a status says of an upgrade that has not ended, in the same words.
+// reports summarizes, in the same words, the status of an upgrade that has not ended.
 func reports(s *status.Status, now time.Time) string {
 	switch u := s.Upgrade; {
 	case u == nil:
@@ -124,7 +125,7 @@ func reports(s *status.Status, now time.Time) string {
 	return "no upgrade begins"
 }
 
-// changes are the stacks that a forecast changes, by name.
+// changes returns the stacks that a forecast changes, by name.
 func (e *expectation) changes() (stacks []string) {
 	for _, change := range e.Plan.Changes {
 		stacks = append(stacks, strings.ToLower(string(change.Operation))+" "+change.Stack)
@@ -133,7 +134,7 @@ func (e *expectation) changes() (stacks []string) {
 	return stacks
 }
 
-// planned are the stacks that a status says are changed, by name.
+// planned returns the stacks that a status lists as changed, by name.
 func planned(s *status.Status) (stacks []string) {
 	for _, change := range s.Plan {
 		stacks = append(stacks, strings.ToLower(change.Operation)+" "+change.Stack)

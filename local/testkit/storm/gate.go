@@ -1,6 +1,6 @@
 package storm
 
-// When upgrades may begin: windows, exclusions and notBefore, as people mean them.
+// Gates of upgrades: windows, exclusions and notBefore, computed independently of drover.
 
 import (
 	"fmt"
@@ -13,17 +13,17 @@ import (
 
 const day = 24 * time.Hour
 
-// quarter of an hour: the offsets of zones, and the times at which windows open, are multiples of it.
+// quarter of an hour: the offsets of zones and the opening times of windows are multiples of it.
 const quarter = 15 * time.Minute
 
-// gate keeps upgrades back.
+// gate restricts when upgrades begin.
 type gate struct {
-	// opens is when a window opens each day, as the clocks of a zone show it (UTC when empty), and lasts is for how long from then; without
-	// one it is always open. cron says that it is written as a schedule.
+	// opens is when a window opens each day on the clocks of a zone (UTC if empty), and lasts its duration. Without a
+	// window the gate is always open. cron writes the window as a schedule.
 	opens, lasts time.Duration
 	zone         string
 	cron         bool
-	// from and until are an exclusion, notBefore is the time before which none begins: since the beginning of the world.
+	// from and until are an exclusion, notBefore is the earliest time, all since the beginning of the world.
 	from, until, notBefore time.Duration
 }
 
@@ -45,11 +45,11 @@ func someGate(r *rand.Rand, c clocks) (g gate) {
 	return g
 }
 
-// excludes says whether an exclusion holds at a time.
+// excludes is true if the exclusion includes a time.
 func (g gate) excludes(at time.Duration) bool { return g.from <= at && at < g.until }
 
-// open says whether an upgrade may begin at a time, in a world that began then. It reckons as somebody does who looks at the clocks, and
-// shares nothing with shared/calendar.
+// open is true if an upgrade may begin at a time, in a world that began at another. It follows the clocks of the zone
+// and shares no code with shared/calendar.
 func (g gate) open(began time.Time, at time.Duration) bool {
 	if at < g.notBefore || g.excludes(at) {
 		return false
@@ -64,12 +64,12 @@ func (g gate) open(began time.Time, at time.Duration) bool {
 	return g.lasts == 0
 }
 
-// opening is when the window opens on the day that so many are before that of a time: as clocks first show at least the time that it has.
-// A schedule does not run at a time that they never show.
+// opening returns when the window opens on a day before that of a time: when the clocks first show its opening time or a
+// later one. A schedule does not run at a time that the clocks skip.
 func (g gate) opening(now time.Time, daysAgo int) (at time.Time, opens bool) {
 	zone := zoneOf(g.zone)
 	local := now.In(zone)
-	noon := time.Date(local.Year(), local.Month(), local.Day()-daysAgo, 12, 0, 0, 0, zone) // which every day has once
+	noon := time.Date(local.Year(), local.Month(), local.Day()-daysAgo, 12, 0, 0, 0, zone) // every day has one noon
 	for at = noon.Add(-14 * time.Hour); at.Before(noon.Add(14 * time.Hour)); at = at.Add(quarter) {
 		clock := at.In(zone)
 		shows := time.Duration(clock.Hour())*time.Hour + time.Duration(clock.Minute())*time.Minute
@@ -77,10 +77,10 @@ func (g gate) opening(now time.Time, daysAgo int) (at time.Time, opens bool) {
 			return at, shows == g.opens || !g.cron
 		}
 	}
-	return at, false // clocks are put forward over midnight
+	return at, false // the clocks skip midnight
 }
 
-// letting is a gate that does not forbid a time that the spec names.
+// letting returns a gate that is open at a time that the spec names.
 func (g gate) letting(at time.Duration) gate {
 	if g.excludes(at) {
 		g.from, g.until = 0, 0
@@ -89,7 +89,7 @@ func (g gate) letting(at time.Duration) gate {
 	return g
 }
 
-// fields of spec.upgrade, in a world that began then.
+// fields returns the fields of spec.upgrade, in a world that began at a time.
 func (g gate) fields(began time.Time) (all []string) {
 	if g.lasts > 0 {
 		all = append(all, "window: "+g.window())
@@ -115,21 +115,22 @@ func (g gate) window() string {
 	return fmt.Sprintf("{start: \"%02d:%02d\", duration: %s%s}", hour, minute, g.lasts, zone)
 }
 
-// written is a time since the beginning of a world as people write it: with the offset that their clocks have then.
+// written formats a time since the beginning of a world with the zone's offset at that time.
 func (g gate) written(began time.Time, at time.Duration) string {
 	return began.Add(at).In(zoneOf(g.zone)).Format(time.RFC3339)
 }
 
-// upload is a spec, and since when it was the newest.
+// upload is a spec, with the time since which it was the newest.
 type upload struct {
 	at   time.Duration
 	wish *wish
 }
 
-// late is how long after it was decided an upgrade may begin: what decided it tells its report first, and either may be tried again.
+// late is how long after its decision an upgrade may begin. The decision is notified first, and both may be retried.
 const late = 30 * time.Minute
 
-// seeUpgrade sees upgrades begin. Windows gate starts: what waits for its cluster has started.
+// seeUpgrade observes the begin of upgrades. Windows restrict the begin: an upgrade that waits for its cluster has
+// begun.
 func (w *world) seeUpgrade(in events.UpgradeRequest) {
 	if in.Action != events.UpgradeCheck || in.Look || in.Ended != "" || w.known.begun[in.Execution] {
 		return
@@ -142,14 +143,14 @@ func (w *world) seeUpgrade(in events.UpgradeRequest) {
 		may = func(spec *wish, at time.Duration) bool { return spec.gate.open(w.began, at) }
 	case upgrade.OriginAt:
 		may = func(spec *wish, at time.Duration) bool { return at >= spec.at && !spec.gate.excludes(at) }
-	default: // people may at any time
+	default: // operators may start one at any time
 		return
 	}
 	w.check(2, w.wished(in.Cluster, began-late, began, may), "the upgrade of %s to %s (%s) began at %s: no spec let it", in.Cluster,
 		in.Release, in.Origin, began)
 }
 
-// wished says whether something held of the newest spec at some time.
+// wished is true if a condition held for the newest spec at a time between from and until.
 func (w *world) wished(cluster string, from, until time.Duration, holds func(*wish, time.Duration) bool) bool {
 	uploads := w.uploads[cluster]
 	for i, u := range uploads {

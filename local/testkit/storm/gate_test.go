@@ -1,6 +1,6 @@
 package storm
 
-// What people write in specs is what they mean by it.
+// Specs have the meaning that their authors intend.
 
 import (
 	"fmt"
@@ -14,13 +14,13 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// read a wish as drover does, at a time.
+// read reads a wish as drover does, at a time.
 func read(w *wish, began, now time.Time) (*api.Cluster, api.Errors) {
 	return api.ReadCluster(w.name+".yaml", []byte(w.yaml(began)), api.Options{Name: w.name, TemplateVersions: templates.Versions(), Now: now})
 }
 
-// Of all specs of many lives, those with a flaw in themselves are refused as they are uploaded, and no others.
-func TestOnlySpecsWithAFlawAreRefused(t *testing.T) {
+// Of all specs of many lives, exactly those with a flaw are rejected at their upload.
+func TestFlaws(t *testing.T) {
 	counted := map[bool]int{}
 	for seed := uint64(1); seed <= 500; seed++ {
 		p := plotOf(seed)
@@ -50,8 +50,8 @@ func TestOnlySpecsWithAFlawAreRefused(t *testing.T) {
 	require.NotZero(t, counted[true])
 }
 
-// When windows are open as people reckon who look at the clocks, and as drover does: minute by minute, also on the days that clocks change.
-func TestGatesAreOpenAsPeopleMeanThem(t *testing.T) {
+// The windows of the storm and of drover are open at the same minutes, also on days on which clocks change.
+func TestGates(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 60 {
 		var c clocks

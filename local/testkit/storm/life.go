@@ -1,6 +1,6 @@
 package storm
 
-// What people do to a cluster, at random.
+// Random actions of operators.
 
 import (
 	"fmt"
@@ -13,37 +13,37 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// act is one thing that somebody does.
+// act is one action.
 type act struct {
 	at      time.Duration
 	cluster string
 	what    string
-	// spec to be uploaded; nil when nothing is.
+	// spec to upload, or nil.
 	spec *wish
-	// remove deletes the spec; converge starts an execution by hand, which replaces the nodes of roll, if that is a pool.
+	// remove deletes the spec. converge starts an execution, which replaces the nodes of the pool roll, if set.
 	remove, converge bool
 	roll             string
-	// unstack is a stack that somebody deletes by hand.
-	unstack string
-	// upgrade starts the upgrade machine by hand, as often as times says; cancel stops the one that runs.
+	// deletedStack is a stack that an operator deletes.
+	deletedStack string
+	// upgrade starts the upgrade machine, times often. cancel stops the running one.
 	upgrade *events.Upgrade
 	times   int
 	cancel  bool
-	// channels moves every channel on.
+	// channels moves every channel to its next release.
 	channels bool
-	// kubernetes makes what Kubernetes makes in an account.
+	// kubernetes creates the resources that Kubernetes creates in an account.
 	kubernetes bool
-	// do is anything else: what ails the cluster and ends, what others do in the account.
+	// do is any other action: conditions that begin and end, and changes outside drover.
 	do func(*world)
 }
 
-// kindsOfActs bounds the cases of a life.
+// kindsOfActs is the number of cases of a life.
 const kindsOfActs = 45
 
-// firstMinor is the oldest Kubernetes minor of a life, lastMinor the newest.
+// firstMinor is the oldest Kubernetes minor version of a life, lastMinor the newest.
 const firstMinor, lastMinor = 34, 36
 
-// lives are the acts of several clusters in the order of time, ending with what each is to be in the end.
+// lives returns the acts of several clusters in the order of time, and the final desired state of each.
 func lives(r *rand.Rand, clusters int, c clocks) (acts []act, last map[string]*wish) {
 	last = map[string]*wish{}
 	for i := range clusters {
@@ -56,7 +56,8 @@ func lives(r *rand.Rand, clusters int, c clocks) (acts []act, last map[string]*w
 	return acts, last
 }
 
-// pauses between two acts of a life: most changes come when the last one is done, some while it is under way, some at once.
+// pause returns the time between two acts of a life: most follow the end of the previous operation, some come during it,
+// some immediately.
 func pause(r *rand.Rand) time.Duration {
 	switch r.IntN(4) {
 	case 0:
@@ -67,7 +68,7 @@ func pause(r *rand.Rand) time.Duration {
 	return time.Duration(10+r.IntN(40)) * time.Minute
 }
 
-// somePool with a drain policy that it keeps.
+// somePool returns a pool with a drain policy that it keeps.
 func somePool(r *rand.Rand, name string, least, most int) wishedPool {
 	p := wishedPool{
 		name: name, min: least, max: most, timeout: time.Duration(10+10*r.IntN(6)) * time.Minute,
@@ -103,8 +104,8 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 		spec.pools = slices.Clone(w.pools)
 		acts = append(acts, act{at: at, cluster: name, what: what, spec: &spec})
 	}
-	upgraded := false // one release after another, and who knows when
-	// after an upgrade began some are stopped, and some taken back.
+	upgraded := false // one release after another, at unknown times
+	// after an upgrade began, some are stopped and some are rolled back
 	after := func() {
 		switch r.IntN(6) {
 		case 0:
@@ -115,14 +116,14 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			acts = append(acts, act{at: at, cluster: name, what: "roll back", upgrade: &events.Upgrade{Cluster: name, Rollback: true}, times: 1})
 		}
 	}
-	// ill befalls the cluster now, and most of the time people mend it before the end.
-	ill := func(what, mended string, befall func(w *world, on bool)) {
+	// ill begins a condition of the cluster, which operators repair before the end most of the time.
+	ill := func(what, repaired string, befall func(w *world, on bool)) {
 		acts = append(acts, act{at: at, cluster: name, what: what, do: func(w *world) { befall(w, true) }})
 		if r.IntN(3) > 0 {
-			acts = append(acts, act{at: at + pause(r) + pause(r), cluster: name, what: mended, do: func(w *world) { befall(w, false) }})
+			acts = append(acts, act{at: at + pause(r) + pause(r), cluster: name, what: repaired, do: func(w *world) { befall(w, false) }})
 		}
 	}
-	// spoil the spec, which people mend later.
+	// spoil uploads an invalid spec, which operators fix later.
 	spoil := func(what string, by flaw) {
 		w.flaw = by
 		upload(what)
@@ -130,7 +131,7 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 		w.flaw = flaw{}
 		upload("mend the spec")
 	}
-	// ask for a release that there is no way to: by the spec, at a time or by hand.
+	// ask requests a release that the cluster cannot reach: by the spec, at a time or by an operator.
 	ask := func(what, to string) {
 		switch how := r.IntN(3); {
 		case how == 0:
@@ -170,9 +171,9 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			}
 		case 4:
 			if len(w.pools) > 1 {
-				gone := w.pools[len(w.pools)-1].name
+				removed := w.pools[len(w.pools)-1].name
 				w.pools = w.pools[:len(w.pools)-1]
-				upload("remove pool " + gone)
+				upload("remove pool " + removed)
 			}
 		case 5:
 			if w.minor < lastMinor && !upgraded {
@@ -218,7 +219,7 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			upload("replace the nodes of " + p.name + " later")
 		case 13:
 			stack := pick(r, names.PoolStack(p.name), names.PoolStack(p.name), names.Addons, names.NodeAddons)
-			acts = append(acts, act{at: at, cluster: name, what: "unstack " + stack + " by hand", unstack: stack})
+			acts = append(acts, act{at: at, cluster: name, what: "unstack " + stack + " by hand", deletedStack: stack})
 		case 15:
 			if w.channel == "" && !upgraded {
 				upgraded = true
@@ -289,20 +290,22 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			acts = append(acts, act{at: at, cluster: name, what: "autoscale " + pool, do: func(w *world) { w.autoscale(name, pool, share) }})
 		case 26:
 			stack := pick(r, names.PoolStack(p.name), names.Addons, names.Network, names.ControlPlane)
-			acts = append(acts, act{at: at, cluster: name, what: "untag " + stack + " by hand", do: func(w *world) { w.untag(name, stack) }})
+			acts = append(acts, act{at: at, cluster: name, what: "untag " + stack + " by hand", do: func(w *world) { w.removeTag(name, stack) }})
 		case 27, 28:
 			pool, which := p.name, r.IntN(3)
 			ill("silence a node of "+pool, "its kubelet speaks", func(w *world, on bool) { w.silence(name, pool, which, on) })
 		case 38:
 			pool, which := p.name, r.IntN(3)
 			acts = append(acts, act{at: at, cluster: name, what: "delete a Node of " + pool + " by hand", do: func(w *world) {
-				w.unnode(name, pool, which)
+				w.deleteNode(name, pool, which)
 			}})
 		case 29:
 			ill("use up the quota", "a quota is raised", func(w *world, on bool) { w.useUp(name, on) })
 		case 30:
-			gone := [2]int{w.minor, w.rev}
-			ill("delete the release "+release(gone[0], gone[1]), "the release is back", func(w *world, on bool) { w.withdraw(name, gone, on) })
+			removed := [2]int{w.minor, w.rev}
+			ill("delete the release "+release(removed[0], removed[1]), "the release is back", func(w *world, on bool) {
+				w.withdraw(name, removed, on)
+			})
 		case 31:
 			what := pick(r, "cron that AWS refuses", "shut window for ever")
 			spoil(what, someFlaw(r, what))
@@ -311,8 +314,8 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 		case 33:
 			ask("downgrade", release(w.minor-1, 0))
 		case 34, 35:
-			if w.minor+2 <= lastMinor && !upgraded && w.channel == "" { // which may have moved it one on its way by then
-				upgraded = true // whatever comes of it
+			if w.minor+2 <= lastMinor && !upgraded && w.channel == "" { // the channel may have moved it by one version
+				upgraded = true // whatever its outcome
 				ask("skip a minor", release(w.minor+2, 0))
 			}
 		case 36:

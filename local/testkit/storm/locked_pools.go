@@ -1,7 +1,7 @@
 package storm
 
-// Pools whose nodes all get a taint that system pods do not tolerate. The drain of the last old node cannot end until a spec without
-// the taint comes: see docs/adr/0020.
+// Pools whose nodes all get a taint that system pods do not tolerate. The drain of the last old node cannot end before a
+// spec without the taint: see docs/adr/0020.
 
 import (
 	"slices"
@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// waitGrace is how much longer than its pool's drain.timeout a drain is waited for: see docs/adr/0020.
+	// waitGrace is the time beyond its pool's drain.timeout for which drover waits for a drain: see docs/adr/0020.
 	waitGrace = 15 * time.Minute
-	// waitSlack covers what passes between the start of a drain and the moment at which the storm sees it, and calls that are slow.
+	// waitSlack covers the time between the start of a drain and its observation by the storm, and slow calls.
 	waitSlack = 2 * time.Minute
 )
 
@@ -35,7 +35,7 @@ func (w *wish) lock(on bool) {
 	}
 }
 
-// locks reports whether one of the acts locks the pools of a cluster.
+// locks is true if one of the acts locks the pools of a cluster.
 func locks(acts []act, cluster string) bool {
 	return slices.ContainsFunc(acts, func(a act) bool {
 		return a.cluster == cluster && a.spec != nil && slices.ContainsFunc(a.spec.pools, func(p wishedPool) bool { return p.locked })
@@ -69,7 +69,7 @@ func (w *world) seeWaits(cluster string, s *status.Status) {
 	}
 }
 
-// drainTime is for how long a drain of a pool's stack is waited for.
+// drainTime returns how long drover waits for a drain of a pool's stack.
 func (w *world) drainTime(cluster, stack string) (most time.Duration) {
 	for _, p := range w.policies[cluster] {
 		if names.PoolStack(p.name) == stack {

@@ -1,7 +1,7 @@
 package storm
 
-// Clusters that lose the stack of their network or of their control plane to somebody's hand. Nothing is made beside
-// what is left, and the status says what is missing; then people delete the cluster.
+// Clusters whose network or control plane stack an operator deleted. drover creates nothing while other stacks exist,
+// and the status names the missing stack. Then operators delete the cluster.
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// lose a stack that holds a cluster which is there: somebody takes its protection off and deletes it. CloudFormation may refuse.
+// lose disables the protection of a stack that holds a live cluster and deletes it. CloudFormation may refuse.
 func (w *world) lose(cluster, stack string) {
 	name := names.Stack(cluster, stack)
 	if _, there := w.Stacks(cluster)[stack]; !there || !w.known.standing[cluster] {
@@ -26,7 +26,7 @@ func (w *world) lose(cluster, stack string) {
 		_, err = w.CloudFormation.DeleteStack(ctx, w.Admin(), &cloudformation.DeleteStackInput{StackName: name})
 	}
 	if err != nil {
-		w.tell("%s is not deleted: %v", name, err)
+		w.record("%s is not deleted: %v", name, err)
 		return
 	}
 	w.touched(cluster)[all] = true
@@ -36,23 +36,23 @@ func (w *world) lose(cluster, stack string) {
 	w.known.unstacked[name], w.known.going[name] = time.Time{}, true
 }
 
-// bereft is the stack that a cluster lost though it lives; "" is none.
+// bereft returns the stack that a live cluster lost, or "".
 func (w *world) bereft(cluster string) string {
 	stack := w.lost[cluster]
-	if is, there := w.Stacks(cluster)[stack]; stack == "" || there && is != "DELETE_FAILED" || !w.lives(cluster) {
+	if status, exists := w.Stacks(cluster)[stack]; stack == "" || exists && status != "DELETE_FAILED" || !w.lives(cluster) {
 		return ""
 	}
 	return stack
 }
 
-// lives says whether the EKS cluster is there.
+// lives is true if the EKS cluster exists.
 func (w *world) lives(cluster string) bool {
 	_, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
 	return err == nil
 }
 
-// giveUp a cluster that lost a stack, step by step, as the runbook says, once the status says so: its protection, its
-// spec, and what was kept.
+// giveUp deletes a cluster that lost a stack, step by step, as the runbook describes, once the status reports it: the
+// protection, the spec, and the retained resources.
 func (w *world) giveUp(cluster string) {
 	if w.lost[cluster] == "" || w.converging(cluster) {
 		return
@@ -60,7 +60,7 @@ func (w *world) giveUp(cluster string) {
 	s, want := w.Status(cluster), w.wishes[cluster]
 	switch stack := w.bereft(cluster); {
 	case want == nil && s.Phase == status.Deleted && s.Deletion != nil && len(w.Stacks(cluster)) == 0:
-		// Without a control plane nobody can tell whether their data is needed.
+		// Without a control plane it is unknown whether their data is needed.
 		var volumes []string
 		for _, kept := range s.Deletion.Kept {
 			volumes = append(volumes, strings.TrimPrefix(kept, "volume "))
@@ -68,7 +68,7 @@ func (w *world) giveUp(cluster string) {
 		w.DeleteRetained(cluster, volumes...)
 	case want == nil && s.Phase == status.Failed && reasonOf(s) == "LeftoversRemain":
 		if len(w.DeleteRetained(cluster)) == 0 {
-			w.tell("%s: what was kept is gone", cluster)
+			w.record("%s: what was kept is gone", cluster)
 			w.Converge(cluster)
 		}
 	case want == nil || stack == "" || s.SpecVersion != w.versions[cluster] || !says(s, names.Stack(cluster, stack), stack):
@@ -76,13 +76,13 @@ func (w *world) giveUp(cluster string) {
 		spec := *want
 		spec.protected = false
 		w.do(act{cluster: cluster, what: "unprotect", spec: &spec})
-	case w.guarded(cluster): // until drover has taken the protection off
+	case w.guarded(cluster): // until drover has disabled the protection
 	default:
 		w.do(act{cluster: cluster, what: "give up", remove: true})
 	}
 }
 
-// guarded says whether a stack of a cluster has termination protection.
+// guarded is true if a stack of a cluster has termination protection.
 func (w *world) guarded(cluster string) bool {
 	return slices.ContainsFunc(w.CloudFormation.Stacks(), func(s cloudformation.Stack) bool {
 		of, _ := clusterOf(s.StackName)
@@ -97,8 +97,8 @@ func reasonOf(s *status.Status) string {
 	return ""
 }
 
-// told is all that a status tells people of a cluster.
-func told(s *status.Status) string {
+// messages returns all messages of a cluster's status.
+func messages(s *status.Status) string {
 	text := s.Message
 	for _, c := range s.Conditions {
 		text += "\n" + c.Message
@@ -106,11 +106,11 @@ func told(s *status.Status) string {
 	return text
 }
 
-// says whether a status tells that a stack is missing, or half deleted.
+// says is true if a status reports that a stack is missing or partly deleted.
 func says(s *status.Status, name, stack string) bool {
 	return slices.ContainsFunc([]string{
 		"stack " + stack + " is missing", "stack " + name + ": absent", "stack " + name + " is DELETE_FAILED",
 	}, func(words string) bool {
-		return strings.Contains(told(s), words)
+		return strings.Contains(messages(s), words)
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// A protected cluster loses a stack, and people delete it as the status and the runbook say, one step after the
-// other: what the gone stack kept goes by their hand, what is in a stack that is there by drover's.
-func TestPeopleDeleteAClusterThatLostAStack(t *testing.T) {
+// A protected cluster loses a stack. Operators delete the cluster as the status and the runbook describe. They delete
+// the resources that the lost stack retained; drover deletes the existing stacks.
+func TestDeletionAfterALostStack(t *testing.T) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		t.Run(stack, func(t *testing.T) {
 			p := quiet()
@@ -29,7 +29,7 @@ func TestPeopleDeleteAClusterThatLostAStack(t *testing.T) {
 			o := run(t, 1, p, false)
 			require.Empty(t, o.Violations, story(o))
 			require.Equal(t, 1, o.Acts["give"], story(o))
-			require.Zero(t, o.Acts["nudge"], "what to do was told, and was enough:\n%s", story(o))
+			require.Zero(t, o.Acts["nudge"], "the status named sufficient actions:\n%s", story(o))
 		})
 	}
 }

@@ -1,7 +1,7 @@
 package storm
 
-// Control planes that somebody moves by one minor version outside of drover. The status says so, and an upgrade to a
-// release of that version brings the stack there.
+// Control planes whose version is changed by one minor outside drover. The status reports it, and an upgrade to a
+// release of that version updates the stack.
 
 import (
 	"fmt"
@@ -11,20 +11,20 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// move a control plane on, as somebody at the console does. EKS may refuse.
+// move updates a control plane's version outside drover. EKS may refuse.
 func (w *world) move(cluster string, minor int) {
 	_, err := w.EKS.UpdateClusterVersion(w.t.Context(), w.Admin(), eks.UpdateClusterVersionInput{
 		Name: names.EKSCluster(cluster), Version: fmt.Sprintf("1.%d", minor),
 	})
 	if err != nil {
-		w.tell("the control plane of %s is not moved: %v", cluster, err)
+		w.record("the control plane of %s is not moved: %v", cluster, err)
 		return
 	}
 	w.touched(cluster)[all] = true
 	w.moved[cluster] = minor
 }
 
-// astray is the minor that a control plane was moved to, or is on its way to, as long as its stack says another; 0 is none.
+// astray returns the minor version to which a control plane was or is being moved while its stack has another, or 0.
 func (w *world) astray(cluster string) int {
 	out, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
 	if err != nil || w.moved[cluster] == 0 || minorOf(out.Cluster.Version) != w.moved[cluster] && out.Cluster.Status != "UPDATING" {
@@ -41,10 +41,10 @@ func (w *world) astray(cluster string) int {
 	return 0
 }
 
-// follow a control plane that was moved, once the status says so: people have the spec name a release of its version.
+// follow uploads a spec with a release of the new version, once the status reports a control plane that was moved.
 func (w *world) follow(cluster string) {
 	want, minor := w.wishes[cluster], w.astray(cluster)
-	if want == nil || minor == 0 || want.minor >= minor || !strings.Contains(told(w.Status(cluster)),
+	if want == nil || minor == 0 || want.minor >= minor || !strings.Contains(messages(w.Status(cluster)),
 		fmt.Sprintf("EKS runs Kubernetes 1.%d", minor)) {
 		return
 	}

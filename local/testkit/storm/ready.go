@@ -1,6 +1,6 @@
 package storm
 
-// A cluster that becomes Ready is what its spec says at that moment, unless something happened to it since it was planned.
+// A cluster that becomes Ready equals its spec at that moment, unless something happened to it after the plan.
 
 import (
 	"context"
@@ -14,19 +14,19 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// readiness is what is known of a cluster's way to Ready. Moments are turns: time may stand still meanwhile.
+// readiness is the state of a cluster between a plan and Ready. Moments are turns, because time may stand still.
 type readiness struct {
-	// planned is when planning last began to read, at the time then.
+	// planned is when planning last started to read, at the time then.
 	planned int
 	at      time.Time
-	// disturbed is when something else happened to the cluster: somebody did something, a stack went on, a roll was asked for. recorded
-	// is when the record of its upgrade was written.
+	// disturbed is when something else last happened to the cluster: an external change, a stack operation, a requested
+	// roll. recorded is when the record of its upgrade was written.
 	disturbed, recorded int
-	// ready is what its status said when it was last looked at.
+	// ready is the phase at the last check.
 	ready bool
 }
 
-// ready is the caller's to lock.
+// ready returns the readiness of a cluster. The caller holds the lock.
 func (k *known) ready(cluster string) *readiness {
 	if k.readiness[cluster] == nil {
 		k.readiness[cluster] = &readiness{}
@@ -34,14 +34,14 @@ func (k *known) ready(cluster string) *readiness {
 	return k.readiness[cluster]
 }
 
-// disturb notes that something happened to a cluster.
+// disturb records that something happened to a cluster.
 func (w *world) disturb(cluster string) {
 	w.known.Lock()
 	defer w.known.Unlock()
 	w.known.ready(cluster).disturbed = w.turns.count
 }
 
-// seeObject sees what is read from and written to the buckets.
+// seeObject observes reads and writes of the buckets.
 func (w *world) seeObject(call endpoint.Call) {
 	_, key, _ := strings.Cut(call.Resource[strings.LastIndex(call.Resource, ":")+1:], "/")
 	folder, name, _ := strings.Cut(key, "/")
@@ -56,13 +56,13 @@ func (w *world) seeObject(call endpoint.Call) {
 		}
 	case "PutObject status":
 		cluster = strings.TrimPrefix(cluster, "clusters/")
-		if harness.CalledBy(call) == "upgrade" { // where there is something to change, the end of an upgrade tells what the cluster was
+		if harness.CalledBy(call) == "upgrade" { // if something changes, the end of an upgrade reports the state before it
 			w.known.ready(cluster).recorded = w.turns.count
 		}
-		if harness.CalledBy(call) == "prepare" { // it writes nothing but the survey
+		if harness.CalledBy(call) == "prepare" { // it writes only the survey
 			w.known.surveyed[cluster] = true
 		}
-		w.known.told = append(w.known.told, cluster)
+		w.known.written = append(w.known.written, cluster)
 	case "PutObject upgrades":
 		w.known.ready(cluster).recorded = w.turns.count
 	case "PutObject rolls":
@@ -70,14 +70,14 @@ func (w *world) seeObject(call endpoint.Call) {
 	}
 }
 
-// seeReady looks at the clusters whose status was written, when all stand still.
+// seeReady checks the clusters whose status was written, while everything waits.
 func (w *world) seeReady() {
 	w.known.Lock()
-	told := w.known.told
-	w.known.told = nil
+	written := w.known.written
+	w.known.written = nil
 	w.known.Unlock()
-	slices.Sort(told)
-	for _, cluster := range slices.Compact(told) {
+	slices.Sort(written)
+	for _, cluster := range slices.Compact(written) {
 		if w.wishes[cluster] == nil {
 			continue
 		}
@@ -98,17 +98,17 @@ func (w *world) seeReady() {
 	}
 }
 
-// undisturbed says whether nothing happened to a cluster since it was planned.
+// undisturbed is true if nothing happened to a cluster since its plan.
 func (w *world) undisturbed(cluster string, s *status.Status, r *readiness) bool {
 	want := w.wishes[cluster]
 	waits, accepted := s.Condition(status.AddonsDeployed), s.Condition(status.SpecAccepted)
 	switch {
 	case want.broken() || s.SpecVersion != w.versions[cluster] || accepted != nil && accepted.Status == "False":
-		return false // Ready as its last good spec
+		return false // Ready at its last good spec
 	case r.planned <= r.disturbed, r.planned <= r.recorded && (s.Upgrade == nil || s.Upgrade.Phase != string(upgrade.Done)),
 		w.unfound(cluster):
 		return false
-	case waits != nil && waits.Status == "False": // for a node, which may have come
+	case waits != nil && waits.Status == "False": // for a node, which may have joined
 		return false
 	}
 	return !slices.ContainsFunc(want.pools, func(p wishedPool) bool {

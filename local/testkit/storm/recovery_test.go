@@ -1,7 +1,7 @@
 package storm
 
-// How long each kind of fault holds a change up: a pool's only node is replaced, half an hour into a cluster's life, while that
-// goes wrong and nothing else. docs/reliability.md has the table.
+// The delay that each kind of fault causes: a pool's only node is replaced half an hour into a cluster's life, with one
+// fault only. docs/reliability.md has the table.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 
 const changed = 30 * time.Minute
 
-// replaced is a cluster of one pool whose node is replaced at changed.
+// replaced returns a cluster of one pool whose node is replaced at changed.
 func replaced(weather ...string) plot {
 	first := wish{
 		name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait", surge: 1}},
@@ -38,7 +38,7 @@ func replaced(weather ...string) plot {
 	}
 }
 
-// unstacked is the stack that somebody deletes.
+// unstacked is the stack that an operator deletes.
 const unstacked = "drover-c0-addons"
 
 func TestRecovery(t *testing.T) {
@@ -46,8 +46,8 @@ func TestRecovery(t *testing.T) {
 		fault   string
 		weather string // begins half a minute before the change
 		failure *failure
-		// byHand says that drover leaves it to people, as the runbook says; lost that an instance is lost a quarter of an hour later, and
-		// befalls is something else that happens then.
+		// byHand means that an operator must act, as the runbook describes. lost means that an instance is lost a quarter of
+		// an hour later. befalls is another event at that time.
 		byHand, lost bool
 		befalls      func(*world)
 		within       time.Duration
@@ -74,8 +74,8 @@ func TestRecovery(t *testing.T) {
 		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 40 * time.Minute},
 		{fault: "the new node's kubelet is newer than the control plane", weather: "kubelet-version=v1.39.1-eks-1 count=1", within: 40 * time.Minute},
 		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: 15 * time.Minute},
-		{fault: "the add-ons' stack is deleted by hand, until it is there again", befalls: func(w *world) { w.unstack(unstacked) }, within: 30 * time.Minute},
-		{fault: "a Node is deleted by hand, until another instance is in service", befalls: func(w *world) { w.unnode("c0", "a", 0) }, within: 30 * time.Minute},
+		{fault: "the add-ons' stack is deleted by hand, until it is there again", befalls: func(w *world) { w.deleteStack(unstacked) }, within: 30 * time.Minute},
+		{fault: "a Node is deleted by hand, until another instance is in service", befalls: func(w *world) { w.deleteNode("c0", "a", 0) }, within: 30 * time.Minute},
 		{fault: "a node is not Ready any more, until another is in service", befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 45 * time.Minute},
 	}
 	shown := map[faults.Kind]bool{faults.UpdateFails: true} // of upgrades, below
@@ -131,7 +131,7 @@ func TestRecovery(t *testing.T) {
 				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
 				return
 			}
-			require.Zero(t, o.Acts["nudge"], "nobody had to do anything:\n%s", strings.Join(o.Story, "\n"))
+			require.Zero(t, o.Acts["nudge"], "no operator had to act:\n%s", strings.Join(o.Story, "\n"))
 			require.LessOrEqual(t, took, test.within)
 			fmt.Fprintf(&table, "| %s | %s |\n", test.fault, took.Round(time.Second))
 		})
@@ -140,8 +140,8 @@ func TestRecovery(t *testing.T) {
 	documented(t, "Ready", len(tests), table.String())
 }
 
-// documented says that docs/reliability.md has as many rows as there are tests, and those that are here: whether a
-// person is needed, and how long it takes, less what the random pauses of retries make of it.
+// documented requires that docs/reliability.md has a row for each test, with the same need of an operator and the same
+// duration, less the random pauses of retries.
 func documented(t *testing.T, what string, tests int, table string) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/reliability.md")
@@ -149,30 +149,31 @@ func documented(t *testing.T, what string, tests int, table string) {
 	_, rest, found := strings.Cut(string(page), "\n| fault | "+what+" after |\n|---|---|\n")
 	require.True(t, found)
 	rest, _, _ = strings.Cut(rest, "\n\n")
-	told := map[string]string{}
+	rows := map[string]string{}
 	for row := range strings.Lines(rest + "\n") {
 		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
-		told[cells[0]] = cells[1]
+		rows[cells[0]] = cells[1]
 	}
-	require.Len(t, told, tests)
+	require.Len(t, rows, tests)
 	for row := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
 		is, byItself := time.ParseDuration(cells[1])
-		was, told := time.ParseDuration(told[cells[0]])
-		require.Equal(t, byItself == nil, told == nil, "docs/reliability.md: %s", row)
+		was, rows := time.ParseDuration(rows[cells[0]])
+		require.Equal(t, byItself == nil, rows == nil, "docs/reliability.md: %s", row)
 		require.InDelta(t, is.Seconds(), was.Seconds(), max(10, is.Seconds()/10), "docs/reliability.md: %s", row)
 	}
 }
 
-// How long faults hold an upgrade by one minor version up. The pool has one node, whose drain may take half an hour.
+// The delay that faults cause to an upgrade by one minor version. The pool has one node, whose drain may take half an
+// hour.
 func TestRecoveryOfUpgrades(t *testing.T) {
 	tests := []struct {
 		fault   string
 		weather string // begins half a minute before the upgrade
-		// at says that the upgrade is asked for at a time; blocked that the checks pass, and then a budget allows nothing for hours.
+		// at schedules the upgrade. blocked adds a budget that allows no disruption for hours after the checks passed.
 		at, blocked bool
 		onTimeout   string
-		// byHand says that drover leaves it to people, as the runbook says.
+		// byHand means that an operator must act, as the runbook describes.
 		byHand bool
 		within time.Duration
 	}{
@@ -227,7 +228,7 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
 				return
 			}
-			require.Zero(t, o.Acts["nudge"], "nobody had to do anything:\n%s", strings.Join(o.Story, "\n"))
+			require.Zero(t, o.Acts["nudge"], "no operator had to act:\n%s", strings.Join(o.Story, "\n"))
 			require.LessOrEqual(t, took, test.within)
 			fmt.Fprintf(&table, "| %s | %s |\n", test.fault, took.Round(time.Second))
 		})
@@ -236,9 +237,9 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 	documented(t, "upgraded", len(tests), table.String())
 }
 
-// Neither the creation of a protected control plane gets through nor taking it back: what is left is deleted, although the finished
-// stack would retain it, and the next creation finds its names free.
-func TestACreationThatCannotBeTakenBack(t *testing.T) {
+// Neither the creation of a protected control plane nor its rollback succeeds. The leftover is deleted, although the
+// finished stack would retain it, and the next creation finds its names free.
+func TestFailedRollbackOfACreation(t *testing.T) {
 	p := quiet()
 	for _, a := range p.acts {
 		a.spec.protected = true
@@ -252,8 +253,8 @@ func TestACreationThatCannotBeTakenBack(t *testing.T) {
 	require.Empty(t, o.Violations, story(o))
 }
 
-// An upgrade of a control plane fails when EKS has made it already: taking the stack back takes the version back too, and the next try
-// gets through.
+// The stack update of a control plane fails after EKS's update succeeded. The rollback restores the version too, and the
+// next attempt succeeds.
 func TestAnUpgradeOfAControlPlaneThatFails(t *testing.T) {
 	p := quiet()
 	second := *p.acts[0].spec
@@ -270,7 +271,7 @@ func TestAnUpgradeOfAControlPlaneThatFails(t *testing.T) {
 	require.Empty(t, o.Violations, story(o))
 }
 
-// controlPlanes are the states of EKS clusters by their versions.
+// controlPlanes returns the states of EKS clusters by version.
 func (w *world) controlPlanes() map[string]string {
 	found := map[string]string{}
 	for _, cluster := range w.clusters() {

@@ -1,7 +1,7 @@
 package storm
 
-// What people ask for that there is no way to: specs that cannot be used, and upgrades that cannot be made. Clusters stay as they are, and
-// people mend what they wrote.
+// Requests that drover cannot fulfil: invalid specs and impossible upgrades. Clusters keep their state, and users fix
+// what they wrote.
 
 import (
 	"math/rand/v2"
@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// flaw is what makes a spec one that cannot be used. The zero value is none.
+// flaw makes a spec invalid. The zero value is none.
 type flaw struct {
-	// line is one more of the spec; window is what spec.upgrade has as its, and release what it names instead of the one that is meant.
+	// line is an additional line of the spec, window the spec's upgrade window, release the spec's release.
 	line, window, release string
 }
 
 func (w *wish) broken() bool { return w.flaw != flaw{} }
 
-// unknown is a release that there is not.
+// unknown is a release that does not exist.
 const unknown = "r99-0"
 
-// flaws that are refused as a spec is uploaded.
+// flaws that are rejected at the upload.
 var flaws = map[string][]flaw{
 	"break the spec": {{line: "  colour: red\n"}},
 	"cron that AWS refuses": {
@@ -33,7 +33,7 @@ var flaws = map[string][]flaw{
 
 func someFlaw(r *rand.Rand, kind string) flaw { return flaws[kind][r.IntN(len(flaws[kind]))] }
 
-// fields of spec.upgrade with the flaw in them.
+// fields returns the fields of spec.upgrade with the flaw.
 func (f flaw) fields(all []string) []string {
 	if f.window == "" {
 		return all

@@ -1,7 +1,7 @@
 package storm
 
-// The end of every pod: evicted within its budget, deleted once its drain's time is over, or gone with a node for
-// which nobody could do more.
+// The end of each pod: evicted within its budget, deleted after its drain's timeout, or lost with a node that no drain
+// could save.
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// seeCluster gives a new cluster its apps, and watches its pods.
+// seeCluster gives a new cluster its apps and watches its pods.
 func (w *world) seeCluster(name string, api *apiserver.Server) {
 	if !w.judges() {
 		return
@@ -22,7 +22,7 @@ func (w *world) seeCluster(name string, api *apiserver.Server) {
 		api.Run(a)
 	}
 	if _, there := w.blocked[cluster]; there {
-		api.Run(w.rock(cluster))
+		api.Run(w.blockingApp(cluster))
 	}
 	api.OnRemoval(func(r apiserver.Removal) { w.seeRemoval(cluster, r) })
 }
@@ -43,10 +43,10 @@ func (w *world) seeRemoval(cluster string, r apiserver.Removal) {
 	}
 }
 
-// farewell is how long drains may take while their cluster is deleted, whatever their pool says, unless that is Force.
+// farewell limits drains while their cluster is deleted, whatever their pool's policy, unless that is Force.
 const farewell = 5 * time.Minute
 
-// due says whether a drain of the node has lasted longer than some policy of the cluster allows.
+// due is true if a drain of the node has lasted longer than a policy of the cluster allows.
 func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool {
 	w.known.Lock()
 	since, ok := w.known.drains[r.Instance]
@@ -54,7 +54,7 @@ func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool 
 	if !ok {
 		return false
 	}
-	since = since.Add(-time.Second) // drains reckon in seconds
+	since = since.Add(-time.Second) // drains count in seconds
 	if w.deleted[cluster] && onTimeout != "Force" && r.At.Sub(since) >= farewell {
 		return true
 	}
@@ -63,33 +63,33 @@ func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool 
 	})
 }
 
-// excused says whether a node may have gone with pods on it.
+// excused is true if a node may have ended with pods on it.
 func (w *world) excused(cluster string, r apiserver.Removal) bool {
 	w.known.Lock()
 	lost := w.known.lost[r.Instance]
 	w.known.Unlock()
-	if w.deleted[cluster] && w.due(cluster, r, "Wait") { // Wait counts as Continue while a cluster is deleted, and that is not undone
+	if w.deleted[cluster] && w.due(cluster, r, "Wait") { // Wait means Continue while a cluster is deleted, and that is final
 		return true
 	}
-	return lost || w.wishes[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force") || w.tooLong(r) || w.untold(r)
+	return lost || w.wishes[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force") || w.tooLong(r) || w.unnoticed(r)
 }
 
-// unkept is how long the hook of an instance waits that ends, when nobody keeps it open: see ADR 7.
-const unkept = 30 * time.Minute
+// unattendedHook is how long the hook of an ending instance waits without heartbeats: see ADR 7.
+const unattendedHook = 30 * time.Minute
 
-// untold says whether nobody could know of an instance for all that time: its event was lost, and no sweep came.
-func (w *world) untold(r apiserver.Removal) bool {
+// unnoticed is true if drover could not learn of an instance in that time: its event was lost and no sweep ran.
+func (w *world) unnoticed(r apiserver.Removal) bool {
 	w.known.Lock()
 	defer w.known.Unlock()
 	since, ok := w.known.drains[r.Instance]
-	return ok && r.At.Sub(since) >= unkept && !w.known.attended[r.Instance] && w.known.swept.Before(since)
+	return ok && r.At.Sub(since) >= unattendedHook && !w.known.attended[r.Instance] && w.known.swept.Before(since)
 }
 
-// mostWaiting is as long as Auto Scaling lets a hook wait, whoever asks for more.
+// mostWaiting is Auto Scaling's limit for an open hook, with any number of heartbeats.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html
 const mostWaiting = 48 * time.Hour
 
-// tooLong says whether a drain lasted so long that Auto Scaling ended it.
+// tooLong is true if a drain reached Auto Scaling's limit.
 func (w *world) tooLong(r apiserver.Removal) bool {
 	w.known.Lock()
 	defer w.known.Unlock()

@@ -1,6 +1,7 @@
 package storm
 
-// Requests of operators: rolls and upgrades that are started by hand. Each is made, recorded or refused, and the execution says which.
+// Requests of operators: rolls and upgrades that they start. Each is performed, recorded or refused, and the execution
+// reports which.
 
 import (
 	"context"
@@ -13,10 +14,10 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// request is an execution that was started by hand.
+// request is an execution that an operator started.
 type request struct {
 	execution, cluster string
-	// pools to roll; without any it is an upgrade.
+	// pools to roll. Without any it is an upgrade.
 	pools []string
 	// paused is true if the newest spec was paused when the execution started, the uploads-th of the cluster.
 	paused  bool
@@ -37,11 +38,11 @@ func (w *world) upgrade(in events.Upgrade) {
 	w.requests = append(w.requests, request{execution: w.Upgrade(in), cluster: in.Cluster})
 }
 
-// answers checks what the requests came to, once every execution is over.
+// answers checks the results of requests, once every execution has ended.
 func (w *world) answers() {
 	for _, r := range w.requests {
 		x := w.Execution(r.execution)
-		if x.Status == "SUCCEEDED" { // faults, and people, end others
+		if x.Status == "SUCCEEDED" { // faults and operators end others
 			if len(r.pools) > 0 {
 				w.rollAnswer(r, x)
 			} else {
@@ -51,10 +52,10 @@ func (w *world) answers() {
 	}
 }
 
-// rollAnswer checks that a roll is recorded, or refused with a reason, and never both or neither.
+// rollAnswer checks that a roll is either recorded or refused with a reason.
 func (w *world) rollAnswer(r request, x states.Execution) {
 	var answer events.PlanResult
-	_ = json.Unmarshal([]byte(x.Output), &answer) // an execution that starts an upgrade in the end has that one as its output
+	_ = json.Unmarshal([]byte(x.Output), &answer) // an execution that starts an upgrade at its end has that one as its output
 	refused := answer.Outcome == events.OutcomeRefused
 	w.check(9, !refused || answer.Reason != "" && answer.Message != "", "%s: the roll %s is refused without a reason: %q", r.cluster,
 		x.Name, x.Output)
@@ -62,7 +63,7 @@ func (w *world) rollAnswer(r request, x states.Execution) {
 		w.check(9, refused, "%s is paused, and the roll %s is not refused: %q", r.cluster, x.Name, x.Output)
 	}
 	rolls, err := w.State().Rolls(context.Background(), r.cluster)
-	if err != nil || w.deleted[r.cluster] { // whose rolls are forgotten with it
+	if err != nil || w.deleted[r.cluster] { // its rolls are removed with the cluster
 		return
 	}
 	for _, pool := range r.pools {
@@ -76,13 +77,13 @@ func (w *world) rollAnswer(r request, x states.Execution) {
 	}
 }
 
-// uploadedBy reports whether another spec of a request's cluster came before a time.
+// uploadedBy is true if another spec of a request's cluster was uploaded before a time.
 func (w *world) uploadedBy(r request, at time.Time) bool {
 	all := w.uploads[r.cluster]
 	return len(all) > r.uploads && !w.began.Add(all[r.uploads].at).After(at)
 }
 
-// upgradeAnswer checks that an upgrade that was refused, or had nothing to do, says why and began nothing.
+// upgradeAnswer checks that an upgrade that was refused, or had nothing to do, has a reason and began nothing.
 func (w *world) upgradeAnswer(r request, x states.Execution) {
 	var answer events.UpgradeResult
 	err := json.Unmarshal([]byte(x.Output), &answer)

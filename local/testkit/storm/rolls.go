@@ -1,6 +1,7 @@
 package storm
 
-// Pools while their nodes are replaced: how many are out, and whether a batch began before the last one was over.
+// Pools while their nodes are replaced: the number of nodes that are out, and whether a batch began before the end of
+// the previous one.
 
 import (
 	"fmt"
@@ -28,10 +29,10 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 		if n, is := w.known.looked[group]; is {
 			desired = min(desired, n)
 		}
-		// A rollback leaves the group as large as the roll had raised it, which nobody asked for either.
+		// A rollback leaves the group as large as the roll made it, which is not in the spec.
 		least := max(0, min(inService(v), min(desired, most, w.mostOf(cluster, strings.TrimPrefix(stack, names.PoolPrefix)))-out))
 		for _, rolls := range []map[string]int{w.known.rolls, w.known.scaled} {
-			if was, rolling := rolls[group]; rolling { // back: the group is larger by a batch, which nobody asked for
+			if was, rolling := rolls[group]; rolling { // a rollback: the group is larger by a batch, which is not in the spec
 				least = min(least, was)
 			}
 		}
@@ -45,7 +46,7 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 	}
 }
 
-// mayBeOut is how many nodes of a pool its specs let be out during an update, and how many leave at once at most.
+// mayBeOut returns how many nodes of a pool its specs allow to be out during an update, and how many may drain at once.
 func (w *world) mayBeOut(cluster, pool string) (out, batch int) {
 	for _, p := range w.policies[cluster] {
 		if p.name == pool {
@@ -55,7 +56,7 @@ func (w *world) mayBeOut(cluster, pool string) (out, batch int) {
 	return out, batch
 }
 
-// mostOf a pool's nodes is the greatest maxSize that its specs ever had.
+// mostOf returns the greatest maxSize of a pool in any of its specs.
 func (w *world) mostOf(cluster, pool string) (most int) {
 	for _, p := range w.policies[cluster] {
 		if p.name == pool {
@@ -65,8 +66,8 @@ func (w *world) mostOf(cluster, pool string) (most int) {
 	return most
 }
 
-// inService are the instances whose nodes take pods: they are in service, or on their way there from their launch hook. One that was
-// abandoned at the hook never was.
+// inService returns the number of instances whose nodes take pods: those in service, and those that passed their launch
+// hook. One that was abandoned at the hook does not count.
 func inService(v localautoscaling.View) (n int) {
 	for _, i := range v.Instances {
 		if i.State == pool.InService || i.State == pool.PendingProceed {
@@ -76,7 +77,7 @@ func inService(v localautoscaling.View) (n int) {
 	return n
 }
 
-// seeView sees every state of a group.
+// seeView observes every state of a group.
 func (w *world) seeView(group string, v localautoscaling.View) {
 	if !w.judges() {
 		return
@@ -106,7 +107,7 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 		if i.State == "InService" {
 			w.known.used[i.ID] = true
 		}
-		// Others never joined. A drain that has had its time holds no batch back: see docs/adr/0020.
+		// Others never joined. A drain that used its time delays no batch: see docs/adr/0020.
 		late := time.Since(w.known.ending[i.ID]) >= hadTime-waitSlack
 		if w.known.used[i.ID] && !w.known.outlasting[i.ID] && !late && (i.State == "Terminating" || i.State == "Terminating:Wait") {
 			going++
@@ -137,16 +138,17 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 	w.check(8, going <= batch+lost || serving >= served, "%d instances of %s are going at once", going, group)
 }
 
-// growth of a group. A refresh has percentages of the size that the group had just before: of a larger one more go at once.
+// growth of a group. The percentages of a refresh apply to the size just before it, so a larger group has larger
+// batches.
 type growth struct {
 	at time.Time
 	by int
 }
 
-// paced is for how long that counts: a batch of a refresh comes to its end within it.
+// paced is how long a growth counts: a batch of a refresh ends within it.
 const paced = 10 * time.Minute
 
-// seeReplacement sees the audit have an instance replaced whose node is not well: one at a time.
+// seeReplacement observes that the audit replaces an instance with an unhealthy node: one at a time.
 func (w *world) seeReplacement(group string) {
 	w.known.Lock()
 	w.known.unhealthy[group]++

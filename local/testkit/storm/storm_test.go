@@ -27,7 +27,7 @@ var (
 	limit    = flag.Duration("limit", 10*time.Minute, "the wall-clock time after which a world of TestStorm counts as hung")
 )
 
-// story of a world that went wrong.
+// story returns the story of a world with a violation.
 func story(o *Outcome) string {
 	log, last := strings.Split(strings.TrimSpace(o.Log), "\n"), 25
 	if *seedFlag != 0 {
@@ -60,9 +60,9 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestTraces compares what drover did in the worlds of the first seeds with a recording. A trace covers the body of
-// every call to AWS and to Kubernetes, so an equal sum means that a change of the code changed no behavior and no
-// recorded text.
+// TestTraces compares the calls of drover in the worlds of the first seeds with a recording. A trace covers the body of
+// every call to AWS and to Kubernetes, so an equal sum means that a change of the code changed neither behaviour nor
+// recorded texts.
 func TestTraces(t *testing.T) {
 	if *traces == "" {
 		t.Skip("see make traces")
@@ -116,7 +116,8 @@ func TestASeedReplays(t *testing.T) {
 	}
 }
 
-// TestStorm lives worlds for a given time, in one process per core: what is drawn at random belongs to one world at a time.
+// TestStorm lives worlds for a given time, in one process per core, because random values must belong to one world at a
+// time.
 func TestStorm(t *testing.T) {
 	if *stormFor == 0 {
 		t.Skip("see make storm")

@@ -1,6 +1,7 @@
 package storm
 
-// The status is true within a minute: what an event told of a stack is in it, and a name that only an execution named has none.
+// Statuses are true within a minute: they contain what an event reported of a stack. A name that only an execution used
+// has no status.
 
 import (
 	"context"
@@ -24,7 +25,7 @@ const stranger = "stranger"
 // handledEvent is the last event of a stack that was handled.
 type handledEvent struct {
 	status string
-	// at is the event's time, handled when the function ended well.
+	// at is the event's time. handled is when the function succeeded.
 	at, handled time.Time
 }
 
@@ -35,7 +36,7 @@ func (f lambdaFunc) Invoke(ctx context.Context, payload []byte) ([]byte, error) 
 	return f(ctx, payload)
 }
 
-// followStackEvents notes which stack events were handled.
+// followStackEvents records which stack events were handled.
 func (w *world) followStackEvents() {
 	w.Functions.Around("stackevent", func(_ aws.Config, next lambda.Handler) lambda.Handler {
 		return lambdaFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
@@ -56,10 +57,10 @@ func (w *world) followStackEvents() {
 	})
 }
 
-// trueWithin is how long after an event was handled the status must tell it.
+// trueWithin is the time from the handling of an event until the status must report it.
 const trueWithin = time.Minute
 
-// tellsStacks checks that statuses tell what the last event of each stack told, if nothing has happened to the stack since.
+// tellsStacks checks that statuses report the last event of each stack, if nothing happened to the stack since.
 func (w *world) tellsStacks() {
 	w.known.Lock()
 	handled := map[string]handledEvent{}
@@ -76,7 +77,7 @@ func (w *world) tellsStacks() {
 	for name, e := range handled {
 		now, there := is[name]
 		if there && now != e.status || !there && e.status != "DELETE_COMPLETE" {
-			continue // something happened since, of which an event is on its way, or was lost
+			continue // something happened since, whose event is in flight or lost
 		}
 		cluster, stack := clusterOf(name)
 		s := w.Status(cluster)
@@ -85,17 +86,17 @@ func (w *world) tellsStacks() {
 			continue
 		}
 		row := s.Stacks[i]
-		// Events have no fractions of a second: within one, the end of an operation counts.
+		// Events have no fractions of a second. Within a second the end of an operation counts.
 		if strings.HasSuffix(e.status, "_IN_PROGRESS") && row.ReportedAt.Sub(e.at) < time.Second && row.ReportedAt.Sub(e.at) > -time.Second {
 			continue
 		}
-		absent := row.Status == "" && e.status == "DELETE_COMPLETE" // the next round plans it anew
+		absent := row.Status == "" && e.status == "DELETE_COMPLETE" // the next round plans it again
 		w.check(9, absent || row.Status == e.status, "the status of %s says that stack %s is %s since %s, and an event told %s of %s", cluster,
 			stack, row.Status, row.ReportedAt, e.status, e.at)
 	}
 }
 
-// unknownStays checks that a name that only executions named has left nothing.
+// unknownStays checks that a name that only executions used left nothing.
 func (w *world) unknownStays() {
 	_, err := w.State().Status(context.Background(), stranger)
 	w.check(9, err != nil, "%s has neither a spec nor stacks, and a status", stranger)

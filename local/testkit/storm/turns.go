@@ -1,6 +1,6 @@
 package storm
 
-// Turns: of all who could go on, one does, and the seed says which.
+// Turns: one of all goroutines that could continue does, and the seed selects it.
 
 import (
 	"cmp"
@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// turns gives turns to goroutines of one bubble. Its order is that of the seed as long as whoever has a turn wakes only such as
-// ask for theirs before they do anything that others could see.
+// turns gives turns to the goroutines of one bubble. The seed determines their order, provided that a goroutine in its
+// turn only wakes others that take a turn before they do anything observable.
 type turns struct {
 	random *rand.Rand
 	began  time.Time
-	// after is called after every turn, when all stand still. It may end the world by returning false.
+	// after is called after every turn, while everything waits. It ends the world by returning false.
 	after func(what string) bool
-	// trace of all turns, kept if tracing.
+	// trace of all turns, if tracing.
 	tracing bool
 	trace   []string
 
@@ -45,7 +45,7 @@ func newTurns(random *rand.Rand) *turns {
 	return &turns{random: random, began: time.Now(), arrived: make(chan struct{}, 1), sum: fnv.New64a().Sum64()}
 }
 
-// ticket is clock.Clock's Turns.
+// ticket implements clock.Clock's Turns.
 func (t *turns) ticket(what string) func() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +72,7 @@ func (t *turns) wait(a *asker) {
 	<-a.turn
 }
 
-// run gives turns until stop is closed or after says so; then everyone may go at once.
+// run gives turns until stop is closed or after returns false. Then all goroutines continue at once.
 func (t *turns) run(stop <-chan struct{}) {
 	for {
 		synctest.Wait()
@@ -84,7 +84,7 @@ func (t *turns) run(stop <-chan struct{}) {
 		}
 		next := t.next()
 		if next == nil {
-			// Time goes on while all wait for it.
+			// Time advances while all wait for it.
 			select {
 			case <-t.arrived:
 			case <-stop:
@@ -100,14 +100,14 @@ func (t *turns) run(stop <-chan struct{}) {
 	}
 }
 
-// next is whose turn it is, nil when nobody asks.
+// next returns the goroutine whose turn it is, or nil if none waits.
 func (t *turns) next() *asker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.asking) == 0 {
 		return nil
 	}
-	// Those who woke at the same moment asked in any order.
+	// Goroutines that woke at the same moment arrived in any order.
 	slices.SortStableFunc(t.asking, func(a, b *asker) int { return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.number, b.number)) })
 	i := t.random.IntN(len(t.asking))
 	a := t.asking[i]
@@ -120,7 +120,7 @@ func (t *turns) next() *asker {
 	return a
 }
 
-// release ends the order: whoever asks goes.
+// release ends the order: all goroutines continue.
 func (t *turns) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,21 +131,21 @@ func (t *turns) release() {
 	t.asking = nil
 }
 
-// over says whether the order has ended.
+// over is true after the order has ended.
 func (t *turns) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stopped
 }
 
-// lived says what happened: how many turns, what they add up to, and their trace.
+// lived returns the number of turns, their sum, and their trace.
 func (t *turns) lived() (count int, sum uint64, trace []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.count, t.sum, t.trace
 }
 
-// note something in the trace, so that replays differ when it does.
+// note adds a fact to the trace, so that replays differ if it does.
 func (t *turns) note(words ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,7 +157,7 @@ func (t *turns) note(words ...string) {
 	}
 }
 
-// sign what happened now: sum is that of all that was signed.
+// sign adds the current turn to the sum.
 func (t *turns) sign(what string, numbers ...int) {
 	h := fnv.New64a()
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 48), t.sum)

@@ -1,7 +1,7 @@
 package storm
 
-// Deletions of clusters whose protection, or whose control plane, was removed outside of drover: neither their data
-// nor a protected cluster may go.
+// Deletions of clusters whose protection or control plane was removed outside drover: neither their data nor a protected
+// cluster may be deleted.
 
 import (
 	"strings"
@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// unguard turns the termination protection of a cluster's stacks off, with or without a control plane. The accepted
-// specs still protect them.
+// unguard disables the termination protection of a cluster's stacks, with or without a control plane. The accepted specs
+// still protect them.
 func (w *world) unguard(cluster string) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		if _, found := w.Stacks(cluster)[stack]; !found {
@@ -20,7 +20,7 @@ func (w *world) unguard(cluster string) {
 		}
 		in := &cloudformation.UpdateTerminationProtectionInput{StackName: names.Stack(cluster, stack)}
 		if _, err := w.CloudFormation.UpdateTerminationProtection(w.t.Context(), w.Admin(), in); err != nil {
-			w.tell("termination protection of %s stays: %v", in.StackName, err)
+			w.record("termination protection of %s stays: %v", in.StackName, err)
 			continue
 		}
 		w.unguarded[cluster] = true
@@ -28,16 +28,16 @@ func (w *world) unguard(cluster string) {
 	}
 }
 
-// loseUnprotected loses the control plane of a cluster that may be deleted: of a protected one the EKS cluster would
-// stay, and so would its network.
+// loseUnprotected deletes the control plane of a cluster that may be deleted. For a protected cluster the EKS cluster
+// and its network would remain.
 func (w *world) loseUnprotected(cluster string) {
 	if w.known.standing[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
 		w.lose(cluster, names.ControlPlane)
 	}
 }
 
-// seeVolumeDeletion checks that the cluster's API was asked first which volumes to retain. The session that deletes
-// is named after the cluster.
+// seeVolumeDeletion checks that drover read from the cluster's API which volumes to retain before it deletes one. The
+// name of the session is the cluster's.
 func (w *world) seeVolumeDeletion(call endpoint.Call) {
 	cluster, ours := strings.CutPrefix(call.Caller[strings.LastIndex(call.Caller, "/")+1:], names.EKSCluster(""))
 	if !ours {

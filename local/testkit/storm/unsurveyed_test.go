@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The random lives have both: an operator who deletes a control plane, or turns termination protection off, before the spec goes.
-func TestLivesDeleteUnsurveyedAndUnguardedClusters(t *testing.T) {
+// The random lives have both: an operator deletes a control plane, or disables termination protection, before the spec
+// is deleted.
+func TestLivesDeleteUnsurveyedClusters(t *testing.T) {
 	found := map[string]bool{}
 	for seed := uint64(1); seed <= 300; seed++ {
 		acts := plotOf(seed).acts

@@ -1,6 +1,6 @@
 package storm
 
-// Upgrades: by the spec, a channel, at a time and by hand; stopped on their way, and taken back.
+// Upgrades: by the spec, a channel, at a time and by operators; aborted, and rolled back.
 
 import (
 	"fmt"
@@ -15,7 +15,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// releases of each minor: one, and one with newer images. Of the minor before them there is one that no cluster may go to.
+// releases uploads two releases of each minor version, the second with newer images. The version before them has one
+// that no cluster can reach.
 func (w *world) releases() {
 	w.uploadRelease(firstMinor-1, 0)
 	for minor := firstMinor; minor <= lastMinor; minor++ {
@@ -34,15 +35,15 @@ func (w *world) uploadRelease(minor, rev int) {
 		}
 	}
 	if minor < firstMinor {
-		text = strings.ReplaceAll(text, "v1.13.2-eksbuild.1", altered["coredns"]) // which fits it
+		text = strings.ReplaceAll(text, "v1.13.2-eksbuild.1", altered["coredns"]) // which supports it
 	}
 	if rev > 0 && minor == lastMinor {
-		text += fmt.Sprintf("  upgradeFrom: \"1.%d\"\n", firstMinor) // the only one that may be reached by two minors
+		text += fmt.Sprintf("  upgradeFrom: \"1.%d\"\n", firstMinor) // the only one that can be reached over two minor versions
 	}
 	w.released[release(minor, rev)] = w.Upload(names.ReleaseSpec(release(minor, rev)), text)
 }
 
-// moveChannels on: stable and rapid to the next release, the images of each minor to the newer ones.
+// moveChannels moves stable and rapid to the next release, and the images of each minor version to the newer ones.
 func (w *world) moveChannels() {
 	at := min(w.channels, 2*(lastMinor-firstMinor)+1)
 	w.channels++
@@ -66,17 +67,17 @@ spec:
 	}
 }
 
-// cancel stops the execution that upgrades a cluster, as somebody at the console does.
+// cancel aborts the execution that upgrades a cluster, as an operator does.
 func (w *world) cancel(cluster string) {
 	for _, x := range w.States.Executions() {
 		if x.MachineName == names.Prefix+"upgrade" && x.Status == "RUNNING" && strings.Contains(x.Input, fmt.Sprintf("%q", cluster)) {
-			w.tell("%s is stopped", x.Name)
+			w.record("%s is stopped", x.Name)
 			w.States.Stop(x.ARN, "Stopped", "by hand")
 		}
 	}
 }
 
-// upgrading says that an upgrade is under way, or soon will be; empty when none is.
+// upgrading describes an upgrade that is in flight or about to begin, or returns "".
 func (w *world) upgrading(s *status.Status) string {
 	for _, u := range []*status.Upgrade{s.Upgrade, s.NextUpgrade} {
 		if u == nil {
@@ -96,19 +97,20 @@ func (w *world) upgrading(s *status.Status) string {
 	return ""
 }
 
-// toCome says that an upgrade of a cluster waits for its time, or is told of beside one that is over, until the cluster is planned again.
+// toCome is true if an upgrade of a cluster waits for its time, or is reported next to one that ended, until the next
+// plan.
 func (w *world) toCome(cluster string) bool {
 	s := w.Status(cluster)
 	return s.NextUpgrade != nil || s.Upgrade != nil && status.ToCome(s.Upgrade.Phase)
 }
 
-// stuck says that the upgrade that the spec asks for was stopped, and waits for a person.
+// stuck is true if the spec's upgrade was stopped and needs an operator.
 func (w *world) stuck(s *status.Status) bool {
 	c := s.Condition(status.Converged)
 	return s.Phase == status.Stopped && c != nil && strings.HasPrefix(c.Reason, "Upgrade")
 }
 
-// opensNext says of an upgrade that waits for its window that it begins when the window opens next, as people reckon.
+// opensNext checks that an upgrade that waits for its window reports when the window opens next.
 func (w *world) opensNext(cluster string) {
 	u, want := w.Status(cluster).Upgrade, w.wishes[cluster]
 	if u == nil || want == nil || u.Phase != status.UpgradeScheduled || u.At == nil || !strings.Contains(u.Message, "waits for the window") {

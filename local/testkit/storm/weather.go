@@ -1,13 +1,13 @@
 package storm
 
-// What goes wrong, at random: rules for local/engine/faults.
+// Random faults: rules for local/engine/faults.
 
 import (
 	"fmt"
 	"math/rand/v2"
 )
 
-// kindsOfWeather are rules by their kinds, each with how it is written.
+// kindsOfWeather write rules, one for each kind.
 var kindsOfWeather = []func(*rand.Rand) string{
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("throttle caller=%s p=%.2f", caller(r), 0.05+r.Float64()/3)
@@ -50,7 +50,7 @@ var kindsOfWeather = []func(*rand.Rand) string{
 		return fmt.Sprintf("update-fails=%s count=%d", pick(r, "Unknown", "OperationNotPermitted"), 1+r.IntN(2))
 	},
 	func(r *rand.Rand) string {
-		return fmt.Sprintf("kubelet-version=v1.32.1-eks-1 p=%.2f count=%d", 0.05+r.Float64()/2, 1+r.IntN(4)) // older than any of the world's
+		return fmt.Sprintf("kubelet-version=v1.32.1-eks-1 p=%.2f count=%d", 0.05+r.Float64()/2, 1+r.IntN(4)) // older than any in the world
 	},
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("kubelet-version=v1.39.1-eks-1 p=%.2f count=%d", 0.05+r.Float64()/2, 1+r.IntN(4)) // newer
@@ -63,12 +63,12 @@ var kindsOfWeather = []func(*rand.Rand) string{
 
 func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// caller is a function, or all of them.
+// caller returns a function, or the pattern of all functions.
 func caller(r *rand.Rand) string {
 	return pick(r, "*", "admit", "plan", "change", "stackevent", "report", "upgrade", "sweep", "join", "drain", "prepare", "clean", "publish")
 }
 
-// weather is a few rules.
+// weather returns a few rules.
 func weather(r *rand.Rand) (rules []string) {
 	for range r.IntN(4) {
 		rules = append(rules, kindsOfWeather[r.IntN(len(kindsOfWeather))](r))

@@ -1,6 +1,7 @@
 package storm
 
-// The processes of a storm: each lives one world after the other and prints what came of them. When one dies, its seed is told.
+// The processes of a storm. Each lives one world after the other and prints the outcomes. If one dies, its seed is
+// reported.
 
 import (
 	"bufio"
@@ -22,22 +23,22 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// What the tests below do to a worker.
+// Effects of the tests below on a worker.
 var (
 	dies   = flag.Uint64("dies", 0, "a worker panics in the world of this seed")
 	hangs  = flag.Uint64("hangs", 0, "a worker hangs in the world of this seed")
 	spoilt = flag.Bool("spoilt", false, "a worker leaves something behind in every world, which breaks an invariant")
 )
 
-// What a worker prints: the seed of each world before it is lived, and what came of it.
+// Output of a worker: the seed of each world before it is lived, and its outcome.
 const (
 	seedPrefix    = "seed: "
 	outcomePrefix = "outcome: "
 )
 
-// work lives worlds until the time is over, one at least.
+// work lives worlds until the time is up, but at least one.
 func work(t *testing.T) {
-	runtime.MemProfileRate = 0 // nobody asks for one, and it costs
+	runtime.MemProfileRate = 0 // profiling has a cost and is not used
 	debug.SetTraceback("all")
 	for seed, began := *from, time.Now(); ; seed += uint64(*worker) {
 		well := t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -72,7 +73,7 @@ func spoil(seed uint64, p plot) plot {
 	return p
 }
 
-// employ a worker, and do something with each outcome. The error names the seed that was under way when it died.
+// employ runs a worker and calls do with each outcome. An error names the seed at which the worker died.
 func employ(do func(*Outcome), arguments ...string) error {
 	c := exec.Command(os.Args[0], append([]string{"-test.run=^TestStorm$", "-test.timeout=0"}, arguments...)...) // #nosec G204 -- itself
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=800", "GOMEMLIMIT=2GiB")
@@ -102,7 +103,7 @@ func employ(do func(*Outcome), arguments ...string) error {
 		}
 	}
 	if err := c.Wait(); err != nil {
-		const most = 64 << 10 // what died comes first, and then every goroutine
+		const most = 64 << 10 // the cause of the death comes first, then all goroutines
 		return fmt.Errorf("a worker died in the world of seed %s: %w\n%s%s\nreplay: go test ./local/testkit/storm -run TestLives -seed %s",
 			seed, err, others,
 			said.Bytes()[:min(most, said.Len())], seed)
@@ -110,7 +111,7 @@ func employ(do func(*Outcome), arguments ...string) error {
 	return nil
 }
 
-// A seed is the same world in every process, also one that goes wrong.
+// A seed is the same world in every process, also one with a violation.
 func TestAFailingSeedReplaysInAnotherProcess(t *testing.T) {
 	var first *Outcome
 	for range 2 {

@@ -1,6 +1,6 @@
 package storm
 
-// A world: an account, the lives in it, what goes wrong, and whether it all ends well.
+// A world: an account, the lives of its clusters, the faults, and the outcome.
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ import (
 
 // Violation of an invariant.
 type Violation struct {
-	// Invariant of DESIGN.md §4 by its number; 0 is that all converges once nothing goes wrong any more.
+	// Invariant is a number of docs/reliability.md; 0 means that the world did not converge after the faults ended.
 	Invariant int
 	What      string
 }
@@ -39,27 +39,27 @@ func (v Violation) String() string { return fmt.Sprintf("invariant %d: %s", v.In
 type Outcome struct {
 	Seed  uint64
 	Lives int
-	// Turns and Sum say what happened: equal seeds have equal ones.
+	// Turns and Sum identify what happened: they are equal for equal seeds.
 	Turns int
 	Sum   uint64
-	// Faults that struck, by kind; Checks of invariants, by number; Acts of people, by what.
+	// Faults that struck, by kind. Checks of invariants, by number. Acts, by name.
 	Faults map[faults.Kind]int
 	Checks map[int]int
 	Acts   map[string]int
 	// Failures of resources.
 	Failures int
-	// Virtual is how long the world lasted for those in it.
+	// Virtual is the duration of the world in virtual time.
 	Virtual time.Duration
-	// Settled is when all was as wished.
+	// Settled is when all clusters had their desired state.
 	Settled    time.Duration
 	Violations []Violation
-	// Story is what people did and what went wrong, for whoever reads about a violation; Trace all turns.
+	// Story has the acts and faults, for reports of violations. Trace has all turns.
 	Story []string
 	Trace []string
 	Log   string
 }
 
-// world is one on its way.
+// world is a world in progress.
 type world struct {
 	*harness.Account
 	t      *testing.T
@@ -67,79 +67,79 @@ type world struct {
 	engine *faults.Engine
 	out    *Outcome
 	began  time.Time
-	// wishes are what people want now, by cluster; nil for clusters without spec.
+	// wishes are the current desired states by cluster; nil for clusters without a spec.
 	wishes   map[string]*wish
 	versions map[string]string
 	// released are the versions of releases, by name.
 	released map[string]string
-	// protected are the clusters whose newest spec is, or was when it was deleted, under deletion protection.
+	// protected are the clusters whose newest spec has, or had when it was deleted, deletion protection.
 	protected map[string]bool
-	// turning are those whose spec was deleted before what it said of protection was deployed: either counts.
+	// turning are those whose spec was deleted before its change of protection was deployed: either value may apply.
 	turning map[string]bool
-	// deleted are the clusters whose spec was deleted, at some time.
+	// deleted are the clusters whose spec was deleted at some time.
 	deleted map[string]bool
 	// uploads are the specs of each cluster, oldest first.
 	uploads map[string][]upload
-	// blocked are the clusters in which a budget allows nothing, rings those whose alarm does; false where it did.
-	// silent are nodes, usedUp the clusters whose people let a quota be used up, and withdrawn are releases.
+	// blocked are the clusters with a budget that allows no disruption. rings are those with an alarm; false after the
+	// alarm ended. silent are nodes, usedUp the clusters that use up a quota, withdrawn the deleted releases.
 	blocked, rings map[string]bool
 	silent         map[string]string
 	usedUp         map[string]bool
 	withdrawn      map[string][][2]int
-	// changed are the versions that add-ons of clusters have which people changed by hand.
+	// changed are the previous versions of add-ons that were changed outside drover.
 	changed map[string]map[string]string
-	// lost is the stack of each cluster, network or control plane, that somebody deleted, and moved the minor that
-	// somebody moved its control plane to.
+	// lost is the network or control plane stack of each cluster that an operator deleted. moved is the minor version to
+	// which its control plane was moved.
 	lost  map[string]string
 	moved map[string]int
-	// unguarded are the clusters whose stacks have no termination protection because an operator turned it off.
+	// unguarded are the clusters for whose stacks an operator disabled termination protection.
 	unguarded map[string]bool
-	// policies are every pool that the specs of a cluster ever had.
+	// policies are all pools in the specs of a cluster.
 	policies map[string][]wishedPool
-	// requests are the executions of rolls and upgrades that were started by hand.
+	// requests are the executions of rolls and upgrades that operators started.
 	requests []request
-	// known is what checks remember.
+	// known is the state of the checks.
 	known *known
 	plot  plot
-	// fine says that nothing goes wrong any more, since calmed; resources counts what CloudFormation did, by step and type.
+	// fine is true after the faults ended, at calmed. resources counts CloudFormation's operations by step and type.
 	fine      bool
 	calmed    time.Time
 	resources map[string]int
-	// channels is how often they moved, and channelsAt when they did last.
+	// channels counts their moves. channelsAt is the last one.
 	channels   int
 	channelsAt time.Time
-	// sweeps are those under way that nobody waits for.
+	// sweeps are in flight, and nothing waits for them.
 	sweeps sync.WaitGroup
 }
 
 func (w *world) now() time.Time { return time.Now().UTC() }
 
-// clusters that there are, or were.
+// clusters returns all clusters, past and present.
 func (w *world) clusters() []string { return slices.Sorted(maps.Keys(w.plot.last)) }
 
 // plot of a world.
 type plot struct {
-	// acts in the order of time, and what each cluster is to be in the end.
+	// acts in the order of time, and the final desired state of each cluster.
 	acts []act
 	last map[string]*wish
-	// weather are rules for local/engine/faults; calm is how long it holds on after the last act.
+	// weather are rules for local/engine/faults. calm is how long they remain after the last act.
 	weather []string
 	calm    time.Duration
-	// clocks that people go by, and when the world begins.
+	// clocks of the operators, with the beginning of the world.
 	clocks clocks
 	// apps of each cluster.
 	apps     map[string][]apiserver.App
 	failures []failure
-	// hooks is whether updates wait for terminate hooks.
+	// hooks is true if updates wait for terminate hooks.
 	hooks bool
-	// twist is done at the beginning, ending when all has settled: what nobody should do.
+	// twist runs at the beginning, ending after all has settled. Tests break invariants with them.
 	twist, ending func(*world)
 	identities    func(*iam.Definitions)
-	// foretold changes what previews say.
+	// foretold changes previews.
 	foretold func(*planner.Forecast)
 }
 
-// plotOf a seed.
+// plotOf returns the plot of a seed.
 func plotOf(seed uint64) plot {
 	r := rand.New(rand.NewPCG(seed, 2)) // #nosec G404 -- a world, no secret
 	p := plot{apps: map[string][]apiserver.App{}}
@@ -165,12 +165,12 @@ const (
 	sweepEvery = 5 * time.Minute
 	// auditEvery is how many sweeps pass from one audit to the next.
 	auditEvery = 3
-	// calm is how long everything may take to converge once nothing goes wrong any more: longer than Auto Scaling lets a drain
-	// take that waits for ever.
+	// calm is the time for everything to converge after the faults ended. It exceeds Auto Scaling's limit for a drain that
+	// never ends.
 	calm = 60 * time.Hour
-	// afterwards is how long a settled world is watched on.
+	// afterwards is how long a settled world is observed.
 	afterwards = 7 * time.Minute
-	// maxTurns is more than any world takes that comes to rest.
+	// maxTurns exceeds the turns of every world that settles.
 	maxTurns = 400_000
 )
 
@@ -205,7 +205,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		stop, done := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		end := func() { once.Do(func() { close(stop) }) }
-		defer end() // also when people fail
+		defer end() // also after a failed requirement
 		go func() {
 			defer close(done)
 			w.turns.run(stop)
@@ -230,17 +230,17 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 	return out
 }
 
-// violate notes a violation. The world ends after this turn.
+// violate records a violation. The world ends after this turn.
 func (w *world) violate(invariant int, format string, arguments ...any) {
 	v := Violation{invariant, fmt.Sprintf(format, arguments...)}
 	w.known.Lock()
 	w.out.Violations = append(w.out.Violations, v)
 	w.known.Unlock()
-	w.tell("VIOLATION %v", v)
+	w.record("VIOLATION %v", v)
 }
 
-// tell the story.
-func (w *world) tell(format string, arguments ...any) {
+// record adds to the story.
+func (w *world) record(format string, arguments ...any) {
 	text := fmt.Sprintf(format, arguments...)
 	w.out.Story = append(w.out.Story, time.Since(w.began).String()+" "+text)
 	w.turns.note(text)
@@ -252,7 +252,7 @@ func (w *world) over() bool {
 	return len(w.out.Violations) > 0
 }
 
-// wait until a time since the beginning.
+// wait waits until a time since the beginning.
 func (w *world) wait(until time.Duration) {
 	time.Sleep(until - time.Since(w.began))
 	w.turns.take("people")
@@ -272,7 +272,7 @@ func (w *world) sweep(stop, done chan struct{}) {
 			case faults.Drop:
 				continue
 			case faults.Duplicate:
-				w.tell("the schedule fires twice")
+				w.record("the schedule fires twice")
 				w.out.Acts["fire"]++
 				w.sweepBeside()
 			}
@@ -286,7 +286,7 @@ func (w *world) sweep(stop, done chan struct{}) {
 	}
 }
 
-// sweepBeside has the sweep run once more, while everything else goes on.
+// sweepBeside runs the sweep concurrently with everything else.
 func (w *world) sweepBeside() {
 	turn := w.turns.ticket("another sweep")
 	w.sweeps.Go(func() {
@@ -295,7 +295,7 @@ func (w *world) sweepBeside() {
 	})
 }
 
-// sweepNow runs the sweep. The next one comes anyway.
+// sweepNow runs the sweep. Its schedule continues.
 func (w *world) sweepNow() {
 	w.known.Lock()
 	w.known.swept = time.Now()
@@ -303,13 +303,13 @@ func (w *world) sweepNow() {
 	_ = w.SweepNow()
 }
 
-// fireTwice is the schedule at a moment of people's choice.
+// fireTwice fires the schedule twice at a chosen moment.
 func (w *world) fireTwice() {
 	w.sweepBeside()
 	w.sweepBeside()
 }
 
-// live through all acts, then wait until all is well.
+// live performs all acts, then waits until the world settles.
 func (w *world) live() {
 	w.releases()
 	w.alarms()
@@ -326,7 +326,7 @@ func (w *world) live() {
 		if err != nil {
 			w.t.Fatalf("%s: %v", rule, err)
 		}
-		w.tell("weather: %s", rule)
+		w.record("weather: %s", rule)
 	}
 	w.Converge(stranger)
 	for _, a := range w.plot.acts {
@@ -338,7 +338,7 @@ func (w *world) live() {
 	if w.wait(time.Since(w.began) + w.plot.calm); w.over() {
 		return
 	}
-	w.tell("the weather is fine")
+	w.record("the weather is fine")
 	w.engine.Clear()
 	w.fine, w.calmed = true, time.Now()
 	w.settle(w.clusters())
@@ -346,7 +346,7 @@ func (w *world) live() {
 
 func (w *world) do(a act) {
 	if a.spec != nil && a.spec.flaw.release != "" && (!w.known.standing[a.cluster] || w.deleted[a.cluster]) {
-		w.tell("%s: not: %s: there is no cluster yet, which would come to be so", a.cluster, a.what)
+		w.record("%s: not: %s: there is no cluster yet, which would come to be so", a.cluster, a.what)
 		return
 	}
 	w.out.Acts[strings.SplitN(a.what, " ", 2)[0]]++
@@ -354,7 +354,7 @@ func (w *world) do(a act) {
 	if a.spec != nil && a.spec.upgrade(w.began) != "{}" {
 		asks = ", with upgrade: " + a.spec.upgrade(w.began)
 	}
-	w.tell("%s: %s%s", a.cluster, a.what, asks)
+	w.record("%s: %s%s", a.cluster, a.what, asks)
 	w.disturb(a.cluster)
 	switch {
 	case a.remove:
@@ -379,9 +379,9 @@ func (w *world) do(a act) {
 		w.cancel(a.cluster)
 	case a.channels:
 		w.moveChannels()
-	case a.unstack != "":
-		w.touched(a.cluster)[a.unstack] = true
-		w.unstack(names.Stack(a.cluster, a.unstack))
+	case a.deletedStack != "":
+		w.touched(a.cluster)[a.deletedStack] = true
+		w.deleteStack(names.Stack(a.cluster, a.deletedStack))
 	case a.kubernetes:
 		w.kubernetesMakes(a.cluster)
 	case a.do != nil:
@@ -398,19 +398,19 @@ func (w *world) do(a act) {
 	}
 }
 
-// settle waits until all clusters are what is wished, as people see it in the status. Those that failed because an execution
-// was stopped are started once more, as the runbook says.
+// settle waits until all clusters have their desired state, as their status reports it. It restarts those that failed
+// because an execution was aborted, as the runbook describes.
 func (w *world) settle(clusters []string) {
 	began := time.Since(w.began)
 	nudged, rolled := map[string]int{}, map[string]bool{}
-	// early are those that people started again last while somebody's deletion of a stack went on, which a drain may hold up for two days:
-	// what stopped them then may be over with it.
+	// early are those that operators restarted while an external deletion of a stack was in flight. A drain may delay that
+	// deletion for two days, and the reason of the failure may end with it.
 	early := map[string]bool{}
 	for {
 		waits := ""
-		for _, cluster := range clusters { // what ails one may hold up another
-			if w.ails(cluster) != "" && time.Since(w.began) > began+borne {
-				w.mend(cluster)
+		for _, cluster := range clusters { // the condition of one may delay another
+			if w.condition(cluster) != "" && time.Since(w.began) > began+toleratedFor {
+				w.repair(cluster)
 			}
 			w.giveUp(cluster)
 			w.follow(cluster)
@@ -424,10 +424,10 @@ func (w *world) settle(clusters []string) {
 				if (s.Phase == status.Failed || w.stuck(s)) && !w.converging(cluster) && due {
 					nudged[cluster]++
 					early[cluster] = w.unfound(cluster)
-					w.tell("%s: by hand: %s", cluster, s.Message)
+					w.record("%s: by hand: %s", cluster, s.Message)
 					w.out.Acts["nudge"]++
-					// the weather had an older kubelet join; the message says to roll
-					if !rolled[cluster] && strings.Contains(told(s), preflight.KubeletSkew) {
+					// an older kubelet joined; the message requires a roll
+					if !rolled[cluster] && strings.Contains(messages(s), preflight.KubeletSkew) {
 						rolled[cluster] = true
 						var pools []string
 						for _, p := range w.wishes[cluster].pools {
@@ -435,7 +435,7 @@ func (w *world) settle(clusters []string) {
 							pools = append(pools, p.name)
 						}
 						w.roll(cluster, pools...)
-					} else if w.stuck(s) && !strings.Contains(told(s), "is missing: run drover converge") {
+					} else if w.stuck(s) && !strings.Contains(messages(s), "is missing: run drover converge") {
 						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.wishes[cluster].minor, w.wishes[cluster].rev)})
 					} else {
 						w.Converge(cluster)
@@ -462,9 +462,9 @@ func (w *world) settle(clusters []string) {
 			return
 		}
 	}
-	w.tell("settled")
+	w.record("settled")
 	w.out.Settled = time.Since(w.began)
-	if w.wait(time.Since(w.began) + afterwards); w.over() { // instances end, events come late
+	if w.wait(time.Since(w.began) + afterwards); w.over() { // instances end, late events arrive
 		return
 	}
 	if w.plot.ending != nil {
@@ -473,13 +473,13 @@ func (w *world) settle(clusters []string) {
 	w.final(clusters)
 }
 
-// rolled is how long after its time a roll has begun, at the latest, when nothing goes wrong.
+// rolled is the latest begin of a roll after its time, without faults.
 const rolled = 11 * time.Minute
 
-// patience of people with a cluster that failed, before they do what the runbook says.
+// patience of operators with a failed cluster, before they follow the runbook.
 const patience = 3 * time.Hour
 
-// converging says whether an execution works on a cluster, or waits for something of it.
+// converging is true if an execution processes a cluster or waits for it.
 func (w *world) converging(cluster string) bool {
 	lease := w.Lease(cluster)
 	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool {
@@ -491,12 +491,12 @@ func (w *world) running() bool {
 	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
 }
 
-// unsettled says what of a cluster is not as wished; empty when all is.
+// unsettled returns what of a cluster differs from the desired state, or "".
 func (w *world) unsettled(cluster string) string {
 	s, want := w.Status(cluster), w.wishes[cluster]
 	switch {
-	case w.ails(cluster) != "":
-		return w.ails(cluster)
+	case w.condition(cluster) != "":
+		return w.condition(cluster)
 	case want != nil && w.bereft(cluster) != "":
 		return "it lost its " + w.bereft(cluster)
 	case want != nil && want.minor < w.astray(cluster):
@@ -514,7 +514,7 @@ func (w *world) unsettled(cluster string) string {
 		if w.unfound(cluster) {
 			return "a stack was deleted by hand"
 		}
-		if want.channel != "" && time.Since(w.channelsAt) < found { // the next sweeps look, and begin what it asks for
+		if want.channel != "" && time.Since(w.channelsAt) < found { // the next sweeps check it and begin the upgrade
 			return "its channel has just moved"
 		}
 		if len(s.Nodes) > 0 {

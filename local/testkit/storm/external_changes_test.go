@@ -10,17 +10,17 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Somebody deletes the stack of the only pool while its cluster is upgraded: the last node's drain waits for a pod that has no other node
-// to go to, as long as Auto Scaling lets it. Until then a budget stops whoever starts the upgrade again; once the pool is back, they need
-// not do more than that.
-func TestPeopleStartAnUpgradeAgainWhenAPoolDeletedByHandIsBack(t *testing.T) {
+// An operator deletes the stack of the only pool during an upgrade. The last node's drain waits for a pod that cannot
+// move, as long as Auto Scaling allows. Until then a budget blocks further attempts of the upgrade. Once the pool is
+// recreated, another attempt succeeds.
+func TestUpgradeAfterADeletedPool(t *testing.T) {
 	p := quiet()
 	first := p.acts[0].spec
 	first.pools[0].min = 2
 	second := *first
 	second.minor = firstMinor + 1
 	p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "upgrade", spec: &second}
-	p.acts = append(p.acts, act{at: 35 * time.Minute, cluster: "c0", what: "unstack", unstack: names.PoolStack("a")})
+	p.acts = append(p.acts, act{at: 35 * time.Minute, cluster: "c0", what: "unstack", deletedStack: names.PoolStack("a")})
 	p.last["c0"] = &second
 	p.apps["c0"] = []apiserver.App{
 		{Name: "web", Replicas: 2, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second},

@@ -1,7 +1,7 @@
 package storm
 
-// What ails a cluster until people mend it: a budget that allows no disruption, an alarm that rings, a kubelet that
-// is silent, a quota that is used up, a release that is gone, an add-on of another version.
+// Conditions that delay a cluster until operators repair them: a budget that allows no disruption, an alarm, a silent
+// kubelet, a quota that is used up, a deleted release, an add-on with another version.
 
 import (
 	"maps"
@@ -20,12 +20,12 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// borne is how long people bear what ails their clusters once nothing else goes wrong: longer than any pool's drain timeout, and than
-// CloudFormation waits for nodes.
-const borne = 2 * time.Hour
+// toleratedFor is how long operators tolerate the conditions of their clusters after the faults ended. It exceeds any
+// pool's drain timeout, and CloudFormation's wait for nodes.
+const toleratedFor = 2 * time.Hour
 
-// rock is an app that people give a budget which allows nothing, and another one later.
-func (w *world) rock(cluster string) apiserver.App {
+// blockingApp returns an app whose budget allows no disruption while the cluster is blocked.
+func (w *world) blockingApp(cluster string) apiserver.App {
 	a := apiserver.App{Name: "rock", Replicas: 2, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}
 	if w.blocked[cluster] {
 		a.MaxUnavailable = 0
@@ -33,11 +33,11 @@ func (w *world) rock(cluster string) apiserver.App {
 	return a
 }
 
-// block has a cluster's rock allow no disruption, or one again.
+// block makes the budget of a cluster's blockingApp allow no disruption, or one again.
 func (w *world) block(cluster string, on bool) {
 	w.blocked[cluster] = on
 	if api := w.API(names.EKSCluster(cluster)); api != nil {
-		api.Run(w.rock(cluster))
+		api.Run(w.blockingApp(cluster))
 	}
 }
 
@@ -45,7 +45,7 @@ func alarmOf(cluster string) string { return cluster + "-is-down" }
 
 func (w *world) cloudwatch() *cloudwatch.Client { return cloudwatch.NewFromConfig(w.Config()) }
 
-// alarms makes those that specs name.
+// alarms creates the alarms that specs name.
 func (w *world) alarms() {
 	for _, a := range w.plot.acts {
 		if _, made := w.rings[a.cluster]; made || a.spec == nil || !a.spec.alarm {
@@ -63,7 +63,7 @@ func (w *world) alarms() {
 	}
 }
 
-// ring a cluster's alarm, or have it be quiet.
+// ring sets a cluster's alarm to ALARM or OK.
 func (w *world) ring(cluster string, on bool) {
 	state := types.StateValueOk
 	if on {
@@ -76,8 +76,8 @@ func (w *world) ring(cluster string, on bool) {
 	w.rings[cluster] = on
 }
 
-// ails says what ails a cluster, nothing when it is well.
-func (w *world) ails(cluster string) string {
+// condition describes what delays a cluster, or returns "".
+func (w *world) condition(cluster string) string {
 	switch {
 	case w.blocked[cluster]:
 		return "a budget allows no disruption"
@@ -95,9 +95,9 @@ func (w *world) ails(cluster string) string {
 	return ""
 }
 
-// mend what ails a cluster.
-func (w *world) mend(cluster string) {
-	w.tell("%s: mended: %s", cluster, w.ails(cluster))
+// repair ends the conditions of a cluster.
+func (w *world) repair(cluster string) {
+	w.record("%s: mended: %s", cluster, w.condition(cluster))
 	w.out.Acts["mend"]++
 	if w.blocked[cluster] {
 		w.block(cluster, false)
@@ -119,12 +119,12 @@ func (w *world) mend(cluster string) {
 	}
 }
 
-// silence the kubelet of one of a pool's nodes, if it has that many, or have the one that is silent speak.
+// silence silences the kubelet of one of a pool's nodes, if there are enough, or ends the silence.
 func (w *world) silence(cluster, pool string, which int, on bool) {
 	api := w.API(names.EKSCluster(cluster))
 	if !on {
 		if api != nil {
-			api.Silence(w.silent[cluster], false) // it may be gone
+			api.Silence(w.silent[cluster], false) // the node may not exist any longer
 		}
 		delete(w.silent, cluster)
 		return
@@ -143,7 +143,7 @@ func (w *world) silence(cluster, pool string, which int, on bool) {
 			continue
 		}
 		if which--; which < 0 {
-			w.tell("%s falls silent", n.Name)
+			w.record("%s falls silent", n.Name)
 			w.silent[cluster] = n.Name
 			api.Silence(n.Name, true)
 			return
@@ -151,7 +151,7 @@ func (w *world) silence(cluster, pool string, which int, on bool) {
 	}
 }
 
-// isSilent says whether the node of a cluster that fell silent is there and still so. What the audit replaces, or a roll, is over.
+// isSilent is true while the silent node of a cluster exists and is silent. The audit or a roll may have replaced it.
 func (w *world) isSilent(cluster string) bool {
 	api := w.API(names.EKSCluster(cluster))
 	if api != nil {
@@ -169,10 +169,10 @@ func instanceOf(n apiserver.Node) string {
 	return n.ProviderID[strings.LastIndex(n.ProviderID, "/")+1:]
 }
 
-// plenty of vCPUs is what a grown account may have.
+// plenty is the quota of vCPUs of an account that has grown.
 const plenty = 4096
 
-// useUp the account's quota of vCPUs, or have it raised.
+// useUp reduces the account's quota of vCPUs to its use, or restores it.
 func (w *world) useUp(cluster string, on bool) {
 	w.usedUp[cluster] = on
 	limit := float64(plenty)
@@ -184,35 +184,34 @@ func (w *world) useUp(cluster string, on bool) {
 	w.Quotas.Set(servicequotas.StandardVCPUs, limit)
 }
 
-// withdraw a release, by its minor version and revision, or have those that were withdrawn be there again. Clusters
-// keep what they are pinned to.
-func (w *world) withdraw(cluster string, gone [2]int, on bool) {
+// withdraw deletes a release, by its minor version and revision, or uploads all deleted ones again. Clusters keep the
+// release to which they are pinned.
+func (w *world) withdraw(cluster string, deleted [2]int, on bool) {
 	if on {
-		w.withdrawn[cluster] = append(w.withdrawn[cluster], gone)
-		w.Remove(names.ReleaseSpec(release(gone[0], gone[1])), "")
+		w.withdrawn[cluster] = append(w.withdrawn[cluster], deleted)
+		w.Remove(names.ReleaseSpec(release(deleted[0], deleted[1])), "")
 		return
 	}
-	for _, gone := range w.withdrawn[cluster] {
-		w.uploadRelease(gone[0], gone[1])
+	for _, deleted := range w.withdrawn[cluster] {
+		w.uploadRelease(deleted[0], deleted[1])
 	}
 	delete(w.withdrawn, cluster)
 }
 
-// withheld says that the release a spec names is gone: whatever the spec asks for happens once it is there again.
+// withheld is true if the spec's release is deleted: its changes happen once the release exists again.
 func (w *world) withheld(spec *wish) bool {
 	for _, all := range w.withdrawn {
-		if slices.ContainsFunc(all, func(gone [2]int) bool { return release(gone[0], gone[1]) == spec.release() }) {
+		if slices.ContainsFunc(all, func(deleted [2]int) bool { return release(deleted[0], deleted[1]) == spec.release() }) {
 			return true
 		}
 	}
 	return false
 }
 
-// altered are versions of add-ons which fit the world's Kubernetes versions, too, and that no release names.
+// altered are versions of add-ons that support the world's Kubernetes versions too, and that no release names.
 var altered = map[string]string{"coredns": "v1.12.4-eksbuild.1", "vpc-cni": "v1.20.4-eksbuild.2"}
 
-// alter an add-on to another version by hand, or to the one again that it had. Who restores it looks whether it came
-// to that, and tries again.
+// alter changes an add-on's version outside drover, or restores it. An attempt to restore may fail and is repeated.
 func (w *world) alter(cluster, addon string, on bool) {
 	now, to := w.addon(cluster, addon), altered[addon]
 	if !on {
@@ -223,10 +222,10 @@ func (w *world) alter(cluster, addon string, on bool) {
 	}
 	in := eks.UpdateAddonInput{AddonInput: eks.AddonInput{ClusterName: names.EKSCluster(cluster), AddonName: addon}, AddonVersion: to}
 	if _, err := w.EKS.UpdateAddon(w.t.Context(), w.Admin(), in); err != nil {
-		w.tell("%s: %s stays at %s: %v", cluster, addon, now.AddonVersion, err) // it is being changed
+		w.record("%s: %s stays at %s: %v", cluster, addon, now.AddonVersion, err) // another update is in flight
 		return
 	}
-	w.tell("%s: %s goes from %s to %s", cluster, addon, now.AddonVersion, to)
+	w.record("%s: %s goes from %s to %s", cluster, addon, now.AddonVersion, to)
 	if !on {
 		return
 	}
@@ -236,7 +235,7 @@ func (w *world) alter(cluster, addon string, on bool) {
 	w.changed[cluster][addon] = now.AddonVersion
 }
 
-// addon of a cluster, empty when it is not there.
+// addon returns an add-on of a cluster, or an empty one.
 func (w *world) addon(cluster, addon string) eks.Addon {
 	out, err := w.EKS.DescribeAddon(w.t.Context(), w.Admin(), eks.AddonInput{ClusterName: names.EKSCluster(cluster), AddonName: addon})
 	if err != nil {
@@ -245,8 +244,8 @@ func (w *world) addon(cluster, addon string) eks.Addon {
 	return *out.Addon
 }
 
-// isAltered says whether an add-on is of the version that people gave it, or could not be restored. One that was made
-// anew, or upgraded, is not.
+// isAltered is true if an add-on has the altered version or could not be restored. A recreated or upgraded add-on is not
+// altered.
 func (w *world) isAltered(cluster string) bool {
 	maps.DeleteFunc(w.changed[cluster], func(addon, _ string) bool {
 		now := w.addon(cluster, addon)
@@ -255,7 +254,7 @@ func (w *world) isAltered(cluster string) bool {
 	return len(w.changed[cluster]) > 0
 }
 
-// sound says that the actions of every alarm are on, as people had them: upgrades switch them off, and on again on every path.
+// sound checks that the actions of every alarm are enabled. Upgrades disable them and enable them again on every path.
 func (w *world) sound() {
 	if len(w.rings) == 0 {
 		return

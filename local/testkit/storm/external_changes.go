@@ -1,6 +1,6 @@
 package storm
 
-// What people, and Kubernetes, do in the account beside drover.
+// Changes of the account outside drover, by operators and by Kubernetes.
 
 import (
 	"context"
@@ -19,15 +19,15 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// unstack deletes a stack as somebody at the console does. CloudFormation may refuse.
-func (w *world) unstack(name string) {
+// deleteStack deletes a stack as an operator does. CloudFormation may refuse.
+func (w *world) deleteStack(name string) {
 	cluster, stack := clusterOf(name)
-	if _, there := w.Stacks(cluster)[stack]; !there {
+	if _, exists := w.Stacks(cluster)[stack]; !exists {
 		return
 	}
 	_, err := w.CloudFormation.DeleteStack(context.Background(), w.Admin(), &cloudformation.DeleteStackInput{StackName: name})
 	if err != nil {
-		w.tell("%s is not deleted: %v", name, err)
+		w.record("%s is not deleted: %v", name, err)
 		return
 	}
 	w.known.Lock()
@@ -35,9 +35,9 @@ func (w *world) unstack(name string) {
 	w.known.unstacked[name] = time.Time{}
 }
 
-// unnode deletes the Node of one of a pool's instances, if it has that many that serve and none of the cluster ails
-// already: the instance serves on, and nothing runs there any more.
-func (w *world) unnode(cluster, pool string, which int) {
+// deleteNode deletes the Node of one of a pool's instances, if enough are in service and the cluster has no node problem
+// yet. The instance remains in service, but no pods run there.
+func (w *world) deleteNode(cluster, pool string, which int) {
 	api := w.API(names.EKSCluster(cluster))
 	if api == nil || w.silent[cluster] != "" || w.nodeless(cluster) != "" {
 		return
@@ -53,12 +53,12 @@ func (w *world) unnode(cluster, pool string, which int) {
 			continue
 		}
 		if which--; which < 0 {
-			// Known before it is done: who watches sees it at once.
+			// Recorded first, because observers see the deletion at once.
 			w.known.Lock()
 			w.known.lost[instanceOf(n)], w.known.nodeless[cluster] = true, instanceOf(n)
 			w.known.Unlock()
 			answer := w.DeleteNode(cluster, n.Name)
-			if w.tell("node %s is deleted: %d", n.Name, answer); answer != http.StatusOK {
+			if w.record("node %s is deleted: %d", n.Name, answer); answer != http.StatusOK {
 				w.known.Lock()
 				delete(w.known.lost, instanceOf(n))
 				delete(w.known.nodeless, cluster)
@@ -69,7 +69,7 @@ func (w *world) unnode(cluster, pool string, which int) {
 	}
 }
 
-// nodeless says which instance of a cluster serves on without the node that somebody deleted. The audit replaces it.
+// nodeless returns the instance in service of a cluster whose Node was deleted, or "". The audit replaces it.
 func (w *world) nodeless(cluster string) string {
 	w.known.Lock()
 	defer w.known.Unlock()
@@ -83,11 +83,11 @@ func (w *world) nodeless(cluster string) string {
 	return ""
 }
 
-// untag takes a stack's tags away, as somebody does who updates it without them. Network and control plane keep the
-// one by which drover's role may touch them: without it only people can mend them.
-func (w *world) untag(cluster, stack string) {
+// removeTag removes a stack's tags, as a stack update without them does. Network and control plane keep the tag that
+// permits drover's role to change them: without it only operators could repair them.
+func (w *world) removeTag(cluster, stack string) {
 	name := names.Stack(cluster, stack)
-	if _, there := w.Stacks(cluster)[stack]; !there {
+	if _, exists := w.Stacks(cluster)[stack]; !exists {
 		return
 	}
 	err := w.Retag(name, func(tags map[string]string) {
@@ -96,7 +96,7 @@ func (w *world) untag(cluster, stack string) {
 		tags["owner"] = "nobody"
 	})
 	if err != nil {
-		w.tell("%s is not updated: %v", name, err)
+		w.record("%s is not updated: %v", name, err)
 		return
 	}
 	w.touched(cluster)[stack] = true
@@ -106,17 +106,18 @@ func (w *world) untag(cluster, stack string) {
 	w.known.byHand[name] = true
 }
 
-// autoscale a pool to a share of what it may grow by, as an autoscaler does, which knows no plans of drover's.
+// autoscale sets a pool's desired capacity to a share of its range, as an autoscaler does, independently of drover's
+// plans.
 func (w *world) autoscale(cluster, pool string, share float64) {
 	group := names.Group(cluster, pool)
-	v, there := w.AutoScaling.View(group)
-	if !there {
+	v, exists := w.AutoScaling.View(group)
+	if !exists {
 		return
 	}
 	desired := v.Min + int(share*float64(v.Max-v.Min)+0.5)
 	rests := stack.Settled(w.Stacks(cluster)[names.PoolStack(pool)])
-	// Who rolls it meanwhile has it be what it was before, as CloudFormation does, and ends instances for that,
-	// whichever Auto Scaling chooses. That is known before it is done: Auto Scaling begins at once.
+	// A roll in flight restores the previous size, as CloudFormation does, and ends instances that Auto Scaling selects.
+	// This is recorded first, because Auto Scaling begins at once.
 	w.known.Lock()
 	least, rolling := w.known.rolls[group]
 	if rolling = rolling && !rests; rolling {
@@ -130,33 +131,33 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 	w.known.Lock()
 	defer w.known.Unlock()
 	if err != nil {
-		w.tell("%s is not scaled to %d: %v", group, desired, err)
+		w.record("%s is not scaled to %d: %v", group, desired, err)
 		if rolling {
 			delete(w.known.scaled, group)
 			w.known.rolls[group] = least
 		}
 		return
 	}
-	w.tell("%s is scaled from %d to %d", group, v.Desired, desired)
+	w.record("%s is scaled from %d to %d", group, v.Desired, desired)
 	w.known.grown[group] = growth{time.Now(), max(0, desired-v.Desired)}
-	if delete(w.known.chosen, group); rests { // between two changes of a roll there may be more room than the spec has
+	if delete(w.known.chosen, group); rests { // between two changes of a roll there may be more room than in the spec
 		w.known.chosen[group] = min(desired, w.mostOf(cluster, pool))
 	}
 }
 
-// bound what autoscalers chose by a new spec.
+// bound limits the autoscaler's choices to a new spec.
 func (k *known) bound(spec *wish) {
 	k.Lock()
 	defer k.Unlock()
 	for _, p := range spec.pools {
-		if n, is := k.chosen[names.Group(spec.name, p.name)]; is {
+		if n, found := k.chosen[names.Group(spec.name, p.name)]; found {
 			k.chosen[names.Group(spec.name, p.name)] = min(n, p.max)
 		}
 	}
 }
 
-// turnsProtection reports whether a cluster whose spec is deleted now may be kept or not: what the newest spec says of protection is not
-// deployed. A protected spec that was accepted keeps the cluster in any case.
+// turnsProtection is true if the protection in a cluster's newest spec is not deployed. If the spec is deleted now, the
+// cluster may be kept or not. An accepted spec with protection keeps the cluster in any case.
 func (w *world) turnsProtection(cluster string) bool {
 	if w.protected[cluster] && w.Status(cluster).GoodVersion == w.versions[cluster] {
 		return false
@@ -170,13 +171,14 @@ func (w *world) turnsProtection(cluster string) bool {
 	return w.known.standing[cluster] && w.Protected(names.EKSCluster(cluster)) != w.protected[cluster]
 }
 
-// found is how long after a stack was deleted by hand that is found, at the latest, when nothing goes wrong: an audit is due every
-// quarter of an hour.
+// found is the longest time until the audit finds a stack that was deleted outside drover, without faults: audits run
+// every 15 minutes.
 const found = 21 * time.Minute
 
-// unfound says that a stack was deleted by hand, and that nobody may have seen it yet: in bad weather, for as long as it is gone.
+// unfound is true if a stack was deleted outside drover and the audit may not have found it yet. While faults occur this
+// lasts as long as the stack is missing.
 func (w *world) unfound(of string) bool {
-	there := w.Stacks(of)
+	exists := w.Stacks(of)
 	w.known.Lock()
 	defer w.known.Unlock()
 	for name, gone := range w.known.unstacked {
@@ -184,14 +186,14 @@ func (w *world) unfound(of string) bool {
 		if c != of {
 			continue
 		}
-		if gone.IsZero() || time.Since(gone) < found || time.Since(w.calmed) < found || !w.fine && there[stack] == "" {
+		if gone.IsZero() || time.Since(gone) < found || time.Since(w.calmed) < found || !w.fine && exists[stack] == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// kubernetesMakes load balancers, volumes and network interfaces, where there is a network to make them in and it has none yet.
+// kubernetesMakes creates load balancers, volumes and network interfaces, if a network exists and has none yet.
 func (w *world) kubernetesMakes(cluster string) {
 	if !strings.HasSuffix(w.Stacks(cluster)[names.Network], "_COMPLETE") || !w.known.standing[cluster] {
 		return
@@ -204,18 +206,18 @@ func (w *world) kubernetesMakes(cluster string) {
 	w.KubernetesMakes(cluster)
 }
 
-// left says that nothing is left of clusters and stacks that are gone.
+// left checks that deleted clusters and stacks have no leftovers.
 func (w *world) left() {
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for _, stack := range w.CloudFormation.Stacks() {
-		there[stack.StackId] = true
+		exists[stack.StackId] = true
 	}
 	for arn, tagged := range w.AllResources() {
 		if of := tagged.Tags["aws:cloudformation:stack-id"]; of != "" {
-			if !there[of] && w.halfMade(of) {
+			if !exists[of] && w.halfMade(of) {
 				continue
 			}
-			w.check(11, there[of], "%s is left of %s, which is gone", arn, of)
+			w.check(11, exists[of], "%s is left of %s, which is gone", arn, of)
 		}
 		for _, cluster := range w.clusters() {
 			if w.wishes[cluster] == nil && len(w.Stacks(cluster)) == 0 {
@@ -228,16 +230,16 @@ func (w *world) left() {
 	}
 }
 
-// kept says whether a status names a volume as kept, because the cluster's API did not answer when it was deleted:
-// nobody could tell whether it is needed.
+// kept is true if a status lists a volume as retained because the cluster's API did not answer before its deletion, so
+// that the need of its data was unknown.
 func (w *world) kept(cluster, arn string) bool {
 	d := w.Status(cluster).Deletion
-	_, volume, is := strings.Cut(arn, ":volume/")
-	return is && d != nil && !d.Surveyed && slices.Contains(d.Kept, "volume "+volume)
+	_, volume, found := strings.Cut(arn, ":volume/")
+	return found && d != nil && !d.Surveyed && slices.Contains(d.Kept, "volume "+volume)
 }
 
-// halfMade says whether a stack was a network whose creation failed, and taking it back as well: deleting that retains. See "What is not
-// held" in docs/reliability.md.
+// halfMade is true if a stack was a network whose creation and rollback both failed: its deletion retains resources. See
+// "What is not held" in docs/reliability.md.
 func (w *world) halfMade(stack string) bool {
 	in := &cloudformation.StackPageInput{StackName: stack}
 	for {
