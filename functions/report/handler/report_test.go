@@ -168,7 +168,7 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 		"drover: demo is Pending\nthe spec was accepted",
 		"drover: demo is Stopped\nspec.paused is true: drover starts nothing on this cluster",
 	}, slices.DeleteFunc(a.Notices(), func(n string) bool { return !strings.HasPrefix(n, "drover: demo ") }), "releases are told of, too")
-	told := slices.DeleteFunc(a.Told(), func(e eventbridge.Event) bool { return e.DetailType != events.ClusterStatusChange })
+	told := slices.DeleteFunc(a.BusEvents(), func(e eventbridge.Event) bool { return e.DetailType != events.ClusterStatusChange })
 	require.Len(t, told, 5, "tools hear the same")
 	for _, e := range told {
 		require.Equal(t, events.Source, e.Source)

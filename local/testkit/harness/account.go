@@ -1,6 +1,6 @@
 package harness
 
-// The account: its services, put together.
+// The account: its services and their connections.
 
 import (
 	"bytes"
@@ -46,30 +46,30 @@ const (
 	ID     = "111122223333"
 )
 
-// speed divides what simulated work takes when time is real: EKS makes a cluster in half a millisecond.
+// speed divides simulated work in real time: EKS creates a cluster in half a millisecond.
 const speed = 1e6
 
-// Options of an account. The zero value keeps objects with versitygw, in real time.
+// Options of an account. The zero value stores objects with versitygw, in real time.
 type Options struct {
-	// Bubble says that the account lives under testing/synctest: nothing runs faster than life, pauses are those of drover on
-	// AWS, and nothing has a socket or a file; objects are in memory.
+	// Bubble is for accounts under testing/synctest. Nothing is faster than on AWS, and drover pauses as on AWS. There are
+	// no sockets or files: objects are in memory.
 	Bubble bool
 	// Turns is clock.Clock's.
 	Turns func(what string) (ticket func())
-	// OnCluster hears of every control plane of the bubble when it starts, by the name of its EKS cluster.
+	// OnCluster is called for each control plane of the bubble when it starts, with the name of its EKS cluster.
 	OnCluster func(name string, api *apiserver.Server)
-	// OnFunctionCall sees every call of a function before it is answered, with what the function was asked.
+	// OnFunctionCall is called before each call of a function is answered, with the function's payload.
 	OnFunctionCall func(call endpoint.Call, asked []byte)
-	// Faults decides what goes wrong, as OnCall, Kill and Decide do; nil is nothing.
+	// Faults decides which faults occur, like OnCall, Kill and Decide. It may be nil.
 	Faults *faults.Engine
-	// Identities changes the synthesized roles before they are made.
+	// Identities changes the synthesized roles before they are created.
 	Identities func(*iam.Definitions)
 	// OnAllow and OnDeny are iam.Service's.
 	OnAllow func(role, sid string)
 	OnDeny  func(role string, would func(*iam.Policy) bool)
 }
 
-// Account is an account with drover in it.
+// Account is an account with drover.
 type Account struct {
 	CloudFormation *cloudformation.Service
 	AutoScaling    *autoscaling.Service
@@ -96,7 +96,7 @@ type Account struct {
 	clusters   map[string]*cluster // in virtual time, by host
 	started    int
 	closing    []func()
-	ending     context.Context // what is under way ends with the account
+	ending     context.Context // operations in flight end with the account
 	end        context.CancelFunc
 	identities *iam.Service
 	resources  map[string]resource.Provider
@@ -105,14 +105,14 @@ type Account struct {
 	clients    map[*aws.CredentialsCache]*clients
 	documents  map[string]known // by key
 	objects    *s3.Service
-	person     *awss3.Client // of the person at the console
+	admin      *awss3.Client // of the administrator
 
 	mu         sync.Mutex
-	changed    chan struct{} // closed whenever anything happens; nil when nobody waits for it
+	changed    chan struct{} // closed at each change; nil while nothing waits for it
 	happenings int
 	logs       bytes.Buffer
 	notices    []string
-	toldEvents []eventbridge.Event
+	busEvents  []eventbridge.Event
 	last       map[string]string // type of the last event of each execution
 	onCall     func(endpoint.Call) error
 	onAnswer   func(endpoint.Call)
@@ -121,13 +121,13 @@ type Account struct {
 	onSet      func(stackName string) (reason string)
 }
 
-// Start starts an account; it ends with the test.
+// Start starts an account. It ends with the test.
 func Start(t testing.TB) *Account { return StartWith(t, Options{}) }
 
-// StartWith starts an account with options; it ends with the test, or with Close.
+// StartWith starts an account with options. It ends with the test, or with Close.
 func StartWith(t testing.TB, o Options) (a *Account) {
 	t.Helper()
-	folder := t.TempDir() // before Close is asked for, which must come first in the end
+	folder := t.TempDir() // before Close is registered, which must run first
 	t.Cleanup(func() { a.Close() })
 	ending, end := context.WithCancel(context.Background())
 	a = &Account{
@@ -158,8 +158,8 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	keys := kms.New(a.identities, time)
 	a.Keys = keys
 	topics := sns.New(a.identities, time, nil)
-	topics.OnPublish, topics.Keys = a.noticed, keys
-	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.told})
+	topics.OnPublish, topics.Keys = a.recordNotice, keys
+	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.recordEvent})
 	a.onClose(buses.Close)
 	a.Quotas, a.CloudWatch = servicequotas.New(a.identities), cloudwatch.New(a.identities, time, topics)
 	network := ec2.New(ec2.Config{
@@ -207,7 +207,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 			a.step(x, e)
 			a.happened()
 		},
-		Random: func() float64 { return 0 }, // jitter takes all of a retry's delay
+		Random: func() float64 { return 0 }, // jitter uses the whole delay of a retry
 	})
 	a.onClose(a.States.Close)
 	a.register(
@@ -230,14 +230,14 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 			a.CloudWatch.Tagged).Wire(),
 	)
 	a.handler, a.http = front, client{inProcess{front}}
-	a.person = s3adapter.NewClient(a.Config())
+	a.admin = s3adapter.NewClient(a.Config())
 	a.deploy()
 	return a
 }
 
 func (a *Account) onClose(f func()) { a.closing = append(a.closing, f) }
 
-// Close ends everything that runs. The end of the test does that too.
+// Close ends everything that runs. The end of the test calls it too.
 func (a *Account) Close() {
 	a.end()
 	a.Events.work.Wait()
@@ -247,7 +247,7 @@ func (a *Account) Close() {
 	a.closing = nil
 }
 
-// happened wakes everyone in Until, and has atOnce look once more.
+// happened wakes Until, and makes atOnce repeat its check.
 func (a *Account) happened() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -258,15 +258,15 @@ func (a *Account) happened() {
 	}
 }
 
-func (a *Account) told(bus string, e eventbridge.Event) {
+func (a *Account) recordEvent(bus string, e eventbridge.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if bus == names.Bus {
-		a.toldEvents = append(a.toldEvents, e)
+		a.busEvents = append(a.busEvents, e)
 	}
 }
 
-func (a *Account) noticed(_, subject, message string) {
+func (a *Account) recordNotice(_, subject, message string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.notices = append(a.notices, subject+"\n"+message)

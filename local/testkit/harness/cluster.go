@@ -1,6 +1,7 @@
 package harness
 
-// In virtual time a cluster's control plane is local/kubernetes/apiserver: nodes join and are drained, and their pods are asked before.
+// Control planes in virtual time, by local/kubernetes/apiserver: nodes join and are drained, and their pods are evicted
+// first.
 
 import (
 	"context"
@@ -40,7 +41,7 @@ func (a *Account) startCluster(_ context.Context, o kubernetes.Options) (eks.Con
 	return c, nil
 }
 
-// API of an EKS cluster, nil when there is none.
+// API returns the API of an EKS cluster, or nil.
 func (a *Account) API(eksCluster string) *apiserver.Server {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,7 +53,7 @@ func (a *Account) API(eksCluster string) *apiserver.Server {
 	return nil
 }
 
-// DeleteNode deletes a Node object of a cluster as an administrator does, and returns the status of the answer.
+// DeleteNode deletes a Node object of a cluster as its administrator. It returns the HTTP status.
 func (a *Account) DeleteNode(of, node string) int {
 	answer := httptest.NewRecorder()
 	a.API(names.EKSCluster(of)).ServeHTTP(answer, httptest.NewRequest(http.MethodDelete, "/api/v1/nodes/"+node, nil))
@@ -73,12 +74,12 @@ func (c *cluster) Stop() {
 	c.Close()
 }
 
-// reach is how functions reach the API at an endpoint.
+// reach returns the transport with which functions reach the API at an endpoint.
 func (a *Account) reach(endpoint string) http.RoundTripper { return apiTransport{a} }
 
 type apiTransport struct{ account *Account }
 
-// RoundTrip makes a call, in its turn, if there is anybody to answer.
+// RoundTrip makes a call, in its turn, if an API answers at the address.
 func (t apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	i, _ := r.Context().Value(invocationKey{}).(*invocation)
 	if i != nil {

@@ -1,6 +1,6 @@
 package harness
 
-// What of drover's own stack the functions need: buckets, topic, roles and state machines.
+// The resources of drover's own stack that the functions need: buckets, topic, roles and state machines.
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// The cell's buckets.
+// The buckets of the cell.
 var (
 	SpecsBucket = names.SpecsBucket(ID, Region)
 	StateBucket = names.StateBucket(ID, Region)
@@ -35,7 +35,7 @@ func (a *Account) deploy() {
 		})
 	}
 	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": names.Prefix + "notices", "KmsMasterKeyId": key})
-	// As drover's stack has one: without it a topic trusts the whole account.
+	// The policy of drover's stack. Without it a topic trusts the whole account.
 	a.make("AWS::SNS::TopicPolicy", map[string]any{"Topics": []any{
 		a.topic,
 	}, "PolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{
@@ -56,7 +56,7 @@ func (a *Account) deploy() {
 	a.Functions.deploy(cell{topic: a.topic, machines: machines, cloudformation: role("cloudformation"), leftovers: role("leftovers")})
 }
 
-// machineRole is the step of a machine's role: where a function has the machine's name, the role has another.
+// machineRole returns the step in the name of a machine's role. It differs where a function has the machine's name.
 func machineRole(machine string) string {
 	if machine == "upgrade" {
 		return "upgrade-machine"
@@ -64,7 +64,7 @@ func machineRole(machine string) string {
 	return machine
 }
 
-// make makes a resource of drover's stack and returns what Ref returns of it.
+// make creates a resource of drover's stack and returns the value of Ref.
 func (a *Account) make(kind string, properties map[string]any) string {
 	a.t.Helper()
 	result, err := a.resources[kind].Create(context.Background(), resource.Request{
@@ -74,7 +74,7 @@ func (a *Account) make(kind string, properties map[string]any) string {
 	return result.PhysicalID
 }
 
-// identify makes the roles that infra synthesizes, with exactly their permissions; key is that of the topic.
+// identify creates the roles that infra synthesizes, with exactly their permissions. key is the topic's.
 func (a *Account) identify(key string) {
 	a.t.Helper()
 	var written iam.Definitions
@@ -90,7 +90,7 @@ func (a *Account) identify(key string) {
 	require.NoError(a.t, a.identities.Load(written))
 }
 
-// golden of infra.
+// golden reads a golden file of infra.
 func (a *Account) golden(path string) []byte {
 	a.t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -99,5 +99,5 @@ func (a *Account) golden(path string) []byte {
 	return body
 }
 
-// role is the ARN of a role of the cell.
+// role returns the ARN of a role of the cell.
 func role(step string) string { return names.RoleARN("aws", ID, Region, step) }

@@ -170,7 +170,7 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 		}
 		require.Equal(t, 1, len(a.answers.read["Auto Scaling DescribeAutoScalingGroups"]), "the others are handed over")
 		for range 3 { // which nobody hands over
-			out, err := a.person.ListObjectsV2(context.Background(), &awss3.ListObjectsV2Input{
+			out, err := a.admin.ListObjectsV2(context.Background(), &awss3.ListObjectsV2Input{
 				Bucket: aws.String(StateBucket), Prefix: aws.String("status/"),
 			})
 			require.NoError(t, err)

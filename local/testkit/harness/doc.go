@@ -1,19 +1,20 @@
-// Package harness is an account inside the test process: the local account's own services behind its endpoint, and drover's
-// functions as Go handlers, with knobs for bad days. It starts in milliseconds and needs no program beside the test.
+// Package harness is an account in the test process: the local account's services behind its endpoint, and drover's
+// functions as Go handlers, with fault injection. It starts in milliseconds and runs no other program.
 //
-// Real: S3 (versitygw), CloudFormation, EC2, Auto Scaling, EKS's API, KMS, SNS, IAM's identities, the tagging API, Step Functions with the
-// synthesized machines of infra/testdata/machines, and drover's functions with their own adapters, each with its own
-// session, through the endpoint.
+// Real are S3 (versitygw), CloudFormation, EC2, Auto Scaling, EKS's API, KMS, SNS, IAM's identities, the tagging API,
+// and Step Functions with the synthesized machines of infra/testdata/machines. Drover's functions are real too, with
+// their own adapters and sessions, which call the endpoint. Roles are the synthesized ones of
+// infra/testdata/identities.json: a call that a function may not make is AccessDenied.
 //
-// Pretended: Lambda (functions are called in process; a killed one loses its context and its result), EventBridge (the rules
-// of drover's stack are written out in events.go), and the Kubernetes control planes. In a bubble (Options.Bubble, virtual time) those
-// are local/kubernetes/apiserver's, with nodes, pods and budgets, and prepare, join and drain are drover's own. Otherwise they keep objects
-// (see plane.go), prepare does nothing, and join and drain complete the hooks of any instance. Roles
-// are the synthesized ones of infra/testdata/identities.json: a call that a function may not make is AccessDenied.
+// Simulated are Lambda, EventBridge and the Kubernetes control planes. Functions are called in process; a killed one
+// loses its context and its result. The rules of drover's stack are copied in events.go. In a bubble (Options.Bubble,
+// virtual time) the control planes are local/kubernetes/apiserver's, with nodes, pods and budgets, and prepare, join and
+// drain are drover's own. Otherwise they store objects (see plane.go), prepare does nothing, and join and drain complete
+// the hooks of any instance.
 //
-// In virtual time calls are direct: neither signed nor checked for their sums, and an answer that is the same as before is decoded once
-// (see direct.go).
+// In virtual time calls are direct: they are neither signed nor verified by checksums, and an answer that equals an
+// earlier one is decoded once (see direct.go).
 //
-// S3 can run once in a process (but in a bubble, where objects are in memory), so an account must be closed before the next is
-// started: tests that use it do not run in parallel.
+// S3 can run once in a process, except in a bubble, where objects are in memory. So an account must be closed before the
+// next is started, and tests that use it do not run in parallel.
 package harness

@@ -1,7 +1,7 @@
 package harness
 
-// The event bus with the rules of drover's stack. Each event is delivered by itself, so two that follow each other may arrive
-// in any order, as EventBridge's do; what else may befall them is a test's to say.
+// The event bus with the rules of drover's stack. Each event is delivered independently, so two events may arrive in any
+// order, as on EventBridge. A test decides about other faults of events.
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Event on the bus.
+// Event is an event on the bus.
 type Event = events.Event[json.RawMessage]
 
-// Fate of an event.
+// Fate is what a test decides about an event.
 type Fate int
 
 // The fates of events.
@@ -40,27 +40,27 @@ type Bus struct {
 	fate func(Event) Fate
 	held []Event
 	lost int
-	// busy counts events that are on their way, and lasting those of them that wait to be the last.
+	// busy counts events in flight. lasting counts those of them that wait to be the last.
 	busy, lasting int
 	work          sync.WaitGroup
 }
 
-// Decide has decide say what befalls each event that a rule matches; nil delivers all. It does not decide about progress of stacks,
-// for which nobody waits.
+// Decide sets the function that decides about each event that a rule matches. nil delivers all. It is not called for
+// stacks in progress, because nothing waits for those events.
 func (b *Bus) Decide(decide func(Event) Fate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fate = decide
 }
 
-// Held are the events held back so far; Lost is how many were lost.
+// Held returns the events that are held back.
 func (b *Bus) Held() []Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]Event(nil), b.held...)
 }
 
-// Lost is how many events were lost.
+// Lost returns the number of lost events.
 func (b *Bus) Lost() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,7 @@ func (b *Bus) Emit(_ context.Context, source, detailType string, resources []str
 	e := Event{ID: uuid.NewString(), Source: source, DetailType: detailType, Account: ID, Region: Region, Resources: resources,
 		Time: time.Now().UTC().Truncate(time.Second)}
 	defer b.account.happened()
-	if !matched[detailType] || source == "aws.s3" && !slices.Contains(resources, "arn:aws:s3:::"+SpecsBucket) { // which no rule asks about
+	if !matched[detailType] || source == "aws.s3" && !slices.Contains(resources, "arn:aws:s3:::"+SpecsBucket) { // no rule matches it
 		return
 	}
 	var err error
@@ -93,7 +93,7 @@ func (b *Bus) Emit(_ context.Context, source, detailType string, resources []str
 	}
 	turn := b.account.clock.Ticket("event for " + to + ": " + about(e))
 	b.work.Go(func() {
-		if !decided { // whose turn it is decides about it
+		if !decided { // decided in its turn
 			turn()
 			waits = b.deliveries(e, to)
 		}
@@ -129,7 +129,7 @@ func (b *Bus) done() {
 	b.account.happened()
 }
 
-// deliveries says after which times an event is delivered.
+// deliveries returns the delays after which an event is delivered.
 func (b *Bus) deliveries(e Event, to string) []time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,27 +162,27 @@ func (b *Bus) deliveries(e Event, to string) []time.Duration {
 	return []time.Duration{late}
 }
 
-// inProgress says whether an event tells of an operation on a stack that goes on.
+// inProgress is true for an event about an operation in flight on a stack.
 func inProgress(e Event) bool {
 	var detail events.StackStatus
-	_ = json.Unmarshal(e.Detail, &detail) // of another event it has none
+	_ = json.Unmarshal(e.Detail, &detail) // other events do not have it
 	return strings.HasSuffix(detail.StatusDetails.Status, "_IN_PROGRESS")
 }
 
 func stackOf(e Event) string {
 	var detail events.StackStatus
-	_ = json.Unmarshal(e.Detail, &detail) // of another event it has none
+	_ = json.Unmarshal(e.Detail, &detail) // other events do not have it
 	return names.StackOfARN(detail.StackID)
 }
 
-// about says what an event is about, the same in every replay.
+// about returns what an event is about, equally in every replay.
 func about(e Event) string {
 	var detail struct {
 		StackID              string `json:"stack-id"`
 		AutoScalingGroupName string
 		Object               struct{ Key string }
 	}
-	_ = json.Unmarshal(e.Detail, &detail) // which has one of them
+	_ = json.Unmarshal(e.Detail, &detail) // it has one of them
 	if stack := names.StackOfARN(detail.StackID); stack != "" {
 		return stack
 	}
@@ -193,14 +193,14 @@ func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources [
 	b.Emit(ctx, "aws.s3", detailType, resources, detail)
 }
 
-// matched are the types of events that rules ask about.
+// matched are the types of events that rules match.
 var matched = map[string]bool{
 	"Object Created": true, "Object Deleted": true, "CloudFormation Stack Status Change": true, "EC2 Instance-launch Lifecycle Action": true,
 	"EC2 Instance-terminate Lifecycle Action": true, "EC2 Spot Instance Interruption Warning": true,
 	"EC2 Instance Rebalance Recommendation": true,
 }
 
-// target says which function or machine the rules send an event to.
+// target returns the function or machine to which the rules send an event.
 func (b *Bus) target(e Event) string {
 	switch e.DetailType {
 	case "Object Created", "Object Deleted":
@@ -231,11 +231,11 @@ func (b *Bus) target(e Event) string {
 	return ""
 }
 
-// asyncAttempts is how often Lambda tries an event.
+// asyncAttempts is how often Lambda runs an event.
 // https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 const asyncAttempts = 3
 
-// Deliver delivers an event now and returns when it was handled.
+// Deliver delivers an event immediately and returns when it was handled.
 func (b *Bus) Deliver(e Event) {
 	step := b.target(e)
 	if step == "join-node" || step == "drain-node" {
@@ -243,7 +243,8 @@ func (b *Bus) Deliver(e Event) {
 		if err != nil {
 			return
 		}
-		_, _ = b.account.States.Start(context.Background(), starter, b.account.machineARN(step), e.ID, string(e.Detail)) // twice is once
+		// a repeated start is ignored
+		_, _ = b.account.States.Start(context.Background(), starter, b.account.machineARN(step), e.ID, string(e.Detail))
 		return
 	}
 	if step == "sweep" {
@@ -255,8 +256,8 @@ func (b *Bus) Deliver(e Event) {
 	b.invoke(step, e)
 }
 
-// last waits for a moment until nothing else goes on. In real time tests give the audit no patience: it would look at
-// the release itself, and act on specs whose own events are on their way, beside them.
+// last waits for a moment until the account is idle. In real time tests give the audit no pause: it would handle the
+// release itself, and specs whose own events are in flight.
 func (b *Bus) last() {
 	if b.account.options.Bubble {
 		return
@@ -272,10 +273,10 @@ func (b *Bus) last() {
 	b.mu.Unlock()
 }
 
-// moment is longer than most of what a test has go on in real time, and short for one that has something wait.
+// moment is longer than most operations of a test in real time, and short for a test that has an operation wait.
 const moment = 300 * time.Millisecond
 
-// invoke a function as EventBridge does.
+// invoke invokes a function as EventBridge does.
 func (b *Bus) invoke(step string, payload any) {
 	for attempt := range asyncAttempts {
 		// A minute after the first failure, two after the second.

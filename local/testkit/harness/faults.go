@@ -1,6 +1,6 @@
 package harness
 
-// Faults of AWS itself: calls that are refused, resources that cannot be made.
+// Faults of AWS: calls that are rejected and resources that cannot be created.
 
 import (
 	"context"
@@ -21,22 +21,22 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// OnCall has before see every call before it is answered; its error is answered instead. nil ends that. before may do
-// anything, calls of its own too.
+// OnCall calls before ahead of each call. Its error is sent instead of an answer. nil removes it. before may make calls
+// itself.
 func (a *Account) OnCall(before func(endpoint.Call) error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onCall = before
 }
 
-// OnAnswer has see hear of every call when it was answered.
+// OnAnswer calls see after each call.
 func (a *Account) OnAnswer(see func(endpoint.Call)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onAnswer = see
 }
 
-// OnStack has see hear of every status that a stack comes to, in order.
+// OnStack calls see for every new status of a stack, in order.
 func (a *Account) OnStack(see func(stackName, is string)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,10 +71,10 @@ func (a *Account) intercept(call endpoint.Call) error {
 	return before(call)
 }
 
-// CalledBy is the function that made a call, or the name of who else did.
+// CalledBy returns the function that made a call, or the name of another caller.
 func CalledBy(call endpoint.Call) string { return call.Caller[strings.LastIndex(call.Caller, "/")+1:] }
 
-// strike has the engine of the account's options decide what goes wrong with a call.
+// strike lets the engine of the account's options decide about a call.
 func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 	i, _ := r.Context().Value(invocationKey{}).(*invocation)
 	if i != nil && a.options.OnFunctionCall != nil {
@@ -84,7 +84,7 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 			}
 		}()
 	}
-	if a.options.Faults == nil || i == nil { // people are spared
+	if a.options.Faults == nil || i == nil { // faults affect functions only
 		return nil
 	}
 	m := faults.Moment{
@@ -93,7 +93,7 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 	}
 	m.Number = i.number()
 	strike := a.options.Faults.Decide(a.clock.Now(), m)
-	_ = a.clock.Timer(context.WithoutCancel(r.Context()), strike.Delay) // ends with no error
+	_ = a.clock.Timer(context.WithoutCancel(r.Context()), strike.Delay) // the context has no end
 	switch {
 	case strike.Kind == faults.CrashBefore:
 		i.die()
@@ -109,7 +109,7 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 
 func changing(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
-// step has the engine decide whether an execution is stopped at a state.
+// step lets the engine decide whether an execution is stopped at a state.
 func (a *Account) step(x states.Execution, e asl.Event) {
 	if a.options.Faults == nil || !strings.HasSuffix(e.Type, "StateEntered") {
 		return
@@ -122,7 +122,7 @@ func (a *Account) step(x states.Execution, e asl.Event) {
 	}
 }
 
-// updateFails has the engine decide whether EKS fails an update of a cluster's version.
+// updateFails lets the engine decide whether EKS fails an update of a cluster's version.
 func (a *Account) updateFails(cluster, kind string) string {
 	if a.options.Faults == nil {
 		return ""
@@ -132,7 +132,7 @@ func (a *Account) updateFails(cluster, kind string) string {
 	}).Code
 }
 
-// launchFails has the engine decide whether EC2 refuses to launch an instance of a group.
+// launchFails lets the engine decide whether EC2 rejects the launch of an instance of a group.
 func (a *Account) launchFails(tags map[string]string) string {
 	if a.options.Faults == nil {
 		return ""
@@ -140,13 +140,13 @@ func (a *Account) launchFails(tags map[string]string) string {
 	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
 }
 
-// boot stands between instances and the clusters that they join.
+// boot passes instances to the clusters that they join.
 type boot struct {
 	ec2.Nodes
 	account *Account
 }
 
-// RegisterNode has the engine decide whether a node has another kubelet than its image.
+// RegisterNode lets the engine decide whether a node has another kubelet than its image.
 func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
 	if engine := b.account.options.Faults; engine != nil {
 		m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
@@ -157,25 +157,26 @@ func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
 	return b.Nodes.RegisterNode(ctx, n)
 }
 
-// clusterOf an execution's input, empty when it names none.
+// clusterOf returns the cluster in an execution's input, or "".
 func clusterOf(input string) string {
 	var in struct{ Cluster, NotificationMetadata string }
-	_ = json.Unmarshal([]byte(input), &in) // an input of another form names none
+	_ = json.Unmarshal([]byte(input), &in) // an input of another form has none
 	if in.Cluster == "" {
 		_ = json.Unmarshal([]byte(in.NotificationMetadata), &in)
 	}
 	return in.Cluster
 }
 
-// OnResource has before see every resource before CloudFormation makes ("create"), changes ("update") or deletes ("delete")
-// it; its error is the resource's failure. nil ends that.
+// OnResource calls before ahead of each resource that CloudFormation creates ("create"), changes ("update") or deletes
+// ("delete"). Its error is the resource's failure. nil removes it.
 func (a *Account) OnResource(before func(step string, r resource.Request) error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onResource = before
 }
 
-// OnChangeSet has fails say why CloudFormation cannot make the change set of a stack, an empty reason that it can. nil ends that.
+// OnChangeSet sets fails, which returns why CloudFormation cannot create the change set of a stack, or "". nil removes
+// it.
 func (a *Account) OnChangeSet(fails func(stackName string) (reason string)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,7 +203,7 @@ func (a *Account) fault(step string, r resource.Request) error {
 	return before(step, r)
 }
 
-// register tells CloudFormation of the resource types.
+// register registers the resource types with CloudFormation.
 func (a *Account) register(services ...map[string]resource.Provider) {
 	for _, providers := range services {
 		maps.Copy(a.resources, providers)

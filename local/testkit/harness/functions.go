@@ -387,10 +387,10 @@ func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Re
 		err = messages.InvokeResponse_Error{Type: f.Killed, Message: "RequestId: " + result.RequestID + " Error: Runtime exited"}
 	}
 	if err != nil {
-		said := messages.InvokeResponse_Error{Type: "errorString", Message: err.Error()}
-		errors.As(err, &said)
+		failure := messages.InvokeResponse_Error{Type: "errorString", Message: err.Error()}
+		errors.As(err, &failure)
 		result.FunctionError = "Unhandled"
-		if result.Payload, err = json.Marshal(said); err != nil {
+		if result.Payload, err = json.Marshal(failure); err != nil {
 			return lambda.Result{}, err
 		}
 	}

@@ -12,8 +12,8 @@ func TestAnEventThatIsStillToBeToldIsSomethingThatHappens(t *testing.T) {
 	a := Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
 	reached, telling := make(chan struct{}), make(chan struct{})
-	tell := sync.OnceFunc(func() { close(telling) })
-	defer tell()
+	record := sync.OnceFunc(func() { close(telling) })
+	defer record()
 	a.OnStack(func(stackName, is string) {
 		if stackName == "drover-demo-network" && is == "UPDATE_COMPLETE" {
 			close(reached)
@@ -25,7 +25,7 @@ func TestAnEventThatIsStillToBeToldIsSomethingThatHappens(t *testing.T) {
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["network"])
 	require.False(t, a.Idle())
 	require.False(t, a.Still())
-	tell()
+	record()
 	a.Settle()
 	require.True(t, a.Still())
 }

@@ -1,7 +1,7 @@
 package harness
 
-// Functions that die: before or after any of their calls, as a killed process does. Nothing that they would have done later is
-// done, and nobody hears of their result.
+// Functions that die before or after any of their calls, like a killed process. Nothing that they would have done later
+// happens, and their result is lost.
 
 import (
 	"bytes"
@@ -20,7 +20,8 @@ import (
 
 // Call is a call to AWS that a function is about to make.
 type Call struct {
-	// Function such as change; Attempt counts from 1 how often the same was asked of it since it last succeeded.
+	// Function is a name such as change. Attempt counts from 1 the invocations with the same payload since the last
+	// success.
 	Function string
 	Attempt  int
 	// Number of the call within the invocation, from 1.
@@ -28,17 +29,17 @@ type Call struct {
 	Payload []byte
 }
 
-// Death says whether a function dies at a call.
+// Death is whether and when a function dies at a call.
 type Death int
 
-// The deaths. After means that AWS did what was asked, and nobody knows.
+// The deaths. After means that AWS performed the call, but the function does not learn it.
 const (
 	Lives Death = iota
 	Before
 	After
 )
 
-// Kill has functions die as decide says; nil lets them live. It is asked before every call.
+// Kill sets decide, which is called before every call of a function. nil kills none.
 func (f *Functions) Kill(decide func(Call) Death) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,18 +56,18 @@ type invocation struct {
 	mu    sync.Mutex
 	calls int
 	dead  bool
-	// lost says that the answer to the call under way does not arrive.
+	// lost is true if the answer to the call in flight does not arrive.
 	lost bool
 }
 
-// number of the call under way.
+// number returns the number of the call in flight.
 func (i *invocation) number() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.calls
 }
 
-// die of the call under way: nobody hears its answer.
+// die kills the invocation at the call in flight, whose answer is lost.
 func (i *invocation) die() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -85,7 +86,7 @@ func (i *invocation) loseAnswer() {
 	i.lost = true
 }
 
-// what is being called, the same in every replay; calls that are made at once differ in it.
+// what describes a call, equally in every replay. Concurrent calls differ in it.
 func (i *invocation) what(r *http.Request) string {
 	sum := fnv.New32a()
 	if r.Body != nil && r.Body != http.NoBody {
@@ -116,7 +117,7 @@ func (f *Functions) begin(ctx context.Context, step string, payload []byte) (con
 	return ctx, i
 }
 
-// asked is a payload without what differs from one attempt to the next.
+// asked returns a payload without the parts that differ between attempts.
 func asked(payload []byte) string {
 	if !bytes.Contains(payload, []byte(`"taskToken"`)) {
 		return string(payload)
@@ -148,7 +149,7 @@ func (f *Functions) end(i *invocation, err error) (killed bool) {
 	return killed
 }
 
-// transport is how functions reach AWS.
+// transport is how functions call AWS.
 type transport struct {
 	functions *Functions
 	next      http.RoundTripper
@@ -156,10 +157,10 @@ type transport struct {
 
 var (
 	errKilled     = errors.New("the function was killed")
-	errAnswerLost = fmt.Errorf("read: %w", syscall.ECONNRESET) // which the SDK tries again
+	errAnswerLost = fmt.Errorf("read: %w", syscall.ECONNRESET) // the SDK retries it
 )
 
-// RoundTrip makes a call unless the function is dead, or dies of it.
+// RoundTrip makes a call unless the function is dead or dies at it.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	i, ok := r.Context().Value(invocationKey{}).(*invocation)
 	if !ok {

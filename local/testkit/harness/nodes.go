@@ -1,6 +1,6 @@
 package harness
 
-// The nodes that the sweep sees: one for each instance in service, as a test would have them.
+// The nodes that the sweep observes: one for each instance in service, unless a test decides otherwise.
 
 import (
 	"context"
@@ -22,14 +22,14 @@ type Nodes struct {
 	decide func(cluster string, nodes []pool.NodeHealth) ([]pool.NodeHealth, error)
 }
 
-// Decide has decide say how a cluster's nodes are; nil: all are Ready.
+// Decide sets the function that returns the state of a cluster's nodes. nil makes all Ready.
 func (n *Nodes) Decide(decide func(cluster string, nodes []pool.NodeHealth) ([]pool.NodeHealth, error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.decide = decide
 }
 
-// Health is kube.Clusters'.
+// Health implements the method of kube.Clusters.
 func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]pool.NodeHealth, error) {
 	all, err := n.account.Groups().All(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]pool.NodeHe
 	return decide(cluster, nodes)
 }
 
-// Groups are the account's Auto Scaling groups, as the person at the console sees them.
+// Groups returns the account's Auto Scaling groups, as the administrator sees them.
 func (a *Account) Groups() *autoscaling.Groups {
 	return autoscaling.New(autoscalingapi.NewFromConfig(a.Config()))
 }

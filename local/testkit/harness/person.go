@@ -1,6 +1,6 @@
 package harness
 
-// What a person does at the account, and sees of it.
+// Actions and observations of an operator.
 
 import (
 	"bytes"
@@ -37,13 +37,13 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Admin is the person at the console.
+// Admin returns the administrator.
 func (a *Account) Admin() iam.Caller {
 	admin, _ := a.identities.Admin()
 	return admin
 }
 
-// Config is the SDK's configuration of the person at the console.
+// Config returns the SDK's configuration of the administrator.
 func (a *Account) Config() aws.Config {
 	_, admin := a.identities.Admin()
 	cfg := aws.Config{
@@ -56,16 +56,16 @@ func (a *Account) Config() aws.Config {
 	return cfg
 }
 
-// State is drover's own bucket.
+// State returns drover's state bucket.
 func (a *Account) State() *store.State {
-	return store.NewState(s3.NewBucket(a.person, StateBucket), store.Silent, time.Now)
+	return store.NewState(s3.NewBucket(a.admin, StateBucket), store.Silent, time.Now)
 }
 
 // Upload writes an object to the specs bucket and returns its version.
 func (a *Account) Upload(key, body string) string {
 	a.t.Helper()
 	bucket := SpecsBucket
-	out, err := a.person.PutObject(context.Background(), &awss3.PutObjectInput{
+	out, err := a.admin.PutObject(context.Background(), &awss3.PutObjectInput{
 		Bucket: &bucket, Key: &key, Body: bytes.NewReader([]byte(body)),
 	})
 	require.NoError(a.t, err)
@@ -83,18 +83,18 @@ func (a *Account) Cluster(name, more string) string {
 	return version
 }
 
-// Remove deletes an object of the specs bucket, or a version of it for good.
+// Remove deletes an object of the specs bucket, or one of its versions permanently.
 func (a *Account) Remove(key, version string) {
 	a.t.Helper()
 	in := &awss3.DeleteObjectInput{Bucket: aws.String(SpecsBucket), Key: &key}
 	if version != "" {
 		in.VersionId = &version
 	}
-	_, err := a.person.DeleteObject(context.Background(), in)
+	_, err := a.admin.DeleteObject(context.Background(), in)
 	require.NoError(a.t, err)
 }
 
-// Converge starts to converge a cluster by hand, and to roll pools if any are named. It returns the execution's ARN.
+// Converge starts a converge execution, which rolls the named pools. It returns the execution's ARN.
 func (a *Account) Converge(cluster string, roll ...string) string {
 	a.t.Helper()
 	input, err := json.Marshal(events.Converge{Cluster: cluster, Roll: roll})
@@ -104,7 +104,7 @@ func (a *Account) Converge(cluster string, roll ...string) string {
 	return arn
 }
 
-// Upgrade starts the upgrade machine by hand, and returns its execution's ARN.
+// Upgrade starts the upgrade machine and returns the execution's ARN.
 func (a *Account) Upgrade(in events.Upgrade) string {
 	a.t.Helper()
 	input, err := json.Marshal(in)
@@ -118,7 +118,7 @@ func (a *Account) machineARN(machine string) string {
 	return strings.TrimSuffix(a.converge, "converge") + machine
 }
 
-// Group is a pool's Auto Scaling group, as it is now.
+// Group returns a pool's Auto Scaling group.
 func (a *Account) Group(cluster, pool string) pool.Group {
 	a.t.Helper()
 	group, found, err := autoscaling.New(autoscalingapi.NewFromConfig(a.Config())).Describe(context.Background(), names.Group(cluster, pool))
@@ -127,7 +127,7 @@ func (a *Account) Group(cluster, pool string) pool.Group {
 	return group
 }
 
-// Scale sets the desired capacity of a pool, as an autoscaler does, and waits until it has that many instances in service.
+// Scale sets a pool's desired capacity, as an autoscaler does. It waits until that many instances are in service.
 func (a *Account) Scale(cluster, pool string, desired int) {
 	a.t.Helper()
 	_, err := autoscalingapi.NewFromConfig(a.Config()).SetDesiredCapacity(context.Background(), &autoscalingapi.SetDesiredCapacityInput{
@@ -141,7 +141,7 @@ func (a *Account) Scale(cluster, pool string, desired int) {
 	a.Settle()
 }
 
-// Stack is what CloudFormation says of one of a cluster's stacks.
+// Stack returns one of a cluster's stacks as CloudFormation describes it.
 func (a *Account) Stack(cluster, stack string) stack.Deployed {
 	a.t.Helper()
 	deployed, err := cloudformation.New(cloudformationapi.NewFromConfig(a.Config()), nil, "").Describe(context.Background(),
@@ -150,7 +150,7 @@ func (a *Account) Stack(cluster, stack string) stack.Deployed {
 	return deployed
 }
 
-// Retag changes a stack's tags, as somebody does who updates it with others.
+// Retag changes a stack's tags by a stack update, as a user may.
 func (a *Account) Retag(stackName string, change func(tags map[string]string)) error {
 	for _, s := range a.CloudFormation.Stacks() {
 		if s.StackName != stackName {
@@ -176,7 +176,7 @@ func (a *Account) Retag(stackName string, change func(tags map[string]string)) e
 	return nil
 }
 
-// Administrator is the ARN of a role that may do everything, and that CloudFormation may assume.
+// Administrator returns the ARN of a role with all permissions, which CloudFormation may assume.
 func (a *Account) Administrator() string {
 	a.t.Helper()
 	role, err := a.identities.CreateRole(iam.Role{
@@ -201,7 +201,7 @@ func (a *Account) AuditNow() error {
 	return err
 }
 
-// Execution by its ARN.
+// Execution returns an execution by ARN.
 func (a *Account) Execution(arn string) states.Execution {
 	a.t.Helper()
 	all := a.States.Executions()
@@ -210,27 +210,27 @@ func (a *Account) Execution(arn string) states.Execution {
 	return all[i]
 }
 
-// Status of a cluster; of one that nobody has heard of, an empty one.
+// Status returns the status of a cluster, or an empty one if drover has none.
 func (a *Account) Status(cluster string) *status.Status {
 	a.t.Helper()
 	s := document(a, names.Status(cluster), *status.New(cluster)).Status
 	return &s
 }
 
-// Lease of a cluster.
+// Lease returns the lease of a cluster.
 func (a *Account) Lease(cluster string) (lease store.Lease) {
 	a.t.Helper()
 	return document(a, names.Lease(cluster), store.Lease{})
 }
 
-// known is a document that was read.
+// known is a document that was read before.
 type known struct {
 	body []byte
 	v    any
 }
 
-// document reads one of drover's, which is otherwise when there is none. In virtual time nobody's call does: checks after every step read a
-// great many, most of them as they were. What comes is nobody's to change.
+// document reads one of drover's documents, or returns otherwise if it does not exist. In virtual time it makes no call,
+// because the checks after every step read many documents that did not change. The result is shared: do not modify it.
 func document[T any](a *Account, key string, otherwise T) T {
 	a.t.Helper()
 	v := otherwise
@@ -257,7 +257,7 @@ func document[T any](a *Account, key string, otherwise T) T {
 	return v
 }
 
-// Stacks are the statuses of a cluster's stacks, by name without the cluster's prefix.
+// Stacks returns the statuses of a cluster's stacks, by name without the cluster's prefix.
 func (a *Account) Stacks(cluster string) map[string]string {
 	found := map[string]string{}
 	for _, stack := range a.CloudFormation.Stacks() {
@@ -268,7 +268,7 @@ func (a *Account) Stacks(cluster string) map[string]string {
 	return found
 }
 
-// Protected says whether EKS refuses to delete an EKS cluster.
+// Protected is true if EKS refuses to delete an EKS cluster.
 func (a *Account) Protected(eksCluster string) bool {
 	a.t.Helper()
 	out, err := a.EKS.DescribeCluster(context.Background(), a.Admin(), eks.NamedInput{Name: eksCluster})
@@ -276,16 +276,17 @@ func (a *Account) Protected(eksCluster string) bool {
 	return out.Cluster.DeletionProtection
 }
 
-// Log is what the functions have printed.
+// Log returns what the functions have printed.
 func (a *Account) Log() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.logs.String()
 }
 
-// Verdicts are the changes of status that were told and are more than progress: phase and message, oldest first.
+// Verdicts returns the status changes that were sent as events and are more than progress: phase and message, oldest
+// first.
 func (a *Account) Verdicts() (list []string) {
-	for _, e := range a.Told() {
+	for _, e := range a.BusEvents() {
 		var change events.StatusChange
 		if e.DetailType != events.ClusterStatusChange || json.Unmarshal(e.Detail, &change) != nil {
 			continue
@@ -297,27 +298,27 @@ func (a *Account) Verdicts() (list []string) {
 	return list
 }
 
-// Told are the events on drover's bus, oldest first.
-func (a *Account) Told() []eventbridge.Event {
+// BusEvents returns the events on drover's bus, oldest first.
+func (a *Account) BusEvents() []eventbridge.Event {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.toldEvents)
+	return slices.Clone(a.busEvents)
 }
 
-// Topic is the ARN of the topic that notices go to.
+// Topic returns the ARN of the topic of notices.
 func (a *Account) Topic() string { return a.topic }
 
-// Notices are the messages published so far, their subjects first.
+// Notices returns the published messages, each with its subject first.
 func (a *Account) Notices() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.notices)
 }
 
-// patience bounds every wait: what takes longer hangs. Days are short in virtual time.
+// patience is the timeout of every wait. In virtual time it is virtually, because days are short.
 const patience, virtually = time.Minute, 10 * 24 * time.Hour
 
-// Until waits until done says so. It asks after everything that happens.
+// Until waits until done returns true. It calls done after each change.
 func (a *Account) Until(what string, done func() bool) {
 	a.t.Helper()
 	bound := patience
@@ -343,7 +344,8 @@ func (a *Account) Until(what string, done func() bool) {
 	}
 }
 
-// Settle waits until no execution runs, no event is on its way, no stack changes, and no instance goes that nothing holds any more.
+// Settle waits until no execution runs, no event is in flight, no stack changes, and no instance without a hook
+// terminates.
 func (a *Account) Settle() {
 	a.t.Helper()
 	a.Until("nothing happens any more", func() bool {
@@ -355,7 +357,7 @@ func (a *Account) executes() bool {
 	return slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
 }
 
-// rests says whether nothing happens but events that wait for that.
+// rests is true if nothing is in flight except events that wait for that.
 func (a *Account) rests() bool {
 	return a.atOnce(func() bool {
 		a.Events.mu.Lock()
@@ -365,12 +367,12 @@ func (a *Account) rests() bool {
 	})
 }
 
-// Still says whether nothing will happen by itself: every execution is over or waits for a stack, of one pool at most.
+// Still is true if nothing will happen by itself: each execution has ended or waits for a stack, of one pool at most.
 func (a *Account) Still() bool {
 	return a.atOnce(func() bool { return a.idle() && a.States.PendingAnswers() == 0 && a.waiting() })
 }
 
-// waiting says whether every execution is over or waits to be answered.
+// waiting is true if each execution has ended or waits for an answer.
 func (a *Account) waiting() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -379,17 +381,17 @@ func (a *Account) waiting() bool {
 	})
 }
 
-// Running is how many functions run.
+// Running returns the number of running functions.
 func (a *Account) Running() int {
 	a.Functions.mu.Lock()
 	defer a.Functions.mu.Unlock()
 	return a.Functions.busy
 }
 
-// Idle says whether no function runs, no event is on its way and no stack changes. Executions may be waiting.
+// Idle is true if no function runs, no event is in flight and no stack changes. Executions may wait.
 func (a *Account) Idle() bool { return a.atOnce(a.idle) }
 
-// idle asks the parts of the account one after the other.
+// idle checks the parts of the account one after the other.
 func (a *Account) idle() bool {
 	a.Events.mu.Lock()
 	delivering := a.Events.busy
@@ -397,7 +399,7 @@ func (a *Account) idle() bool {
 	return delivering == 0 && a.still()
 }
 
-// still says whether no stack changes and no function runs.
+// still is true if no stack changes and no function runs.
 func (a *Account) still() bool {
 	changing := slices.ContainsFunc(a.CloudFormation.Stacks(), func(s localcloudformation.Stack) bool {
 		return stack.InProgress(s.StackStatus)
@@ -405,7 +407,8 @@ func (a *Account) still() bool {
 	return !changing && a.CloudFormation.Untold() == 0 && a.Running() == 0
 }
 
-// atOnce is whether calm was so of all parts of the account at once: what goes from one part to another meanwhile might be seen in neither.
+// atOnce is true if calm was true for all parts of the account at the same time. Otherwise calm might miss what passes
+// from one part to another during its check.
 func (a *Account) atOnce(calm func() bool) bool {
 	for {
 		before := a.sofar()

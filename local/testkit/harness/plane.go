@@ -1,6 +1,6 @@
 package harness
 
-// A pretended Kubernetes control plane: it keeps objects in memory, and says of every Deployment that its pods run.
+// A simulated Kubernetes control plane. It stores objects in memory and reports every Deployment's pods as running.
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func startPlane(context.Context, kubernetes.Options) (eks.ControlPlane, error) {
 			replicas, _, _ := unstructured.NestedInt64(o, "spec", "replicas")
 			o["status"] = map[string]any{"availableReplicas": replicas, "updatedReplicas": replicas}
 		}
-		return false, nil, nil // and goes on to the memory
+		return false, nil, nil // and continues to the memory
 	})
 	return &plane{client}, nil
 }

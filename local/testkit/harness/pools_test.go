@@ -1,6 +1,6 @@
 package harness
 
-// Pools that go, with what runs on them.
+// Removed pools and their pods.
 
 import (
 	"sync"
@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// The pods of a pool that is removed leave within their budget, to another pool, before an instance ends.
+// The pods of a removed pool move to another pool within their budget before an instance ends.
 func TestAPoolThatIsRemovedIsDrainedFirst(t *testing.T) {
 	bubble(t, func(a *Account) {
 		l := &life{a}

@@ -36,7 +36,7 @@ type judge struct {
 	// going says that instances are on their way out. They have been since busy, but for times too short to be seen, and were until free.
 	going      bool
 	busy, free time.Time
-	most       int // were out at once
+	most       int // OnCluster is called for each control plane of the bubble when it starts, with the name of its EKS cluster.
 }
 
 // wrongly notes what must not be.

@@ -1,6 +1,6 @@
 package harness
 
-// Specs to try things with: a small cluster and its release.
+// Specs for tests: a small cluster and its release.
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 )
 
-// Release is a release that clusters of Spec use, to be uploaded to releases/r1.yaml.
+// Release returns a release that clusters of Spec use. Upload it to releases/r1.yaml.
 func Release() string { return ReleaseOf("1.36", "r1") }
 
-// ReleaseOf is a release of a Kubernetes minor version such as 1.36.
+// ReleaseOf returns a release of a Kubernetes minor version such as 1.36.
 func ReleaseOf(version, name string) string {
 	return fmt.Sprintf(`apiVersion: drover.run/v1alpha1
 kind: Release
@@ -26,7 +26,7 @@ spec:
 `, name, version, ec2.ImageID(version, "amd64"), ec2.ImageID(version, "arm64"))
 }
 
-// Spec is a cluster with one pool. more is added to its spec, indented by two.
+// Spec returns a cluster with one pool. more is added to its spec, indented by two.
 func Spec(name, more string) string {
 	return fmt.Sprintf(`apiVersion: drover.run/v1alpha1
 kind: Cluster

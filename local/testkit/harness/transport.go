@@ -1,6 +1,6 @@
 package harness
 
-// The network: requests go straight to the endpoint's handler, without sockets.
+// The network: requests call the endpoint's handler without sockets.
 
 import (
 	"bytes"
@@ -13,16 +13,16 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// address of the account, which nothing listens at.
+// address of the account. Nothing listens there.
 const (
 	addressHost = "aws.local"
 	address     = "http://" + addressHost
 )
 
-// inProcess is how everyone reaches the account. It answers when the whole answer is there.
+// inProcess is the transport of all callers. It returns when the answer is complete.
 type inProcess struct{ handler http.Handler }
 
-// RoundTrip has the endpoint answer.
+// RoundTrip lets the endpoint answer.
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -51,10 +51,10 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// asKey is where a call has the type of which its result may be handed over, in place of a body.
+// asKey is the context key of the type to which a result may be converted, instead of an encoded body.
 type asKey struct{}
 
-// read is the body of an answer, of which all is there, or what was handed over in its place.
+// read is the complete body of an answer, or the converted result in its place.
 type read struct {
 	*bytes.Reader
 	all   []byte
@@ -63,10 +63,10 @@ type read struct {
 
 func (*read) Close() error { return nil }
 
-// client is http.Client for who follows no redirects and keeps no cookies.
+// client is http.Client without redirects and cookies.
 type client struct{ http.RoundTripper }
 
-// Do makes a call; its errors are those of http.Client.
+// Do makes a call. Its errors are those of http.Client.
 func (c client) Do(r *http.Request) (*http.Response, error) {
 	response, err := c.RoundTrip(r)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c client) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// response is an http.ResponseWriter that remembers.
+// response is an http.ResponseWriter that stores the answer.
 type response struct {
 	header http.Header
 	status int
@@ -97,7 +97,7 @@ func (w *response) Header() http.Header { return w.header }
 
 func (w *response) WriteHeader(status int) {
 	if !w.wrote && status >= 200 {
-		w.status, w.wrote = status, true // headers that are set later would be sent too; nobody does
+		w.status, w.wrote = status, true // http.ResponseWriter would send headers that are set later; no handler sets any
 	}
 }
 

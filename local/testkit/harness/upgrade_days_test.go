@@ -300,7 +300,7 @@ func TestEachPhaseOfAnUpgradeIsTold(t *testing.T) {
 		l.sweep()
 		l.upgraded()
 		var told, mailed []string
-		for _, e := range l.Told() {
+		for _, e := range l.BusEvents() {
 			if e.DetailType == events.ClusterUpgradeChange {
 				var change events.UpgradeChange
 				require.NoError(t, json.Unmarshal(e.Detail, &change))
