@@ -37,7 +37,7 @@ var adapters = []string{
 
 // services do I/O only through interfaces that they declare.
 var services = []string{
-	"shared/notification", "shared/store", "shared/planner", "shared/admission", "shared/releases", "shared/upgrade/checker",
+	"shared/notification", "shared/store", "shared/planner", "shared/specs", "shared/admission", "shared/releases", "shared/upgrade/checker",
 }
 
 // glue puts the others together for functions.
