@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -363,15 +363,7 @@ func gone(d *status.Deletion) string {
 	return message
 }
 
-// version of the spec that is there now; empty when there is none.
+// version returns the version of the newest spec; empty if there is none.
 func (h *Handler) version(ctx context.Context, cluster string) (string, error) {
-	object, err := h.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
-	var large *store.TooLarge
-	if errors.As(err, &large) {
-		return large.Version, nil
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return "", nil
-	}
-	return object.Version, err
+	return specs.Version(ctx, h.Specs, names.ClusterSpec(cluster))
 }
