@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/leftovers"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -91,17 +91,9 @@ func (h *Handler) Handle(ctx context.Context, in events.CleanRequest) (events.Cl
 	return events.CleanResult{Outcome: events.CleanWaiting, Message: message}, nil
 }
 
-// wanted says whether the spec is back, good or bad: planning decides what that means.
+// wanted reports whether the spec was uploaded again, usable or not. Planning decides what that means.
 func (h *Handler) wanted(ctx context.Context, cluster string) (bool, error) {
-	_, err := h.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
-	var large *store.TooLarge
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return false, nil
-	case errors.As(err, &large):
-		return true, nil
-	}
-	return err == nil, err
+	return specs.Exists(ctx, h.Specs, names.ClusterSpec(cluster))
 }
 
 // remove tries each resource once. It stops at the first failure of AWS itself, having said what went before.
