@@ -5,40 +5,29 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
-	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/templates"
+	"github.com/drover-run/drover/shared/specs"
 )
 
-// superseded says whether people want something else by now than what was planned. It is asked just before a stack is changed:
-// between two stacks a round of changes can stop without leaving anything half done. A newer spec that is no good supersedes
-// nothing; one that is paused does.
+// superseded returns *fault.Superseded if users want something else than what was planned. change calls it just before it changes a stack:
+// between two stacks a round can stop without a partial result. An unusable newer spec supersedes nothing. A paused one does.
 func (h *Handler) superseded(ctx context.Context, cluster string, p plan.Plan) error {
 	key := names.ClusterSpec(cluster)
-	object, err := h.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
+	_, version, err := specs.Cluster(ctx, h.Specs, cluster)
+	var unusable *specs.Unusable
 	switch {
-	case errors.As(err, &large):
+	case errors.As(err, &unusable):
 		return nil
-	case errors.Is(err, store.ErrNotFound):
-		object.Version = ""
-	case err != nil:
+	case err != nil && !errors.Is(err, specs.ErrAbsent):
 		return err
-	}
-	if object.Version == p.SpecVersion {
+	case version == p.SpecVersion:
 		return nil
-	}
-	if object.Version == "" {
+	case version == "":
 		return &fault.Superseded{Cause: fmt.Errorf("%s was deleted", key)}
-	}
-	if object.Version == p.Rejected {
+	case version == p.Rejected:
 		return nil
 	}
-	if _, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()}); errs != nil {
-		return nil
-	}
-	return &fault.Superseded{Cause: fmt.Errorf("version %s of %s came after %s", object.Version, key, p.SpecVersion)}
+	return &fault.Superseded{Cause: fmt.Errorf("version %s of %s came after %s", version, key, p.SpecVersion)}
 }
