@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -38,11 +39,12 @@ func (m *memory) set(etag string) { m.mu.Lock(); defer m.mu.Unlock(); m.etag = e
 func (h *Handler) channels(ctx context.Context) error {
 	key := names.ReleaseSpec(api.ChannelsName)
 	object, changed, err := h.Specs.GetUnless(ctx, key, h.known.get(), api.MaxFile)
-	var large *store.TooLarge
+	var unusable *specs.Unusable
+	err = specs.Explain(err)
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil // no channel is anywhere: nobody is moved
-	case errors.As(err, &large):
+	case errors.Is(err, specs.ErrAbsent):
+		return nil
+	case errors.As(err, &unusable):
 		logging.From(ctx).Warn("the channels cannot be used", "error", err.Error())
 		return nil
 	case err != nil || !changed:
@@ -88,20 +90,19 @@ func moved(before, after api.ChannelsSpec) map[api.Channel]bool {
 
 // wake the clusters that follow a channel which moved. The spec of every cluster is read for that.
 func (h *Handler) wake(ctx context.Context, moved map[api.Channel]bool) error {
-	specs, err := h.Specs.List(ctx, names.ClusterSpecs)
+	uploads, err := h.Specs.List(ctx, names.ClusterSpecs)
 	if err != nil {
 		return err
 	}
 	var clusters []string
-	for _, spec := range specs {
+	for _, spec := range uploads {
 		if cluster, ok := names.ClusterOfKey(spec.Key); ok {
 			clusters = append(clusters, cluster)
 		}
 	}
 	return each(max(1, h.Parallel), clusters, func(cluster string) error {
-		object, err := h.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
-		var large *store.TooLarge
-		if errors.Is(err, store.ErrNotFound) || errors.As(err, &large) {
+		object, err := specs.Upload(ctx, h.Specs, names.ClusterSpec(cluster))
+		if specs.Missing(err) {
 			return nil
 		}
 		if err != nil {

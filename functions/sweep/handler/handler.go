@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/status"
@@ -245,17 +245,9 @@ func (h *Handler) observed(ctx context.Context, cluster string, s *status.Status
 	return err == nil && s.ObservedVersion == version, err
 }
 
-// newest version of a cluster's spec; empty when there is none.
+// newest returns the version of a cluster's newest spec; empty if there is none.
 func (h *Handler) newest(ctx context.Context, cluster string) (string, error) {
-	object, err := h.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
-	var large *store.TooLarge
-	switch {
-	case errors.As(err, &large):
-		return large.Version, nil
-	case errors.Is(err, store.ErrNotFound):
-		return "", nil
-	}
-	return object.Version, err
+	return specs.Version(ctx, h.Specs, names.ClusterSpec(cluster))
 }
 
 // ended tells of the executions that hold a lease and are over: they were aborted or ran out of time, and never reported. The

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -93,15 +93,11 @@ func (h *Handler) unheard(ctx context.Context, release string) (about bool, err 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
-	now, err := h.Specs.Get(ctx, names.ReleaseSpec(release), api.MaxFile)
-	var large *store.TooLarge
-	switch {
-	case errors.As(err, &large):
-		now.Version = large.Version
-	case err != nil && !errors.Is(err, store.ErrNotFound):
+	version, err := specs.Version(ctx, h.Specs, names.ReleaseSpec(release))
+	if err != nil {
 		return false, err
 	}
-	if verdict.Status.Version == now.Version {
+	if verdict.Status.Version == version {
 		return true, nil
 	}
 	logging.From(ctx).Warn("the event of this release was lost", "release", release)

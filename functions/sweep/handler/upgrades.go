@@ -16,10 +16,10 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
-	"github.com/drover-run/drover/templates"
 )
 
 // busy tells of an upgrade whose time came while its cluster is being converged. What is asked for while another upgrade is under way, such
@@ -78,19 +78,13 @@ func (h *Handler) late(ctx context.Context, cluster string, at time.Time, why st
 	})
 }
 
-// spec of a cluster; nil when there is none that can be used.
+// spec returns the spec of a cluster; nil if there is no usable one.
 func (h *Handler) spec(ctx context.Context, cluster string) (*api.Cluster, error) {
-	key := names.ClusterSpec(cluster)
-	object, err := h.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
-	if errors.Is(err, store.ErrNotFound) || errors.As(err, &large) {
+	spec, _, err := specs.Cluster(ctx, h.Specs, cluster)
+	if specs.Missing(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	spec, _ := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
-	return spec, nil
+	return spec, err
 }
 
 // settled are the records of upgrades that were seen to be over, by key and ETag, so that a running function need not read them again.
