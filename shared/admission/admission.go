@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/templates"
@@ -61,27 +62,19 @@ func (a *Admitter) Admit(ctx context.Context, cluster string) error {
 
 // newestVersion is the version of the spec that exists now; empty if there is none.
 func (a *Admitter) newestVersion(ctx context.Context, key string) (string, error) {
-	object, err := a.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
-	if errors.As(err, &large) {
-		return large.Version, nil
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return "", nil
-	}
-	return object.Version, err
+	return specs.Version(ctx, a.Specs, key)
 }
 
 // admit judges the spec that exists now, and returns its version.
 func (a *Admitter) admit(ctx context.Context, cluster string) (string, error) {
 	key := names.ClusterSpec(cluster)
-	object, err := a.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
+	object, err := specs.Upload(ctx, a.Specs, key)
+	var unusable *specs.Unusable
 	switch {
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, specs.ErrAbsent):
 		return "", a.admitDeletion(ctx, cluster)
-	case errors.As(err, &large):
-		return large.Version, a.reject(ctx, cluster, large.Version, status.ReasonSpecInvalid, large.Error())
+	case errors.As(err, &unusable):
+		return unusable.Version, a.reject(ctx, cluster, unusable.Version, status.ReasonSpecInvalid, unusable.Message)
 	case err != nil:
 		return "", err
 	}

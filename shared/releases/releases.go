@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -101,13 +102,13 @@ func (c *Checker) judge(ctx context.Context, name string) error {
 
 // read reads a file. It returns the zero object if the file is absent, and only the version if the file is too large.
 func (c *Checker) read(ctx context.Context, name string) (store.Object, error) {
-	object, err := c.Specs.Get(ctx, names.ReleaseSpec(name), api.MaxFile)
-	var large *store.TooLarge
+	object, err := specs.Upload(ctx, c.Specs, names.ReleaseSpec(name))
+	var unusable *specs.Unusable
 	switch {
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, specs.ErrAbsent):
 		return store.Object{}, nil
-	case errors.As(err, &large):
-		return store.Object{Version: large.Version}, nil
+	case errors.As(err, &unusable):
+		return store.Object{Version: unusable.Version}, nil
 	}
 	return object, err
 }
