@@ -9,8 +9,8 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
-	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/templates"
 )
@@ -92,18 +92,20 @@ func (p *Planner) namedRelease(ctx context.Context, w *work, name string) (conte
 	if w.at.Release == name && w.at.SHA256 != "" {
 		return p.pinnedRelease(ctx, w, w.at)
 	}
-	key := names.ReleaseSpec(name)
-	object, err := p.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
+	release, body, err := specs.Release(ctx, p.Specs, name)
+	var unusable *specs.Unusable
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return content{}, &Stop{status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it, or name another", key)}
-	case errors.As(err, &large):
-		return content{}, &Stop{status.ReasonReleaseUnusable, err.Error()}
+	case errors.Is(err, specs.ErrAbsent):
+		return content{}, &Stop{
+			status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it, or name another", names.ReleaseSpec(name)),
+		}
+	case errors.As(err, &unusable):
+		return content{}, &Stop{status.ReasonReleaseUnusable, unusable.Message}
 	case err != nil:
 		return content{}, err
 	}
-	return w.decodeRelease(name, object.Body)
+	w.releases[name] = content{release, body}
+	return w.releases[name], nil
 }
 
 // pinnedRelease reads a release by the content that a cluster or an upgrade is pinned to.
@@ -139,20 +141,13 @@ func (p *Planner) channels(ctx context.Context, spec *api.Cluster) (*api.Channel
 	if c := spec.Spec.Upgrade.Channel; c == "" || c == api.ChannelNone {
 		return nil, nil
 	}
-	key := names.ReleaseSpec(api.ChannelsName)
-	object, err := p.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
-	if errors.Is(err, store.ErrNotFound) || errors.As(err, &large) {
-		logging.From(ctx).Warn("channels not read", "error", err.Error())
+	channels, err := specs.Channels(ctx, p.Specs)
+	if specs.Missing(err) {
+		logging.From(ctx).Warn("channels unusable", "error", err.Error())
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	channels, errs := api.ReadChannels(key, object.Body, api.Options{})
-	if errs != nil {
-		logging.From(ctx).Warn("channels invalid", "error", errs.Error())
-		return nil, nil
 	}
 	return &channels.Spec, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/templates"
@@ -13,14 +14,14 @@ import (
 
 // newestSpec reads the newest spec. Its bytes locate the errors that are found later.
 func (p *Planner) newestSpec(ctx context.Context, w *work) (*api.Cluster, []byte, error) {
-	object, err := p.Specs.Get(ctx, names.ClusterSpec(w.cluster), api.MaxFile)
-	var large *store.TooLarge
+	object, err := specs.Upload(ctx, p.Specs, names.ClusterSpec(w.cluster))
+	var unusable *specs.Unusable
 	switch {
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, specs.ErrAbsent):
 		return nil, nil, ErrAbsent
-	case errors.As(err, &large):
-		w.newest = large.Version
-		return nil, nil, &Stop{status.ReasonSpecInvalid, err.Error()}
+	case errors.As(err, &unusable):
+		w.newest = unusable.Version
+		return nil, nil, &Stop{status.ReasonSpecInvalid, unusable.Message}
 	case err != nil:
 		return nil, nil, err
 	}
