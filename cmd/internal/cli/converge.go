@@ -17,8 +17,8 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
-	"github.com/drover-run/drover/shared/store"
 )
 
 func convergeCommand() *cobra.Command {
@@ -88,12 +88,12 @@ func converge(ctx context.Context, out io.Writer, c *Cell, cluster string, watch
 // mayConverge refuses a cluster for which an execution would do nothing.
 func mayConverge(ctx context.Context, c *Cell, cluster string) error {
 	key := names.ClusterSpec(cluster)
-	object, err := c.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
+	object, err := specs.Upload(ctx, c.Specs, key)
+	var unusable *specs.Unusable
 	switch {
-	case errors.As(err, &large): // the last good spec is in effect
+	case errors.As(err, &unusable): // the last good spec is in effect
 		return nil
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, specs.ErrAbsent):
 		known, err := c.State.Status(ctx, cluster)
 		if err == nil && known.Status.Phase == status.Deleted {
 			return fmt.Errorf("cluster %s is deleted: there is nothing to converge; upload its spec to create it again", cluster)

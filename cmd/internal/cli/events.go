@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -124,13 +124,9 @@ func verifyKnown(ctx context.Context, c *Cell, cluster string) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	_, err = c.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
-	if errors.Is(err, store.ErrNotFound) {
+	exists, err := specs.Exists(ctx, c.Specs, names.ClusterSpec(cluster))
+	if err == nil && !exists {
 		return unknown(cluster)
-	}
-	var large *store.TooLarge
-	if errors.As(err, &large) { // there is one
-		return nil
 	}
 	return err
 }

@@ -5,7 +5,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
@@ -22,6 +21,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -232,11 +232,8 @@ func (r *fleetReader) spec(ctx context.Context, s *status.Cluster) (*api.Cluster
 	return nil, nil
 }
 
-// unusable reports whether an object is absent or larger than a spec may be: that is about one object, and no reason to show no cluster.
-func unusable(err error) bool {
-	var large *store.TooLarge
-	return errors.Is(err, store.ErrNotFound) || errors.As(err, &large)
-}
+// unusable reports whether an object is absent or too large. This concerns one object: the other clusters are still shown.
+func unusable(err error) bool { return specs.Missing(specs.Explain(err)) }
 
 // plane asks EKS what it runs, of a control plane that was deployed.
 func (r *fleetReader) plane(ctx context.Context, v *ClusterVersions, deployed string) error {
