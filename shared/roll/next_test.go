@@ -1,0 +1,134 @@
+package roll
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// gate is that of i-0 in a group of these states, in which the last instance is old. All nodes are Ready, in their order.
+func gate(states ...string) *Gate {
+	g := &Gate{Group: group(len(states), states...), Instance: "i-0"}
+	g.Group.Instances[len(states)-1].TemplateVersion = "1"
+	for n, i := range g.Group.Instances {
+		g.Nodes = append(g.Nodes, pool.Node{
+			Name: "node-" + i.ID, Instance: i.ID, Ready: true, ReadySince: noon.Add(time.Duration(n) * time.Second),
+		})
+	}
+	return g
+}
+
+func TestGate(t *testing.T) {
+	const serves, drained, old = pool.InService, pool.TerminatingWait, pool.InService
+	for name, test := range map[string]struct {
+		gate            *Gate
+		change          func(*Gate)
+		byGroup, byNode string
+	}{
+		"opens when all is well":             {gate(serves, serves, old), func(*Gate) {}, "", ""},
+		"waits for other drains":             {gate(serves, serves, drained), func(*Gate) {}, "i-2 are drained", ""},
+		"does not wait for its own drain":    {gate(drained, serves, old), func(g *Gate) { g.Refresh = true }, "", ""},
+		"waits to be in service":             {gate(pool.PendingProceed, serves, old), func(*Gate) {}, "it is in service", ""},
+		"waits at the hook during a refresh": {gate(pool.PendingWait, serves, old), func(g *Gate) { g.Refresh = true }, "", ""},
+		"waits for its own node": {gate(serves, serves, old), func(g *Gate) {
+			g.Nodes[0].Ready = false
+		}, "", "it is what it was: node node-i-0 is not Ready: "},
+		"waits for a node drained by hand": {gate(serves, serves, old), func(g *Gate) {
+			g.Nodes[2].Draining = true
+		}, "", "node-i-2 are drained"},
+		"waits for new nodes to be Ready": {gate(serves, serves, old), func(g *Gate) {
+			g.Nodes[1].Ready = false
+		}, "", "node-i-1 are Ready again"},
+		"does not wait for old nodes":         {gate(serves, serves, old), func(g *Gate) { g.Nodes[2].Ready = false }, "", ""},
+		"does not wait for a terminated node": {gate(serves, serves, old), func(g *Gate) { g.Nodes = g.Nodes[:1] }, "", ""},
+		"does not wait when nothing is rolled": {gate(serves, serves, old), func(g *Gate) {
+			g.Group.Instances[2].TemplateVersion = "2"
+			g.Nodes[1].Ready = false
+		}, "", ""},
+	} {
+		test.change(test.gate)
+		require.Equal(t, test.byGroup, test.gate.ByGroup(), name)
+		if test.byGroup == "" {
+			require.Equal(t, test.byNode, test.gate.ByNodes(), name)
+		}
+	}
+}
+
+func TestLastBatch(t *testing.T) {
+	last := gate(pool.InService, pool.InService, pool.TerminatingWait)
+	require.False(t, last.IsLastBatch(), "a rolling update counts signals")
+	last.Refresh = true
+	require.True(t, last.IsLastBatch())
+	more := gate(pool.InService, pool.InService, pool.InService)
+	more.Refresh = true
+	require.False(t, more.IsLastBatch(), "an old instance is left")
+	more.Group.Instances[2].TemplateVersion = "2"
+	require.False(t, more.IsLastBatch(), "nothing is rolled")
+}
+
+func TestOutdatedInstance(t *testing.T) {
+	g := gate(pool.InService, pool.InService).Group
+	require.False(t, IsOutdated(g, "i-0"))
+	require.True(t, IsOutdated(g, "i-1"))
+	require.False(t, IsOutdated(g, "i-9"), "it is not in the group")
+	g.TemplateVersion = ""
+	require.False(t, IsOutdated(g, "i-1"), "the group's version is not known")
+}
+
+func TestSignals(t *testing.T) {
+	const serves, launches = pool.InService, pool.PendingWait
+	for name, test := range map[string]struct {
+		states           []string
+		instance         string
+		during           int
+		replaced, held   int
+		counted, surplus bool
+		needed           bool
+	}{
+		"do not matter without an update":             {[]string{serves, serves, serves, serves}, "i-0", 0, 0, 0, false, false, false},
+		"do not matter if the group did not grow":     {[]string{serves, serves, serves, serves}, "i-0", 4, 0, 0, false, false, false},
+		"of the first node are needed":                {[]string{serves, serves, serves, serves}, "i-0", 3, 0, 0, true, false, true},
+		"of the last node that counts are needed":     {[]string{serves, serves, serves, serves}, "i-1", 3, 0, 0, true, false, true},
+		"of a node that an autoscaler added wait":     {[]string{serves, serves, serves, serves}, "i-2", 3, 0, 0, true, true, false},
+		"wait for a node that launches":               {[]string{serves, serves, launches, serves}, "i-1", 3, 0, 0, true, false, false},
+		"do not wait for one that replaces a failed":  {[]string{serves, serves, launches, serves}, "i-1", 3, 1, 0, true, false, true},
+		"wait for one that is to fail the update":     {[]string{serves, serves, launches, serves}, "i-1", 3, 1, 1, true, false, false},
+		"of the first do not wait for one that comes": {[]string{serves, serves, launches, serves}, "i-0", 3, 0, 0, true, false, true},
+	} {
+		g := gate(test.states...)
+		g.Instance, g.Group.Min = test.instance, 2
+		s, counted := g.Signals(test.during)
+		require.Equal(t, test.counted, counted, name)
+		if counted {
+			require.Equal(t, test.surplus, s.IsSurplus(), name)
+			require.Equal(t, test.needed, s.IsNeeded(test.replaced, test.held), name)
+		}
+	}
+	g := gate(serves, serves)
+	require.False(t, g.MayAddNodes(), "the desired capacity is what CloudFormation raised")
+	g.Group.Min = 1
+	require.True(t, g.MayAddNodes())
+	require.Equal(t, "i-1, i-2 have joined", Signals{Launching: []string{"i-1", "i-2"}}.LaunchWait())
+}
+
+func TestFailures(t *testing.T) {
+	failed := func(instance, of, template string, ago time.Duration) status.Node {
+		return status.Node{Instance: instance, Pool: of, Template: template, State: status.NodeNotJoined, Since: noon.Add(-ago)}
+	}
+	nodes := []status.Node{
+		failed("i-1", "a", "2", time.Minute), failed("i-2", "a", "", time.Minute), failed("i-3", "a", "1", time.Minute),
+		failed("i-4", "b", "2", time.Minute), failed("i-5", "a", "2", time.Hour), failed("i-6", "a", "2", time.Hour),
+		{Instance: "i-7", Pool: "a", State: status.NodeUnreachable},
+	}
+	replaced, held := Failures(nodes, "a", "2", []string{"i-5"}, 20*time.Minute, noon)
+	require.Equal(t, []int{2, 1}, []int{replaced, held}, "an unknown template may be any; old failures have been replaced")
+
+	require.False(t, FailsUpdate(nodes[:1], "2"), "one may be an accident")
+	require.True(t, FailsUpdate(nodes[:2], "2"))
+	require.False(t, FailsUpdate([]status.Node{nodes[0], nodes[2]}, "2"), "another template says nothing")
+	require.True(t, FailsUpdate([]status.Node{nodes[0], nodes[2]}, ""))
+}
