@@ -1,4 +1,4 @@
-// The clean function removes what Kubernetes made in the account for a cluster that is being deleted.
+// The clean function deletes what Kubernetes created in the account for a cluster that is being deleted.
 package main
 
 import (

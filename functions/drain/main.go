@@ -1,4 +1,4 @@
-// The drain function takes the pods off a node before it goes, a minute's work at a time.
+// The drain function evicts the pods of a node before the node terminates, one slice of work a call.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The prepare function gives drover's own functions what they need in a cluster.
+// The prepare function grants drover's other functions access to a cluster.
 package main
 
 import (

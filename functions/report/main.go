@@ -1,4 +1,4 @@
-// The report function ends a round of converging with a status that people can read.
+// The report function ends a run of drover-converge and records the result in the status.
 package main
 
 import (

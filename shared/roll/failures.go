@@ -29,7 +29,8 @@ func ofTemplate(nodes []status.Node, template string) (same []status.Node) {
 // Failures counts the nodes of a pool and of a launch template version that failed to join, for Signals.IsNeeded. held are those of
 // launching that wait at their hooks to fail the update. replaced are those that failed within a time, so that launching instances may
 // replace them.
-func Failures(nodes []status.Node, poolName, template string, launching []string, within time.Duration, now time.Time) (replaced, held int) {
+func Failures(nodes []status.Node, poolName, template string, launching []string, within time.Duration,
+	now time.Time) (replaced, held int) {
 	for _, node := range ofTemplate(nodes, template) {
 		switch {
 		case node.State != status.NodeNotJoined || node.Pool != poolName:

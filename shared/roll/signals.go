@@ -9,17 +9,17 @@ import (
 // A rolling update counts the signals of all new instances, also of those that an autoscaler added. A signal that the update does not wait
 // for yet would release its next batch before the present one has joined.
 //
-// The update waits for as many signals as it keeps instances, less the instances that it has yet to replace. It keeps MinInstancesInService +
-// MaxBatchSize instances, or the group's MinSize if that is more: an autoscaler may have grown the group just before. Nodes signal in the
-// order in which they became Ready.
+// The update waits for as many signals as it keeps instances, less the instances that it has yet to replace. It keeps
+// MinInstancesInService + MaxBatchSize instances, or the group's MinSize if that is more: an autoscaler may have
+// grown the group just before. Nodes signal in the order in which they became Ready.
 //
 // Instances that are launching take the last of these signals. Otherwise a node that an autoscaler added, and that was Ready first, would
 // answer for a node of the batch. An instance that replaces one that failed to join takes none: such an image never joins, and would hold
 // all signals until the update fails. An instance that waits at its hook to fail the update takes one.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 
-// MayAddNodes reports whether an autoscaler may have added nodes to the present update. Only then signals need counting: otherwise the desired
-// capacity is the minimum, which CloudFormation raised.
+// MayAddNodes reports whether an autoscaler may have added nodes to the present update. Only then signals need
+// counting: otherwise the desired capacity is the minimum, which CloudFormation raised.
 func (g *Gate) MayAddNodes() bool { return g.Group.Desired > g.Group.Min && g.IsRolling() }
 
 // Signals is the number of signals before the one of this instance.

@@ -1,6 +1,6 @@
-// Package handler changes one stack of a plan: it reads the change set before it executes it, says who waits for the
-// stack, and returns; the stack's own event resumes the step. It decides from what CloudFormation says now, never from
-// what an earlier try may have done, so it can be run again after any interruption.
+// Package handler implements the change function, which changes one stack of a plan. It checks the change set before it executes it,
+// registers the waiter of the step, and returns. The stack's event resumes the step. It decides by the present state of the stack alone, so
+// that any call may be repeated after an interruption.
 package handler
 
 import (

@@ -1,5 +1,6 @@
-// Package handler removes what Kubernetes made in the account for a cluster that is being deleted: load balancers, target groups,
-// network interfaces, security groups, volumes. It is called when nothing is left that could make them again, and as often as it takes.
+// Package handler implements the clean function. For a cluster that is being deleted, it deletes what Kubernetes
+// created in the account: load balancers, target groups, network interfaces, security groups and volumes. It runs
+// when nothing can create them again. The state machine calls it until no resource is left.
 package handler
 
 import (

@@ -1,6 +1,7 @@
-// Package handler implements the drain function. It finds the node and the policy of its pool, drains for one slice, and returns what is left.
-// The state machine drover-drain-node calls it again until nothing is left. The cluster and the request hold everything that a later call
-// needs, so that any call may be repeated. shared/drain decides, and shared/kube/drainer acts.
+// Package handler implements the drain function. It finds the node and the policy of its pool, drains for one slice,
+// and returns what is left. The state machine drover-drain-node calls it again until nothing is left. The cluster and
+// the request hold everything that a later call needs, so that any call may be repeated. shared/drain decides, and
+// shared/kube/drainer acts.
 package handler
 
 import (
@@ -167,7 +168,8 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 func (h *Handler) continueLater(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) events.DrainResult {
 	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
 	result.WaitSeconds = h.wait(in, result.DrainReport)
-	logging.From(ctx).Info("drain slice finished", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits",
+	logging.From(ctx).Info("drain slice finished", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance",
+		n.instance, "waits",
 		result.Summary())
 	h.recordProgress(ctx, n, result)
 	return result

@@ -68,9 +68,9 @@ func (w *work) failableOperation(ctx context.Context, group pool.Group) (string,
 	return deployed.Status, nil
 }
 
-// drainsBeforeFailure returns the drains that the failure of the update waits for, and for how long, as a part of the node's message; or "".
-// The failure waits as long as the signal of an instance that joined would. During an instance refresh CloudFormation ignores signals, so
-// it waits for nothing.
+// drainsBeforeFailure returns the drains that the failure of the update waits for, and for how long, as a part of the
+// node's message; or "". The failure waits as long as the signal of an instance that joined would. During an instance
+// refresh CloudFormation ignores signals, so it waits for nothing.
 func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string {
 	if w.isRefreshed() || w.elapsed > w.Limit+w.SignalLimit {
 		return ""

@@ -87,8 +87,8 @@ type work struct {
 	result   events.JoinResult
 }
 
-// Handle polls for up to Watch and returns the state of the instance. It decides by the instance's lifecycle state alone, so a call that was
-// cut off may be repeated.
+// Handle polls for up to Watch and returns the state of the instance. It decides by the instance's lifecycle state
+// alone, so a call that was cut off may be repeated.
 func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 	w := &work{Handler: h, in: in, elapsed: h.Now().Sub(in.Started)}
 	if err := json.Unmarshal([]byte(in.NotificationMetadata), &w.pool); err != nil || w.pool.Cluster == "" || w.pool.Pool == "" {
@@ -122,7 +122,8 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	default:
 		w.onTerminated(ctx)
 	}
-	logging.From(ctx).Info("instance checked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome,
+	logging.From(ctx).Info("instance checked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome",
+		w.result.Outcome,
 		"message", w.result.Message)
 	return w.result, err
 }
@@ -190,7 +191,8 @@ func (w *work) join(ctx, watching context.Context) error {
 	return w.signal(ctx, watching)
 }
 
-// onUnreachable has the instance wait while the cluster does not answer. It records that once the wait is long, or if the error is permanent.
+// onUnreachable has the instance wait while the cluster does not answer. It records that once the wait is long, or if
+// the error is permanent.
 func (w *work) onUnreachable(ctx context.Context, err error) error {
 	w.result.Message = "the cluster cannot be asked: " + err.Error()
 	if w.elapsed >= w.HoldTimeout {

@@ -33,8 +33,8 @@ func (w *work) recordReady(ctx context.Context) {
 	})
 }
 
-// requestAddons has the next sweep converge a cluster whose add-ons waited for the first node. Nodes of the same minute make one request. If
-// the request is lost, the audit finds the add-ons.
+// requestAddons has the next sweep converge a cluster whose add-ons waited for the first node. Nodes of the same
+// minute make one request. If the request is lost, the audit finds the add-ons.
 func (w *work) requestAddons(ctx context.Context) {
 	if !w.addonsWait {
 		return

@@ -1,5 +1,5 @@
-// Package handler speaks to a cluster's API as its administrator: it gives drover's own functions what they need there, before there are
-// nodes to look at, and asks which volumes are to be kept, before the API goes.
+// Package handler implements the prepare function. As administrator of a new cluster, it grants drover's other functions the access that they
+// need. Before the deletion of a cluster, it reads which volumes are retained, since the API is deleted with the control plane.
 package handler
 
 import (

@@ -1,5 +1,5 @@
-// Package handler ends a round of converging: it gives the verdict in the status, tells who listens, gives the lease up,
-// and only then looks whether a newer spec came meanwhile, so that none is missed.
+// Package handler implements the report function, the last step of drover-converge. It records the verdict in the status, sends the
+// notifications, and releases the lease. Then it checks for a newer spec, so that a spec that arrived during the run is not missed.
 package handler
 
 import (

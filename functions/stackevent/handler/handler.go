@@ -1,5 +1,5 @@
-// Package handler records the stack statuses that CloudFormation reports, and resumes the step that waits for a stack
-// whose operation ended.
+// Package handler implements the stackevent function. It records the stack statuses that CloudFormation reports. When an operation ends, it
+// resumes the step that waits for the stack.
 package handler
 
 import (
