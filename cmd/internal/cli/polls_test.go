@@ -9,14 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/smithy-go/middleware"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/store/storetest"
 )
 
 var errReset = errors.New("connection reset")
@@ -90,31 +87,32 @@ func TestFollowedEventsPolls(t *testing.T) {
 	require.Equal(t, errReset, err, "the first read shows whether the command can work")
 }
 
+// failingBucket fails all reads while it is failing.
+type failingBucket struct {
+	*storetest.Bucket
+	failing bool
+}
+
+func (b *failingBucket) Get(ctx context.Context, key string, limit int64) (store.Object, error) {
+	if b.failing {
+		return store.Object{}, errReset
+	}
+	return b.Bucket.Get(ctx, key, limit)
+}
+
 func TestStatusWatchPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := harness.StartWith(t, harness.Options{Bubble: true}).Config()
-		failing := false
-		cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Fail", func(
-				ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
-			) (middleware.InitializeOutput, middleware.Metadata, error) {
-				if failing {
-					return middleware.InitializeOutput{}, middleware.Metadata{}, errReset
-				}
-				return next.HandleInitialize(ctx, in)
-			}), middleware.Before)
-		})
-		bucket := s3.NewBucket(s3.NewClient(cfg), names.StateBucket("111122223333", cfg.Region))
+		bucket := &failingBucket{Bucket: storetest.NewBucket("state")}
 		c := &Cell{State: store.NewState(bucket, store.Silent, time.Now)}
 		comesTo(t, c, status.Converging, "", "1")
-		time.AfterFunc(4*time.Second, func() { failing = true })
-		time.AfterFunc(14*time.Second, func() { failing = false; comesTo(t, c, status.Ready, "done", "1") })
+		time.AfterFunc(4*time.Second, func() { bucket.failing = true })
+		time.AfterFunc(14*time.Second, func() { bucket.failing = false; comesTo(t, c, status.Ready, "done", "1") })
 		var out strings.Builder
 		require.NoError(t, watchStatus(t.Context(), &out, c, "demo", AnyUpload))
 		require.Contains(t, out.String(), "a poll failed; retrying for 1m0s: ")
 
 		comesTo(t, c, status.Converging, "", "2")
-		time.AfterFunc(4*time.Second, func() { failing = true })
+		time.AfterFunc(4*time.Second, func() { bucket.failing = true })
 		require.ErrorIs(t, watchStatus(t.Context(), io.Discard, c, "demo", AnyUpload), errReset)
 	})
 }

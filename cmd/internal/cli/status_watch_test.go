@@ -10,8 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/store/storetest"
 )
 
 func TestADeletionThatIsWatchedEndsWithTheCluster(t *testing.T) {
@@ -78,10 +79,10 @@ func TestWhoStopsWatchingCancelsNothing(t *testing.T) {
 	})
 }
 
-// watching runs a test in virtual time, in an account without sockets.
+// watching runs a test in virtual time, over a state bucket in memory.
 func watching(t *testing.T, test func(t *testing.T, c *Cell)) {
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &Cell{State: harness.StartWith(t, harness.Options{Bubble: true}).State()})
+		test(t, &Cell{State: store.NewState(storetest.NewBucket("state"), store.Silent, time.Now)})
 	})
 }
 
