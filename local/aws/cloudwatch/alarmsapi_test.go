@@ -48,7 +48,9 @@ func TestAlarmActions(t *testing.T) {
 	require.NoError(t, put("errors"))
 	require.NoError(t, put("other"))
 	state := func(value types.StateValue) {
-		_, err := admin.SetAlarmState(ctx, &aws_cw.SetAlarmStateInput{AlarmName: aws.String("errors"), StateValue: value, StateReason: aws.String("test")})
+		_, err := admin.SetAlarmState(ctx, &aws_cw.SetAlarmStateInput{
+			AlarmName: aws.String("errors"), StateValue: value, StateReason: aws.String("test"),
+		})
 		require.NoError(t, err)
 	}
 	describe := func() types.MetricAlarm {
@@ -84,7 +86,9 @@ func TestAlarmActions(t *testing.T) {
 	require.Equal(t, "AccessDenied", code(silence()), "it has no such tag")
 	other := aws.String("arn:aws:cloudwatch:eu-west-1:111122223333:alarm:other")
 	tag := func(c *aws_cw.Client, value string) error {
-		_, err := c.TagResource(ctx, &aws_cw.TagResourceInput{ResourceARN: other, Tags: []types.Tag{{Key: aws.String("drover:silence"), Value: aws.String(value)}}})
+		_, err := c.TagResource(ctx, &aws_cw.TagResourceInput{
+			ResourceARN: other, Tags: []types.Tag{{Key: aws.String("drover:silence"), Value: aws.String(value)}},
+		})
 		return err
 	}
 	require.NoError(t, tag(admin, "never"))

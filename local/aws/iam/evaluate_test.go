@@ -264,9 +264,13 @@ func TestCallerOfARole(t *testing.T) {
 		`{"Effect":"Deny","Action":"s3:*","Resource":"*","Principal":"*","Condition":{"Bool":{"aws:SecureTransport":"false"}}}`), true)
 	require.NoError(t, err)
 	require.NoError(t, c.AuthorizeWith("s3:PutObject", "arn:aws:s3:::specs/a", nil, bucketPolicy), "the resource's policy may allow")
-	require.ErrorContains(t, c.AuthorizeWith("s3:GetObject", "arn:aws:s3:::specs/a", map[string]string{"aws:SecureTransport": "false"}, bucketPolicy), "explicit deny in a resource-based policy")
+	require.ErrorContains(t, c.AuthorizeWith("s3:GetObject", "arn:aws:s3:::specs/a", map[string]string{
+		"aws:SecureTransport": "false",
+	}, bucketPolicy), "explicit deny in a resource-based policy")
 	admin, _ := s.Admin()
-	require.Error(t, admin.AuthorizeWith("s3:GetObject", "x", map[string]string{"aws:SecureTransport": "false"}, bucketPolicy), "a deny holds for administrators")
+	require.Error(t, admin.AuthorizeWith("s3:GetObject", "x", map[string]string{
+		"aws:SecureTransport": "false",
+	}, bucketPolicy), "a deny holds for administrators")
 
 	require.NoError(t, s.DeleteRolePolicy("reader", "p"))
 	require.Error(t, c.Authorize("s3:GetObject", "arn:aws:s3:::specs/a", nil), "policies count as they are now")

@@ -43,7 +43,9 @@ func (s *Service) policy(arn string) (*ManagedPolicy, error) {
 				return nil, err
 			}
 			i := strings.LastIndex(rest, "/") + 1
-			p := &ManagedPolicy{ARN: arn, Path: "/" + rest[:i], Name: rest[i:], ID: "ANPA" + strings.ToUpper(rest[i:]), Document: document, parsed: parsed}
+			p := &ManagedPolicy{
+				ARN: arn, Path: "/" + rest[:i], Name: rest[i:], ID: "ANPA" + strings.ToUpper(rest[i:]), Document: document, parsed: parsed,
+			}
 			s.policies[arn] = p
 			return p, nil
 		}

@@ -48,9 +48,13 @@ func TestKeys(t *testing.T) {
 	caller, _, err := identities.AssumeRoleAs(identities.RoleARN(role), "x1", "eks.amazonaws.com")
 	require.NoError(t, err)
 
-	created, err := provider.Create(ctx, resource.Request{Caller: admin, Properties: map[string]any{"Description": "d", "EnableKeyRotation": true, "PendingWindowInDays": 7.0}})
+	created, err := provider.Create(ctx, resource.Request{
+		Caller: admin, Properties: map[string]any{"Description": "d", "EnableKeyRotation": true, "PendingWindowInDays": 7.0},
+	})
 	require.NoError(t, err)
-	_, err = s.Resources()["AWS::KMS::Alias"].Create(ctx, resource.Request{Caller: admin, Properties: map[string]any{"AliasName": "alias/drover", "TargetKeyId": created.Attributes["Arn"]}})
+	_, err = s.Resources()["AWS::KMS::Alias"].Create(ctx, resource.Request{
+		Caller: admin, Properties: map[string]any{"AliasName": "alias/drover", "TargetKeyId": created.Attributes["Arn"]},
+	})
 	require.NoError(t, err)
 	described, err := client.DescribeKey(ctx, &awskms.DescribeKeyInput{KeyId: aws.String("alias/drover")})
 	require.NoError(t, err)
@@ -80,7 +84,9 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Authorize(caller, "DescribeKey", named.PhysicalID))
 	require.Equal(t, "AccessDenied", code(s.Authorize(caller, "Decrypt", named.PhysicalID)), "IAM alone does not suffice")
-	_, err = provider.Create(ctx, resource.Request{Caller: admin, Properties: policy(statement(map[string]any{"AWS": identities.RoleARN(role)}, "kms:*"))})
+	_, err = provider.Create(ctx, resource.Request{
+		Caller: admin, Properties: policy(statement(map[string]any{"AWS": identities.RoleARN(role)}, "kms:*")),
+	})
 	require.Equal(t, "MalformedPolicyDocumentException", code(err), "a policy that locks its maker out")
 	_, err = provider.Create(ctx, resource.Request{Caller: admin, Properties: map[string]any{"KeyUsage": "SIGN_VERIFY"}})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))

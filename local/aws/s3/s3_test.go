@@ -192,13 +192,17 @@ func testObjectsAndTheirEvents(t *testing.T) {
 
 	deleted, err := c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String("clusters/a b+ü.yaml")})
 	require.NoError(t, err)
-	_, err = c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"), VersionId: first.VersionId})
+	_, err = c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{
+		Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"), VersionId: first.VersionId,
+	})
 	require.NoError(t, err)
 	if account == inMemory { // the store in memory does not support copies
 		require.Len(t, eventsOf(b), 4)
 		return
 	}
-	_, err = c.CopyObject(t.Context(), &awss3.CopyObjectInput{Bucket: &b, Key: aws.String("copy"), CopySource: aws.String(b + "/clusters/a%20b%2B%C3%BC.yaml?versionId=" + *second.VersionId)})
+	_, err = c.CopyObject(t.Context(), &awss3.CopyObjectInput{
+		Bucket: &b, Key: aws.String("copy"), CopySource: aws.String(b + "/clusters/a%20b%2B%C3%BC.yaml?versionId=" + *second.VersionId),
+	})
 	require.NoError(t, err)
 
 	events := eventsOf(b)
@@ -239,7 +243,9 @@ func testConditions(t *testing.T) {
 	b, c := newBucket(t, "conditions"), admin()
 	key := aws.String("leases/demo.json")
 	create := func() error {
-		_, err := c.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &b, Key: key, Body: strings.NewReader("x"), IfNoneMatch: aws.String("*")})
+		_, err := c.PutObject(t.Context(), &awss3.PutObjectInput{
+			Bucket: &b, Key: key, Body: strings.NewReader("x"), IfNoneMatch: aws.String("*"),
+		})
 		return err
 	}
 	replace := func(etag *string) error {
@@ -314,9 +320,13 @@ func testRolePermissions(t *testing.T) {
 	require.Equal(t, "AccessDenied", code(err))
 	_, err = reader.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &b, Key: aws.String("clusters/x"), Body: strings.NewReader("")})
 	require.Equal(t, "AccessDenied", code(err))
-	_, err = reader.CopyObject(t.Context(), &awss3.CopyObjectInput{Bucket: &b, Key: aws.String("clusters/x"), CopySource: aws.String("access/secret")})
+	_, err = reader.CopyObject(t.Context(), &awss3.CopyObjectInput{
+		Bucket: &b, Key: aws.String("clusters/x"), CopySource: aws.String("access/secret"),
+	})
 	require.Equal(t, "AccessDenied", code(err))
-	_, err = reader.DeleteObjects(t.Context(), &awss3.DeleteObjectsInput{Bucket: &b, Delete: &types.Delete{Objects: []types.ObjectIdentifier{{Key: aws.String("clusters/demo.yaml")}, {Key: aws.String("secret")}}}})
+	_, err = reader.DeleteObjects(t.Context(), &awss3.DeleteObjectsInput{Bucket: &b, Delete: &types.Delete{
+		Objects: []types.ObjectIdentifier{{Key: aws.String("clusters/demo.yaml")}, {Key: aws.String("secret")}},
+	}})
 	require.Equal(t, "AccessDenied", code(err))
 	require.NoError(t, get(reader, "clusters/demo.yaml", nil), "nothing was deleted")
 
@@ -386,7 +396,9 @@ func TestSignatures(t *testing.T) {
 
 	put(t, client(session), b, "a", "presigned")
 	presigner := awss3.NewPresignClient(client(session))
-	signed, err := presigner.PresignGetObject(t.Context(), &awss3.GetObjectInput{Bucket: &b, Key: aws.String("a")}, awss3.WithPresignExpires(time.Minute))
+	signed, err := presigner.PresignGetObject(t.Context(), &awss3.GetObjectInput{
+		Bucket: &b, Key: aws.String("a"),
+	}, awss3.WithPresignExpires(time.Minute))
 	require.NoError(t, err)
 	for url, want := range map[string]int{signed.URL: 200, strings.Replace(signed.URL, "/a?", "/b?", 1): 403, signed.URL + "0": 403} {
 		response, err := http.Get(url)
@@ -405,11 +417,15 @@ func TestLargeObjectsInParts(t *testing.T) {
 	require.NoError(t, err)
 	var parts []types.CompletedPart
 	for i := range int32(2) {
-		out, err := c.UploadPart(t.Context(), &awss3.UploadPartInput{Bucket: &b, Key: key, UploadId: upload.UploadId, PartNumber: aws.Int32(i + 1), Body: bytes.NewReader(part)})
+		out, err := c.UploadPart(t.Context(), &awss3.UploadPartInput{
+			Bucket: &b, Key: key, UploadId: upload.UploadId, PartNumber: aws.Int32(i + 1), Body: bytes.NewReader(part),
+		})
 		require.NoError(t, err)
 		parts = append(parts, types.CompletedPart{ETag: out.ETag, PartNumber: aws.Int32(i + 1)})
 	}
-	_, err = c.CompleteMultipartUpload(t.Context(), &awss3.CompleteMultipartUploadInput{Bucket: &b, Key: key, UploadId: upload.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: parts}})
+	_, err = c.CompleteMultipartUpload(t.Context(), &awss3.CompleteMultipartUploadInput{
+		Bucket: &b, Key: key, UploadId: upload.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+	})
 	require.NoError(t, err)
 	events := eventsOf(b)
 	require.Len(t, events, 1)
@@ -422,11 +438,17 @@ func TestBucketConfiguration(t *testing.T) { everyStore(t, testBucketConfigurati
 func testBucketConfiguration(t *testing.T) {
 	caller, _ := account.identities.Admin()
 	provider := account.s3.Resources()["AWS::S3::Bucket"]
-	r := resource.Request{StackName: "Drover", LogicalID: "Specs", Caller: caller, Tags: map[string]string{"stack": "s"}, Properties: map[string]any{
-		"BucketEncryption":               map[string]any{"ServerSideEncryptionConfiguration": []any{map[string]any{"ServerSideEncryptionByDefault": map[string]any{"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "k"}, "BucketKeyEnabled": true}}},
-		"LifecycleConfiguration":         map[string]any{"Rules": []any{map[string]any{"Id": "old", "Status": "Enabled", "Prefix": "waiters/", "ExpirationInDays": 7.0, "NoncurrentVersionExpiration": map[string]any{"NoncurrentDays": 30.0}}}},
-		"PublicAccessBlockConfiguration": map[string]any{"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true},
-		"Tags":                           []any{map[string]any{"Key": "a", "Value": "b"}},
+	r := resource.Request{StackName: "Drover", LogicalID: "Specs", Caller: caller, Tags: map[string]string{
+		"stack": "s",
+	}, Properties: map[string]any{
+		"BucketEncryption": map[string]any{"ServerSideEncryptionConfiguration": []any{map[string]any{
+			"ServerSideEncryptionByDefault": map[string]any{"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "k"}, "BucketKeyEnabled": true,
+		}}},
+		"LifecycleConfiguration": map[string]any{"Rules": []any{map[string]any{"Id": "old", "Status": "Enabled", "Prefix": "waiters/", "ExpirationInDays": 7.0, "NoncurrentVersionExpiration": map[string]any{"NoncurrentDays": 30.0}}}},
+		"PublicAccessBlockConfiguration": map[string]any{
+			"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
+		},
+		"Tags": []any{map[string]any{"Key": "a", "Value": "b"}},
 	}}
 	result, err := provider.Create(t.Context(), r)
 	require.NoError(t, err)
@@ -476,7 +498,9 @@ func testBucketConfiguration(t *testing.T) {
 	}
 	require.NoError(t, provider.Delete(t.Context(), r))
 	require.NoError(t, provider.Delete(t.Context(), r), "deleting twice succeeds")
-	_, err = provider.Create(t.Context(), resource.Request{Caller: caller, Properties: map[string]any{"LoggingConfiguration": map[string]any{}}})
+	_, err = provider.Create(t.Context(), resource.Request{
+		Caller: caller, Properties: map[string]any{"LoggingConfiguration": map[string]any{}},
+	})
 	require.ErrorContains(t, err, "LoggingConfiguration")
 }
 
