@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades whose execution ended without a word, and those of clusters that are gone by then.
+// Upgrades whose execution ended without a report, and upgrades of clusters that were deleted meanwhile.
 
 import (
 	"encoding/json"
@@ -24,17 +24,17 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// toldStopped says that somebody was told that the upgrade is stopped.
-func (l *life) toldStopped() {
+// notifiedStopped requires a notice that the upgrade is stopped.
+func (l *life) notifiedStopped() {
 	l.t.Helper()
 	require.True(l.t, slices.ContainsFunc(l.Notices(), func(n string) bool {
 		return strings.HasPrefix(n, "drover: the upgrade of demo is Stopped\n")
 	}))
 }
 
-// However an upgrade's execution ends that cannot say so itself, the next sweep has it told: the status says so, nobody holds the cluster,
-// alarms are on again, and a notice was sent.
-func TestAnUpgradeThatEndedWithoutAWordIsToldWithinMinutes(t *testing.T) {
+// An upgrade's execution may end in ways in which it cannot report its end. The next sweep then starts the report: the
+// status is updated, the lease is free, alarms are enabled, and a notice was sent.
+func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 	for name, c := range map[string]struct {
 		origin upgrade.Origin
 		end    func(l *life) (restore func())
@@ -56,7 +56,7 @@ func TestAnUpgradeThatEndedWithoutAWordIsToldWithinMinutes(t *testing.T) {
 			require.Contains(l.t, l.verdict(l.record().Execution), "TIMED_OUT")
 			return func() { l.allow(whole) }
 		}},
-		"its function fails for good, also when it is to tell": {upgrade.OriginHand, func(l *life) func() {
+		"its function fails permanently, also to report": {upgrade.OriginHand, func(l *life) func() {
 			l.step(upgrade.StepControlPlane)
 			works := l.Functions.handlers["upgrade"]
 			l.functionFails("upgrade")
@@ -69,7 +69,7 @@ func TestAnUpgradeThatEndedWithoutAWordIsToldWithinMinutes(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
 				l.old(alarmed)
 				if name == "its time is over" {
-					l.allow(5 * time.Minute) // EKS takes longer for a control plane
+					l.allow(5 * time.Minute) // EKS needs more time for a control plane
 				}
 				if c.origin == upgrade.OriginSpec {
 					l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: r2", 1))
@@ -91,7 +91,7 @@ func TestAnUpgradeThatEndedWithoutAWordIsToldWithinMinutes(t *testing.T) {
 				require.Empty(t, l.record().Alarms)
 				require.True(t, l.sounds())
 				l.free()
-				l.toldStopped()
+				l.notifiedStopped()
 				s := l.Status("demo")
 				require.Equal(t, "Stopped", s.Upgrade.Phase)
 				require.NotNil(t, s.Upgrade.Ended)
@@ -116,9 +116,9 @@ func TestAnUpgradeThatEndedWithoutAWordIsToldWithinMinutes(t *testing.T) {
 	}
 }
 
-// An execution that made a step may have ended, too, before it told what came of that: the end of the upgrade is told
-// with what the cluster is.
-func TestTheEndOfAnUpgradeIsToldWithWhatTheClusterIs(t *testing.T) {
+// An execution may also end after a step and before it recorded the step's result. The end of the upgrade is then
+// reported with the cluster's observed state.
+func TestUpgradeEndReportsObservedState(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		l.Events.Decide(func(e Event) Fate {
@@ -141,20 +141,20 @@ func TestTheEndOfAnUpgradeIsToldWithWhatTheClusterIs(t *testing.T) {
 		l.swept()
 		l.settle()
 		require.Equal(t, upgrade.Stopped, l.record().State)
-		told := l.Status("demo")
-		require.Equal(t, "1.36", told.KubernetesVersion)
+		reported := l.Status("demo")
+		require.Equal(t, "1.36", reported.KubernetesVersion)
 		l.Converge("demo")
 		l.settle()
 		planned := l.Status("demo")
-		told.UpdatedAt = planned.UpdatedAt
-		require.Equal(t, planned, told, "planning it has nothing to add")
+		reported.UpdatedAt = planned.UpdatedAt
+		require.Equal(t, planned, reported, "planning it has nothing to add")
 	})
 }
 
-// whole is more time than any upgrade takes here.
+// whole exceeds the duration of any upgrade here.
 const whole = 30 * 24 * time.Hour
 
-// allow the executions of upgrades that begin from now on so much time.
+// allow limits the executions of upgrades that begin from now on.
 func (l *life) allow(timeout time.Duration) {
 	l.t.Helper()
 	client, arn := sfn.NewFromConfig(l.Config()), l.machineARN("upgrade")
@@ -171,9 +171,9 @@ func (l *life) allow(timeout time.Duration) {
 	require.NoError(l.t, err)
 }
 
-// Everybody is stopped while CloudFormation changes a stack, and a spec with other tags comes before it is done. What
-// the stack says of itself then is what it was: nothing goes back to that.
-func TestASpecThatComesWhileAStoppedUpgradesStackStillChanges(t *testing.T) {
+// All executions are aborted while CloudFormation changes a stack, and a spec with other tags arrives before its end.
+// The stack still describes its previous state then: no plan may roll back to it.
+func TestSpecDuringAStackUpdateAfterAnAbort(t *testing.T) {
 	for _, stack := range []string{names.ControlPlane, "pool-a"} {
 		t.Run(stack, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
@@ -201,9 +201,9 @@ func TestASpecThatComesWhileAStoppedUpgradesStackStillChanges(t *testing.T) {
 	}
 }
 
-// Executions are stopped while CloudFormation moves the control plane, and nobody waits for its end. The audit tells
-// what the cluster has come to.
-func TestAControlPlaneThatMovesOnWhenItsUpgradeIsStopped(t *testing.T) {
+// Executions are aborted while CloudFormation updates the control plane, so that none waits for its end. The audit
+// records the cluster's new version.
+func TestControlPlaneUpdateAfterAnAbort(t *testing.T) {
 	for name, stop := range map[string]func(l *life, arn string){
 		"with all there is": func(l *life, _ string) { l.States.StopAll("Aborted", "by a person") },
 		"with its converge": func(l *life, _ string) {
@@ -228,7 +228,7 @@ func TestAControlPlaneThatMovesOnWhenItsUpgradeIsStopped(t *testing.T) {
 				l.audited()
 				s := l.Status("demo")
 				require.Equal(t, "1.36", s.KubernetesVersion)
-				require.Empty(t, s.Plan, "nobody goes on by himself")
+				require.Empty(t, s.Plan, "drover starts nothing by itself")
 				l.phase(status.Ready)
 				require.Contains(t, s.Message, status.ButRelease)
 				require.Equal(t, status.ReasonUpgradeStopped, s.Condition(status.Upgraded).Reason)
@@ -236,15 +236,16 @@ func TestAControlPlaneThatMovesOnWhenItsUpgradeIsStopped(t *testing.T) {
 				mark := l.Calls.Mark()
 				l.audited()
 				for _, call := range l.Calls.Since(mark) {
-					require.False(t, call.Mutating, "told once: %s %s", call.Service, call.Action)
+					require.False(t, call.Mutating, "reported once: %s %s", call.Service, call.Action)
 				}
 			})
 		})
 	}
 }
 
-// What is asked for while the control plane of a stopped upgrade still moves waits until it is somewhere: only then is there a way back.
-func TestARollbackThatIsAskedForWhileAStoppedUpgradesControlPlaneStillMoves(t *testing.T) {
+// A rollback that is requested while the control plane of a stopped upgrade still updates waits for the update's end.
+// Only then is there a route back.
+func TestRollbackWaitsForTheControlPlaneUpdate(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		l.upgrade(events.Upgrade{Release: "r2"})
@@ -269,9 +270,9 @@ func TestARollbackThatIsAskedForWhileAStoppedUpgradesControlPlaneStillMoves(t *t
 	})
 }
 
-// Somebody deleted the stack of the control plane, and CloudFormation could not: converging makes it anew, or says
-// why not, and no upgrade does so in its place. It waits for as long as an upgrade may.
-func TestAnUpgradeOfAControlPlaneThatSomebodyTriedToDelete(t *testing.T) {
+// An operator deleted the control plane's stack, and the deletion failed. Converging recreates it, or reports why it
+// cannot. No upgrade recreates it: an upgrade waits for as long as it may.
+func TestUpgradeAfterAFailedStackDeletion(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		name := names.Stack("demo", names.ControlPlane)
@@ -291,14 +292,15 @@ func TestAnUpgradeOfAControlPlaneThatSomebodyTriedToDelete(t *testing.T) {
 		require.Equal(t, "the stack of the control plane is to be made anew (DELETE_FAILED)", l.Status("demo").Upgrade.Message)
 		l.over(arn)
 		require.Contains(t, l.verdict(arn), "the upgrade did not begin: the stack of the control plane is to be made anew (DELETE_FAILED)")
-		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane], "nobody touches it")
+		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane], "nothing changes it")
 		require.Zero(t, l.updates())
 	})
 }
 
-// Somebody deleted the stack of a control plane that a person had upgraded; the EKS cluster went, and its role did
-// not. What is made anew is made as the spec says, and there is none that would be downgraded.
-func TestAControlPlaneThatSomebodyTriedToDeleteAfterItsUpgrade(t *testing.T) {
+// An operator deleted the control plane's stack after an upgrade that the spec does not contain. The EKS cluster was
+// deleted, its role was not. The control plane is recreated as the spec says, because none exists that would be
+// downgraded.
+func TestRecreationAfterAFailedStackDeletion(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed + unprotected)
 		l.over(l.upgrade(events.Upgrade{Release: "r2"}))
@@ -322,8 +324,9 @@ func TestAControlPlaneThatSomebodyTriedToDeleteAfterItsUpgrade(t *testing.T) {
 	})
 }
 
-// EKS failed an upgrade, and CloudFormation took the update back. Then somebody deletes a stack: the audit tells of it all the same.
-func TestAStackThatIsDeletedAfterItsUpgradeWasTakenBack(t *testing.T) {
+// EKS failed an upgrade, and CloudFormation rolled the update back. Then an operator deletes a stack: the audit reports
+// it.
+func TestDeletedStackAfterAFailedUpgrade(t *testing.T) {
 	for _, stack := range []string{names.ControlPlane, names.Network} {
 		for name, phase := range map[string]status.Phase{"asked for by hand": status.Failed, "by the spec": status.Stopped} {
 			t.Run(stack+", "+name, func(t *testing.T) {
@@ -341,18 +344,18 @@ func TestAStackThatIsDeletedAfterItsUpgradeWasTakenBack(t *testing.T) {
 					l.Unstack("demo", stack)
 					time.Sleep(15 * time.Minute)
 					l.audited()
-					told := l.Status("demo").Condition(status.InSync)
-					require.NotNil(t, told)
-					require.Contains(t, told.Message, "stack "+stack+" is missing")
-					require.Contains(t, told.Message, "the EKS cluster drover-demo is there without it")
+					reported := l.Status("demo").Condition(status.InSync)
+					require.NotNil(t, reported)
+					require.Contains(t, reported.Message, "stack "+stack+" is missing")
+					require.Contains(t, reported.Message, "the EKS cluster drover-demo is there without it")
 				})
 			})
 		}
 	}
 }
 
-// The execution that was to tell fails, too: each sweep tries again.
-func TestASweepThatCannotEndAnUpgradeTriesAgain(t *testing.T) {
+// The execution that should report the end fails too: each sweep retries.
+func TestSweepRetriesTheReportOfAnUpgrade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
@@ -377,8 +380,9 @@ func TestASweepThatCannotEndAnUpgradeTriesAgain(t *testing.T) {
 	})
 }
 
-// An upgrade is over by its record, and nobody could be told: the audit sees that the status speaks of an execution that is over.
-func TestAnUpgradeWhoseEndWasWrittenAndNotTold(t *testing.T) {
+// An upgrade ended by its record, but the status could not be written: the audit notices that the status names an ended
+// execution.
+func TestUpgradeEndMissingInTheStatus(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.old(alarmed)
 		strike(t, bad, "update-fails action=VersionUpdate")
@@ -398,14 +402,14 @@ func TestAnUpgradeWhoseEndWasWrittenAndNotTold(t *testing.T) {
 		time.Sleep(15 * time.Minute)
 		l.audited()
 		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
-		l.toldStopped()
+		l.notifiedStopped()
 		require.True(t, l.sounds())
 	})
 }
 
-// A cluster is deleted while it is upgraded, and another is made under its name. The record that is left says Running: the new cluster has
-// nothing to do with it, and yet the alarms come on again.
-func TestAClusterThatIsMadeAnewInTheMiddleOfAnUpgrade(t *testing.T) {
+// A cluster is deleted during its upgrade, and another is created under its name. The remaining record says Running. It
+// does not affect the new cluster, but the alarms are enabled again.
+func TestRecreatedClusterDuringAnUpgrade(t *testing.T) {
 	for _, stack := range []string{names.ControlPlane, "pool-a"} {
 		t.Run(stack, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
@@ -429,7 +433,7 @@ func TestAClusterThatIsMadeAnewInTheMiddleOfAnUpgrade(t *testing.T) {
 				require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 				l.phase(status.Ready)
 
-				// The one that led it may still be about to go on.
+				// The execution that led it may still be about to continue.
 				for _, action := range []events.UpgradeAction{events.UpgradeBegin, events.UpgradeNext, events.UpgradeFinish} {
 					out, err := l.Functions.Call("upgrade", events.UpgradeRequest{
 						Upgrade: events.Upgrade{Cluster: "demo"}, Action: action, Execution: arn, Started: time.Now(),
@@ -459,9 +463,9 @@ func TestAClusterThatIsMadeAnewInTheMiddleOfAnUpgrade(t *testing.T) {
 	}
 }
 
-// Clusters of one name come and go, and each is upgraded: names of executions do not come again for 90 days.
-// https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
-func TestClustersOfOneNameAreUpgradedOneAfterTheOther(t *testing.T) {
+// Clusters with the same name are created, upgraded and deleted one after the other. Names of executions are reusable
+// only after 90 days. https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
+func TestUpgradesOfClustersWithTheSameName(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed + unprotected)
 		for range 4 {
@@ -480,8 +484,8 @@ func TestClustersOfOneNameAreUpgradedOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// The spec is deleted while its own upgrade is under way. The upgrade stops, and the status goes on telling of the deletion.
-func TestAnUpgradeThatStopsWhileItsClusterIsDeleted(t *testing.T) {
+// The spec is deleted during its own upgrade. The upgrade stops, and the status continues to report the deletion.
+func TestUpgradeStopsDuringADeletion(t *testing.T) {
 	for name, come := range map[string]func(l *life){
 		"the step's own execution deletes it": func(l *life) { time.Sleep(time.Minute) },
 		"it waits for drains meanwhile": func(l *life) {
@@ -502,16 +506,16 @@ func TestAnUpgradeThatStopsWhileItsClusterIsDeleted(t *testing.T) {
 				l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed+unprotected), "name: r1", "name: r2", 1))
 				l.step(upgrade.StepControlPlane)
 				come(l)
-				told := len(l.Verdicts())
+				reported := len(l.Verdicts())
 				l.Remove(names.ClusterSpec("demo"), "")
 				l.settle()
 				l.phase(status.Deleted)
 				var phases []string
-				for _, verdict := range l.Verdicts()[told:] {
+				for _, verdict := range l.Verdicts()[reported:] {
 					phase, _, _ := strings.Cut(verdict, ":")
 					phases = append(phases, phase)
 				}
-				require.Equal(t, []string{"Deleted"}, phases, "%q", l.Verdicts()[told:])
+				require.Equal(t, []string{"Deleted"}, phases, "%q", l.Verdicts()[reported:])
 				require.True(t, l.sounds())
 				require.True(t, l.record().State == "" || l.record().State.Over())
 				require.Nil(t, l.Status("demo").Upgrade, "nothing is left of it")
@@ -520,9 +524,9 @@ func TestAnUpgradeThatStopsWhileItsClusterIsDeleted(t *testing.T) {
 	}
 }
 
-// Somebody deletes the control plane's stack while an upgrade is under way: with it goes what the upgrade was of, and
-// the cluster is made anew as its spec says, not as the upgrade had it.
-func TestAControlPlaneThatIsDeletedUnderItsUpgrade(t *testing.T) {
+// An operator deletes the control plane's stack during an upgrade. The upgrade has no subject then: the cluster is
+// recreated as its spec says, without the upgrade.
+func TestControlPlaneDeletedDuringItsUpgrade(t *testing.T) {
 	for name, c := range map[string]struct {
 		release, is string
 		step        upgrade.StepKind
@@ -541,7 +545,7 @@ func TestAControlPlaneThatIsDeletedUnderItsUpgrade(t *testing.T) {
 				}
 				l.step(c.step)
 				pool := l.Stack("demo", "pool-a").ID
-				for deleted := false; !deleted; time.Sleep(time.Minute) { // CloudFormation refuses while it changes it
+				for deleted := false; !deleted; time.Sleep(time.Minute) { // CloudFormation refuses during an update
 					_, err := l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{
 						StackName: names.Stack("demo", names.ControlPlane),
 					})
