@@ -11,10 +11,10 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// This file is change sets.
+// Change sets.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html
 
-// changeSet of a stack. Read and written under Service.mu.
+// changeSet of a stack. Service.mu guards it.
 type changeSet struct {
 	id, name, description string
 	stack                 *stack
@@ -22,13 +22,13 @@ type changeSet struct {
 	status, reason        string
 	execution             string
 	created               time.Time
-	// target is what the stack is asked to be; plain and detailed are its changes without and with property values.
+	// target is the requested revision. plain and detailed are its changes without and with property values.
 	target          *revision
 	plain, detailed []Change
 	roleARN         string
 	onStackFailure  string
 	clientToken     string
-	// request tells retries of the same request.
+	// request identifies retries of the same request.
 	request string
 }
 
@@ -66,7 +66,7 @@ type CreateChangeSetOutput struct {
 	Id, StackId string
 }
 
-// CreateChangeSet starts finding out what a change would do. For a new stack it makes one in REVIEW_IN_PROGRESS.
+// CreateChangeSet starts computing the changes of a change set. A new stack is created in REVIEW_IN_PROGRESS.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateChangeSet.html
 func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *CreateChangeSetInput) (*CreateChangeSetOutput, error) {
 	if err := checkName("changeSetName", in.ChangeSetName); err != nil {
@@ -142,8 +142,8 @@ func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *Cr
 	return &CreateChangeSetOutput{Id: set.id, StackId: set.stack.id}, nil
 }
 
-// placeChangeSet finds or makes the stack of a change set and adds the set to it, unless it is only a try. It returns the
-// earlier change set when the request is a retry. s.mu is held.
+// placeChangeSet finds or creates the stack of a change set and, unless try is set, adds the set to it. It returns the earlier change set
+// if the request is a retry. The caller holds s.mu.
 func (s *Service) placeChangeSet(set *changeSet, name string, try bool) (*CreateChangeSetOutput, error) {
 	st := s.find(name)
 	if st != nil && st.status == deleteComplete {
@@ -195,7 +195,7 @@ func (s *Service) placeChangeSet(set *changeSet, name string, try bool) (*Create
 	return nil, nil
 }
 
-// computeChangeSet finds the changes of a set.
+// computeChangeSet computes the changes of a set.
 func (s *Service) computeChangeSet(set *changeSet) {
 	s.mu.Lock()
 	set.status = createInProgress
@@ -232,7 +232,7 @@ type ChangeSetInput struct {
 	ChangeSetName, StackName string
 }
 
-// findChangeSet returns a change set by ARN, or by name and stack. s.mu is held.
+// findChangeSet returns a change set by ARN, or by name and stack. The caller holds s.mu.
 func (s *Service) findChangeSet(name, stackName string) (*changeSet, error) {
 	if strings.HasPrefix(name, "arn:") {
 		if set := s.changeSets[name]; set != nil {
@@ -255,7 +255,7 @@ func (s *Service) findChangeSet(name, stackName string) (*changeSet, error) {
 	return nil, wire.Errorf("ChangeSetNotFound", "ChangeSet [%s] does not exist", name)
 }
 
-// authorizeChangeSet asks whether the caller may perform the action on the change set's stack.
+// authorizeChangeSet checks that the caller may perform the action on the change set's stack.
 func (s *Service) authorizeChangeSet(caller iam.Caller, action, name, stackName string) error {
 	if stackName == "" && strings.HasPrefix(name, "arn:") {
 		s.mu.Lock()
@@ -331,7 +331,7 @@ type ExecuteChangeSetInput struct {
 	RetainExceptOnCreate                         bool
 }
 
-// ExecuteChangeSet starts making the changes of a change set. It takes the stack's other change sets with it.
+// ExecuteChangeSet starts the changes of a change set. The stack's other change sets are deleted.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ExecuteChangeSet.html
 func (s *Service) ExecuteChangeSet(_ context.Context, caller iam.Caller, in *ExecuteChangeSetInput) (*struct{}, error) {
 	if err := checkToken(in.ClientRequestToken); err != nil {
@@ -402,7 +402,7 @@ func (s *Service) ExecuteChangeSet(_ context.Context, caller iam.Caller, in *Exe
 	return nil, nil
 }
 
-// executedWith finds the stack that a request to execute names, also when the change set is executed. s.mu is held.
+// executedWith finds the stack of a change set, including one that is already executed. The caller holds s.mu.
 func (s *Service) executedWith(in *ExecuteChangeSetInput) *stack {
 	if in.StackName != "" {
 		return s.find(in.StackName)
@@ -413,7 +413,7 @@ func (s *Service) executedWith(in *ExecuteChangeSetInput) *stack {
 	return nil
 }
 
-// DeleteChangeSet removes a change set; one that is not there is removed already.
+// DeleteChangeSet removes a change set. It succeeds if the change set does not exist.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteChangeSet.html
 func (s *Service) DeleteChangeSet(_ context.Context, caller iam.Caller, in *ChangeSetInput) (*struct{}, error) {
 	if err := s.authorizeChangeSet(caller, "DeleteChangeSet", in.ChangeSetName, in.StackName); err != nil {

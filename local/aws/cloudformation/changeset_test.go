@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// changes makes a change set and returns what it says: "Modify A False [Properties]".
+// changes creates a change set and returns its changes: "Modify A False [Properties]".
 func (a *account) changes(in *CreateChangeSetInput) *DescribeChangeSetOutput {
 	a.t.Helper()
 	if in.ChangeSetName == "" {
@@ -117,7 +117,7 @@ func TestAChangeSetWithoutChangesFails(t *testing.T) {
 	for name, in := range map[string]CreateChangeSetInput{
 		"the same template":          {TemplateBody: body},
 		"another description":        {TemplateBody: strings.Replace(body, "Description: a", "Description: b", 1)},
-		"a parameter nobody uses":    {UsePreviousTemplate: true, Parameters: []Parameter{{ParameterKey: "P", ParameterValue: "y"}}},
+		"an undeclared parameter":    {UsePreviousTemplate: true, Parameters: []Parameter{{ParameterKey: "P", ParameterValue: "y"}}},
 		"a dependency":               {TemplateBody: body + "    DependsOn: []\n"},
 		"policies alone":             {TemplateBody: body + "    DeletionPolicy: Retain\n"},
 		"the same value differently": {TemplateBody: strings.Replace(body, "Size: 1", "Size: !Sub '1'", 1)},
@@ -216,7 +216,7 @@ func TestChangeSetRequestsThatAreRefused(t *testing.T) {
 				StackName: "s", TemplateBody: "Resources: {A: {Type: AWS::Test::Nope}}",
 			}, "ValidationError", "Unrecognized resource types: [AWS::Test::Nope]",
 		},
-		"a previous value of nobody": {
+		"an absent previous value": {
 			CreateChangeSetInput{StackName: "s", UsePreviousTemplate: true, Parameters: []Parameter{{ParameterKey: "P", UsePreviousValue: true}}},
 			"ValidationError", "usePreviousValue",
 		},

@@ -18,9 +18,9 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// This file changes resources: each is created, updated, replaced or deleted through the provider of its type.
+// Changes of resources. The provider of a type creates, updates, replaces and deletes its resources.
 
-// resourceFailure says that a resource could not be brought about.
+// resourceFailure is the error of a resource that could not be changed.
 type resourceFailure struct {
 	creating bool
 	cause    error
@@ -29,7 +29,7 @@ type resourceFailure struct {
 func (f *resourceFailure) Error() string { return f.cause.Error() }
 func (f *resourceFailure) Unwrap() error { return f.cause }
 
-// scope evaluates a revision against the stack's resources as they are.
+// scope evaluates a revision against the stack's current resources.
 func (o *operation) scope(target *revision) *template.Scope {
 	scope := target.scope
 	st := o.stack
@@ -56,15 +56,15 @@ func (r *stackResource) refValue() any {
 	return r.physicalID
 }
 
-// attribute finds an attribute by its name, nested ones with dots too.
+// attribute finds an attribute by its name. Nested attributes have dots.
 func (r *stackResource) attribute(name string) (any, error) {
 	if r != nil {
-		if value, there := r.attributes[name]; there {
+		if value, found := r.attributes[name]; found {
 			return value, nil
 		}
 		head, rest, nested := strings.Cut(name, ".")
 		if inner, ok := r.attributes[head].(map[string]any); ok && nested {
-			if value, there := inner[rest]; there {
+			if value, found := inner[rest]; found {
 				return value, nil
 			}
 		}
@@ -72,7 +72,7 @@ func (r *stackResource) attribute(name string) (any, error) {
 	return nil, invalid("Attribute '%s' does not exist", name)
 }
 
-// wanted is one resource as a revision wants it.
+// wanted is a resource of the target revision.
 type wanted struct {
 	name       string
 	properties map[string]any
@@ -81,7 +81,7 @@ type wanted struct {
 	definition template.Resource
 }
 
-// converge brings every resource of the target about; restoring takes back what was replaced. It returns the failures.
+// converge changes every resource to the target revision. restoring undoes replacements. It returns the failures.
 func (o *operation) converge(ctx context.Context, target *revision, restoring bool) map[string]error {
 	scope := o.scope(target)
 	graph := map[string][]string{}
@@ -95,11 +95,11 @@ func (o *operation) converge(ctx context.Context, target *revision, restoring bo
 	}
 	return walk(ctx, graph, !restoring, func(ctx context.Context, name string) error {
 		o.service.config.Clock.Take("cloudformation: " + name + " of " + o.stack.name)
-		return o.bringResource(ctx, scope, target, name, graph[name], restoring)
+		return o.convergeResource(ctx, scope, target, name, graph[name], restoring)
 	})
 }
 
-// refuseRemovals fails the resources that the stack policy keeps from being removed.
+// refuseRemovals fails the resources whose removal the stack policy denies.
 func (o *operation) refuseRemovals(graph map[string][]string) map[string]error {
 	s, st := o.service, o.stack
 	s.mu.Lock()
@@ -117,14 +117,14 @@ func (o *operation) refuseRemovals(graph map[string][]string) map[string]error {
 	return failed
 }
 
-// dropReplacements puts replaced resources back into their place; what replaced them, and what is new, goes in cleanup.
+// dropReplacements restores replaced resources. Cleanup deletes their replacements and new resources.
 func (o *operation) dropReplacements() {
 	s, st := o.service, o.stack
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range sortedKeys(st.resources) {
 		newest := st.resources[name]
-		if before, there := st.previous.template.Resources[name]; !there || !st.previous.scope.Holds(before.Condition) {
+		if before, found := st.previous.template.Resources[name]; !found || !st.previous.scope.Holds(before.Condition) {
 			if newest.exists() {
 				retain := newest.deletionPolicy == "Retain" && !st.current.retainExceptOnCreate
 				st.leftovers = append(st.leftovers, &leftover{stackResource: newest, retain: retain})
@@ -143,7 +143,7 @@ func (o *operation) dropReplacements() {
 	}
 }
 
-// evaluateDefinition resolves what of a resource is beside its properties.
+// evaluateDefinition resolves the attributes of a resource other than its properties.
 func evaluateDefinition(scope *template.Scope, definition template.Resource) (template.Resource, error) {
 	var err error
 	if definition.CreationPolicy, err = scope.Object(definition.CreationPolicy); err != nil {
@@ -153,10 +153,10 @@ func evaluateDefinition(scope *template.Scope, definition template.Resource) (te
 	return definition, err
 }
 
-// bringResource brings one resource about. A rollback gives it the very properties that it had: a launch template that goes
-// back has a new version, and the instances of its group that were never replaced still are not obsolete. So it was seen:
+// convergeResource creates, updates or replaces one resource. A rollback restores the exact properties that it had before. A launch
+// template gets a new version in a rollback, and instances that were never replaced are still not obsolete, as observed on AWS:
 // https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
-func (o *operation) bringResource(ctx context.Context, scope *template.Scope, target *revision, name string, dependsOn []string,
+func (o *operation) convergeResource(ctx context.Context, scope *template.Scope, target *revision, name string, dependsOn []string,
 	restoring bool) error {
 	s, st := o.service, o.stack
 	declared := target.template.Resources[name]
@@ -207,13 +207,13 @@ func (o *operation) bringResource(ctx context.Context, scope *template.Scope, ta
 	return o.update(ctx, provider, want, current)
 }
 
-// define takes over what of a definition needs no change of the physical resource.
+// define applies the parts of a definition that do not change the physical resource.
 func (r *stackResource) define(want wanted) {
 	r.dependsOn, r.definition, r.metadata = want.dependsOn, want.definition, want.definition.Metadata
 	r.deletionPolicy, r.updateReplacePolicy = want.definition.DeletionPolicy, want.definition.UpdateReplacePolicy
 }
 
-// refuse fails a resource before its provider is asked.
+// refuse fails a resource without calling its provider.
 func (o *operation) refuse(current *stackResource, want wanted, resourceType, reason string) error {
 	s, st := o.service, o.stack
 	s.mu.Lock()
@@ -228,7 +228,7 @@ func (o *operation) refuse(current *stackResource, want wanted, resourceType, re
 	return &resourceFailure{cause: errors.New(reason)}
 }
 
-// create makes a resource, in place of current if there is one.
+// create creates a resource, in place of current if there is one.
 func (o *operation) create(ctx context.Context, provider resource.Provider, want wanted, current *stackResource) error {
 	s, st := o.service, o.stack
 	declared := want.definition
@@ -283,7 +283,7 @@ func (o *operation) create(ctx context.Context, provider resource.Provider, want
 		failure = creationCancelled
 	}
 	if replacing {
-		// The old one keeps its place; what there is of the new one goes in cleanup.
+		// The old resource keeps its place. Cleanup deletes the new one, if it has a physical ID.
 		if r.physicalID != "" {
 			st.leftovers = append(st.leftovers, &leftover{stackResource: r})
 		}
@@ -310,7 +310,7 @@ func (o *operation) update(ctx context.Context, provider resource.Provider, want
 		r.before = old
 	}
 	r.properties, r.tags = want.properties, want.tags
-	// Until the provider has answered, nobody knows which of the properties hold.
+	// Until the provider returns, it is unknown which properties are in effect.
 	r.unsure = true
 	r.define(want)
 	s.setResource(st, r, updateInProgress, "", o.token)
@@ -340,21 +340,21 @@ func (o *operation) update(ctx context.Context, provider resource.Provider, want
 
 func checkRequired(schema resource.Schema, want wanted) string {
 	for _, property := range schema.Required {
-		if _, there := want.properties[property]; !there {
+		if _, found := want.properties[property]; !found {
 			return fmt.Sprintf("Properties validation failed for resource %s with message:\n#: required key [%s] not found", want.name, property)
 		}
 	}
 	return ""
 }
 
-// request is what a provider is told. Properties are copied: providers may keep or change theirs.
+// request returns the input of a provider. Properties are copied, because a provider may keep or change them.
 func (o *operation) request(r *stackResource, want wanted, old map[string]any) resource.Request {
 	s, st := o.service, o.stack
 	request := resource.Request{
 		StackName: st.name, StackID: st.id, LogicalID: r.logicalID, PhysicalID: r.physicalID, Type: r.resourceType,
 		Properties: copyObject(want.properties), Old: copyObject(old), Tags: maps.Clone(want.tags),
 		CreationPolicy: copyObject(want.definition.CreationPolicy), UpdatePolicy: copyObject(want.definition.UpdatePolicy),
-		Rollback: o.turnsBack, Signals: r.signals, Caller: o.caller, Region: s.config.Region, Account: s.config.Account,
+		Rollback: o.rollingBack, Signals: r.signals, Caller: o.caller, Region: s.config.Region, Account: s.config.Account,
 		Progress: func(reason string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -366,7 +366,7 @@ func (o *operation) request(r *stackResource, want wanted, old map[string]any) r
 	return request
 }
 
-// copyObject copies evaluated values deeply, nil staying nil.
+// copyObject copies evaluated values deeply. A nil map stays nil.
 func copyObject(m map[string]any) map[string]any {
 	if m == nil {
 		return nil
@@ -393,7 +393,7 @@ func copyObject(m map[string]any) map[string]any {
 	return copyValue(m).(map[string]any)
 }
 
-// call asks a provider. A panic is the resource's failure, not the process's.
+// call calls a provider. A panic fails the resource, and not the process.
 func (o *operation) call(ctx context.Context, handler func(context.Context, resource.Request) (resource.Result, error),
 	request resource.Request) (result resource.Result, err error) {
 	if err := o.service.config.Clock.Work(ctx, resourceWork); err != nil {
@@ -407,8 +407,8 @@ func (o *operation) call(ctx context.Context, handler func(context.Context, reso
 	return handler(ctx, request)
 }
 
-// handlerMessage words a provider's error as CloudFormation words those of resource handlers. The token is the
-// request's, and not drawn at random: of stacks that change at once it does not matter which fails first.
+// handlerMessage formats a provider's error like CloudFormation formats errors of resource handlers. The token comes from the request
+// instead of a random number, so that it does not depend on the order in which stacks fail.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-test-contract-errors.html
 func (s *Service) handlerMessage(st *stack, r *stackResource, err error) string {
 	var known interface {
@@ -420,7 +420,7 @@ func (s *Service) handlerMessage(st *stack, r *stackResource, err error) string 
 		message = known.ErrorMessage()
 		name := known.ErrorCode()
 		switch {
-		case name == wire.UnsupportedCode: // so that nobody looks for it on AWS
+		case name == wire.UnsupportedCode: // not an AWS error
 			code = name
 		case strings.Contains(name, "AccessDenied") || strings.Contains(name, "Unauthorized"):
 			code = "AccessDenied"
@@ -440,7 +440,7 @@ func (s *Service) handlerMessage(st *stack, r *stackResource, err error) string 
 	return fmt.Sprintf("Resource handler returned message: \"%s\" (RequestToken: %s, HandlerErrorCode: %s)", message, token, code)
 }
 
-// reasonOf is the text of an error without its code.
+// reasonOf returns the text of an error without its code.
 func reasonOf(err error) string {
 	var known interface{ ErrorMessage() string }
 	if errors.As(templateError(err), &known) {
@@ -449,7 +449,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// outputText is an output's value: lists are joined, as AWS does.
+// outputText returns the text of an output's value. Lists are joined, as on AWS.
 func outputText(value any) string {
 	switch v := value.(type) {
 	case []any:

@@ -7,16 +7,15 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// This file deletes physical resources: of a deleted stack, of a creation rolled back, and in cleanup.
+// Deletion of physical resources: in a stack's deletion, a rolled back creation, and cleanup.
 
-// leftover is a physical resource to delete, or to leave alone.
+// leftover is a physical resource to delete or to retain.
 type leftover struct {
 	*stackResource
 	retain bool
 }
 
-// deleteResources deletes physical resources, those that need others first. It returns the logical ids of those that
-// could not be deleted.
+// deleteResources deletes physical resources, dependents first. It returns the logical IDs of those that could not be deleted.
 func (o *operation) deleteResources(ctx context.Context, all []*leftover) []string {
 	graph := make(map[*leftover][]*leftover, len(all))
 	for _, item := range all {

@@ -10,12 +10,12 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// This file is the API operations that only read.
+// The read operations of the API.
 
-// maxPage is the number of items in one answer.
+// maxPage is the number of items in one response.
 const maxPage = 100
 
-// page cuts a list: token is where the page starts, as an earlier answer gave it.
+// page returns a page of a list. token is the start of the page from an earlier response.
 func page[T any](list []T, token string, size int) (items []T, next string, err error) {
 	start := 0
 	if token != "" {
@@ -46,7 +46,7 @@ type DescribeStacksOutput struct {
 	NextToken string `xml:",omitempty"`
 }
 
-// DescribeStacks describes one stack, by id also a deleted one, or all that are not deleted.
+// DescribeStacks describes one stack, or all that are not deleted. A deleted stack is found by its ID.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
 func (s *Service) DescribeStacks(_ context.Context, caller iam.Caller, in *StackPageInput) (*DescribeStacksOutput, error) {
 	if in.StackName == "" {
@@ -82,7 +82,7 @@ type ListStacksOutput struct {
 	NextToken      string `xml:",omitempty"`
 }
 
-// ListStacks lists all stacks, the deleted ones too, newest first.
+// ListStacks lists all stacks, including deleted ones, newest first.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStacks.html
 func (s *Service) ListStacks(_ context.Context, caller iam.Caller, in *ListStacksInput) (*ListStacksOutput, error) {
 	if err := caller.Authorize("cloudformation:ListStacks", "*", nil); err != nil {
@@ -123,7 +123,7 @@ func (s *Service) DescribeStackEvents(_ context.Context, caller iam.Caller, in *
 	if err != nil {
 		return nil, invalid("Stack [%s] does not exist", in.StackName)
 	}
-	// Pages count from the oldest event, so that new ones do not shift them.
+	// Pages count from the oldest event, so that new events do not shift them.
 	end := len(st.events)
 	if in.NextToken != "" {
 		if end, err = strconv.Atoi(in.NextToken); err != nil || end < 0 || end > len(st.events) {
@@ -150,7 +150,7 @@ type DescribeStackResourcesOutput struct {
 	StackResources []StackResource
 }
 
-// DescribeStackResources lists up to 100 resources of a stack, found by its name or by the physical id of one of them.
+// DescribeStackResources lists up to 100 resources of a stack, found by its name or by the physical ID of a resource.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackResources.html
 func (s *Service) DescribeStackResources(_ context.Context, caller iam.Caller,
 	in *DescribeStackResourcesInput) (*DescribeStackResourcesOutput, error) {
@@ -187,7 +187,7 @@ func (s *Service) DescribeStackResources(_ context.Context, caller iam.Caller,
 
 var notChecked = ResourceDriftInformation{StackResourceDriftStatus: "NOT_CHECKED"}
 
-// ownerOf finds the stack that has a physical resource; empty when none has.
+// ownerOf finds the stack of a physical resource. It returns an empty string if no stack has it.
 func (s *Service) ownerOf(physicalID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +286,7 @@ type ListExportsOutput struct {
 	NextToken string `xml:",omitempty"`
 }
 
-// ListExports lists what stacks export.
+// ListExports lists the exports of all stacks.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListExports.html
 func (s *Service) ListExports(_ context.Context, caller iam.Caller, in *ListExportsInput) (*ListExportsOutput, error) {
 	if err := caller.Authorize("cloudformation:ListExports", "*", nil); err != nil {

@@ -33,12 +33,13 @@ func TestCreateMakesResourcesInOrderAndAtOnceWhereItCan(t *testing.T) {
 	})
 }
 
-// What the local account lacks is told by the same code when a stack meets it as when somebody calls.
-func TestWhatTheLocalAccountLacksIsSaidSo(t *testing.T) {
+// A stack and a call report an unsupported feature with the same error code.
+func TestUnsupportedFeaturesHaveOneErrorCode(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		said := a.handlerMessage(&stack{id: "s"}, &stackResource{logicalID: "A"}, wire.Unsupported("eks", "Kubernetes 1.37"))
 		require.Regexp(t,
-			`^Resource handler returned message: "the local account's eks does not support Kubernetes 1\.37" \(RequestToken: \S+, HandlerErrorCode: UnsupportedByLocalAccount\)$`, said)
+			`^Resource handler returned message: "the local account's eks does not support Kubernetes 1\.37" `+
+				`\(RequestToken: \S+, HandlerErrorCode: UnsupportedByLocalAccount\)$`, said)
 	})
 }
 
@@ -208,7 +209,7 @@ func TestARollbackThatFailsCanBeContinued(t *testing.T) {
 		require.Equal(t, updateRollbackFailed, st.StackStatus)
 		require.Equal(t, map[string]any{"Size": 1.0, "Seconds": 30.0}, a.shelf.things[a.physicalID("s", "C")], "one that fails holds up no other")
 		require.Equal(t, "The following resource(s) failed to update: [A]. ", st.StackStatusReason)
-		require.True(t, a.shelf.requests["C"].Rollback, "who makes a resource is told that it goes back")
+		require.True(t, a.shelf.requests["C"].Rollback, "the provider receives that the operation is a rollback")
 		_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {}`)})
 		a.refused(err, "ValidationError", "is in UPDATE_ROLLBACK_FAILED state and can not be updated.")
 		_, err = a.ContinueUpdateRollback(a.ctx, a.admin, &ContinueUpdateRollbackInput{StackName: "s"})
@@ -300,7 +301,7 @@ func TestDeleteThatFailsCanRetain(t *testing.T) {
 				st := a.delete(&DeleteStackInput{StackName: "s"})
 				require.Equal(t, deleteFailed, st.StackStatus)
 				require.Equal(t, "The following resource(s) failed to delete: [B]. ", st.StackStatusReason)
-				require.Len(t, a.shelf.ids(), 2, "what others need stays, what nobody needs goes")
+				require.Len(t, a.shelf.ids(), 2, "resources that others need stay, and all others are deleted")
 				require.Equal(t, deleteComplete, a.delete(&in).StackStatus)
 				require.Len(t, a.shelf.ids(), 1)
 			})
@@ -370,7 +371,7 @@ func TestEventsReachEventBridgeInOrder(t *testing.T) {
 	})
 }
 
-// A stack sends an event for each status, those in progress too.
+// A stack sends an event for each status, also for those in progress.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stacks-event-bridge.html
 func TestStackStatusEvents(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
@@ -405,6 +406,6 @@ func TestCloseStopsEverythingAtOnce(t *testing.T) {
 		began := time.Now()
 		a.Close()
 		require.Less(t, time.Since(began), time.Second)
-		require.Equal(t, createInProgress, a.describeNow("s").StackStatus, "it is not rolled back: nobody asked for that")
+		require.Equal(t, createInProgress, a.describeNow("s").StackStatus, "it is not rolled back: no caller requested it")
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// This file has the errors of the API, in CloudFormation's wording.
+// The errors of the API, in CloudFormation's wording.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/CommonErrors.html
 
 func invalid(format string, args ...any) error {
@@ -25,7 +25,7 @@ func alreadyExists(format string, args ...any) error {
 
 func unsupported(what string) error { return wire.Unsupported("cloudformation", what) }
 
-// templateError makes an error of the API from one of the template package; others pass.
+// templateError converts an error of package template to an error of the API. Other errors stay.
 func templateError(err error) error {
 	var refused *template.Error
 	if errors.As(err, &refused) {

@@ -14,9 +14,9 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// This file takes drover's own templates through their whole life, with a provider that records.
+// The whole life of stacks with drover's own templates, with a provider that records.
 
-// recorder provides one resource type as a template uses it.
+// recorder provides one resource type of a template.
 type recorder struct {
 	schema resource.Schema
 
@@ -48,7 +48,7 @@ func (r *recorder) Delete(_ context.Context, request resource.Request) error {
 	return nil
 }
 
-// recorders makes a provider for each type of a template.
+// recorders returns a provider for each type of a template.
 func recorders(parsed *template.Template) map[string]*recorder {
 	byType := map[string]*recorder{}
 	for _, r := range parsed.Resources {
@@ -99,7 +99,7 @@ func live(t *testing.T, a *account, body []byte) {
 	providers := map[string]resource.Provider{}
 	byType := recorders(parsed)
 	for name, provider := range byType {
-		if name != "AWS::IAM::Role" { // inAccount has one
+		if name != "AWS::IAM::Role" { // the account has a provider of roles
 			providers[name] = provider
 		}
 	}
@@ -163,7 +163,7 @@ func (a *account) describeResources(name string) []StackResource {
 	return out.StackResources
 }
 
-// requireResolved fails where a function is left in a value.
+// requireResolved fails if a value contains a function.
 func requireResolved(t *testing.T, path string, value any) {
 	t.Helper()
 	switch v := value.(type) {

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// This file runs work in the order of dependencies, as much at once as they allow.
+// Parallel work in the order of dependencies.
 
-// walk visits every node of a graph (node -> what it comes after) once all that it comes after have succeeded. Nodes after
-// a failed one are not visited. With stopOnFailure the first failure cancels the context of the visits under way and no
-// further one starts. It returns the failures by node.
+// walk visits the nodes of a graph in parallel. The graph maps a node to those that it depends on, and a node is visited after all of these
+// succeeded. Nodes after a failed one are not visited. With stopOnFailure, the first failure cancels running visits and starts no further
+// one. walk returns the failures by node.
 func walk[K comparable](ctx context.Context, graph map[K][]K, stopOnFailure bool, visit func(context.Context, K) error) map[K]error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -29,7 +29,7 @@ func walk[K comparable](ctx context.Context, graph map[K][]K, stopOnFailure bool
 			mine := outcomes[node]
 			defer close(mine.done)
 			for _, name := range after {
-				if other, there := outcomes[name]; there {
+				if other, found := outcomes[name]; found {
 					<-other.done
 					if !other.ok {
 						return
@@ -55,7 +55,7 @@ func walk[K comparable](ctx context.Context, graph map[K][]K, stopOnFailure bool
 	return failed
 }
 
-// reverse turns a graph around.
+// reverse reverses the edges of a graph.
 func reverse[K comparable](graph map[K][]K) map[K][]K {
 	reversed := make(map[K][]K, len(graph))
 	for node := range graph {
@@ -63,7 +63,7 @@ func reverse[K comparable](graph map[K][]K) map[K][]K {
 	}
 	for node, after := range graph {
 		for _, other := range after {
-			if _, there := graph[other]; there {
+			if _, found := graph[other]; found {
 				reversed[other] = append(reversed[other], node)
 			}
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// This file is a small service of things, and an account with it and CloudFormation. Things are real: they are there after
-// Create, changed after Update and gone after Delete.
+// A small service of things, and an account with it and CloudFormation. Things exist after Create, are changed after Update, and do not
+// exist after Delete.
 
 const thingType = "AWS::Test::Thing"
 
@@ -29,11 +29,11 @@ type shelf struct {
 	mu     sync.Mutex
 	next   int
 	things map[string]map[string]any
-	// busy and most count the operations under way, now and at most.
+	// busy and most count the running operations, now and at most.
 	busy, most int
-	// calls in the order in which they ended: "create A".
+	// calls in the order of their ends: "create A".
 	calls []string
-	// requests by logical id, the last of each.
+	// requests has the last request of each logical ID.
 	requests map[string]resource.Request
 }
 
@@ -51,7 +51,7 @@ func (*shelf) Schema() resource.Schema {
 	}
 }
 
-// work takes as long as the thing says and fails where it says.
+// work takes the time of the thing's property and fails at the step of its property.
 func (s *shelf) work(ctx context.Context, r resource.Request, step string) error {
 	s.mu.Lock()
 	s.busy++
@@ -157,7 +157,7 @@ func (s *shelf) reset() {
 	s.calls, s.most = nil, 0
 }
 
-// bus keeps what CloudFormation tells EventBridge.
+// bus records the events that CloudFormation sends to EventBridge.
 type bus struct {
 	mu     sync.Mutex
 	events []string
@@ -175,8 +175,8 @@ func (o objects) ReadObject(_ context.Context, caller iam.Caller, bucket, key, v
 	if err := caller.Authorize("s3:GetObject", "arn:aws:s3:::"+bucket+"/"+key, nil); err != nil {
 		return nil, err
 	}
-	body, there := o[bucket+"/"+key+version]
-	if !there {
+	body, found := o[bucket+"/"+key+version]
+	if !found {
 		return nil, wire.Errorf("NoSuchKey", "The specified key does not exist.")
 	}
 	return []byte(body), nil
@@ -198,7 +198,7 @@ const (
 	testAccount = "111122223333"
 )
 
-// inAccount runs a test in an account of its own, where time passes by itself.
+// inAccount runs a test in a new account with virtual time.
 func inAccount(t *testing.T, test func(t *testing.T, a *account)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func newAccount(t *testing.T) *account {
 	return a
 }
 
-// things is a template of things: "A: {Size: 1}".
+// things returns a template of things: "A: {Size: 1}".
 func things(resources ...string) string {
 	body := "Resources:\n"
 	for _, r := range resources {
@@ -259,7 +259,7 @@ func (a *account) wait(name string) Stack {
 	return st
 }
 
-// delete deletes a stack and describes it by its id.
+// delete deletes a stack and describes it by its ID.
 func (a *account) delete(in *DeleteStackInput) Stack {
 	a.t.Helper()
 	st := a.wait(in.StackName)
@@ -268,7 +268,7 @@ func (a *account) delete(in *DeleteStackInput) Stack {
 	return a.wait(st.StackId)
 }
 
-// trail is the events of a stack, oldest first: "A CREATE_COMPLETE", with the reason after a colon.
+// trail returns the events of a stack, oldest first: "A CREATE_COMPLETE", with the reason after a colon.
 func (a *account) trail(name string) []string {
 	a.t.Helper()
 	var events []StackEvent
@@ -291,7 +291,7 @@ func (a *account) trail(name string) []string {
 	return trail
 }
 
-// statuses is the trail of one resource (or of the stack) without reasons.
+// statuses returns the trail of one resource or of the stack, without reasons.
 func (a *account) statuses(name, logicalID string) []string {
 	a.t.Helper()
 	var found []string
@@ -304,7 +304,7 @@ func (a *account) statuses(name, logicalID string) []string {
 	return found
 }
 
-// reason is the last reason of a resource's status.
+// reason returns the last reason of a resource's status.
 func (a *account) reason(name, logicalID, status string) string {
 	a.t.Helper()
 	for _, line := range slices.Backward(a.trail(name)) {

@@ -10,41 +10,40 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// This file runs operations on stacks: what follows what when a stack is created, updated, rolled back or deleted.
-// Resources are handled in converge.go.
+// The sequence of operations on stacks: creation, update, rollback and deletion. converge.go has the changes of resources.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stack-failure-options.html
 
-// operation is one change of a stack under way.
+// operation is a running change of a stack.
 type operation struct {
 	service *Service
 	stack   *stack
 	token   string
-	// caller is who CloudFormation acts as.
+	// caller is the identity that CloudFormation uses.
 	caller iam.Caller
 	// policy in force during the operation.
 	policy          *stackPolicy
 	disableRollback bool
-	// skip are resources that ContinueUpdateRollback leaves alone, or that DeleteStack retains.
+	// skip are the resources that ContinueUpdateRollback skips or DeleteStack retains.
 	skip map[string]bool
-	// turnsBack is true while an update is rolled back.
-	turnsBack bool
-	// force makes DeleteStack retain what cannot be deleted.
+	// rollingBack is true while an update is rolled back.
+	rollingBack bool
+	// force makes DeleteStack retain resources that it cannot delete.
 	force bool
 	done  chan struct{}
 
-	// cancel ends the phase under way; under Service.mu. abandoned says that another operation has taken over, cancelled
-	// that a person asked for a rollback.
+	// cancel ends the current phase. Service.mu guards it. abandoned is true after another operation took over, cancelled after a user
+	// requested a rollback.
 	cancel               context.CancelFunc
 	abandoned, cancelled bool
 }
 
-// How long CloudFormation's own steps take.
+// Durations of CloudFormation's own steps.
 const (
 	stepWork     = time.Second
 	resourceWork = 300 * time.Millisecond
 )
 
-// Reasons of statuses, in CloudFormation's words.
+// Status reasons, in CloudFormation's words.
 const (
 	userInitiated     = "User Initiated"
 	creationCancelled = "Resource creation cancelled"
@@ -52,7 +51,7 @@ const (
 	initiated         = "Resource creation Initiated"
 )
 
-// start begins an operation: status at once, run in the background. It fails when another is running. s.mu is held.
+// start sets the status and runs an operation in the background. No other operation may be running. The caller holds s.mu.
 func (s *Service) start(op *operation, status, reason string, run func(*operation)) {
 	op.service = s
 	op.done = make(chan struct{})
@@ -66,7 +65,7 @@ func (s *Service) start(op *operation, status, reason string, run func(*operatio
 	})
 }
 
-// phase is the context of one phase of the operation: converging, rolling back, deleting.
+// phase returns the context of a phase: converging, rolling back or deleting.
 func (o *operation) phase() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(o.service.ctx)
 	o.service.mu.Lock()
@@ -78,14 +77,14 @@ func (o *operation) phase() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// over tells that nobody waits for the operation's outcome any more.
-func (o *operation) over() bool {
+// superseded returns true after another operation took over or the service stopped.
+func (o *operation) superseded() bool {
 	o.service.mu.Lock()
 	defer o.service.mu.Unlock()
 	return o.abandoned || o.service.ctx.Err() != nil
 }
 
-// status sets the stack's status while the operation goes on.
+// status sets the stack's status during the operation.
 func (o *operation) status(status, reason string) {
 	o.service.mu.Lock()
 	defer o.service.mu.Unlock()
@@ -94,8 +93,7 @@ func (o *operation) status(status, reason string) {
 	}
 }
 
-// finish sets the stack's last status of this operation and makes way for the next. With settle, changes of the stack are
-// made in the same instant.
+// finish sets the stack's final status and ends the operation. It calls settle, if any, under the same lock.
 func (o *operation) finish(status, reason string, settle func()) {
 	o.service.mu.Lock()
 	defer o.service.mu.Unlock()
@@ -117,9 +115,9 @@ func (o *operation) runCreate() {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(minutes)*time.Minute)
 		defer cancel()
 	}
-	failure := o.bringAbout(ctx, o.stack.current)
+	failure := o.convergeAll(ctx, o.stack.current)
 	switch {
-	case o.over():
+	case o.superseded():
 		return
 	case failure == "":
 		o.finish(createComplete, "", nil)
@@ -140,19 +138,19 @@ func (o *operation) runCreate() {
 	}
 }
 
-// runUpdate brings a stack from its previous revision to the current one.
+// runUpdate changes a stack from its previous revision to the current one.
 func (o *operation) runUpdate() {
 	ctx, cancel := o.phase()
 	defer cancel()
 	st := o.stack
-	failure := o.bringAbout(ctx, st.current)
-	if o.over() {
+	failure := o.convergeAll(ctx, st.current)
+	if o.superseded() {
 		return
 	}
 	if failure == "" {
 		o.status(updateCleanup, "")
 		o.cleanup()
-		if o.over() {
+		if o.superseded() {
 			return
 		}
 		o.finish(updateComplete, "", st.settle)
@@ -172,7 +170,7 @@ func (o *operation) runUpdate() {
 	o.runUpdateRollback()
 }
 
-// settle forgets what a rollback would go back to. The service's lock is held.
+// settle discards the state for a rollback. The caller holds the service's lock.
 func (st *stack) settle() {
 	st.previous = nil
 	for _, r := range st.resources {
@@ -180,20 +178,20 @@ func (st *stack) settle() {
 	}
 }
 
-// runUpdateRollback brings a stack back to its previous revision. Its status is UPDATE_ROLLBACK_IN_PROGRESS.
+// runUpdateRollback restores a stack's previous revision. The stack's status is UPDATE_ROLLBACK_IN_PROGRESS.
 func (o *operation) runUpdateRollback() {
 	ctx, cancel := o.phase()
 	defer cancel()
 	st := o.stack
 	target := st.previous
-	o.turnsBack = true
+	o.rollingBack = true
 	failed := o.converge(ctx, target, true)
 	failure := failureReason(failed)
 	if failure == "" {
 		failure = o.settleOutputs(target)
 	}
 	switch {
-	case o.over():
+	case o.superseded():
 		return
 	case failure != "":
 		o.finish(updateRollbackFailed, failure, nil)
@@ -205,12 +203,12 @@ func (o *operation) runUpdateRollback() {
 	o.service.mu.Unlock()
 	o.status(updateRollbackCleanup, "")
 	o.cleanup()
-	if !o.over() {
+	if !o.superseded() {
 		o.finish(updateRollbackComplete, "", nil)
 	}
 }
 
-// runDelete deletes a stack, after the operation that it interrupts has stopped.
+// runDelete deletes a stack after the interrupted operation has stopped.
 func (o *operation) runDelete(interrupted *operation) {
 	if interrupted != nil {
 		<-interrupted.done
@@ -223,7 +221,7 @@ func (o *operation) runDelete(interrupted *operation) {
 	o.deleteAll(false, deleteComplete, deleteFailed)
 }
 
-// exportsInUse tells why exports forbid deleting the stack; empty when they do not.
+// exportsInUse returns the reason why exports prevent deleting the stack, if any.
 func (o *operation) exportsInUse() string {
 	s := o.service
 	s.mu.Lock()
@@ -236,8 +234,8 @@ func (o *operation) exportsInUse() string {
 	return ""
 }
 
-// bringAbout converges resources and outputs; it returns why it could not, or nothing.
-func (o *operation) bringAbout(ctx context.Context, target *revision) string {
+// convergeAll changes resources and outputs. It returns the reason of a failure, if any.
+func (o *operation) convergeAll(ctx context.Context, target *revision) string {
 	if err := o.service.config.Clock.Work(ctx, stepWork); err != nil {
 		return "Operation cancelled. "
 	}
@@ -254,7 +252,7 @@ func (o *operation) bringAbout(ctx context.Context, target *revision) string {
 	return ""
 }
 
-// failureReason is how a stack's status names the resources that failed.
+// failureReason names the failed resources in a stack's status.
 func failureReason(failed map[string]error) string {
 	var created, updated []string
 	for name, err := range failed {
@@ -276,7 +274,7 @@ func failureReason(failed map[string]error) string {
 	return reason
 }
 
-// settleOutputs evaluates the outputs of a revision; it returns why it could not.
+// settleOutputs evaluates the outputs of a revision. It returns the reason of a failure, if any.
 func (o *operation) settleOutputs(target *revision) string {
 	s, st := o.service, o.stack
 	scope := o.scope(target)
@@ -307,7 +305,7 @@ func (o *operation) settleOutputs(target *revision) string {
 		if output.ExportName == "" {
 			continue
 		}
-		if other, _, there := s.export(output.ExportName); there && other != st {
+		if other, _, found := s.export(output.ExportName); found && other != st {
 			return "Export with name " + output.ExportName + " is already exported by stack " + other.name
 		}
 		exported[output.ExportName] = output.OutputValue
@@ -327,7 +325,7 @@ func (o *operation) settleOutputs(target *revision) string {
 	return ""
 }
 
-// cleanup deletes what the stack does not need any more: what was replaced or removed. Failures are in the events only.
+// cleanup deletes replaced and removed resources. Failures appear in the events only.
 func (o *operation) cleanup() {
 	ctx, cancel := o.phase()
 	defer cancel()
@@ -358,11 +356,11 @@ func (o *operation) cleanup() {
 	o.deleteResources(ctx, leftovers)
 }
 
-// deleteAll deletes every resource of the stack. After a failed creation, policies RetainExceptOnCreate do not retain.
+// deleteAll deletes every resource of the stack. After a failed creation, the policy RetainExceptOnCreate does not retain.
 func (o *operation) deleteAll(creating bool, complete, failedStatus string) {
 	ctx, cancel := o.phase()
 	defer cancel()
-	if err := o.service.config.Clock.Work(ctx, stepWork); err != nil && o.over() {
+	if err := o.service.config.Clock.Work(ctx, stepWork); err != nil && o.superseded() {
 		return
 	}
 	s, st := o.service, o.stack
@@ -382,7 +380,7 @@ func (o *operation) deleteAll(creating bool, complete, failedStatus string) {
 	s.mu.Unlock()
 	failed := o.deleteResources(ctx, all)
 	switch {
-	case o.over():
+	case o.superseded():
 		return
 	case len(failed) > 0:
 		o.finish(failedStatus, "The following resource(s) failed to delete: ["+strings.Join(failed, ", ")+"]. ", nil)

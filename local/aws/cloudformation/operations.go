@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// This file is the API operations that change stacks.
+// The API operations that change stacks.
 
 // CreateStackInput of CreateStack.
 type CreateStackInput struct {
@@ -32,7 +32,7 @@ type CreateStackInput struct {
 	ClientRequestToken              string
 }
 
-// StackIDOutput names the stack that an operation works on.
+// StackIDOutput has the ID of the stack of an operation.
 type StackIDOutput struct {
 	StackId string
 }
@@ -47,12 +47,12 @@ func checkToken(token string) error {
 	return nil
 }
 
-// repeated tells whether a request with this token was taken before. A token that was used for anything else is an
-// error. s.mu is held.
+// repeated returns true if a request with this token was accepted before. It returns an error if the token was used for a different
+// request. The caller holds s.mu.
 func (st *stack) repeated(token, action string, input any) (bool, error) {
-	used, there := st.tokens[token]
+	used, found := st.tokens[token]
 	switch {
-	case token == "" || !there:
+	case token == "" || !found:
 		return false, nil
 	case used == fingerprint(action, input):
 		return true, nil
@@ -61,7 +61,7 @@ func (st *stack) repeated(token, action string, input any) (bool, error) {
 		"request with a different client request token", token)
 }
 
-// remember notes a token as used. s.mu is held.
+// remember records the use of a token. The caller holds s.mu.
 func (st *stack) remember(token, action string, input any) {
 	if token != "" {
 		st.tokens[token] = fingerprint(action, input)
@@ -73,7 +73,7 @@ func fingerprint(action string, input any) string {
 	return action + string(encoded)
 }
 
-// requestContext has the condition keys of a request.
+// requestContext returns the condition keys of a request.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscloudformation.html
 func requestContext(roleARN, templateURL, changeSetName string, tags []Tag) map[string]string {
 	context := map[string]string{}
@@ -95,8 +95,8 @@ func requestContext(roleARN, templateURL, changeSetName string, tags []Tag) map[
 	return context
 }
 
-// authorizeTags asks whether a caller that gives a stack these tags may tag it, and untag it if it takes some away: permissions that are
-// checked beside those of CreateChangeSet, CreateStack and UpdateStack. Without tags in the call those of the stack stay.
+// authorizeTags checks the permissions to tag and, if tags are removed, to untag the stack. IAM checks them in addition to those of
+// CreateChangeSet, CreateStack and UpdateStack. Without tags in the call, the stack keeps its tags.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscloudformation.html#awscloudformation-actions-as-permissions
 func (s *Service) authorizeTags(caller iam.Caller, nameOrID string, tags []Tag, context map[string]string) error {
 	if len(tags) == 0 {
@@ -132,7 +132,7 @@ func passRole(caller iam.Caller, roleARN string) error {
 	return caller.PassRole(roleARN, principal)
 }
 
-// draft is a stack that nobody can see yet.
+// draft returns a stack that is not visible yet.
 func (s *Service) draft(name string) *stack {
 	empty := &revision{template: &template.Template{}, imports: map[string]bool{}}
 	return &stack{
@@ -141,7 +141,7 @@ func (s *Service) draft(name string) *stack {
 	}
 }
 
-// publish makes a draft visible. s.mu is held.
+// publish makes a draft visible. The caller holds s.mu.
 func (s *Service) publish(st *stack) {
 	s.stacks = append(s.stacks, st)
 	s.live[st.name] = st
@@ -238,7 +238,7 @@ func checkOnFailure(member, value string) (string, error) {
 	return value, nil
 }
 
-// requestPolicy reads the stack policy of a request; nil when there is none.
+// requestPolicy reads the stack policy of a request. It returns nil if the request has none.
 func (s *Service) requestPolicy(ctx context.Context, caller iam.Caller, member, body, location string) (*stackPolicy, error) {
 	if body != "" && location != "" {
 		return nil, invalid("You cannot specify both %sBody and %sURL", member, member)
@@ -275,7 +275,7 @@ type UpdateStackInput struct {
 // updatable are the statuses from which a stack can be updated.
 var updatable = []string{createComplete, updateComplete, updateRollbackComplete, updateFailed}
 
-// checkUpdatable refuses updates of stacks that are in no state for it. s.mu is held.
+// checkUpdatable returns an error if the stack's status does not allow updates. The caller holds s.mu.
 func (st *stack) checkUpdatable() error {
 	if st.running != nil || !slices.Contains(updatable, st.status) {
 		return invalid("Stack:%s is in %s state and can not be updated.", st.id, st.status)
@@ -358,14 +358,14 @@ func (s *Service) UpdateStack(ctx context.Context, caller iam.Caller, in *Update
 	return &StackIDOutput{st.id}, nil
 }
 
-// startUpdate begins bringing a stack to a revision. s.mu is held.
+// startUpdate starts changing a stack to a revision. The caller holds s.mu.
 func (s *Service) startUpdate(op *operation, target *revision) {
 	st := op.stack
 	if st.status != updateFailed {
 		st.previous = st.current
 	}
 	st.current = target
-	// Change sets were made for what the stack no longer is.
+	// The stack's other change sets are obsolete.
 	maps.DeleteFunc(s.changeSets, func(_ string, set *changeSet) bool { return set.stack == st && set.execution == available })
 	s.start(op, updateInProgress, userInitiated, (*operation).runUpdate)
 }
@@ -379,7 +379,7 @@ type DeleteStackInput struct {
 	ClientRequestToken string
 }
 
-// DeleteStack starts deleting a stack. One that is not there is deleted already.
+// DeleteStack starts deleting a stack. It succeeds if the stack does not exist.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteStack.html
 func (s *Service) DeleteStack(_ context.Context, caller iam.Caller, in *DeleteStackInput) (*struct{}, error) {
 	if err := checkToken(in.ClientRequestToken); err != nil {

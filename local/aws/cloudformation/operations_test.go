@@ -101,7 +101,7 @@ func TestRequestsToCreateThatAreRefused(t *testing.T) {
 		},
 		"an unknown OnFailure": {CreateStackInput{TemplateBody: ok, OnFailure: "X"}, "ValidationError", "onFailure"},
 		"a role that is not there": {
-			CreateStackInput{TemplateBody: ok, RoleARN: "arn:aws:iam::111122223333:role/nobody"}, "ValidationError", "invalid or cannot be assumed",
+			CreateStackInput{TemplateBody: ok, RoleARN: "arn:aws:iam::111122223333:role/missing"}, "ValidationError", "invalid or cannot be assumed",
 		},
 		"a stack policy that is none": {
 			CreateStackInput{TemplateBody: ok, StackPolicyBody: "{}"}, "ValidationError", "Error validating stack policy",
@@ -192,7 +192,9 @@ func TestStackPoliciesProtectResources(t *testing.T) {
 		},
 		"replacing is denied by type": {
 			policy: allow +
-				`, {"Effect": "Deny", "Action": "Update:Replace", "Principal": "*", "Resource": "*", "Condition": {"StringLike": {"ResourceType": ["AWS::Test::*"]}}}`, body: `A: {Name: any2, Size: 1}`, want: "[Update:Replace]",
+				`, {"Effect": "Deny", "Action": "Update:Replace", "Principal": "*", "Resource": "*",
+					"Condition": {"StringLike": {"ResourceType": ["AWS::Test::*"]}}}`,
+			body: `A: {Name: any2, Size: 1}`, want: "[Update:Replace]",
 		},
 		"changing is not": {
 			policy: allow + `, {"Effect": "Deny", "Action": "Update:Replace", "Principal": "*", "Resource": "*"}`, body: `A: {Name: any1, Size: 2}`,
@@ -232,14 +234,15 @@ func TestStackPoliciesProtectResources(t *testing.T) {
 
 func TestStackPoliciesThatAreNone(t *testing.T) {
 	for name, body := range map[string]string{
-		"no JSON":              "x",
-		"no statement":         `{"Statement": []}`,
-		"an unknown member":    `{"Statement": [], "X": 1}`,
-		"an unknown effect":    `{"Statement": [{"Effect": "May", "Action": "Update:*", "Principal": "*", "Resource": "*"}]}`,
-		"an unknown action":    `{"Statement": [{"Effect": "Deny", "Action": "Delete:*", "Principal": "*", "Resource": "*"}]}`,
-		"another principal":    `{"Statement": [{"Effect": "Deny", "Action": "Update:*", "Principal": "me", "Resource": "*"}]}`,
-		"an unknown condition": `{"Statement": [{"Effect": "Deny", "Action": "Update:*", "Principal": "*", "Resource": "*", "Condition": {"StringEquals": {"aws:x": "y"}}}]}`,
-		"no resource":          `{"Statement": [{"Effect": "Deny", "Action": "Update:*", "Principal": "*"}]}`,
+		"no JSON":           "x",
+		"no statement":      `{"Statement": []}`,
+		"an unknown member": `{"Statement": [], "X": 1}`,
+		"an unknown effect": `{"Statement": [{"Effect": "May", "Action": "Update:*", "Principal": "*", "Resource": "*"}]}`,
+		"an unknown action": `{"Statement": [{"Effect": "Deny", "Action": "Delete:*", "Principal": "*", "Resource": "*"}]}`,
+		"another principal": `{"Statement": [{"Effect": "Deny", "Action": "Update:*", "Principal": "me", "Resource": "*"}]}`,
+		"an unknown condition": `{"Statement": [{"Effect": "Deny", "Action": "Update:*", "Principal": "*", "Resource": "*",
+			"Condition": {"StringEquals": {"aws:x": "y"}}}]}`,
+		"no resource": `{"Statement": [{"Effect": "Deny", "Action": "Update:*", "Principal": "*"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parsePolicy(body)
@@ -270,7 +273,8 @@ func TestExportsTieStacksTogether(t *testing.T) {
 		a.create("user", things(`B: {Needs: !ImportValue network-id}`))
 		st = a.update("network", exporting("2"))
 		require.Equal(t, updateRollbackComplete, st.StackStatus)
-		require.Contains(t, a.reason("network", "network", updateRollbackInProgress), "Export network-id cannot be updated as it is in use by user")
+		require.Contains(t, a.reason("network", "network", updateRollbackInProgress),
+			"Export network-id cannot be updated as it is in use by user")
 		st = a.create("other", strings.Replace(exporting("3"), "${AWS::StackName}-id", "network-id", 1))
 		require.Equal(t, rollbackComplete, st.StackStatus)
 		require.Contains(t, a.reason("other", "other", rollbackInProgress), "Export with name network-id is already exported by stack network")
@@ -295,10 +299,13 @@ func TestTagsReachResourcesAndTheTaggingAPI(t *testing.T) {
 func TestSecretParametersAreNotShown(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		body := "Parameters: {P: {Type: String, NoEcho: true}, Q: {Type: String, Default: q}}\n" + things(`A: {Size: !Ref P}`)
-		st := a.createWith(&CreateStackInput{StackName: "s", TemplateBody: body, Parameters: []Parameter{{ParameterKey: "P", ParameterValue: "secret"}}})
+		st := a.createWith(&CreateStackInput{
+			StackName: "s", TemplateBody: body, Parameters: []Parameter{{ParameterKey: "P", ParameterValue: "secret"}},
+		})
 		require.Equal(t, []Parameter{{ParameterKey: "P", ParameterValue: "****"}, {ParameterKey: "Q", ParameterValue: "q"}}, st.Parameters)
 		st = a.updateWith(&UpdateStackInput{
-			StackName: "s", UsePreviousTemplate: true, Tags: []Tag{{"a", "b"}}, Parameters: []Parameter{{ParameterKey: "P", UsePreviousValue: true}, {ParameterKey: "Q", ParameterValue: "r"}},
+			StackName: "s", UsePreviousTemplate: true, Tags: []Tag{{"a", "b"}},
+			Parameters: []Parameter{{ParameterKey: "P", UsePreviousValue: true}, {ParameterKey: "Q", ParameterValue: "r"}},
 		})
 		require.Equal(t, updateComplete, st.StackStatus)
 		require.Equal(t, "secret", a.shelf.requests["A"].Properties["Size"])
@@ -321,10 +328,11 @@ func TestTemplatesAreReadFromS3WithTheCallersPermission(t *testing.T) {
 	})
 }
 
-// role makes a role with one policy and returns who assumed it.
+// role creates a role with one policy and returns a caller with it.
 func (a *account) role(name, service, statements string) iam.Caller {
 	a.t.Helper()
-	r, err := a.roles.CreateRole(iam.Role{Name: name, TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "` + service + `"}, "Action": "sts:AssumeRole"}]}`})
+	r, err := a.roles.CreateRole(iam.Role{Name: name, TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
+		"Principal": {"Service": "` + service + `"}, "Action": "sts:AssumeRole"}]}`})
 	require.NoError(a.t, err)
 	require.NoError(a.t, a.roles.PutRolePolicy(name, "p", `{"Version": "2012-10-17", "Statement": [`+statements+`]}`))
 	caller, _, err := a.roles.AssumeRoleAs(a.roles.RoleARN(r), "session", service)
@@ -339,7 +347,8 @@ func TestCallersNeedPermission(t *testing.T) {
 		caller := a.role("change", "lambda.amazonaws.com", `
 			{"Effect": "Allow", "Action": ["cloudformation:*"], "Resource": "arn:aws:cloudformation:eu-west-1:111122223333:stack/drover-*/*"},
 			{"Effect": "Deny", "Action": "cloudformation:CreateStack", "Resource": "*", "Condition": {"Null": {"aws:RequestTag/team": "true"}}},
-			{"Effect": "Deny", "Action": "cloudformation:ExecuteChangeSet", "Resource": "*", "Condition": {"StringEquals": {"cloudformation:ChangeSetName": "other"}}},
+			{"Effect": "Deny", "Action": "cloudformation:ExecuteChangeSet", "Resource": "*",
+				"Condition": {"StringEquals": {"cloudformation:ChangeSetName": "other"}}},
 			{"Effect": "Allow", "Action": "iam:PassRole", "Resource": "`+serviceRole+`"}`)
 		in := &CreateStackInput{StackName: "other", TemplateBody: things(`A: {}`), Tags: []Tag{{"team", "x"}}}
 		_, err := a.CreateStack(a.ctx, caller, in)
@@ -363,7 +372,8 @@ func TestCallersNeedPermission(t *testing.T) {
 		st := a.wait("drover-t")
 		require.Equal(t, createComplete, st.StackStatus)
 		require.Equal(t, serviceRole, st.RoleARN)
-		_, err = a.CreateChangeSet(a.ctx, caller, &CreateChangeSetInput{StackName: "drover-t", ChangeSetName: "c", TemplateBody: things(`A: {Size: 2}`)})
+		_, err = a.CreateChangeSet(a.ctx, caller,
+			&CreateChangeSetInput{StackName: "drover-t", ChangeSetName: "c", TemplateBody: things(`A: {Size: 2}`)})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		_, err = a.ExecuteChangeSet(a.ctx, caller, &ExecuteChangeSetInput{StackName: "drover-t", ChangeSetName: "c"})
@@ -384,7 +394,8 @@ func TestCloudFormationCallsInTheCallersName(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		caller := a.role("person", "lambda.amazonaws.com", `
 			{"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"},
-			{"Effect": "Allow", "Action": "things:*", "Resource": "*", "Condition": {"ForAnyValue:StringEquals": {"aws:CalledVia": "cloudformation.amazonaws.com"}}}`)
+			{"Effect": "Allow", "Action": "things:*", "Resource": "*",
+				"Condition": {"ForAnyValue:StringEquals": {"aws:CalledVia": "cloudformation.amazonaws.com"}}}`)
 		_, err := a.CreateStack(a.ctx, caller, &CreateStackInput{StackName: "s", TemplateBody: things(`A: {}`)})
 		require.NoError(t, err)
 		require.Equal(t, createComplete, a.wait("s").StackStatus)
@@ -393,7 +404,8 @@ func TestCloudFormationCallsInTheCallersName(t *testing.T) {
 
 func TestReadingOperations(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
-		body := "Description: about\nParameters: {P: {Type: String, Default: x, AllowedValues: [x, y]}}\n" + things(`A: {}`) + "    Metadata: {k: v}\n"
+		body := "Description: about\nParameters: {P: {Type: String, Default: x, AllowedValues: [x, y]}}\n" +
+			things(`A: {}`) + "    Metadata: {k: v}\n"
 		a.create("s", body)
 		a.create("gone", things(`A: {}`))
 		a.delete(&DeleteStackInput{StackName: "gone"})
@@ -413,7 +425,8 @@ func TestReadingOperations(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{thingType}, summary.ResourceTypes)
 		require.Equal(t, []string{"x", "y"}, summary.Parameters[0].ParameterConstraints.AllowedValues)
-		valid, err := a.ValidateTemplate(a.ctx, a.admin, &TemplateInput{TemplateBody: "Resources: {R: {Type: AWS::IAM::Role, Properties: {Name: x}}}"})
+		valid, err := a.ValidateTemplate(a.ctx, a.admin,
+			&TemplateInput{TemplateBody: "Resources: {R: {Type: AWS::IAM::Role, Properties: {Name: x}}}"})
 		require.NoError(t, err)
 		require.Equal(t, []string{"CAPABILITY_IAM"}, valid.Capabilities)
 		resources, err := a.ListStackResources(a.ctx, a.admin, &StackPageInput{StackName: "s"})

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// This file tells what a revision would change in a stack, as change sets show it.
+// The comparison of a stack with a revision, as change sets show it.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChange.html
 
 const (
@@ -20,7 +20,7 @@ const (
 	actionRemove = "Remove"
 )
 
-// planner compares one stack with one revision. It works on a copy of the stack, so that no lock is held.
+// planner compares a stack with a revision. It works on a copy of the stack, so that no lock is held.
 type planner struct {
 	service   *Service
 	current   *revision
@@ -33,15 +33,15 @@ type planner struct {
 	values bool
 }
 
-// planned is the outcome of planning.
+// planned is the result of a comparison.
 type planned struct {
 	changes []Change
-	// effective says that there is anything to do: policies alone are not, outputs are.
+	// effective is true if the revision changes anything. Changed outputs count, changed policies alone do not.
 	effective bool
 }
 
-// plan compares a stack with a revision. Changes are sorted by action, then by logical id, as AWS sorts none. s.mu is not
-// held.
+// plan compares a stack with a revision. Changes are sorted by action and logical ID; AWS does not document an order. The caller does not
+// hold s.mu.
 func (s *Service) plan(st *stack, target *revision, values bool) (planned, error) {
 	p := &planner{service: s, target: target, changes: map[string]*ResourceChange{}, values: values, scope: target.scope}
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (s *Service) plan(st *stack, target *revision, values bool) (planned, error
 	return p.run()
 }
 
-// keepsID tells a resource whose physical id is known before the change.
+// keepsID returns true if the physical ID of a resource is known before the change.
 func (p *planner) keepsID(name string) bool {
 	if !p.resources[name].usable() {
 		return false
@@ -131,7 +131,7 @@ func (p *planner) run() (planned, error) {
 	return result, err
 }
 
-// effective tells changes that can be made on their own: those of policies cannot.
+// effective returns false for a change of policies alone, which cannot be executed.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (c *ResourceChange) effective() bool {
 	return c.Action != actionModify || slices.ContainsFunc(c.Scope, func(scope string) bool { return !strings.HasSuffix(scope, "Policy") })
@@ -217,7 +217,7 @@ func (p *planner) compare(name string) error {
 	return nil
 }
 
-// details are the reasons of one property's change.
+// details returns the reasons of a property's change.
 func (p *planner) details(name, property string, schema resource.Schema, before, after any) []ResourceChangeDetail {
 	target := ResourceTargetDefinition{Attribute: "Properties", Name: property, RequiresRecreation: "Never"}
 	if schema.Properties[property] == resource.Replaces {
@@ -266,13 +266,13 @@ func (p *planner) details(name, property string, schema resource.Schema, before,
 		return append([]ResourceChangeDetail{direct(target)}, details...)
 	}
 	if len(causes) == 0 {
-		// As the API reference shows it: the value might also have been changed by hand.
+		// As in the API reference: the value might also have been changed outside of CloudFormation.
 		details = append(details, ResourceChangeDetail{Target: target, Evaluation: "Dynamic", ChangeSource: "DirectModification"})
 	}
 	return details
 }
 
-// definitionChanges lists what changes of a resource beside its properties.
+// definitionChanges lists the changed attributes of a resource other than its properties.
 func (p *planner) definitionChanges(old *stackResource, definition template.Resource) ([]string, error) {
 	evaluated, err := evaluateDefinition(&p.scope, definition)
 	if err != nil {
@@ -297,7 +297,7 @@ func (p *planner) definitionChanges(old *stackResource, definition template.Reso
 	return changed, nil
 }
 
-// outputsChange tells whether outputs differ for what is known now.
+// outputsChange returns true if the values of outputs differ, as far as they are known.
 func (p *planner) outputsChange() (bool, error) {
 	wanted := map[string]Output{}
 	for _, name := range sortedKeys(p.target.template.Outputs) {
@@ -339,13 +339,13 @@ func direct(target ResourceTargetDefinition) ResourceChangeDetail {
 func changedProperties(old, wanted map[string]any) []string {
 	var changed []string
 	for property, value := range wanted {
-		before, there := old[property]
-		if !there || !template.Equal(before, value) {
+		before, found := old[property]
+		if !found || !template.Equal(before, value) {
 			changed = append(changed, property)
 		}
 	}
 	for property := range old {
-		if _, there := wanted[property]; !there {
+		if _, found := wanted[property]; !found {
 			changed = append(changed, property)
 		}
 	}
@@ -353,13 +353,13 @@ func changedProperties(old, wanted map[string]any) []string {
 	return changed
 }
 
-// takesTags tells resource types that the stack's tags reach.
+// takesTags returns true if the stack's tags are applied to the resource type.
 func takesTags(schema resource.Schema) bool {
 	_, takes := schema.Properties["Tags"]
 	return takes
 }
 
-// userTags are tags without CloudFormation's own.
+// userTags returns the tags without CloudFormation's own.
 func userTags(tags map[string]string) map[string]string {
 	tags = maps.Clone(tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
@@ -375,7 +375,7 @@ func asAny(m map[string]any) any {
 	return m
 }
 
-// knownAfterApply is how AWS shows values that execution brings.
+// knownAfterApply is AWS's placeholder for values that are known after execution.
 const knownAfterApply = "{{changeSet:KNOWN_AFTER_APPLY}}"
 
 func encodeValue(value any) string {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// This file is stack policies: which resources updates may touch.
+// Stack policies: the resources that updates may change.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/protect-stack-resources.html
 
 type stackPolicy struct {
@@ -92,8 +92,8 @@ const (
 	updateDelete  = "Update:Delete"
 )
 
-// allows tells whether the policy lets an update do something to a resource. Without a policy everything is allowed, with
-// one nothing but what it says.
+// allows returns true if the policy allows an action of an update on a resource. Without a policy everything is allowed. With one, only
+// what it allows.
 func (p *stackPolicy) allows(action, logicalID, resourceType string) bool {
 	if p == nil {
 		return true
@@ -129,7 +129,7 @@ func (s policyStatement) applies(action, logicalID, resourceType string) bool {
 	return true
 }
 
-// matches tells whether any pattern with * and ? fits.
+// matches returns true if a pattern with * and ? matches.
 func matches(patterns []string, value string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		expression := regexp.QuoteMeta(pattern)
@@ -138,7 +138,7 @@ func matches(patterns []string, value string) bool {
 	})
 }
 
-// denied is the reason of a resource that a stack policy protects.
+// denied returns the status reason of a resource that a stack policy protects.
 func denied(action, logicalID string) string {
 	return "Action denied by stack policy: no statement allows [" + action + "] for resource [LogicalResourceId/" + logicalID + "]"
 }

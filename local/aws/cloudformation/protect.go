@@ -7,7 +7,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// This file is the API operations that protect stacks: stack policies and termination protection.
+// The API operations that protect stacks: stack policies and termination protection.
 
 // SetStackPolicyInput of SetStackPolicy.
 type SetStackPolicyInput struct {
@@ -42,7 +42,7 @@ type GetStackPolicyOutput struct {
 	StackPolicyBody string `xml:",omitempty"`
 }
 
-// GetStackPolicy returns the stack policy, nothing when there is none.
+// GetStackPolicy returns the stack policy, or nothing if there is none.
 func (s *Service) GetStackPolicy(_ context.Context, caller iam.Caller, in *StackInput) (*GetStackPolicyOutput, error) {
 	if err := s.authorize(caller, "GetStackPolicy", in.StackName, nil); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ type UpdateTerminationProtectionInput struct {
 	EnableTerminationProtection bool
 }
 
-// UpdateTerminationProtection allows or forbids deleting a stack.
+// UpdateTerminationProtection enables or disables the termination protection of a stack.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateTerminationProtection.html
 func (s *Service) UpdateTerminationProtection(_ context.Context, caller iam.Caller, in *UpdateTerminationProtectionInput) (*StackIDOutput,
 	error) {

@@ -13,10 +13,9 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// This file makes revisions: it reads the template of a request, fills in parameters and checks everything that can be
-// checked before a resource is touched.
+// Revisions: the template of a request with its parameters. Everything that can be checked before a resource changes is checked here.
 
-// submission is what CreateStack, UpdateStack and CreateChangeSet have in common.
+// submission has the common parts of CreateStack, UpdateStack and CreateChangeSet.
 type submission struct {
 	TemplateBody, TemplateURL string
 	UsePreviousTemplate       bool
@@ -34,13 +33,13 @@ const (
 	maxTagValue = 256
 )
 
-// templates that were parsed, by body: the same ones come again and again. Nothing changes a parsed template.
+// templates that were parsed, by body, because the same bodies recur. A parsed template is never changed.
 var templates = struct {
 	sync.Mutex
 	parsed map[string]*template.Template
 }{parsed: map[string]*template.Template{}}
 
-// maxTemplates are kept.
+// maxTemplates bounds the cache.
 const maxTemplates = 200
 
 func parse(body string) (*template.Template, error) {
@@ -60,8 +59,8 @@ func parse(body string) (*template.Template, error) {
 	return t, nil
 }
 
-// revise makes the revision of a stack that a request asks for. previous is what the stack is now; nil for a new one.
-// s.mu is not held.
+// revise returns the revision that a request describes. previous is the stack's current revision, nil for a new stack. The caller does not
+// hold s.mu.
 func (s *Service) revise(ctx context.Context, caller iam.Caller, st *stack, previous *revision, in submission) (*revision, error) {
 	r := &revision{capabilities: in.Capabilities, retainExceptOnCreate: in.RetainExceptOnCreate, imports: map[string]bool{}}
 	var err error
@@ -126,7 +125,7 @@ func (s *Service) parameterReader(ctx context.Context, caller iam.Caller, resolv
 	}
 }
 
-// giveParameters takes the values of the request, and of the previous revision where it says so.
+// giveParameters sets the values from the request, or from the previous revision where the request refers to it.
 func (r *revision) giveParameters(parameters []Parameter, previous *revision) error {
 	for _, parameter := range parameters {
 		if slices.ContainsFunc(r.given, func(p Parameter) bool { return p.ParameterKey == parameter.ParameterKey }) {
@@ -149,7 +148,7 @@ func (r *revision) giveParameters(parameters []Parameter, previous *revision) er
 	return nil
 }
 
-// complete adds defaults to what DescribeStacks shows of the parameters.
+// complete adds defaults to the parameters that DescribeStacks shows.
 func (r *revision) complete(resolved map[string]string) {
 	for _, name := range sortedKeys(r.template.Parameters) {
 		declared := r.template.Parameters[name]
@@ -165,7 +164,7 @@ func (r *revision) complete(resolved map[string]string) {
 	slices.SortFunc(r.given, func(a, b Parameter) int { return strings.Compare(a.ParameterKey, b.ParameterKey) })
 }
 
-// scope of a revision's values, without resources.
+// scope returns the scope of a revision's values without resources.
 func (s *Service) scope(st *stack, r *revision) template.Scope {
 	suffix := "amazonaws.com"
 	if s.config.Partition == "aws-cn" {
@@ -179,7 +178,7 @@ func (s *Service) scope(st *stack, r *revision) template.Scope {
 		},
 		Zones: func(region string) ([]string, error) {
 			if region != s.config.Region {
-				return nil, invalid("Template validation error: Template error: Fn::GetAZs cannot tell the zones of %s", region)
+				return nil, invalid("Template validation error: Template error: Fn::GetAZs does not know the zones of %s", region)
 			}
 			return s.config.Zones, nil
 		},
@@ -187,7 +186,7 @@ func (s *Service) scope(st *stack, r *revision) template.Scope {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			r.imports[name] = true
-			if _, value, there := s.export(name); there {
+			if _, value, found := s.export(name); found {
 				return value, nil
 			}
 			return nil, invalid("No export named %s found", name)
@@ -195,7 +194,7 @@ func (s *Service) scope(st *stack, r *revision) template.Scope {
 	}
 }
 
-// export finds an exported value and its stack. s.mu is held.
+// export finds an exported value and its stack. The caller holds s.mu.
 func (s *Service) export(name string) (*stack, string, bool) {
 	for _, st := range s.live {
 		for _, output := range st.outputs {
@@ -207,7 +206,7 @@ func (s *Service) export(name string) (*stack, string, bool) {
 	return nil, "", false
 }
 
-// importers lists the other stacks that import an export, sorted. s.mu is held.
+// importers lists the other stacks that import an export, sorted. The caller holds s.mu.
 func (s *Service) importers(export string) []string {
 	var names []string
 	for name, st := range s.live {
@@ -219,7 +218,7 @@ func (s *Service) importers(export string) []string {
 	return names
 }
 
-// checkTypes refuses resource types, properties and attributes that nothing in the local account provides.
+// checkTypes rejects resource types, properties and attributes that the local account does not provide.
 func (s *Service) checkTypes(t *template.Template) error {
 	s.mu.Lock()
 	providers := maps.Clone(s.providers)
@@ -238,7 +237,7 @@ func (s *Service) checkTypes(t *template.Template) error {
 		r := t.Resources[name]
 		schema := providers[r.Type].Schema()
 		for _, property := range sortedKeys(r.Properties) {
-			if _, known := schema.Properties[property]; !known && !strings.HasPrefix(property, "Fn::") {
+			if _, found := schema.Properties[property]; !found && !strings.HasPrefix(property, "Fn::") {
 				lacking = append(lacking, "the property "+property+" of "+r.Type+" (resource "+name+")")
 			}
 		}
@@ -284,7 +283,7 @@ const (
 	capabilityNamedIAM = "CAPABILITY_NAMED_IAM"
 )
 
-// neededCapability of a template, with the resource types that need it; empty when it needs none.
+// neededCapability returns the capability that a template needs, if any, and the resource types that need it.
 func neededCapability(t *template.Template) (capability string, because []string) {
 	found := map[string]bool{}
 	for _, r := range t.Resources {

@@ -7,7 +7,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// This file is the API operations that turn a stack back: cancelling an update, continuing and asking for rollbacks.
+// The API operations that roll back a stack: cancelling an update, continuing a rollback, and requesting one.
 
 // CancelUpdateStackInput of CancelUpdateStack.
 type CancelUpdateStackInput struct {
@@ -52,7 +52,7 @@ type ContinueUpdateRollbackInput struct {
 	ResourcesToSkip                        []string
 }
 
-// ContinueUpdateRollback tries a failed rollback again, leaving some resources alone.
+// ContinueUpdateRollback retries a failed rollback, and may skip resources.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
 func (s *Service) ContinueUpdateRollback(_ context.Context, caller iam.Caller, in *ContinueUpdateRollbackInput) (*struct{}, error) {
 	_, err := s.rollBack(caller, "ContinueUpdateRollback", in, in.StackName, in.RoleARN, in.ClientRequestToken,
@@ -78,7 +78,7 @@ type RollbackStackInput struct {
 	RetainExceptOnCreate                   bool
 }
 
-// RollbackStack rolls back a stack whose failed operation left it as it was.
+// RollbackStack rolls back a stack whose failed operation was not rolled back automatically.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_RollbackStack.html
 func (s *Service) RollbackStack(_ context.Context, caller iam.Caller, in *RollbackStackInput) (*StackIDOutput, error) {
 	id, err := s.rollBack(caller, "RollbackStack", in, in.StackName, in.RoleARN, in.ClientRequestToken, func(st *stack) (*operation, error) {
@@ -91,7 +91,7 @@ func (s *Service) RollbackStack(_ context.Context, caller iam.Caller, in *Rollba
 	return &StackIDOutput{id}, err
 }
 
-// rollBack starts a rollback that a person asks for; prepare checks the stack under the lock.
+// rollBack starts a rollback that a user requested. prepare checks the stack under the lock.
 func (s *Service) rollBack(caller iam.Caller, action string, in any, name, roleARN, token string,
 	prepare func(*stack) (*operation, error)) (string, error) {
 	if err := checkToken(token); err != nil {

@@ -18,25 +18,24 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// This file is the service: what it needs of the account, how it starts and stops, and how stacks are found.
+// The service: its interfaces to the rest of the account, start and stop, and lookups of stacks.
 
-// Roles is what CloudFormation needs of IAM.
+// Roles is the interface to IAM.
 type Roles interface {
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 }
 
-// Objects is what CloudFormation needs of S3: templates and policies by URL, read with the caller's permission. version
-// may be empty.
+// Objects is the interface to S3: templates and policies by URL, read with the caller's permissions. version may be empty.
 type Objects interface {
 	ReadObject(ctx context.Context, caller iam.Caller, bucket, key, version string) ([]byte, error)
 }
 
-// Emitter is what CloudFormation needs of EventBridge. It is called from one goroutine, in the order of the events.
+// Emitter is the interface to EventBridge. One goroutine calls it, in the order of the events.
 type Emitter interface {
 	Emit(ctx context.Context, source, detailType string, resources []string, detail any)
 }
 
-// Parameters is what CloudFormation needs of Systems Manager: parameters of the type AWS::SSM::Parameter::Value<…>.
+// Parameters is the interface to Systems Manager, for parameters of the type AWS::SSM::Parameter::Value<…>.
 type Parameters interface {
 	ReadParameter(ctx context.Context, caller iam.Caller, name string) (string, error)
 }
@@ -44,21 +43,22 @@ type Parameters interface {
 // Config of a service. Region, Account and Clock are required.
 type Config struct {
 	Region, Account string
-	// Partition is aws unless set.
+	// Partition is aws by default.
 	Partition string
 	Clock     *clock.Clock
-	// Roles, Objects, Events and Parameters may be nil: what needs them is an error, events go nowhere.
+	// Roles, Objects, Events and Parameters may be nil. Without Events, events are discarded. Without the others, a request that needs them
+	// fails.
 	Roles      Roles
 	Objects    Objects
 	Events     Emitter
 	Parameters Parameters
-	// Zones for Fn::GetAZs; a, b and c of the region unless set.
+	// Zones for Fn::GetAZs. The default is a, b and c of the region.
 	Zones []string
-	// OnEvent is told every stack event, in order, for showing progress. It may be nil.
+	// OnEvent receives every stack event in order, to show progress. It may be nil.
 	OnEvent func(StackEvent)
-	// OnTold is called whenever all events so far were told. It may be nil.
-	OnTold func()
-	// ChangeSetFails says why the change set of a stack cannot be made just now; nil and an empty reason are that it can.
+	// OnDelivered is called whenever all events so far are delivered. It may be nil.
+	OnDelivered func()
+	// ChangeSetFails returns the reason why a change set of a stack fails, or an empty string. It may be nil.
 	ChangeSetFails func(stackName string) (reason string)
 }
 
@@ -72,16 +72,16 @@ type Service struct {
 
 	mu        sync.Mutex
 	providers map[string]resource.Provider
-	// stacks by id, the deleted ones too, oldest first; live ones by name.
+	// stacks by ID, including deleted ones, oldest first; live stacks by name.
 	stacks     []*stack
 	live       map[string]*stack
 	changeSets map[string]*changeSet
 }
 
-// principal under which CloudFormation assumes service roles.
+// principal is the service that assumes service roles.
 const principal = "cloudformation.amazonaws.com"
 
-// New starts a service; Close ends it.
+// New starts a service. Close stops it.
 func New(config Config) *Service {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -99,7 +99,7 @@ func New(config Config) *Service {
 	return s
 }
 
-// Register adds the resource types that a service provides. A type provided twice panics: it is a wiring mistake.
+// Register adds the resource types of a service. It panics if a type is registered twice.
 func (s *Service) Register(providers map[string]resource.Provider) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,24 +111,24 @@ func (s *Service) Register(providers map[string]resource.Provider) {
 	}
 }
 
-// Close stops every operation where it is and waits for it.
+// Close stops every operation and waits for it.
 func (s *Service) Close() {
 	s.stop()
 	s.work.Wait()
 }
 
-// outbox holds what is still to be told to EventBridge and OnEvent, so that neither is called under a lock.
+// outbox queues events for EventBridge and OnEvent, so that neither is called under a lock.
 type outbox struct {
 	mu     sync.Mutex
 	queue  []StackEvent
-	untold int // in the queue, and taken from it
+	queued int // queued and in delivery
 	wake   chan struct{}
 }
 
 func (o *outbox) put(event StackEvent) {
 	o.mu.Lock()
 	o.queue = append(o.queue, event)
-	o.untold++
+	o.queued++
 	o.mu.Unlock()
 	select {
 	case o.wake <- struct{}{}:
@@ -144,22 +144,22 @@ func (o *outbox) take() []StackEvent {
 	return events
 }
 
-// told one event; it says whether that was the last.
-func (o *outbox) told() bool {
+// delivered records the delivery of an event. It returns true if it was the last one.
+func (o *outbox) delivered() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.untold--
-	return o.untold == 0
+	o.queued--
+	return o.queued == 0
 }
 
-// Untold is how many events are still to be told to EventBridge and OnEvent.
-func (s *Service) Untold() int {
+// Undelivered returns the number of events that are not delivered to EventBridge and OnEvent yet.
+func (s *Service) Undelivered() int {
 	s.outbox.mu.Lock()
 	defer s.outbox.mu.Unlock()
-	return s.outbox.untold
+	return s.outbox.queued
 }
 
-// deliver tells events until the service is closed.
+// deliver delivers events until the service is closed.
 func (s *Service) deliver() {
 	for {
 		for _, event := range s.outbox.take() {
@@ -169,8 +169,8 @@ func (s *Service) deliver() {
 			if s.config.Events != nil {
 				s.emit(event)
 			}
-			if s.outbox.told() && s.config.OnTold != nil {
-				s.config.OnTold()
+			if s.outbox.delivered() && s.config.OnDelivered != nil {
+				s.config.OnDelivered()
 			}
 		}
 		turn := s.config.Clock.Ticket("cloudformation: events")
@@ -183,7 +183,7 @@ func (s *Service) deliver() {
 	}
 }
 
-// emit shapes an event for EventBridge.
+// emit sends an event to EventBridge.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stacks-event-bridge.html
 func (s *Service) emit(event StackEvent) {
 	detail := map[string]any{
@@ -205,7 +205,7 @@ func (s *Service) arn(kind, name, id string) string {
 	return fmt.Sprintf("arn:%s:cloudformation:%s:%s:%s/%s/%s", s.config.Partition, s.config.Region, s.config.Account, kind, name, id)
 }
 
-// find returns a stack by name, or by id also when it is deleted; nil when there is none. s.mu is held.
+// find returns a stack by name or ID, or nil. A deleted stack is found by its ID. The caller holds s.mu.
 func (s *Service) find(nameOrID string) *stack {
 	if !strings.HasPrefix(nameOrID, "arn:") {
 		return s.live[nameOrID]
@@ -230,7 +230,7 @@ func (s *Service) mustFind(nameOrID string) (*stack, error) {
 	return st, nil
 }
 
-// authorize asks whether the caller may perform the action on a stack that may not exist yet.
+// authorize checks that the caller may perform the action on a stack, which may not exist yet.
 func (s *Service) authorize(caller iam.Caller, action, nameOrID string, context map[string]string) error {
 	s.mu.Lock()
 	arn := nameOrID
@@ -253,7 +253,7 @@ func (s *Service) authorize(caller iam.Caller, action, nameOrID string, context 
 
 var stackName = regexp.MustCompile(`^[a-zA-Z][-a-zA-Z0-9]{0,127}$`)
 
-// checkName refuses names that no stack or change set can have.
+// checkName rejects invalid names of stacks and change sets.
 func checkName(member, name string) error {
 	if stackName.MatchString(name) {
 		return nil
@@ -262,10 +262,10 @@ func checkName(member, name string) error {
 		"pattern: [a-zA-Z][-a-zA-Z0-9]*", name, member)
 }
 
-// provider of a resource type, nil when there is none. s.mu is held.
+// provider returns the provider of a resource type, or nil. The caller holds s.mu.
 func (s *Service) provider(resourceType string) resource.Provider { return s.providers[resourceType] }
 
-// act returns who CloudFormation acts as in an operation: the role, if there is one, or the caller.
+// act returns the identity that CloudFormation uses in an operation: the role, if there is one, or the caller.
 func (s *Service) act(caller iam.Caller, roleARN string) (iam.Caller, error) {
 	if roleARN == "" {
 		return caller.InvokedBy(principal), nil
@@ -280,7 +280,7 @@ func (s *Service) act(caller iam.Caller, roleARN string) (iam.Caller, error) {
 	return acting, nil
 }
 
-// Wait returns a stack once no operation on it is running, or the context's error.
+// Wait returns a stack when no operation on it is running, or the context's error.
 func (s *Service) Wait(ctx context.Context, nameOrID string) (Stack, error) {
 	for {
 		s.mu.Lock()
@@ -319,7 +319,7 @@ func (s *Service) Stacks() []Stack {
 	return list
 }
 
-// Tagged lists the stacks that have tags, for the tagging API.
+// Tagged lists the stacks with tags, for the tagging API.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package cloudformation
 
 import "time"
 
-// This file has the shapes of the API, named as the API reference names them.
+// The shapes of the API, with the names of the API reference.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Types.html
 
 //revive:disable:var-naming members are spelled as AWS spells them
@@ -15,7 +15,7 @@ type Parameter struct {
 	ParameterKey     string
 	ParameterValue   string `xml:",omitempty"`
 	UsePreviousValue bool   `xml:",omitempty"`
-	// ResolvedValue of a parameter that Systems Manager holds.
+	// ResolvedValue of a parameter from Systems Manager.
 	ResolvedValue string `xml:",omitempty"`
 }
 
@@ -26,7 +26,7 @@ type Output struct {
 	ExportName             string `xml:",omitempty"`
 }
 
-// DriftInformation says that drift was never looked for.
+// DriftInformation reports that drift was not checked.
 type DriftInformation struct {
 	StackDriftStatus string
 }
@@ -67,7 +67,7 @@ type StackSummary struct {
 	DriftInformation    DriftInformation
 }
 
-// StackEvent is one status of a stack or of one of its resources.
+// StackEvent is a status of a stack or of one of its resources.
 type StackEvent struct {
 	EventId, StackId, StackName string
 	LogicalResourceId           string
@@ -82,7 +82,7 @@ type StackEvent struct {
 
 const stackType = "AWS::CloudFormation::Stack"
 
-// ofStack tells events of the stack itself.
+// ofStack returns true for events of the stack itself.
 func (e StackEvent) ofStack() bool {
 	return e.ResourceType == stackType && e.PhysicalResourceId == e.StackId
 }
@@ -99,7 +99,7 @@ type StackResource struct {
 	DriftInformation     ResourceDriftInformation
 }
 
-// ResourceDriftInformation says that drift was never looked for.
+// ResourceDriftInformation reports that drift was not checked.
 type ResourceDriftInformation struct {
 	StackResourceDriftStatus string
 }
@@ -134,7 +134,7 @@ type Change struct {
 	ResourceChange ResourceChange
 }
 
-// ResourceChange is what a change set does to one resource.
+// ResourceChange is the effect of a change set on one resource.
 type ResourceChange struct {
 	Action             string
 	PolicyAction       string `xml:",omitempty"`
@@ -148,7 +148,7 @@ type ResourceChange struct {
 	AfterContext       string `xml:",omitempty"`
 }
 
-// ResourceChangeDetail is one reason of a change.
+// ResourceChangeDetail is a reason of a change.
 type ResourceChangeDetail struct {
 	Target        ResourceTargetDefinition
 	Evaluation    string
@@ -156,7 +156,7 @@ type ResourceChangeDetail struct {
 	CausingEntity string `xml:",omitempty"`
 }
 
-// ResourceTargetDefinition is what changes in a resource.
+// ResourceTargetDefinition is the changed part of a resource.
 type ResourceTargetDefinition struct {
 	Attribute           string
 	Name                string `xml:",omitempty"`

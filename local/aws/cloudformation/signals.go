@@ -8,9 +8,9 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// This file is signals: what SignalResource tells the provider of a resource that waits.
+// Signals: SignalResource forwards them to the provider of a waiting resource.
 
-// maxSignals that wait to be read by a provider, of resources that have a policy; others wait for none, and few are sent any.
+// maxSignals bounds the queue of unread signals. Resources without a policy do not read signals and receive few.
 const (
 	maxSignals       = 1000
 	maxSignalsUnread = 10
@@ -62,7 +62,7 @@ func (s *Service) SignalResource(_ context.Context, caller iam.Caller, in *Signa
 	if r.signals == nil {
 		return nil, invalid("Resource %s is in %s state and cannot be signaled", r.logicalID, r.status)
 	}
-	// The same signal twice counts once.
+	// A repeated signal counts once.
 	if r.signaled[in.UniqueId] {
 		return nil, nil
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// This file is the state of a stack: what it was asked to be, what resources it has, and its events. Everything here is
-// read and written under Service.mu.
+// The state of a stack: its revisions, resources and events. Service.mu guards all of it.
 
 // Statuses of stacks and resources. Resources use those of CREATE, UPDATE and DELETE.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
@@ -47,10 +46,10 @@ type stack struct {
 	status, reason            string
 	created, updated, deleted time.Time
 
-	// current is what the stack was last asked to be; previous what a rollback of the update under way goes back to.
+	// current is the latest revision. previous is the revision that a rollback of the running update restores.
 	current, previous *revision
 	resources         map[string]*stackResource
-	// leftovers are physical resources that have no place in the stack any more and wait for cleanup.
+	// leftovers are physical resources without a place in the stack. They wait for cleanup.
 	leftovers []*leftover
 	outputs   []Output
 	events    []StackEvent
@@ -63,12 +62,12 @@ type stack struct {
 	changeSetID     string
 	deletionMode    string
 	policy          *stackPolicy
-	// tokens are the client request tokens that were used, with what for.
+	// tokens are the used client request tokens, with the request of each.
 	tokens  map[string]string
 	running *operation
 }
 
-// revision is what a stack is asked to be: template, parameters and tags together.
+// revision is a template with parameters and tags.
 type revision struct {
 	body         string
 	template     *template.Template
@@ -76,14 +75,14 @@ type revision struct {
 	values       map[string]any
 	tags         map[string]string
 	capabilities []string
-	// retainExceptOnCreate makes Retain policies delete what a failed operation made.
+	// retainExceptOnCreate makes Retain policies delete what a failed operation created.
 	retainExceptOnCreate bool
-	// imports are the exports that its values use. Under Service.mu.
+	// imports are the exports that its values use. Service.mu guards them.
 	imports map[string]bool
 	scope   template.Scope
 }
 
-// stackResource is one physical resource of a stack, there or on its way.
+// stackResource is a physical resource of a stack, which may not exist yet.
 type stackResource struct {
 	logicalID, resourceType string
 	physicalID, ref         string
@@ -96,31 +95,31 @@ type stackResource struct {
 	deletionPolicy          string
 	updateReplacePolicy     string
 	metadata                any
-	// definition is the evaluated rest of the resource in the template, to tell whether it changed.
+	// definition is the evaluated rest of the resource in the template, to detect changes.
 	definition template.Resource
-	// replaced is the physical resource that this one took the place of, until cleanup.
+	// replaced is the physical resource that this one replaced, until cleanup.
 	replaced *stackResource
-	// before is what its properties were when the update under way began: what a rollback goes back to, as it was and not as
-	// it would be now. nil when no update has touched it.
+	// before has the properties at the start of the running update. A rollback restores these values, and does not evaluate them again. nil if
+	// no update has changed them.
 	before map[string]any
-	// unsure says that an update of it failed half way: its properties may be neither old nor new.
+	// unsure is true after an update failed midway: the properties may be neither the old nor the new ones.
 	unsure bool
-	// signals reach the provider while an operation runs; nil otherwise.
+	// signals reach the provider while an operation runs. Otherwise it is nil.
 	signals  chan resource.Signal
 	signaled map[string]bool
 }
 
-// exists tells resources that are or may be there.
+// exists returns true if the physical resource exists or may exist.
 func (r *stackResource) exists() bool {
 	return r != nil && r.status != deleteComplete && r.status != deleteSkipped
 }
 
-// usable tells resources that others can refer to.
+// usable returns true if other resources can refer to it.
 func (r *stackResource) usable() bool {
 	return r.exists() && r.physicalID != "" && r.status != createFailed
 }
 
-// setStack changes the status of a stack. s.mu is held.
+// setStack changes the status of a stack. The caller holds s.mu.
 func (s *Service) setStack(st *stack, status, reason, token string) {
 	st.status, st.reason = status, reason
 	now := s.now()
@@ -136,7 +135,7 @@ func (s *Service) setStack(st *stack, status, reason, token string) {
 	})
 }
 
-// setResource changes the status of a resource. s.mu is held.
+// setResource changes the status of a resource. The caller holds s.mu.
 func (s *Service) setResource(st *stack, r *stackResource, status, reason, token string) {
 	r.status, r.reason, r.changed = status, reason, s.now()
 	properties := ""
@@ -157,7 +156,7 @@ func (s *Service) addEvent(st *stack, event StackEvent) {
 	s.outbox.put(event)
 }
 
-// describe is the stack as DescribeStacks returns it.
+// describe returns the stack as in DescribeStacks.
 func (st *stack) describe() Stack {
 	return Stack{
 		StackId: st.id, StackName: st.name, Description: st.current.template.Description, StackStatus: st.status,
@@ -170,7 +169,7 @@ func (st *stack) describe() Stack {
 	}
 }
 
-// noEcho stands for the value of a parameter that must not be shown.
+// noEcho replaces the value of a parameter that must not be shown.
 const noEcho = "****"
 
 func (r *revision) describeParameters() []Parameter {
@@ -193,7 +192,7 @@ func tagList(tags map[string]string) []Tag {
 	return list
 }
 
-// resourceTags are the tags that the stack's resources get.
+// resourceTags returns the tags for the stack's resources.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-resource-tags.html
 func (st *stack) resourceTags(r *revision, logicalID string) map[string]string {
 	tags := maps.Clone(r.tags)

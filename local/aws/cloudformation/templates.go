@@ -8,7 +8,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// This file is the API operations about templates.
+// The API operations about templates.
 
 // GetTemplateInput of GetTemplate.
 type GetTemplateInput struct {
@@ -21,7 +21,7 @@ type GetTemplateOutput struct {
 	StagesAvailable []string
 }
 
-// GetTemplate returns the template of a stack or change set as it was submitted.
+// GetTemplate returns the submitted template of a stack or change set.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_GetTemplate.html
 func (s *Service) GetTemplate(_ context.Context, caller iam.Caller, in *GetTemplateInput) (*GetTemplateOutput, error) {
 	if in.TemplateStage != "" && in.TemplateStage != "Original" && in.TemplateStage != "Processed" {
@@ -144,7 +144,7 @@ type GetTemplateSummaryOutput struct {
 	DeclaredTransforms []string
 }
 
-// GetTemplateSummary tells what a template, or that of a stack, declares.
+// GetTemplateSummary returns the declarations of a template, which may be a stack's.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_GetTemplateSummary.html
 func (s *Service) GetTemplateSummary(ctx context.Context, caller iam.Caller, in *TemplateInput) (*GetTemplateSummaryOutput, error) {
 	var t *template.Template

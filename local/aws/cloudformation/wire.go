@@ -8,9 +8,9 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// This file binds the operations to the query protocol.
+// The operations in the query protocol.
 
-// Wire is the service as the endpoint serves it. Operations that are not in it are errors that name them.
+// Wire returns the service for the endpoint. Other operations are errors that name them.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "cloudformation", Protocol: wire.Query, Version: "2010-05-15",
@@ -29,7 +29,7 @@ func (s *Service) Wire() *wire.Service {
 	}
 }
 
-// bind makes a wire operation of a typed one.
+// bind converts a typed operation to a wire operation.
 func bind[In, Out any](operation func(context.Context, iam.Caller, *In) (*Out, error)) wire.Operation {
 	return func(ctx context.Context, c *wire.Call) (any, error) {
 		in := new(In)
@@ -41,7 +41,7 @@ func bind[In, Out any](operation func(context.Context, iam.Caller, *In) (*Out, e
 		}
 		out, err := operation(ctx, c.Caller, in)
 		if err == nil && out == nil {
-			// An answer without members is still there: the SDKs look for ExecuteChangeSetResult.
+			// The SDKs expect an element such as ExecuteChangeSetResult even without members.
 			out = new(Out)
 		}
 		return out, err

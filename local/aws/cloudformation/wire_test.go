@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// client is the SDK's own, signing for a new account.
+// client is the client of the SDK, for a new account.
 func client(t *testing.T) *sdk.Client {
 	t.Helper()
 	c := &clock.Clock{Speed: 1e6}

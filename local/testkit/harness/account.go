@@ -190,7 +190,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	network.SetNodes(boot{a.EKS, a})
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
-		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, OnTold: a.happened, ChangeSetFails: a.changeSetFails,
+		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, OnDelivered: a.happened, ChangeSetFails: a.changeSetFails,
 	})
 	a.onClose(a.CloudFormation.Close)
 	scaling := a.AutoScaling.Wire()

@@ -404,7 +404,7 @@ func (a *Account) still() bool {
 	changing := slices.ContainsFunc(a.CloudFormation.Stacks(), func(s localcloudformation.Stack) bool {
 		return stack.InProgress(s.StackStatus)
 	})
-	return !changing && a.CloudFormation.Untold() == 0 && a.Running() == 0
+	return !changing && a.CloudFormation.Undelivered() == 0 && a.Running() == 0
 }
 
 // atOnce is true if calm was true for all parts of the account at the same time. Otherwise calm might miss what passes

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// This file has one function per intrinsic function whose arguments are evaluated first.
+// The intrinsic functions whose arguments are evaluated first.
 
 var functions = map[string]func(*Scope, any) (any, error){
 	"Fn::Join":        join,
@@ -113,7 +113,7 @@ func findInMap(s *Scope, argument any) (any, error) {
 		return nil, errorf("Template error: Mapping named '%s' is not present in the 'Mappings' section of template.", name)
 	}
 	if inner, ok := mapping[top].(map[string]any); ok {
-		if value, there := inner[second]; there {
+		if value, found := inner[second]; found {
 			return value, nil
 		}
 	}
@@ -149,7 +149,7 @@ func importValue(s *Scope, argument any) (any, error) {
 	return s.Import(Text(argument))
 }
 
-// cidr splits a block into count blocks that leave bits for hosts each.
+// cidr splits a block into count blocks with the given number of host bits.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-cidr.html
 func cidr(_ *Scope, argument any) (any, error) {
 	list, ok := argument.([]any)
@@ -254,7 +254,7 @@ func (s *Scope) sub(argument any) (any, error) {
 }
 
 func (s *Scope) variable(name string, variables map[string]any) (any, error) {
-	if value, there := variables[name]; there {
+	if value, found := variables[name]; found {
 		return s.value(value)
 	}
 	if !subName.MatchString(name) {

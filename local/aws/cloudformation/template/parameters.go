@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// This file is the Parameters section: declarations, and the values that a stack is given for them.
+// The Parameters section: declarations, and the values that a stack gets for them.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-section-structure.html
 
 // Parameter declared by a template.
@@ -27,16 +27,17 @@ type Parameter struct {
 const ssmParameter = "AWS::SSM::Parameter::Value<"
 
 var parameterType = regexp.MustCompile(`^(String|Number|List<Number>|CommaDelimitedList` +
-	`|(List<)?AWS::EC2::(AvailabilityZone::Name|Image::Id|Instance::Id|KeyPair::KeyName|SecurityGroup::GroupName|SecurityGroup::Id|Subnet::Id|Volume::Id|VPC::Id)>?` +
+	`|(List<)?AWS::EC2::(AvailabilityZone::Name|Image::Id|Instance::Id|KeyPair::KeyName` +
+	`|SecurityGroup::GroupName|SecurityGroup::Id|Subnet::Id|Volume::Id|VPC::Id)>?` +
 	`|(List<)?AWS::Route53::HostedZone::Id>?|AWS::SSM::Parameter::Name|AWS::SSM::Parameter::Value<.+>)$`)
 
-// IsList tells parameters whose Ref is a list.
+// IsList returns true for parameters whose Ref is a list.
 func (p Parameter) IsList() bool {
 	return p.Type == "CommaDelimitedList" || strings.HasPrefix(p.Type, "List<") ||
 		p.Type == ssmParameter+"CommaDelimitedList>" || strings.HasPrefix(p.Type, ssmParameter+"List<")
 }
 
-// FromSSM tells parameters whose value names a parameter of Systems Manager.
+// FromSSM returns true for parameters whose value names a parameter of Systems Manager.
 func (p Parameter) FromSSM() bool { return strings.HasPrefix(p.Type, ssmParameter) }
 
 func (t *Template) readParameters(root map[string]any) error {
@@ -95,7 +96,7 @@ func readParameter(name string, body map[string]any) (Parameter, error) {
 		return p, errorf("%sNoEcho must be a boolean.", where)
 	}
 	for member, into := range map[string]**float64{"MinValue": &p.MinValue, "MaxValue": &p.MaxValue} {
-		if value, there := body[member]; there {
+		if value, found := body[member]; found {
 			f, err := strconv.ParseFloat(Text(value), 64)
 			if err != nil {
 				return p, errorf("%s%s must be a number.", where, member)
@@ -104,7 +105,7 @@ func readParameter(name string, body map[string]any) (Parameter, error) {
 		}
 	}
 	for member, into := range map[string]**int{"MinLength": &p.MinLength, "MaxLength": &p.MaxLength} {
-		if value, there := body[member]; there {
+		if value, found := body[member]; found {
 			n, err := strconv.Atoi(Text(value))
 			if err != nil {
 				return p, errorf("%s%s must be an integer.", where, member)
@@ -112,7 +113,7 @@ func readParameter(name string, body map[string]any) (Parameter, error) {
 			*into = &n
 		}
 	}
-	if allowed, there := body["AllowedValues"]; there {
+	if allowed, found := body["AllowedValues"]; found {
 		list, ok := allowed.([]any)
 		if !ok {
 			return p, errorf("%sAllowedValues must be a list.", where)
@@ -124,7 +125,7 @@ func readParameter(name string, body map[string]any) (Parameter, error) {
 			p.AllowedValues = append(p.AllowedValues, Text(item))
 		}
 	}
-	if value, there := body["Default"]; there {
+	if value, found := body["Default"]; found {
 		if !isScalar(value) {
 			return p, errorf("Template format error: Every Default member must be a string.")
 		}
@@ -134,8 +135,8 @@ func readParameter(name string, body map[string]any) (Parameter, error) {
 	return p, nil
 }
 
-// ParameterValues fills in defaults, splits lists and checks constraints. given holds the values of the request, ssm
-// looks up parameters of Systems Manager and may be nil. The results are what Ref returns.
+// ParameterValues applies defaults, splits lists and checks constraints. given has the values of the request. ssm looks up parameters of
+// Systems Manager and may be nil. The results are the values of Ref.
 func (t *Template) ParameterValues(given map[string]string, ssm func(name string) (string, error)) (map[string]any, error) {
 	if unknown := slices.DeleteFunc(sortedKeys(given), func(name string) bool {
 		_, declared := t.Parameters[name]
@@ -147,8 +148,8 @@ func (t *Template) ParameterValues(given map[string]string, ssm func(name string
 	var missing []string
 	for _, name := range sortedKeys(t.Parameters) {
 		parameter := t.Parameters[name]
-		value, there := given[name]
-		if !there {
+		value, found := given[name]
+		if !found {
 			if parameter.Default == nil {
 				missing = append(missing, name)
 				continue
@@ -238,7 +239,7 @@ func isScalar(value any) bool {
 	return false
 }
 
-// Text is a scalar as CloudFormation puts it into strings.
+// Text returns a scalar as CloudFormation writes it in strings.
 func Text(value any) string {
 	switch v := value.(type) {
 	case string:

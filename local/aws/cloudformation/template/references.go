@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// This file finds what values refer to: for checks before evaluation, and for the order of resources.
+// References of values, for checks before evaluation and for the order of resources.
 
 // Reference of a value to a resource, parameter or pseudo parameter.
 type Reference struct {
 	Name string
-	// Attribute, when it is Fn::GetAtt.
+	// Attribute, for Fn::GetAtt.
 	Attribute string
 }
 
-// check finds references to what is not there, unknown functions, and cycles.
+// check finds references to undefined names, unknown functions, and cycles.
 func (t *Template) check() error {
 	for _, name := range sortedKeys(t.Conditions) {
 		if err := t.checkFunctions(t.Conditions[name]); err != nil {
@@ -29,7 +29,7 @@ func (t *Template) check() error {
 			}
 		}
 		for _, on := range resource.DependsOn {
-			if _, there := t.Resources[on]; !there {
+			if _, found := t.Resources[on]; !found {
 				return errorf("Template format error: Unresolved resource dependencies [%s] in the Resources block of the template", on)
 			}
 		}
@@ -59,7 +59,7 @@ func (t *Template) check() error {
 }
 
 func (t *Template) checkCondition(name, block string) error {
-	if _, there := t.Conditions[name]; name != "" && !there {
+	if _, found := t.Conditions[name]; name != "" && !found {
 		return errorf("Template format error: Unresolved condition dependency %s in the %s block of the template", name, block)
 	}
 	return nil
@@ -96,8 +96,8 @@ var pseudoParameters = []string{
 	"AWS::URLSuffix",
 }
 
-// checkFunctions finds intrinsic functions that are unknown, or that share their map with other keys, and dynamic
-// references, which are unsupported.
+// checkFunctions finds unknown intrinsic functions, functions that share their map with other keys, and dynamic references, which are not
+// supported.
 func (t *Template) checkFunctions(value any) error {
 	switch v := value.(type) {
 	case string:
@@ -154,8 +154,8 @@ func knownFunction(name string) bool {
 	return known
 }
 
-// References lists what a value refers to, in order, each once. With a scope whose conditions are evaluated, only the
-// branches that hold are followed.
+// References lists the distinct references of a value, in order. With a scope whose conditions are evaluated, it follows only the branches
+// that hold.
 func References(value any, s *Scope) []Reference {
 	var found []Reference
 	add := func(r Reference) {
@@ -226,10 +226,10 @@ func first(list []any) any {
 	return list[0]
 }
 
-// uses lists the resources that a resource needs before it, ignoring conditions.
+// uses lists the resources that a resource depends on, regardless of conditions.
 func (r Resource) uses(t *Template) []string { return r.dependencies(t, nil) }
 
-// Dependencies are the active resources that must be there before the named one, sorted.
+// Dependencies are the active resources that the named one depends on, sorted.
 func (s *Scope) Dependencies(name string) []string {
 	return slices.DeleteFunc(s.Template.Resources[name].dependencies(s.Template, s), func(on string) bool {
 		return !s.Holds(s.Template.Resources[on].Condition)
@@ -279,7 +279,7 @@ func (s *Scope) CheckActive() error {
 	return nil
 }
 
-// findCycle returns the nodes of one cycle of a graph, none when there is none.
+// findCycle returns the nodes of a cycle of a graph, if there is one.
 func findCycle(graph map[string][]string) []string {
 	done := map[string]bool{}
 	var path []string

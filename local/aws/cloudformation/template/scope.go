@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// This file evaluates values: it walks them and resolves each intrinsic function. The functions themselves are in
-// functions.go.
+// Evaluation of values. It walks them and resolves each intrinsic function. functions.go has the functions.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 
-// Scope is what values are evaluated against.
+// Scope has the inputs of an evaluation.
 type Scope struct {
 	Template *Template
 	// Parameters as ParameterValues returned them.
@@ -20,7 +19,7 @@ type Scope struct {
 	Pseudo map[string]any
 	// Zones of a region.
 	Zones func(region string) ([]string, error)
-	// Ref and GetAtt return what a resource is; nil where resources cannot be referred to. Either may return an Unknown.
+	// Ref and GetAtt return a resource's values. They are nil where resources cannot be referred to. Either may return an Unknown.
 	Ref    func(resource string) (any, error)
 	GetAtt func(resource, attribute string) (any, error)
 	// Import returns an exported value of another stack.
@@ -29,13 +28,13 @@ type Scope struct {
 	conditions map[string]bool
 }
 
-// Unknown stands for what is only known once resources have been changed. Everything made from it is unknown too.
+// Unknown is a value that is known only after resources have changed. Every value that contains it is unknown too.
 type Unknown struct {
-	// Causes are the references it comes from: Resource or Resource.Attribute.
+	// Causes are the references that it comes from: Resource or Resource.Attribute.
 	Causes []string
 }
 
-// noValue is AWS::NoValue: the property that has it vanishes.
+// noValue is AWS::NoValue, which removes its property.
 type noValue struct{}
 
 // EvaluateConditions evaluates the template's conditions; call it before Value.
@@ -51,7 +50,7 @@ func (s *Scope) EvaluateConditions() error {
 	return nil
 }
 
-// Holds tells whether a condition holds; the empty name always does.
+// Holds returns true if a condition holds. The empty name always holds.
 func (s *Scope) Holds(condition string) bool { return condition == "" || s.conditions[condition] }
 
 // Active lists the resources whose condition holds, sorted.
@@ -88,7 +87,7 @@ func (s *Scope) CheckRules() error {
 	return nil
 }
 
-// Value evaluates a value of the template. A value that is AWS::NoValue as a whole comes back as nil.
+// Value evaluates a value of the template. AWS::NoValue evaluates to nil.
 func (s *Scope) Value(value any) (any, error) {
 	result, err := s.value(value)
 	if _, none := result.(noValue); none {
@@ -97,7 +96,7 @@ func (s *Scope) Value(value any) (any, error) {
 	return result, err
 }
 
-// Object evaluates a map of the template, nil staying nil.
+// Object evaluates a map of the template. A nil map stays nil.
 func (s *Scope) Object(value map[string]any) (map[string]any, error) {
 	if value == nil {
 		return nil, nil
@@ -147,7 +146,7 @@ func (s *Scope) value(value any) (any, error) {
 	}
 }
 
-// intrinsic tells whether a map is a function call.
+// intrinsic returns the function and the argument if a map is a function call.
 func intrinsic(m map[string]any) (function string, argument any, ok bool) {
 	if len(m) != 1 {
 		return "", nil, false
@@ -191,13 +190,13 @@ func (s *Scope) ref(name string) (any, error) {
 	if name == "AWS::NoValue" {
 		return noValue{}, nil
 	}
-	if value, there := s.Pseudo[name]; there {
+	if value, found := s.Pseudo[name]; found {
 		return value, nil
 	}
-	if value, there := s.Parameters[name]; there {
+	if value, found := s.Parameters[name]; found {
 		return value, nil
 	}
-	if _, there := s.Template.Resources[name]; there && s.Ref != nil {
+	if _, found := s.Template.Resources[name]; found && s.Ref != nil {
 		return s.Ref(name)
 	}
 	return nil, errorf("Template format error: Unresolved dependencies [%s]. Cannot reference resources in the Conditions block "+
@@ -222,7 +221,7 @@ func (s *Scope) getAtt(argument any) (any, error) {
 
 const badGetAtt = "Template error: every Fn::GetAtt object requires two non-empty parameters, the resource name and the resource attribute"
 
-// getAttNames splits the argument of Fn::GetAtt; the attribute may be a Ref.
+// getAttNames splits the argument of Fn::GetAtt. The attribute may be a Ref.
 func getAttNames(argument any) (resource string, attribute any, err error) {
 	if text, ok := argument.(string); ok {
 		before, after, _ := strings.Cut(text, ".")
@@ -284,7 +283,7 @@ func (s *Scope) namedCondition(name string, path []string) (bool, error) {
 	return holds, err
 }
 
-// condition evaluates a condition function; path are the named conditions under evaluation.
+// condition evaluates a condition function. path has the named conditions under evaluation.
 func (s *Scope) condition(value any, path []string) (bool, error) {
 	m, ok := value.(map[string]any)
 	if !ok || len(m) != 1 {
@@ -369,7 +368,7 @@ func (s *Scope) ruleFunction(function string, arguments []any) (bool, error) {
 	return !slices.ContainsFunc(list, func(item any) bool { return !has(allowed, item) }), nil
 }
 
-// Causes lists the references that make a value unknown, sorted; none when it is known.
+// Causes lists the references that make a value unknown, sorted. It is empty for a known value.
 func Causes(value any) []string {
 	found := map[string]bool{}
 	var walk func(any)
@@ -402,8 +401,8 @@ func Equal(a, b any) bool {
 			return false
 		}
 		for key, item := range x {
-			other, there := y[key]
-			if !there || !Equal(item, other) {
+			other, found := y[key]
+			if !found || !Equal(item, other) {
 				return false
 			}
 		}

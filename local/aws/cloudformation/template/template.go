@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// This file is the structure of a template: its sections, and what is wrong with them before anything is evaluated.
+// The structure of a template: its sections, and the checks before evaluation.
 
 // Limits of a template.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 const (
-	// MaxInline is the greatest template in bytes in a request.
+	// MaxInline is the maximum size of a template in a request, in bytes.
 	MaxInline = 51_200
-	// MaxObject is the greatest template in bytes from S3.
+	// MaxObject is the maximum size of a template in S3, in bytes.
 	MaxObject     = 1_000_000
 	maxResources  = 500
 	maxParameters = 200
@@ -57,7 +57,7 @@ type Resource struct {
 type Output struct {
 	Description string
 	Value       any
-	// Export is the name under which other stacks import the value; nil when it is not exported.
+	// Export is the name under which other stacks import the value. It is nil without an export.
 	Export    any
 	Condition string
 }
@@ -90,8 +90,8 @@ var (
 	}
 )
 
-// Parse reads a template and checks its structure: sections, members, names, limits, references and cycles. Errors are
-// *Error or *UnsupportedError.
+// Parse reads a template and checks its structure: sections, members, names, limits, references and cycles. Errors are *Error or
+// *UnsupportedError.
 func Parse(body []byte) (*Template, error) {
 	root, err := values(body)
 	if err != nil {
@@ -101,7 +101,7 @@ func Parse(body []byte) (*Template, error) {
 		return nil, errorf("Invalid template property or properties [%s]", strings.Join(unknown, ", "))
 	}
 	for _, section := range []string{"Transform", "Hooks"} {
-		if _, there := root[section]; there {
+		if _, found := root[section]; found {
 			return nil, &UnsupportedError{What: "the template section " + section}
 		}
 	}
@@ -307,7 +307,7 @@ func (t *Template) readOutputs(root map[string]any) error {
 		if output.Condition, err = text(body, "Condition", where); err != nil {
 			return err
 		}
-		if _, there := body["Export"]; there {
+		if _, found := body["Export"]; found {
 			export, err := object(body["Export"], "Outputs/"+name+"/Export", "Name")
 			if err != nil {
 				return err
@@ -321,10 +321,10 @@ func (t *Template) readOutputs(root map[string]any) error {
 	return nil
 }
 
-// section returns a top-level map, empty when it is absent.
+// section returns a top-level map. It is empty if the template has no such section.
 func section(root map[string]any, name string, limit int) (map[string]any, error) {
-	value, there := root[name]
-	if !there {
+	value, found := root[name]
+	if !found {
 		return map[string]any{}, nil
 	}
 	body, ok := value.(map[string]any)
@@ -350,8 +350,8 @@ func object(value any, path string, members ...string) (map[string]any, error) {
 }
 
 func optionalObject(body map[string]any, name, where string) (map[string]any, error) {
-	value, there := body[name]
-	if !there {
+	value, found := body[name]
+	if !found {
 		return nil, nil
 	}
 	m, ok := value.(map[string]any)
@@ -362,8 +362,8 @@ func optionalObject(body map[string]any, name, where string) (map[string]any, er
 }
 
 func text(body map[string]any, name, where string) (string, error) {
-	value, there := body[name]
-	if !there {
+	value, found := body[name]
+	if !found {
 		return "", nil
 	}
 	s, ok := value.(string)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// evaluate parses a template that has one resource with a property V, and evaluates that.
+// evaluate parses a template with one resource that has a property V, and evaluates the property.
 func evaluate(t *testing.T, body string, parameters map[string]string) (any, error) {
 	t.Helper()
 	parsed, err := Parse([]byte(body))
@@ -176,7 +176,7 @@ func TestUnsupportedPartsAreNamed(t *testing.T) {
 		"Fn::Transform":          {frame + `!Transform {Name: x}`, "Fn::Transform"},
 		"Fn::ForEach":            {"Resources: {\"Fn::ForEach::x\": []}", "Fn::ForEach::x in Resources"},
 		"Fn::ToJsonString":       {frame + `!ToJsonString {}`, "Fn::ToJsonString"},
-		"a function of nobody":   {frame + `{"Fn::Nope": 1}`, "Fn::Nope"},
+		"an unknown function":    {frame + `{"Fn::Nope": 1}`, "Fn::Nope"},
 		"a dynamic reference":    {frame + `"{{resolve:ssm:/a}}"`, "the dynamic reference {{resolve:ssm:/a}}"},
 		"snapshots":              {"Resources: {R: {Type: T, DeletionPolicy: Snapshot}}", "DeletionPolicy Snapshot of resource R"},
 		"a default of FindInMap": {frame + `!FindInMap [Map, a, b, {DefaultValue: c}]`, "Fn::FindInMap with a default value"},
@@ -218,7 +218,7 @@ func TestStructureIsChecked(t *testing.T) {
 			"Resources: {R: {Type: T, UpdateReplacePolicy: RetainExceptOnCreate}}", "Unrecognized UpdateReplacePolicy",
 		},
 		"DependsOn of nothing": {"Resources: {R: {Type: T, DependsOn: X}}", "Unresolved resource dependencies [X]"},
-		"a condition of nobody": {
+		"an undefined condition": {
 			"Resources: {R: {Type: T, Condition: X}}", "Unresolved condition dependency X in the Resources block",
 		},
 		"an output without value": {"Resources: {R: {Type: T}}\nOutputs: {O: {}}", "Every Outputs member must contain a Value"},
@@ -262,7 +262,7 @@ func TestParametersAreChecked(t *testing.T) {
 		want        string
 	}{
 		"a value that is missing": {"{Type: String}", nil, "Parameters: [P] must have values"},
-		"a parameter of nobody": {
+		"an undeclared parameter": {
 			"{Type: String, Default: x}", map[string]string{"Q": "x"}, "Parameters: [Q] do not exist in the template",
 		},
 		"a value that is not allowed": {
@@ -306,7 +306,8 @@ func TestJSONAndYAMLMeanTheSame(t *testing.T) {
 	require.NoError(t, err)
 	fromJSON, err :=
 		Parse([]byte(
-			`{"Resources": {"R": {"Type": "T", "Properties": {"a": {"Fn::GetAtt": ["O", "x"]}, "b": 1, "c": {"Fn::Sub": "${O}"}}}, "O": {"Type": "T"}}}`))
+			`{"Resources": {"R": {"Type": "T", "Properties": {"a": {"Fn::GetAtt": ["O", "x"]}, "b": 1, "c": {"Fn::Sub": "${O}"}}},
+				"O": {"Type": "T"}}}`))
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(fromYAML, fromJSON))
 }

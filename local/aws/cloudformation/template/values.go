@@ -1,5 +1,5 @@
-// Package template reads CloudFormation templates and evaluates them: sections, parameters, conditions and intrinsic
-// functions, after the template reference. It is pure: what a value needs from outside comes through a Scope.
+// Package template reads CloudFormation templates and evaluates them: sections, parameters, conditions and intrinsic functions, as in the
+// template reference. It is pure: a Scope provides the external values.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/
 package template
 
@@ -14,15 +14,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// This file turns template text, YAML or JSON, into plain values: maps, slices, strings, bools and float64. Short forms
-// (!Ref) become long forms ({"Ref": …}).
+// The conversion of template text, YAML or JSON, to plain values: maps, slices, strings, bools and float64. Short forms (!Ref) become long
+// forms ({"Ref": …}).
 
-// Error is a template that CloudFormation refuses; its text is CloudFormation's wording.
+// Error is a template that CloudFormation rejects, with CloudFormation's text.
 type Error struct{ Message string }
 
 func (e *Error) Error() string { return e.Message }
 
-// UnsupportedError is a part of the template language that the local account does not have.
+// UnsupportedError is a part of the template language that the local account does not support.
 type UnsupportedError struct{ What string }
 
 func (e *UnsupportedError) Error() string {
@@ -33,7 +33,7 @@ func errorf(format string, args ...any) error {
 	return &Error{Message: fmt.Sprintf(format, args...)}
 }
 
-// shortForms are the intrinsic functions that YAML may write as a tag.
+// shortForms are the intrinsic functions that can be a YAML tag.
 var shortForms = map[string]string{
 	"!Ref": "Ref", "!Condition": "Condition", "!GetAtt": "Fn::GetAtt", "!Sub": "Fn::Sub", "!Join": "Fn::Join",
 	"!Select": "Fn::Select", "!Split": "Fn::Split", "!If": "Fn::If", "!Equals": "Fn::Equals", "!And": "Fn::And",
@@ -149,7 +149,7 @@ func fromScalar(node *yaml.Node) (any, error) {
 	case "!!int", "!!float":
 		var f float64
 		if err := node.Decode(&f); err != nil || f != f || f > 1e300 || f < -1e300 {
-			return node.Value, nil // what is no JSON number stays text
+			return node.Value, nil // a number that JSON does not allow stays text
 		}
 		return f, nil
 	default:
