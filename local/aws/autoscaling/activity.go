@@ -43,7 +43,7 @@ func (a *activity) details() map[string]string {
 	return map[string]string{"Availability Zone": a.zone, "Subnet ID": a.subnet}
 }
 
-// endActivity sets the outcome and tells EventBridge. m is nil for a launch that made no instance. The lock is held.
+// endActivity records the result and sends an event to EventBridge. m is nil for a launch without an instance. The caller holds the lock.
 func (s *Service) endActivity(g *group, a *activity, m *member, status, statusMessage string) {
 	now := s.now()
 	a.EndTime, a.StatusCode, a.StatusMessage, a.Progress = &now, status, statusMessage, 100
@@ -62,7 +62,7 @@ func (s *Service) endActivity(g *group, a *activity, m *member, status, statusMe
 	if m != nil {
 		resources = append(resources, s.instanceARN(m.id))
 	}
-	// Successful events carry the status code InProgress: so they are documented, and so they come.
+	// As AWS documents it, successful events have the status code InProgress.
 	s.emit(event+outcome, resources, map[string]any{
 		"StatusCode": code, "Description": a.Description, "AutoScalingGroupName": g.name, "ActivityId": a.ActivityId, "Details": a.details(),
 		"RequestId": a.ActivityId, "StatusMessage": statusMessage, "StartTime": stamp(a.StartTime), "EndTime": stamp(now),
@@ -75,7 +75,7 @@ func (s *Service) instanceARN(id string) string {
 	return fmt.Sprintf("arn:%s:ec2:%s:%s:instance/%s", s.config.Partition, s.config.Region, s.config.Account, id)
 }
 
-// lifecycleAction is the detail of the events that an instance waits for a hook.
+// lifecycleAction is the detail of the event of an instance that waits at a hook.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-event-reference.html
 type lifecycleAction struct {
 	LifecycleActionToken string `json:",omitempty"`
@@ -89,7 +89,7 @@ type lifecycleAction struct {
 	Destination string `json:",omitempty"`
 }
 
-// emitAction tells that an instance waits for a hook.
+// emitAction sends the event of an instance that waits at a hook.
 func (s *Service) emitAction(g *group, m *member, a *action) {
 	detail := lifecycleAction{
 		LifecycleActionToken: a.token, AutoScalingGroupName: g.name, LifecycleHookName: a.hook.LifecycleHookName, EC2InstanceId: m.id,

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the API.
+// Wire returns the API.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{Name: "autoscaling", Protocol: wire.Query, Version: "2011-01-01", Operations: map[string]wire.Operation{
 		"CreateAutoScalingGroup":              handle(s.apiCreate),
@@ -158,7 +158,7 @@ func (s *Service) apiSetHealth(c *wire.Call, in struct {
 	return nil, s.setHealth(c.Caller, in.InstanceId, in.HealthStatus)
 }
 
-// empty is the result of operations whose response has one without members.
+// empty is the result of operations whose response has no members.
 type empty struct{}
 
 func (s *Service) apiPutHook(c *wire.Call, in struct {

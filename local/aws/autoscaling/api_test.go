@@ -1,6 +1,6 @@
 package autoscaling_test
 
-// The API through the SDK's client, over HTTP, with simulated work sped up to nothing.
+// The API through the SDK's client, over HTTP, with simulated work that takes no time.
 
 import (
 	"errors"
@@ -101,9 +101,13 @@ func TestThroughTheSDK(t *testing.T) {
 	require.Equal(t, []string{"us-east-1a"}, g.AvailabilityZones)
 	require.Equal(t, "shop", *g.Tags[0].Value)
 
-	_, err = c.RecordLifecycleActionHeartbeat(ctx, &sdk.RecordLifecycleActionHeartbeatInput{AutoScalingGroupName: pool, LifecycleHookName: aws.String("launch"), InstanceId: id})
+	_, err = c.RecordLifecycleActionHeartbeat(ctx, &sdk.RecordLifecycleActionHeartbeatInput{
+		AutoScalingGroupName: pool, LifecycleHookName: aws.String("launch"), InstanceId: id,
+	})
 	require.NoError(t, err)
-	complete := &sdk.CompleteLifecycleActionInput{AutoScalingGroupName: pool, LifecycleHookName: aws.String("launch"), InstanceId: id, LifecycleActionResult: aws.String("CONTINUE")}
+	complete := &sdk.CompleteLifecycleActionInput{
+		AutoScalingGroupName: pool, LifecycleHookName: aws.String("launch"), InstanceId: id, LifecycleActionResult: aws.String("CONTINUE"),
+	}
 	_, err = c.CompleteLifecycleAction(ctx, complete)
 	require.NoError(t, err)
 	eventually(t, state(types.LifecycleStateInService))
@@ -113,7 +117,9 @@ func TestThroughTheSDK(t *testing.T) {
 	hooks, err := c.DescribeLifecycleHooks(ctx, &sdk.DescribeLifecycleHooksInput{AutoScalingGroupName: pool})
 	require.NoError(t, err)
 	require.EqualValues(t, 6000, *hooks.LifecycleHooks[0].GlobalTimeout)
-	_, err = c.PutLifecycleHook(ctx, &sdk.PutLifecycleHookInput{AutoScalingGroupName: pool, LifecycleHookName: aws.String("launch"), HeartbeatTimeout: aws.Int32(90)})
+	_, err = c.PutLifecycleHook(ctx, &sdk.PutLifecycleHookInput{
+		AutoScalingGroupName: pool, LifecycleHookName: aws.String("launch"), HeartbeatTimeout: aws.Int32(90),
+	})
 	require.NoError(t, err)
 	_, err = c.DeleteLifecycleHook(ctx, &sdk.DeleteLifecycleHookInput{AutoScalingGroupName: pool, LifecycleHookName: aws.String("launch")})
 	require.NoError(t, err)
@@ -121,7 +127,9 @@ func TestThroughTheSDK(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.EnableMetricsCollection(ctx, &sdk.EnableMetricsCollectionInput{AutoScalingGroupName: pool, Granularity: aws.String("1Minute")})
 	require.NoError(t, err)
-	_, err = c.CreateOrUpdateTags(ctx, &sdk.CreateOrUpdateTagsInput{Tags: []types.Tag{{ResourceId: pool, ResourceType: aws.String("auto-scaling-group"), Key: aws.String("a"), Value: aws.String("b")}}})
+	_, err = c.CreateOrUpdateTags(ctx, &sdk.CreateOrUpdateTagsInput{
+		Tags: []types.Tag{{ResourceId: pool, ResourceType: aws.String("auto-scaling-group"), Key: aws.String("a"), Value: aws.String("b")}},
+	})
 	require.NoError(t, err)
 	tags, err := c.DescribeTags(ctx, &sdk.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("key"), Values: []string{"a"}}}})
 	require.NoError(t, err)
@@ -137,19 +145,27 @@ func TestThroughTheSDK(t *testing.T) {
 
 	_, err = c.SetDesiredCapacity(ctx, &sdk.SetDesiredCapacityInput{AutoScalingGroupName: pool, DesiredCapacity: aws.Int32(2)})
 	require.NoError(t, err)
-	ended, err := c.TerminateInstanceInAutoScalingGroup(ctx, &sdk.TerminateInstanceInAutoScalingGroupInput{InstanceId: id, ShouldDecrementDesiredCapacity: aws.Bool(true)})
+	ended, err := c.TerminateInstanceInAutoScalingGroup(ctx, &sdk.TerminateInstanceInAutoScalingGroupInput{
+		InstanceId: id, ShouldDecrementDesiredCapacity: aws.Bool(true),
+	})
 	require.NoError(t, err)
 	require.Equal(t, "Terminating EC2 instance: "+*id, *ended.Activity.Description)
 	eventually(t, func() bool { g := describe(); return len(g.Instances) == 1 && *g.Instances[0].InstanceId != *id })
 
-	refresh, err := c.StartInstanceRefresh(ctx, &sdk.StartInstanceRefreshInput{AutoScalingGroupName: pool, Preferences: &types.RefreshPreferences{MinHealthyPercentage: aws.Int32(0)}})
+	refresh, err := c.StartInstanceRefresh(ctx, &sdk.StartInstanceRefreshInput{
+		AutoScalingGroupName: pool, Preferences: &types.RefreshPreferences{MinHealthyPercentage: aws.Int32(0)},
+	})
 	require.NoError(t, err)
 	eventually(t, func() bool {
-		out, err := c.DescribeInstanceRefreshes(ctx, &sdk.DescribeInstanceRefreshesInput{AutoScalingGroupName: pool, InstanceRefreshIds: []string{*refresh.InstanceRefreshId}})
+		out, err := c.DescribeInstanceRefreshes(ctx, &sdk.DescribeInstanceRefreshesInput{
+			AutoScalingGroupName: pool, InstanceRefreshIds: []string{*refresh.InstanceRefreshId},
+		})
 		require.NoError(t, err)
 		return out.InstanceRefreshes[0].Status == types.InstanceRefreshStatusSuccessful
 	})
-	pages := sdk.NewDescribeScalingActivitiesPaginator(c, &sdk.DescribeScalingActivitiesInput{AutoScalingGroupName: pool, MaxRecords: aws.Int32(1)})
+	pages := sdk.NewDescribeScalingActivitiesPaginator(c, &sdk.DescribeScalingActivitiesInput{
+		AutoScalingGroupName: pool, MaxRecords: aws.Int32(1),
+	})
 	activities := 0
 	for pages.HasMorePages() {
 		out, err := pages.NextPage(ctx)
@@ -184,7 +200,9 @@ func TestErrorsThroughTheSDK(t *testing.T) {
 		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: &template},
 	})
 	requireMessage(t, "UnsupportedByLocalAccount", "PlacementGroup", err)
-	_, err = c.CreateOrUpdateTags(ctx, &sdk.CreateOrUpdateTagsInput{Tags: []types.Tag{{ResourceId: nope, Key: aws.String("aws:x"), Value: aws.String("y")}}})
+	_, err = c.CreateOrUpdateTags(ctx, &sdk.CreateOrUpdateTagsInput{
+		Tags: []types.Tag{{ResourceId: nope, Key: aws.String("aws:x"), Value: aws.String("y")}},
+	})
 	requireMessage(t, "ValidationError", "reserved", err)
 	_, err = c.DescribeAutoScalingGroups(ctx, &sdk.DescribeAutoScalingGroupsInput{NextToken: nope})
 	requireMessage(t, "InvalidNextToken", "", err)
@@ -192,7 +210,7 @@ func TestErrorsThroughTheSDK(t *testing.T) {
 	requireMessage(t, "ValidationError", "Filter type nope is not correct", err)
 }
 
-// eventually polls: a request is answered faster than this loop goes round, and simulated work takes no time.
+// eventually polls. Requests are faster than this loop, and simulated work takes no time.
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
 	for range 2000 {

@@ -1,6 +1,6 @@
 package autoscaling
 
-// Shared by the tests: Auto Scaling over a real local EC2, with events recorded.
+// The world that the tests share: Auto Scaling over a local EC2, with recorded events.
 
 import (
 	"context"
@@ -49,7 +49,7 @@ type event struct {
 	at         time.Time
 }
 
-// run makes a world in a synctest bubble: three subnets in three zones, one launch template.
+// run creates a world in a synctest bubble: three subnets in three zones, and one launch template.
 func run(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clock.Clock{}
@@ -100,7 +100,7 @@ func (w *world) newVersion(image string) {
 	require.NoError(w, err)
 }
 
-// Emit records an event and answers lifecycle actions as the test says.
+// Emit records an event and answers lifecycle actions as the test requires.
 func (w *world) Emit(_ context.Context, source, detailType string, resources []string, detail any) {
 	encoded, _ := json.Marshal(detail)
 	var d map[string]any
@@ -132,7 +132,7 @@ func (w *world) happened(detailType string) (n int) {
 	return n
 }
 
-// properties of a group of the launch template's newest version, changed by more; nil removes.
+// properties of a group of the launch template's newest version, changed by more. nil removes a property.
 func (w *world) properties(more map[string]any) map[string]any {
 	p := map[string]any{
 		"AutoScalingGroupName": "pool", "MinSize": 2.0, "MaxSize": 4.0, "VPCZoneIdentifier": w.subnets,
@@ -173,7 +173,7 @@ func (w *world) provider() resource.Provider {
 	return w.Resources()["AWS::AutoScaling::AutoScalingGroup"]
 }
 
-// create makes the group by CloudFormation.
+// create creates the group through CloudFormation.
 func (w *world) create(more map[string]any) {
 	w.Helper()
 	_, err := w.provider().Create(w.Context(), w.request(w.properties(more)))
@@ -221,7 +221,7 @@ func requireCode(t *testing.T, code string, err error) {
 	require.Equal(t, code, known.Code, "%v", err)
 }
 
-// settle lets simulated time pass.
+// settle waits for a duration of simulated time.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -1,6 +1,6 @@
 package autoscaling
 
-// The Describe operations, and how groups look from outside.
+// The Describe operations, and the shapes of groups in the API.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// page cuts a list; tokens are the position of the next item.
+// page returns a page of a list. A token is the position of the next item.
 func page[T any](list []T, token string, maximum *int, byDefault, limit int) ([]T, string, error) {
 	start, size := 0, byDefault
 	if token != "" {
@@ -150,7 +150,7 @@ type filter struct {
 	Values []string
 }
 
-// checkFilters refuses filters of groups that there are not: tag-key, tag-value and tag:<key> are.
+// checkFilters rejects unknown filters. tag-key, tag-value and tag:<key> are known.
 func checkFilters(filters []filter) error {
 	for _, f := range filters {
 		if f.Name != "tag-key" && f.Name != "tag-value" && !strings.HasPrefix(f.Name, "tag:") {
@@ -241,7 +241,7 @@ func (s *Service) describeInstances(c *wire.Call, in struct {
 	}{list, next}, nil
 }
 
-// Those under way come first, then the newest.
+// describeActivities lists running activities first, then the newest.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
 func (s *Service) describeActivities(c *wire.Call, in struct {
 	AutoScalingGroupName string
@@ -375,10 +375,10 @@ func (s *Service) describeTags(c *wire.Call, in struct {
 		for _, t := range g.describeTags() {
 			ok := true
 			for _, f := range in.Filters {
-				value, known := map[string]string{
+				value, found := map[string]string{
 					"auto-scaling-group": g.name, "key": t.Key, "value": t.Value, "propagate-at-launch": strconv.FormatBool(t.PropagateAtLaunch),
 				}[f.Name]
-				if !known {
+				if !found {
 					return nil, invalid("Filter type %s is not correct. Allowed Filter types are: auto-scaling-group key value propagate-at-launch",
 						f.Name)
 				}
@@ -399,7 +399,7 @@ func (s *Service) describeTags(c *wire.Call, in struct {
 	}{list, next}, nil
 }
 
-// Tagged are the groups that have tags, for the tagging API.
+// Tagged lists the groups with tags, for the tagging API.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 package autoscaling
 
-// Groups: what they are, and which requests about them are valid.
+// Groups, and the validation of requests about them.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html
 
 import (
@@ -19,7 +19,7 @@ import (
 // TemplateSpecification names a launch template by id or name, and a version: a number, $Latest or $Default.
 type TemplateSpecification struct{ LaunchTemplateId, LaunchTemplateName, Version string }
 
-// MixedInstancesPolicy is a launch template with several instance types and two ways to pay.
+// MixedInstancesPolicy is a launch template with several instance types and purchase options.
 type MixedInstancesPolicy struct {
 	LaunchTemplate struct {
 		LaunchTemplateSpecification TemplateSpecification
@@ -31,20 +31,20 @@ type MixedInstancesPolicy struct {
 // Override of a launch template.
 type Override struct{ InstanceType, ImageId string }
 
-// Distribution says which instances are on demand. Allocation strategies do not matter here: capacity never runs out.
+// Distribution sets the share of on-demand instances. Allocation strategies have no effect, because capacity never runs out.
 type Distribution struct {
 	OnDemandAllocationStrategy, SpotAllocationStrategy, SpotMaxPrice string
 	OnDemandBaseCapacity, OnDemandPercentageAboveBaseCapacity        *int
 	SpotInstancePools                                                *int
 }
 
-// Settings are the properties of a group, in the words of the API and of the template reference. Pointers are nil for
-// what a request does not say.
+// Settings are the properties of a group, with the names of the API and of the template reference. A pointer is nil if the request does not
+// contain the property.
 type Settings struct {
 	MinSize, MaxSize, DesiredCapacity                              *int
 	LaunchTemplate                                                 *TemplateSpecification
 	MixedInstancesPolicy                                           *MixedInstancesPolicy
-	Subnets                                                        []string // nil: not said
+	Subnets                                                        []string // nil if absent
 	AvailabilityZones                                              []string
 	HealthCheckType                                                string
 	HealthCheckGracePeriod, DefaultCooldown, DefaultInstanceWarmup *int
@@ -64,22 +64,22 @@ type group struct {
 	name, arn string
 	min, max  int
 	desired   int
-	surge     int // further instances that an instance refresh asks for
+	surge     int // additional instances of an instance refresh
 	settings  Settings
 	subnets   []ec2.Subnet
 	tags      []Tag
 	hooks     []*Hook
 	suspended map[string]bool
-	// suspendedAt says when each was.
+	// suspendedAt has the times of the suspensions.
 	suspendedAt map[string]time.Time
 	metrics     []string
 	members     []*member
-	activities  []*activity // the newest last
-	refreshes   []*refresh  // the newest last
+	activities  []*activity // newest last
+	refreshes   []*refresh  // newest last
 	created     time.Time
 	deleting    bool      // "Delete in progress"
-	failures    int       // launches that failed in a row
-	failing     time.Time // when the first of them did; zero when the last launch did not fail
+	failures    int       // consecutive failed launches
+	failing     time.Time // the time of the first of them; zero if the last launch succeeded
 	backoff     bool      // waiting before the next launch
 }
 
@@ -92,9 +92,9 @@ type member struct {
 	health                string
 	launched              time.Time
 	actions               []*action
-	// activity that launches or terminates it.
+	// activity that launches or terminates the instance.
 	activity *activity
-	// cancel ends its launch or its health checks, so that its termination takes over.
+	// cancel stops its launch or its health checks, so that its termination can start.
 	cancel context.CancelFunc
 }
 
@@ -110,10 +110,10 @@ const (
 	terminatingProceed = "Terminating:Proceed"
 )
 
-// leaving says whether an instance is on its way out: it no longer counts for the desired capacity.
+// leaving returns true for a terminating instance, which no longer counts for the desired capacity.
 func (m *member) leaving() bool { return strings.HasPrefix(m.state, terminating) }
 
-// lifecycle is the state that others see: an instance goes on from its hooks when all have been continued.
+// lifecycle is the state in the API. An instance leaves the wait state when all of its hooks are continued.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 func (m *member) lifecycle() string {
 	if m.state == pendingWait && !slices.ContainsFunc(m.actions, func(a *action) bool { return a.result != "CONTINUE" }) {
@@ -142,7 +142,7 @@ func (g *group) inService() int {
 	return n
 }
 
-// template of the group and the instance types it may launch, in order; "" is the template's own.
+// template returns the launch template of the group and the instance types that it may launch, in order. "" is the template's own type.
 func (g *group) template() (TemplateSpecification, []Override) {
 	if mixed := g.settings.MixedInstancesPolicy; mixed != nil {
 		overrides := mixed.LaunchTemplate.Overrides
@@ -161,14 +161,14 @@ var processes = []string{
 	"ReplaceUnhealthy", "ScheduledActions",
 }
 
-// groupMetrics are those that EnableMetricsCollection enables when it names none.
+// groupMetrics are enabled by EnableMetricsCollection if the request names none.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_EnableMetricsCollection.html
 var groupMetrics = []string{
 	"GroupMinSize", "GroupMaxSize", "GroupDesiredCapacity", "GroupInServiceInstances", "GroupPendingInstances",
 	"GroupStandbyInstances", "GroupTerminatingInstances", "GroupTotalInstances",
 }
 
-// create makes a group. Hooks are there before the first instance starts.
+// create creates a group. Its hooks exist before the first instance starts.
 func (s *Service) create(caller iam.Caller, name string, settings Settings, hooks []Hook, tags []Tag) (*group, error) {
 	g := &group{
 		name: name, arn: s.arn("*", name), settings: settings, tags: sortTags(tags), suspended: map[string]bool{},
@@ -186,7 +186,7 @@ func (s *Service) create(caller iam.Caller, name string, settings Settings, hook
 	case len(settings.Subnets) == 0:
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
 	}
-	// The caller is authorized on the group that will be: its tags are those of the request, not of a resource.
+	// IAM authorizes the caller on the future group: its tags are request tags, and not resource tags.
 	unmade := *g
 	unmade.tags = nil
 	if err := s.allow(caller, "CreateAutoScalingGroup", &unmade, s.conditions(settings, tags)); err != nil {
@@ -229,7 +229,7 @@ func (s *Service) create(caller iam.Caller, name string, settings Settings, hook
 	return g, nil
 }
 
-// update changes what settings say.
+// update applies settings to a group.
 func (s *Service) update(caller iam.Caller, name string, settings Settings) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +258,7 @@ func (s *Service) update(caller iam.Caller, name string, settings Settings) erro
 	if settings.DesiredCapacity != nil {
 		changed.desired = *settings.DesiredCapacity
 	} else if changed.min <= changed.max {
-		// Without a desired capacity of its own, a request moves it into the new bounds.
+		// Without a desired capacity in the request, the current one moves into the new bounds.
 		changed.desired = min(max(changed.desired, changed.min), changed.max)
 	}
 	if err := changed.checkSizes(); err != nil {
@@ -286,8 +286,7 @@ func (s *Service) update(caller iam.Caller, name string, settings Settings) erro
 	return nil
 }
 
-// over is what settings are after a request that says changes. A launch template takes the place of a policy, and the
-// other way round.
+// over returns the settings after a request. A launch template replaces a mixed instances policy, and the other way round.
 func (old Settings) over(changes Settings) Settings {
 	merged := old
 	if changes.LaunchTemplate != nil || changes.MixedInstancesPolicy != nil {
@@ -324,7 +323,7 @@ func (g *group) checkSizes() error {
 	return nil
 }
 
-// terminationPolicies that are known; the allocation strategy and the next instance hour decide nothing here.
+// terminationPolicies that are supported. The allocation strategy and the next instance hour have no effect here.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
 var terminationPolicies = []string{
 	"Default", "AllocationStrategy", "OldestInstance", "NewestInstance", "OldestLaunchTemplate", "OldestLaunchConfiguration",
@@ -380,7 +379,7 @@ func (s *Service) findSubnets(g *group) error {
 	return nil
 }
 
-// checkTemplate asks EC2 whether the caller could launch what the group would.
+// checkTemplate checks with EC2 that the caller could launch the group's instances.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-launch-template-permissions.html
 func (s *Service) checkTemplate(caller iam.Caller, g *group) error {
 	specification, overrides := g.template()
@@ -408,7 +407,7 @@ func (s *Service) checkTemplate(caller iam.Caller, g *group) error {
 	return nil
 }
 
-// conditions are the condition keys of a request for a group.
+// conditions returns the condition keys of a request.
 func (s *Service) conditions(settings Settings, tags []Tag) map[string]string {
 	keys := map[string]string{}
 	var names []string
@@ -472,7 +471,7 @@ func (s *Service) setDesired(caller iam.Caller, name string, desired int) error 
 	return nil
 }
 
-// delete removes a group without instances or, by force, with all of them and without waiting for their hooks.
+// delete removes a group without instances. With force, it also terminates the instances without waiting for their hooks.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteAutoScalingGroup.html
 func (s *Service) delete(caller iam.Caller, name string, force bool) error {
 	s.mu.Lock()

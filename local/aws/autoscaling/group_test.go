@@ -114,7 +114,7 @@ func TestVanishedInstancesAreReplaced(t *testing.T) {
 		old = w.ids()[0]
 		require.NoError(t, w.ec2.Terminate(old, "Client.UserInitiatedShutdown"))
 		settle(5 * time.Minute)
-		require.Contains(t, w.ids(), old, "nobody looks")
+		require.Contains(t, w.ids(), old, "no health check runs")
 		require.NoError(t, w.suspend(w.admin, "pool", []string{"HealthCheck"}, false))
 		settle(5 * time.Minute)
 		require.NotContains(t, w.ids(), old)
@@ -188,7 +188,7 @@ func TestProtectedInstancesStay(t *testing.T) {
 	})
 }
 
-// A launch that EC2 refuses is tried again, ever more rarely, and works once the reason is gone.
+// A launch that EC2 rejects is retried with growing pauses, and succeeds after the reason disappears.
 func TestFailedLaunches(t *testing.T) {
 	run(t, func(w *world) {
 		w.create(map[string]any{"MinSize": 0.0})
@@ -247,7 +247,7 @@ func TestInvalidGroups(t *testing.T) {
 	})
 }
 
-// A launch template whose image is gone is refused when a group is made of it.
+// A group is rejected if the image of its launch template does not exist.
 func TestImageMustExist(t *testing.T) {
 	run(t, func(w *world) {
 		w.newVersion("ami-00000000000000000")
@@ -276,13 +276,14 @@ func TestTagsReachInstances(t *testing.T) {
 	})
 }
 
-// The service-linked role comes with the first group, for whoever may make it.
+// The first group creates the service-linked role, if its caller may create it.
 func TestPermissions(t *testing.T) {
 	const groups = `"arn:aws:autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/drover-*"`
 	describe := `{"Effect":"Allow","Action":"autoscaling:Describe*","Resource":"*"}`
 	create := `{"Effect":"Allow","Action":["autoscaling:CreateAutoScalingGroup"],"Resource":` + groups +
 		`,"Condition":{"StringEquals":{"aws:RequestTag/drover:cluster":"demo","autoscaling:LaunchTemplateVersionSpecified":"true"}}}`
-	linked := `{"Effect":"Allow","Action":"iam:CreateServiceLinkedRole","Resource":"*","Condition":{"StringEquals":{"iam:AWSServiceName":"autoscaling.amazonaws.com"}}}`
+	linked := `{"Effect":"Allow","Action":"iam:CreateServiceLinkedRole","Resource":"*",
+		"Condition":{"StringEquals":{"iam:AWSServiceName":"autoscaling.amazonaws.com"}}}`
 	launch := `{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*"}`
 	for name, test := range map[string]struct {
 		policy, group, version, missing string
@@ -322,7 +323,8 @@ func TestPermissions(t *testing.T) {
 
 func (w *world) role(name, policy string) iam.Caller {
 	role, err := w.iam.CreateRole(iam.Role{
-		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"cloudformation.amazonaws.com"},"Action":"sts:AssumeRole"}}`,
+		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow",
+			"Principal":{"Service":"cloudformation.amazonaws.com"},"Action":"sts:AssumeRole"}}`,
 	})
 	require.NoError(w, err)
 	require.NoError(w, w.iam.PutRolePolicy(name, "p", `{"Version":"2012-10-17","Statement":`+policy+`}`))
@@ -331,14 +333,15 @@ func (w *world) role(name, policy string) iam.Caller {
 	return caller
 }
 
-// Hooks are completed by roles that may do so on groups of a name, as drover's join function.
+// A hook can be completed only by callers with permission on the group's name, such as drover's join function.
 func TestCompletingNeedsPermission(t *testing.T) {
 	run(t, func(w *world) {
 		w.create(map[string]any{"MinSize": 0.0, "LifecycleHookSpecificationList": bothHooks})
 		require.NoError(t, w.setDesired(w.admin, "pool", 1))
 		settle(time.Minute)
 		id := w.ids()[0]
-		other := w.role("other", `[{"Effect":"Allow","Action":"autoscaling:CompleteLifecycleAction","Resource":"arn:aws:autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/drover-*"}]`)
+		other := w.role("other", `[{"Effect":"Allow","Action":"autoscaling:CompleteLifecycleAction",
+			"Resource":"arn:aws:autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/drover-*"}]`)
 		err := w.answer(other, "pool", "launch", "", id, "CONTINUE")
 		var denied *wire.Error
 		require.ErrorAs(t, err, &denied)

@@ -1,6 +1,6 @@
 package autoscaling
 
-// Lifecycle hooks: instances wait for whoever completes their actions, or for the heartbeat timeout.
+// Lifecycle hooks: instances wait until a caller completes the action, or for the heartbeat timeout.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// The transitions that hooks are for.
+// The transitions of hooks.
 const (
 	launching = "autoscaling:EC2_INSTANCE_LAUNCHING"
 	ending    = "autoscaling:EC2_INSTANCE_TERMINATING"
@@ -27,13 +27,12 @@ type Hook struct {
 	NotificationMetadata string
 }
 
-// globalTimeout is how long an instance may wait at most, heartbeats or not: 48 hours or a hundred times the heartbeat
-// timeout, whichever is less.
+// globalTimeout is the longest wait, with or without heartbeats: 48 hours or a hundred times the heartbeat timeout, whichever is less.
 func (h *Hook) globalTimeout() time.Duration { return min(48*time.Hour, 100*h.timeout()) }
 
 func (h *Hook) timeout() time.Duration { return time.Duration(*h.HeartbeatTimeout) * time.Second }
 
-// putHook adds a hook, or changes what a request says of one.
+// putHook adds a hook, or changes the properties that the request contains.
 func (g *group) putHook(h Hook) error {
 	index := slices.IndexFunc(g.hooks, func(old *Hook) bool { return old.LifecycleHookName == h.LifecycleHookName })
 	if index >= 0 {
@@ -81,15 +80,15 @@ func (g *group) putHook(h Hook) error {
 	return nil
 }
 
-// action is one instance waiting for one hook.
+// action is the wait of one instance at one hook.
 type action struct {
 	hook     Hook
 	token    string
 	deadline time.Time
-	latest   time.Time // no heartbeat reaches beyond this
-	result   string    // "" while it waits
+	latest   time.Time // heartbeats do not extend the wait beyond this time
+	result   string    // "" during the wait
 	why      string
-	cancel   context.CancelFunc // ends its timer
+	cancel   context.CancelFunc // stops its timer
 }
 
 func (a *action) complete(result, why string) {
@@ -99,8 +98,8 @@ func (a *action) complete(result, why string) {
 	}
 }
 
-// startActions has an instance wait for the hooks that its group has for a transition, if any. Those of the transition before, which an
-// instance that is ended on its way into service leaves, nobody waits for any more. The lock is held.
+// startActions starts the wait at the group's hooks of a transition, if any. It abandons the actions of the previous transition: an
+// instance that is terminated during its launch leaves its launch hooks. The caller holds the lock.
 func (s *Service) startActions(g *group, m *member, transition string) []*action {
 	abandon(m.actions)
 	m.actions = nil
@@ -119,14 +118,14 @@ func (s *Service) startActions(g *group, m *member, transition string) []*action
 	return m.actions
 }
 
-// abandon what has no result.
+// abandon completes actions without a result.
 func abandon(actions []*action) {
 	for _, a := range actions {
 		a.complete("ABANDON", "")
 	}
 }
 
-// expire completes an action with its default when no heartbeat and no result came in time.
+// expire completes an action with its default result at the timeout.
 func (s *Service) expire(ctx context.Context, a *action) {
 	for {
 		s.mu.Lock()
@@ -142,8 +141,8 @@ func (s *Service) expire(ctx context.Context, a *action) {
 	}
 }
 
-// awaitActions waits until every action has a result. One ABANDON ends the others. The instance may have others by then: it is ended
-// while it waits to be in service.
+// awaitActions waits until every action has a result. One ABANDON ends the others. In the meantime the instance may have new actions, if it
+// is terminated during its launch.
 func (s *Service) awaitActions(ctx context.Context, actions []*action) (abandoned *action, err error) {
 	err = s.await(ctx, func() (bool, error) {
 		for _, a := range actions {
@@ -160,7 +159,7 @@ func (s *Service) awaitActions(ctx context.Context, actions []*action) (abandone
 	return abandoned, err
 }
 
-// active finds the action that a request means.
+// active finds the action of a request.
 func (g *group) active(hook, token, instanceID string) (*action, error) {
 	for _, m := range g.members {
 		for _, a := range m.actions {
@@ -175,7 +174,7 @@ func (g *group) active(hook, token, instanceID string) (*action, error) {
 	return nil, invalid("No active Lifecycle Action found with instance ID %s", instanceID)
 }
 
-// answer completes an action (result CONTINUE or ABANDON) or, without a result, records a heartbeat.
+// answer completes an action with the result CONTINUE or ABANDON, or records a heartbeat if the result is empty.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/completing-lifecycle-hooks.html
 func (s *Service) answer(caller iam.Caller, name, hook, token, instanceID, result string) error {
 	operation := "CompleteLifecycleAction"

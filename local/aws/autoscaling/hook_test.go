@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// createLater creates the group in the background: with launch hooks creation waits for them.
+// createLater creates the group in the background, because creation waits for launch hooks.
 func (w *world) createLater(more map[string]any) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -118,12 +118,12 @@ func TestTwoHooksOfOneTransition(t *testing.T) {
 	}
 }
 
-// Termination waits for its hook, whichever way it comes about, and either result terminates.
+// Termination waits for its hook, whatever its cause, and either result terminates.
 func TestTerminateHook(t *testing.T) {
 	for name, test := range map[string]struct {
 		end    func(w *world)
 		answer string
-		after  time.Duration // how long the instance waits
+		after  time.Duration // the time that the instance waits
 	}{
 		"scale-in, continued": {func(w *world) { require.NoError(w, w.setDesired(w.admin, "pool", 1)) }, "CONTINUE", 0},
 		"scale-in, abandoned": {func(w *world) { require.NoError(w, w.setDesired(w.admin, "pool", 1)) }, "ABANDON", 0},
@@ -152,9 +152,9 @@ func TestTerminateHook(t *testing.T) {
 	}
 }
 
-// Whoever waits for the launch hook of an instance takes no part in its end, however late it hears that nothing is to be waited for.
-func TestAnInstanceThatIsEndedAtItsLaunchHookWaitsAtTheOther(t *testing.T) {
-	for range 20 { // two goroutines go on at once
+// The wait at an instance's launch hook does not affect its termination, however late the wait ends.
+func TestTerminationAtTheLaunchHookWaitsAtItsOwn(t *testing.T) {
+	for range 20 { // two goroutines continue at the same time
 		run(t, func(w *world) {
 			w.create(map[string]any{"MinSize": 0.0, "LifecycleHookSpecificationList": bothHooks})
 			require.NoError(t, w.setDesired(w.admin, "pool", 1))
@@ -190,8 +190,8 @@ func TestHooksWhenTheGroupIsDeleted(t *testing.T) {
 	})
 }
 
-// Who gives up waiting for its launch leaves the hook of its end alone.
-func TestInstancesThatAreEndedWhileTheyAreLaunchedWaitAtTheirHook(t *testing.T) {
+// The end of the wait for a launch does not affect the termination hook.
+func TestTerminationDuringLaunchWaitsAtItsHook(t *testing.T) {
 	run(t, func(w *world) {
 		const many = 20
 		w.createLater(map[string]any{"LifecycleHookSpecificationList": bothHooks, "MinSize": float64(many), "MaxSize": float64(many)})

@@ -1,6 +1,6 @@
 package autoscaling
 
-// The life of an instance in its group: launched, in service, ended, with its hooks.
+// The life of an instance in its group: launch, service and termination, with the hooks.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 
 import (
@@ -18,7 +18,7 @@ const (
 	unhealthy = "Unhealthy"
 )
 
-// live takes an instance from its launch into service and watches it there, until end cancels ctx.
+// live launches an instance, puts it into service and checks its health, until end cancels ctx.
 func (s *Service) live(ctx context.Context, g *group, m *member) {
 	i, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.Running, ec2.ShuttingDown, ec2.Terminated)
 	if ctx.Err() != nil {
@@ -55,7 +55,7 @@ func (s *Service) live(ctx context.Context, g *group, m *member) {
 		s.mu.Unlock()
 		return
 	}
-	m.state = inService // Pending:Proceed does not last
+	m.state = inService // Pending:Proceed ends at once
 	g.failures, g.failing = 0, time.Time{}
 	s.endActivity(g, m.activity, m, "Successful", "")
 	s.changedLocked()
@@ -63,7 +63,7 @@ func (s *Service) live(ctx context.Context, g *group, m *member) {
 	s.watch(ctx, g, m)
 }
 
-// failed ends an instance that did not make it into service. The group waits a little before it tries again.
+// failed terminates an instance that did not get into service. The group backs off before the next launch.
 func (s *Service) failed(g *group, m *member, status, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,17 +76,17 @@ func (s *Service) failed(g *group, m *member, status, reason string) {
 	s.reconcile(g, "")
 }
 
-// watch is the EC2 health check: an instance that somebody else ended is unhealthy.
+// watch is the EC2 health check: an instance that another caller terminated is unhealthy.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-checks-overview.html
 func (s *Service) watch(ctx context.Context, g *group, m *member) {
-	// Any error but the end of ctx means that EC2 has forgotten the instance.
+	// Any error except the end of ctx means that EC2 no longer has the instance.
 	if _, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.ShuttingDown, ec2.Terminated); err != nil && ctx.Err() != nil {
 		return
 	}
 	if s.config.Clock.Work(ctx, healthWork) != nil {
 		return
 	}
-	// A suspended health check looks again once it is resumed.
+	// A suspended health check continues when it is resumed.
 	if s.await(ctx, func() (bool, error) { return !g.suspended["HealthCheck"], nil }) != nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (s *Service) watch(ctx context.Context, g *group, m *member) {
 	s.reconcile(g, "")
 }
 
-// end starts the termination of an instance. The lock is held.
+// end starts the termination of an instance. The caller holds the lock.
 func (s *Service) end(g *group, m *member, cause string) {
 	if m.leaving() {
 		return
@@ -113,7 +113,7 @@ func (s *Service) end(g *group, m *member, cause string) {
 	s.background(func(ctx context.Context) { s.die(ctx, g, m) })
 }
 
-// die runs the termination hooks and ends the instance, whatever they say.
+// die runs the termination hooks and terminates the instance, whatever their result.
 func (s *Service) die(ctx context.Context, g *group, m *member) {
 	s.mu.Lock()
 	actions := s.startActions(g, m, ending)
@@ -131,7 +131,7 @@ func (s *Service) die(ctx context.Context, g *group, m *member) {
 	m.state = terminatingProceed
 	s.changedLocked()
 	s.mu.Unlock()
-	// An instance that EC2 has forgotten is gone.
+	// The instance ended already if EC2 no longer has it.
 	if err := s.config.Instances.Terminate(m.id, "Client.UserInitiatedShutdown"); err == nil {
 		if _, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.Terminated); err != nil && ctx.Err() != nil {
 			return

@@ -1,6 +1,6 @@
 package autoscaling
 
-// Requests about instances, processes, tags and metrics of a group.
+// Requests about a group's instances, processes, tags and metrics.
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// terminateInstance is TerminateInstanceInAutoScalingGroup: with a replacement, or with a smaller desired capacity.
+// terminateInstance is TerminateInstanceInAutoScalingGroup. It replaces the instance, or decrements the desired capacity.
 func (s *Service) terminateInstance(caller iam.Caller, id string, decrement bool) (activity, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Service) terminateInstance(caller iam.Caller, id string, decrement bool
 	return *m.activity, nil
 }
 
-// setHealth is SetInstanceHealth; the grace period has no effect, see the package comment.
+// setHealth is SetInstanceHealth. The grace period has no effect, see the package comment.
 func (s *Service) setHealth(caller iam.Caller, id, status string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Service) setHealth(caller iam.Caller, id, status string) error {
 	return nil
 }
 
-// suspend suspends or resumes processes; none named means all.
+// suspend suspends or resumes processes. An empty list means all.
 func (s *Service) suspend(caller iam.Caller, name string, list []string, suspend bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Service) suspend(caller iam.Caller, name string, list []string, suspend
 	return nil
 }
 
-// tag sets tags of a group, those in remove are removed.
+// tag sets tags of a group, and removes those in remove.
 func (s *Service) tag(caller iam.Caller, name string, set []Tag, remove []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Service) tag(caller iam.Caller, name string, set []Tag, remove []string
 	return nil
 }
 
-// hook adds, changes or (with an empty transition and remove) removes a hook.
+// changeHook adds or changes a hook, or removes it.
 func (s *Service) changeHook(caller iam.Caller, name string, h Hook, remove bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *Service) changeHook(caller iam.Caller, name string, h Hook, remove bool
 	if len(g.hooks) == before {
 		return invalid("No Lifecycle Hook found with name: %s", h.LifecycleHookName)
 	}
-	// Deleting a hook completes what waits for it: ABANDON for launching instances, CONTINUE for terminating ones.
+	// Deleting a hook completes its actions: with ABANDON for launching instances, and with CONTINUE for terminating ones.
 	// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteLifecycleHook.html
 	for _, m := range g.members {
 		for _, a := range m.actions {
@@ -168,7 +168,7 @@ func (s *Service) changeHook(caller iam.Caller, name string, h Hook, remove bool
 	return nil
 }
 
-// collectMetrics enables or disables group metrics; none named means all.
+// collectMetrics enables or disables group metrics. An empty list means all.
 func (s *Service) collectMetrics(caller iam.Caller, name string, metrics []string, enable bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 package autoscaling
 
-// AWS::AutoScaling::AutoScalingGroup. Actions and behaviours are after the resource schema that AWS publishes.
+// AWS::AutoScaling::AutoScalingGroup. Actions and behaviors follow the resource schema that AWS publishes.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-autoscaling-autoscalinggroup.html
 
 import (
@@ -46,7 +46,7 @@ type properties struct {
 	Tags []Tag
 }
 
-// settings of the group; without a desired capacity a group keeps the one it has.
+// settings returns the settings of the group. Without a desired capacity, a group keeps its current one.
 func (p *properties) settings() Settings {
 	return Settings{
 		MinSize: p.MinSize, MaxSize: p.MaxSize, DesiredCapacity: p.DesiredCapacity, LaunchTemplate: p.LaunchTemplate,
@@ -78,7 +78,7 @@ func decode(r resource.Request, into any) error {
 	return nil
 }
 
-// tags of the group: the stack's reach the instances too.
+// tags returns the tags of the group. The stack's tags are also applied to the instances.
 func (p *properties) tags(r resource.Request) []Tag {
 	var tags []Tag
 	for _, k := range slices.Sorted(maps.Keys(r.Tags)) {
@@ -108,7 +108,7 @@ func (p groupProvider) result(name string) (resource.Result, error) {
 	return resource.Result{PhysicalID: name, Attributes: map[string]any{"AutoScalingGroupARN": g.arn}}, nil
 }
 
-// Create makes the group and waits for its instances, or for their signals.
+// Create creates the group and waits for its instances or their signals.
 func (p groupProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in properties
 	var policy creationPolicy
@@ -152,7 +152,7 @@ func (s *Service) collect(caller iam.Caller, name, granularity string, metrics [
 	return s.collectMetrics(caller, name, metrics, true)
 }
 
-// Update changes the group and then, as its UpdatePolicy says, its instances.
+// Update changes the group and then its instances, as the UpdatePolicy requires.
 func (p groupProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
 	failed := resource.Result{PhysicalID: r.PhysicalID}
 	var in, old properties
@@ -179,10 +179,10 @@ func (p groupProvider) Update(ctx context.Context, r resource.Request) (resource
 	if slices.Equal(in.VPCZoneIdentifier, old.VPCZoneIdentifier) {
 		settings.Subnets = nil
 	}
-	if err := p.bringHooks(r, in.LifecycleHookSpecificationList, old.LifecycleHookSpecificationList); err != nil {
+	if err := p.changeHooks(r, in.LifecycleHookSpecificationList, old.LifecycleHookSpecificationList); err != nil {
 		return failed, err
 	}
-	if err := p.bringTags(r, in.tags(r)); err != nil {
+	if err := p.changeTags(r, in.tags(r)); err != nil {
 		return failed, err
 	}
 	for _, m := range in.MetricsCollection {
@@ -195,7 +195,7 @@ func (p groupProvider) Update(ctx context.Context, r resource.Request) (resource
 	if err := p.update(r.Caller, r.PhysicalID, settings); err != nil {
 		return failed, err
 	}
-	// A policy applies when the launch template or the subnets changed.
+	// A policy applies if the launch template or the subnets changed.
 	var err error
 	if settings.LaunchTemplate != nil || settings.MixedInstancesPolicy != nil || settings.Subnets != nil {
 		switch {
@@ -211,8 +211,8 @@ func (p groupProvider) Update(ctx context.Context, r resource.Request) (resource
 	return p.result(r.PhysicalID)
 }
 
-// bringHooks changes the hooks that the template says differently; hooks made by others stay.
-func (p groupProvider) bringHooks(r resource.Request, want, old []Hook) error {
+// changeHooks applies the template's changes of hooks. Hooks that others added stay.
+func (p groupProvider) changeHooks(r resource.Request, want, old []Hook) error {
 	for _, h := range want {
 		if !slices.ContainsFunc(old, func(o Hook) bool { return reflect.DeepEqual(o, h) }) {
 			if err := p.changeHook(r.Caller, r.PhysicalID, h, false); err != nil {
@@ -230,8 +230,8 @@ func (p groupProvider) bringHooks(r resource.Request, want, old []Hook) error {
 	return nil
 }
 
-// bringTags sets the tags that differ, and removes those that are no longer wanted: all tags of a group are its stack's.
-func (p groupProvider) bringTags(r resource.Request, want []Tag) error {
+// changeTags sets the tags that differ and removes those that the stack does not want. All tags of a group belong to its stack.
+func (p groupProvider) changeTags(r resource.Request, want []Tag) error {
 	p.mu.Lock()
 	g, err := p.group(r.PhysicalID)
 	if err != nil {
@@ -253,8 +253,7 @@ func (p groupProvider) bringTags(r resource.Request, want []Tag) error {
 	return p.tag(r.Caller, r.PhysicalID, set, remove)
 }
 
-// instanceRefresh starts a refresh and waits for its end. An update that is cancelled cancels it, so that the rollback can
-// start its own.
+// instanceRefresh starts a refresh and waits for its end. A cancelled update cancels the refresh, so that the rollback can start its own.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, preferences Preferences) error {
 	if err := r.Caller.Authorize("autoscaling:DescribeInstanceRefreshes", "*", nil); err != nil {
@@ -277,7 +276,7 @@ func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, 
 	return nil
 }
 
-// Delete empties the group, waits until its instances went through their hooks and are gone, and removes it.
+// Delete terminates the group's instances, waits until they have passed their hooks and ended, and removes the group.
 func (p groupProvider) Delete(ctx context.Context, r resource.Request) error {
 	if err := mayRead(r.Caller); err != nil {
 		return err
@@ -286,7 +285,7 @@ func (p groupProvider) Delete(ctx context.Context, r resource.Request) error {
 	_, err := p.group(r.PhysicalID)
 	p.mu.Unlock()
 	if err != nil {
-		return nil // gone already
+		return nil // deleted already
 	}
 	zero := 0
 	if err := p.update(r.Caller, r.PhysicalID, Settings{MinSize: &zero, MaxSize: &zero, DesiredCapacity: &zero}); err != nil {
@@ -295,7 +294,7 @@ func (p groupProvider) Delete(ctx context.Context, r resource.Request) error {
 	err = p.await(ctx, func() (bool, error) {
 		g, err := p.group(r.PhysicalID)
 		if err != nil {
-			return true, nil // somebody else deleted it
+			return true, nil // another caller deleted it
 		}
 		return len(g.members) == 0, nil
 	})

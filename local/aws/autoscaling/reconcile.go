@@ -1,6 +1,6 @@
 package autoscaling
 
-// Keeping a group at its desired capacity: what to launch where, and what to end.
+// Keeping a group at its desired capacity: which instances to launch in which zone, and which to terminate.
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 )
 
-// reconcile starts and ends instances until the group has what it should have. The lock is held. cause is the sentence
-// of the activity history for what a request changed; it may be empty.
+// reconcile launches and terminates instances until the group has its desired capacity. The caller holds the lock. cause is the sentence in
+// the activity history about the request's change, and may be empty.
 func (s *Service) reconcile(g *group, cause string) {
 	if s.closed {
 		return
@@ -22,7 +22,7 @@ func (s *Service) reconcile(g *group, cause string) {
 	if cause != "" {
 		cause = fmt.Sprintf("At %s %s", stamp(s.now()), cause)
 	}
-	// Unhealthy instances go first; replacements follow, since they no longer count.
+	// Unhealthy instances are terminated first. They no longer count, so their replacements follow.
 	if !g.suspended["ReplaceUnhealthy"] && !g.suspended["Terminate"] {
 		for _, m := range slices.Clone(g.members) {
 			if m.health == unhealthy && !m.leaving() {
@@ -55,7 +55,7 @@ func (s *Service) reconcile(g *group, cause string) {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// onDemand says how the next instance is paid: on demand up to the base, then by the percentage above it.
+// onDemand returns true if the next instance is an on-demand instance: all up to the base, then the percentage above it.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/mixed-instances-groups-set-up-overview.html
 func (g *group) onDemand() bool {
 	mixed := g.settings.MixedInstancesPolicy
@@ -78,12 +78,12 @@ func (g *group) onDemand() bool {
 			}
 		}
 	}
-	// Percentages are rounded up, in favour of on-demand instances.
+	// Percentages are rounded up, in favor of on-demand instances.
 	wanted := min(total, base) + (max(0, total-base)*percentage+99)/100
 	return onDemand < wanted
 }
 
-// start launches one instance, in the zone that has the fewest. The lock is held.
+// start launches an instance in the zone with the fewest. The caller holds the lock.
 func (s *Service) start(g *group, cause string) {
 	a := s.newActivity(g, "Launching a new EC2 instance", cause)
 	specification, overrides := g.template()
@@ -112,7 +112,7 @@ func (s *Service) start(g *group, cause string) {
 	s.background(func(context.Context) { s.live(ctx, g, m) })
 }
 
-// launchSomewhere tries the zones from the emptiest on, and in each the instance types in their order.
+// launchSomewhere tries the zones from the emptiest on, and in each the instance types in order.
 func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []Override, spot bool) (ec2.Instance, error) {
 	tags := map[string]string{"aws:autoscaling:groupName": g.name}
 	for _, t := range g.tags {
@@ -147,7 +147,7 @@ func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []O
 	return ec2.Instance{}, first
 }
 
-// countFailure of a launch. The lock is held.
+// countFailure counts a failed launch. The caller holds the lock.
 func (s *Service) countFailure(g *group) {
 	if g.failures++; g.failing.IsZero() {
 		g.failing = s.now()
@@ -155,7 +155,7 @@ func (s *Service) countFailure(g *group) {
 	s.changedLocked()
 }
 
-// backOff lets time pass before the next launch; longer after each failure in a row.
+// backOff delays the next launch, and longer after each consecutive failure.
 func (s *Service) backOff(g *group) {
 	s.countFailure(g)
 	g.backoff = true
@@ -170,7 +170,7 @@ func (s *Service) backOff(g *group) {
 	})
 }
 
-// victim is the instance that scale-in ends next: unprotected ones of the zone that has most, by the group's policies.
+// victim returns the instance that scale-in terminates next: an unprotected one in the zone with the most, by the group's policies.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-instance-termination.html
 func (g *group) victim() *member {
 	zones := map[string]int{}
@@ -201,7 +201,7 @@ func (g *group) victim() *member {
 	return candidates[0]
 }
 
-// narrow keeps the instances that a policy would end first.
+// narrow returns the candidates that a policy would terminate first.
 func narrow(candidates []*member, policy string) []*member {
 	var order func(m *member) int64
 	switch policy {
@@ -210,7 +210,7 @@ func narrow(candidates []*member, policy string) []*member {
 	case "NewestInstance":
 		order = func(m *member) int64 { return -m.launched.UnixNano() }
 	case "OldestLaunchTemplate", "Default":
-		// Instances of other templates are older than any version of the newest one's.
+		// Instances of other templates count as older than any version of the newest instance's template.
 		newest := slices.MaxFunc(candidates, func(a, b *member) int { return a.launched.Compare(b.launched) }).template.ID
 		order = func(m *member) int64 {
 			if m.template.ID != newest {

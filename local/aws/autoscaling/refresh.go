@@ -1,6 +1,6 @@
 package autoscaling
 
-// Instance refresh: replacing the instances of a group batch by batch.
+// Instance refresh: replacing the instances of a group in batches.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-refresh-overview.html
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Preferences of an instance refresh, those that are supported.
+// Preferences of an instance refresh that are supported.
 type Preferences struct {
 	// MinHealthyPercentage (default 90) and MaxHealthyPercentage (100 to 200) of the desired capacity.
 	MinHealthyPercentage, MaxHealthyPercentage *int
-	// InstanceWarmup in seconds after an instance is in service; default the group's DefaultInstanceWarmup.
+	// InstanceWarmup in seconds after an instance is in service. The default is the group's DefaultInstanceWarmup.
 	InstanceWarmup *int
-	// SkipMatching leaves instances that have the launch template already.
+	// SkipMatching skips instances that already have the launch template.
 	SkipMatching *bool
 }
 
@@ -30,11 +30,11 @@ type refresh struct {
 	end                *time.Time
 	total, left        int
 	cancel             context.CancelFunc
-	// transits says that its cancellation waits for launches and terminations that are in flight.
+	// transits makes a cancellation wait for launches and terminations in flight.
 	transits bool
 }
 
-// startRefresh starts to replace the instances of a group.
+// startRefresh starts replacing the instances of a group.
 func (s *Service) startRefresh(caller iam.Caller, name string, p Preferences) (*refresh, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,8 @@ func (g *group) activeRefresh() *refresh {
 	return nil
 }
 
-// obsolete are the instances that are not what the group would launch now; with all, every one. The lock is held.
+// obsolete returns the instances that differ from what the group would launch now, or every instance if all is set. The caller holds the
+// lock.
 func (s *Service) obsolete(g *group, all bool) ([]*member, error) {
 	specification, overrides := g.template()
 	template, err := s.config.Instances.LaunchTemplate(specification.LaunchTemplateId, specification.LaunchTemplateName, specification.Version)
@@ -98,11 +99,11 @@ func (s *Service) obsolete(g *group, all bool) ([]*member, error) {
 	return old, nil
 }
 
-// refreshPatience is how long a refresh goes on while the new instances do not get into service: the page's "One-hour timeout".
+// refreshPatience is the time after which a refresh fails if new instances do not get into service: the documented "One-hour timeout".
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-refresh-overview.html#instance-refresh-limitations
 const refreshPatience = time.Hour
 
-// refreshing is an instance refresh under way.
+// refreshing is a running instance refresh.
 type refreshing struct {
 	*Service
 	run       *refresh
@@ -110,7 +111,7 @@ type refreshing struct {
 	obsolete  []*member
 	low, high int // percentages
 	warmup    time.Duration
-	known     map[string]bool // instances from before
+	known     map[string]bool // instances that existed before
 }
 
 // refresh replaces instances until none is obsolete.
@@ -134,8 +135,8 @@ func (s *Service) refresh(ctx context.Context, g *group, r *refresh, obsolete []
 	f.finish(ctx, err)
 }
 
-// batch replaces some instances, so that never fewer than the minimum are in service and never more than the maximum are
-// there. When these leave no room, it is one, which ends before its replacement starts.
+// batch replaces some instances. At least the minimum stays in service, and at most the maximum exists. If these leave no room, it replaces
+// one instance, which ends before its replacement starts.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
 func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	f.mu.Lock()
@@ -180,14 +181,14 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	return f.run.left > 0, nil
 }
 
-// gone waits for a batch, unless the new instances take too long meanwhile: a drain may wait for them, and would never end then.
+// gone waits for the end of a batch, unless new instances take too long. A drain may wait for the new instances and would never end then.
 func (f *refreshing) gone(ctx context.Context, batch []*member) error {
 	return f.await(ctx, func() (bool, error) { return f.areGone(f.group, batch), f.impatient() })
 }
 
-// spares waits until the next few obsolete instances can go with no more than out of the desired capacity not in
-// service: fewer may be when a refresh begins, because those of the one before it never got there. Whoever serves
-// nobody goes first. https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
+// spares waits until the next n obsolete instances can be terminated with at most out instances of the desired capacity not in service.
+// When a refresh begins, fewer may be in service, because instances of an earlier refresh never got there. Instances that are not in
+// service are terminated first. https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
 func (f *refreshing) spares(ctx context.Context, n, out int) error {
 	g := f.group
 	return f.await(ctx, func() (bool, error) {
@@ -201,7 +202,7 @@ func (f *refreshing) spares(ctx context.Context, n, out int) error {
 	})
 }
 
-// serves is 1 of an instance that is in service.
+// serves is 1 for an instance in service, and 0 otherwise.
 func (m *member) serves() int {
 	if m.state == inService {
 		return 1
@@ -209,7 +210,7 @@ func (m *member) serves() int {
 	return 0
 }
 
-// impatient says that the new instances took too long.
+// impatient returns an error if the new instances took too long.
 func (f *refreshing) impatient() error {
 	if g := f.group; !g.failing.IsZero() && f.config.Clock.Worked(f.now().Sub(g.failing)) >= refreshPatience {
 		return errors.New("The new instances did not get into service within an hour: " + g.lastFailure())
@@ -217,7 +218,7 @@ func (f *refreshing) impatient() error {
 	return nil
 }
 
-// ready waits until as many are in service as there should be, which their launch hooks decide, and then for the warm-up.
+// ready waits until the desired number of instances is in service, after their launch hooks, and then for the warm-up.
 func (f *refreshing) ready(ctx context.Context) error {
 	g := f.group
 	err := f.await(ctx, func() (bool, error) {
@@ -229,7 +230,8 @@ func (f *refreshing) ready(ctx context.Context) error {
 	return f.config.Clock.Timer(ctx, f.warmup)
 }
 
-// finish ends the refresh. What it launched and is not in service goes first: the group is back at its desired capacity.
+// finish ends the refresh. It terminates launched instances that are not in service first, because the group returns to its desired
+// capacity.
 func (f *refreshing) finish(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		_ = f.await(f.ctx, func() (bool, error) { return !f.run.transits || !f.group.transits(), nil })
@@ -269,12 +271,12 @@ func (g *group) warmup(p Preferences) time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// transits reports whether an instance is on its way in or out, also at a lifecycle hook.
+// transits returns true if an instance is launching or terminating, also at a lifecycle hook.
 func (g *group) transits() bool {
 	return slices.ContainsFunc(g.members, func(m *member) bool { return m.state != inService })
 }
 
-// cancelRefresh stops a refresh; what was replaced stays so. With transits, it waits for launches and terminations that are in flight.
+// cancelRefresh stops a refresh. Replaced instances stay. With transits, it waits for launches and terminations in flight.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CancelInstanceRefresh.html
 func (s *Service) cancelRefresh(caller iam.Caller, name string, transits bool) (string, error) {
 	s.mu.Lock()

@@ -52,7 +52,7 @@ func TestInstanceRefresh(t *testing.T) {
 						if waits {
 							require.Equal(t, test.out, seen.out, "out at most")
 						} else {
-							require.Greater(t, seen.out, test.out, "nobody holds the launch hooks back")
+							require.Greater(t, seen.out, test.out, "no launch hook is held")
 						}
 						requireVersion(w, 2, 4)
 						synctest.Wait()
@@ -64,7 +64,7 @@ func TestInstanceRefresh(t *testing.T) {
 	}
 }
 
-// An instance counts when its launch hook is completed: whoever completes it late holds back the next batch.
+// An instance counts after its launch hook is completed, so a late completion delays the next batch.
 func TestInstanceRefreshGoesByLaunchHooks(t *testing.T) {
 	run(t, func(w *world) {
 		w.Service.WaitForTerminateHooks(false)
@@ -92,7 +92,7 @@ func TestInstanceRefreshGoesByLaunchHooks(t *testing.T) {
 	})
 }
 
-// What does not serve yet goes first, and nothing that serves until enough others do.
+// Instances that are not in service are terminated first. Others are terminated only when enough instances are in service.
 func TestInstanceRefreshOfAGroupThatIsNotWhole(t *testing.T) {
 	run(t, func(w *world) {
 		w.onLaunch, w.onTerminate = answerAll("CONTINUE"), answerAll("CONTINUE")
@@ -113,7 +113,7 @@ func TestInstanceRefreshOfAGroupThatIsNotWhole(t *testing.T) {
 		require.NoError(t, err)
 		settle(10 * time.Minute)
 		require.Contains(t, w.ids(), before[0])
-		answer(answerAll("CONTINUE")) // from the next one on: the hook of the one that waits runs out
+		answer(answerAll("CONTINUE")) // from the next one on: the hook of the waiting one times out
 		settle(time.Hour)
 		seen.stop()
 		require.Equal(t, "Successful", r.status)
@@ -122,8 +122,8 @@ func TestInstanceRefreshOfAGroupThatIsNotWhole(t *testing.T) {
 	})
 }
 
-// What does not get into service fails the refresh after an hour, and with it the update: its rollback is a refresh again,
-// which leaves alone what was never replaced.
+// A refresh fails after an hour if new instances do not get into service, and with it the update. Its rollback is another refresh, which
+// skips instances that were never replaced.
 func TestInstanceRefreshThatFails(t *testing.T) {
 	run(t, func(w *world) {
 		more := map[string]any{"MinSize": 4.0, "MaxSize": 6.0, "LifecycleHookSpecificationList": bothHooks}
@@ -131,7 +131,7 @@ func TestInstanceRefreshThatFails(t *testing.T) {
 		w.create(more)
 		before := w.ids()
 		w.mu.Lock()
-		w.onLaunch = nil // as a node that never is Ready: the hook's time runs out
+		w.onLaunch = nil // like a node that is never Ready: the hook times out
 		w.mu.Unlock()
 		seen, started := w.extremes(), time.Now()
 		policy := byRefresh(map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 125.0})
@@ -156,8 +156,8 @@ func TestInstanceRefreshThatFails(t *testing.T) {
 	})
 }
 
-// A refresh that waits for terminate hooks has the same hour: with nothing new in service, a drain may have nowhere to go, and would wait
-// for the refresh as that does for it.
+// A refresh that waits for termination hooks has the same limit of an hour. Without new instances in service, a drain and the refresh could
+// wait for each other.
 func TestInstanceRefreshThatFailsBesideADrain(t *testing.T) {
 	run(t, func(w *world) {
 		w.Service.WaitForTerminateHooks(true)
@@ -167,7 +167,7 @@ func TestInstanceRefreshThatFailsBesideADrain(t *testing.T) {
 		}}
 		w.create(hooks)
 		w.mu.Lock()
-		w.onLaunch = nil // as a node that never is Ready
+		w.onLaunch = nil // like a node that is never Ready
 		w.mu.Unlock()
 		started := time.Now()
 		err := w.roll(byRefresh(map[string]any{"MinHealthyPercentage": 50.0}), hooks)
@@ -202,7 +202,7 @@ func TestInstanceRefreshThatIsCancelled(t *testing.T) {
 			r, err := w.startRefresh(w.admin, "pool", Preferences{})
 			require.NoError(t, err)
 			settle(time.Minute)
-			require.Contains(t, w.state(), terminatingWait, "nobody answers at the terminate hook")
+			require.Contains(t, w.state(), terminatingWait, "the termination hook is not completed")
 			_, err = w.cancelRefresh(w.admin, "pool", true)
 			require.NoError(t, err)
 			settle(time.Minute)
@@ -242,7 +242,7 @@ func TestInstanceRefreshThatIsCancelled(t *testing.T) {
 	})
 }
 
-// The role that CloudFormation acts as needs what the refresh takes.
+// CloudFormation's role needs the permissions of the refresh.
 func TestInstanceRefreshNeedsPermissions(t *testing.T) {
 	run(t, func(w *world) {
 		w.create(nil)

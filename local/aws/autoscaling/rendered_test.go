@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// resolve puts values in the place of intrinsic functions: numbers, text and lists as the schema has them.
+// resolve replaces intrinsic functions by values: numbers, text and lists as in the schema.
 func resolve(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -41,7 +41,7 @@ func resolve(key string, v any) any {
 	return v
 }
 
-// Every property of every EC2 and Auto Scaling resource that drover renders is one that the local account knows.
+// The local account knows every property of the EC2 and Auto Scaling resources that drover renders.
 func TestRenderedTemplates(t *testing.T) {
 	paths, err := filepath.Glob("../../../shared/render/testdata/golden/v1/*/*.yaml")
 	require.NoError(t, err)

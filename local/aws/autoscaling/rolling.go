@@ -1,7 +1,6 @@
 package autoscaling
 
-// What CloudFormation does to a group's instances: waiting for the first ones, AutoScalingRollingUpdate,
-// AutoScalingInstanceRefresh.
+// CloudFormation's handling of a group's instances: waiting for the first ones, AutoScalingRollingUpdate, AutoScalingInstanceRefresh.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 
 import (
@@ -17,15 +16,15 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// handlerTimeout is how long CloudFormation waits for a new group to have its instances: timeoutInMinutes of the
-// resource type's create handler. It is real time, as what it waits for is.
+// handlerTimeout is the time that CloudFormation waits for the instances of a new group: timeoutInMinutes of the resource type's create
+// handler. It is real time, because the instances take real time.
 const handlerTimeout = 360 * time.Minute
 
-// hopeless says whether CloudFormation gives a group up: three launches in a row failed for each instance that it should
-// have. How many it really takes is not documented.
+// hopeless returns true if CloudFormation fails a group: three consecutive launches failed for each desired instance. The real number is
+// not documented.
 func (g *group) hopeless() bool { return g.failures >= 3*max(1, g.desired) }
 
-// lastFailure is why the last launch failed that did.
+// lastFailure returns the reason of the last failed launch.
 func (g *group) lastFailure() string {
 	last := ""
 	for _, a := range g.activities {
@@ -94,8 +93,7 @@ func isoDuration(d time.Duration) string {
 	return fmt.Sprintf("PT%dS", d/time.Second)
 }
 
-// stabilize waits until a new group has its instances in service. That CloudFormation does so is known from its error
-// "Group did not stabilize".
+// stabilize waits until the instances of a new group are in service. CloudFormation does so, as its error "Group did not stabilize" shows.
 func (s *Service) stabilize(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
 	defer cancel()
@@ -141,18 +139,18 @@ func (s *Service) awaitCreationSignals(ctx context.Context, r resource.Request, 
 	return w.verdict()
 }
 
-// signalWait counts the signals of a whole operation.
+// signalWait counts the signals of an operation.
 type signalWait struct {
 	service           *Service
 	request           resource.Request
 	total, percent    int
 	success, failures int
 	seen              map[string]bool
-	// counts says whose signals do; nil counts all.
+	// counts returns true for instances whose signals count. nil counts all.
 	counts func(instance string) bool
 }
 
-// wait takes n signals; those that do not come in time count as failures. It ends early when success is out of reach.
+// wait receives n signals. Missing signals count as failures at the timeout. It returns early if success is out of reach.
 func (w *signalWait) wait(ctx context.Context, n int, timeout time.Duration) error {
 	timer, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -212,7 +210,7 @@ func (w *signalWait) verdict() error {
 		w.success, w.total, w.percent)
 }
 
-// roll is a rolling update under way.
+// roll is a running rolling update.
 type roll struct {
 	*Service
 	request      resource.Request
@@ -220,16 +218,16 @@ type roll struct {
 	obsolete     []*member
 	batch, least int
 	max          int // the group's
-	final        int // the desired capacity when it is over
+	final        int // the desired capacity at the end
 	minFinal     int
-	signals      *signalWait // nil when it does not wait for any
+	signals      *signalWait // nil if the update does not wait for signals
 	pause        time.Duration
 	done         int
 	known        map[string]bool // instances that are neither new nor awaited
 	began        time.Time
 }
 
-// rollingUpdate replaces the obsolete instances of a group that was updated already.
+// rollingUpdate replaces the obsolete instances of an updated group.
 func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name string, policy *rollingUpdate) error {
 	u := &roll{Service: s, request: r, batch: 1, known: map[string]bool{}}
 	if policy.MaxBatchSize != nil {
@@ -250,8 +248,8 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 	if u.pause > time.Hour {
 		return fmt.Errorf("The maximum PauseTime is one hour (PT1H), not %s", policy.PauseTime)
 	}
-	// First the group settles: so does Eucalyptus (AWSAutoScalingAutoScalingGroupResourceAction), which was made to do what
-	// CloudFormation was seen to do. AWS does not say.
+	// First the group stabilizes, as in Eucalyptus (AWSAutoScalingAutoScalingGroupResourceAction), which imitates CloudFormation. AWS does not
+	// document it.
 	if err := s.stabilize(ctx, name); err != nil {
 		return err
 	}
@@ -294,8 +292,8 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 	return errors.Join(err, resume())
 }
 
-// launched says whether an instance was launched since the update began: signals of others, as of those that failed in an
-// update that is rolled back now, count for nothing.
+// launched returns true if an instance was launched since the update began. Signals of others do not count, such as those of instances that
+// failed in an update that is now rolled back.
 func (u *roll) launched(instance string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -304,9 +302,9 @@ func (u *roll) launched(instance string) bool {
 	})
 }
 
-// run replaces batch after batch. The sentences are those of CloudFormation's own events.
+// run replaces the batches in sequence. The messages are those of CloudFormation's events.
 func (u *roll) run(ctx context.Context) error {
-	// To keep enough in service the group grows for the time of the update, as far as its maximum lets it.
+	// To keep enough instances in service, the group grows during the update, within its maximum.
 	during := u.final
 	if u.least > 0 {
 		during = max(u.final, min(u.least+u.batch, u.max))
@@ -330,7 +328,7 @@ func (u *roll) run(ctx context.Context) error {
 	}
 	total := len(u.obsolete)
 	if added := during - u.final; added > 0 {
-		if u.signals != nil { // with more new instances than are replaced, success is of all that it waits for
+		if u.signals != nil { // if more instances are added than replaced, all that it waits for must succeed
 			u.signals.total = max(total, added)
 		}
 		if err := u.added(ctx, added); err != nil {
@@ -372,17 +370,17 @@ func (u *roll) run(ctx context.Context) error {
 	return u.resize(u.minFinal, u.final)
 }
 
-// resize is UpdateAutoScalingGroup of the sizes.
+// resize changes the sizes with UpdateAutoScalingGroup.
 func (u *roll) resize(least, desired int) error {
 	return u.update(u.request.Caller, u.group.name, Settings{MinSize: &least, DesiredCapacity: &desired})
 }
 
-// terminate ends instances; the last ones are not replaced: the desired capacity goes down with them.
+// terminate terminates instances. The last ones are not replaced, and the desired capacity is decremented with them.
 func (u *roll) terminate(batch []*member, unreplaced int) error {
 	for i, m := range batch {
 		decrement := i >= len(batch)-unreplaced
 		if decrement {
-			// The temporary minimum must not forbid it.
+			// The temporary minimum must not prevent it.
 			u.mu.Lock()
 			u.group.min = min(u.group.min, u.group.desired-1)
 			u.mu.Unlock()
@@ -395,12 +393,12 @@ func (u *roll) terminate(batch []*member, unreplaced int) error {
 	return nil
 }
 
-// gone waits until instances are out of service or, if this CloudFormation waits for termination hooks, gone.
+// gone waits until instances are out of service or, if CloudFormation waits for termination hooks, until they ended.
 func (s *Service) gone(ctx context.Context, g *group, batch []*member) error {
 	return s.await(ctx, func() (bool, error) { return s.areGone(g, batch), nil })
 }
 
-// areGone is what gone waits for. The lock is held.
+// areGone is the condition of gone. The caller holds the lock.
 func (s *Service) areGone(g *group, batch []*member) bool {
 	return !slices.ContainsFunc(batch, func(m *member) bool {
 		return !m.leaving() || s.waitsForHooks(g) && slices.Contains(g.members, m)
@@ -440,7 +438,7 @@ func (u *roll) added(ctx context.Context, n int) error {
 	return u.config.Clock.Timer(ctx, u.pause)
 }
 
-// suspendFor suspends processes for the time of an update; those that were suspended already stay so.
+// suspendFor suspends processes during an update. Processes that were suspended before stay suspended.
 func (s *Service) suspendFor(r resource.Request, name string, list []string) (resume func() error, err error) {
 	s.mu.Lock()
 	g, err := s.group(name)

@@ -28,8 +28,8 @@ func rolling(more map[string]any) map[string]any {
 	return map[string]any{"AutoScalingRollingUpdate": more}
 }
 
-// extremes of a group from now on: in service at least, counted for its capacity at most, and at most
-// being drained of those that were in service.
+// extremes of a group from now on: the fewest in service, the most that count for its capacity, and the most that are drained after they
+// were in service.
 type extremes struct {
 	least, most, out int
 	stop             func()
@@ -63,7 +63,7 @@ func (w *world) extremes() *extremes {
 
 var instanceIDs = regexp.MustCompile(`i-[0-9a-f]{17}`)
 
-// progressed is the progress with i for instance ids.
+// progressed returns the progress with "i" in place of instance IDs.
 func (w *world) progressed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +144,7 @@ func TestRollingUpdate(t *testing.T) {
 	}
 }
 
-// With signals each batch waits for those of its new instances.
+// With signals, each batch waits for the signals of its new instances.
 func TestRollingUpdateWithSignals(t *testing.T) {
 	policy := map[string]any{
 		"MinInstancesInService": 2.0, "WaitOnResourceSignals": true, "PauseTime": "PT10M", "SuspendProcesses": []any{
@@ -180,7 +180,7 @@ func TestRollingUpdateWithSignals(t *testing.T) {
 					}
 					if send, success := test.signal(launched - 2); send {
 						w.signals <- resource.Signal{UniqueID: id, Success: success}
-						w.signals <- resource.Signal{UniqueID: id, Success: true} // a second one does not count
+						w.signals <- resource.Signal{UniqueID: id, Success: true} // a repeated signal does not count
 					}
 					return "CONTINUE"
 				}
@@ -209,7 +209,7 @@ func TestRollingUpdateWithSignals(t *testing.T) {
 	}
 }
 
-// Where more instances are added than are replaced, CloudFormation waits for all of them: one that fails is none of those that succeed.
+// If more instances are added than replaced, CloudFormation waits for all of them, and one failure fails the update.
 func TestRollingUpdateThatAddsMoreThanItReplaces(t *testing.T) {
 	for name, fails := range map[string]bool{"all succeed": false, "the second fails": true} {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestRollingUpdateThatAddsMoreThanItReplaces(t *testing.T) {
 	}
 }
 
-// Without signals, an instance that has not been continued by its launch hook is not in service, so that the update waits.
+// Without signals, the update waits for instances at their launch hook, because they are not in service.
 func TestRollingUpdateWaitsForLaunchHooks(t *testing.T) {
 	run(t, func(w *world) {
 		more := map[string]any{"LifecycleHookSpecificationList": bothHooks, "MinSize": 2.0}
@@ -269,7 +269,7 @@ func TestRollingUpdateWaitsForLaunchHooks(t *testing.T) {
 	})
 }
 
-// Both kinds of CloudFormation: one waits for termination hooks, the other goes on.
+// CloudFormation with and without the wait for termination hooks.
 func TestRollingUpdateAndTerminateHooks(t *testing.T) {
 	for name, waits := range map[string]bool{"waits for hooks": true, "goes on": false} {
 		t.Run(name, func(t *testing.T) {
@@ -324,7 +324,7 @@ func TestRollingUpdatePolicies(t *testing.T) {
 	}
 }
 
-// Without a policy the group changes and its instances stay.
+// Without a policy, the group changes and its instances stay.
 func TestUpdateWithoutPolicy(t *testing.T) {
 	run(t, func(w *world) {
 		w.create(nil)
@@ -335,7 +335,7 @@ func TestUpdateWithoutPolicy(t *testing.T) {
 	})
 }
 
-// A rollback is an update to the old properties: it rolls the new instances back.
+// A rollback is an update to the old properties, which replaces the new instances.
 func TestRollback(t *testing.T) {
 	run(t, func(w *world) {
 		w.create(nil)

@@ -1,6 +1,6 @@
 package autoscaling
 
-// The service itself: what it is given, its groups, ids, and waiting for changes.
+// The service: its configuration, its groups, IDs, and the wait for changes.
 
 import (
 	"context"
@@ -19,15 +19,15 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Simulated work, which --speed shortens.
+// Durations of simulated work, which --speed shortens.
 const (
-	// retryWork is how long a group waits after a failed launch; it doubles up to retryLimit.
+	// retryWork is the pause after a failed launch. It doubles up to retryLimit.
 	retryWork, retryLimit = 30 * time.Second, 8 * time.Minute
-	// healthWork is how late Auto Scaling notices that an instance is gone.
+	// healthWork is the delay until Auto Scaling notices that an instance ended.
 	healthWork = 30 * time.Second
 )
 
-// Instances is what Auto Scaling needs of EC2: *ec2.Service.
+// Instances is the interface to EC2: *ec2.Service.
 type Instances interface {
 	LaunchTemplate(id, name, version string) (ec2.Template, error)
 	CheckLaunch(caller iam.Caller, r ec2.LaunchRequest) error
@@ -37,13 +37,13 @@ type Instances interface {
 	Subnets(ids ...string) ([]ec2.Subnet, error)
 }
 
-// Roles is what Auto Scaling needs of IAM: *iam.Service. It makes its service-linked role with the first group.
+// Roles is the interface to IAM: *iam.Service. The first group creates the service-linked role.
 type Roles interface {
 	Role(name string) (iam.Role, error)
 	CreateRole(r iam.Role) (iam.Role, error)
 }
 
-// Emitter puts events on the account's default bus: EventBridge.
+// Emitter sends events to the account's default bus: EventBridge.
 type Emitter interface {
 	Emit(ctx context.Context, source, detailType string, resources []string, detail any)
 }
@@ -51,22 +51,22 @@ type Emitter interface {
 // Config of the service. Region, Account, Clock and Instances are required.
 type Config struct {
 	Region, Account string
-	// Partition is aws unless set.
+	// Partition is aws by default.
 	Partition string
 	Clock     *clock.Clock
 	Instances Instances
-	// Roles and Events may be nil: then no service-linked role is made, and events go nowhere.
+	// Roles and Events may be nil. Then no service-linked role is created, and events are discarded.
 	Roles  Roles
 	Events Emitter
-	// WaitForTerminateHooks says whether rolling updates and instance refreshes wait until the instances of a batch are gone,
-	// termination hooks included. Users report that they do not, the documentation is silent.
+	// WaitForTerminateHooks makes rolling updates and instance refreshes wait until the instances of a batch have ended, including their
+	// termination hooks. AWS does not document it, and users report that AWS does not wait.
 	WaitForTerminateHooks bool
 }
 
 // Service is Auto Scaling in one region of one account.
 type Service struct {
 	config Config
-	ctx    context.Context // groups live longer than the requests that make them
+	ctx    context.Context // groups outlive the requests that create them
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 	outbox outbox
@@ -77,11 +77,11 @@ type Service struct {
 	groups  []*group      // in the order of their creation
 	deleted []*group      // for their activities
 	watched map[*func(View)]string
-	// waits is what Config.WaitForTerminateHooks was changed to for single groups.
+	// waits overrides Config.WaitForTerminateHooks for single groups.
 	waits map[string]bool
 }
 
-// New starts a service; Close ends it.
+// New starts a service. Close stops it.
 func New(config Config) *Service {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -92,8 +92,7 @@ func New(config Config) *Service {
 	}
 }
 
-// WaitForTerminateHooks changes what Config says of it, for batches that begin from now on: of some groups, or of all others when none is
-// named.
+// WaitForTerminateHooks changes the setting of Config for batches that begin later: of the named groups or, without names, of all others.
 func (s *Service) WaitForTerminateHooks(wait bool, groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +104,7 @@ func (s *Service) WaitForTerminateHooks(wait bool, groups ...string) {
 	}
 }
 
-// waitsForHooks says whether updates of a group wait until instances are gone. The lock is held.
+// waitsForHooks returns true if updates of a group wait until instances ended. The caller holds the lock.
 func (s *Service) waitsForHooks(g *group) bool {
 	if wait, changed := s.waits[g.name]; changed {
 		return wait
@@ -113,7 +112,7 @@ func (s *Service) waitsForHooks(g *group) bool {
 	return s.config.WaitForTerminateHooks
 }
 
-// Close ends all work that is under way and waits for it.
+// Close stops all running work and waits for it.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -122,7 +121,7 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// background runs f until it ends or the service is closed. The lock is held.
+// background runs f until it ends or the service is closed. The caller holds the lock.
 func (s *Service) background(f func(ctx context.Context)) {
 	if !s.closed {
 		turn := s.config.Clock.Ticket("autoscaling: in the background")
@@ -133,7 +132,7 @@ func (s *Service) background(f func(ctx context.Context)) {
 	}
 }
 
-// changedLocked wakes everyone in await, and shows watchers what changed.
+// changedLocked wakes all calls of await, and shows watchers the changes.
 func (s *Service) changedLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -146,14 +145,14 @@ func (s *Service) changedLocked() {
 	}
 }
 
-// View is a group at one moment.
+// View is the state of a group at one time.
 type View struct {
 	Min, Max, Desired int
 	Instances         []InstanceView
 	Suspended         []string // processes, sorted
 }
 
-// InstanceView is an instance of a group at one moment.
+// InstanceView is the state of a group's instance at one time.
 type InstanceView struct {
 	ID, State       string
 	TemplateVersion int
@@ -167,7 +166,7 @@ func (g *group) view() View {
 	return v
 }
 
-// View is a group as it is now; false when there is none of that name.
+// View returns the current state of a group.
 func (s *Service) View(group string) (View, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +177,7 @@ func (s *Service) View(group string) (View, bool) {
 	return g.view(), true
 }
 
-// Going says whether an instance is being ended that nothing holds any more.
+// Going returns true if an instance is terminating and no hook holds it.
 func (s *Service) Going() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +189,8 @@ func (s *Service) Going() bool {
 	return false
 }
 
-// Watch shows every state that a group is in from now on, none left out, until stop is called. see runs while the service
-// is locked: it must not call it.
+// Watch calls see with every state of a group from now on, until stop is called. see runs while the service is locked, and must not call
+// the service.
 func (s *Service) Watch(group string, see func(View)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +202,7 @@ func (s *Service) Watch(group string, see func(View)) (stop func()) {
 	}
 }
 
-// await waits until done says so. It asks, with the lock held, now and after every change of state.
+// await waits until done returns true. It calls done with the lock held, now and after every change of state.
 func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
 	for {
 		s.mu.Lock()
@@ -230,13 +229,13 @@ func (s *Service) now() time.Time { return s.config.Clock.Now() }
 
 func newID() string { return uuid.NewString() }
 
-// invalid is the error that Auto Scaling has for nearly everything.
+// invalid is the error that Auto Scaling returns in most cases.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/CommonErrors.html
 func invalid(format string, args ...any) error {
 	return wire.Errorf("ValidationError", format, args...)
 }
 
-// group by name. The lock is held.
+// group finds a group by name. The caller holds the lock.
 func (s *Service) group(name string) (*group, error) {
 	for _, g := range s.groups {
 		if g.name == name {
@@ -246,7 +245,7 @@ func (s *Service) group(name string) (*group, error) {
 	return nil, invalid("AutoScalingGroup name not found - AutoScalingGroup %s not found", name)
 }
 
-// member finds an instance and its group. The lock is held.
+// member finds an instance and its group. The caller holds the lock.
 func (s *Service) member(instanceID string) (*group, *member, error) {
 	for _, g := range s.groups {
 		for _, m := range g.members {
@@ -277,7 +276,7 @@ func (s *Service) allow(caller iam.Caller, action string, g *group, context map[
 	return caller.Authorize("autoscaling:"+action, g.arn, keys)
 }
 
-// serviceLinkedRole is made when it is not there, if the caller may do that.
+// serviceLinkedRole creates the role if it does not exist and the caller may create it.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/autoscaling-service-linked-role.html
 func (s *Service) serviceLinkedRole(caller iam.Caller) error {
 	const name, path, principal = "AWSServiceRoleForAutoScaling", "/aws-service-role/autoscaling.amazonaws.com/", "autoscaling.amazonaws.com"
@@ -300,19 +299,19 @@ func (s *Service) serviceLinkedRole(caller iam.Caller) error {
 	})
 	var known *wire.Error
 	if errors.As(err, &known) && known.Code == "EntityAlreadyExists" {
-		return nil // another group was made at the same time
+		return nil // another group created it at the same time
 	}
 	return err
 }
 
-// outbox emits events outside of the lock, in the order in which they happened.
+// outbox sends events outside of the lock, in the order in which they happened.
 type outbox struct {
 	mu      sync.Mutex
 	queue   []func()
 	running bool
 }
 
-// emit sends an event soon. The lock of the service is held.
+// emit queues an event. The caller holds the service's lock.
 func (s *Service) emit(detailType string, resources []string, detail any) {
 	if s.config.Events == nil || s.closed {
 		return

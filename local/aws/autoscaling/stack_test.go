@@ -1,6 +1,6 @@
 package autoscaling
 
-// Groups in stacks: what CloudFormation's update policies do with the parameters of a template, and what a rollback does.
+// Groups in stacks: CloudFormation's update policies with a template's parameters, and rollbacks.
 
 import (
 	"fmt"
@@ -18,14 +18,16 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
-// poolTemplate has an update policy whose values are parameters, as a pool's template.
+// poolTemplate has an update policy with parameters, like a pool's template.
 const poolTemplate = `{
   "Parameters": {
     "Image": {"Type": "String"}, "Subnets": {"Type": "CommaDelimitedList"}, "Security": {"Type": "String"},
-    "Max": {"Type": "Number"}, "Batch": {"Type": "Number"}, "Least": {"Type": "Number"}, "LowPercent": {"Type": "Number"}, "HighPercent": {"Type": "Number"}
+    "Max": {"Type": "Number"}, "Batch": {"Type": "Number"}, "Least": {"Type": "Number"}, "LowPercent": {"Type": "Number"},
+	"HighPercent": {"Type": "Number"}
   },
   "Resources": {
-    "Template": {"Type": "AWS::EC2::LaunchTemplate", "Properties": {"LaunchTemplateData": {"ImageId": {"Ref": "Image"}, "InstanceType": "m6i.large", "SecurityGroupIds": [{"Ref": "Security"}]}}},
+    "Template": {"Type": "AWS::EC2::LaunchTemplate", "Properties": {"LaunchTemplateData": {"ImageId": {"Ref": "Image"},
+	"InstanceType": "m6i.large", "SecurityGroupIds": [{"Ref": "Security"}]}}},
     "Group": {
       "Type": "AWS::AutoScaling::AutoScalingGroup",
       "CreationPolicy": {"ResourceSignal": {"Count": 4, "Timeout": "PT15M"}},
@@ -34,7 +36,8 @@ const poolTemplate = `{
         "AutoScalingGroupName": "pool", "MinSize": "4", "MaxSize": {"Ref": "Max"}, "VPCZoneIdentifier": {"Ref": "Subnets"},
         "LaunchTemplate": {"LaunchTemplateId": {"Ref": "Template"}, "Version": {"Fn::GetAtt": ["Template", "LatestVersionNumber"]}},
         "LifecycleHookSpecificationList": [
-          {"LifecycleHookName": "launch", "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "HeartbeatTimeout": 900, "DefaultResult": "ABANDON"},
+          {"LifecycleHookName": "launch", "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "HeartbeatTimeout": 900,
+	"DefaultResult": "ABANDON"},
           {"LifecycleHookName": "terminate", "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING", "HeartbeatTimeout": 1800, "DefaultResult": "CONTINUE"}]
       }
     }
@@ -42,27 +45,27 @@ const poolTemplate = `{
 }`
 
 const (
-	rollingPolicy = `"AutoScalingRollingUpdate": {"MinInstancesInService": {"Ref": "Least"}, "MaxBatchSize": {"Ref": "Batch"}, "PauseTime": "PT1H",
+	rollingPolicy = `"AutoScalingRollingUpdate": {"MinInstancesInService": {"Ref": "Least"}, "MaxBatchSize": {"Ref": "Batch"},
+		"PauseTime": "PT1H",
 		"WaitOnResourceSignals": true, "SuspendProcesses": ["HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"]}`
 	refreshPolicy = `"AutoScalingInstanceRefresh": {"Strategy": "Rolling", "Preferences": {
 		"MinHealthyPercentage": {"Ref": "LowPercent"}, "MaxHealthyPercentage": {"Ref": "HighPercent"}, "SkipMatching": true}}`
 )
 
-// inStack is a pool in a stack. Its instances are let into service and drained by whoever the test says.
+// inStack is a pool in a stack. The test sets how its instances join and drain.
 type inStack struct {
 	*world
 	stacks *cloudformation.Service
 	policy string
 	given  map[string]string
-	// joins decides about the nth instance that is launched after creation: it joins and SUCCESS is signalled, or it does not,
-	// and FAILURE or nothing is.
+	// joins decides about the nth instance after creation: it joins and sends SUCCESS, or it does not join, and sends FAILURE or nothing.
 	joins    func(n int, image string) string
 	launched int
 	nodes    map[string]bool
-	// drains is how long the termination hook of each is held.
+	// drains is the time that each termination hook is held.
 	drains time.Duration
 	*extremes
-	suspended []string // the most processes that were
+	suspended []string // the longest list of suspended processes
 }
 
 func runStack(t *testing.T, policy string, test func(p *inStack)) {
@@ -116,8 +119,8 @@ func runStack(t *testing.T, policy string, test func(p *inStack)) {
 	}
 }
 
-// join does what drover's join does: a node that is Ready is let into service and, once no other is drained, signalled. By a
-// refresh nobody goes by signals: the launch hook is held for as long.
+// join acts like drover's join function: it completes the launch hook of a Ready node and, when no other node is drained, sends the signal.
+// An instance refresh has no signals: join holds the launch hook for the same time.
 func (p *inStack) join(id, status string) {
 	time.Sleep(time.Minute)
 	quiet := func() bool {
@@ -136,7 +139,7 @@ func (p *inStack) join(id, status string) {
 	default:
 		_ = p.answer(p.admin, "pool", "launch", "", id, "ABANDON")
 	}
-	for time.Sleep(time.Second); !quiet(); { // by then Auto Scaling has it in service
+	for time.Sleep(time.Second); !quiet(); { // until Auto Scaling has it in service
 		time.Sleep(time.Second)
 	}
 	if status == "" {
@@ -153,7 +156,7 @@ func (p *inStack) imageOf(id string) string {
 	return i.ImageID
 }
 
-// drain takes its time of what was a node.
+// drain holds the termination hook of a node.
 func (p *inStack) drain(id string) {
 	p.world.mu.Lock()
 	was := p.nodes[id]
@@ -171,7 +174,7 @@ func (p *inStack) parameters() (list []cloudformation.Parameter) {
 	return list
 }
 
-// change updates the stack's parameters; begin only starts it.
+// change updates the stack's parameters. begin only starts the update.
 func (p *inStack) change(given map[string]string) string {
 	p.Helper()
 	p.begin(given)
@@ -206,7 +209,7 @@ func (p *inStack) versions() (list []int) {
 
 var newImage = ec2.ImageID("1.37", "x86_64")
 
-// The parameters of an update hold for it, the greatest size too: the group grows beyond what it could be before.
+// The parameters of an update apply to it, including the maximum size: the group grows beyond its previous maximum.
 func TestParametersOfAnUpdateHoldForIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy      string
@@ -235,7 +238,7 @@ func TestParametersOfAnUpdateHoldForIt(t *testing.T) {
 					test.least, test.most, test.out,
 				}, []int{p.least, p.most, p.out}, "in service at least, there at most, out at most")
 				require.Len(p, p.suspended, test.suspended)
-				// The size goes back without any instance being replaced.
+				// The size is restored without replacing an instance.
 				before := p.ids()
 				if p.given["Max"] != "4" {
 					require.Equal(p, "UPDATE_COMPLETE", p.change(map[string]string{"Max": "4"}))
@@ -253,7 +256,7 @@ func with2(base map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// failsAfter lets instances of an image fail after the first n that were launched.
+// failsAfter makes instances of an image fail after the first n.
 func failsAfter(n int, image string) func(int, string) string {
 	return func(launched int, of string) string {
 		if launched > n && of == image {
@@ -263,8 +266,7 @@ func failsAfter(n int, image string) func(int, string) string {
 	}
 }
 
-// A rollback goes by what the stack was before: the policy, its parameters, the greatest size. It replaces what the update
-// had launched, and only that.
+// A rollback uses the stack's previous policy, parameters and maximum size. It replaces only the instances that the update launched.
 func TestRollbackGoesByWhatWas(t *testing.T) {
 	t.Run("rolling, the first new instance fails, the greatest size having been raised before", func(t *testing.T) {
 		runStack(t, rollingPolicy, func(p *inStack) {
@@ -312,19 +314,19 @@ func TestRollbackGoesByWhatWas(t *testing.T) {
 			require.Equal(p, []int{4, 5}, []int{p.least, p.most})
 		})
 	})
-	t.Run("what cannot be rolled back is told, and what was suspended is resumed", func(t *testing.T) {
+	t.Run("reports a failed rollback and resumes suspended processes", func(t *testing.T) {
 		runStack(t, rollingPolicy, func(p *inStack) {
 			require.Equal(p, "UPDATE_COMPLETE", p.change(map[string]string{"Max": "6", "Least": "4", "Batch": "2", "Image": newImage}))
 			require.Equal(p, "UPDATE_COMPLETE", p.change(map[string]string{
 				"Max": "4",
-			}), "no instance is replaced, so nobody minds that the policy is not possible any more")
+			}), "no instance is replaced, so the impossible policy does not matter")
 			p.joins = failsAfter(0, ec2.RebuiltImageID("1.37", "x86_64"))
 			require.Equal(p, "UPDATE_ROLLBACK_FAILED", p.change(map[string]string{"Image": ec2.RebuiltImageID("1.37", "x86_64"), "Max": "6"}))
 		})
 	})
 }
 
-// A person who cancels an update has it rolled back, whichever batch it is at.
+// A cancelled update is rolled back at any batch.
 func TestCancelledUpdatesAreRolledBack(t *testing.T) {
 	for name, policy := range map[string]string{"rolling": rollingPolicy, "refresh": refreshPolicy} {
 		t.Run(name, func(t *testing.T) {
