@@ -1,6 +1,6 @@
 package ec2
 
-// The API: instances, launch templates, tags and the catalogue. Networks are in api_network.go.
+// The API: instances, launch templates, tags and the catalog. api_network.go has networks.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Welcome.html
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Wire is the API.
+// Wire returns the API.
 func (s *Service) Wire() *wire.Service {
 	operations := map[string]wire.Operation{
 		"DescribeInstances":              s.describeInstances,
@@ -336,7 +336,7 @@ func (s *Service) describeLaunchTemplates(_ context.Context, c *wire.Call) (any,
 	return out, nil
 }
 
-// describeLaunchTemplateVersions gives of a version what says which instances it makes.
+// describeLaunchTemplateVersions returns the parts of a version that decide about its instances.
 func (s *Service) describeLaunchTemplateVersions(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
 		LaunchTemplateId, LaunchTemplateName string
@@ -465,5 +465,5 @@ func (s *Service) apiDeleteTags(_ context.Context, c *wire.Call) (any, error) {
 	return returned{true}, s.deleteTags(c.Caller, in.ResourceId, tags)
 }
 
-// returned is the result of operations that have none.
+// returned is the result of operations without a result.
 type returned struct{ Return bool }

@@ -1,6 +1,6 @@
 package ec2
 
-// The API of what exists without anyone making it: images, instance types, zones.
+// The API of predefined objects: images, instance types, zones.
 
 import (
 	"context"
@@ -114,7 +114,7 @@ func (s *Service) describeInstanceTypes(_ context.Context, c *wire.Call) (any, e
 	}{list, next}, nil
 }
 
-// describeInstanceTypeOfferings: every type is offered in every zone.
+// describeInstanceTypeOfferings returns every type in every zone.
 func (s *Service) describeInstanceTypeOfferings(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
 		LocationType string

@@ -1,6 +1,6 @@
 package ec2
 
-// The API of networks: what there is, and making the little that people need to bring a network of their own.
+// The API of networks: the Describe calls, and the calls for users who create their own network.
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 package ec2
 
-// The API of ways in and out of networks, and of what is in them.
+// The API of gateways, routes and network interfaces.
 
 import (
 	"cmp"
@@ -85,7 +85,7 @@ func (s *Service) describeRouteTables(_ context.Context, c *wire.Call) (any, err
 	return out, nil
 }
 
-// routeState: a route whose target is gone is a black hole.
+// routeState returns blackhole for a route whose target does not exist.
 func (s *Service) routeState(r route) string {
 	if g, ok := s.gateways.get(r.gateway); ok && g.vpc != "" {
 		return "active"

@@ -1,6 +1,6 @@
 package ec2
 
-// The API as it is on the wire: raw query requests, since the SDK's EC2 client takes minutes to compile.
+// The API on the wire, with raw query requests, because the SDK's EC2 client takes minutes to compile.
 
 import (
 	"encoding/xml"
@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// call makes a request "Action=…&…" and returns the status and the body.
+// call sends a request "Action=…&…" and returns the status and the body.
 func (w *world) call(caller iam.Caller, query string) (int, string) {
 	w.Helper()
 	form, err := url.ParseQuery(query)
@@ -34,7 +34,7 @@ func (w *world) call(caller iam.Caller, query string) (int, string) {
 	return recorder.Code, string(body)
 }
 
-// texts of all elements of a name.
+// texts returns the text of all elements with a name.
 func texts(t *testing.T, body, name string) []string {
 	t.Helper()
 	found := []string{}
@@ -143,7 +143,7 @@ func TestDescribe(t *testing.T) {
 func TestAPIErrors(t *testing.T) {
 	w := newWorld(t, nil)
 	vpc, _, _ := w.network()
-	nobody := w.role("nobody", "")
+	powerless := w.role("powerless", "")
 	for name, test := range map[string]struct {
 		caller       iam.Caller
 		query, code  string
@@ -155,12 +155,12 @@ func TestAPIErrors(t *testing.T) {
 		"an unknown filter is named": {
 			w.admin, "Action=DescribeVpcs&Filter.1.Name=color&Filter.1.Value.1=red", "InvalidParameterValue", 400, "color",
 		},
-		"an unknown id":                       {w.admin, "Action=DescribeVpcs&VpcId.1=vpc-0", "InvalidVpcID.NotFound", 400, "vpc-0"},
-		"a page that is too small":            {w.admin, "Action=DescribeVpcs&MaxResults=1", "InvalidParameterValue", 400, "maxResults"},
-		"a token that is none":                {w.admin, "Action=DescribeVpcs&NextToken=x", "InvalidNextToken", 400, ""},
-		"whoever may nothing sees nothing":    {nobody, "Action=DescribeVpcs", "UnauthorizedOperation", 403, "ec2:DescribeVpcs"},
-		"whoever may nothing deletes nothing": {nobody, "Action=DeleteVpc&VpcId=" + vpc, "UnauthorizedOperation", 403, "vpc/" + vpc},
-		"a VPC in use stays":                  {w.admin, "Action=DeleteVpc&VpcId=" + vpc, "DependencyViolation", 400, ""},
+		"an unknown id":             {w.admin, "Action=DescribeVpcs&VpcId.1=vpc-0", "InvalidVpcID.NotFound", 400, "vpc-0"},
+		"a page that is too small":  {w.admin, "Action=DescribeVpcs&MaxResults=1", "InvalidParameterValue", 400, "maxResults"},
+		"a token that is none":      {w.admin, "Action=DescribeVpcs&NextToken=x", "InvalidNextToken", 400, ""},
+		"reads need permission":     {powerless, "Action=DescribeVpcs", "UnauthorizedOperation", 403, "ec2:DescribeVpcs"},
+		"deletions need permission": {powerless, "Action=DeleteVpc&VpcId=" + vpc, "UnauthorizedOperation", 403, "vpc/" + vpc},
+		"a VPC in use stays":        {w.admin, "Action=DeleteVpc&VpcId=" + vpc, "DependencyViolation", 400, ""},
 		"tags of AWS are not for users": {
 			w.admin, "Action=CreateTags&ResourceId.1=" + vpc + "&Tag.1.Key=aws:x&Tag.1.Value=y", "InvalidParameterValue", 400, "reserved",
 		},
@@ -180,7 +180,7 @@ func TestAPIErrors(t *testing.T) {
 	}
 }
 
-// A network of one's own, made by hand for clusters with network.existing.
+// A network that a user creates for clusters with network.existing.
 func TestNetworkByHand(t *testing.T) {
 	w := newWorld(t, nil)
 	_, body := w.call(w.admin,
@@ -205,7 +205,7 @@ func TestNetworkByHand(t *testing.T) {
 	}
 }
 
-// What Kubernetes makes beside drover's stacks, made by hand.
+// Volumes and interfaces as Kubernetes creates them outside of drover's stacks.
 func TestVolumesAndInterfacesByHand(t *testing.T) {
 	w := newWorld(t, nil)
 	_, body := w.call(w.admin, "Action=CreateVpc&CidrBlock=10.7.0.0/16")
@@ -237,7 +237,7 @@ func TestVolumesAndInterfacesByHand(t *testing.T) {
 		require.Equal(t, 200, status, body)
 	}
 
-	nobody := w.role("nobody", "")
+	powerless := w.role("powerless", "")
 	for query, code := range map[string]string{
 		"Action=CreateVolume&AvailabilityZone=us-east-1a&Size=10&VolumeType=io2": "UnsupportedByLocalAccount",
 		"Action=CreateVolume&AvailabilityZone=us-east-1a":                        "InvalidParameterValue",
@@ -247,6 +247,6 @@ func TestVolumesAndInterfacesByHand(t *testing.T) {
 		_, body := w.call(w.admin, query)
 		require.Equal(t, []string{code}, texts(t, body, "Code"), query)
 	}
-	_, body = w.call(nobody, volume)
+	_, body = w.call(powerless, volume)
 	require.Equal(t, []string{"UnauthorizedOperation"}, texts(t, body, "Code"))
 }

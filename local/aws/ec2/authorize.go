@@ -1,7 +1,7 @@
 package ec2
 
-// Who may do what: each action is checked on the resources and with the condition keys of the service authorization
-// reference. https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+// Authorization. Each action is checked on the resources and with the condition keys of the service authorization reference.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
 
 import (
 	"errors"
@@ -13,23 +13,23 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// target is one resource that an action is checked on.
+// target is a resource of an authorized action.
 type target struct {
 	kind, id string
-	// tags the resource has, or gets by the request.
+	// tags are on the resource, requestTags in the request.
 	tags, requestTags map[string]string
 	context           map[string]string
 }
 
-// on is an action on a resource that exists.
+// on is the target of an action on an existing resource.
 func on(o object) target { return target{kind: o.kind, id: o.id, tags: o.tags} }
 
-// making is an action that makes a resource with these tags.
+// making is the target of an action that creates a resource with these tags.
 func making(kind string, tags map[string]string) target {
 	return target{kind: kind, id: "*", requestTags: tags}
 }
 
-// allow checks an action (without "ec2:") on each of its targets; without targets on *.
+// allow checks an action (without "ec2:") on each of its targets, or on * without targets.
 func (s *Service) allow(caller iam.Caller, action string, targets ...target) error {
 	if len(targets) == 0 {
 		return s.check(caller, action, "*", nil)
@@ -49,7 +49,7 @@ func (s *Service) allow(caller iam.Caller, action string, targets ...target) err
 	return nil
 }
 
-// allowMaking checks an action that makes a resource of a kind, and CreateTags if it makes it with tags.
+// allowMaking checks an action that creates a resource, and CreateTags if the request has tags.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/supported-iam-actions-tagging.html
 func (s *Service) allowMaking(caller iam.Caller, action, kind string, tags map[string]string, also ...target) error {
 	if err := s.allow(caller, action, append([]target{making(kind, tags)}, also...)...); err != nil {
@@ -67,7 +67,7 @@ func (s *Service) allowTagging(caller iam.Caller, action, kind string, tags map[
 	return s.allow(caller, "CreateTags", t)
 }
 
-// requestTags are the condition keys of tags in a request. Those that AWS itself sets are not the caller's.
+// requestTags adds the condition keys of a request's tags. Tags that AWS itself sets do not count.
 func requestTags(context map[string]string, tags map[string]string) {
 	var keys []string
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
@@ -89,7 +89,7 @@ func (s *Service) check(caller iam.Caller, action, arn string, context map[strin
 	return unauthorized(caller.Authorize("ec2:"+action, arn, context))
 }
 
-// unauthorized gives a denial EC2's own code.
+// unauthorized converts a denial to EC2's error code.
 func unauthorized(err error) error {
 	if err == nil {
 		return nil
@@ -103,7 +103,7 @@ func unauthorized(err error) error {
 	return err
 }
 
-// checkTags refuses what no caller may set.
+// checkTags rejects tags that no caller may set.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
 func checkTags(tags map[string]string) error {
 	users := 0

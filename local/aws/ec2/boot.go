@@ -1,7 +1,6 @@
 package ec2
 
-// Booting: from a running machine to a Kubernetes node. What goes wrong is on the instance's console, as on AWS, and the
-// node never joins.
+// Booting: from a running machine to a Kubernetes node. Errors appear on the instance's console, as on AWS, and the node never joins.
 
 import (
 	"context"
@@ -16,13 +15,13 @@ import (
 // Taint of a node.
 type Taint struct{ Key, Value, Effect string }
 
-// Node is what an instance tells the cluster that it joins.
+// Node is the registration of an instance with its cluster.
 type Node struct {
-	// Cluster, Endpoint, CertificateAuthority (base64) and ServiceCIDR are what its user data says.
+	// Cluster, Endpoint, CertificateAuthority (base64) and ServiceCIDR come from its user data.
 	Cluster, Endpoint, CertificateAuthority, ServiceCIDR string
 	// Name is the private DNS name, ProviderID aws:///<zone>/<instance>.
 	Name, ProviderID string
-	// RoleARN is the role of its instance profile: what access entries know nodes by.
+	// RoleARN is the role of its instance profile, by which access entries identify nodes.
 	RoleARN string
 
 	InstanceID, InstanceType, ImageID string
@@ -44,7 +43,7 @@ type Node struct {
 	DiskGiB      int
 }
 
-// boot does what user data says and registers the node.
+// boot processes the user data and registers the node.
 func (s *Service) boot(ctx context.Context, i *instance) {
 	s.log(i, "kernel", "Linux version 6.12 Amazon Linux 2023 ("+i.image.Name+")")
 	config, err := parseUserData(i.userData)
@@ -108,9 +107,8 @@ func (s *Service) boot(ctx context.Context, i *instance) {
 	s.log(i, "kubelet", "Successfully registered node "+node.Name)
 }
 
-// runScript does of a script what can fail on AWS's side: it reads the node configuration that the script fetches, as
-// the instance's role, and verifies its hash. Nothing else of a script is run on this machine. It returns the NodeConfigs
-// that the configuration writes.
+// runScript simulates the part of a script that depends on AWS: it reads the node configuration that the script fetches, with the
+// instance's role, and verifies its hash. Nothing else of the script runs. It returns the NodeConfigs that the configuration writes.
 func (s *Service) runScript(ctx context.Context, i *instance, script string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, f := range fetches(script) {
@@ -137,7 +135,7 @@ func (s *Service) runScript(ctx context.Context, i *instance, script string) (ma
 	return files, nil
 }
 
-// node is what the instance's kubelet registers.
+// node returns the registration of the instance's kubelet.
 func (s *Service) node(i *instance, config *nodeConfig) (Node, error) {
 	if err := config.validate(); err != nil {
 		return Node{}, err
@@ -173,7 +171,7 @@ func (s *Service) node(i *instance, config *nodeConfig) (Node, error) {
 	return node, nil
 }
 
-// log writes a line on the instance's console.
+// log writes a line to the instance's console.
 func (s *Service) log(i *instance, program, line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +179,7 @@ func (s *Service) log(i *instance, program, line string) {
 	fmt.Fprintf(&i.console, "[%9.3f] %s: %s\n", age, program, strings.TrimRight(line, "\n"))
 }
 
-// Console is what GetConsoleOutput shows of an instance.
+// Console returns the output of GetConsoleOutput.
 func (s *Service) Console(id string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

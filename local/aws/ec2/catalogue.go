@@ -1,6 +1,6 @@
 package ec2
 
-// The catalogue: machine images, instance types and zones that exist without anyone making them.
+// The catalog: predefined machine images, instance types and zones.
 
 import (
 	"crypto/sha256"
@@ -15,10 +15,10 @@ type Image struct {
 	ID, Name string
 	// Architecture is EC2's: x86_64 or arm64.
 	Architecture string
-	// KubernetesVersion is the minor version of an EKS image, such as 1.36; KubeletVersion is the kubelet on it, such as
-	// v1.36.3-eks-0e3cf2b. Both are empty for other images, which never become nodes.
+	// KubernetesVersion is the minor version of an EKS image, such as 1.36. KubeletVersion is its kubelet, such as v1.36.3-eks-0e3cf2b. Both
+	// are empty for other images, whose instances never become nodes.
 	KubernetesVersion, KubeletVersion string
-	// Silent says that the kubelet on it does not start.
+	// Silent is true if its kubelet does not start.
 	Silent bool
 }
 
@@ -26,11 +26,11 @@ type Image struct {
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 var KubernetesVersions = []string{"1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"}
 
-// kubeletPatches are the patch releases on the images of the catalogue.
+// kubeletPatches are the patch releases on the images of the catalog.
 var kubeletPatches = map[string]int{"1.31": 14, "1.32": 13, "1.33": 9, "1.34": 7, "1.35": 5, "1.36": 3, "1.37": 0}
 
-// ImageID is the id of the catalogue's AL2023 image for a Kubernetes minor version and an architecture (x86_64 or arm64;
-// amd64 is x86_64).
+// ImageID returns the ID of the catalog's AL2023 image for a Kubernetes minor version and an architecture (x86_64 or arm64; amd64 is
+// x86_64).
 func ImageID(version, architecture string) string {
 	if architecture == "amd64" {
 		architecture = "x86_64"
@@ -56,13 +56,13 @@ func EKSImages() []Image {
 	return images
 }
 
-// RebuiltImageID is the id of an image that EKS built anew later, with the next patch release of Kubernetes: what a pool is
-// rolled to. It is not what AWS recommends yet.
+// RebuiltImageID returns the ID of an image that EKS rebuilt later, with the next patch release of Kubernetes. Pools are rolled to it. AWS
+// does not recommend it yet.
 func RebuiltImageID(version, architecture string) string {
 	return ImageID(version+"-rebuilt", architecture)
 }
 
-// rebuiltImages are those of RebuiltImageID.
+// rebuiltImages are the images of RebuiltImageID.
 func rebuiltImages() []Image {
 	images := EKSImages()
 	for i := range images {
@@ -74,7 +74,7 @@ func rebuiltImages() []Image {
 	return images
 }
 
-// SilentImageID is the id of an image on which the kubelet never starts: its instances run and never become nodes.
+// SilentImageID returns the ID of an image whose kubelet never starts: its instances run and never become nodes.
 func SilentImageID(version, architecture string) string {
 	return ImageID(version+"-silent", architecture)
 }
@@ -97,7 +97,7 @@ func (s *Service) image(id string) (Image, error) {
 	if !strings.HasPrefix(id, "ami-") {
 		return Image{}, fail("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", id)
 	}
-	// The silent ones are for those who know them.
+	// Silent images are found only by their ID.
 	for _, image := range append(s.images(), silentImages()...) {
 		if image.ID == id {
 			return image, nil
@@ -118,7 +118,7 @@ type InstanceType struct {
 	Burstable                         bool
 }
 
-// MaxPods is how many pods nodeadm allows without prefix delegation.
+// MaxPods is the number of pods that nodeadm allows without prefix delegation.
 // https://github.com/awslabs/amazon-eks-ami: eni-max-pods.txt
 func (t InstanceType) MaxPods() int { return t.Interfaces*(t.AddressesPerInterface-1) + 2 }
 
@@ -173,7 +173,7 @@ var instanceTypes = func() map[string]InstanceType {
 	return types
 }()
 
-// InstanceTypes of the catalogue by name.
+// InstanceTypes of the catalog by name.
 func InstanceTypes() []InstanceType {
 	types := make([]InstanceType, 0, len(instanceTypes))
 	for _, t := range instanceTypes {
@@ -183,7 +183,7 @@ func InstanceTypes() []InstanceType {
 	return types
 }
 
-// instanceType finds a type of the catalogue.
+// instanceType finds a type of the catalog.
 func instanceType(name string) (InstanceType, error) {
 	t, ok := instanceTypes[name]
 	if !ok {
@@ -219,8 +219,8 @@ func (s *Service) privateDNSName(address string) string {
 	return "ip-" + strings.ReplaceAll(address, ".", "-") + "." + domain
 }
 
-// ImageParameters are the public SSM parameters that name the EKS images, for ssm.Config: name makes a parameter's name
-// of a Kubernetes minor version and an architecture.
+// ImageParameters returns the public SSM parameters that name the EKS images, for ssm.Config. name returns the name of a parameter for a
+// Kubernetes minor version and an architecture.
 func ImageParameters(name func(version, architecture string) string) map[string]string {
 	parameters := map[string]string{}
 	for _, image := range EKSImages() {

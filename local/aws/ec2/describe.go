@@ -1,6 +1,6 @@
 package ec2
 
-// Describe calls: picking resources by id, by filter and by page.
+// Describe calls: selecting resources by ID, by filter and by page.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// filter of a Describe call: any of its values, in which * and ? are wildcards.
+// filter of a Describe call. It matches any of its values, with the wildcards * and ?.
 type filter struct {
 	Name  string
 	Value []string
@@ -27,10 +27,10 @@ type paged struct {
 	NextToken  string
 }
 
-// values of a resource for a filter; false when there is no such filter.
+// values returns the values of a resource for a filter, and false for an unknown filter.
 type values func(name string) ([]string, bool)
 
-// selected keeps the resources with one of the ids (all, when there are none) that pass every filter.
+// selected returns the resources with one of the IDs, or all without IDs, that match every filter.
 func selected[T interface{ base() *object }](all []T, ids []string, filters []filter, notFound func(id string) error,
 	fields func(T) values) ([]T, error) {
 	for _, id := range ids {
@@ -84,8 +84,8 @@ func fixed(fields map[string][]string) values {
 func passes(filters []filter, fields values) (bool, error) {
 	pass := true
 	for _, f := range filters {
-		have, known := fields(f.Name)
-		if !known {
+		have, found := fields(f.Name)
+		if !found {
 			return false, fail("InvalidParameterValue", "The filter '%s' is invalid", f.Name)
 		}
 		pass = pass && slices.ContainsFunc(have, func(v string) bool {
@@ -120,7 +120,7 @@ func glob(pattern, s string) bool {
 	return s == ""
 }
 
-// page cuts a list; tokens are the position of the next item.
+// page returns a page of a list. A token is the position of the next item.
 func page[T any](list []T, p paged) ([]T, string, error) {
 	start, size := 0, 1000
 	if p.NextToken != "" {
@@ -147,7 +147,7 @@ func page[T any](list []T, p paged) ([]T, string, error) {
 	return list[start:end], next, nil
 }
 
-// begin decodes and authorizes a Describe call, which no resource-level permission can narrow.
+// begin decodes and authorizes a Describe call, which has no resource-level permissions.
 func (s *Service) begin(c *wire.Call, into any) error {
 	if err := c.Decode(into); err != nil {
 		return err
@@ -166,7 +166,7 @@ func tagSet(tags map[string]string) []tagItem {
 	return set
 }
 
-// specified are the tags of a TagSpecification parameter for a kind of resource.
+// specified returns the tags of a TagSpecification parameter for a kind of resource.
 func specified(specifications []tagSpecification, kind string) (map[string]string, error) {
 	tags := map[string]string{}
 	for _, spec := range specifications {

@@ -1,18 +1,22 @@
-// Package ec2 is the local account's EC2: VPC networking as far as Kubernetes clusters need it, launch templates, and
-// instances that boot as AL2023 EKS nodes do.
+// Package ec2 simulates Amazon EC2 in the local account: VPC networking for Kubernetes clusters, launch templates, and instances that boot
+// like AL2023 EKS nodes.
 //
-// What is there: VPCs with secondary ranges, subnets, internet gateways, Elastic IP addresses with their quota, NAT
-// gateways and interface endpoints that take their time, route tables, gateway endpoints, security groups, network
-// interfaces (as what keeps subnets and groups from being deleted), launch templates with versions, instances with their
-// disks, tags on all of them, the Describe calls with filters and pages, IAM on every action with resource ARNs and the
-// aws:RequestTag, aws:ResourceTag, aws:TagKeys and common ec2: condition keys, and the CloudFormation resource types.
+// Supported:
+//   - VPCs with secondary ranges, subnets, internet gateways, Elastic IP addresses with their quota, route tables, gateway
+//     endpoints, and NAT gateways and interface endpoints with their creation times.
+//   - Security groups and network interfaces, which prevent the deletion of their subnets and groups.
+//   - Launch templates with versions, instances with their disks, and tags on all resources.
+//   - Describe calls with filters and pages.
+//   - IAM on every action with resource ARNs and the condition keys aws:RequestTag, aws:ResourceTag, aws:TagKeys and the common
+//     ones of ec2:.
+//   - The CloudFormation resource types.
 //
-// Instances boot by their user data as nodeadm reads it and register through Nodes. Shell scripts are not run; that a
-// script fetches userdata/<sha256> from S3 is recognised, the read is done as the instance's role and the hash verified.
+// Instances boot with their user data as nodeadm reads it, and register through Nodes. Shell scripts do not run. If a script fetches
+// userdata/<sha256> from S3, the local account reads the object with the instance's role and verifies its hash.
 //
-// What is not: packets. Routes, rules and ACLs are kept and checked for form, but nothing is blocked by them: a node in a
-// subnet without a way out joins all the same. IPv6, peering, transit gateways, prefix lists, network ACLs, placement
-// groups, capacity reservations, dedicated hosts, snapshots and stopping instances are unknown, and errors that say so.
-// Network interfaces are made by other services only. Free addresses of subnets are those that no network interface has, less the five
-// that EC2 keeps; those that the VPC CNI would take for pods are not taken.
+// Not supported: packets. Routes, rules and ACLs are stored and validated but block nothing: a node in a subnet without internet
+// access still joins. IPv6, peering, transit gateways, prefix lists, network ACLs, placement groups, capacity reservations,
+// dedicated hosts, snapshots and stopping instances are errors that name them. Only other services create network interfaces. The
+// free addresses of a subnet are those without a network interface, less the five that EC2 reserves. The VPC CNI would take
+// addresses for pods; that is not simulated.
 package ec2

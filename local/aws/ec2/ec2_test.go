@@ -1,6 +1,6 @@
 package ec2
 
-// Shared by the tests: an EC2 with identities, and CloudFormation requests to its resource types.
+// The world that the tests share: an EC2 with identities, and CloudFormation requests to its resource types.
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 
 const account, region = "111122223333", "us-east-1"
 
-// world is an EC2 and what it works with.
+// world is an EC2 with its environment.
 type world struct {
 	*testing.T
 	*Service
@@ -31,7 +31,7 @@ type world struct {
 	events  []string // detail-type and state, in order
 	objects map[string]string
 	nodes   map[string]Node
-	refuse  error // what RegisterNode and DeregisterNode answer
+	refuse  error // the results of RegisterNode and DeregisterNode
 }
 
 func newWorld(t *testing.T, change func(*Config)) *world {
@@ -86,11 +86,12 @@ func (w *world) DeregisterNode(_ context.Context, _, name string) error {
 	return w.refuse
 }
 
-// role makes a role that a service may assume, and returns its caller.
+// role creates a role that a service may assume, and returns its caller.
 func (w *world) role(name, policy string) iam.Caller {
 	w.Helper()
 	role, err := w.iam.CreateRole(iam.Role{
-		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}}`,
+		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},
+			"Action":"sts:AssumeRole"}}`,
 	})
 	require.NoError(w, err)
 	if policy != "" {
@@ -101,7 +102,7 @@ func (w *world) role(name, policy string) iam.Caller {
 	return caller
 }
 
-// make makes a resource as an administrator's stack does.
+// make creates a resource like an administrator's stack.
 func (w *world) make(typ string, properties map[string]any) (resource.Result, error) {
 	return w.makeAs(w.admin, typ, properties)
 }
@@ -117,7 +118,7 @@ func (w *world) request(caller iam.Caller, typ string, properties map[string]any
 	}
 }
 
-// must makes a resource and returns its id.
+// must creates a resource and returns its ID.
 func (w *world) must(typ string, properties map[string]any) string {
 	w.Helper()
 	result, err := w.make(typ, properties)
@@ -149,7 +150,7 @@ func (w *world) network() (vpcID, subnetID, groupID string) {
 	return vpcID, subnetID, groupID
 }
 
-// template is a launch template of an m6i.large with user data, and a role for its nodes if it is given.
+// template is a launch template of an m6i.large with user data, and with a role for its nodes if given.
 func (w *world) template(userData, image, groupID, role string, more map[string]any) Template {
 	w.Helper()
 	data := map[string]any{

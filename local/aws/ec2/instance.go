@@ -1,6 +1,6 @@
 package ec2
 
-// Instances: launching, running, terminating. What happens inside while they boot is in boot.go.
+// Instances: launch, run, terminate. boot.go has the boot.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
 
 import (
@@ -41,7 +41,7 @@ type instance struct {
 	metadata                 MetadataOptions
 	userData                 []byte
 	console                  strings.Builder
-	cluster                  string // set once it is a node
+	cluster                  string // set after it becomes a node
 	interrupted              bool
 	cancel                   context.CancelFunc // ends its life
 	dead                     chan struct{}      // closed when its life has ended
@@ -55,7 +55,7 @@ type volume struct {
 	created                     time.Time
 }
 
-// Instance is what other services see of an instance.
+// Instance is the view of an instance for other services.
 type Instance struct {
 	ID, State, Type, ImageID, SubnetID, Zone string
 	PrivateAddress, PrivateDNSName           string
@@ -72,18 +72,18 @@ func (i *instance) view() Instance {
 	}
 }
 
-// LaunchRequest is a RunInstances call of one instance.
+// LaunchRequest is a RunInstances call for one instance.
 type LaunchRequest struct {
 	Template Template
-	// InstanceType and ImageID replace the template's when they are given.
+	// InstanceType and ImageID override the template's if set.
 	InstanceType, ImageID string
 	SubnetID              string
 	Spot                  bool
-	// Tags of the instance, besides the template's.
+	// Tags of the instance, in addition to the template's.
 	Tags map[string]string
 }
 
-// launch is a LaunchRequest with everything looked up.
+// launch is a LaunchRequest with its resolved references.
 type launch struct {
 	data                TemplateData
 	image               Image
@@ -95,7 +95,7 @@ type launch struct {
 	tags                map[string]map[string]string // by resource type
 }
 
-// plan finds what a request names, or why it cannot be launched. The lock is held.
+// plan resolves a request, or returns the reason why it cannot be launched. The caller holds the lock.
 func (s *Service) plan(r LaunchRequest) (launch, error) {
 	l := launch{data: r.Template.Data, tags: map[string]map[string]string{}}
 	var err error
@@ -177,9 +177,9 @@ func (s *Service) plan(r LaunchRequest) (launch, error) {
 	return l, nil
 }
 
-// CheckLaunch says whether a caller could launch such an instance: what it names must exist, and the caller must be
-// allowed to run instances of it, to tag them and to pass the role of their instance profile. Auto Scaling asks this
-// when a group is made or gets another template.
+// CheckLaunch returns an error unless a caller could launch such an instance. The named resources must exist. The caller must be allowed to
+// run instances, to tag them, and to pass the role of their instance profile. Auto Scaling calls it when a group is created or gets another
+// template.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-launch-template-permissions.html
 func (s *Service) CheckLaunch(caller iam.Caller, r LaunchRequest) error {
 	s.mu.Lock()
@@ -233,7 +233,7 @@ func (s *Service) allowLaunch(caller iam.Caller, r LaunchRequest, l launch) erro
 	return nil
 }
 
-// Launch starts an instance for a service that may: it is pending when Launch returns.
+// Launch starts an instance for another service. The instance is pending when Launch returns.
 func (s *Service) Launch(r LaunchRequest) (Instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,7 +304,7 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	return i.view(), nil
 }
 
-// refused is an error in the words that EC2 has for it.
+// refused returns an error with EC2's message.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-capacity.html
 func refused(code string, l launch) error {
 	switch code {
@@ -323,7 +323,7 @@ func noVCPUs(limit int) error {
 		"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", limit)
 }
 
-// vCPUs of the instances that run or are about to, as quotas count them.
+// vCPUs of running and pending instances, as quotas count them.
 func (s *Service) vCPUs(spot bool) int {
 	n := 0
 	for _, i := range s.instances.all() {
@@ -344,7 +344,7 @@ func (s *Service) living() int {
 	return n
 }
 
-// addVolumes makes the disks: the image's root disk of 20 GiB, changed and added to by the template.
+// addVolumes creates the disks: the image's root disk of 20 GiB, with the changes and additions of the template.
 func (s *Service) addVolumes(i *instance, l launch) {
 	add := func(device string) *volume {
 		v := &volume{
@@ -376,7 +376,7 @@ func (s *Service) addVolumes(i *instance, l launch) {
 	}
 }
 
-// live is an instance's life until it is terminated.
+// live runs an instance until it is terminated.
 func (s *Service) live(ctx context.Context, i *instance) {
 	s.emitState(ctx, i.id, Pending)
 	if s.config.Clock.Work(ctx, pendingWork) != nil {
@@ -400,7 +400,7 @@ func (s *Service) emitState(ctx context.Context, id, state string) {
 		map[string]any{"instance-id": id, "state": state})
 }
 
-// Terminate ends an instance on behalf of a service that may; one that is ending already is no error.
+// Terminate terminates an instance for another service. A terminating instance is no error.
 func (s *Service) Terminate(id, reasonCode string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -435,19 +435,20 @@ func (s *Service) terminate(i *instance, reasonCode string) {
 	})
 }
 
-// look is how long after an API server did not answer the cloud controller asks again, looks how often here: no outage lasts as long.
+// look is the pause before the cloud controller retries an unreachable API server, and looks the number of attempts, which outlast every
+// simulated outage.
 const (
 	look  = 5 * time.Minute
 	looks = 24
 )
 
-// deregister returns what takes out the node of an instance that is gone, as the cloud controller of EKS does. The cluster may be gone
-// before: then there is nothing to deregister from.
+// deregister returns a function that deletes the node of a terminated instance, like the cloud controller of EKS. If the cluster no longer
+// exists, it does nothing.
 // https://kubernetes.io/docs/concepts/architecture/cloud-controller/#node-controller
 func (s *Service) deregister(i *instance) func(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	nodes, cluster, node := s.nodes, i.cluster, i.dnsName // which goes with its interface
+	nodes, cluster, node := s.nodes, i.cluster, i.dnsName // the name is deleted with the interface
 	return func(ctx context.Context) error {
 		if nodes == nil || cluster == "" {
 			return nil
@@ -460,7 +461,7 @@ func (s *Service) deregister(i *instance) func(ctx context.Context) error {
 	}
 }
 
-// bury releases everything an instance had, and its node goes.
+// bury releases the resources of an instance and deletes its node.
 func (s *Service) bury(ctx context.Context, i *instance) {
 	deregister := s.deregister(i)
 	asked := deregister(ctx)
@@ -498,7 +499,7 @@ func (s *Service) instance(id string) (*instance, error) {
 	return i, nil
 }
 
-// Instance by id, terminated ones too for an hour.
+// Instance returns an instance by ID, including those terminated within the last hour.
 func (s *Service) Instance(id string) (Instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -509,7 +510,7 @@ func (s *Service) Instance(id string) (Instance, error) {
 	return i.view(), nil
 }
 
-// Living are the instances that are not terminated, oldest first.
+// Living returns the instances that are not terminated, oldest first.
 func (s *Service) Living() []Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -523,7 +524,7 @@ func (s *Service) Living() []Instance {
 	return all
 }
 
-// AwaitInstance waits until an instance is in one of the states, and returns it as it is then.
+// AwaitInstance waits until an instance is in one of the states, and returns it.
 func (s *Service) AwaitInstance(ctx context.Context, id string, states ...string) (Instance, error) {
 	var seen Instance
 	err := s.await(ctx, func() (bool, error) {
@@ -537,7 +538,7 @@ func (s *Service) AwaitInstance(ctx context.Context, id string, states ...string
 	return seen, err
 }
 
-// InterruptSpot takes a spot instance back as EC2 does: a warning event now, termination two minutes later.
+// InterruptSpot interrupts a spot instance like EC2: a warning event now, and termination two minutes later.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 func (s *Service) InterruptSpot(ctx context.Context, id string) error {
 	s.mu.Lock()

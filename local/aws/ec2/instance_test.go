@@ -46,7 +46,7 @@ func multipartData(parts ...string) string {
 	return b.String() + "--drover--\n"
 }
 
-// An instance is pending, runs, boots, is a node; terminated, it takes its node, address and disks with it.
+// An instance is pending, runs, boots and becomes a node. Its termination deletes its node, address and disks.
 func TestInstanceLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -102,7 +102,7 @@ func TestInstanceLife(t *testing.T) {
 	})
 }
 
-// Whatever is wrong with a node's configuration, the node does not join and the console says why.
+// A node with an invalid configuration does not join, and the console shows the reason.
 func TestFailedBoot(t *testing.T) {
 	configuration := "#!/bin/bash\necho hello\n"
 	sum := sha256.Sum256([]byte(configuration))
@@ -198,7 +198,7 @@ func TestFailedBoot(t *testing.T) {
 	}
 }
 
-// A kubelet that is refused tries again: an access entry may come later than its nodes.
+// A rejected kubelet retries, because an access entry may be created after its nodes.
 func TestRegistrationIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -224,7 +224,7 @@ func TestRegistrationIsRetried(t *testing.T) {
 	})
 }
 
-// The API server does not answer when an instance has ended: the cloud controller looks again.
+// If the API server is unreachable when an instance ends, the cloud controller retries.
 func TestDeregistrationIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -320,7 +320,7 @@ func TestLaunchErrors(t *testing.T) {
 	})
 }
 
-// Whoever makes a group must be allowed what its launches do.
+// The creator of a group needs the permissions of its launches.
 func TestCheckLaunchPermissions(t *testing.T) {
 	w := newWorld(t, nil)
 	_, subnet, group := w.network()
@@ -329,9 +329,11 @@ func TestCheckLaunchPermissions(t *testing.T) {
 		"TagSpecifications": []any{map[string]any{"ResourceType": "instance", "Tags": []any{map[string]any{"Key": "a", "Value": "b"}}}},
 	}
 	r := LaunchRequest{Template: w.template("", ImageID("1.36", "x86_64"), group, "node", tags), SubnetID: subnet}
-	run := `{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*","Condition":{"ArnLikeIfExists":{"ec2:LaunchTemplate":"arn:aws:ec2:*:*:launch-template/*"}}}`
+	run := `{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*",
+		"Condition":{"ArnLikeIfExists":{"ec2:LaunchTemplate":"arn:aws:ec2:*:*:launch-template/*"}}}`
 	tag := `{"Effect":"Allow","Action":"ec2:CreateTags","Resource":"*","Condition":{"StringEquals":{"ec2:CreateAction":"RunInstances"}}}`
-	pass := `{"Effect":"Allow","Action":"iam:PassRole","Resource":"arn:aws:iam::*:role/node","Condition":{"StringEquals":{"iam:PassedToService":"ec2.amazonaws.com"}}}`
+	pass := `{"Effect":"Allow","Action":"iam:PassRole","Resource":"arn:aws:iam::*:role/node",
+		"Condition":{"StringEquals":{"iam:PassedToService":"ec2.amazonaws.com"}}}`
 	for name, test := range map[string]struct{ policy, missing string }{
 		"all of it":             {"[" + run + "," + tag + "," + pass + "]", ""},
 		"running is not enough": {"[" + run + "]", "ec2:CreateTags"},
@@ -437,7 +439,7 @@ func TestLaunchTemplates(t *testing.T) {
 	}
 }
 
-// The user data that drover renders is read back as what it says.
+// The user data that drover renders is read back with the same settings.
 func TestRenderedUserData(t *testing.T) {
 	pools, err := filepath.Glob("../../../shared/render/testdata/golden/v1/*/pool-*.yaml")
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
 package ec2
 
-// Volumes and network interfaces that belong to no instance: what Kubernetes makes, and leaves behind.
+// Volumes and network interfaces without an instance, which Kubernetes creates and leaves behind.
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// CreateVolume makes a volume for another service, such as Kubernetes' EBS driver.
+// CreateVolume creates a volume for another service, such as Kubernetes' EBS driver.
 func (s *Service) CreateVolume(zone string, sizeGiB int, tags map[string]string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *Service) CreateVolume(zone string, sizeGiB int, tags map[string]string)
 	return v.id, nil
 }
 
-// newVolume makes a volume after its caller was authorized. The lock is held.
+// newVolume creates a volume after its caller was authorized. The caller holds the lock.
 func (s *Service) newVolume(zone string, sizeGiB int, tags map[string]string) (*volume, error) {
 	if !slices.Contains(s.config.Zones, zone) {
 		return nil, fail("InvalidZone.NotFound", "The zone '%s' does not exist.", zone)
@@ -38,7 +38,7 @@ func (s *Service) newVolume(zone string, sizeGiB int, tags map[string]string) (*
 	return v, nil
 }
 
-// retried is what a call with the same client token made before, "" when none did. The lock is held.
+// retried returns the result of an earlier call with the same client token, if any. The caller holds the lock.
 // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
 func (s *Service) retried(c *wire.Call, token string) string {
 	if token == "" {
@@ -47,17 +47,17 @@ func (s *Service) retried(c *wire.Call, token string) string {
 	return s.tokens[c.Action+" "+token]
 }
 
-// made remembers what a call with a client token made. The lock is held.
+// made records the result of a call with a client token. The caller holds the lock.
 func (s *Service) made(c *wire.Call, token, id string) {
 	if token != "" {
 		s.tokens[c.Action+" "+token] = id
 	}
 }
 
-// largestVolume is of gp3, in GiB. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
+// largestVolume is the limit of gp3, in GiB. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
 const largestVolume = 65_536
 
-// apiCreateVolume is for people who play Kubernetes' EBS driver: only what it makes by default.
+// apiCreateVolume serves tests that act as Kubernetes' EBS driver. It supports only the driver's defaults.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateVolume.html
 func (s *Service) apiCreateVolume(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
@@ -123,7 +123,7 @@ func (s *Service) apiDeleteVolume(_ context.Context, c *wire.Call) (any, error) 
 	return returned{true}, nil
 }
 
-// apiCreateInterface is for people who play Kubernetes' network plugin: an interface that nothing is attached to.
+// apiCreateInterface serves tests that act as Kubernetes' network plugin. The interface is not attached.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateNetworkInterface.html
 func (s *Service) apiCreateInterface(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {

@@ -78,7 +78,7 @@ func TestRangeWithSubnetStays(t *testing.T) {
 	require.NoError(t, w.drop("AWS::EC2::VPCCidrBlock", block, properties))
 }
 
-// A whole network goes up in order, nothing in use can be deleted, and all of it goes in the reverse order.
+// A network is created in order, nothing in use can be deleted, and all of it is deleted in the reverse order.
 func TestNetworkDependencies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -183,14 +183,17 @@ func TestAddressQuota(t *testing.T) {
 	requireCode(t, "AddressLimitExceeded", err)
 }
 
-// A role like drover's for CloudFormation: it may make what gets a tag, and change what has it.
+// A role like drover's for CloudFormation may create tagged resources, and change those with the tag.
 func TestTagConditions(t *testing.T) {
 	w := newWorld(t, nil)
 	const policy = `[
 		{"Effect":"Allow","Action":"ec2:Describe*","Resource":"*"},
-		{"Effect":"Allow","Action":"ec2:CreateVpc","Resource":"arn:aws:ec2:*:*:vpc/*","Condition":{"StringEquals":{"aws:RequestTag/team":"platform"}}},
-		{"Effect":"Allow","Action":"ec2:CreateSubnet","Resource":"arn:aws:ec2:*:*:subnet/*","Condition":{"StringEquals":{"aws:RequestTag/team":"platform"}}},
-		{"Effect":"Allow","Action":["ec2:CreateSubnet","ec2:DeleteVpc"],"Resource":"arn:aws:ec2:*:*:vpc/*","Condition":{"StringEquals":{"aws:ResourceTag/team":"platform"}}},
+		{"Effect":"Allow","Action":"ec2:CreateVpc","Resource":"arn:aws:ec2:*:*:vpc/*",
+			"Condition":{"StringEquals":{"aws:RequestTag/team":"platform"}}},
+		{"Effect":"Allow","Action":"ec2:CreateSubnet","Resource":"arn:aws:ec2:*:*:subnet/*",
+			"Condition":{"StringEquals":{"aws:RequestTag/team":"platform"}}},
+		{"Effect":"Allow","Action":["ec2:CreateSubnet","ec2:DeleteVpc"],"Resource":"arn:aws:ec2:*:*:vpc/*",
+			"Condition":{"StringEquals":{"aws:ResourceTag/team":"platform"}}},
 		{"Effect":"Allow","Action":"ec2:CreateTags","Resource":"*","Condition":{"StringEquals":{"ec2:CreateAction":["CreateVpc","CreateSubnet"]}}}]`
 	caller := w.role("cloudformation", policy)
 	vpc := map[string]any{"CidrBlock": "10.0.0.0/16"}

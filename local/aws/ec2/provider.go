@@ -1,7 +1,7 @@
 package ec2
 
-// What the CloudFormation resource types have in common. Which actions a handler calls, what replaces a resource and
-// which attributes it has is after the resource schemas that AWS publishes:
+// The common parts of the CloudFormation resource types. The actions of handlers, the properties that replace a resource, and the
+// attributes follow the resource schemas that AWS publishes:
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schemas.html
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// provider is one resource type. When a create fails after the resource was made, the result still has its id.
+// provider is a resource type. If a creation fails after the resource exists, the result still has its ID.
 type provider struct {
 	schema         resource.Schema
 	create, update func(ctx context.Context, r resource.Request) (resource.Result, error)
@@ -37,7 +37,7 @@ func (p provider) Update(ctx context.Context, r resource.Request) (resource.Resu
 	return p.update(ctx, r)
 }
 
-// Delete takes what is gone as deleted.
+// Delete succeeds if the resource does not exist.
 func (p provider) Delete(ctx context.Context, r resource.Request) error {
 	err := p.delete(ctx, r)
 	var known *wire.Error
@@ -47,7 +47,7 @@ func (p provider) Delete(ctx context.Context, r resource.Request) error {
 	return err
 }
 
-// schema lists properties as "Name" or, when changing them replaces the resource, "Name!".
+// schema lists properties as "Name", or as "Name!" if changing them replaces the resource.
 func schema(properties, required, attributes string) resource.Schema {
 	s := resource.Schema{
 		Properties: map[string]resource.UpdateBehaviour{}, Required: strings.Fields(required), Attributes: strings.Fields(attributes),
@@ -71,7 +71,7 @@ func decode(r resource.Request, into any) error {
 	return nil
 }
 
-// tagsOf a resource are the stack's, and its own over them.
+// tagsOf returns the stack's tags, overridden by the resource's own.
 func tagsOf(r resource.Request, own []resource.Tag) map[string]string {
 	tags := clone(r.Tags)
 	for _, t := range own {
@@ -80,7 +80,7 @@ func tagsOf(r resource.Request, own []resource.Tag) map[string]string {
 	return tags
 }
 
-// mayRead checks the Describe actions by which a handler waits and reads attributes.
+// mayRead checks the Describe actions with which a handler waits and reads attributes.
 func (s *Service) mayRead(caller iam.Caller, actions ...string) error {
 	for _, action := range actions {
 		if err := s.allow(caller, action); err != nil {
@@ -90,7 +90,7 @@ func (s *Service) mayRead(caller iam.Caller, actions ...string) error {
 	return nil
 }
 
-// retag brings the tags that CloudFormation set on a resource to what they should be; tags set by others stay.
+// retag changes the tags that CloudFormation set on a resource to the wanted ones. Tags of others stay.
 func (s *Service) retag(caller iam.Caller, id string, want map[string]string) error {
 	s.mu.Lock()
 	o, err := s.find(id)
@@ -122,7 +122,7 @@ func (s *Service) retag(caller iam.Caller, id string, want map[string]string) er
 	return nil
 }
 
-// keepTags remembers the tags that a resource was made with, for retag.
+// keepTags records the tags with which a resource was created, for retag.
 func (s *Service) keepTags(id string, tags map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,13 +131,13 @@ func (s *Service) keepTags(id string, tags map[string]string) {
 	}
 }
 
-// uniqueName of a resource whose name the template leaves open.
+// uniqueName returns a name for a resource whose template has none.
 func uniqueName(r resource.Request) string {
 	sum := sha256.Sum256([]byte(r.StackID + "/" + r.LogicalID))
 	return r.LogicalID + "_" + hex.EncodeToString(sum[:])[:12]
 }
 
-// Resources are the CloudFormation resource types of EC2.
+// Resources returns the CloudFormation resource types of EC2.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{
 		"AWS::EC2::VPC":                         s.vpcProvider(),
@@ -156,7 +156,7 @@ func (s *Service) Resources() map[string]resource.Provider {
 	}
 }
 
-// tagged is a resource type of which nothing but tags changes in place.
+// tagged updates a resource type whose tags alone change in place.
 func (s *Service) tagged(ctx context.Context, r resource.Request, read func(id string) (resource.Result, error)) (resource.Result, error) {
 	var p struct{ Tags []resource.Tag }
 	if err := resource.Decode(pick(r.Properties, "Tags"), &p); err != nil {
@@ -185,7 +185,7 @@ func anyStrings(list []string) []any {
 // same compares decoded properties.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// policyText of a policy document, checked as EC2 does; "" for none.
+// policyText returns the text of a policy document, validated like on EC2. It is empty without a document.
 func policyText(document any) (string, error) {
 	if document == nil {
 		return "", nil

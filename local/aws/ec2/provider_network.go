@@ -1,6 +1,6 @@
 package ec2
 
-// CloudFormation resource types of VPCs, subnets and their ways out.
+// The CloudFormation resource types of VPCs, subnets, gateways and routes.
 
 import (
 	"context"
@@ -226,7 +226,7 @@ func (s *Service) gatewayAttachmentProvider() provider {
 	}
 }
 
-// addressProvider: Ref and the physical id of an EIP are its public address.
+// addressProvider: Ref and the physical ID of an EIP are its public address.
 func (s *Service) addressProvider() provider {
 	type properties struct {
 		Domain string

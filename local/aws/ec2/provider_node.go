@@ -1,6 +1,6 @@
 package ec2
 
-// CloudFormation resource types of what nodes are made with and reach: endpoints, security groups, launch templates.
+// The CloudFormation resource types of endpoints, security groups and launch templates.
 
 import (
 	"cmp"
@@ -77,7 +77,7 @@ func (s *Service) endpointProvider() provider {
 	}
 }
 
-// securityGroupProvider: without SecurityGroupEgress a group allows all traffic out, as EC2 makes it.
+// securityGroupProvider: without SecurityGroupEgress, a group allows all outbound traffic, as on EC2.
 func (s *Service) securityGroupProvider() provider {
 	type ruleProperties struct {
 		IpProtocol, CidrIp, CidrIpv6, Description           string
@@ -114,7 +114,7 @@ func (s *Service) securityGroupProvider() provider {
 		}
 		return resource.Result{PhysicalID: id, Attributes: map[string]any{"GroupId": id, "Id": id, "VpcId": g.vpc}}, nil
 	}
-	// bring the rules of one direction from what they are to what they should be.
+	// bring changes the rules of one direction to the wanted ones.
 	bring := func(r resource.Request, id string, egress bool, want []rule) error {
 		s.mu.Lock()
 		g, err := s.group(id)
@@ -185,8 +185,7 @@ func (s *Service) securityGroupProvider() provider {
 	}
 }
 
-// launchTemplateProvider: any change makes a new version; stack tags do not reach launch templates, only
-// TagSpecifications do.
+// launchTemplateProvider: any change creates a new version. Stack tags are not applied to launch templates, only TagSpecifications.
 func (s *Service) launchTemplateProvider() provider {
 	type properties struct {
 		LaunchTemplateName, VersionDescription string

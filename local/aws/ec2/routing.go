@@ -1,6 +1,6 @@
 package ec2
 
-// Ways in and out of a VPC: internet gateways, Elastic IP addresses, NAT gateways, route tables.
+// Internet gateways, Elastic IP addresses, NAT gateways and route tables.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 type internetGateway struct {
 	object
-	vpc string // "" while it is detached
+	vpc string // "" if detached
 }
 
 func (s *Service) createGateway(caller iam.Caller, tags map[string]string) (*internetGateway, error) {
@@ -135,7 +135,7 @@ func (s *Service) allocateAddress(caller iam.Caller, domain string, tags map[str
 		return nil, fail("AddressLimitExceeded", "The maximum number of addresses has been reached.")
 	}
 	a := &address{object: s.newObject("elastic-ip", "eipalloc", tags)}
-	// TEST-NET-2, https://www.rfc-editor.org/rfc/rfc5737: never a real host. The counter makes it unique long enough.
+	// TEST-NET-2, https://www.rfc-editor.org/rfc/rfc5737: never a real host. The counter makes the address sufficiently unique.
 	a.public = netip.AddrFrom4([4]byte{198, 51, 100, byte(s.counter)})
 	for s.addressTaken(a.public) {
 		a.public = a.public.Next()
@@ -175,7 +175,7 @@ func (s *Service) releaseAddress(caller iam.Caller, id string) error {
 	return nil
 }
 
-// publicAddress of an interface, by the Elastic IP address it holds or the one its subnet gave an instance.
+// publicAddress returns the Elastic IP address of an interface, or the one that its subnet gave to the instance.
 func (s *Service) publicAddress(i *networkInterface) string {
 	for _, a := range s.addresses.all() {
 		if a.holder == i.id {
@@ -194,7 +194,7 @@ type natGateway struct {
 	connectivity, state          string
 }
 
-// createNAT makes a NAT gateway, which is pending at first: see awaitNAT.
+// createNAT creates a NAT gateway, which is pending at first: see awaitNAT.
 // https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html
 func (s *Service) createNAT(caller iam.Caller, subnetID, allocationID, connectivity string, tags map[string]string) (*natGateway, error) {
 	s.mu.Lock()
@@ -319,7 +319,7 @@ type routeTable struct {
 
 type association struct{ id, subnet string }
 
-// route to one destination through one target: a gateway, a NAT gateway or a gateway endpoint.
+// route to a destination through a gateway, a NAT gateway or a gateway endpoint.
 type route struct {
 	destination netip.Prefix
 	gateway     string // igw-…
@@ -372,7 +372,7 @@ func (s *Service) deleteRouteTable(caller iam.Caller, id string) error {
 	return nil
 }
 
-// putRoute makes a route, or replaces the target of one.
+// putRoute creates a route, or replaces the target of one.
 func (s *Service) putRoute(caller iam.Caller, tableID, destination, gatewayID, natID string, replace bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ type securityGroup struct {
 	ingress, egress        []rule
 }
 
-// rule of a security group: ports of a protocol, from or to one peer.
+// rule of a security group: ports of a protocol, and a peer.
 type rule struct {
 	protocol string // tcp, udp, icmp or -1
 	from, to int    // -1 for all
@@ -29,7 +29,7 @@ type rule struct {
 
 func allowAll() rule { return rule{protocol: "-1", from: -1, to: -1, cidr: "0.0.0.0/0"} }
 
-// same tells rules apart as EC2 does: by everything but their description.
+// same compares rules like EC2: by everything except their description.
 func (r rule) same(other rule) bool {
 	other.description = r.description
 	return r == other
@@ -48,7 +48,7 @@ func (s *Service) createGroup(caller iam.Caller, vpcID, name, description string
 	return s.newGroup(v, name, description, tags)
 }
 
-// newGroup makes a group after its caller was authorized. The lock is held.
+// newGroup creates a group after its caller was authorized. The caller holds the lock.
 func (s *Service) newGroup(v *vpc, name, description string, tags map[string]string) (*securityGroup, error) {
 	if err := checkTags(tags); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (s *Service) newGroup(v *vpc, name, description string, tags map[string]str
 	return g, nil
 }
 
-// CreateSecurityGroup makes a security group on behalf of another service that has authorized its caller, such as EKS'
-// cluster security group. With selfIngress its members may reach each other.
+// CreateSecurityGroup creates a security group for another service that has authorized its caller, such as EKS's cluster security group.
+// With selfIngress, its members may reach each other.
 // https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html
 func (s *Service) CreateSecurityGroup(vpcID, name, description string, selfIngress bool, tags map[string]string) (string, error) {
 	s.mu.Lock()
@@ -92,7 +92,7 @@ func (s *Service) CreateSecurityGroup(vpcID, name, description string, selfIngre
 	return g.id, nil
 }
 
-// DeleteSecurityGroup removes a group made by CreateSecurityGroup; one that is gone is no error.
+// DeleteSecurityGroup deletes a group of CreateSecurityGroup. An absent group is no error.
 func (s *Service) DeleteSecurityGroup(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *Service) deleteGroup(caller iam.Caller, id string) error {
 	return s.dropGroup(g)
 }
 
-// dropGroup deletes a group that nothing uses. The lock is held.
+// dropGroup deletes an unused group. The caller holds the lock.
 // https://docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html
 func (s *Service) dropGroup(g *securityGroup) error {
 	inUse := fail("DependencyViolation", "resource %s has a dependent object", g.id)
@@ -162,7 +162,7 @@ func (s *Service) changeRules(caller iam.Caller, groupID string, egress, revoke 
 	if egress {
 		direction, list = "Egress", &g.egress
 	}
-	// Rules are resources of their own.
+	// Rules are separate resources for IAM.
 	if err := s.allow(caller, action+"SecurityGroup"+direction, on(g.object), target{kind: "security-group-rule", id: "*"}); err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (s *Service) checkRule(r rule) error {
 	return nil
 }
 
-// endpoint is a VPC endpoint: a gateway one is a route in its tables, an interface one an address in each subnet.
+// endpoint is a VPC endpoint. A gateway endpoint is a route in its tables, an interface endpoint an address in each subnet.
 // https://docs.aws.amazon.com/vpc/latest/privatelink/create-interface-endpoint.html
 type endpoint struct {
 	object
@@ -354,7 +354,7 @@ func (s *Service) awaitEndpoint(ctx context.Context, id string) error {
 	})
 }
 
-// modifyEndpoint brings an endpoint to what the request says, but for what cannot change: VPC, service and type.
+// modifyEndpoint applies a request to an endpoint. VPC, service and type cannot change.
 func (s *Service) modifyEndpoint(caller iam.Caller, id string, r endpointRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 package ec2
 
-// The service itself: what it is given, its state, ids, and waiting for changes.
+// The service: its configuration, its state, IDs, and the wait for changes.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// How long things take in a data centre, as people report it; all of it is simulated work that --speed shortens.
+// Durations on AWS, as users report them. All of them are simulated work, which --speed shortens.
 const (
 	natGatewayWork = 90 * time.Second
 	endpointWork   = 60 * time.Second
@@ -26,19 +26,19 @@ const (
 	// A terminated instance stays visible for about an hour.
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html
 	graveWork = time.Hour
-	// registerRetry is how often kubelet tries to register. What it waits for is real, so it is real time.
+	// registerRetry is the interval at which a kubelet tries to register. It waits for real programs, so it is real time.
 	registerRetry = 5 * time.Second
-	// Spot instances are terminated two minutes after the warning. drover drains within them, so they are real time.
+	// Spot instances are terminated two minutes after the warning. drover drains within that time, so it is real time.
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 	spotNotice = 2 * time.Minute
 )
 
-// BootTakes is how long an instance needs until its kubelet registers.
+// BootTakes is the time until an instance's kubelet registers.
 const BootTakes = pendingWork + bootWork
 
-// Roles is what instances need of IAM: *iam.Service.
+// Roles is the interface to IAM: *iam.Service.
 type Roles interface {
-	// AssumeRoleAs gives credentials of a role to a service, if its trust policy lets it.
+	// AssumeRoleAs returns credentials of a role for a service that the trust policy allows.
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 	InstanceProfile(nameOrARN string) (iam.InstanceProfile, error)
 	ProfileARN(iam.InstanceProfile) string
@@ -46,47 +46,47 @@ type Roles interface {
 	RoleARN(iam.Role) string
 }
 
-// Nodes is where booted instances become Kubernetes nodes.
+// Nodes registers booted instances as Kubernetes nodes.
 type Nodes interface {
-	// RegisterNode makes the node; an error is what kubelet would log, and the node never joins.
+	// RegisterNode creates the node. An error is what the kubelet would log, and the node never joins.
 	RegisterNode(ctx context.Context, node Node) error
-	// DeregisterNode removes the node of an instance that is gone.
+	// DeregisterNode deletes the node of a terminated instance.
 	DeregisterNode(ctx context.Context, cluster, name string) error
 }
 
-// Objects is where instances read node configuration from: the S3 of the account.
+// Objects is the interface to S3, from which instances read node configuration.
 type Objects interface {
 	// ReadObject returns an object, or a version of it, if the caller may read it.
 	ReadObject(ctx context.Context, caller iam.Caller, bucket, key, version string) ([]byte, error)
 }
 
-// Emitter puts events on the account's default bus: EventBridge.
+// Emitter sends events to the account's default bus: EventBridge.
 type Emitter interface {
 	Emit(ctx context.Context, source, detailType string, resources []string, detail any)
 }
 
 // Config of the service.
 type Config struct {
-	// Account is the twelve-digit id; Region such as us-east-1; Partition defaults to aws.
+	// Account is the twelve-digit ID, and Region a name such as us-east-1. Partition defaults to aws.
 	Account, Region, Partition string
 	// Zones defaults to the region's a, b and c.
 	Zones []string
 	Clock *clock.Clock
-	// Images are in the catalogue besides the EKS ones.
+	// Images are added to the EKS images of the catalog.
 	Images []Image
-	// Roles, Objects and Events may be nil: then there are no instance roles, objects or events.
+	// Roles, Objects and Events may be nil. Then instances have no roles and read no objects, and events are discarded.
 	Roles   Roles
 	Objects Objects
 	Events  Emitter
-	// Addresses is the quota of Elastic IP addresses; 0 is AWS's default of 5.
+	// Addresses is the quota of Elastic IP addresses. 0 is AWS's default of 5.
 	// https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
 	Addresses int
-	// VCPUs is the quota of vCPUs of running instances, spot or on-demand; nil means no limit. All of the catalogue's types are of
-	// the standard families, which share one. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
+	// VCPUs is the quota of vCPUs of running instances, spot or on-demand. nil is no limit. All types of the catalog are in the standard
+	// families, which share a quota. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 	VCPUs func(spot bool) int
-	// LaunchFails says by which error code a launch of an instance with certain tags is refused; empty is not. nil refuses none.
+	// LaunchFails returns the error code with which a launch with certain tags fails, or an empty string. It may be nil.
 	LaunchFails func(tags map[string]string) (code string)
-	// InstanceLimit is the greatest number of instances that are not terminated; 0 means no limit.
+	// InstanceLimit bounds the instances that are not terminated. 0 is no limit.
 	InstanceLimit int
 }
 
@@ -115,11 +115,11 @@ type Service struct {
 	templates  table[*launchTemplate]
 	instances  table[*instance]
 	volumes    table[*volume]
-	// tokens are what calls with a client token made, by action and token.
+	// tokens are the results of calls with a client token, by action and token.
 	tokens map[string]string
 }
 
-// New makes an empty EC2: no default VPC, as in accounts that deleted it. Close ends its work.
+// New returns an empty EC2 without a default VPC, as in accounts that deleted it. Close stops its work.
 func New(config Config) *Service {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -137,14 +137,14 @@ func New(config Config) *Service {
 	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), tokens: map[string]string{}}
 }
 
-// SetNodes says where instances register; EKS needs EC2 to be there before it, so it comes later.
+// SetNodes sets the target of registrations. It is called after New, because EKS needs EC2 first.
 func (s *Service) SetNodes(nodes Nodes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes = nodes
 }
 
-// Close ends all work that is under way and waits for it.
+// Close stops all running work and waits for it.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -153,7 +153,7 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// background runs f until it ends or the service is closed. The lock is held.
+// background runs f until it ends or the service is closed. The caller holds the lock.
 func (s *Service) background(f func(ctx context.Context)) {
 	if s.closed {
 		return
@@ -165,13 +165,13 @@ func (s *Service) background(f func(ctx context.Context)) {
 	})
 }
 
-// changedLocked wakes everyone in await.
+// changedLocked wakes all calls of await.
 func (s *Service) changedLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// await waits until done says so. It asks, with the lock held, now and after every change of state.
+// await waits until done returns true. It calls done with the lock held, now and after every change of state.
 func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
 	for {
 		s.mu.Lock()
@@ -200,20 +200,20 @@ func (s *Service) emit(ctx context.Context, detailType string, resources []strin
 	}
 }
 
-// object is what all resources have in common.
+// object has the common parts of all resources.
 type object struct {
 	id string
 	// kind as in ARNs and tag specifications, such as route-table.
 	kind string
 	tags map[string]string
-	// stackTags are those that CloudFormation set.
+	// stackTags are the tags that CloudFormation set.
 	stackTags map[string]string
 }
 
 func (o *object) base() *object { return o }
 
-// newObject gives a resource its id: seventeen hex digits, the same for the same sequence of calls, so that runs can
-// be compared. prefix defaults to kind.
+// newObject gives a resource its ID of seventeen hex digits. The same sequence of calls returns the same IDs, so that runs can be compared.
+// prefix defaults to kind.
 func (s *Service) newObject(kind, prefix string, tags map[string]string) object {
 	return object{id: s.newID(prefix), kind: kind, tags: tags}
 }
@@ -227,7 +227,7 @@ func (s *Service) newID(prefix string) string {
 func (s *Service) arn(kind, id string) string {
 	account := s.config.Account
 	if kind == "image" {
-		account = "" // the AMIs of the catalogue are Amazon's
+		account = "" // Amazon owns the AMIs of the catalog
 	}
 	return "arn:" + s.config.Partition + ":ec2:" + s.config.Region + ":" + account + ":" + kind + "/" + id
 }

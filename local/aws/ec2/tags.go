@@ -1,6 +1,6 @@
 package ec2
 
-// Tags of resources that exist.
+// Tags of existing resources.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func clone(m map[string]string) map[string]string {
 
 func join(list []string) string { return strings.Join(list, ", ") }
 
-// find any resource by its id. The lock is held.
+// find returns any resource by its ID. The caller holds the lock.
 func (s *Service) find(id string) (*object, error) {
 	for _, found := range []func() (*object, bool){
 		func() (*object, bool) { return baseOf(&s.vpcs, id) },
@@ -53,7 +53,7 @@ func baseOf[T interface{ base() *object }](t *table[T], id string) (*object, boo
 	return v.base(), true
 }
 
-// objects are all resources, in the order of their kinds and creation. The lock is held.
+// objects returns all resources, in the order of their kinds and creation. The caller holds the lock.
 func (s *Service) objects() []*object {
 	var all []*object
 	all = bases(all, &s.vpcs)
@@ -110,7 +110,7 @@ func (s *Service) createTags(caller iam.Caller, ids []string, tags map[string]st
 	return nil
 }
 
-// deleteTags removes tags: those with the value, or with any value where it is nil; all of the user's without keys.
+// deleteTags removes tags with the given values, or with any value where it is nil. Without keys it removes all user tags.
 func (s *Service) deleteTags(caller iam.Caller, ids []string, tags map[string]*string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +142,8 @@ func (s *Service) deleteTags(caller iam.Caller, ids []string, tags map[string]*s
 	return nil
 }
 
-// Tagged are all resources that have tags, for the tagging API, less instances and NAT gateways that have ended: they are described for
-// an hour, but nobody finds them by tag.
+// Tagged returns all resources with tags, for the tagging API. Ended instances and NAT gateways are described for an hour but not found by
+// tag.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()

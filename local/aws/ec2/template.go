@@ -1,7 +1,7 @@
 package ec2
 
-// Launch templates: versioned recipes for instances. EC2 checks their form when they are made; whether what they name
-// exists is only found out by a launch.
+// Launch templates: versioned configurations of instances. EC2 validates their form on creation. Whether the named resources exist is
+// checked at launch.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-launch-templates.html
 
 import (
@@ -14,12 +14,11 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// maxUserData is the greatest user data in bytes, before base64.
+// maxUserData is the maximum size of user data in bytes, before base64.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html
 const maxUserData = 16 << 10
 
-// TemplateData is what a launch template says, in the words of the template reference. Fields that are not here are
-// unknown to the local account.
+// TemplateData is the content of a launch template, with the names of the template reference. The local account rejects other fields.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-ec2-launchtemplate-launchtemplatedata.html
 type TemplateData struct {
 	ImageId, InstanceType, KeyName, UserData string
@@ -67,7 +66,7 @@ type MetadataOptions struct {
 	HttpPutResponseHopLimit                                          *int
 }
 
-// TagSpecification tags what is made at launch.
+// TagSpecification has tags for the resources of a launch.
 type TagSpecification struct {
 	ResourceType string
 	Tags         []resource.Tag
@@ -90,7 +89,7 @@ type templateVersion struct {
 
 func (t *launchTemplate) latest() templateVersion { return t.versions[len(t.versions)-1] }
 
-// checkTemplate is what EC2 refuses when a template is made.
+// checkTemplate validates a template like EC2 on creation.
 func checkTemplate(d TemplateData) error {
 	if d.UserData != "" {
 		decoded, err := base64.StdEncoding.DecodeString(d.UserData)
@@ -236,7 +235,7 @@ func (s *Service) template(id, name string) (*launchTemplate, error) {
 	return t, nil
 }
 
-// version of a template by number, $Latest or $Default; "" is $Default.
+// version returns a version of a template by number, $Latest or $Default. "" is $Default.
 func (t *launchTemplate) version(version string) (templateVersion, error) {
 	switch version {
 	case "$Latest":
@@ -255,7 +254,7 @@ func (t *launchTemplate) version(version string) (templateVersion, error) {
 // Template is a launch template at one version.
 type Template struct {
 	ID, Name string
-	// Version is its number, LatestVersion that of the newest.
+	// Version is its number, and LatestVersion the newest one's.
 	Version, LatestVersion int
 	Data                   TemplateData
 }

@@ -1,8 +1,7 @@
 package ec2
 
-// User data of AL2023 nodes, read as cloud-init and nodeadm read it: MIME parts, of which the NodeConfigs configure
-// kubelet and shell scripts run before it starts. Scripts are never run here; one that fetches its body from S3 by content
-// address is recognised, and what it fetches is verified: see boot.go.
+// User data of AL2023 nodes, read like cloud-init and nodeadm. Of the MIME parts, the NodeConfigs configure the kubelet, and shell scripts
+// run before it starts. Scripts never run here. If a script fetches its body from S3 by content address, the body is verified: see boot.go.
 // https://awslabs.github.io/amazon-eks-ami/nodeadm/
 
 import (
@@ -20,9 +19,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// bootConfig is what user data asks of a machine.
+// bootConfig is the configuration in user data.
 type bootConfig struct {
-	// node is nil when there is no NodeConfig: the machine boots and never joins.
+	// node is nil without a NodeConfig: the machine boots and never joins.
 	node    *nodeConfig
 	scripts []string
 }
@@ -52,7 +51,7 @@ type nodeConfig struct {
 	} `yaml:"spec"`
 }
 
-// parseUserData reads user data after base64. Errors are what cloud-init or nodeadm would log.
+// parseUserData reads decoded user data. Errors are those that cloud-init or nodeadm would log.
 func parseUserData(data []byte) (bootConfig, error) {
 	var c bootConfig
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -60,7 +59,7 @@ func parseUserData(data []byte) (bootConfig, error) {
 	}
 	message, err := mail.ReadMessage(bytes.NewReader(data))
 	if err != nil || message.Header.Get("Content-Type") == "" {
-		// Not MIME: a script by its first line, or a NodeConfig by itself.
+		// Not MIME: a script if the first line is a shebang, or else a NodeConfig.
 		if bytes.HasPrefix(data, []byte("#!")) {
 			return c, c.add("text/x-shellscript", data)
 		}
@@ -106,7 +105,7 @@ func (c *bootConfig) add(typ string, body []byte) error {
 	return nil
 }
 
-// addNodeConfig merges a NodeConfig over those before it, as nodeadm does.
+// addNodeConfig merges a NodeConfig over the earlier ones, like nodeadm.
 func (c *bootConfig) addNodeConfig(body []byte) error {
 	merged := nodeConfig{}
 	if c.node != nil {
@@ -127,7 +126,7 @@ func (c *bootConfig) addNodeConfig(body []byte) error {
 	return nil
 }
 
-// validate is nodeadm's.
+// validate is the validation of nodeadm.
 func (n *nodeConfig) validate() error {
 	cluster := n.Spec.Cluster
 	switch {
@@ -143,15 +142,15 @@ func (n *nodeConfig) validate() error {
 	return nil
 }
 
-// kubelet is what its configuration and flags say of the node.
+// kubelet has the settings of the node from the configuration and the flags.
 type kubelet struct {
 	labels  map[string]string
 	taints  []Taint
-	maxPods int // 0 when not said
+	maxPods int // 0 if not set
 	flags   []string
 }
 
-// kubelet reads the flags, which win over the configuration, as they do in kubelet.
+// kubelet reads the settings. Flags override the configuration, as in the kubelet.
 func (n *nodeConfig) kubelet() (kubelet, error) {
 	k := kubelet{labels: map[string]string{}}
 	switch v := n.Spec.Kubelet.Config["maxPods"].(type) {
@@ -201,7 +200,7 @@ func (n *nodeConfig) kubelet() (kubelet, error) {
 	return k, nil
 }
 
-// parseTaints reads key=value:Effect,… where the value may be absent.
+// parseTaints reads key=value:Effect,… The value may be absent.
 func parseTaints(text string) ([]Taint, error) {
 	var taints []Taint
 	for item := range strings.SplitSeq(text, ",") {
@@ -218,7 +217,7 @@ func parseTaints(text string) ([]Taint, error) {
 	return taints, nil
 }
 
-// nodeConfigDir is where nodeadm takes further NodeConfigs from, in the order of their names.
+// nodeConfigDir is the folder of further NodeConfigs, which nodeadm reads in the order of their names.
 const nodeConfigDir = "/etc/eks/nodeadm.d/"
 
 // placed are the NodeConfigs that a fetched configuration writes before the kubelet starts: its lines
@@ -233,7 +232,7 @@ func placed(script string) map[string]string {
 		call, isCall := strings.CutPrefix(rest, "place ")
 		if !isCall {
 			if strings.HasPrefix(line, "run ") {
-				// A command's text may hold lines that look like calls: skip its words.
+				// A command's text may contain lines that look like calls, so its words are skipped.
 				_, after = quotedWords(rest[len("run "):], 2)
 			}
 			rest = after
@@ -248,7 +247,7 @@ func placed(script string) map[string]string {
 	return files
 }
 
-// quotedWords reads n words in single quotes, as shared/render writes them, and returns what comes after them.
+// quotedWords reads n words in single quotes, as shared/render writes them, and returns the rest of the text.
 func quotedWords(text string, n int) (words []string, rest string) {
 	rest = text
 	for len(words) < n {
@@ -275,10 +274,10 @@ func quotedWords(text string, n int) (words []string, rest string) {
 	return words, rest
 }
 
-// contentAddress is a whole S3 URL of an object called by its hash.
+// contentAddress matches a complete S3 URL of an object that is named by its hash.
 var contentAddress = regexp.MustCompile(`s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(userdata/([0-9a-f]{64}))\b`)
 
-// fetch is a read of node configuration from S3 that a script does.
+// fetch is a script's read of node configuration from S3.
 type fetch struct{ bucket, key, sha256 string }
 
 // fetches finds the reads of content-addressed node configuration in a script.

@@ -1,6 +1,6 @@
 package ec2
 
-// VPCs and subnets: which address ranges fit, and what must be gone before they can be deleted.
+// VPCs and subnets: valid address ranges, and the conditions of their deletion.
 // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
 
 import (
@@ -12,7 +12,7 @@ import (
 
 type vpc struct {
 	object
-	// ranges of the VPC, the primary first.
+	// ranges of the VPC, primary first.
 	ranges                     []addressRange
 	tenancy                    string
 	dnsSupport, dnsHostnames   bool
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// parseRange reads a block and clears its host bits, as EC2 does.
+// parseRange reads a block and clears its host bits, like EC2.
 func parseRange(cidr, code string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil || !prefix.Addr().Is4() {
@@ -82,7 +82,7 @@ func (s *Service) createVPC(caller iam.Caller, cidr, tenancy string, dnsSupport,
 	return v, nil
 }
 
-// addRange associates a further block.
+// addRange associates another block.
 func (s *Service) addRange(caller iam.Caller, vpcID, cidr string) (addressRange, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Service) addRange(caller iam.Caller, vpcID, cidr string) (addressRange,
 	return added, nil
 }
 
-// restricted says whether a block may not be added to a VPC with that primary block.
+// restricted returns true if a block may not be added to a VPC with that primary block.
 // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html#add-cidr-block-restrictions
 func restricted(primary, added netip.Prefix) bool {
 	private := []netip.Prefix{class10, class172, class192}
@@ -204,7 +204,7 @@ func (s *Service) deleteVPC(caller iam.Caller, id string) error {
 	return nil
 }
 
-// vpcInUse: everything that lives in a VPC must be gone, but for what it was made with.
+// vpcInUse returns true if a VPC has resources other than its default ones.
 // https://docs.aws.amazon.com/vpc/latest/userguide/delete-vpc.html
 func (s *Service) vpcInUse(v *vpc) bool {
 	for _, x := range s.subnets.all() {
@@ -240,7 +240,7 @@ type subnet struct {
 	vpc, zone string
 	prefix    netip.Prefix
 	mapPublic bool
-	// next is the host part that is tried first for the next address, so that one that was just freed is not used at once.
+	// next is the host part of the next address to try, so that a freed address is not reused at once.
 	next int
 	used map[netip.Addr]bool
 }
@@ -311,7 +311,7 @@ func (s *Service) subnet(id string) (*subnet, error) {
 	return sub, nil
 }
 
-// available addresses: EC2 keeps the first four and the last of every subnet.
+// available addresses. EC2 reserves the first four and the last of every subnet.
 // https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html
 func (sub *subnet) available() int { return sub.size() - 5 - len(sub.used) }
 
@@ -352,7 +352,7 @@ func (s *Service) deleteSubnet(caller iam.Caller, id string) error {
 			return dependency("subnet", id)
 		}
 	}
-	// Its route table association goes with a subnet.
+	// The route table association is deleted with the subnet.
 	for _, r := range s.routes.all() {
 		r.associations = slices.DeleteFunc(r.associations, func(a association) bool { return a.subnet == id })
 	}
@@ -367,12 +367,12 @@ type networkInterface struct {
 	vpc, subnet, zone   string
 	address             netip.Addr
 	groups              []string
-	description, owner  string // owner is the instance or the service that asked for it
+	description, owner  string // owner is the instance or the service that requested it
 	typ                 string
 	deleteOnTermination bool
 }
 
-// newInterface takes an address. The lock is held.
+// newInterface allocates an address. The caller holds the lock.
 func (s *Service) newInterface(sub *subnet, groups []string, typ, description, owner string, tags map[string]string) (*networkInterface,
 	error) {
 	for _, id := range groups {
@@ -394,7 +394,7 @@ func (s *Service) newInterface(sub *subnet, groups []string, typ, description, o
 	return i, nil
 }
 
-// freeInterface gives the address back. The lock is held.
+// freeInterface releases the address. The caller holds the lock.
 func (s *Service) freeInterface(id string) {
 	if i, ok := s.interfaces.get(id); ok {
 		if sub, ok := s.subnets.get(i.subnet); ok {
@@ -405,8 +405,8 @@ func (s *Service) freeInterface(id string) {
 	}
 }
 
-// CreateNetworkInterface makes an interface for another service, such as the ones of an EKS control plane: until it is
-// deleted, its subnet and security groups cannot be.
+// CreateNetworkInterface creates an interface for another service, such as those of an EKS control plane. Until it is deleted, its subnet
+// and security groups cannot be deleted.
 func (s *Service) CreateNetworkInterface(subnetID string, groups []string, description, requester string, tags map[string]string) (string,
 	error) {
 	s.mu.Lock()
@@ -423,14 +423,14 @@ func (s *Service) CreateNetworkInterface(subnetID string, groups []string, descr
 	return i.id, nil
 }
 
-// DeleteNetworkInterface removes an interface made by CreateNetworkInterface; one that is gone is no error.
+// DeleteNetworkInterface deletes an interface of CreateNetworkInterface. An absent interface is no error.
 func (s *Service) DeleteNetworkInterface(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.freeInterface(id)
 }
 
-// Subnet is what other services need to know of a subnet.
+// Subnet is the view of a subnet for other services.
 type Subnet struct {
 	ID, VPCID, Zone  string
 	CIDR             netip.Prefix
@@ -438,7 +438,7 @@ type Subnet struct {
 	Tags             map[string]string
 }
 
-// Subnets returns subnets by id, in that order, or the error of DescribeSubnets.
+// Subnets returns subnets by ID, in that order, or the error of DescribeSubnets.
 func (s *Service) Subnets(ids ...string) ([]Subnet, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
