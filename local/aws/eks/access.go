@@ -1,6 +1,6 @@
 package eks
 
-// Access entries: which IAM principals are who in a cluster, and the access policies they have there.
+// Access entries: the Kubernetes identities of IAM principals in a cluster, and their access policies.
 // https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
 
 import (
@@ -22,7 +22,7 @@ const (
 	linuxEntry    = "EC2_LINUX"
 )
 
-// otherTypes are entry types that EKS has and this one does not.
+// otherTypes are entry types of EKS that the local account does not support.
 var otherTypes = []string{"EC2_WINDOWS", "FARGATE_LINUX", "EC2", "HYBRID_LINUX", "HYPERPOD_LINUX"}
 
 // AccessEntry as the API describes it.
@@ -57,8 +57,8 @@ type accessEntry struct {
 	policies map[string]*AssociatedPolicy // by ARN
 }
 
-// policyRoles are the access policies with the ClusterRole that has their permissions. The three of Kubernetes' own
-// user-facing roles are what the policies are documented to match.
+// policyRoles maps the access policies to the ClusterRoles with their permissions. AWS documents three of them as matching the user-facing
+// roles of Kubernetes.
 // https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
 var policyRoles = map[string]string{
 	"AmazonEKSClusterAdminPolicy": "cluster-admin",
@@ -72,7 +72,7 @@ func (s *Service) policyARN(name string) string {
 	return fmt.Sprintf("arn:%s:eks::aws:cluster-access-policy/%s", s.config.Partition, name)
 }
 
-// policyGroup is the group that the authenticator puts a principal with a policy in.
+// policyGroup is the group of a principal with a policy.
 func policyGroup(policy, namespace string) string {
 	group := "eks:access-policy:" + policy
 	if namespace != "" {
@@ -81,7 +81,7 @@ func policyGroup(policy, namespace string) string {
 	return group
 }
 
-// bindPolicies gives the groups of cluster-wide access policies their roles.
+// bindPolicies binds the groups of cluster-wide access policies to their roles.
 func bindPolicies(ctx context.Context, client dynamic.Interface) error {
 	err := ensure(ctx, client, clusterRoleResource, map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "eks:admin-view"},
@@ -134,7 +134,7 @@ func (s *Service) newEntry(cluster, principal, kind string, groups []string, use
 	}, map[string]*AssociatedPolicy{}}
 }
 
-// defaultUsername is what EKS names a principal in the cluster.
+// defaultUsername is the user name that EKS gives to a principal.
 // https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
 func (s *Service) defaultUsername(principal, kind string) string {
 	if kind == linuxEntry {
@@ -172,7 +172,7 @@ func (e *accessEntry) output() *AccessEntryOutput {
 	return &AccessEntryOutput{&d}
 }
 
-// entry authorizes an action on an access entry and finds it; the caller holds s.mu.
+// entry authorizes an action on an access entry and finds the entry. The caller holds s.mu.
 func (s *Service) entry(caller iam.Caller, action, name, principal string) (*cluster, *accessEntry, error) {
 	c, err := s.find(name)
 	var e *accessEntry
@@ -245,7 +245,7 @@ func (s *Service) checkEntry(principal, kind, username string, groups []string) 
 	case !principalARN.MatchString(principal):
 		return invalid("The specified principalArn is invalid: invalid principal")
 	}
-	// A principal of another account cannot be looked up.
+	// A principal of another account is not looked up.
 	if strings.Contains(principal, "::"+s.config.Account+":role/") {
 		if _, err := s.config.Identities.RoleByARN(principal); err != nil {
 			return invalid("The specified principalArn is invalid: invalid principal")
@@ -256,7 +256,7 @@ func (s *Service) checkEntry(principal, kind, username string, groups []string) 
 			return invalid("The username %q is invalid, it cannot start with %s", username, prefix)
 		}
 		for _, g := range groups {
-			// drover's and other people's own prefixes are fine; only AWS's and Kubernetes' are kept.
+			// Only prefixes of AWS and Kubernetes are reserved. All others are allowed.
 			if strings.HasPrefix(g, prefix) {
 				return invalid("The kubernetes group name %s is invalid, it cannot start with %s", g, prefix)
 			}
@@ -372,7 +372,7 @@ type AssociateAccessPolicyOutput struct {
 	AssociatedAccessPolicy *AssociatedPolicy `json:"associatedAccessPolicy"`
 }
 
-// AssociateAccessPolicy gives an entry a policy, or changes the scope of one that it has.
+// AssociateAccessPolicy adds a policy to an entry, or changes the scope of one that it has.
 func (s *Service) AssociateAccessPolicy(_ context.Context, caller iam.Caller,
 	in AssociateAccessPolicyInput) (*AssociateAccessPolicyOutput, error) {
 	s.mu.Lock()
@@ -412,7 +412,7 @@ func (s *Service) checkPolicy(arn string, scope AccessScope) error {
 // DisassociateAccessPolicyInput of the API.
 type DisassociateAccessPolicyInput struct{ ClusterName, PrincipalArn, PolicyArn string }
 
-// DisassociateAccessPolicy takes a policy from an entry.
+// DisassociateAccessPolicy removes a policy from an entry.
 func (s *Service) DisassociateAccessPolicy(_ context.Context, caller iam.Caller, in DisassociateAccessPolicyInput) (*struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -471,7 +471,7 @@ type ListAccessPoliciesOutput struct {
 	NextToken      *string        `json:"nextToken"`
 }
 
-// ListAccessPolicies of the API: those that are supported here.
+// ListAccessPolicies of the API, with the supported policies.
 func (s *Service) ListAccessPolicies(_ context.Context, caller iam.Caller, in Page) (*ListAccessPoliciesOutput, error) {
 	if err := caller.Authorize("eks:ListAccessPolicies", "*", nil); err != nil {
 		return nil, err

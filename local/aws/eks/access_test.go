@@ -153,7 +153,7 @@ func TestAddonsRefuse(t *testing.T) {
 	require.NotEmpty(t, owned.Associations[0].OwnerARN)
 }
 
-// TestTheReleasesOfTheExamples: the catalogue has every add-on version that the example releases name.
+// The catalog has every add-on version of the example releases.
 func TestTheReleasesOfTheExamples(t *testing.T) {
 	for minor, addons := range exampleReleases(t) {
 		for name, version := range addons {

@@ -1,6 +1,6 @@
 package eks
 
-// Add-ons of clusters: they are ACTIVE when what they run is available.
+// Add-ons of clusters. An add-on is ACTIVE when its workloads are available.
 // https://docs.aws.amazon.com/eks/latest/userguide/eks-add-ons.html
 
 import (
@@ -20,15 +20,16 @@ const (
 	degraded           = "DEGRADED"
 )
 
-// Bounds of watching an add-on's pods, in real time: the cluster's programs are real, and need processor time however fast simulated time
-// runs. EKS itself waits a quarter of an hour, in which a slow machine does not matter. Each new pod that is available starts both anew.
+// Time limits for an add-on's pods, in real time. The programs of the cluster are real and need CPU time, however fast simulated time
+// passes. EKS itself waits a quarter of an hour, in which a slow machine does not matter. Both limits restart with each pod that becomes
+// available.
 const (
 	addonPoll = 200 * time.Millisecond
-	// addonGrace is for pods of which the scheduler said that no node takes them.
+	// addonGrace applies when the scheduler reported that no node accepts a pod.
 	addonGrace = 10 * time.Second
-	// resyncAfter is how long no pod became available until KWOK is shown those that it should have started.
+	// resyncAfter is the time without a newly available pod after which KWOK is notified of pods that it should have started.
 	resyncAfter = 5 * time.Second
-	// addonPatience is for pods that are late for no reason that the cluster reports: a control plane that waits for a processor.
+	// addonPatience applies when the cluster reports no reason for the delay: the control plane may be waiting for CPU time.
 	addonPatience = 2 * time.Minute
 )
 
@@ -53,7 +54,7 @@ type Addon struct {
 type addon struct {
 	Addon
 	entry catalogued
-	// run changes when what the add-on should be does, and ends the watch over what it was.
+	// run changes with the desired state of the add-on, and ends the watch of the previous one.
 	run int
 }
 
@@ -81,7 +82,7 @@ type CreateAddonInput struct {
 
 var conflictModes = []string{"", "NONE", "OVERWRITE", "PRESERVE"}
 
-// checkAddon holds what both creating and updating take.
+// checkAddon checks the parameters that creation and update share.
 func checkAddon(resolve, configuration string) error {
 	if !slices.Contains(conflictModes, resolve) {
 		return invalid("Invalid resolveConflicts %q: must be NONE, OVERWRITE or PRESERVE", resolve)
@@ -95,7 +96,7 @@ func checkAddon(resolve, configuration string) error {
 	return nil
 }
 
-// authorizeAddon asks for the permissions that an add-on's roles need.
+// authorizeAddon checks the permissions for an add-on's roles.
 func (s *Service) authorizeAddon(caller iam.Caller, cluster, serviceAccountRole string, identities []AddonPodIdentity) error {
 	if serviceAccountRole != "" {
 		if err := caller.PassRole(serviceAccountRole, "eks.amazonaws.com"); err != nil {
@@ -110,7 +111,7 @@ func (s *Service) authorizeAddon(caller iam.Caller, cluster, serviceAccountRole 
 	return nil
 }
 
-// CreateAddon begins to install an add-on. https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html
+// CreateAddon starts installing an add-on. https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html
 func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAddonInput) (*AddonOutput, error) {
 	if err := caller.Authorize("eks:CreateAddon", s.clusterARN(in.ClusterName), nil); err != nil {
 		return nil, err
@@ -162,7 +163,7 @@ func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAdd
 	return a.output(), nil
 }
 
-// setIdentities makes the pod identity associations of an add-on those that are wanted.
+// setIdentities changes the pod identity associations of an add-on to the wanted ones.
 func (s *Service) setIdentities(c *cluster, a *addon, wanted []AddonPodIdentity) error {
 	for _, arn := range a.PodIdentityAssociations {
 		for id, p := range c.identities {
@@ -184,8 +185,8 @@ func (s *Service) setIdentities(c *cluster, a *addon, wanted []AddonPodIdentity)
 	return nil
 }
 
-// rollOut brings an add-on to its version in the background and watches until it is available. failure is the status when
-// that cannot be begun; u is told how it ended. The caller holds s.mu.
+// rollOut changes an add-on to its version in the background and watches until it is available. failure is the status if the change cannot
+// begin. u receives the result. The caller holds s.mu.
 func (s *Service) rollOut(c *cluster, a *addon, failure string, u *Update) {
 	a.run++
 	run, version, client, cidr := a.run, a.AddonVersion, c.admin, c.KubernetesNetworkConfig.ServiceIpv4Cidr
@@ -206,8 +207,8 @@ func (s *Service) rollOut(c *cluster, a *addon, failure string, u *Update) {
 	})
 }
 
-// watch waits until the add-on's pods are available. The add-on is DEGRADED when degradedWork has passed and no pod became available
-// within addonGrace, if the scheduler rejected one, or else within addonPatience. It is still ACTIVE when the pods come later.
+// watch waits until the add-on's pods are available. The add-on is DEGRADED after degradedWork if no pod became available within
+// addonGrace, when the scheduler rejected one, or within addonPatience otherwise. It becomes ACTIVE if the pods are available later.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_AddonIssue.html
 func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *Update) {
 	ctx, done := context.WithCancel(ctx)
@@ -253,7 +254,7 @@ func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *U
 	}
 }
 
-// current says whether a run of an add-on is still what it should be.
+// current returns true if a run has the current desired state of an add-on.
 func (s *Service) current(c *cluster, a *addon, run int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +285,7 @@ type AddonInput struct {
 	ClusterName, AddonName string
 }
 
-// findAddon authorizes an action on an add-on and finds it; the caller holds s.mu.
+// findAddon authorizes an action on an add-on and finds the add-on. The caller holds s.mu.
 func (s *Service) findAddon(caller iam.Caller, action string, in AddonInput) (*cluster, *addon, error) {
 	resource := s.arn(fmt.Sprintf("addon/%s/%s/", in.ClusterName, in.AddonName))
 	c, err := s.find(in.ClusterName)
@@ -411,7 +412,7 @@ type DeleteAddonInput struct {
 	Preserve bool
 }
 
-// DeleteAddon removes an add-on, and unless Preserve what it runs.
+// DeleteAddon removes an add-on, and its workloads unless Preserve is set.
 func (s *Service) DeleteAddon(_ context.Context, caller iam.Caller, in DeleteAddonInput) (*AddonOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

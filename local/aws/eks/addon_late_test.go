@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The programs of a cluster are real: on a machine that is busy their pods come late, however fast simulated time runs.
+// The programs of a cluster are real. On a busy machine their pods start late, however fast simulated time passes.
 func TestLateAddon(t *testing.T) {
-	// one is an EBS driver on four nodes, half a minute after it was asked for: the pod of one node is missing.
+	// one is an EBS driver on four nodes, half a minute after its creation. The pod of one node is not available.
 	one := func(t *testing.T) (*testbed, func() *Addon) {
 		b := newTestbed(t, 60)
 		b.cluster(t, "demo")
@@ -66,7 +66,7 @@ func TestLateAddon(t *testing.T) {
 	}
 }
 
-// nodes is the status of a DaemonSet whose pods are available on so many of four nodes.
+// nodes is the status of a DaemonSet with available pods on some of four nodes.
 func nodes(available int64) map[string]any {
 	return map[string]any{"desiredNumberScheduled": int64(4), "numberAvailable": available, "updatedNumberScheduled": int64(4)}
 }

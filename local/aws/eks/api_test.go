@@ -19,7 +19,7 @@ func code(t *testing.T, err error) string {
 	return e.ErrorCode()
 }
 
-// TestTheSDK walks through the API as clients of AWS see it.
+// TestTheSDK calls the API with the AWS SDK.
 func TestTheSDK(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	_, credentials := b.identities.Admin()
@@ -58,7 +58,7 @@ func TestTheSDK(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"demo"}, listed.Clusters)
 
-	// Whoever made it is its administrator, since the default was not changed.
+	// The creator is its administrator, which is the default.
 	entries, err := sdk.ListAccessEntries(ctx, &awseks.ListAccessEntriesInput{ClusterName: aws.String("demo")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"arn:aws:iam::111122223333:user/admin"}, entries.AccessEntries)
@@ -129,7 +129,7 @@ func TestVersionsAndAddonsThatThereAre(t *testing.T) {
 	require.Equal(t, "v1.14.0-eksbuild.1", *addons.Addons[0].AddonVersions[0].AddonVersion)
 	require.True(t, addons.Addons[0].AddonVersions[0].Compatibilities[0].DefaultVersion)
 
-	// What the local account does not have says so, by name.
+	// Unsupported operations are errors that name them.
 	_, err = sdk.CancelUpdate(ctx, &awseks.CancelUpdateInput{Name: aws.String("demo"), UpdateId: aws.String("u")})
 	require.Equal(t, "UnsupportedByLocalAccount", code(t, err))
 	_, err = sdk.CreateCluster(ctx, &awseks.CreateClusterInput{

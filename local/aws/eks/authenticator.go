@@ -1,7 +1,7 @@
 package eks
 
-// The authenticator: API servers ask it by a webhook who a bearer token belongs to. The token is a presigned call to STS;
-// the principal that signed it is looked up among the cluster's access entries.
+// The authenticator. API servers call it as a webhook to authenticate a bearer token. The token is a presigned call to STS. The
+// authenticator looks up the principal that signed it among the cluster's access entries.
 // https://docs.aws.amazon.com/eks/latest/userguide/cluster-auth.html
 // https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
 
@@ -23,7 +23,7 @@ import (
 
 const tokenPrefix = "k8s-aws-v1."
 
-// serveTokenReview answers POST /<cluster>.
+// serveTokenReview handles POST /<cluster>.
 func (s *Service) serveTokenReview(w http.ResponseWriter, r *http.Request) {
 	var review authenticationv1.TokenReview
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&review); err != nil || r.Method != http.MethodPost {
@@ -45,7 +45,7 @@ func (s *Service) serveTokenReview(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// authenticate says who in a cluster presents a token.
+// authenticate returns the Kubernetes user of a token.
 func (s *Service) authenticate(ctx context.Context, name, token string) (authenticationv1.UserInfo, error) {
 	none := authenticationv1.UserInfo{}
 	encoded, ok := strings.CutPrefix(token, tokenPrefix)
@@ -67,13 +67,13 @@ func (s *Service) authenticate(ctx context.Context, name, token string) (authent
 	return user, s.bindNamespaces(ctx, client, bindings)
 }
 
-// scoped is a policy in namespaces, which may be patterns.
+// scoped is a policy for namespaces, which may be patterns.
 type scoped struct {
 	policy, role string
 	namespaces   []string
 }
 
-// identify finds the access entry of a caller: its user name, its groups and its policies that are bound to namespaces.
+// identify finds the access entry of a caller, and returns its user name, its groups, and its policies that are bound to namespaces.
 func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.UserInfo, []scoped, dynamic.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.Use
 	username := strings.NewReplacer("{{SessionName}}", strings.ReplaceAll(session, "@", "-"), "{{SessionNameRaw}}", session, "{{AccountID}}",
 		caller.Account()).Replace(e.Username)
 	if strings.Contains(username, "{{EC2PrivateDNSName}}") {
-		// The session of a node is its instance id.
+		// The session name of a node is its instance ID.
 		node, ok := c.nodes[session]
 		if !ok {
 			return none, nil, nil, fmt.Errorf("no node of cluster %s is the instance %q", name, session)
@@ -123,7 +123,7 @@ func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.Use
 	return user, bindings, c.admin, nil
 }
 
-// bindNamespaces binds the groups of policies that are scoped to namespaces in those that there are now.
+// bindNamespaces binds the groups of policies for namespaces in the existing namespaces.
 func (s *Service) bindNamespaces(ctx context.Context, client dynamic.Interface, bindings []scoped) error {
 	if len(bindings) == 0 {
 		return nil

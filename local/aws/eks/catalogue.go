@@ -1,6 +1,6 @@
 package eks
 
-// The catalogue of add-ons: names, versions, what they fit, and what they run in a cluster.
+// The catalog of add-ons: names, versions, compatibility, and workloads.
 
 import (
 	"context"
@@ -9,20 +9,20 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// catalogued is an add-on that there is.
+// catalogued is an add-on of the catalog.
 type catalogued struct {
 	name, kind, namespace string
 	versions              []addonVersion // newest first
 	workloads             []workload
-	// providesNetwork says that nodes are NotReady without it.
+	// providesNetwork is true if nodes are NotReady without the add-on.
 	providesNetwork bool
 	needsPermission bool
 }
 
-// addonVersion fits the Kubernetes minors from one to another.
+// addonVersion fits a range of Kubernetes minor versions.
 type addonVersion struct{ version, from, to string }
 
-// catalogue is a part of AWS's. https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
+// catalogue is a part of AWS's catalog. https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
 var catalogue = []catalogued{
 	{
 		name: "vpc-cni", kind: "networking", namespace: "kube-system", providesNetwork: true, needsPermission: true,
@@ -35,7 +35,7 @@ var catalogue = []catalogued{
 		}},
 	},
 	{
-		// Each fits its own minor and the three after it, as AWS lists them: https://github.com/awsdocs/amazon-eks-user-guide/issues/790
+		// Each version fits its own minor and the next three, as AWS lists them: https://github.com/awsdocs/amazon-eks-user-guide/issues/790
 		name: "kube-proxy", kind: "networking", namespace: "kube-system",
 		versions: []addonVersion{
 			{"v1.37.0-eksbuild.1", "1.37", "1.40"},
@@ -113,7 +113,7 @@ func (v addonVersion) fits(minor string) bool {
 	return n >= minorNumber(v.from) && n <= minorNumber(v.to)
 }
 
-// newestFor is the default version for a Kubernetes minor, empty when none fits.
+// newestFor returns the default version for a Kubernetes minor, or an empty string if none fits.
 func (a catalogued) newestFor(minor string) string {
 	for _, v := range a.versions {
 		if v.fits(minor) {
@@ -123,7 +123,7 @@ func (a catalogued) newestFor(minor string) string {
 	return ""
 }
 
-// check says whether a version of the add-on exists and fits a minor.
+// check returns an error unless a version of the add-on exists and fits a minor.
 func (a catalogued) check(version, minor string) error {
 	for _, v := range a.versions {
 		if v.version == version {
@@ -149,7 +149,7 @@ type DescribeAddonVersionsOutput struct {
 	NextToken *string     `json:"nextToken"`
 }
 
-// AddonInfo is one add-on of the catalogue.
+// AddonInfo is an add-on of the catalog.
 type AddonInfo struct {
 	AddonName        string         `json:"addonName"`
 	Type             string         `json:"type"`
@@ -176,7 +176,7 @@ type Compatibility struct {
 	DefaultVersion   bool     `json:"defaultVersion"`
 }
 
-// DescribeAddonVersions tells the catalogue.
+// DescribeAddonVersions returns the catalog.
 func (s *Service) DescribeAddonVersions(_ context.Context, caller iam.Caller,
 	in DescribeAddonVersionsInput) (*DescribeAddonVersionsOutput, error) {
 	if err := caller.Authorize("eks:DescribeAddonVersions", "*", nil); err != nil {

@@ -1,6 +1,6 @@
 package eks
 
-// Clusters: how they are made and how they go.
+// Clusters: creation and deletion.
 // https://docs.aws.amazon.com/eks/latest/userguide/clusters.html
 
 import (
@@ -43,7 +43,7 @@ type CreateClusterInput struct {
 	Tags                                       map[string]string
 }
 
-// VPCRequest is VPCConfig as one asks for it.
+// VPCRequest is the VPCConfig of a request.
 type VPCRequest struct {
 	SubnetIds, SecurityGroupIds                 []string
 	EndpointPublicAccess, EndpointPrivateAccess *bool
@@ -57,11 +57,11 @@ type ClusterOutput struct {
 
 var clusterName = regexp.MustCompile(`^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$`)
 
-// CreateCluster begins to make a cluster, which is CREATING until it is ACTIVE or FAILED.
+// CreateCluster starts creating a cluster. It is CREATING until it is ACTIVE or FAILED.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html
 func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateClusterInput) (*ClusterOutput, error) {
-	// The service authorization reference names no resource for CreateCluster, but AWS decides by the ARN that the cluster
-	// will have: that is what its AccessDenied errors name.
+	// The service authorization reference lists no resource for CreateCluster, but AWS checks the future ARN of the cluster, as its
+	// AccessDenied errors show.
 	if err := caller.Authorize("eks:CreateCluster", s.clusterARN(in.Name), nil); err != nil {
 		return nil, err
 	}
@@ -74,9 +74,9 @@ func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateC
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if there, ok := s.clusters[in.Name]; ok {
-		if in.ClientRequestToken != "" && there.ClientRequestToken == in.ClientRequestToken {
-			return &ClusterOutput{there.describe()}, nil
+	if found, ok := s.clusters[in.Name]; ok {
+		if in.ClientRequestToken != "" && found.ClientRequestToken == in.ClientRequestToken {
+			return &ClusterOutput{found.describe()}, nil
 		}
 		return nil, inUse("Cluster already exists with name: %s", in.Name)
 	}
@@ -95,7 +95,7 @@ func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateC
 	return &ClusterOutput{c.describe()}, nil
 }
 
-// authorizeParts asks for the permissions that creation needs beside its own.
+// authorizeParts checks the further permissions that creation needs.
 func (s *Service) authorizeParts(caller iam.Caller, in CreateClusterInput) error {
 	if err := caller.PassRole(in.RoleArn, "eks.amazonaws.com"); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *Service) authorizeParts(caller iam.Caller, in CreateClusterInput) error
 	return nil
 }
 
-// newCluster checks a request and fills in what it leaves open.
+// newCluster checks a request and applies defaults.
 func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster, []ec2.Subnet, error) {
 	if !clusterName.MatchString(in.Name) {
 		return nil, nil, invalid("The cluster name %q must begin with a letter or digit, have at most 100 characters and match "+
@@ -175,7 +175,7 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 	return c, subnets, nil
 }
 
-// placeCluster finds the subnets and checks what the API says of them.
+// placeCluster finds the subnets and checks the API's requirements.
 // https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 func (s *Service) placeCluster(in VPCRequest) ([]ec2.Subnet, VPCConfig, error) {
 	subnets, err := s.config.Network.Subnets(in.SubnetIds...)
@@ -219,14 +219,14 @@ func checkEndpoint(public, private bool, cidrs []string) ([]string, error) {
 	return append([]string{}, cidrs...), nil
 }
 
-// checkNetwork holds the service CIDR to private ranges, /24 to /12, outside the subnets.
+// checkNetwork requires a service CIDR in a private range, from /24 to /12, outside the subnets.
 func checkNetwork(in NetworkConfig, subnets []ec2.Subnet) (NetworkConfig, error) {
 	if in.IpFamily != "" && in.IpFamily != "ipv4" {
 		return in, unsupported("the ipFamily %s", in.IpFamily)
 	}
 	in.IpFamily = "ipv4"
 	if in.ServiceIpv4Cidr == "" {
-		// EKS takes the one of two ranges that is not the VPC's.
+		// EKS chooses the range that does not overlap the VPC.
 		in.ServiceIpv4Cidr = "10.100.0.0/16"
 		if slices.ContainsFunc(subnets, func(n ec2.Subnet) bool { return n.CIDR.Addr().As4()[0] == 10 }) {
 			in.ServiceIpv4Cidr = "172.20.0.0/16"
@@ -277,7 +277,7 @@ func checkSettings(in CreateClusterInput) error {
 	return nil
 }
 
-// allLogs tells the enabled types and the disabled ones, as DescribeCluster does.
+// allLogs returns the enabled and the disabled types, as in DescribeCluster.
 func allLogs(in Logging) Logging {
 	on, off := []string{}, []string{}
 	for _, t := range logTypes {
@@ -302,7 +302,7 @@ func allLogs(in Logging) Logging {
 	return out
 }
 
-// makeNetwork makes the cluster security group and the control plane's network interfaces in two zones.
+// makeNetwork creates the cluster security group and the control plane's network interfaces in two zones.
 func (s *Service) makeNetwork(c *cluster, subnets []ec2.Subnet, groups []string) error {
 	group, err := s.config.Network.CreateSecurityGroup(subnets[0].VPCID, fmt.Sprintf("eks-cluster-sg-%s-%s", c.Name, randomHex(4)),
 		"EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads.", true,
@@ -318,7 +318,7 @@ func (s *Service) makeNetwork(c *cluster, subnets []ec2.Subnet, groups []string)
 	return nil
 }
 
-// makeInterfaces makes one of the control plane's network interfaces in each of two zones, or none.
+// makeInterfaces creates a network interface of the control plane in each of two zones, or none.
 func (s *Service) makeInterfaces(c *cluster, subnets []ec2.Subnet, groups []string) (ids []string, err error) {
 	groups = append([]string{c.ResourcesVpcConfig.ClusterSecurityGroupID}, groups...)
 	zones := map[string]bool{}
@@ -345,7 +345,7 @@ func (s *Service) dropInterfaces(ids []string) {
 	}
 }
 
-// dropNetwork leaves a security group that is still in use, as EKS does.
+// dropNetwork retains a security group that is still in use, like EKS.
 func (s *Service) dropNetwork(c *cluster) {
 	s.dropInterfaces(c.interfaces)
 	if err := s.config.Network.DeleteSecurityGroup(c.ResourcesVpcConfig.ClusterSecurityGroupID); err != nil {
@@ -353,7 +353,7 @@ func (s *Service) dropNetwork(c *cluster) {
 	}
 }
 
-// create does what makes a cluster ACTIVE: the simulated work, and at the same time the real control plane.
+// create makes a cluster ACTIVE: the simulated work, and the real control plane in parallel.
 func (s *Service) create(ctx context.Context, c *cluster, selfManagedAddons bool) {
 	started := make(chan error, 1)
 	issuer := fmt.Sprintf("https://oidc.eks.%s.amazonaws.com/id/%s", s.config.Region, strings.ToUpper(randomHex(16)))
@@ -379,7 +379,7 @@ func (s *Service) create(ctx context.Context, c *cluster, selfManagedAddons bool
 	c.Status = active
 }
 
-// startPlane starts the control plane and gives it what every EKS cluster has.
+// startPlane starts the control plane and adds the objects of every EKS cluster.
 func (s *Service) startPlane(ctx context.Context, c *cluster, issuer string, selfManagedAddons bool) error {
 	dir, err := s.planeDir(c.Name)
 	if err != nil {
@@ -413,7 +413,7 @@ func (s *Service) startPlane(ctx context.Context, c *cluster, issuer string, sel
 	return nil
 }
 
-// find returns a cluster; the caller holds s.mu.
+// find returns a cluster. The caller holds s.mu.
 func (s *Service) find(name string) (*cluster, error) {
 	c, ok := s.clusters[name]
 	if !ok {
@@ -422,7 +422,7 @@ func (s *Service) find(name string) (*cluster, error) {
 	return c, nil
 }
 
-// findActive returns a cluster that may be changed.
+// findActive returns a cluster that can be changed.
 func (s *Service) findActive(name string) (*cluster, error) {
 	c, err := s.find(name)
 	if err == nil && c.Status != active && c.Status != updating {
@@ -471,7 +471,7 @@ func (s *Service) ListClusters(_ context.Context, caller iam.Caller, in ListClus
 	return &ListClustersOutput{names, next}, nil
 }
 
-// DeleteCluster begins to delete a cluster. https://docs.aws.amazon.com/eks/latest/APIReference/API_DeleteCluster.html
+// DeleteCluster starts deleting a cluster. https://docs.aws.amazon.com/eks/latest/APIReference/API_DeleteCluster.html
 func (s *Service) DeleteCluster(_ context.Context, caller iam.Caller, in NamedInput) (*ClusterOutput, error) {
 	if err := caller.Authorize("eks:DeleteCluster", s.clusterARN(in.Name), nil); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func TestCreateClusterRefuses(t *testing.T) {
 		"a security group that is not there": {func(in *CreateClusterInput) {
 			in.ResourcesVpcConfig.SecurityGroupIds = []string{"sg-0"}
 		}, "InvalidParameterException", "sg-0"},
-		"an endpoint that nobody reaches": {func(in *CreateClusterInput) {
+		"an unreachable endpoint": {func(in *CreateClusterInput) {
 			in.ResourcesVpcConfig.EndpointPublicAccess = &no
 		}, "InvalidParameterException", "cannot be false"},
 		"public CIDRs that are none": {func(in *CreateClusterInput) {
@@ -177,7 +177,7 @@ func TestUpdatesOneAtATime(t *testing.T) {
 	require.True(t, out.Cluster.ResourcesVpcConfig.EndpointPrivateAccess && out.Cluster.ResourcesVpcConfig.EndpointPublicAccess)
 }
 
-// TestTime needs no wall clock: a cluster takes nine minutes, an add-on that lacks nodes is given up after fifteen.
+// Simulated times: a cluster takes nine minutes, and an add-on without nodes is DEGRADED after fifteen.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, 1)
@@ -234,13 +234,14 @@ func TestAClusterWhoseControlPlaneDoesNotStartIsFailed(t *testing.T) {
 	require.Empty(t, b.clusters)
 }
 
-// TestPermissions: each call needs what AWS says it needs, on the resource that it concerns.
+// Each call needs the documented permission on its resource.
 func TestPermissions(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	b.cluster(t, "drover-demo")
 	b.cluster(t, "other")
 	caller, _ := b.assume(t, "operator", `{"Version":"2012-10-17","Statement":[
-		{"Effect":"Allow","Action":["eks:CreateCluster","eks:DescribeCluster","eks:CreateAddon","eks:TagResource"],"Resource":"arn:aws:eks:us-east-1:111122223333:cluster/drover-*"},
+		{"Effect":"Allow","Action":["eks:CreateCluster","eks:DescribeCluster","eks:CreateAddon","eks:TagResource"],
+			"Resource":"arn:aws:eks:us-east-1:111122223333:cluster/drover-*"},
 		{"Effect":"Allow","Action":["ec2:DescribeSubnets"],"Resource":"*"}]}`)
 	ctx := t.Context()
 	_, err := b.DescribeCluster(ctx, caller, NamedInput{"drover-demo"})

@@ -1,39 +1,40 @@
-// Package eks is Amazon EKS of the local account: its API, its CloudFormation resources, and behind each cluster a real
-// Kubernetes control plane (see local/kubernetes) whose nodes are played by KWOK.
+// Package eks simulates Amazon EKS in the local account: its API and its CloudFormation resources. Each cluster has a real Kubernetes
+// control plane (see local/kubernetes), and KWOK simulates its nodes.
 //
-// What is there:
-//   - Clusters: create, describe, list, update of version and configuration, delete; statuses, updates, deletion
-//     protection, tags, envelope encryption and logging as settings; a cluster security group and the control plane's
-//     network interfaces in EC2. Creation takes nine minutes of simulated work; the real control plane starts meanwhile.
-//   - Versions: the calendar of November 2026. The control plane is Kubernetes 1.36.3 and acts as 1.33 to 1.36 through
-//     --emulated-version: /version tells both (gitVersion and emulationMinor). Other minors that EKS has are refused with
-//     UnsupportedByLocalAccount. An update takes eight minutes of simulated work; after five the servers start again as the other
-//     version on the same data: the API does not answer for about two seconds, watches end and clients begin anew, nodes and pods
-//     stay. On AWS the new servers stand beside the old ones. It needs five free addresses in each subnet and has network
-//     interfaces of its own meanwhile; Config.UpdateFails has EKS fail it. A kubelet that is newer than the control plane is let
-//     in, as by any API server; that it would not work well is not played.
-//   - Version rollback: by UpdateClusterVersion with the version before, within seven days of real time after an upgrade in place,
-//     unless a rollback readiness insight has status ERROR and force is not set. A template of a lower version asks for one,
-//     too, which no page says in so many words (the resource type has a RollbackConfig); a stack that is rolled back does not. A
-//     template whose version the cluster has already changes nothing.
-//   - Insights: UPGRADE_READINESS and ROLLBACK_READINESS, made from the cluster's nodes, add-ons, subnets, health and its API server's
-//     count of deprecated APIs, without the names of clients; whether APIs in use fit the previous version is UNKNOWN. Looked at anew
-//     after a day of real time, when the version has changed, or when StartInsightsRefresh asks. They hold up no upgrade, as AWS's
-//     do not at present: https://github.com/aws/containers-roadmap/issues/2570
-//   - Authentication: tokens are verified as aws-iam-authenticator does; access entries (STANDARD, EC2_LINUX) say who one
-//     is in the cluster, and the access policies AmazonEKSClusterAdminPolicy, AdminPolicy, EditPolicy, ViewPolicy and
-//     AdminViewPolicy what one may do. Here policies are RBAC bindings to the groups eks:access-policy:*, on AWS an
-//     authorizer that cannot be seen. Only AuthenticationMode API.
-//   - Add-ons: a part of AWS's catalogue, which DescribeAddonVersions tells. They are real Deployments and DaemonSets with
-//     the real image names; those that need nodes are ACTIVE when their pods are available, DEGRADED after 15 minutes of
-//     simulated work without. Then the scheduler must have rejected one, or none became available for two real minutes: the
-//     programs that start them are real, and late on a busy machine. Nodes are NotReady until vpc-cni (or the self-managed CNI) is there.
-//   - Pod identity associations: as records; pods of KWOK nodes run no processes that could use them.
-//   - Nodes: registered by their own identity (system:node:…, NodeRestriction applies) once EC2 has booted them, with an
-//     EC2_LINUX access entry of their role; endpoint and certificate authority of their user data must be the cluster's. With
-//     an instance its Node object goes, and the pods on it at once, where Kubernetes' garbage collector takes a minute.
+// Supported:
+//   - Clusters: create, describe, list, update of version and configuration, delete. Statuses, updates, deletion protection, tags,
+//     envelope encryption and logging as settings. A cluster security group and the control plane's network interfaces in EC2.
+//     Creation takes nine minutes of simulated work, and the real control plane starts in parallel.
+//   - Versions: the calendar of November 2026. The control plane is Kubernetes 1.36.3 and emulates 1.33 to 1.36 through
+//     --emulated-version: /version has both (gitVersion and emulationMinor). Other minors of EKS are refused with
+//     UnsupportedByLocalAccount.
+//   - Version updates: eight minutes of simulated work. After five, the servers restart as the other version on the same data. The
+//     API is unreachable for about two seconds, watches end, clients reconnect, and nodes and pods stay. On AWS the new servers
+//     run in parallel with the old ones. An update needs five free addresses in each subnet and has its own network interfaces.
+//     Config.UpdateFails makes it fail. A kubelet that is newer than the control plane may join, as with any API server. Its
+//     problems are not simulated.
+//   - Version rollback: UpdateClusterVersion with the previous version, within seven days of real time after an upgrade in place,
+//     unless a rollback readiness insight has status ERROR and force is not set. A template with a lower version requests one
+//     too. No page states that explicitly, but the resource type has a RollbackConfig. A rolled back stack requests none. A
+//     template with the cluster's current version changes nothing.
+//   - Insights: UPGRADE_READINESS and ROLLBACK_READINESS, from the cluster's nodes, add-ons, subnets, health and its API server's
+//     count of deprecated APIs, without the names of clients. Whether APIs in use fit the previous version is UNKNOWN. They are
+//     refreshed after a day of real time, after a change of the version, and by StartInsightsRefresh. They block no upgrade, as
+//     currently on AWS: https://github.com/aws/containers-roadmap/issues/2570
+//   - Authentication: tokens are verified like in aws-iam-authenticator. Access entries (STANDARD, EC2_LINUX) map principals to
+//     users. The access policies AmazonEKSClusterAdminPolicy, AdminPolicy, EditPolicy, ViewPolicy and AdminViewPolicy grant
+//     permissions. Policies are RBAC bindings to the groups eks:access-policy:*, and on AWS an invisible authorizer. Only
+//     AuthenticationMode API.
+//   - Add-ons: a part of AWS's catalog, which DescribeAddonVersions returns. They are real Deployments and DaemonSets with the real
+//     image names. Those that need nodes are ACTIVE when their pods are available, and DEGRADED after 15 minutes of simulated work
+//     without. Then the scheduler must have rejected a pod, or no pod became available for two real minutes, because the programs
+//     that start pods are real and may be slow on a busy machine. Nodes are NotReady until vpc-cni or the self-managed CNI runs.
+//   - Pod identity associations as records. Pods of KWOK nodes run no processes that could use them.
+//   - Nodes: they register with their own identity (system:node:…, NodeRestriction applies) after EC2 has booted them. They need an
+//     EC2_LINUX access entry of their role, and the cluster's endpoint and certificate authority in their user data. When an
+//     instance ends, its Node object and its pods are deleted at once. Kubernetes' garbage collector takes a minute.
 //
-// What is not: managed node groups, Fargate, Auto Mode, Outposts, hybrid nodes, IPv6, provisioned control planes, OIDC
-// identity providers, custom CIDR limits of the endpoint (it is on the loopback address), the issuer's discovery document,
-// delivery of control plane logs, encryption of the data in etcd, insights of the category MISCONFIGURATION, CancelUpdate.
+// Not supported: managed node groups, Fargate, Auto Mode, Outposts, hybrid nodes, IPv6, provisioned control planes, OIDC identity
+// providers, custom CIDR limits of the endpoint (it is on the loopback address), the issuer's discovery document, delivery of
+// control plane logs, encryption of the data in etcd, insights of the category MISCONFIGURATION, CancelUpdate.
 package eks

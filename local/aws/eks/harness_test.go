@@ -31,8 +31,7 @@ const (
 	testRegion  = "us-east-1"
 )
 
-// memoryPlane keeps a cluster's objects in memory: nothing is scheduled and no pod ever runs. What really happens in
-// clusters is in the tests of the folder live.
+// memoryPlane keeps a cluster's objects in memory. No pod is scheduled or runs. Tests with a real control plane are elsewhere.
 type memoryPlane struct {
 	client  dynamic.Interface
 	minor   atomic.Value // a string
@@ -96,7 +95,7 @@ func newTestbed(t *testing.T, speed float64) *testbed {
 	return b
 }
 
-// makeSubnets makes a VPC with a subnet in each of three zones.
+// makeSubnets creates a VPC with a subnet in each of three zones.
 func makeSubnets(t *testing.T, network *ec2.Service, admin iam.Caller, prefix string) []string {
 	t.Helper()
 	create := func(kind string, properties map[string]any) string {
@@ -116,7 +115,7 @@ func makeSubnets(t *testing.T, network *ec2.Service, admin iam.Caller, prefix st
 	return subnets
 }
 
-// role makes a role that a service may assume.
+// role creates a role that a service may assume.
 func (b *testbed) role(t *testing.T, name, service string) string {
 	t.Helper()
 	r, err := b.identities.CreateRole(iam.Role{
@@ -127,7 +126,7 @@ func (b *testbed) role(t *testing.T, name, service string) string {
 	return b.identities.RoleARN(r)
 }
 
-// assume is a caller of a role with a policy.
+// assume returns a caller with a role and a policy.
 func (b *testbed) assume(t *testing.T, name, policy string) (iam.Caller, iam.Credentials) {
 	t.Helper()
 	arn := b.role(t, name, "lambda.amazonaws.com")
@@ -147,7 +146,7 @@ func (b *testbed) input(name string) CreateClusterInput {
 	}
 }
 
-// cluster makes a cluster and waits until it is ACTIVE.
+// cluster creates a cluster and waits until it is ACTIVE.
 func (b *testbed) cluster(t *testing.T, name string) *Cluster {
 	t.Helper()
 	_, err := b.CreateCluster(t.Context(), b.admin, b.input(name))
@@ -169,7 +168,7 @@ func (b *testbed) await(t *testing.T, name, status string) {
 	}))
 }
 
-// sdk is the API as the AWS SDK speaks it.
+// sdk returns a client of the AWS SDK.
 func (b *testbed) sdk(t *testing.T, as iam.Credentials) *awseks.Client {
 	t.Helper()
 	e := endpoint.New(b.identities, nil)
@@ -182,13 +181,13 @@ func (b *testbed) sdk(t *testing.T, as iam.Credentials) *awseks.Client {
 	})
 }
 
-// makeAvailable says of a Deployment in memory that its pods run.
+// makeAvailable sets the pods of a Deployment in memory to available.
 func (p *memoryPlane) makeAvailable(t *testing.T, name string) {
 	t.Helper()
 	p.setStatus(t, deploymentResource, name, map[string]any{"availableReplicas": int64(2), "updatedReplicas": int64(2)})
 }
 
-// setStatus of a Deployment or DaemonSet in memory.
+// setStatus sets the status of a Deployment or DaemonSet in memory.
 func (p *memoryPlane) setStatus(t *testing.T, resource schema.GroupVersionResource, name string, status map[string]any) {
 	t.Helper()
 	api := p.client.Resource(resource).Namespace("kube-system")

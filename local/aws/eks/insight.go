@@ -1,6 +1,6 @@
 package eks
 
-// Insights: what EKS finds when it looks at a cluster, of its own accord once a day or when somebody asks.
+// Insights: the findings of EKS about a cluster, refreshed once a day or on request.
 // https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html
 
 import (
@@ -19,7 +19,7 @@ const (
 	rollbackReadiness = "ROLLBACK_READINESS"
 )
 
-// The statuses of insights. Of a finding that concerns the next version ERROR, of one that concerns a later one WARNING.
+// The statuses of insights. A finding about the next version is an ERROR, one about a later version a WARNING.
 const (
 	passing = "PASSING"
 	warning = "WARNING"
@@ -28,13 +28,13 @@ const (
 )
 
 const (
-	// insightAge is how old insights may grow before EKS looks again, in real time.
+	// insightAge is the age at which EKS refreshes insights, in real time.
 	insightAge = 24 * time.Hour
-	// refreshWork is how long looking takes when somebody asks for it.
+	// refreshWork is the time of a requested refresh.
 	refreshWork = time.Minute
 )
 
-// InsightSummary is an insight as ListInsights tells it.
+// InsightSummary is an insight in ListInsights.
 type InsightSummary struct {
 	ID                 string        `json:"id"`
 	Name               string        `json:"name"`
@@ -52,7 +52,7 @@ type InsightStatus struct {
 	Reason string `json:"reason"`
 }
 
-// Insight as DescribeInsight tells it.
+// Insight is an insight in DescribeInsight.
 type Insight struct {
 	InsightSummary
 	Recommendation          string            `json:"recommendation"`
@@ -61,45 +61,46 @@ type Insight struct {
 	CategorySpecificSummary InsightSummaries  `json:"categorySpecificSummary"`
 }
 
-// InsightResource is something that an insight is about.
+// InsightResource is a resource that an insight is about.
 type InsightResource struct {
 	ARN                   string        `json:"arn,omitempty"`
 	KubernetesResourceURI string        `json:"kubernetesResourceUri,omitempty"`
 	InsightStatus         InsightStatus `json:"insightStatus"`
 }
 
-// InsightSummaries are what only some insights tell.
+// InsightSummaries are details of some insights.
 type InsightSummaries struct {
 	DeprecationDetails        []DeprecationDetail        `json:"deprecationDetails"`
 	AddonCompatibilityDetails []AddonCompatibilityDetail `json:"addonCompatibilityDetails"`
 }
 
-// DeprecationDetail is a deprecated API that was used. Who used it, the local account does not know.
+// DeprecationDetail is a deprecated API that was used. The local account does not know the client.
 type DeprecationDetail struct {
 	Usage              string     `json:"usage"`
 	StopServingVersion string     `json:"stopServingVersion"`
 	ClientStats        []struct{} `json:"clientStats"`
 }
 
-// AddonCompatibilityDetail are the versions that an add-on could have instead.
+// AddonCompatibilityDetail has the compatible versions of an add-on.
 type AddonCompatibilityDetail struct {
 	Name               string   `json:"name"`
 	CompatibleVersions []string `json:"compatibleVersions"`
 }
 
-// insights of a cluster, as they were when EKS last looked.
+// insights of a cluster at the time of the last refresh.
 type insights struct {
 	all []*Insight
-	// version of the cluster then.
+	// version of the cluster at that time.
 	version string
 	at      time.Time
-	// refresh is the last that was asked for; nil when none was.
+	// refresh is the last requested refresh, if any.
 	refresh *InsightsRefresh
-	// deprecated are the APIs that were asked for, with when EKS last heard of it: an API server forgets when it is replaced.
+	// deprecated are the requested deprecated APIs, with the time when EKS last read the count. A replaced API server starts counting from
+	// zero.
 	deprecated map[deprecatedAPI]time.Time
 }
 
-// InsightsRefresh is how a look that somebody asked for goes.
+// InsightsRefresh is the progress of a requested refresh.
 type InsightsRefresh struct {
 	Status    string     `json:"status"`
 	Message   string     `json:"message"`
@@ -107,7 +108,7 @@ type InsightsRefresh struct {
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 }
 
-// look makes a cluster's insights anew.
+// look refreshes a cluster's insights.
 func (s *Service) look(ctx context.Context, c *cluster) []*Insight {
 	f := s.findings(ctx, c)
 	s.mu.Lock()
@@ -133,7 +134,7 @@ func (s *Service) look(ctx context.Context, c *cluster) []*Insight {
 	return made
 }
 
-// current insights of a cluster: EKS looks when it has not for a day, and when the version has changed.
+// currentInsights returns the insights of a cluster. EKS refreshes them after a day, and after a change of the version.
 func (s *Service) currentInsights(ctx context.Context, caller iam.Caller, action, name string) ([]*Insight, error) {
 	if err := caller.Authorize("eks:"+action, s.clusterARN(name), nil); err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (s *Service) DescribeInsight(ctx context.Context, caller iam.Caller, in Des
 // InsightsRefreshInput of the API.
 type InsightsRefreshInput struct{ ClusterName string }
 
-// StartInsightsRefresh has EKS look at a cluster now.
+// StartInsightsRefresh refreshes a cluster's insights now.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_StartInsightsRefresh.html
 func (s *Service) StartInsightsRefresh(_ context.Context, caller iam.Caller, in InsightsRefreshInput) (*InsightsRefresh, error) {
 	if err := caller.Authorize("eks:StartInsightsRefresh", s.clusterARN(in.ClusterName), nil); err != nil {
@@ -245,11 +246,11 @@ func (s *Service) StartInsightsRefresh(_ context.Context, caller iam.Caller, in 
 		s.changedLocked()
 	})
 	begun := *r
-	begun.StartedAt = nil // only the description has times
+	begun.StartedAt = nil // times appear only in the description
 	return &begun, nil
 }
 
-// DescribeInsightsRefresh tells of the last refresh that was asked for.
+// DescribeInsightsRefresh returns the last requested refresh.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeInsightsRefresh.html
 func (s *Service) DescribeInsightsRefresh(_ context.Context, caller iam.Caller, in InsightsRefreshInput) (*InsightsRefresh, error) {
 	if err := caller.Authorize("eks:DescribeInsightsRefresh", s.clusterARN(in.ClusterName), nil); err != nil {
@@ -268,7 +269,7 @@ func (s *Service) DescribeInsightsRefresh(_ context.Context, caller iam.Caller, 
 	return &r, nil
 }
 
-// readyForRollback refuses a rollback that an insight of status ERROR speaks against; EKS looks before it answers.
+// readyForRollback refuses a rollback if an insight has status ERROR. EKS refreshes the insights first.
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html#rollback-step1
 func (s *Service) readyForRollback(ctx context.Context, c *cluster) error {
 	var against []string

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// statuses of a cluster's insights by category and name, without those of the other.
+// statuses returns a cluster's insights of one category, by name.
 func (b *testbed) statuses(t *testing.T, category string) map[string]string {
 	t.Helper()
 	in := ListInsightsInput{ClusterName: "demo"}
@@ -61,11 +61,11 @@ func TestInsightsBeforeAnUpgrade(t *testing.T) {
 		"Deprecated APIs removed in Kubernetes v1.36": "1.36 PASSING", "Deprecated APIs removed in Kubernetes v1.37": "1.37 PASSING",
 	}, b.statuses(t, upgradeReadiness))
 
-	// All that is wrong is heard when EKS looks again, not before.
+	// Insights change at the next refresh, and not before.
 	b.node(t, "demo", "old", "v1.32.1-eks-1")
 	b.node(t, "demo", "older", "v1.33.1-eks-1")
 	b.addon(t, "vpc-cni", "v1.20.4-eksbuild.2")
-	b.clusters["demo"].addons["vpc-cni"].AddonVersion = "v1.20.0-eksbuild.1" // of a cluster of 1.34, which it stayed from
+	b.clusters["demo"].addons["vpc-cni"].AddonVersion = "v1.20.0-eksbuild.1" // the version of a cluster with 1.34
 	b.planes["demo"].metrics =
 		"apiserver_requested_deprecated_apis{group=\"networking.k8s.io\",removed_release=\"1.37\",resource=\"ipaddresses\",subresource=\"\",version=\"v1beta1\"} 1\n" +
 			"apiserver_requested_deprecated_apis{group=\"policy\",removed_release=\"1.36\",resource=\"poddisruptionbudgets\",subresource=\"\",version=\"v1beta1\"} 1\n" +
@@ -104,7 +104,7 @@ func TestInsightsAfterAnUpgrade(t *testing.T) {
 	require.Equal(t, ready, b.statuses(t, rollbackReadiness))
 }
 
-// EKS looks once a day by itself; insights keep their identity, and the time of their last change.
+// EKS refreshes insights once a day. They keep their ID and the time of their last change.
 func TestInsightsGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, 1)
@@ -169,7 +169,7 @@ func TestInsightsByTheSDK(t *testing.T) {
 
 	_, err = sdk.DescribeInsight(ctx, &awseks.DescribeInsightInput{ClusterName: name, Id: aws.String("none")})
 	require.Equal(t, "ResourceNotFoundException", code(t, err))
-	_, none := b.assume(t, "nobody", "")
+	_, none := b.assume(t, "powerless", "")
 	_, err = b.sdk(t, none).ListInsights(ctx, &awseks.ListInsightsInput{ClusterName: name})
 	require.ErrorContains(t, err, "eks:ListInsights on resource: arn:aws:eks:us-east-1:111122223333:cluster/demo")
 }

@@ -1,6 +1,6 @@
 package eks
 
-// Nodes: what the kubelets of EC2 instances would register, and what the cloud controller removes.
+// Nodes: what the kubelets of EC2 instances register, and what the cloud controller removes.
 
 import (
 	"context"
@@ -20,15 +20,15 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 )
 
-// networkAnnotation tells KWOK that a node's network plugin runs: see local/kubernetes/stages.yaml.
+// networkAnnotation marks nodes with a running network plugin for KWOK: see local/kubernetes/stages.yaml.
 const networkAnnotation = "local.drover.run/network"
 
 // Instances become nodes here.
 var _ ec2.Nodes = (*Service)(nil)
 
-// RegisterNode makes the Node object of an instance, as its kubelet would with the instance's role. An error is what the
-// kubelet would log, and the node never joins: no such cluster, a wrong endpoint or authority in its user data, no
-// EC2_LINUX access entry of its role, or what the API server refuses a node.
+// RegisterNode creates the Node object of an instance with the instance's role, like its kubelet. It returns an error, which the kubelet
+// would log, if the node cannot join: no such cluster, a wrong endpoint or authority in its user data, no EC2_LINUX access entry of its
+// role, or a refusal of the API server.
 func (s *Service) RegisterNode(ctx context.Context, n ec2.Node) error {
 	c, plane, err := s.admit(n)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Service) RegisterNode(ctx context.Context, n ec2.Node) error {
 	return nil
 }
 
-// admit decides whether a node may join, and finds its cluster.
+// admit checks whether a node may join, and finds its cluster.
 func (s *Service) admit(n ec2.Node) (*cluster, ControlPlane, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Service) admit(n ec2.Node) (*cluster, ControlPlane, error) {
 	return c, c.plane, nil
 }
 
-// nodeObject is what the kubelet of AL2023 posts first: NotReady until a network plugin runs.
+// nodeObject is the first object that the kubelet of AL2023 posts. It is NotReady until a network plugin runs.
 func nodeObject(n ec2.Node, networkReady bool, boot int64) *corev1.Node {
 	annotations := map[string]string{"alpha.kubernetes.io/provided-node-ip": n.Address, "kwok.x-k8s.io/node": "fake"}
 	if networkReady {
@@ -131,10 +131,10 @@ func nodeObject(n ec2.Node, networkReady bool, boot int64) *corev1.Node {
 	return node
 }
 
-// resources are the capacity of a node, and what of it nodeadm leaves to pods.
+// resources returns the capacity of a node, and the part that nodeadm leaves to pods.
 // https://github.com/awslabs/amazon-eks-ami: nodeadm's reserved resources
 func resources(n ec2.Node) (capacity, allocatable corev1.ResourceList) {
-	// Of the first core 6 %, of the second 1 %, of the next two half a percent, of all others a quarter.
+	// 6 % of the first core, 1 % of the second, half a percent of the next two, and a quarter of a percent of all others.
 	reservedMilli := int64(0)
 	for core := range n.VCPUs {
 		switch {
@@ -167,7 +167,7 @@ func resources(n ec2.Node) (capacity, allocatable corev1.ResourceList) {
 // provideNetwork makes nodes Ready once the network plugin is installed.
 func (s *Service) provideNetwork(ctx context.Context, c *cluster) {
 	s.mu.Lock()
-	c.networkReady = true // nodes that register from here on are Ready by themselves
+	c.networkReady = true // nodes that register later are Ready without a network plugin
 	s.mu.Unlock()
 	var nodes *unstructured.UnstructuredList
 	err := patiently(ctx, func() (err error) {
@@ -200,9 +200,9 @@ func (c *cluster) markNetworkReady(ctx context.Context, node string) error {
 	return err
 }
 
-// DeregisterNode deletes the Node object of an instance that is gone, as the cloud controller does, and the pods that
-// were on it, as the pod garbage collector would a minute later: a DaemonSet that is rolled counts them meanwhile as
-// pods that are not available. A node, or a cluster, that is gone already is no error.
+// DeregisterNode deletes the Node object of a terminated instance, like the cloud controller, and its pods, as the pod garbage collector
+// would a minute later. Otherwise a DaemonSet's rollout would count them as unavailable during that minute. An absent node or cluster is no
+// error.
 func (s *Service) DeregisterNode(ctx context.Context, cluster, name string) error {
 	s.mu.Lock()
 	c, ok := s.clusters[cluster]
@@ -223,7 +223,7 @@ func (s *Service) DeregisterNode(ctx context.Context, cluster, name string) erro
 	return removePods(ctx, client, name)
 }
 
-// removePods ends the pods of a node that is gone, without any grace: there is no kubelet that would tell of their end.
+// removePods ends the pods of a deleted node without grace, because no kubelet would report their end.
 func removePods(ctx context.Context, client dynamic.Interface, node string) error {
 	var pods *unstructured.UnstructuredList
 	err := patiently(ctx, func() (err error) {

@@ -1,6 +1,6 @@
 package eks
 
-// The Kubernetes API of a cluster as EKS itself uses it: the real control plane, and making objects in it.
+// The Kubernetes API of a cluster as EKS uses it: the real control plane, and the creation of objects in it.
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func startReal(ctx context.Context, o kubernetes.Options) (ControlPlane, error) 
 
 func (p realPlane) Address() (string, []byte) { return p.Endpoint, p.CA }
 
-// Interrupt has the API server refuse connections for a while.
+// Interrupt makes the API server refuse connections for a while.
 func (s *Service) Interrupt(ctx context.Context, name string, d time.Duration) error {
 	s.mu.Lock()
 	c, ok := s.clusters[name]
@@ -66,7 +66,7 @@ func (s *Service) Interrupt(ctx context.Context, name string, d time.Duration) e
 	return interruptible.Interrupt(ctx, d)
 }
 
-// Running are the names of the clusters whose API server should answer.
+// Running returns the names of the clusters whose API server should be reachable.
 func (s *Service) Running() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,14 +90,13 @@ func (p realPlane) Client(user string, groups []string) (dynamic.Interface, erro
 	})
 }
 
-// patience is how long, in real time, EKS and kubelets try again while an API server does not answer, as when its version
-// is updated.
+// patience is the real time for which EKS and kubelets retry while an API server is unreachable, for example during a version update.
 const (
 	patience  = 2 * time.Minute
 	retryPoll = 250 * time.Millisecond
 )
 
-// patiently calls do again while the API server does not answer. What it answers, errors too, ends it.
+// patiently retries do while the API server is unreachable. Any response, including an error, ends the retries.
 func patiently(ctx context.Context, do func() error) error {
 	for deadline := time.Now().Add(patience); ; {
 		err := do()
@@ -109,7 +108,7 @@ func patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-// ensure makes an object or gives the one that is there its content.
+// ensure creates an object or updates an existing one.
 func ensure(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, object map[string]any) error {
 	return patiently(ctx, func() error { return ensureOnce(ctx, client, resource, object) })
 }
@@ -117,7 +116,7 @@ func ensure(ctx context.Context, client dynamic.Interface, resource schema.Group
 func ensureOnce(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, object map[string]any) error {
 	o := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
 	api := client.Resource(resource).Namespace(o.GetNamespace())
-	// Asked first: of a service that is there, whose address is taken therefore, the API server would say that the address is invalid.
+	// It reads the object first. For an existing service, whose address is in use, the API server would report an invalid address on creation.
 	there, err := api.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = api.Create(ctx, o, metav1.CreateOptions{FieldManager: "eks"})
@@ -138,7 +137,7 @@ func wrapObject(err error, what string, o *unstructured.Unstructured) error {
 	return fmt.Errorf("%s %s %s: %w", what, o.GetKind(), o.GetName(), err)
 }
 
-// remove deletes an object; one that is gone is no error.
+// remove deletes an object. An absent object is no error.
 func remove(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace, name string) error {
 	background := metav1.DeletePropagationBackground
 	err := patiently(ctx, func() error {
@@ -163,8 +162,8 @@ func binding(kind, namespace, name, role, group string) map[string]any {
 	}
 }
 
-// Administrator is the Kubernetes API of a cluster, and a kubeconfig file for it, for those who look on from outside: it
-// needs no access entry. ResourceNotFoundException while there is no API to reach.
+// Administrator returns the Kubernetes API of a cluster and a kubeconfig file, for observers without an access entry. It returns
+// ResourceNotFoundException if the cluster has no API.
 func (s *Service) Administrator(name string) (client dynamic.Interface, kubeconfig string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

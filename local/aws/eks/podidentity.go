@@ -1,6 +1,6 @@
 package eks
 
-// Pod identity associations: which role the pods of a service account get.
+// Pod identity associations: the role of the pods of a service account.
 // https://docs.aws.amazon.com/eks/latest/userguide/pod-identities.html
 
 import (
@@ -75,7 +75,7 @@ func (s *Service) authorizePodIdentity(caller iam.Caller, in CreatePodIdentityAs
 	return s.checkPodRole(caller, in.RoleArn)
 }
 
-// checkPodRole asks whether the caller may hand the role to pods, and whether the role lets them have it.
+// checkPodRole checks that the caller may pass the role, and that pods may assume it.
 func (s *Service) checkPodRole(caller iam.Caller, role string) error {
 	if err := caller.PassRole(role, "pods.eks.amazonaws.com"); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Service) checkPodRole(caller iam.Caller, role string) error {
 	return nil
 }
 
-// newPodIdentity makes an association; the caller holds s.mu.
+// newPodIdentity creates an association. The caller holds s.mu.
 func (s *Service) newPodIdentity(c *cluster, in CreatePodIdentityAssociationInput, owner string) (*PodIdentityAssociation, error) {
 	if in.Namespace == "" || in.ServiceAccount == "" {
 		return nil, invalid("namespace and serviceAccount are required")
@@ -109,7 +109,7 @@ func (s *Service) newPodIdentity(c *cluster, in CreatePodIdentityAssociationInpu
 // PodIdentityInput names an association.
 type PodIdentityInput struct{ ClusterName, AssociationID string }
 
-// podIdentity authorizes an action on an association and finds it; the caller holds s.mu.
+// podIdentity authorizes an action on an association and finds the association. The caller holds s.mu.
 func (s *Service) podIdentity(caller iam.Caller, action string, in PodIdentityInput) (*cluster, *PodIdentityAssociation, error) {
 	if err := caller.Authorize("eks:"+action, s.arn(fmt.Sprintf("podidentityassociation/%s/%s", in.ClusterName, in.AssociationID)),
 		nil); err != nil {
@@ -189,7 +189,7 @@ type ListPodIdentityAssociationsInput struct {
 	Page
 }
 
-// PodIdentitySummary is one of a list.
+// PodIdentitySummary is an association in a list.
 type PodIdentitySummary struct {
 	ClusterName    string `json:"clusterName"`
 	Namespace      string `json:"namespace"`

@@ -1,6 +1,6 @@
 package eks
 
-// What insights are made of: a cluster's nodes, add-ons and API server as they are, against the versions before and after its own.
+// The inputs of insights: a cluster's nodes, add-ons and API server, compared with the next and the previous version.
 
 import (
 	"context"
@@ -16,38 +16,38 @@ import (
 )
 
 const (
-	// maxSkew is how many minors a kubelet or a kube-proxy may be older than the API server.
+	// maxSkew is the number of minors by which a kubelet or a kube-proxy may be older than the API server.
 	// https://kubernetes.io/releases/version-skew-policy/
 	maxSkew = 3
-	// deprecationMemory is how long EKS remembers that a deprecated API was asked for.
+	// deprecationMemory is the time for which EKS reports a request to a deprecated API.
 	deprecationMemory = 30 * 24 * time.Hour
 )
 
-// Meter is a control plane whose API server tells its metrics in Prometheus' text format: which deprecated APIs were asked for.
+// Meter is a control plane whose API server exports its metrics in Prometheus' text format, with the requested deprecated APIs.
 type Meter interface {
 	Metrics(ctx context.Context) ([]byte, error)
 }
 
-// deprecatedAPI is a resource of an API that a coming minor version no longer serves.
+// deprecatedAPI is a resource of an API that a later minor version does not serve.
 type deprecatedAPI struct{ group, version, resource, removed string }
 
 func (a deprecatedAPI) path() string { return "/apis/" + a.group + "/" + a.version + "/" + a.resource }
 
-// findings are a cluster as EKS sees it.
+// findings are the observed state of a cluster.
 type findings struct {
 	version      string
-	upgradedFrom string // empty when it cannot be rolled back
+	upgradedFrom string // empty if it cannot be rolled back
 	kubelets     map[string]int
-	kubeProxy    int // 0 when there is none or its version cannot be read
+	kubeProxy    int // 0 if there is none or its version cannot be read
 	addons       map[string]string
 	entries      map[string]catalogued
 	issues       []string
 	deprecated   []deprecatedAPI
-	// nodesUnknown says that the API server did not tell of nodes.
+	// nodesUnknown is true if the API server did not return the nodes.
 	nodesUnknown bool
 }
 
-// findings asks a cluster's own API, without s.mu.
+// findings reads a cluster's own API, without s.mu.
 func (s *Service) findings(ctx context.Context, c *cluster) findings {
 	s.rememberDeprecated(ctx, c)
 	f := findings{kubelets: map[string]int{}, addons: map[string]string{}, entries: map[string]catalogued{}}
@@ -90,7 +90,7 @@ func (s *Service) findings(ctx context.Context, c *cluster) findings {
 
 var minorPart = regexp.MustCompile(`^v?1\.(\d+)`)
 
-// minorOf is 35 of v1.35.5-eks-0e3cf2b; 0 when it cannot be read.
+// minorOf is 35 for v1.35.5-eks-0e3cf2b, and 0 if the version cannot be read.
 func minorOf(version string) int {
 	m := minorPart.FindStringSubmatch(version)
 	if m == nil {
@@ -99,7 +99,7 @@ func minorOf(version string) int {
 	return minorNumber("1." + m[1])
 }
 
-// kubeProxyMinor is what the DaemonSet runs, whoever manages it.
+// kubeProxyMinor is the minor of the DaemonSet, with or without an add-on.
 func (s *Service) kubeProxyMinor(ctx context.Context, c *cluster) int {
 	o, err := c.admin.Resource(daemonSetResource).Namespace("kube-system").Get(ctx, "kube-proxy", metav1.GetOptions{})
 	if err != nil {
@@ -116,14 +116,14 @@ func (s *Service) kubeProxyMinor(ctx context.Context, c *cluster) int {
 	return 0
 }
 
-// requested is what an API server counts of deprecated APIs.
+// requested matches an API server's count of requests to deprecated APIs.
 // https://kubernetes.io/docs/reference/using-api/deprecation-policy/#rest-resources-aka-api-objects
 var requested = regexp.MustCompile(`(?m)^apiserver_requested_deprecated_apis\{([^}]*)\} 1$`)
 
 var metricLabel = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// rememberDeprecated notes which deprecated APIs were asked for since the API server started. One that does not answer or does
-// not tell is heard next time.
+// rememberDeprecated records the deprecated APIs that were requested since the API server started. If the API server returns no metrics,
+// the next call reads them.
 func (s *Service) rememberDeprecated(ctx context.Context, c *cluster) {
 	meter, ok := c.plane.(Meter)
 	if !ok {
@@ -131,7 +131,7 @@ func (s *Service) rememberDeprecated(ctx context.Context, c *cluster) {
 	}
 	text, err := meter.Metrics(ctx)
 	if err != nil {
-		s.config.Log.Warn("an API server does not tell what was asked of it", "cluster", c.Name, "error", err)
+		s.config.Log.Warn("reading an API server's metrics failed", "cluster", c.Name, "error", err)
 		return
 	}
 	s.mu.Lock()
@@ -142,7 +142,7 @@ func (s *Service) rememberDeprecated(ctx context.Context, c *cluster) {
 			labels[l[1]] = l[2]
 		}
 		if labels["removed_release"] == "" {
-			continue // deprecated, and here to stay
+			continue // deprecated, but not removed in a known version
 		}
 		if c.insights.deprecated == nil {
 			c.insights.deprecated = map[deprecatedAPI]time.Time{}
@@ -155,7 +155,7 @@ func (s *Service) rememberDeprecated(ctx context.Context, c *cluster) {
 
 func minor(n int) string { return fmt.Sprintf("1.%d", n) }
 
-// forUpgrade are the insights of the category UPGRADE_READINESS.
+// forUpgrade returns the insights of the category UPGRADE_READINESS.
 func (f findings) forUpgrade() []*Insight {
 	now := minorNumber(f.version)
 	all := []*Insight{f.kubeletSkew(now), f.proxySkew(now), f.addonsFit(upgradeReadiness, now+1), f.health(upgradeReadiness, now+1)}
@@ -171,7 +171,7 @@ func (f findings) forUpgrade() []*Insight {
 	return all
 }
 
-// forRollback are the insights of the category ROLLBACK_READINESS: of a cluster that can be rolled back.
+// forRollback returns the insights of the category ROLLBACK_READINESS for a cluster that can be rolled back.
 func (f findings) forRollback() []*Insight {
 	if f.upgradedFrom == "" {
 		return nil
@@ -203,13 +203,13 @@ func (i *Insight) set(status, reason, recommendation string) {
 	i.InsightStatus, i.Recommendation = InsightStatus{status, reason}, recommendation
 }
 
-// worst of two statuses that are not UNKNOWN.
+// worst returns the worse of two statuses that are not UNKNOWN.
 func worst(a, b string) string {
 	order := []string{passing, warning, serious}
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
-// skewed says how bad it is that a part of one minor meets an API server one minor newer than now.
+// skewed returns the status of a part with one minor if the API server becomes one minor newer than now.
 func skewed(part, now int) string {
 	switch {
 	case now+1-part > maxSkew:
@@ -255,7 +255,7 @@ func (f findings) kubeletRollback(before int) *Insight {
 	return i
 }
 
-// overNodes judges every node; those that do not pass become the insight's resources.
+// overNodes judges every node. Nodes that do not pass become the insight's resources.
 func (f findings) overNodes(i *Insight, judge func(kubelet int) string) {
 	status := passing
 	for _, name := range slices.Sorted(maps.Keys(f.kubelets)) {
@@ -312,7 +312,7 @@ func (f findings) proxyRollback(before int) *Insight {
 	return i
 }
 
-// addonsFit asks whether the installed add-ons fit a version.
+// addonsFit checks that the installed add-ons fit a version.
 func (f findings) addonsFit(category string, target int) *Insight {
 	name, which := "EKS add-on version compatibility", "next"
 	if category == rollbackReadiness {

@@ -1,7 +1,6 @@
 package eks
 
-// The CloudFormation resource types, each a sequence of the API's own operations in the name of whoever CloudFormation
-// acts for.
+// The CloudFormation resource types. Each is a sequence of API operations with CloudFormation's identity.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_EKS.html
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// Resources are the providers by type.
+// Resources returns the providers by type.
 func (s *Service) Resources() map[string]resource.Provider {
 	return map[string]resource.Provider{
 		"AWS::EKS::Cluster":                clusterProvider{s},
@@ -28,7 +27,7 @@ func (s *Service) Resources() map[string]resource.Provider {
 	}
 }
 
-// changeTags makes a resource's tags those of the template.
+// changeTags changes a resource's tags to those of the template.
 func (s *Service) changeTags(ctx context.Context, caller iam.Caller, arn string, want map[string]string) error {
 	s.mu.Lock()
 	tags, err := s.tagsOf(arn)
@@ -55,7 +54,7 @@ func (s *Service) changeTags(ctx context.Context, caller iam.Caller, arn string,
 	})
 }
 
-// gone makes an error about something that is not there none.
+// gone ignores the error of an absent resource.
 func gone(err error) error {
 	if isNotFound(err) {
 		return nil
@@ -83,7 +82,7 @@ func (p clusterProvider) Schema() resource.Schema {
 	}
 }
 
-// clusterProperties of AWS::EKS::Cluster; logging and tags are written otherwise than in the API.
+// clusterProperties of AWS::EKS::Cluster. Logging and tags have a different form than in the API.
 type clusterProperties struct {
 	Name, Version, RoleArn     string
 	ResourcesVpcConfig         VPCRequest
@@ -132,15 +131,15 @@ func (p clusterProvider) Create(ctx context.Context, r resource.Request) (resour
 	if err != nil {
 		return resource.Result{}, err
 	}
-	// From here on the cluster is there: also an error tells its name, so that a rollback deletes it.
-	there := resource.Result{PhysicalID: in.Name}
+	// The cluster exists now. Errors also return its name, so that a rollback deletes it.
+	created := resource.Result{PhysicalID: in.Name}
 	if _, err := p.s.DescribeCluster(ctx, r.Caller, NamedInput{in.Name}); err != nil {
-		return there, err
+		return created, err
 	}
 	return p.stable(ctx, in.Name)
 }
 
-// stable waits until nothing changes a cluster any more.
+// stable waits until a cluster has no running operation.
 func (p clusterProvider) stable(ctx context.Context, name string) (resource.Result, error) {
 	result := resource.Result{PhysicalID: name}
 	err := p.s.wait(ctx, func() (bool, error) {
@@ -166,7 +165,7 @@ func (p clusterProvider) stable(ctx context.Context, name string) (resource.Resu
 	return result, err
 }
 
-// Update does one thing after another, since EKS takes one kind of change at a time.
+// Update makes the changes in sequence, because EKS accepts one kind of change at a time.
 func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in, was clusterProperties
 	if err := resource.Decode(r.Properties, &in); err != nil {
@@ -197,9 +196,10 @@ func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resour
 	return p.stable(ctx, name)
 }
 
-// move brings a cluster to the version of its template. One that is there already is left alone: whoever updates the cluster by
-// hand may then write it into the template. A stack that is rolled back leaves the version as it is, too: a rollback of the version
-// must be asked for. https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+// move changes a cluster to the version of its template. A cluster with that version is left unchanged, so a user who updated the cluster
+// outside of CloudFormation may then write the version into the template. A rolled back stack keeps the version too, because a version
+// rollback must be requested.
+// https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 func (p clusterProvider) move(ctx context.Context, r resource.Request, version string) error {
 	name := r.PhysicalID
 	out, err := p.s.DescribeCluster(ctx, r.Caller, NamedInput{name})
@@ -214,7 +214,7 @@ func (p clusterProvider) move(ctx context.Context, r resource.Request, version s
 	return p.finish(ctx, name, update, err)
 }
 
-// configChanges are the calls that turn one configuration into another.
+// configChanges returns the calls that change one configuration to another.
 func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfigInput, error) {
 	var changes []UpdateClusterConfigInput
 	from, to := was.ResourcesVpcConfig, in.ResourcesVpcConfig
@@ -259,8 +259,8 @@ func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfi
 	return changes, nil
 }
 
-// finish waits for an update of a cluster and says how it ended. What is as it should be already, as when a failed update is
-// rolled back that came to nothing, is no error.
+// finish waits for an update of a cluster and returns its result. It ignores the error of an update without changes, such as the rollback
+// of a failed update.
 func (p clusterProvider) finish(ctx context.Context, name string, out *UpdateOutput, err error) error {
 	if errors.As(err, &unchangedError{}) {
 		return nil
@@ -283,7 +283,7 @@ func (p clusterProvider) finish(ctx context.Context, name string, out *UpdateOut
 }
 
 func (p clusterProvider) Delete(ctx context.Context, r resource.Request) error {
-	// A creation or an update that is under way ends first: EKS deletes nothing that changes.
+	// A running creation or update ends first: EKS does not delete a cluster during a change.
 	err := p.s.wait(ctx, func() (bool, error) {
 		c, err := p.s.find(r.PhysicalID)
 		return err == nil && c.Status != creating && c.Status != updating, err
@@ -323,7 +323,7 @@ type entryProperties struct {
 	Tags []resource.Tag
 }
 
-// entryID is the identifier of an access entry; principals hold no "|".
+// entryID is the identifier of an access entry. Principals contain no "|".
 func entryID(cluster, principal string) string { return principal + "|" + cluster }
 
 func splitEntryID(id string) EntryInput {
@@ -349,7 +349,7 @@ func (p entryProvider) Create(ctx context.Context, r resource.Request) (resource
 	return result, p.associate(ctx, r.Caller, in)
 }
 
-// associate makes the policies of an entry those of the template.
+// associate changes the policies of an entry to those of the template.
 func (p entryProvider) associate(ctx context.Context, caller iam.Caller, in entryProperties) error {
 	id := EntryInput{ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn}
 	want := map[string]bool{}

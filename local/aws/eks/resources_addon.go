@@ -55,7 +55,7 @@ func (p addonProvider) Create(ctx context.Context, r resource.Request) (resource
 	return p.stable(ctx, r, in.ClusterName+"|"+in.AddonName)
 }
 
-// stable waits until an add-on is ACTIVE; any other end is an error with its issues.
+// stable waits until an add-on is ACTIVE. Any other end is an error with the add-on's issues.
 func (p addonProvider) stable(ctx context.Context, r resource.Request, id string) (resource.Result, error) {
 	result := resource.Result{PhysicalID: id}
 	name := splitAddonID(id)
@@ -146,7 +146,7 @@ type podIdentityProperties struct {
 	Tags                                            []resource.Tag
 }
 
-// splitAssociationARN is the cluster and the id in arn:…:podidentityassociation/<cluster>/<id>.
+// splitAssociationARN returns the cluster and the ID of arn:…:podidentityassociation/<cluster>/<id>.
 func splitAssociationARN(arn string) PodIdentityInput {
 	parts := strings.Split(arn, "/")
 	if len(parts) != 3 {

@@ -30,7 +30,7 @@ func (b *testbed) clusterRequest(name string) resource.Request {
 	}
 }
 
-// next is an update of a resource that changes some properties.
+// next is an update of a resource with changed properties.
 func next(r resource.Request, id string, change map[string]any) resource.Request {
 	r.PhysicalID, r.Old = id, r.Properties
 	properties := map[string]any{}
@@ -66,7 +66,7 @@ func TestAClusterStack(t *testing.T) {
 	require.Equal(t, r.Tags, describe().Tags)
 	require.Equal(t, LogSetup{[]string{"audit"}, true}, describe().Logging.ClusterLogging[0])
 
-	// Everything that changes in place, in one update.
+	// All properties that change in place, in one update.
 	r = next(r, "demo", map[string]any{
 		"Version": "1.36", "DeletionProtection": false, "UpgradePolicy": map[string]any{"SupportType": "EXTENDED"}, "Logging": map[string]any{},
 		"ResourcesVpcConfig": map[string]any{
@@ -119,7 +119,7 @@ func TestAClusterStack(t *testing.T) {
 	require.Equal(t, "v1.21.1-eksbuild.1", b.clusters["demo"].addons["vpc-cni"].AddonVersion)
 	require.Empty(t, b.clusters["demo"].identities)
 
-	for range 2 { // what is gone is no error
+	for range 2 { // an absent resource is no error
 		require.NoError(t, addon.Delete(ctx, resource.Request{PhysicalID: "demo|vpc-cni", Caller: b.admin}))
 		require.NoError(t, entry.Delete(ctx, resource.Request{PhysicalID: role + "|demo", Caller: b.admin}))
 	}

@@ -1,6 +1,6 @@
 package eks
 
-// The service itself: what it is given, its state, waiting for changes, and the table of its operations.
+// The service: its configuration, its state, the wait for changes, and the table of its operations.
 
 import (
 	"context"
@@ -27,21 +27,21 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
-// How long things take at AWS, as people report it; all of it is simulated work that --speed shortens.
+// Durations on AWS, as users report them. All of them are simulated work, which --speed shortens.
 const (
 	createWork  = 9 * time.Minute
 	versionWork = 8 * time.Minute
 	configWork  = 2 * time.Minute
 	deleteWork  = 3 * time.Minute
 	addonWork   = 30 * time.Second
-	// degradedWork is how long EKS waits for an add-on's pods before it calls it DEGRADED.
+	// degradedWork is the time after which EKS sets an add-on without available pods to DEGRADED.
 	degradedWork = 15 * time.Minute
 )
 
-// UpdateTakes is how long a control plane is UPDATING for another version.
+// UpdateTakes is the time of a version update.
 const UpdateTakes = versionWork
 
-// Identities is what EKS needs of IAM: *iam.Service.
+// Identities is the interface to IAM: *iam.Service.
 type Identities interface {
 	// VerifyPresigned checks a presigned GetCallerIdentity URL for a cluster.
 	VerifyPresigned(ctx context.Context, url, cluster string) (iam.Caller, error)
@@ -49,7 +49,7 @@ type Identities interface {
 	RoleByARN(arn string) (iam.Role, error)
 }
 
-// Network is what EKS needs of EC2: *ec2.Service.
+// Network is the interface to EC2: *ec2.Service.
 type Network interface {
 	Subnets(ids ...string) ([]ec2.Subnet, error)
 	CreateSecurityGroup(vpcID, name, description string, selfIngress bool, tags map[string]string) (string, error)
@@ -58,38 +58,38 @@ type Network interface {
 	DeleteNetworkInterface(id string)
 }
 
-// ControlPlane is a Kubernetes control plane that runs: see Config.Start.
+// ControlPlane is a running Kubernetes control plane: see Config.Start.
 type ControlPlane interface {
-	// Address is the URL of the API server and the PEM of its authority.
+	// Address returns the URL of the API server and the PEM of its authority.
 	Address() (endpoint string, ca []byte)
-	// Kubeconfig is a file for its administrator.
+	// Kubeconfig returns a file for the administrator.
 	Kubeconfig() string
-	// Client acts as user in groups, or as the administrator when user is empty.
+	// Client acts as a user in groups, or as the administrator if user is empty.
 	Client(user string, groups []string) (dynamic.Interface, error)
-	// SetMinor moves the servers to a minor version such as 1.36.
+	// SetMinor changes the servers to a minor version such as 1.36.
 	SetMinor(ctx context.Context, minor string) error
 	Stop()
 }
 
 // Config of the service.
 type Config struct {
-	// Account is the twelve-digit id; Region such as us-east-1; Partition defaults to aws.
+	// Account is the twelve-digit ID, and Region a name such as us-east-1. Partition defaults to aws.
 	Account, Region, Partition string
 	Clock                      *clock.Clock
 	Identities                 Identities
 	Network                    Network
-	// Dir is where control planes keep their data and logs, a folder each. BinDir has their programs: kubernetes.BinDir.
+	// Dir has a folder with data and logs for each control plane. BinDir has the programs: kubernetes.BinDir.
 	Dir, BinDir string
-	// Start starts a control plane; nil is the real one of local/kubernetes.
+	// Start starts a control plane. The default is the real one of local/kubernetes.
 	Start func(context.Context, kubernetes.Options) (ControlPlane, error)
-	// MaxClusters is the quota of clusters; nil means no limit. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+	// MaxClusters is the quota of clusters. nil is no limit. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
 	MaxClusters func() int
-	// RuntimeConfig turns APIs of every cluster on and off, as in "networking.k8s.io/v1beta1=true"; EKS has Kubernetes' defaults.
+	// RuntimeConfig enables and disables APIs of every cluster, as in "networking.k8s.io/v1beta1=true". EKS uses Kubernetes' defaults.
 	RuntimeConfig string
-	// UpdateFails says whether EKS fails an update of a cluster's version, and by which error code; empty is no. kind is
-	// VersionUpdate or VersionRollback. nil: none fails.
+	// UpdateFails returns the error code with which EKS fails an update of a cluster's version, or an empty string. kind is VersionUpdate or
+	// VersionRollback. It may be nil.
 	UpdateFails func(cluster, kind string) (code string)
-	// Log hears of what goes wrong behind the API; nil is silence.
+	// Log receives errors of background work. It may be nil.
 	Log *slog.Logger
 }
 
@@ -109,8 +109,8 @@ type Service struct {
 	clusters map[string]*cluster
 }
 
-// New makes an EKS without clusters. Unless Config.Start is set, it listens on a loopback port for the clusters' API
-// servers, which ask it who a token belongs to. Close ends all of it.
+// New returns an EKS without clusters. Unless Config.Start is set, it listens on a loopback port for the token reviews of the clusters' API
+// servers. Close stops it.
 func New(config Config) (*Service, error) {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -151,7 +151,7 @@ func (s *Service) listen() error {
 	return nil
 }
 
-// Close stops all control planes and ends all work that is under way.
+// Close stops all control planes and all running work.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -168,7 +168,7 @@ func (s *Service) Close() {
 	wg.Wait()
 }
 
-// background runs work that outlives the call that asked for it, until Close.
+// background runs work that outlives the call that started it, until Close.
 func (s *Service) background(work func(ctx context.Context)) {
 	if s.closed { // the caller holds s.mu
 		return
@@ -180,13 +180,13 @@ func (s *Service) background(work func(ctx context.Context)) {
 	})
 }
 
-// changedLocked wakes everyone who waits.
+// changedLocked wakes all waiting calls.
 func (s *Service) changedLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// wait returns when done, which is called with s.mu held, says so or fails.
+// wait returns when done returns true or an error. done is called with s.mu held.
 func (s *Service) wait(ctx context.Context, done func() (bool, error)) error {
 	for {
 		s.mu.Lock()
@@ -215,7 +215,7 @@ func (s *Service) arn(resource string) string {
 
 func (s *Service) clusterARN(name string) string { return s.arn("cluster/" + name) }
 
-// Wire is the API.
+// Wire returns the API.
 func (s *Service) Wire() *wire.Service {
 	w := &wire.Service{
 		Name: "eks", Protocol: wire.RESTJSON, Version: "2017-11-01", Operations: map[string]wire.Operation{}, Routes: map[string]string{},
@@ -228,7 +228,7 @@ func (s *Service) Wire() *wire.Service {
 	return w
 }
 
-// routes are those of the API reference. https://docs.aws.amazon.com/eks/latest/APIReference/API_Operations.html
+// routes are the routes of the API reference. https://docs.aws.amazon.com/eks/latest/APIReference/API_Operations.html
 func (s *Service) routes() map[string]wire.Operation {
 	return map[string]wire.Operation{
 		"POST /clusters > CreateCluster":                            operation(s.CreateCluster),
@@ -281,8 +281,7 @@ func (s *Service) routes() map[string]wire.Operation {
 	}
 }
 
-// operation makes a wire operation of a method: it decodes the input, and authorizes by the method itself, which
-// CloudFormation calls too.
+// operation converts a method to a wire operation. It decodes the input. The method itself authorizes, because CloudFormation calls it too.
 func operation[In, Out any](method func(context.Context, iam.Caller, In) (Out, error)) wire.Operation {
 	return func(ctx context.Context, c *wire.Call) (any, error) {
 		var in In
@@ -298,7 +297,7 @@ func invalid(format string, args ...any) error {
 	return &wire.Error{Code: "InvalidParameterException", Message: fmt.Sprintf(format, args...), Status: 400}
 }
 
-// unchangedError says that a cluster is what it was asked to be.
+// unchangedError reports that a cluster already has the requested configuration.
 type unchangedError struct{ error }
 
 func (e unchangedError) Unwrap() error { return e.error }
@@ -326,13 +325,13 @@ func isNotFound(err error) bool {
 	return errors.As(err, &e) && e.Code == "ResourceNotFoundException"
 }
 
-// Page asks for a part of a list.
+// Page requests a part of a list.
 type Page struct {
 	MaxResults int
 	NextToken  string
 }
 
-// paginate returns a part of a sorted list and what to ask for the next one. Tokens are the last name of the part before.
+// paginate returns a page of a sorted list and the token of the next one. A token is the last name of the previous page.
 func (p Page) paginate(names []string) ([]string, *string) {
 	slices.Sort(names)
 	names = slices.DeleteFunc(names, func(n string) bool { return n <= p.NextToken })
@@ -348,20 +347,20 @@ func (p Page) paginate(names []string) ([]string, *string) {
 
 func keys[V any](m map[string]V) []string { return slices.Collect(maps.Keys(m)) }
 
-// randomHex is n random bytes in hex.
+// randomHex returns n random bytes in hex.
 func randomHex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b)
 	return hex.EncodeToString(b)
 }
 
-// uuid as AWS puts at the end of ARNs.
+// uuid returns a UUID as in AWS's ARNs.
 func uuid() string {
 	h := randomHex(16)
 	return strings.Join([]string{h[:8], h[8:12], "4" + h[13:16], "a" + h[17:20], h[20:]}, "-")
 }
 
-// planeDir is a fresh folder for a cluster's control plane: a name may be used again.
+// planeDir returns a new folder for a cluster's control plane, because a name may be reused.
 func (s *Service) planeDir(cluster string) (string, error) {
 	if err := os.MkdirAll(s.config.Dir, 0o700); err != nil {
 		return "", err

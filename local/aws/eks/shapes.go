@@ -1,6 +1,6 @@
 package eks
 
-// What the API says of clusters. https://docs.aws.amazon.com/eks/latest/APIReference/API_Cluster.html
+// The shapes of clusters in the API. https://docs.aws.amazon.com/eks/latest/APIReference/API_Cluster.html
 
 import (
 	"maps"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// platformVersion of every cluster: the local account has had no releases of EKS itself.
+// platformVersion of every cluster. The local account simulates no platform releases.
 const platformVersion = "eks.1"
 
 // Cluster as the API describes it.
@@ -90,30 +90,30 @@ type Health struct {
 	Issues []Issue `json:"issues"`
 }
 
-// Issue of something's health.
+// Issue of a health.
 type Issue struct {
 	Code        string   `json:"code"`
 	Message     string   `json:"message"`
 	ResourceIDs []string `json:"resourceIds"`
 }
 
-// AccessConfig says how a cluster authenticates.
+// AccessConfig has the authentication mode of a cluster.
 type AccessConfig struct {
 	AuthenticationMode                      string `json:"authenticationMode,omitempty"`
 	BootstrapClusterCreatorAdminPermissions *bool  `json:"bootstrapClusterCreatorAdminPermissions,omitempty"`
 }
 
-// UpgradePolicy says what happens at the end of standard support.
+// UpgradePolicy has the support type of a cluster.
 type UpgradePolicy struct {
 	SupportType string `json:"supportType"`
 }
 
-// ZonalShiftConfig is kept as it is given.
+// ZonalShiftConfig is stored without effect.
 type ZonalShiftConfig struct {
 	Enabled bool `json:"enabled"`
 }
 
-// cluster is a Cluster with all that belongs to it. Guarded by Service.mu.
+// cluster is a Cluster with everything that belongs to it. Service.mu guards it.
 type cluster struct {
 	Cluster
 
@@ -121,8 +121,8 @@ type cluster struct {
 	admin      dynamic.Interface // of plane, once the cluster is ACTIVE
 	interfaces []string
 	updates    []*Update
-	// upgradedFrom is the version before the last update of it, at upgradedAt; empty for a cluster that was made at its version
-	// or rolled back to it.
+	// upgradedFrom is the version before the last update, which ended at upgradedAt. It is empty for a cluster that was created with its
+	// version or rolled back to it.
 	upgradedFrom string
 	upgradedAt   time.Time
 	insights     insights
@@ -130,11 +130,11 @@ type cluster struct {
 	addons       map[string]*addon
 	identities   map[string]*PodIdentityAssociation // by id
 	nodes        map[string]string                  // node names by instance id
-	// networkReady says that nodes have a network plugin.
+	// networkReady is true if nodes have a network plugin.
 	networkReady bool
 }
 
-// describe is the cluster as the API tells it, a copy.
+// describe returns a copy of the cluster for the API.
 func (c *cluster) describe() *Cluster {
 	d := c.Cluster
 	d.Tags = maps.Clone(c.Tags)

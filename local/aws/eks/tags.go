@@ -16,14 +16,14 @@ type TagsOutput struct {
 	Tags map[string]string `json:"tags"`
 }
 
-// TagsInput names a resource, with what to set or remove.
+// TagsInput names a resource, and the tags to set or remove.
 type TagsInput struct {
 	ResourceARN string
 	Tags        map[string]string
 	TagKeys     []string
 }
 
-// tagsOf finds the tags of a resource by ARN; the caller holds s.mu.
+// tagsOf finds the tags of a resource by ARN. The caller holds s.mu.
 func (s *Service) tagsOf(arn string) (map[string]string, error) {
 	for _, c := range s.clusters {
 		if c.ARN == arn {
@@ -93,7 +93,7 @@ func (s *Service) UntagResource(_ context.Context, caller iam.Caller, in TagsInp
 	})
 }
 
-// Tagged lists all resources with their tags: a source of the tagging API.
+// Tagged lists all resources with their tags, for the tagging API.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()

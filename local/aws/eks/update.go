@@ -1,6 +1,6 @@
 package eks
 
-// Updates of clusters: the version, one minor at a time, and the configuration, one kind of change at a time.
+// Updates of clusters: the version by one minor at a time, and the configuration by one kind of change at a time.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
 
 import (
@@ -31,20 +31,20 @@ type Update struct {
 	addon string
 }
 
-// UpdateParam is one thing that an update changes.
+// UpdateParam is a changed setting of an update.
 type UpdateParam struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// UpdateError says why an update failed.
+// UpdateError is the reason why an update failed.
 type UpdateError struct {
 	Code        string   `json:"errorCode"`
 	Message     string   `json:"errorMessage"`
 	ResourceIDs []string `json:"resourceIds"`
 }
 
-// UpdateOutput of the operations that begin an update.
+// UpdateOutput of the operations that start an update.
 type UpdateOutput struct {
 	Update *Update `json:"update"`
 }
@@ -61,8 +61,8 @@ func (u *Update) copy() *Update {
 	return &c
 }
 
-// begin runs an update of a cluster in the background: its work takes d of simulated time, then apply, without s.mu,
-// does it, then set with s.mu held records it. The caller holds s.mu.
+// begin runs an update of a cluster in the background. After d of simulated time it calls apply without s.mu, and then set with s.mu held.
+// The caller holds s.mu.
 func (s *Service) begin(c *cluster, u *Update, d time.Duration, apply func(context.Context) error, set func()) *UpdateOutput {
 	c.Status = updating
 	s.changedLocked()
@@ -154,7 +154,7 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 		if err := checkSettings(CreateClusterInput{Logging: *in.Logging}); err != nil {
 			return nil, err
 		}
-		// Types that are not named stay as they are.
+		// Types that the request does not contain stay unchanged.
 		logging := allLogs(Logging{ClusterLogging: append(slices.Clone(c.Logging.ClusterLogging), in.Logging.ClusterLogging...)})
 		return change("LoggingUpdate", "ClusterLogging", in.Logging.ClusterLogging, func() { c.Logging = logging })
 	case in.AccessConfig != nil:
@@ -178,7 +178,7 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 	}
 }
 
-// updateVPC changes the endpoint's access or the subnets and security groups of the control plane, not both at once.
+// updateVPC changes either the endpoint's access or the subnets and security groups of the control plane.
 func (s *Service) updateVPC(c *cluster, in VPCRequest) (*UpdateOutput, error) {
 	vpc := c.ResourcesVpcConfig
 	if in.SubnetIds != nil || in.SecurityGroupIds != nil {
@@ -229,7 +229,7 @@ func (s *Service) updateVPC(c *cluster, in VPCRequest) (*UpdateOutput, error) {
 	return s.begin(c, u, configWork, nothing, func() { c.ResourcesVpcConfig = vpc }), nil
 }
 
-// join is a value as update parameters tell it: JSON.
+// join returns a value as JSON, as in update parameters.
 func join(v any) string {
 	b, _ := json.Marshal(v)
 	return string(b)

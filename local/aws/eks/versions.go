@@ -1,6 +1,6 @@
 package eks
 
-// The Kubernetes versions of EKS and how long each is supported.
+// The Kubernetes versions of EKS and their support periods.
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
-// supported is one line of EKS' calendar: a version has 14 months of standard and 12 more of extended support.
+// supported is a row of EKS's calendar: a version has 14 months of standard support and 12 months of extended support.
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html#kubernetes-release-calendar
 type supported struct {
 	minor, patch                      string
@@ -40,7 +40,7 @@ var calendar = []supported{
 	{"1.37", "1.37.0", date("2026-10-20"), date("2027-12-20"), date("2028-12-20")},
 }
 
-// defaultMinor is what a cluster gets that asks for none.
+// defaultMinor is the version of a cluster whose request contains none.
 const defaultMinor = "1.36"
 
 const (
@@ -59,7 +59,7 @@ func (v supported) support(now time.Time) string {
 	return noSupport
 }
 
-// checkVersion says whether a cluster may be of a minor version.
+// checkVersion returns an error unless a cluster may have the minor version.
 func (s *Service) checkVersion(minor string) error {
 	i := slices.IndexFunc(calendar, func(v supported) bool { return v.minor == minor })
 	if i < 0 || calendar[i].support(s.config.Clock.Now()) == noSupport {
@@ -72,13 +72,13 @@ func (s *Service) checkVersion(minor string) error {
 	return nil
 }
 
-// minorNumber is 36 of 1.36.
+// minorNumber is 36 for 1.36.
 func minorNumber(minor string) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(minor, "1."))
 	return n
 }
 
-// ClusterVersion is one version of DescribeClusterVersions.
+// ClusterVersion is a version in DescribeClusterVersions.
 type ClusterVersion struct {
 	ClusterVersion           string    `json:"clusterVersion"`
 	ClusterType              string    `json:"clusterType"`
@@ -106,7 +106,7 @@ type DescribeClusterVersionsOutput struct {
 	NextToken       *string          `json:"nextToken"`
 }
 
-// DescribeClusterVersions lists the versions that EKS supports, newest first; IncludeAll adds those past support.
+// DescribeClusterVersions lists the versions that EKS supports, newest first. IncludeAll adds those after the end of support.
 func (s *Service) DescribeClusterVersions(_ context.Context, caller iam.Caller,
 	in DescribeClusterVersionsInput) (*DescribeClusterVersionsOutput, error) {
 	if err := caller.Authorize("eks:DescribeClusterVersions", "*", nil); err != nil {

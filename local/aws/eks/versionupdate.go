@@ -1,6 +1,6 @@
 package eks
 
-// Updates of a cluster's version: to the next minor, and within seven days back to the one before.
+// Updates of a cluster's version: to the next minor, and within seven days back to the previous one.
 // https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 
@@ -15,22 +15,21 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// The types of updates of a version.
+// The types of version updates.
 const (
 	versionUpdate   = "VersionUpdate"
 	versionRollback = "VersionRollback"
 )
 
 const (
-	// rollbackWindow is how long after an update of its version a cluster can be rolled back. In real time, as all that AWS counts
-	// in days.
+	// rollbackWindow is the time after a version update in which a cluster can be rolled back. It is real time, like every period that AWS
+	// counts in days.
 	rollbackWindow = 7 * 24 * time.Hour
-	// freeAddresses of each subnet that an update needs for the new control plane's network interfaces.
+	// freeAddresses is the number of addresses in each subnet that an update needs for new network interfaces.
 	freeAddresses = 5
 )
 
-// The phases of an update of a version: new API servers start and are checked beside the old ones, which then go. They add up to
-// versionWork.
+// The phases of a version update: new API servers start and are checked, and then the old ones are removed. They add up to versionWork.
 const (
 	launchWork = 5 * time.Minute
 	retireWork = versionWork - launchWork
@@ -42,7 +41,7 @@ type UpdateClusterVersionInput struct {
 	Force                             bool
 }
 
-// UpdateClusterVersion moves a cluster to the next minor version, or back to the one before.
+// UpdateClusterVersion changes a cluster to the next minor version, or back to the previous one.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterVersion.html
 func (s *Service) UpdateClusterVersion(ctx context.Context, caller iam.Caller, in UpdateClusterVersionInput) (*UpdateOutput, error) {
 	if err := caller.Authorize("eks:UpdateClusterVersion", s.clusterARN(in.Name), nil); err != nil {
@@ -61,13 +60,13 @@ func (s *Service) UpdateClusterVersion(ctx context.Context, caller iam.Caller, i
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c, kind, err = s.mayMove(in); err != nil { // it may have changed meanwhile
+	if c, kind, err = s.mayMove(in); err != nil { // the cluster may have changed in between
 		return nil, err
 	}
 	return s.move(c, kind, in.Version)
 }
 
-// mayMove says by what type of update a cluster may go to a version. The caller holds s.mu.
+// mayMove returns the type of update by which a cluster may change to a version. The caller holds s.mu.
 func (s *Service) mayMove(in UpdateClusterVersionInput) (*cluster, string, error) {
 	c, err := s.findUpdatable(in.Name)
 	if err != nil {
@@ -87,7 +86,7 @@ func (s *Service) mayMove(in UpdateClusterVersionInput) (*cluster, string, error
 	return c, kind, s.checkVersion(in.Version)
 }
 
-// mayRollBack are the conditions that no force lifts.
+// mayRollBack checks the conditions that force does not override.
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html#rollback-prerequisites
 func (s *Service) mayRollBack(c *cluster, version string) error {
 	now := s.config.Clock.Now()
@@ -106,7 +105,7 @@ func (s *Service) mayRollBack(c *cluster, version string) error {
 	return nil
 }
 
-// move begins an update of a version. The caller holds s.mu.
+// move starts a version update. The caller holds s.mu.
 func (s *Service) move(c *cluster, kind, version string) (*UpdateOutput, error) {
 	subnets, err := s.config.Network.Subnets(c.ResourcesVpcConfig.SubnetIds...)
 	if err != nil {
@@ -131,7 +130,7 @@ func (s *Service) move(c *cluster, kind, version string) (*UpdateOutput, error) 
 		defer s.mu.Unlock()
 		defer s.changedLocked()
 		c.Status = active
-		if failure != nil { // the cluster stays as it was
+		if failure != nil { // the cluster stays unchanged
 			s.dropInterfaces(interfaces)
 			u.Status = updateFailed
 			u.Errors = append(u.Errors, *failure)
@@ -149,7 +148,7 @@ func (s *Service) move(c *cluster, kind, version string) (*UpdateOutput, error) 
 	return &UpdateOutput{u.copy()}, nil
 }
 
-// roomForControlPlane refuses an update whose subnets are too full, in EKS's words.
+// roomForControlPlane refuses an update whose subnets have too few free addresses, with EKS's message.
 func roomForControlPlane(subnets []ec2.Subnet) error {
 	var full []string
 	for _, n := range subnets {
@@ -164,7 +163,7 @@ func roomForControlPlane(subnets []ec2.Subnet) error {
 	return nil
 }
 
-// replaceServers does the work of an update of a version; why it failed, nil when it did not.
+// replaceServers does the work of a version update. It returns the reason of a failure, or nil.
 func (s *Service) replaceServers(ctx context.Context, c *cluster, kind, version string) *UpdateError {
 	if s.config.Clock.Work(ctx, launchWork) != nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// node puts a Node object with a kubelet in a cluster's memory.
+// node puts a Node object with a kubelet into a cluster in memory.
 func (b *testbed) node(t *testing.T, cluster, name, kubelet string) {
 	t.Helper()
 	_, err := b.planes[cluster].client.Resource(nodeResource).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -142,7 +142,7 @@ func vpcOf(t *testing.T, network *ec2.Service, subnet string) string {
 	return found[0].VPCID
 }
 
-// What AWS's page asks of a rollback, and what it says is done.
+// The conditions and the result of a rollback, as AWS documents them.
 func TestAVersionRollsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, 1)
@@ -180,7 +180,7 @@ func TestAVersionRollsBack(t *testing.T) {
 	})
 }
 
-// The page on rollbacks says that a stack which is rolled back leaves the version as it is. So the next update finds it there.
+// AWS documents that a rolled back stack keeps the version. The next update then finds it.
 func TestWhatAStackMakesOfTheVersion(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	cluster := b.Resources()["AWS::EKS::Cluster"]

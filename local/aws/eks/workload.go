@@ -1,6 +1,6 @@
 package eks
 
-// What add-ons run in a cluster: Deployments and DaemonSets with the images that AWS publishes, which KWOK plays.
+// The workloads of add-ons: Deployments and DaemonSets with the images that AWS publishes. KWOK simulates their pods.
 
 import (
 	"context"
@@ -24,15 +24,15 @@ const (
 	daemonSet  = "DaemonSet"
 )
 
-// workload is one set of pods of an add-on.
+// workload is a set of pods of an add-on.
 type workload struct {
 	kind, name          string
 	replicas            int64
-	images              []string // one container each; the last part of the path is its name
+	images              []string // one container each, named after the last part of the path
 	hostNetwork         bool
-	cpuMilli, memoryMiB int // requests of each container; 0 is none
+	cpuMilli, memoryMiB int // requests of each container, or 0
 	priority            string
-	labels              map[string]any // of the pods, besides app.kubernetes.io/name
+	labels              map[string]any // of the pods, in addition to app.kubernetes.io/name
 	budget              bool           // a PodDisruptionBudget of maxUnavailable 1
 	dnsService          bool           // the service kube-dns on the tenth address of the service CIDR
 }
@@ -50,7 +50,7 @@ func (w workload) selector() map[string]any {
 	return selector
 }
 
-// object is the Deployment or DaemonSet at an add-on's version.
+// object returns the Deployment or DaemonSet for an add-on's version.
 func (w workload) object(namespace, registry, version string) map[string]any {
 	var containers []any
 	for _, image := range w.images {
@@ -87,7 +87,7 @@ func (w workload) object(namespace, registry, version string) map[string]any {
 		spec["updateStrategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": "10%"}}
 	} else {
 		spec["replicas"] = w.replicas
-		// Spread over nodes where that is possible, as the add-ons of EKS are.
+		// Spread over nodes where possible, like the add-ons of EKS.
 		pod["affinity"] =
 			map[string]any{"podAntiAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
 				"weight": int64(100), "podAffinityTerm": map[string]any{
@@ -101,7 +101,7 @@ func (w workload) object(namespace, registry, version string) map[string]any {
 	}
 }
 
-// install puts an add-on's objects in a cluster, or changes them to its version.
+// install creates an add-on's objects in a cluster, or changes them to its version.
 func (s *Service) install(ctx context.Context, client dynamic.Interface, a catalogued, version, serviceCIDR string) error {
 	registry := "602401143452.dkr.ecr." + s.config.Region + ".amazonaws.com"
 	for _, w := range a.workloads {
@@ -136,7 +136,7 @@ func (s *Service) install(ctx context.Context, client dynamic.Interface, a catal
 	return nil
 }
 
-// ensureDNS makes the service that nodes' resolv.conf names: the tenth address of the service CIDR.
+// ensureDNS creates the service in the resolv.conf of nodes: the tenth address of the service CIDR.
 func ensureDNS(ctx context.Context, client dynamic.Interface, w workload, namespace, serviceCIDR string) error {
 	services, err := netip.ParsePrefix(serviceCIDR)
 	if err != nil {
@@ -174,8 +174,7 @@ func uninstall(ctx context.Context, client dynamic.Interface, a catalogued) erro
 	return nil
 }
 
-// available says whether all pods that an add-on should have are available; if not, of which workload. up counts those that are new
-// or available.
+// available returns true if all pods of an add-on are available, or else a workload that lacks some. up counts new or available pods.
 func available(ctx context.Context, client dynamic.Interface, a catalogued) (ok bool, lacking string, up int64, err error) {
 	for _, w := range a.workloads {
 		o, err := client.Resource(w.resource()).Namespace(a.namespace).Get(ctx, w.name, metav1.GetOptions{})
@@ -201,7 +200,7 @@ func available(ctx context.Context, client dynamic.Interface, a catalogued) (ok 
 	return true, "", up, nil
 }
 
-// pods of an add-on, as far as the API answers.
+// pods returns the pods of an add-on, as far as the API responds.
 func pods(ctx context.Context, client dynamic.Interface, a catalogued) (all []unstructured.Unstructured) {
 	for _, w := range a.workloads {
 		selector := labels.Set(map[string]string{"app.kubernetes.io/name": w.name}).String()
@@ -213,7 +212,7 @@ func pods(ctx context.Context, client dynamic.Interface, a catalogued) (all []un
 	return all
 }
 
-// unschedulable says whether the scheduler rejected a pod of an add-on.
+// unschedulable returns true if the scheduler rejected a pod of an add-on.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
 func unschedulable(ctx context.Context, client dynamic.Interface, a catalogued) bool {
 	for _, pod := range pods(ctx, client, a) {
@@ -228,12 +227,11 @@ func unschedulable(ctx context.Context, client dynamic.Interface, a catalogued) 
 	return false
 }
 
-// resyncAnnotation changes when KWOK is to look at a pod again.
+// resyncAnnotation changes to make KWOK process a pod again.
 const resyncAnnotation = "local.drover.run/resync"
 
-// resync shows KWOK the pods of an add-on that are bound to a node and not started. A kubelet looks at all its pods
-// each minute; KWOK handles each event once, and drops a pod whose status it could not write, or whose node it did
-// not manage at that moment.
+// resync makes KWOK process the pods of an add-on that are bound to a node and not started. A kubelet checks all its pods each minute. KWOK
+// handles each event once, and drops a pod if it could not write the status or did not manage the node at that time.
 // https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/pod_controller.go
 func (s *Service) resync(ctx context.Context, c *cluster, a catalogued) {
 	for _, pod := range pods(ctx, c.admin, a) {
@@ -249,7 +247,7 @@ func (s *Service) resync(ctx context.Context, c *cluster, a catalogued) {
 	}
 }
 
-// selfManaged are the add-ons that EKS starts in a cluster that does not say otherwise, which are not EKS add-ons.
+// selfManaged are the add-ons that EKS installs by default. They are not EKS add-ons.
 var selfManaged = []string{"vpc-cni", "kube-proxy", "coredns"}
 
 func (s *Service) installSelfManaged(ctx context.Context, c *cluster, client dynamic.Interface) error {
