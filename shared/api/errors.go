@@ -1,5 +1,6 @@
-// Errors of a spec: file, line, column and field path, in the wording of Kubernetes field errors.
 package api
+
+// Errors of a spec: file, line, column and field path, in the wording of Kubernetes field errors.
 
 import (
 	"cmp"

@@ -1,6 +1,7 @@
+package api
+
 // Formats are the allowed forms of strings: one pattern each, for validation and for the JSON Schemas, and a check where a pattern is not
 // enough.
-package api
 
 import (
 	"fmt"

@@ -1,5 +1,6 @@
-// AWS resources that a spec names, and the clusters to which they belong.
 package api
+
+// AWS resources that a spec names, and the clusters to which they belong.
 
 import (
 	"fmt"

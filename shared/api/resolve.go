@@ -1,5 +1,6 @@
-// Resolving fills in the defaults of the release and of drover.
 package api
+
+// Resolving fills in the defaults of the release and of drover.
 
 import (
 	"fmt"

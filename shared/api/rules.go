@@ -1,6 +1,7 @@
+package api
+
 // Rules come from the fields' `rule` tags. Decoding, defaults, validation, the JSON Schemas and the field reference read them. So each
 // fact is stated once, at its field.
-package api
 
 import (
 	"fmt"

@@ -1,6 +1,7 @@
+package api
+
 // Validation reports all errors that can be found without calling AWS, at once. Rules of one field are in its tag. Rules about several
 // fields are in the other validate files.
-package api
 
 import (
 	"cmp"

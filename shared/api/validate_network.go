@@ -1,5 +1,6 @@
-// Rules about several fields of a network and of a control plane.
 package api
+
+// Rules about several fields of a network and of a control plane.
 
 import (
 	"fmt"

@@ -1,5 +1,6 @@
-// Rules about several fields of a pool, and about a cluster's tags.
 package api
+
+// Rules about several fields of a pool, and about a cluster's tags.
 
 import (
 	"fmt"

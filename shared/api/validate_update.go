@@ -1,5 +1,6 @@
-// Rules about how a pool's nodes are replaced.
 package api
+
+// Rules about how a pool's nodes are replaced.
 
 import (
 	"encoding/json"

@@ -1,5 +1,6 @@
-// Rules about when clusters are upgraded, and about a release's upgradeFrom.
 package api
+
+// Rules about when clusters are upgraded, and about a release's upgradeFrom.
 
 import (
 	"fmt"

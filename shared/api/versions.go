@@ -1,5 +1,6 @@
-// Kubernetes versions: those that EKS offers, and the allowed upgrades.
 package api
+
+// Kubernetes versions: those that EKS offers, and the allowed upgrades.
 
 import (
 	"fmt"

@@ -1,5 +1,6 @@
-// Warnings are about valid specs that are probably not intended.
 package api
+
+// Warnings are about valid specs that are probably not intended.
 
 import (
 	"encoding/json"

@@ -113,7 +113,7 @@ func TestPassed(t *testing.T) {
 // A forbidden API is not an unreachable one. It blocks nothing, and the checks that did not run have not passed.
 func TestBeforeWithoutAccess(t *testing.T) {
 	w := well()
-	w.facts.Unseen, w.facts.Survey = true, preflight.Survey{}
+	w.facts.Forbidden, w.facts.Survey = true, preflight.Survey{}
 	found := preflight.Before(w.facts, w.plan)
 	require.Empty(t, found)
 	missed := preflight.Missed(w.facts)

@@ -74,9 +74,9 @@ type Facts struct {
 	// Survey is from the cluster's own API. If that did not answer, Unreachable is why, and the survey is empty.
 	Survey      Survey
 	Unreachable string
-	// Unseen reports that the caller may not read the cluster's API, for example an operator in a dry run. The survey is then empty. That is
+	// Forbidden reports that the caller may not read the cluster's API, for example an operator in a dry run. The survey is then empty. That is
 	// no finding: drover itself may read it.
-	Unseen bool
+	Forbidden bool
 	// Addons of the cluster, drover's and others.
 	Addons []Addon
 	// Insights of EKS for the plan's versions: those of UPGRADE_READINESS, or of ROLLBACK_READINESS for a rollback.
@@ -104,7 +104,7 @@ type Facts struct {
 }
 
 // surveyed reports whether the cluster's own API was read.
-func (f *Facts) surveyed() bool { return f.Unreachable == "" && !f.Unseen }
+func (f *Facts) surveyed() bool { return f.Unreachable == "" && !f.Forbidden }
 
 // ControlPlane is EKS's description of the cluster.
 type ControlPlane struct {

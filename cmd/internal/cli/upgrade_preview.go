@@ -71,7 +71,7 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 	}
 	fmt.Fprintf(out, "  passed: %s\n", strings.Join(passed, ", "))
 	switch {
-	case facts.Unseen:
+	case facts.Forbidden:
 		fmt.Fprintf(out, "  not made, as the cluster does not let you look into it: %s; of ControlPlaneHealthy and SurgeCapacity "+
 			"only what AWS tells\n",
 			strings.Join(missed, ", "))
@@ -135,7 +135,7 @@ type outlook struct {
 }
 
 // seen says whether the cluster's nodes and pods could be looked at.
-func (p *outlook) seen() bool { return p.facts.Unreachable == "" && !p.facts.Unseen }
+func (p *outlook) seen() bool { return p.facts.Unreachable == "" && !p.facts.Forbidden }
 
 // steps prints what is done one after the other, with the least time of each and of all.
 func (p *outlook) steps(ctx context.Context) error {

@@ -41,7 +41,7 @@ func (l *led) claimed(t *testing.T, blocks bool) (events.UpgradeResult, error) {
 	t.Helper()
 	l.holder = ""
 	h := l.handler()
-	facts := &preflight.Facts{ControlPlane: preflight.ControlPlane{Version: "1.35", Status: "ACTIVE"}, Unseen: true}
+	facts := &preflight.Facts{ControlPlane: preflight.ControlPlane{Version: "1.35", Status: "ACTIVE"}, Forbidden: true}
 	if !blocks {
 		compat, _ := ledEKS{led: l}.Compat(t.Context(), nil)
 		facts.Compat, facts.Catalogue = compat, []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}

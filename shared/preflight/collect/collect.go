@@ -17,7 +17,7 @@ import (
 )
 
 // ErrForbidden means that the caller may not read the cluster's API. It says nothing about the cluster itself.
-var ErrForbidden = errors.New("the cluster does not let who asks look into it")
+var ErrForbidden = errors.New("reading the cluster's API: access denied")
 
 // Kubernetes surveys a cluster through its own API: a subset of survey.Clusters. It may return ErrForbidden.
 type Kubernetes interface {
@@ -158,7 +158,7 @@ func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.
 		return f, nil
 	}
 	if errors.Is(err, ErrForbidden) {
-		f.Survey, f.Unseen = preflight.Survey{}, true
+		f.Survey, f.Forbidden = preflight.Survey{}, true
 		return f, nil
 	}
 	if err != nil {

@@ -249,7 +249,7 @@ func TestForbiddenCluster(t *testing.T) {
 		w.gatherer.Kubernetes = refusing{}
 		f, err := w.gatherer.Before(context.Background(), w.plan)
 		require.NoError(t, err)
-		require.True(t, f.Unseen)
+		require.True(t, f.Forbidden)
 		require.Empty(t, f.Unreachable)
 		require.Equal(t, preflight.Survey{}, f.Survey)
 		require.False(t, preflight.Blocks(preflight.Before(f, w.plan)))
