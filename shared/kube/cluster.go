@@ -25,15 +25,27 @@ var ErrNoCluster = errors.New("the EKS cluster is not there")
 
 // Clusters opens the APIs of clusters.
 type Clusters struct {
-	eks     eks.DescribeClusterAPIClient
+	eks     *eks.Client
 	presign *sts.PresignClient
-	// Reach, when set, is how the API server at an endpoint is reached, in place of the network and its authority.
-	Reach func(endpoint string) http.RoundTripper
+	reach   func(endpoint string) http.RoundTripper
+}
+
+// Option of Clusters.
+type Option func(*Clusters)
+
+// WithTransport has the API server at an endpoint called through a transport, instead of over the network. The authority of
+// the cluster is then not checked.
+func WithTransport(reach func(endpoint string) http.RoundTripper) Option {
+	return func(c *Clusters) { c.reach = reach }
 }
 
 // NewClusters returns the clusters of an account.
-func NewClusters(client eks.DescribeClusterAPIClient, identity *sts.Client) *Clusters {
-	return &Clusters{eks: client, presign: sts.NewPresignClient(identity)}
+func NewClusters(client *eks.Client, identity *sts.Client, options ...Option) *Clusters {
+	c := &Clusters{eks: client, presign: sts.NewPresignClient(identity)}
+	for _, apply := range options {
+		apply(c)
+	}
+	return c
 }
 
 // Cluster is one cluster's API.
@@ -79,8 +91,8 @@ func (c *Clusters) connect(ctx context.Context, eksCluster, endpoint, authority 
 		return nil, err
 	}
 	config := &rest.Config{Host: endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
-	if c.Reach != nil {
-		config.Transport, config.TLSClientConfig = c.Reach(config.Host), rest.TLSClientConfig{}
+	if c.reach != nil {
+		config.Transport, config.TLSClientConfig = c.reach(config.Host), rest.TLSClientConfig{}
 	}
 	opened, err := Connect(config)
 	if err != nil {

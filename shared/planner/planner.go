@@ -60,8 +60,6 @@ type Planner struct {
 	Groups Groups
 	EKS    EKS
 	Cell   render.Cell
-	// Render is render.Render, or a function that caches its results.
-	Render func(render.Cluster) (*render.Output, error)
 	Now    func() time.Time
 	// IgnorePaused plans a paused spec as if it were not paused, for previews.
 	IgnorePaused bool

@@ -61,12 +61,8 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	if !w.decision.Look.IsZero() {
 		w.later = append(w.later, w.decision.Look)
 	}
-	renderCluster := p.Render
-	if renderCluster == nil {
-		renderCluster = render.Render
-	}
 	desired := render.Cluster{Cell: p.Cell, Resolved: w.resolved, RollAt: rollAt, Templates: w.templates}
-	if w.rendered, err = renderCluster(desired); err != nil {
+	if w.rendered, err = render.Render(desired); err != nil {
 		return w, &Stop{status.ReasonSpecInvalid, err.Error()}
 	}
 	return w, nil

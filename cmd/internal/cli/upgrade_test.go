@@ -30,8 +30,9 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 	require.NoError(t, err)
 	seen := &recorder{}
 	aws := cloud.Config()
-	clusters := kube.NewClusters(eks.NewFromConfig(aws), sts.NewFromConfig(aws))
-	clusters.Reach = func(string) http.RoundTripper { return seen.wrap(nobody) }
+	clusters := kube.NewClusters(eks.NewFromConfig(aws), sts.NewFromConfig(aws), kube.WithTransport(func(string) http.RoundTripper {
+		return seen.wrap(nobody)
+	}))
 
 	var out bytes.Buffer
 	mark := cloud.Calls.Mark()

@@ -33,6 +33,7 @@ spec:
 // specced is a cluster with a spec. calls are what planning wrote, other than its status.
 type specced struct {
 	*specless
+	cell    render.Cell
 	objects map[string]string
 	rolls   []string
 	dues    []time.Time
@@ -84,11 +85,7 @@ func (s *specced) handler() *Handler {
 func (s *specced) planner() *planner.Planner {
 	return &planner.Planner{
 		Specs: s, State: s, Stacks: none{s.specless}, EKS: s, Now: func() time.Time { return planned },
-		Render: func(render.Cluster) (*render.Output, error) {
-			return &render.Output{
-				Stacks: []render.Stack{{Name: names.Network, StackName: names.Stack("demo", names.Network), Tags: map[string]string{}}},
-			}, s.err["render"]
-		},
+		Cell: s.cell,
 	}
 }
 
@@ -165,12 +162,11 @@ func TestTimesToPlanAgain(t *testing.T) {
 
 func TestPlanThatCannotBeRendered(t *testing.T) {
 	s := withSpec(t)
-	s.err["render"] = errors.New("no such template")
+	s.cell.Partition = "{{resolve:ssm:x}}" // which CloudFormation would replace
 	result, err := s.plan(t)
 	require.NoError(t, err)
-	require.Equal(t, []any{
-		events.OutcomeStopped, status.ReasonSpecInvalid, "no such template",
-	}, []any{result.Outcome, result.Reason, result.Message})
+	require.Equal(t, []any{events.OutcomeStopped, status.ReasonSpecInvalid}, []any{result.Outcome, result.Reason})
+	require.Contains(t, result.Message, "CloudFormation would take {{resolve: for a reference")
 	require.Zero(t, s.acquired)
 	require.Empty(t, s.kept)
 }

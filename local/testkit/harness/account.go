@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
@@ -101,8 +100,6 @@ type Account struct {
 	identities *iam.Service
 	resources  map[string]resource.Provider
 	answers    answers
-	rendered   rendered
-	clients    map[*aws.CredentialsCache]*clients
 	documents  map[string]known // by key
 	objects    *s3.Service
 	admin      *awss3.Client // of the administrator
@@ -132,7 +129,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	ending, end := context.WithCancel(context.Background())
 	a = &Account{
 		ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{},
-		resources: map[string]resource.Provider{}, documents: map[string]known{}, clients: map[*aws.CredentialsCache]*clients{},
+		resources: map[string]resource.Provider{}, documents: map[string]known{},
 		last: map[string]string{},
 	}
 	a.Calls.Notify = func(call endpoint.Call) { a.answered(call); a.happened() }

@@ -41,94 +41,91 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 		})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		calls := map[string]func(aws.Config, *clients) (any, error){
-			"a list of objects": func(_ aws.Config, p *clients) (any, error) {
-				return p.s3.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
+		calls := map[string]func(aws.Config) (any, error){
+			"a list of objects": func(c aws.Config) (any, error) {
+				return s3.NewClient(c).ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
 			},
-			"versions of an object": func(c aws.Config, _ *clients) (any, error) {
+			"versions of an object": func(c aws.Config) (any, error) {
 				return s3.NewClient(c).ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: bucket, Prefix: key})
 			},
-			"what of an object is no body": func(_ aws.Config, p *clients) (any, error) {
-				out, err := p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
+			"what of an object is no body": func(c aws.Config) (any, error) {
+				out, err := s3.NewClient(c).GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
 				if err == nil {
 					out.Body = nil
 				}
 				return out, err
 			},
-			"an object that is not there": func(_ aws.Config, p *clients) (any, error) {
-				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: aws.String("none/of them?&+")})
+			"an object that is not there": func(c aws.Config) (any, error) {
+				return s3.NewClient(c).GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: aws.String("none/of them?&+")})
 			},
-			"a condition that does not hold": func(_ aws.Config, p *clients) (any, error) {
-				return p.s3.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, IfNoneMatch: aws.String("*")})
+			"a condition that does not hold": func(c aws.Config) (any, error) {
+				return s3.NewClient(c).PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, IfNoneMatch: aws.String("*")})
 			},
-			"an object that has not changed": func(_ aws.Config, p *clients) (any, error) {
-				out, err := p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
+			"an object that has not changed": func(c aws.Config) (any, error) {
+				out, err := s3.NewClient(c).GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
 				if err != nil {
 					return nil, err
 				}
-				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key, IfNoneMatch: out.ETag})
+				return s3.NewClient(c).GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key, IfNoneMatch: out.ETag})
 			},
-			"a deletion of what has changed": func(_ aws.Config, p *clients) (any, error) {
-				return p.s3.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: bucket, Key: key, IfMatch: aws.String("\"another\"")})
+			"a deletion of what has changed": func(c aws.Config) (any, error) {
+				return s3.NewClient(c).DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: bucket, Key: key, IfMatch: aws.String("\"another\"")})
 			},
-			"no bucket, which the SDK refuses": func(_ aws.Config, p *clients) (any, error) {
-				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Key: key})
+			"no bucket, which the SDK refuses": func(c aws.Config) (any, error) {
+				return s3.NewClient(c).GetObject(ctx, &awss3.GetObjectInput{Key: key})
 			},
-			"groups": func(_ aws.Config, p *clients) (any, error) {
-				return p.groups.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
+			"groups": func(c aws.Config) (any, error) {
+				return autoscaling.NewFromConfig(c).DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
 			},
-			"stacks": func(_ aws.Config, p *clients) (any, error) {
-				return p.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{})
+			"stacks": func(c aws.Config) (any, error) {
+				return cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{})
 			},
-			"a stack that is not there": func(_ aws.Config, p *clients) (any, error) {
-				return p.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("none")})
+			"a stack that is not there": func(c aws.Config) (any, error) {
+				return cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("none")})
 			},
-			"an EKS cluster": func(c aws.Config, _ *clients) (any, error) {
+			"an EKS cluster": func(c aws.Config) (any, error) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
 			},
-			"a prepared one": func(_ aws.Config, p *clients) (any, error) {
-				return p.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
+			"an EKS cluster that is not there": func(c aws.Config) (any, error) {
+				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("none")})
 			},
-			"an EKS cluster that is not there": func(_ aws.Config, p *clients) (any, error) {
-				return p.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("none")})
-			},
-			"what a stack went through": func(c aws.Config, _ *clients) (any, error) {
+			"what a stack went through": func(c aws.Config) (any, error) {
 				return cloudformation.NewFromConfig(c).DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{
 					StackName: aws.String("drover-demo-pool-a"),
 				})
 			},
-			"a change set": func(c aws.Config, _ *clients) (any, error) {
+			"a change set": func(c aws.Config) (any, error) {
 				return cloudformation.NewFromConfig(c).DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{
 					StackName: aws.String("drover-demo-pool-b"), ChangeSetName: aws.String("another"), IncludePropertyValues: aws.Bool(true),
 				})
 			},
-			"what a group went through": func(c aws.Config, _ *clients) (any, error) {
+			"what a group went through": func(c aws.Config) (any, error) {
 				return autoscaling.NewFromConfig(c).DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{})
 			},
-			"hooks": func(c aws.Config, _ *clients) (any, error) {
+			"hooks": func(c aws.Config) (any, error) {
 				return autoscaling.NewFromConfig(c).DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
 					AutoScalingGroupName: aws.String("drover-demo-pool-a"),
 				})
 			},
-			"instances": func(c aws.Config, _ *clients) (any, error) {
+			"instances": func(c aws.Config) (any, error) {
 				return autoscaling.NewFromConfig(c).DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{})
 			},
-			"what has tags": func(c aws.Config, _ *clients) (any, error) {
+			"what has tags": func(c aws.Config) (any, error) {
 				return resourcegroupstaggingapi.NewFromConfig(c).GetResources(ctx, &resourcegroupstaggingapi.GetResourcesInput{})
 			},
-			"versions of Kubernetes": func(c aws.Config, _ *clients) (any, error) {
+			"versions of Kubernetes": func(c aws.Config) (any, error) {
 				return eks.NewFromConfig(c).DescribeClusterVersions(ctx, &eks.DescribeClusterVersionsInput{})
 			},
-			"versions of add-ons": func(c aws.Config, _ *clients) (any, error) {
+			"versions of add-ons": func(c aws.Config) (any, error) {
 				return eks.NewFromConfig(c).DescribeAddonVersions(ctx, &eks.DescribeAddonVersionsInput{AddonName: aws.String("coredns")})
 			},
-			"one execution": func(c aws.Config, _ *clients) (any, error) {
+			"one execution": func(c aws.Config) (any, error) {
 				return sfn.NewFromConfig(c).DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(a.States.Executions()[0].ARN)})
 			},
-			"executions": func(c aws.Config, _ *clients) (any, error) {
+			"executions": func(c aws.Config) (any, error) {
 				return sfn.NewFromConfig(c).ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: aws.String(a.converge)})
 			},
-			"no name, which the SDK refuses": func(c aws.Config, _ *clients) (any, error) {
+			"no name, which the SDK refuses": func(c aws.Config) (any, error) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{})
 			},
 		}
@@ -136,13 +133,10 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 		for who, direct := range whose {
 			whole := direct
 			whole.APIOptions = nil
-			prepared, others := a.clientsOf(direct), &clients{
-				s3.NewClient(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole), eks.NewFromConfig(whole),
-			}
 			for name, call := range calls {
-				want, failed := call(whole, others)
+				want, failed := call(whole)
 				for range 2 {
-					got, err := call(direct, prepared)
+					got, err := call(direct)
 					require.Equal(t, failed == nil, err == nil, "%s, %s: %v, not %v", who, name, err, failed)
 					require.Equal(t, fault.Code(failed), fault.Code(err), "%s, %s", who, name)
 					require.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreTypes(middleware.Metadata{}), cmp.Exporter(func(reflect.Type) bool {
@@ -184,7 +178,7 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 // TestDirectCallsAreRetried tests that the SDK retries a direct call as often as any other call.
 func TestDirectCallsAreRetried(t *testing.T) {
 	bubble(t, func(a *Account) {
-		client, bucket, key := a.clientsOf(a.Functions.config("plan")).s3, aws.String(StateBucket), aws.String(names.Status("x"))
+		client, bucket, key := s3.NewClient(a.Functions.config("plan")), aws.String(StateBucket), aws.String(names.Status("x"))
 		ctx := context.Background()
 		put := func() (*awss3.PutObjectOutput, error) {
 			return client.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, Body: bytes.NewReader([]byte("all of it"))})

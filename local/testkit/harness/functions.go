@@ -141,8 +141,8 @@ func (f *Functions) deploy(c cell) {
 	planState := notifying(cfg)
 	f.Planner = &planner.Planner{
 		Specs: specs(cfg), State: planState, Stacks: cloud(cfg), EKS: f.account.versions(cfg), Groups: f.account.groups(cfg),
-		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket},
-		Render: f.account.rendered.render, Now: func() time.Time { return f.Plan.Now() },
+		Cell: render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket},
+		Now:  func() time.Time { return f.Plan.Now() },
 	}
 	f.Plan = &plan.Handler{Planner: f.Planner, State: planState, Executions: machine(cfg), Now: now}
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
@@ -166,7 +166,7 @@ func (f *Functions) deploy(c cell) {
 			Snapshot: snapshot,
 			Planner: &planner.Planner{
 				Specs: specCache, State: snapshot, Groups: f.account.groups(cfg),
-				EKS: f.account.versions(cfg), Cell: f.Planner.Cell, Render: f.Planner.Render, Now: now,
+				EKS: f.account.versions(cfg), Cell: f.Planner.Cell, Now: now,
 			},
 			Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
 		},
@@ -181,9 +181,7 @@ func (f *Functions) deploy(c cell) {
 	}
 	if f.account.options.Bubble {
 		f.Sweep.Patience = 2 * time.Minute
-		nodes := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
-		nodes.Reach = f.account.reach
-		f.Sweep.Auditor.Nodes = nodes
+		f.Sweep.Auditor.Nodes = kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg), kube.WithTransport(f.account.reach))
 	}
 	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
 	cfg = f.config("upgrade")
@@ -209,8 +207,7 @@ func (f *Functions) upgrade(
 	cfg aws.Config, specs *s3.Bucket, state *store.State, cloud *cloudformation.Stacks, machine *stepfunctions.Executions,
 ) *upgrade.Handler {
 	offered, pools, alarmed := f.account.versions(cfg), f.account.groups(cfg), cloudwatch.New(cloudwatchapi.NewFromConfig(cfg))
-	clusters := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
-	clusters.Reach = f.account.reach
+	clusters := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg), kube.WithTransport(f.account.reach))
 	var kubernetes collect.Kubernetes = survey.New(clusters)
 	var nodes upgrade.Nodes = clusters
 	ask := 2 * time.Second
@@ -228,7 +225,7 @@ func (f *Functions) upgrade(
 		State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed,
 		Nodes: nodes, Instances: ec2.New(cfg), Facts: facts, Patience: 10 * time.Second, Pause: ask, Now: time.Now,
 		Planner: &planner.Planner{ // at the time at which planning decides
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Cell: f.Planner.Cell, Render: f.Planner.Render,
+			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Cell: f.Planner.Cell,
 			Now: f.Planner.Now,
 		},
 	}
@@ -237,9 +234,7 @@ func (f *Functions) upgrade(
 // deployNodes wires the functions that speak to clusters.
 func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *store.State, cloud func(aws.Config) *cloudformation.Stacks) {
 	clusters := func(cfg aws.Config) *kube.Clusters {
-		c := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
-		c.Reach = f.account.reach
-		return c
+		return kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg), kube.WithTransport(f.account.reach))
 	}
 	cfg := f.config("join")
 	f.handlers["join"] = wrap(logs, "join", (&join.Handler{

@@ -60,8 +60,9 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 	in.Cluster = "demo"
 	cfg, seen := l.Config(), &requests{next: l.reach("")}
 	offered := eks.New(awseks.NewFromConfig(cfg))
-	clusters := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
-	clusters.Reach = func(string) http.RoundTripper { return seen }
+	clusters := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg), kube.WithTransport(func(string) http.RoundTripper {
+		return seen
+	}))
 	h := &checker.Checker{
 		Specs: s3.NewBucket(s3.NewClient(cfg), SpecsBucket), State: l.State(), EKS: offered, Now: time.Now,
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),

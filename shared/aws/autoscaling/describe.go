@@ -32,7 +32,7 @@ func (g *Groups) Describe(ctx context.Context, name string) (group pool.Group, f
 func (g *Groups) Named(ctx context.Context, groupNames ...string) ([]pool.Group, error) {
 	var found []pool.Group
 	for chunk := range slices.Chunk(groupNames, maxNames) {
-		out, err := g.Described.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: chunk})
+		out, err := g.client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: chunk})
 		if err != nil {
 			return nil, fmt.Errorf("describing group %s: %w", strings.Join(chunk, ", "), err)
 		}
@@ -138,7 +138,7 @@ const launchPrefix = "Launching "
 // All returns the groups of drover's pools. One call returns a hundred.
 func (g *Groups) All(ctx context.Context) ([]pool.Group, error) {
 	var all []pool.Group
-	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.Described, &autoscaling.DescribeAutoScalingGroupsInput{
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.client, &autoscaling.DescribeAutoScalingGroupsInput{
 		MaxRecords: aws.Int32(100),
 	})
 	for pages.HasMorePages() {

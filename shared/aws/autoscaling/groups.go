@@ -18,12 +18,10 @@ import (
 // Groups are the Auto Scaling groups of one account and region.
 type Groups struct {
 	client *autoscaling.Client
-	// Described describes groups, the most frequent call. It is the client unless a test sets another.
-	Described autoscaling.DescribeAutoScalingGroupsAPIClient
 }
 
 // New returns the groups of an account.
-func New(client *autoscaling.Client) *Groups { return &Groups{client, client} }
+func New(client *autoscaling.Client) *Groups { return &Groups{client} }
 
 // Result that completes a lifecycle action.
 type Result string

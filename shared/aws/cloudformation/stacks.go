@@ -32,18 +32,16 @@ type Stacks struct {
 	roleARN string
 	// Pause before the first read of a new change set, which takes seconds to create. Each further pause is twice as long.
 	Pause time.Duration
-	// Described describes stacks, the most frequent call. It is the client unless a test sets another.
-	Described cloudformation.DescribeStacksAPIClient
 }
 
 // New returns the stacks of an account. Only Of and Owners need tags. Only changes need roleARN.
 func New(client *cloudformation.Client, tags *resourcegroupstaggingapi.Client, roleARN string) *Stacks {
-	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 500 * time.Millisecond, Described: client}
+	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 500 * time.Millisecond}
 }
 
 // Describe reads one stack by its full name. A stack that does not exist has an empty status.
 func (s *Stacks) Describe(ctx context.Context, stackName string) (stack.Deployed, error) {
-	out, err := s.Described.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stackName})
+	out, err := s.client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stackName})
 	if absent(err) {
 		return stack.Deployed{}, nil
 	}

@@ -20,7 +20,7 @@ import (
 // ControlPlane returns the state of an EKS cluster.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 func (v *Versions) ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error) {
-	out, err := v.Described.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
+	out, err := v.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
 	if err != nil {
 		return preflight.ControlPlane{}, fmt.Errorf("describing EKS cluster %s: %w", eksCluster, err)
 	}

@@ -14,12 +14,10 @@ import (
 // Versions reads from EKS in one account and region.
 type Versions struct {
 	client *eks.Client
-	// Described describes clusters. It is the client unless a test sets another.
-	Described eks.DescribeClusterAPIClient
 }
 
 // New returns a reader that uses a client.
-func New(client *eks.Client) *Versions { return &Versions{client, client} }
+func New(client *eks.Client) *Versions { return &Versions{client} }
 
 // Offered returns the minor versions that EKS offers now, such as "1.36".
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
@@ -56,7 +54,7 @@ func (v *Versions) Clusters(ctx context.Context) (int, error) {
 // Exists reports whether an EKS cluster exists, in any state.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 func (v *Versions) Exists(ctx context.Context, eksCluster string) (bool, error) {
-	_, err := v.Described.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
+	_, err := v.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
 	if fault.Code(err) == "ResourceNotFoundException" {
 		return false, nil
 	}

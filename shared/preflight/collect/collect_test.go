@@ -66,8 +66,9 @@ func start(t *testing.T, account *harness.Account) *world {
 	w := &world{Account: account}
 	w.Cluster("demo", "")
 	config := w.Config()
-	clusters := kube.NewClusters(awseks.NewFromConfig(config), sts.NewFromConfig(config))
-	clusters.Reach = func(string) http.RoundTripper { return w }
+	clusters := kube.NewClusters(awseks.NewFromConfig(config), sts.NewFromConfig(config), kube.WithTransport(func(string) http.RoundTripper {
+		return w
+	}))
 	w.gatherer = &collect.Gatherer{
 		Kubernetes: survey.New(clusters), EKS: eks.New(awseks.NewFromConfig(config)),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(config)),
