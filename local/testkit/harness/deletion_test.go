@@ -309,7 +309,7 @@ func TestADeletionThatFailsGoesOnLater(t *testing.T) {
 }
 
 // The deletion of the control plane fails, and somebody uploads what is no spec: nothing changes but what is told of that.
-func TestAnUploadThatCannotBeUsedDoesNotEndADeletionThatFailed(t *testing.T) {
+func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 	key := names.ClusterSpec("demo")
 	holds := func(step string, r resource.Request) error {
 		if step == "delete" && r.Type == "AWS::EKS::Cluster" {

@@ -70,7 +70,7 @@ type step[M any] interface {
 func keep[M any](s step[M], names ...string) {
 	kept := make([]M, 0, len(names))
 	for _, name := range names {
-		if m, there := s.Get(name); there {
+		if m, ok := s.Get(name); ok {
 			kept = append(kept, m)
 		}
 	}
@@ -127,8 +127,8 @@ func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeI
 	out middleware.FinalizeOutput, metadata middleware.Metadata, err error,
 ) {
 	r, ok := in.Request.(*smithyhttp.Request)
-	service, known := signingNames[awsmiddleware.GetServiceID(ctx)]
-	if !ok || !known {
+	service, found := signingNames[awsmiddleware.GetServiceID(ctx)]
+	if !ok || !found {
 		return out, metadata, fmt.Errorf("no direct call of %q with a %T", awsmiddleware.GetServiceID(ctx), in.Request)
 	}
 	credentials, err := c.credentials.Retrieve(ctx)
@@ -179,9 +179,9 @@ func (a *answers) known(operation string, body io.Reader) any {
 		return nil
 	}
 	a.mu.Lock()
-	known, there := a.read[operation][string(here.all)]
+	known, ok := a.read[operation][string(here.all)]
 	a.mu.Unlock()
-	if !there {
+	if !ok {
 		return nil
 	}
 	return copied(reflect.ValueOf(known)).Interface()

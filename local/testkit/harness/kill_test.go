@@ -36,8 +36,8 @@ func (a *Account) finished(cluster string) {
 	require.Equal(a.t, []string{
 		"addons", "addons-on-nodes", "control-plane", "network", "pool-a",
 	}, slices.Sorted(maps.Keys(a.Stacks(cluster))))
-	for stack, is := range a.Stacks(cluster) {
-		require.Contains(a.t, []string{"CREATE_COMPLETE", "UPDATE_COMPLETE"}, is, stack)
+	for stack, stackStatus := range a.Stacks(cluster) {
+		require.Contains(a.t, []string{"CREATE_COMPLETE", "UPDATE_COMPLETE"}, stackStatus, stack)
 		require.Empty(a.t, a.leftover(names.Stack(cluster, stack)), stack)
 	}
 }

@@ -106,7 +106,7 @@ func TestHandlersAreOfTypesThatTemplatesUse(t *testing.T) {
 		body, err := os.ReadFile(golden)
 		require.NoError(t, err)
 		for line := range strings.Lines(string(body)) {
-			if kind, is := strings.CutPrefix(line, "    Type: "); is {
+			if kind, ok := strings.CutPrefix(line, "    Type: "); ok {
 				used[strings.TrimSpace(kind)] = true
 			}
 		}

@@ -247,9 +247,9 @@ func tellsOfDenial(text string) bool {
 // agreed is what of two states is the same. What happens at the same moment happens in any order, and some of how it ends with it.
 func agreed(a, b map[string]string) map[string]string {
 	same := map[string]string{}
-	for what, is := range a {
-		if other, there := b[what]; there && other == is {
-			same[what] = is
+	for what, value := range a {
+		if other, ok := b[what]; ok && other == value {
+			same[what] = value
 		}
 	}
 	return same
@@ -257,8 +257,8 @@ func agreed(a, b map[string]string) map[string]string {
 
 // otherwise lists what stands otherwise in a life than it was agreed.
 func (l lived) otherwise(agreed map[string]string) (list []string) {
-	for what, is := range agreed {
-		if l.state[what] != is {
+	for what, value := range agreed {
+		if l.state[what] != value {
 			list = append(list, what)
 		}
 	}
@@ -433,14 +433,14 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 		}
 	}
 	for listed, kind := range handlers {
-		is := func(p permission) bool {
+		matches := func(p permission) bool {
 			return p.role == cloudFormation && (p.action == listed || p.action+" "+p.kind() == listed)
 		}
-		require.True(t, slices.ContainsFunc(permissionsOf(runs), is),
+		require.True(t, slices.ContainsFunc(permissionsOf(runs), matches),
 			"%s of %s is on the list of what handlers call on AWS, and CloudFormation's role has it not", listed, kind)
 		for _, l := range runs {
 			for p := range l.used {
-				require.False(t, is(p), "%s is used: take it off the list of what handlers call on AWS alone", p)
+				require.False(t, matches(p), "%s is used: take it off the list of what handlers call on AWS alone", p)
 			}
 		}
 	}

@@ -240,8 +240,8 @@ func document[T any](a *Account, key string, otherwise T) T {
 		}
 		return v
 	}
-	body, there := a.objects.Peek(StateBucket, key)
-	if !there {
+	body, found := a.objects.Peek(StateBucket, key)
+	if !found {
 		return v
 	}
 	a.mu.Lock()

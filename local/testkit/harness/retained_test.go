@@ -101,7 +101,7 @@ func (a *Account) remains(what ...string) {
 	}
 }
 
-func TestAClusterThatLostItsNetworkIsDeletedAndLeavesNothing(t *testing.T) {
+func TestDeletionAfterALostNetwork(t *testing.T) {
 	bubble(t, func(a *Account) {
 		before := a.AllResources()
 		a.Cluster("demo", "")
@@ -129,7 +129,7 @@ func TestAClusterThatLostItsNetworkIsDeletedAndLeavesNothing(t *testing.T) {
 }
 
 // Whoever deletes a stack while drover takes the protection off leaves the same: what is left of the protection still goes.
-func TestAClusterThatLosesItsNetworkWhileItIsUnprotectedCanBeDeleted(t *testing.T) {
+func TestDeletionAfterALostNetworkWithoutProtection(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")
 		name, lost := names.Stack("demo", names.Network), false
@@ -162,7 +162,7 @@ func TestAClusterThatLosesItsNetworkWhileItIsUnprotectedCanBeDeleted(t *testing.
 }
 
 // A network that stands in its own way stays half deleted. What is left of the cluster's protection goes all the same.
-func TestAClusterWhoseNetworkIsHalfDeletedWhileItIsUnprotectedCanBeDeleted(t *testing.T) {
+func TestDeletionOfAHalfDeletedNetwork(t *testing.T) {
 	bubble(t, func(a *Account) {
 		before := a.AllResources()
 		a.Cluster("demo", "")

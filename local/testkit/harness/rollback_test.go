@@ -243,7 +243,7 @@ func TestARollbackThatStoodStillForTooLong(t *testing.T) {
 
 // EKS does not take the control plane back, when the nodes are back already. Whatever brings nodes forward until
 // somebody goes on with it, they go back once more before the control plane does.
-func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {
+func TestRollbackContinuesAfterNodesWereUpgraded(t *testing.T) {
 	spec := func(pools ...string) string { return strings.NewReplacer(pools...).Replace(Spec("demo", alarmed)) }
 	for name, test := range map[string]struct {
 		forward func(l *life)

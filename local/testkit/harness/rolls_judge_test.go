@@ -175,7 +175,7 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 	j.going = going
 	out := 0
 	for _, i := range v.Instances {
-		if _, known := l.drains[i.ID]; i.State == "Terminating:Wait" && !known {
+		if _, drained := l.drains[i.ID]; i.State == "Terminating:Wait" && !drained {
 			l.drains[i.ID] = time.Now()
 		}
 		if i.State == "InService" {

@@ -19,7 +19,7 @@ import (
 
 // Who reads of an instance that did not join a pool at rest reads of it until the pool has what it needs without it. After that converging
 // the cluster has nothing to tell.
-func TestAnInstanceThatDidNotJoinIsForgottenOnceItsPoolIsWhole(t *testing.T) {
+func TestFailedJoinIsRemovedOnceItsPoolIsWhole(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.create(unprotected)
 		end := strike(t, bad, "kubelet-version=v1.39.1-eks-1")

@@ -158,7 +158,7 @@ func TestARollbackThatStopsLeavesNoClusterAsSpecified(t *testing.T) {
 }
 
 // Its first step is planned, and whoever planned it has the cluster when it cannot tell so: the number of its lease is all that is new.
-func TestAnUpgradeThatStopsBeforeItChangesAnythingLeavesNothingToTell(t *testing.T) {
+func TestUpgradeThatStopsWithoutAChange(t *testing.T) {
 	for name, asked := range map[string]func(l *life) string{
 		"by hand": func(l *life) string { return l.upgrade(events.Upgrade{Release: "r2"}) },
 		"by hand, back": func(l *life) string {

@@ -42,8 +42,8 @@ func (w *world) final(clusters []string) {
 		}
 	}
 	for group, n := range w.known.chosen {
-		v, there := w.AutoScaling.View(group)
-		w.check(5, !there || v.Desired >= n, "an autoscaler chose %d for %s, and it has %d", n, group, v.Desired)
+		v, found := w.AutoScaling.View(group)
+		w.check(5, !found || v.Desired >= n, "an autoscaler chose %d for %s, and it has %d", n, group, v.Desired)
 	}
 	w.answers()
 	w.left()

@@ -17,7 +17,7 @@ import (
 // lose disables the protection of a stack that holds a live cluster and deletes it. CloudFormation may refuse.
 func (w *world) lose(cluster, stack string) {
 	name := names.Stack(cluster, stack)
-	if _, there := w.Stacks(cluster)[stack]; !there || !w.known.standing[cluster] {
+	if _, exists := w.Stacks(cluster)[stack]; !exists || !w.known.standing[cluster] {
 		return
 	}
 	ctx := w.t.Context()

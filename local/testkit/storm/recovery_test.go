@@ -115,7 +115,7 @@ func TestRecovery(t *testing.T) {
 				if took = c.LastTransitionTime.Sub(w.began) - changed; test.lost || test.befalls != nil {
 					took = w.known.full.Sub(w.known.struck)
 				}
-				if back, is := w.known.unstacked[unstacked]; is {
+				if back, ok := w.known.unstacked[unstacked]; ok {
 					took = back.Sub(w.known.struck)
 				}
 				for _, n := range w.engine.Struck() {
@@ -157,10 +157,10 @@ func documented(t *testing.T, what string, tests int, table string) {
 	require.Len(t, rows, tests)
 	for row := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
-		is, byItself := time.ParseDuration(cells[1])
+		documented, byItself := time.ParseDuration(cells[1])
 		was, rows := time.ParseDuration(rows[cells[0]])
 		require.Equal(t, byItself == nil, rows == nil, "docs/reliability.md: %s", row)
-		require.InDelta(t, is.Seconds(), was.Seconds(), max(10, is.Seconds()/10), "docs/reliability.md: %s", row)
+		require.InDelta(t, documented.Seconds(), was.Seconds(), max(10, documented.Seconds()/10), "docs/reliability.md: %s", row)
 	}
 }
 

@@ -21,7 +21,7 @@ func (w *world) seeCluster(name string, api *apiserver.Server) {
 	for _, a := range w.plot.apps[cluster] {
 		api.Run(a)
 	}
-	if _, there := w.blocked[cluster]; there {
+	if _, ok := w.blocked[cluster]; ok {
 		api.Run(w.blockingApp(cluster))
 	}
 	api.OnRemoval(func(r apiserver.Removal) { w.seeRemoval(cluster, r) })

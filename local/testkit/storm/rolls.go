@@ -26,7 +26,7 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 		v := w.known.views[group]
 		out, _ := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
 		desired := v.Desired
-		if n, is := w.known.looked[group]; is {
+		if n, ok := w.known.looked[group]; ok {
 			desired = min(desired, n)
 		}
 		// A rollback leaves the group as large as the roll made it, which is not in the spec.
@@ -118,8 +118,8 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 	}
 	grown := w.known.grown[group]
 	serving, served := inService(v), inService(was)
-	if is := v.Desired > 0 && serving >= v.Desired; is != w.known.whole[group] {
-		if w.known.whole[group] = is; is {
+	if whole := v.Desired > 0 && serving >= v.Desired; whole != w.known.whole[group] {
+		if w.known.whole[group] = whole; whole {
 			w.known.full = time.Now()
 		}
 	}

@@ -75,8 +75,8 @@ func (w *world) tellsStacks() {
 		is[s.StackName] = s.StackStatus
 	}
 	for name, e := range handled {
-		now, there := is[name]
-		if there && now != e.status || !there && e.status != "DELETE_COMPLETE" {
+		now, ok := is[name]
+		if ok && now != e.status || !ok && e.status != "DELETE_COMPLETE" {
 			continue // something happened since, whose event is in flight or lost
 		}
 		cluster, stack := clusterOf(name)
