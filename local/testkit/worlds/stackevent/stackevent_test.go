@@ -1,4 +1,4 @@
-package handler_test
+package stackevent_test
 
 import (
 	"encoding/json"

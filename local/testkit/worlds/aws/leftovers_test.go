@@ -1,4 +1,4 @@
-package leftovers_test
+package aws_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package cloudformation_test
+package aws_test
 
 import (
 	"fmt"
@@ -208,7 +208,7 @@ func TestChangeSets(t *testing.T) {
 	})
 }
 
-func TestOperation(t *testing.T) {
+func TestStackOperation(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	const name = "drover-demo-network"
 	none, err := w.Operation(ctx, name)
@@ -232,7 +232,7 @@ func TestOperation(t *testing.T) {
 	require.Equal(t, cloudformation.Operation{Began: after.Began, Token: "update-1", Done: 2}, after, "the creation does not count")
 }
 
-func TestWhyFailed(t *testing.T) {
+func TestStackWhyFailed(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	const name = "drover-demo-network"
 	fail := func(step, logicalID, message string) {
@@ -303,7 +303,7 @@ func TestWhyFailed(t *testing.T) {
 }
 
 // Of returns the expected stacks and those with the cluster's tag. It returns no other stack, whatever its name or tags.
-func TestOf(t *testing.T) {
+func TestStacksOf(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	tag := func(cluster string) map[string]string { return map[string]string{names.TagCluster: cluster} }
 	w.apply("drover-demo-network", groups("A", 1, 7), "1", nil) // without tags
@@ -324,7 +324,7 @@ func TestOf(t *testing.T) {
 	require.Equal(t, "CREATE_COMPLETE", found["pool-old"].Status)
 }
 
-func TestSignals(t *testing.T) {
+func TestStackSignals(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.apply("drover-demo-pool-a", groups("A", 1, 7), "1", nil)
 	require.NoError(t, w.Signal(ctx, "drover-demo-pool-a", "A0", "i-1", true), "no operation waits for one")

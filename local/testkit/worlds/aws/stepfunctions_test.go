@@ -1,4 +1,4 @@
-package stepfunctions_test
+package aws_test
 
 import (
 	"strings"

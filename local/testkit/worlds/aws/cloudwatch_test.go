@@ -1,4 +1,4 @@
-package cloudwatch_test
+package aws_test
 
 import (
 	"fmt"

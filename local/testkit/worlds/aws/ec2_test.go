@@ -1,4 +1,4 @@
-package ec2_test
+package aws_test
 
 import (
 	"testing"
@@ -96,7 +96,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestCapacityRefusals(t *testing.T) {
 	a := harness.Start(t)
 	config := a.Config()
 	config.Credentials = nil

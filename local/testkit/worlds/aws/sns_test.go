@@ -1,4 +1,4 @@
-package sns_test
+package aws_test
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/sns"
 )
 
-func TestNotices(t *testing.T) {
+func TestTopicNotices(t *testing.T) {
 	tests := map[string]struct{ subject, message, wantSubject, wantMessage string }{
 		"as they are": {
 			"drover: demo is Ready", "the cluster is\nwhat it should be", "drover: demo is Ready", "the cluster is\nwhat it should be",
