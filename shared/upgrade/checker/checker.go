@@ -12,11 +12,11 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/shared/upgrade/route"
-	"github.com/drover-run/drover/templates"
 )
 
 // Specs reads the specs bucket: a subset of store.Bucket.
@@ -84,22 +84,24 @@ func (c *Checker) Spec(ctx context.Context, cluster string) (*api.Cluster, error
 
 // NewestSpec reads the spec of a cluster with its version. It returns nil without one. An invalid spec is a *route.StopError.
 func (c *Checker) NewestSpec(ctx context.Context, cluster string) (spec *api.Cluster, version string, err error) {
-	key := names.ClusterSpec(cluster)
-	object, err := c.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
-	switch {
-	case errors.Is(err, store.ErrNotFound):
+	spec, version, err = specs.Cluster(ctx, c.Specs, cluster)
+	if errors.Is(err, specs.ErrAbsent) {
 		return nil, "", nil
-	case errors.As(err, &large):
-		return nil, "", route.Stopf("%s", err)
-	case err != nil:
-		return nil, "", err
 	}
-	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
-	if errs != nil {
-		return nil, "", route.Stopf("the newest spec cannot be used: %s", errs)
+	return spec, version, stopUnusable("the newest spec cannot be used", err)
+}
+
+// stopUnusable returns a *route.StopError for an upload that cannot be used, and other errors unchanged. The prefix
+// introduces the errors of validation. That an upload is too large needs no introduction: the message names it.
+func stopUnusable(prefix string, err error) error {
+	var unusable *specs.Unusable
+	switch {
+	case !errors.As(err, &unusable):
+		return err
+	case unusable.Reason == specs.TooLarge:
+		return route.Stopf("%s", unusable.Message)
 	}
-	return spec, object.Version, nil
+	return route.Stopf("%s: %s", prefix, unusable.Message)
 }
 
 // Deployed reads the deployed release and version of a cluster.
@@ -253,20 +255,13 @@ func (c *Checker) pinned(ctx context.Context, t upgrade.Target) (*api.Release, [
 // readRelease reads a release from the specs bucket.
 func (c *Checker) readRelease(ctx context.Context, r *route.Route) error {
 	key := names.ReleaseSpec(r.To.Release)
-	object, err := c.Specs.Get(ctx, key, api.MaxFile)
-	var large *store.TooLarge
-	switch {
-	case errors.Is(err, store.ErrNotFound):
+	release, body, err := specs.Release(ctx, c.Specs, r.To.Release)
+	if errors.Is(err, specs.ErrAbsent) {
 		return route.Stopf("there is no release %s: upload it, or name another", key)
-	case errors.As(err, &large):
-		return route.Stopf("%s", err)
-	case err != nil:
-		return err
 	}
-	release, errs := api.ReadRelease(key, object.Body, api.Options{Name: r.To.Release})
-	if errs != nil {
-		return route.Stopf("the release %s cannot be used: %s", key, errs)
+	if err != nil {
+		return stopUnusable("the release "+key+" cannot be used", err)
 	}
-	r.New, r.NewBody, r.To.SHA256 = release, object.Body, names.SHA256(object.Body)
+	r.New, r.NewBody, r.To.SHA256 = release, body, names.SHA256(body)
 	return nil
 }
