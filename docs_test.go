@@ -156,11 +156,11 @@ func TestNotificationsHaveARowForEachEvent(t *testing.T) {
 	}
 }
 
-// packageTests is the text of a package's tests. functions/x stands for its handler.
+// packageTests is the text of a package's tests. functions/x stands for the packages of the function.
 func packageTests(t *testing.T, path string) string {
 	t.Helper()
 	if strings.HasPrefix(path, "functions/") {
-		path += "/handler"
+		path += "/*"
 	}
 	files, err := filepath.Glob(filepath.Join(filepath.FromSlash(path), "*_test.go"))
 	require.NoError(t, err)

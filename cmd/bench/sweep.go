@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/sweep/audit"
 	"github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/functions/sweep/sweep"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -168,7 +170,7 @@ func (s *fleetState) Upgrade(context.Context, string) (*upgrade.Record, string, 
 
 type fleetSweep struct {
 	*fleet
-	handler.State
+	sweep.State
 }
 
 func (s fleetSweep) Dues(ctx context.Context, _ time.Time) ([]store.Due, error) {
@@ -191,7 +193,7 @@ func (s fleetSweep) Status(ctx context.Context, cluster string) (*status.Cluster
 
 type fleetStacks struct {
 	*fleet
-	handler.Stacks
+	sweep.Stacks
 }
 
 func (s fleetStacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
@@ -200,7 +202,7 @@ func (s fleetStacks) All(ctx context.Context) (map[string]stack.Deployed, error)
 
 type fleetGroups struct {
 	*fleet
-	handler.Groups
+	sweep.Groups
 }
 
 func (g fleetGroups) All(context.Context) ([]pool.Group, error) {
@@ -211,7 +213,7 @@ func (g fleetGroups) All(context.Context) ([]pool.Group, error) {
 // fleetMachine is a machine without aborted executions.
 type fleetMachine struct {
 	*fleet
-	handler.Machine
+	sweep.Machine
 }
 
 func (m fleetMachine) Broken(context.Context, time.Time) ([]string, error) {
@@ -234,7 +236,7 @@ func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]pool.Node
 const minor = "1.36"
 
 // newFleet creates clusters like the demo, each in the state after its creation, and the statuses of deleted clusters.
-func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, auditor handler.Auditor, specs *cache.ETagCache, err error) {
+func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, auditor audit.Deps, specs *cache.ETagCache, err error) {
 	demoText, err := os.ReadFile(filepath.Join(root, demoSpec))
 	if err != nil {
 		return nil, auditor, nil, err
@@ -282,7 +284,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 	}
 	f.gets.Store(0)
 	clear(state.releases)
-	return f, handler.Auditor{Planner: p, Snapshot: state, Nodes: fleetNodes{f}, EKS: f, Parallel: sweepWorkers}, specs, nil
+	return f, audit.Deps{Planner: p, Snapshot: state, Nodes: fleetNodes{f}, EKS: f}, specs, nil
 }
 
 // deployed returns a stack in its state after a change, with the outputs that the audit reads. Values from other stacks are "out".
@@ -302,11 +304,12 @@ func deployed(change plan.Change) stack.Deployed {
 }
 
 // handler of the sweep function, over a fleet.
-func (f *fleet) handler(auditor handler.Auditor, specs handler.Specs) *handler.Handler {
-	return &handler.Handler{
-		Auditor: auditor, Groups: fleetGroups{fleet: f}, JoinNode: fleetMachine{fleet: f}, DrainNode: fleetMachine{fleet: f},
+func (f *fleet) handler(auditor audit.Deps, specs sweep.Specs) *handler.Handler {
+	auditor.Deps = &sweep.Deps{
+		Groups: fleetGroups{fleet: f}, JoinNode: fleetMachine{fleet: f}, DrainNode: fleetMachine{fleet: f}, Parallel: sweepWorkers,
 		Specs: specs, State: fleetSweep{fleet: f}, Stacks: fleetStacks{fleet: f}, Now: time.Now, Patience: 2 * time.Minute,
 	}
+	return handler.New(&auditor)
 }
 
 // cost of one sweep or audit.

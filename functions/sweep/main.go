@@ -12,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/drover-run/drover/functions/sweep/audit"
 	"github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/functions/sweep/sweep"
 	"github.com/drover-run/drover/shared/admission"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
@@ -47,30 +49,28 @@ func main() {
 	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
 	machine := stepfunctions.New(steps, lambdaruntime.Must(lambdaruntime.ConvergeARN))
 	snapshot := cache.NewSnapshot(state, time.Now)
-	h := &handler.Handler{
-		Auditor: handler.Auditor{
-			Snapshot: snapshot,
-			Planner: &planner.Planner{
-				Specs: specCache, State: snapshot, Groups: pools, EKS: offered, Now: time.Now,
-				Cell: render.Cell{
-					Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
-					Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
-				},
-			},
-			Nodes:    kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
-			EKS:      offered,
-			Parallel: 16,
-		},
-		Specs: specCache, State: state, Stacks: cloud,
+	deps := &sweep.Deps{
+		Specs: specCache, State: state, Stacks: cloud, Groups: pools,
 		Resume:     &waiter.Resumer{Steps: machine, Stacks: cloud, Groups: pools, State: state, Now: time.Now},
-		Executions: machine, Start: machine, Groups: pools,
+		Executions: machine, Start: machine,
 		Upgrade:   stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:  stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.JoinARN)),
 		DrainNode: stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.DrainARN)),
 		Admit:     &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now},
 		Publish:   &releases.Checker{Specs: specs, State: state, EKS: offered, Images: ec2.New(cfg), Now: time.Now},
-		// S3's events usually come within seconds.
+		Parallel:  16,
+		// S3's events usually arrive within seconds.
 		Patience: 2 * time.Minute, Now: time.Now,
 	}
+	h := handler.New(&audit.Deps{
+		Deps: deps, Snapshot: snapshot, EKS: offered, Nodes: kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+		Planner: &planner.Planner{
+			Specs: specCache, State: snapshot, Groups: pools, EKS: offered, Now: time.Now,
+			Cell: render.Cell{
+				Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
+				Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
+			},
+		},
+	})
 	lambda.Start(lambdaruntime.Wrap("sweep", h.Handle))
 }

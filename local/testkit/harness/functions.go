@@ -38,7 +38,9 @@ import (
 	publish "github.com/drover-run/drover/functions/publish/handler"
 	report "github.com/drover-run/drover/functions/report/handler"
 	stackevent "github.com/drover-run/drover/functions/stackevent/handler"
+	"github.com/drover-run/drover/functions/sweep/audit"
 	sweep "github.com/drover-run/drover/functions/sweep/handler"
+	passes "github.com/drover-run/drover/functions/sweep/sweep"
 	upgrade "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/lambda"
@@ -161,27 +163,26 @@ func (f *Functions) deploy(c cell) {
 	cfg = f.config("sweep")
 	sweepNow := func() time.Time { return f.Sweep.Now() }
 	specCache, snapshot := cache.NewETagCache(specs(cfg), sweepNow, names.ClusterSpecs, names.ReleaseSpecs), cache.NewSnapshot(state(cfg), now)
-	f.Sweep = &sweep.Handler{
-		Auditor: sweep.Auditor{
-			Snapshot: snapshot,
-			Planner: &planner.Planner{
-				Specs: specCache, State: snapshot, Groups: f.account.groups(cfg),
-				EKS: f.account.versions(cfg), Cell: f.Planner.Cell, Now: now,
-			},
-			Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
+	f.Sweep = sweep.New(&audit.Deps{
+		Deps: &passes.Deps{
+			Specs: specCache, State: notifying(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
+			Groups:    f.account.groups(cfg),
+			Upgrade:   stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
+			JoinNode:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]),
+			DrainNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
+			Admit:     &admission.Admitter{Specs: specs(cfg), State: notifying(cfg), Machine: machine(cfg), Now: now},
+			Publish:   &releases.Checker{Specs: specs(cfg), State: notifying(cfg), EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
+			Now:       now,
 		},
-		Specs: specCache, State: notifying(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
-		Groups:    f.account.groups(cfg),
-		Upgrade:   stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
-		JoinNode:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]),
-		DrainNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
-		Admit:     &admission.Admitter{Specs: specs(cfg), State: notifying(cfg), Machine: machine(cfg), Now: now},
-		Publish:   &releases.Checker{Specs: specs(cfg), State: notifying(cfg), EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
-		Now:       now,
-	}
+		Snapshot: snapshot, Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
+		Planner: &planner.Planner{
+			Specs: specCache, State: snapshot, Groups: f.account.groups(cfg),
+			EKS: f.account.versions(cfg), Cell: f.Planner.Cell, Now: now,
+		},
+	})
 	if f.account.options.Bubble {
 		f.Sweep.Patience = 2 * time.Minute
-		f.Sweep.Auditor.Nodes = kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg), kube.WithTransport(f.account.reach))
+		f.Sweep.Nodes = kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg), kube.WithTransport(f.account.reach))
 	}
 	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
 	cfg = f.config("upgrade")

@@ -8,7 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/functions/sweep/handler"
+	auditing "github.com/drover-run/drover/functions/sweep/audit"
+	"github.com/drover-run/drover/functions/sweep/sweep"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -21,7 +22,7 @@ import (
 
 // otherStacks are listed otherwise than they are.
 type otherStacks struct {
-	handler.Stacks
+	sweep.Stacks
 	see func(all map[string]stack.Deployed)
 }
 
@@ -35,7 +36,7 @@ func (o otherStacks) All(ctx context.Context) (map[string]stack.Deployed, error)
 
 // otherGroups are, too.
 type otherGroups struct {
-	handler.Groups
+	sweep.Groups
 	see func(*pool.Group)
 }
 
@@ -49,7 +50,7 @@ func (o otherGroups) All(ctx context.Context) ([]pool.Group, error) {
 
 // otherEKS says something else of a control plane.
 type otherEKS struct {
-	handler.EKS
+	auditing.EKS
 	see func(*preflight.ControlPlane)
 }
 

@@ -1,0 +1,220 @@
+// Package audit compares every cluster with its desired state, a few times an hour, for what no event reports:
+// retries that are due, executions that no longer advance, releases that became available, and drift. It repairs what
+// only restores the earlier state, and records the rest. One audit lists stacks, groups and specs once. For each
+// cluster it reads the status, what changed of the spec and its releases, the nodes, and the control plane's version.
+// The handler of the sweep function runs it.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/shared/backoff"
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// Planner plans a cluster over stacks that were listed: planner.Planner.
+type Planner interface {
+	PreviewWith(ctx context.Context, cluster string, stacks map[string]stack.Deployed) (plan.Preview, error)
+}
+
+// Nodes reads the health of a cluster's nodes: a subset of kube.Clusters.
+type Nodes interface {
+	Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error)
+}
+
+// Snapshot is the state bucket that Planner reads: a subset of cache.Snapshot.
+type Snapshot interface {
+	Refresh(ctx context.Context) error
+}
+
+// EKS reads the version and health of a control plane: a subset of eks.Versions.
+type EKS interface {
+	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
+}
+
+// Deps is what the audit uses, besides what the sweep uses.
+type Deps struct {
+	*sweep.Deps
+	Planner  Planner
+	Snapshot Snapshot
+	Nodes    Nodes
+	EKS      EKS
+}
+
+const (
+	// period of the audit: see its schedule in infra.
+	period = backoff.AuditPeriod
+	// maxStarts bounds the executions that one audit starts. After an outage of AWS all clusters are due at once.
+	maxStarts = 50
+	// pendingTimeout is how long a cluster may be Pending, silenceTimeout how long it may converge without a new status, before the audit
+	// checks it.
+	pendingTimeout, silenceTimeout = 10 * time.Minute, time.Hour
+	// deletionTimeout is the silenceTimeout of a deletion. Its failed tries are an hour apart with their pauses, and removing leftovers takes
+	// up to half an hour more.
+	deletionTimeout = 3 * time.Hour
+)
+
+// Audit audits clusters.
+type Audit struct{ *Deps }
+
+// round is one audit.
+type round struct {
+	*Deps
+	now    time.Time
+	specs  map[string]store.Entry               // of clusters that have one
+	stacks map[string]map[string]stack.Deployed // by cluster and stack
+	groups map[string]pool.Group
+	due    map[string]bool // clusters that the next sweep starts
+	drains func() (map[string]bool, error)
+	starts atomic.Int32
+}
+
+// Run audits all clusters.
+func (a Audit) Run(ctx context.Context) error { return a.Clusters(ctx, nil) }
+
+// Clusters audits some clusters, or all if only is nil.
+func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
+	specs, err := a.Specs.List(ctx, names.ClusterSpecs)
+	if err != nil {
+		return err
+	}
+	r := &round{
+		Deps: a.Deps, now: a.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{},
+		groups: map[string]pool.Group{}, due: map[string]bool{},
+		drains: a.RunningDrains(ctx),
+	}
+	dues, err := a.State.Dues(ctx, r.now)
+	if err != nil {
+		return err
+	}
+	for _, due := range dues {
+		r.due[due.Cluster] = r.due[due.Cluster] || !due.Inspect
+	}
+	stacks, err := a.Stacks.All(ctx)
+	if err != nil {
+		return err
+	}
+	for stackName, deployed := range stacks {
+		cluster, name, _ := names.SplitStack(stackName)
+		if r.stacks[cluster] == nil {
+			r.stacks[cluster] = map[string]stack.Deployed{}
+		}
+		r.stacks[cluster][name] = deployed
+	}
+	// Groups before nodes: an instance that is in service now has registered its node when the nodes are listed.
+	all, err := a.Groups.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, group := range all {
+		r.groups[group.Name] = group
+	}
+	if err := a.Snapshot.Refresh(ctx); err != nil {
+		return err
+	}
+	clusters := slices.Collect(maps.Keys(r.stacks)) // a cluster without a spec may be in deletion
+	for _, spec := range specs {
+		if cluster, ok := names.ClusterOfKey(spec.Key); ok {
+			clusters = append(clusters, cluster)
+			r.specs[cluster] = spec
+		}
+	}
+	slices.Sort(clusters)
+	clusters = slices.Compact(clusters)
+	if only != nil {
+		clusters = slices.DeleteFunc(clusters, func(cluster string) bool { return !only[cluster] })
+	}
+	return a.ForEach(clusters, func(cluster string) error {
+		if err := r.audit(ctx, cluster); err != nil {
+			return fmt.Errorf("auditing %s: %w", cluster, err)
+		}
+		return nil
+	})
+}
+
+// audit audits one cluster.
+func (r *round) audit(ctx context.Context, cluster string) error {
+	document, err := r.State.Status(ctx, cluster)
+	if errors.Is(err, store.ErrNotFound) { // the sweep admits it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if pending, err := r.uploadPending(ctx, cluster, &document.Status); err == nil && pending {
+		return nil
+	}
+	// If the spec cannot be read, the rest is still audited.
+	observed, err := r.isObserved(ctx, cluster, &document.Status)
+	if err == nil && !observed {
+		logging.From(ctx).Warn("spec event lost", "cluster", cluster)
+		return r.Admit.Admit(ctx, cluster)
+	}
+	return errors.Join(err, r.act(ctx, cluster, &document.Status))
+}
+
+// uploadPending reports whether a spec was just uploaded and is not planned yet: its event or its execution is in
+// flight. The difference that it makes is no drift, and a second execution would find the same. The next audit checks
+// it.
+func (r *round) uploadPending(ctx context.Context, cluster string, s *status.Status) (bool, error) {
+	spec, found := r.specs[cluster]
+	if !found || r.now.Sub(spec.Modified) >= r.Patience {
+		return false, nil
+	}
+	version, err := r.NewestVersion(ctx, cluster)
+	return err == nil && version != s.SpecVersion, err
+}
+
+// isObserved reports whether the status is about the newest upload, if the event of that should have arrived. The sweep finds only statuses
+// that are older than the spec. A newer status may report progress on an earlier upload, and two uploads may have the same content.
+func (r *round) isObserved(ctx context.Context, cluster string, s *status.Status) (bool, error) {
+	spec, found := r.specs[cluster]
+	if !found || r.now.Sub(spec.Modified) < r.Patience {
+		return true, nil
+	}
+	return r.ObservesNewest(ctx, cluster, s)
+}
+
+// act does what is due for one cluster.
+func (r *round) act(ctx context.Context, cluster string, s *status.Status) error {
+	since := r.now.Sub(s.UpdatedAt)
+	_, specified := r.specs[cluster]
+	repair := repairs{r}
+	if err := (earlyChecks{r}).checkScheduled(ctx, cluster, s); err != nil {
+		return err
+	}
+	if done, err := (upgrades{r}).check(ctx, cluster, s); done || err != nil {
+		return err
+	}
+	switch {
+	case s.Phase == status.Pending && since >= pendingTimeout:
+		return repair.start(ctx, cluster, s, names.RetryNotStarted)
+	case !specified && since >= pendingTimeout && deletionPending(s):
+		return repair.start(ctx, cluster, s, names.RetryDeletionPending)
+	case specified && since >= pendingTimeout && specPending(s):
+		return repair.start(ctx, cluster, s, names.RetrySpecPending)
+	case s.Phase == status.Converging && since >= silenceTimeout, s.Phase == status.Deleting && since >= deletionTimeout:
+		return repair.replaceStuck(ctx, cluster, s)
+	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):
+		return repair.retry(ctx, cluster, s)
+	case s.Phase == status.Failed && !specified: // its deletion failed
+		return nil
+	case s.Phase == status.Ready, s.Phase == status.Stopped, s.Phase == status.Failed, s.Phase == status.Upgrading:
+		return drift{r}.detectDrift(ctx, cluster, s)
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// drift finds differences from the desired state. The planner finds drifted stacks. Auto Scaling and the Kubernetes
+// API find unhealthy nodes.
+type drift struct{ *round }
+
+// maxFindings bounds the findings that are recorded for one cluster.
+const maxFindings = 20
+
+// detectDrift compares an idle cluster with its desired state, and repairs or records the differences. It skips a cluster
+// whose stacks are being changed, and one whose status was written after the stacks were listed. Unhealthy nodes are
+// handled first, even if the spec is invalid.
+func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status) error {
+	if s.UpdatedAt.After(r.now) {
+		return nil
+	}
+	stacks := r.stacks[cluster]
+	for _, listed := range stacks {
+		if stack.InProgress(listed.Status) {
+			return nil
+		}
+	}
+	if err := r.syncVersion(ctx, cluster, s); err != nil {
+		return err
+	}
+	if err := r.syncStatuses(ctx, cluster, s); err != nil {
+		return err
+	}
+	unhealthy, err := nodes{r.round}.replace(ctx, cluster, s)
+	if err != nil {
+		return err
+	}
+	seen, err := r.Planner.PreviewWith(ctx, cluster, stacks)
+	if err != nil {
+		return err
+	}
+	p, unusable, repair := seen.Plan, seen.Reason, repairs{r.round}
+	if seen.Unused != nil { // even if the last good spec is rejected too
+		unusable = seen.Unused.Reason
+	}
+	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable &&
+		unusable != accepted.Reason {
+		return repair.start(ctx, cluster, s, names.RetryReleaseArrived)
+	}
+	if (upgrades{r.round}).isUnrecorded(cluster, s, seen.Next) {
+		return repair.start(ctx, cluster, s, names.RetryUpgradePending)
+	}
+	if unfinished(s) && unusable == "" && len(p.Changes) == 0 {
+		return r.settleAborted(ctx, cluster, s)
+	}
+	planned, findings, repairable := judge(s, p, seen.Reason, seen.Message, stacks, r.now)
+	if s.Phase != status.Upgrading { // the upgrade replaces them
+		findings = append(findings, outdated(cluster, stacks, r.groups)...)
+	}
+	missing, err := r.missingInstances(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	controlPlane, err := r.controlPlaneDrift(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	findings = slices.Concat(controlPlane, planned, findings, missing, unhealthy)
+	if err := (pruning{r.round}).pruneNodes(ctx, cluster, s); err != nil {
+		return err
+	}
+	if err := r.record(ctx, cluster, s, findings, planned, repairable); err != nil {
+		return err
+	}
+	// A recorded difference may be older: the pauses of repairs count from the first difference that is repairable.
+	since := r.now
+	if s.DriftedAt != nil {
+		since = *s.DriftedAt
+	}
+	if !repairable {
+		return nil
+	}
+	if err := r.recordInReview(ctx, cluster, p); err != nil {
+		return err
+	}
+	_, err = repair.repeat(ctx, cluster, s, names.RetryDrift, since)
+	return err
+}
+
+// syncVersion records the deployed version after an execution was aborted during a control plane update.
+func (r drift) syncVersion(ctx context.Context, cluster string, s *status.Status) error {
+	deployed := plan.KubernetesVersion(r.stacks[cluster])
+	if deployed == "" || deployed == s.KubernetesVersion {
+		return nil
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(now *status.Status) {
+		if now.KubernetesVersion == s.KubernetesVersion { // unless another function has recorded it since
+			now.KubernetesVersion = deployed
+		}
+	})
+}
+
+// syncStatuses records the statuses of stacks whose events were lost.
+func (r drift) syncStatuses(ctx context.Context, cluster string, s *status.Status) error {
+	listed := func(o status.Stack) string { return cmp.Or(r.stacks[cluster][o.Name].Status, "DELETE_COMPLETE") }
+	stale := func(o status.Stack) bool { return o.Status != listed(o) && !o.ReportedAt.After(r.now) }
+	if !slices.ContainsFunc(s.Stacks, stale) {
+		return nil
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(now *status.Status) {
+		if now.UpdatedAt.After(r.now) {
+			return
+		}
+		for i, recorded := range now.Stacks {
+			if !stale(recorded) {
+				continue
+			}
+			now.Stacks[i] = status.Stack{
+				Name: recorded.Name, Status: listed(recorded), Since: r.now.UTC(), ReportedAt: r.now.UTC(), Waits: recorded.Waits,
+				External: r.stacks[cluster][recorded.Name].Status == "" && (stack.WasCreated(recorded.Status) || recorded.External),
+			}
+		}
+	})
+}
+
+// unfinished reports whether the last execution ended without a verdict: it was aborted, and CloudFormation finished the operation in
+// flight. A newer spec has its own execution.
+func unfinished(s *status.Status) bool {
+	c := s.Condition(status.Converged)
+	return s.Phase == status.Failed && s.ObservedVersion == s.SpecVersion && c != nil && (c.Reason == status.ReasonExecutionEnded ||
+		c.Reason == status.ReasonConverging)
+}
+
+// settleAborted converges an unfinished cluster that needs no change, so that it gets its verdict. The operator who
+// aborted the execution wanted to prevent later changes, and there are none.
+func (r drift) settleAborted(ctx context.Context, cluster string, s *status.Status) error {
+	_, err := repairs{r.round}.repeat(ctx, cluster, s, names.RetryAbortedExecution, s.Condition(status.Converged).
+		LastTransitionTime)
+	return err
+}
+
+// paused reports whether the cluster is paused.
+func paused(s *status.Status) bool {
+	c := s.Condition(status.Converged)
+	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonPaused
+}
+
+// judge returns the findings about a cluster's stacks: planned are those of the planner, others those of the listing. They depend on the
+// phase and on the result of planning. If the newest spec is rejected, the plan is that of the last good spec.
+func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]stack.Deployed,
+	now time.Time) (planned, others []string, repairable bool) {
+	switch {
+	case paused(s):
+		return nil, nil, false
+	case s.Phase == status.Failed, s.Phase == status.Upgrading:
+		// The plan has the changes that failed or are in flight. The next retry, or the next step, also repairs the rest.
+		planned = missingStacks(s, p)
+		if reason == status.ReasonChangeRefused && len(planned) > 0 { // the next retry will not make them
+			planned = append(planned, message)
+		}
+		return planned, nil, false
+	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
+		found, repairable := drifted(p, now)
+		for _, f := range found {
+			if !repairable && f.missing { // a repair would change the rest, too
+				f.message += fmt.Sprintf(": run drover converge %s, which creates it", p.Cluster)
+			}
+			planned = append(planned, f.message)
+		}
+		return planned, unplanned(p, stacks), repairable
+	case reason == status.ReasonChangeRefused && !refused(s):
+		found, _ := drifted(p, now)
+		for _, f := range found {
+			planned = append(planned, f.message)
+		}
+		return append(planned, message), unplanned(p, stacks), false
+	case reason == status.ReasonChangeRefused:
+		return append(missingStacks(s, p), untagged(p, stacks)...), nil, false
+	}
+	return nil, nil, false
+}
+
+// refused reports whether the status already shows a refused change.
+func refused(s *status.Status) bool {
+	c := s.Condition(status.Converged)
+	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonChangeRefused
+}
+
+// missingStacks finds stacks that existed when the cluster was last converged, and no longer exist.
+func missingStacks(s *status.Status, p plan.Plan) (findings []string) {
+	for _, recorded := range s.Stacks {
+		change, planned := p.Find(recorded.Name)
+		existed := stack.WasCreated(recorded.Status) || recorded.External && recorded.Status == "DELETE_COMPLETE"
+		if planned && existed && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
+			findings = append(findings, status.Missing(recorded.Name))
+		}
+	}
+	return findings
+}
+
+// untagged finds stacks that may not be changed because they lost their tag, also if that is why a newer spec was refused.
+func untagged(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
+	for _, change := range p.Changes {
+		if reason, missing := change.MissingTag(stacks[change.Stack]); missing {
+			findings = append(findings, reason.Line())
+		}
+	}
+	return findings
+}
+
+// recordInReview records stacks in review that no spec has. Planning finds them only by the status: they have no tags yet.
+func (r drift) recordInReview(ctx context.Context, cluster string, p plan.Plan) error {
+	inReview := func(c plan.Change) bool {
+		return c.Operation == plan.Delete && r.stacks[cluster][c.Stack].Status == stack.InReview
+	}
+	if !slices.ContainsFunc(p.Changes, inReview) {
+		return nil
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		for _, change := range p.Changes {
+			if inReview(change) {
+				s.SetStack(status.Stack{Name: change.Stack, Status: stack.InReview}, r.now)
+			}
+		}
+	})
+}
+
+// record writes the findings to the condition InSync: all of them, those of planning, and since when something is repairable. A cluster
+// without any finding so far has no such condition.
+func (r drift) record(ctx context.Context, cluster string, before *status.Status, findings, planned []string, repairable bool) error {
+	if in := before.Condition(status.InSync); len(findings) == 0 && (in == nil || in.Status == "True") && before.DriftedAt == nil {
+		return nil
+	}
+	now := status.InSyncAgain()
+	if len(findings) > 0 {
+		if more := len(findings) - maxFindings; more > 0 {
+			findings = append(findings[:maxFindings], fmt.Sprintf("and %d more", more))
+		}
+		now.Status, now.Reason, now.Message = "False", status.ReasonDrifted, strings.Join(findings, "\n")
+		logging.From(ctx).Warn("drift detected", "cluster", cluster, "findings", findings)
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		s.Set(now, r.now)
+		s.Drift = planned
+		switch {
+		case !repairable:
+			s.DriftedAt = nil
+		case s.DriftedAt == nil:
+			at := r.now.UTC()
+			s.DriftedAt = &at
+		}
+	})
+}
+
+// finding is a difference that planning found.
+type finding struct {
+	message string
+	// missing is true if the stack does not exist.
+	missing bool
+}
+
+// drifted returns what planning found, and whether converging repairs all of it. Converging repairs nothing if only
+// another rendering explains a difference: a new version of drover changes no cluster, only a user does.
+func drifted(p plan.Plan, now time.Time) (findings []finding, repairable bool) {
+	repairable = len(p.Changes) > 0
+	for _, change := range p.Changes {
+		if rollJustDue(change, now) {
+			continue
+		}
+		for _, reason := range change.Reasons {
+			missing, line := false, fmt.Sprintf("stack %s: %s is %q instead of %q", change.Stack, reason.Field, reason.Old, reason.New)
+			switch {
+			case change.Operation == plan.Create && reason.Old == "absent":
+				missing, line = true, status.Missing(change.Stack)
+			case change.DeletesOrphan():
+				line = fmt.Sprintf("stack %s belongs to a control plane that is gone: it is made anew", change.Stack)
+			case change.Operation == plan.Delete:
+				line = fmt.Sprintf("stack %s is not in the spec", change.Stack)
+			case !isRepairable(change.Stack, reason):
+				repairable = false
+				line = fmt.Sprintf("stack %s differs from what its spec makes now (%s): drover or a person changed since it was made; run drover "+
+					"converge %s to change it",
+					change.Stack, reason.Field, p.Cluster)
+			}
+			findings = append(findings, finding{line, missing})
+		}
+	}
+	return findings, repairable
+}
+
+// unplanned finds what the listing of stacks shows and planning ignores.
+func unplanned(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
+	for _, name := range slices.Sorted(maps.Keys(stacks)) {
+		stack := stacks[name]
+		_, planned := p.Find(name)
+		switch {
+		case !planned && stack.Tags[names.TagCluster] == "":
+			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and is not tagged as drover's: delete it if nobody needs it",
+				name, stack.Status))
+		case stack.Drifted:
+			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found resources of stack %s changed by hand: aws "+
+				"cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
+		}
+	}
+	return findings
+}
+
+// rollStartLimit is how long after its time a roll counts as punctual: the sweep starts it within five minutes.
+const rollStartLimit = 10 * time.Minute
+
+// rollJustDue reports whether the only reason of a change is a roll whose time has just come: that is no drift.
+func rollJustDue(change plan.Change, now time.Time) bool {
+	for _, reason := range change.Reasons {
+		at, err := time.Parse(time.RFC3339, reason.New)
+		if !strings.HasSuffix(reason.Field, ".rollAt") || err != nil || now.Sub(at) > rollStartLimit {
+			return false
+		}
+	}
+	return len(change.Reasons) > 0
+}
+
+// isRepairable reports whether converging to the same spec as before removes the reason.
+func isRepairable(stack string, reason status.Reason) bool {
+	switch {
+	case reason.Field == "checksum."+stack: // the tag was removed outside drover
+		return reason.Old == ""
+	case strings.HasSuffix(reason.Field, ".rollAt"): // its time came, and no execution made the roll
+		return true
+	case strings.HasPrefix(reason.Field, "tags."), strings.HasPrefix(reason.Field, "status."), strings.HasPrefix(reason.Field,
+		"terminationProtection."),
+		strings.Contains(reason.Field, ".outputs."), strings.Contains(reason.Field, ".parameters."):
+		return true
+	}
+	return false
+}
+
+// outdated finds instances of an older version of their pool's launch template, though the pool is idle.
+func outdated(cluster string, stacks map[string]stack.Deployed, all map[string]pool.Group) (findings []string) {
+	for _, name := range slices.Sorted(maps.Keys(stacks)) {
+		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
+		group := all[names.Group(cluster, pool)]
+		if !ok || !stack.Settled(stacks[name].Status) || group.TemplateVersion == "" {
+			continue
+		}
+		var old []string
+		for _, i := range group.Instances {
+			if i.IsInService() && i.TemplateVersion != group.TemplateVersion {
+				old = append(old, i.ID)
+			}
+		}
+		if len(old) > 0 {
+			findings = append(findings, fmt.Sprintf("pool %s: instances of an older launch template: %s: roll the pool", pool,
+				strings.Join(old, ", ")))
+		}
+	}
+	return findings
+}

@@ -1,0 +1,596 @@
+package audit
+
+// What the audit makes of differences: what it records, repairs, and leaves alone.
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// The repairs that a plan may name, and one that only another drover explains.
+var (
+	absent = plan.Change{
+		Stack: names.Addons, Operation: plan.Create, Reasons: []status.Reason{{Field: "status.addons", Old: "absent", New: "present"}},
+	}
+	retag = plan.Change{
+		Stack: names.Addons, Operation: plan.Update, Reasons: []status.Reason{{Field: "tags.drover:cluster", Old: "", New: "demo"}},
+	}
+	rendered = plan.Change{
+		Stack: names.Addons, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.addons", Old: "a", New: "b"}},
+	}
+)
+
+func planned(changes ...plan.Change) plan.Preview {
+	return plan.Preview{Plan: plan.Plan{Cluster: demo, Changes: changes}}
+}
+
+func TestAuditComparesACluster(t *testing.T) {
+	unusable := condition(status.SpecAccepted, "False", status.ReasonReleaseUnusable)
+	since := noon.Add(-15 * time.Minute)
+	repair := func(at string) string { return "start: its stacks are not what they were " + at }
+	scheduled := &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", Origin: "Channel"}
+	ended := condition(status.Converged, "False", status.ReasonExecutionEnded)
+	ended.LastTransitionTime = noon
+	for name, test := range map[string]struct {
+		status  status.Status
+		preview plan.Preview
+		stacks  map[string]stack.Deployed
+		want    []string
+	}{
+		"and leaves one alone that is as it was made": {status.Status{Phase: status.Ready}, planned(), nil, []string{"compare"}},
+		"but not with a listing that is out of date":  {status.Status{Phase: status.Ready, UpdatedAt: noon.Add(1)}, planned(retag), nil, nil},
+		"but not while a stack changes": {
+			status.Status{Phase: status.Ready}, planned(retag), map[string]stack.Deployed{names.Addons: {Status: "UPDATE_IN_PROGRESS"}}, nil,
+		},
+		"and repairs it": {status.Status{Phase: status.Ready}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")}},
+		"and repairs it again after growing pauses": {
+			status.Status{Phase: status.Ready, DriftedAt: &since}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")},
+		},
+		"and reckons the pause from the first finding": {
+			status.Status{Phase: status.Ready, DriftedAt: ago(40 * time.Minute)}, planned(retag), nil,
+			[]string{"compare", "write", repair("2026-11-26T11:50:00Z")},
+		},
+		"and repairs nothing that only another drover explains": {
+			status.Status{Phase: status.Ready}, planned(rendered), nil, []string{"compare", "write"},
+		},
+		"and remembers a stack in review before it removes that": {
+			status.Status{
+				Phase: status.Ready,
+			}, planned(plan.Change{Stack: names.Addons, Operation: plan.Delete, Reasons: []status.Reason{{Field: "status.addons"}}}),
+			map[string]stack.Deployed{names.Addons: {Status: stack.InReview, Tags: map[string]string{names.TagCluster: demo}}},
+			[]string{"compare", "write", "write", repair("2026-11-26T12:00:00Z")},
+		},
+		"and starts it when its release came": {
+			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, planned(), nil,
+			[]string{"compare", "start: its release came 2026-11-26T12:00:00Z"},
+		},
+		"but not while its release is still unusable": {
+			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, plan.Preview{Reason: status.ReasonReleaseUnusable}, nil,
+			[]string{"compare"},
+		},
+		"nor while only the last good spec has one": {
+			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}},
+			plan.Preview{Unused: &events.Rejection{Reason: status.ReasonReleaseUnusable}}, nil, []string{"compare"},
+		},
+		"nor for a spec that was never valid": {
+			status.Status{Phase: status.Ready, Conditions: []status.Condition{condition(status.SpecAccepted, "False", status.ReasonSpecInvalid)}},
+			planned(), nil,
+			[]string{"compare"},
+		},
+		"and starts it for an upgrade that no status shows": {
+			status.Status{Phase: status.Ready}, plan.Preview{Next: scheduled}, nil,
+			[]string{"compare", "start: nobody has acted on an upgrade that is to come 2026-11-26T12:00:00Z"},
+		},
+		"but not for one that it shows": {
+			status.Status{Phase: status.Ready, Upgrade: scheduled}, plan.Preview{Next: scheduled}, nil, []string{"compare"},
+		},
+		"but not for one of a cluster that failed": {
+			status.Status{Phase: status.Failed}, plan.Preview{Next: scheduled}, nil, []string{"compare"},
+		},
+		"and has a verdict given when nothing is left to change": {
+			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(), nil,
+			[]string{"compare", "start: its execution was stopped, and nothing is left to make 2026-11-26T12:00:00Z"},
+		},
+		"but not when something is left": {
+			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(retag), nil, []string{"compare"},
+		},
+		"nor when its spec is refused": {
+			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, plan.Preview{Reason: status.ReasonSpecInvalid}, nil,
+			[]string{"compare"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &audited{status: &test.status, preview: test.preview}
+			r := a.round()
+			r.stacks[demo] = test.stacks
+			require.NoError(t, drift{r}.detectDrift(t.Context(), demo, a.status))
+			require.Equal(t, test.want, a.calls)
+		})
+	}
+	t.Run("and starts nothing for an upgrade that a sweep starts", func(t *testing.T) {
+		a := &audited{status: &status.Status{Phase: status.Ready}, preview: plan.Preview{Next: scheduled}}
+		r := a.round()
+		r.due = map[string]bool{demo: true}
+		require.NoError(t, drift{r}.detectDrift(t.Context(), demo, a.status))
+		require.Equal(t, []string{"compare"}, a.calls)
+	})
+	for _, call := range []string{"compare", "write"} {
+		t.Run("and starts nothing when a call fails: "+call, func(t *testing.T) {
+			a := &audited{status: &status.Status{Phase: status.Ready}, preview: planned(retag), failing: map[string]error{call: errThrottled}}
+			require.ErrorIs(t, drift{a.round()}.detectDrift(t.Context(), demo, a.status), errThrottled)
+			require.NotContains(t, fmt.Sprint(a.calls), "start")
+		})
+	}
+	t.Run("and reports outdated nodes unless an upgrade replaces them", func(t *testing.T) {
+		for phase, reported := range map[status.Phase]bool{status.Ready: true, status.Upgrading: false} {
+			a := &audited{status: &status.Status{Phase: phase}, preview: planned()}
+			r := a.round()
+			r.stacks[demo] = map[string]stack.Deployed{"pool-a": {Status: "CREATE_COMPLETE", Tags: map[string]string{names.TagCluster: demo}}}
+			group := names.Group(demo, "a")
+			r.groups[group] = pool.Group{
+				Name: group, TemplateVersion: "2", Instances: []pool.Instance{{ID: "i-1", State: pool.InService, TemplateVersion: "1"}},
+			}
+			require.NoError(t, drift{r}.detectDrift(t.Context(), demo, a.status))
+			require.Equal(t, reported, a.status.Condition(status.InSync) != nil, phase)
+		}
+	})
+}
+
+func ago(d time.Duration) *time.Time {
+	at := noon.Add(-d)
+	return &at
+}
+
+func TestAuditRecordsTheDeployedVersion(t *testing.T) {
+	for name, test := range map[string]struct {
+		deployed, recorded string
+		during             func(*status.Status)
+		want               string
+		calls              []string
+	}{
+		"that nobody recorded":                  {"1.36", "1.35", nil, "1.36", []string{"write"}},
+		"once":                                  {"1.36", "1.36", nil, "1.36", nil},
+		"not of a control plane that is absent": {"", "1.35", nil, "1.35", nil},
+		"not over a later one": {"1.36", "1.35", func(s *status.Status) {
+			s.KubernetesVersion = "1.37"
+		}, "1.37", []string{"write"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &audited{status: &status.Status{KubernetesVersion: test.recorded}, during: test.during}
+			r := a.round()
+			r.stacks[demo] = map[string]stack.Deployed{
+				names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": test.deployed}},
+			}
+			before := *a.status
+			require.NoError(t, drift{r}.syncVersion(t.Context(), demo, &before))
+			require.Equal(t, test.want, a.status.KubernetesVersion)
+			require.Equal(t, test.calls, a.calls)
+		})
+	}
+}
+
+func TestPhasesThatTheAuditTellsApart(t *testing.T) {
+	with := func(phase status.Phase, reason string, change ...func(*status.Status)) *status.Status {
+		s := &status.Status{Phase: phase, Conditions: []status.Condition{condition(status.Converged, "False", reason)}}
+		for _, c := range change {
+			c(s)
+		}
+		return s
+	}
+	uploaded := func(s *status.Status) { s.ObservedVersion = "v2" }
+	for name, test := range map[string]struct {
+		is      func(*status.Status) bool
+		yes, no []*status.Status
+	}{
+		"unfinished": {
+			unfinished,
+			[]*status.Status{with(status.Failed, status.ReasonExecutionEnded), with(status.Failed, status.ReasonConverging)},
+			[]*status.Status{
+				{Phase: status.Failed}, with(status.Failed, "StackFailed"), with(status.Ready, status.ReasonConverging),
+				with(status.Failed, status.ReasonExecutionEnded, uploaded),
+			},
+		},
+		"paused": {
+			paused, []*status.Status{with(status.Stopped, status.ReasonPaused)},
+			[]*status.Status{{Phase: status.Stopped}, with(status.Stopped, status.ReasonChangeRefused), with(status.Pending, status.ReasonPaused)},
+		},
+		"refused": {
+			refused, []*status.Status{with(status.Stopped, status.ReasonChangeRefused)},
+			[]*status.Status{{Phase: status.Stopped}, with(status.Stopped, status.ReasonPaused), with(status.Failed, status.ReasonChangeRefused)},
+		},
+	} {
+		for i, s := range test.yes {
+			require.True(t, test.is(s), "%s %d", name, i)
+		}
+		for i, s := range test.no {
+			require.False(t, test.is(s), "%s %d", name, i)
+		}
+	}
+}
+
+func TestFindingsByPhase(t *testing.T) {
+	ready := status.Status{Phase: status.Ready, Stacks: []status.Stack{{Name: names.Addons, Status: "CREATE_COMPLETE"}}}
+	failed := ready
+	failed.Phase = status.Failed
+	upgrading := ready
+	upgrading.Phase = status.Upgrading
+	halted := func(reason string) status.Status {
+		s := ready
+		s.Phase, s.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", reason)}
+		return s
+	}
+	unknown := map[string]stack.Deployed{"other": {Status: "CREATE_COMPLETE"}}
+	const missingStack, unknownStack = "stack addons is missing", "stack other (CREATE_COMPLETE) is in no spec and is not tagged as " +
+		"drover's: delete it if nobody needs it"
+	const tag = `stack addons: tags.drover:cluster is "" instead of "demo"`
+	const byHand = missingStack + ": run drover converge demo, which creates it"
+	other := plan.Change{
+		Stack: names.Network, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.network", Old: "a", New: "b"}},
+	}
+	for name, test := range map[string]struct {
+		status     status.Status
+		changes    []plan.Change
+		reason     string
+		planned    []string
+		others     []string
+		repairable bool
+	}{
+		"ready": {
+			ready, []plan.Change{absent, retag}, "", []string{missingStack, tag}, []string{unknownStack}, true,
+		},
+		"ready, with a spec that is invalid": {
+			ready, []plan.Change{absent}, status.ReasonSpecInvalid, []string{missingStack}, []string{unknownStack}, true,
+		},
+		"ready, with a release that is unusable": {
+			ready, []plan.Change{absent}, status.ReasonReleaseUnusable, []string{missingStack}, []string{unknownStack}, true,
+		},
+		"ready, and something is new to this drover": {
+			ready, []plan.Change{absent, other}, "", []string{byHand, driftOf("network")}, []string{unknownStack}, false,
+		},
+		"ready, and a change is refused": {
+			ready, []plan.Change{retag}, status.ReasonChangeRefused, []string{tag, "message"}, []string{unknownStack}, false,
+		},
+		"ready, and nothing can be planned": {ready, []plan.Change{retag}, status.ReasonSpecAbsent, nil, nil, false},
+		"refused already": {
+			halted(status.ReasonChangeRefused), []plan.Change{absent, retag}, status.ReasonChangeRefused, []string{missingStack}, nil, false,
+		},
+		"paused": {halted(status.ReasonPaused), []plan.Change{absent}, "", nil, nil, false},
+		"failed": {failed, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
+		"failed, and the missing stack is refused": {
+			failed, []plan.Change{absent}, status.ReasonChangeRefused, []string{missingStack, "message"}, nil, false,
+		},
+		"failed, and something else is refused": {failed, []plan.Change{retag}, status.ReasonChangeRefused, nil, nil, false},
+		"upgrading":                             {upgrading, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			planned, others, repairable := judge(&test.status, plan.Plan{
+				Cluster: demo, Changes: test.changes,
+			}, test.reason, "message", unknown, noon)
+			require.Equal(t, test.planned, planned)
+			require.Equal(t, test.others, others)
+			require.Equal(t, test.repairable, repairable)
+		})
+	}
+	t.Run("name only stacks that stood as missing", func(t *testing.T) {
+		p := plan.Plan{Changes: []plan.Change{absent}}
+		for is, found := range map[string]bool{
+			"CREATE_COMPLETE": true, "UPDATE_ROLLBACK_FAILED": true, "ROLLBACK_COMPLETE": false, "DELETE_COMPLETE": false,
+		} {
+			require.Equal(t, found, len(missingStacks(&status.Status{Stacks: []status.Stack{{Name: names.Addons, Status: is}}}, p)) > 0, is)
+		}
+		s := &status.Status{
+			Stacks: []status.Stack{{Name: names.Addons, Status: "CREATE_COMPLETE"}, {Name: names.Network, Status: "CREATE_COMPLETE"}},
+		}
+		recreated := absent
+		recreated.Reasons = []status.Reason{{Field: "status.addons", Old: "ROLLBACK_COMPLETE"}}
+		deleted := absent
+		deleted.Operation = plan.Delete
+		require.Empty(t, missingStacks(s, plan.Plan{Changes: []plan.Change{recreated}}))
+		require.Empty(t, missingStacks(s, plan.Plan{Changes: []plan.Change{deleted}}))
+	})
+}
+
+func driftOf(stack string) string {
+	return fmt.Sprintf("stack %s differs from what its spec makes now (checksum.%s): drover or a person changed since it was made; run "+
+		"drover converge demo to change it", stack, stack)
+}
+
+func TestFindingsAreRecorded(t *testing.T) {
+	found, drifted := []string{"something"}, condition(status.InSync, "False", status.ReasonDrifted)
+	again := condition(status.InSync, "True", status.ReasonInSync)
+	for name, test := range map[string]struct {
+		before     status.Status
+		findings   []string
+		repairable bool
+		written    bool
+		since      *time.Time
+	}{
+		"not when nothing was ever found":             {status.Status{}, nil, false, false, nil},
+		"not when nothing was found again":            {status.Status{Conditions: []status.Condition{again}}, nil, false, false, nil},
+		"when something is found":                     {status.Status{}, found, true, true, &noon},
+		"when something is found after nothing":       {status.Status{Conditions: []status.Condition{again}}, found, true, true, &noon},
+		"when nothing is found any more":              {status.Status{Conditions: []status.Condition{drifted}}, nil, false, true, nil},
+		"when only the time of a finding is left":     {status.Status{DriftedAt: ago(time.Hour)}, nil, false, true, nil},
+		"with the time of the first one to repair":    {status.Status{DriftedAt: ago(time.Hour)}, found, true, true, ago(time.Hour)},
+		"without a time when there is none to repair": {status.Status{DriftedAt: ago(time.Hour)}, found, false, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := test.before
+			a := &audited{status: &s}
+			require.NoError(t, drift{a.round()}.record(t.Context(), demo, &test.before, test.findings, test.findings, test.repairable))
+			require.Equal(t, test.written, len(a.calls) > 0)
+			require.Equal(t, test.since, s.DriftedAt)
+			if test.written {
+				require.Equal(t, len(test.findings) == 0, s.Condition(status.InSync).Status == "True")
+			}
+		})
+	}
+	t.Run("up to a number", func(t *testing.T) {
+		for n, want := range map[int]bool{maxFindings: false, maxFindings + 1: true} {
+			a := &audited{status: &status.Status{}}
+			require.NoError(t, drift{a.round()}.record(t.Context(), demo, &status.Status{}, make([]string, n), nil, false))
+			require.Equal(t, want, a.status.Condition(status.InSync).Message[maxFindings-1:] == "\nand 1 more", n)
+		}
+	})
+	t.Run("with stacks in review that are to go", func(t *testing.T) {
+		review := func(op plan.Operation) plan.Change { return plan.Change{Stack: names.Addons, Operation: op} }
+		for name, test := range map[string]struct {
+			change plan.Change
+			is     string
+			calls  []string
+		}{
+			"in review":             {review(plan.Delete), stack.InReview, []string{"write"}},
+			"in review, and wanted": {review(plan.Create), stack.InReview, nil},
+			"that is there":         {review(plan.Delete), "CREATE_COMPLETE", nil},
+		} {
+			a := &audited{status: &status.Status{}}
+			r := a.round()
+			r.stacks[demo] = map[string]stack.Deployed{names.Addons: {Status: test.is}}
+			require.NoError(t, drift{r}.recordInReview(t.Context(), demo, plan.Plan{Changes: []plan.Change{test.change}}))
+			require.Equal(t, test.calls, a.calls, name)
+			require.Len(t, a.status.Stacks, len(test.calls), name)
+		}
+	})
+}
+
+func TestWhatConvergingRepairs(t *testing.T) {
+	roll := func(at time.Time) plan.Change {
+		return plan.Change{
+			Stack: "pool-a", Operation: plan.Update, Reasons: []status.Reason{{Field: "spec.pools[a].rollAt", New: at.Format(time.RFC3339)}},
+		}
+	}
+	mixed := roll(noon)
+	mixed.Reasons = append(mixed.Reasons, status.Reason{Field: "tags.team", New: "a"})
+	bare := plan.Change{Stack: names.Addons, Operation: plan.Update}
+	for name, test := range map[string]struct {
+		changes    []plan.Change
+		findings   int
+		repairable bool
+	}{
+		"nothing":                               {nil, 0, false},
+		"tags":                                  {[]plan.Change{retag}, 1, true},
+		"not what only another drover explains": {[]plan.Change{retag, rendered}, 2, false},
+		"a roll that is late":                   {[]plan.Change{roll(noon.Add(-rollStartLimit - time.Second))}, 1, true},
+		"a roll whose time just came, in silence": {[]plan.Change{roll(noon.Add(-rollStartLimit))}, 0, true},
+		"more than a roll":                        {[]plan.Change{mixed}, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			findings, repairable := drifted(plan.Plan{Cluster: demo, Changes: test.changes}, noon)
+			require.Len(t, findings, test.findings)
+			require.Equal(t, test.repairable, repairable)
+		})
+	}
+	require.False(t, rollJustDue(bare, noon), "a change without a reason is no roll")
+	for field, repaired := range map[string]bool{
+		"tags.team": true, "status.addons": true, "terminationProtection.network": true, "spec.network.outputs.VpcId": true,
+		"pool-a.parameters.MaxSize": true,
+		"spec.pools[a].rollAt":      true, "spec.network.cidr": false, "checksum.network": false,
+	} {
+		require.Equal(t, repaired, isRepairable(names.Addons, status.Reason{Field: field, Old: "", New: "x"}), field)
+	}
+	require.True(t, isRepairable(names.Addons, status.Reason{Field: "checksum.addons", Old: "", New: "b"}), "somebody took the tag away")
+	require.False(t, isRepairable(names.Addons, status.Reason{Field: "checksum.addons", Old: "a", New: "b"}))
+}
+
+func TestFindingsBesideThePlan(t *testing.T) {
+	p := plan.Plan{Cluster: demo, Changes: []plan.Change{retag}}
+	for name, test := range map[string]struct {
+		stack    string
+		deployed stack.Deployed
+		found    bool
+	}{
+		"a stack of nobody's":                  {"other", stack.Deployed{}, true},
+		"a stack that lost its tag is planned": {names.Addons, stack.Deployed{}, false},
+		"a stack of the cluster":               {"pool-b", stack.Deployed{Tags: map[string]string{names.TagCluster: demo}}, false},
+		"a stack that CloudFormation checked":  {"pool-b", stack.Deployed{Tags: map[string]string{names.TagCluster: demo}, Drifted: true}, true},
+	} {
+		require.Equal(t, test.found, len(unplanned(p, map[string]stack.Deployed{test.stack: test.deployed})) > 0, name)
+	}
+	group := names.Group(demo, "a")
+	for name, test := range map[string]struct {
+		stack, state, version, launches string
+		found                           bool
+	}{
+		"old":                      {"CREATE_COMPLETE", pool.InService, "1", "2", true},
+		"present":                  {"CREATE_COMPLETE", pool.InService, "2", "2", false},
+		"old, and leaves":          {"CREATE_COMPLETE", pool.TerminatingWait, "1", "2", false},
+		"old while its pool rolls": {"UPDATE_ROLLBACK_FAILED", pool.InService, "1", "2", false},
+		"old without a template":   {"CREATE_COMPLETE", pool.InService, "1", "", false},
+	} {
+		found := outdated(demo, map[string]stack.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
+			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{
+				{ID: "i-1", State: test.state, TemplateVersion: test.version},
+			}},
+		})
+		require.Equal(t, test.found, len(found) > 0, name)
+	}
+}
+
+func TestUnhealthyNodesAreReplaced(t *testing.T) {
+	ill := func(i int, since time.Duration) pool.NodeHealth {
+		return pool.NodeHealth{Name: fmt.Sprint("node-", i), Instance: fmt.Sprint("i-", i), Pool: "a", Since: noon.Add(-since)}
+	}
+	well := func(i int) pool.NodeHealth {
+		h := ill(i, time.Hour)
+		h.Ready = true
+		return h
+	}
+	cordoned := ill(1, time.Hour)
+	cordoned.Cordoned = true
+	for name, test := range map[string]struct {
+		// nodes of as many instances, less missing ones.
+		nodes   []pool.NodeHealth
+		missing int
+		given   func(*audited, *round)
+		want    []string
+		err     error
+	}{
+		"one at a time, the longest first": {
+			[]pool.NodeHealth{
+				ill(1, time.Hour), ill(2, 2*time.Hour), well(3), well(4), well(5), well(6), well(7),
+			}, 0, nil, []string{"nodes", "replace i-2"}, nil,
+		},
+		"also when it is listed last": {
+			[]pool.NodeHealth{
+				ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7),
+			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+		},
+		"not before patience is over": {[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, nil, []string{"nodes"}, nil},
+		"once patience is over":       {[]pool.NodeHealth{ill(1, notReadyLimit), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
+		"not while they are cordoned": {[]pool.NodeHealth{cordoned, well(2)}, 0, nil, []string{"nodes"}, nil},
+		"when they never came":        {[]pool.NodeHealth{well(1)}, 1, nil, []string{"nodes", "replace i-2"}, nil},
+		"not when many are ill": {
+			[]pool.NodeHealth{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, 0, nil, []string{"nodes"}, nil,
+		},
+		"up to a third": {
+			[]pool.NodeHealth{
+				ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6),
+			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+		},
+		"also the one of two":     {[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
+		"also the only one, once": {[]pool.NodeHealth{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
+		"not the only one again": {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
+			}, []string{"nodes"}, nil,
+		},
+		"but again after a longer pause": {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
+			},
+			[]string{"nodes", "write", "replace i-1"}, nil,
+		},
+		"not while one joins or leaves": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+				group := r.groups[names.Group(demo, "a")]
+				group.Instances = append(group.Instances, pool.Instance{ID: "i-9", State: pool.PendingWait})
+				r.groups[group.Name] = group
+			}, []string{"nodes"}, nil,
+		},
+		"also while a node joins another pool": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
+				name := names.Group(demo, "b")
+				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
+			}, []string{"nodes", "replace i-1"}, nil,
+		},
+		"not while the cluster is paused": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
+			}, []string{"nodes"}, nil,
+		},
+		"not while their pool's stack is broken": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+				r.stacks[demo]["pool-a"] = stack.Deployed{Status: "UPDATE_ROLLBACK_FAILED"}
+			},
+			[]string{"nodes"}, nil,
+		},
+		"not without a control plane": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) { delete(r.stacks[demo], names.ControlPlane) }, nil, nil,
+		},
+		"not when they cannot be seen": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+				a.failing["nodes"] = errors.New("no route")
+			}, []string{"nodes"}, nil,
+		},
+		"or the error is returned": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+				a.failing["replace"] = errThrottled
+			}, []string{"nodes", "replace i-1"}, errThrottled,
+		},
+		"or not, when it cannot be written that it was the only one": {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.failing["write"] = errThrottled
+			}, []string{"nodes", "write"}, errThrottled,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &audited{status: &status.Status{Phase: status.Ready}, nodes: test.nodes, failing: map[string]error{}}
+			r := a.round()
+			r.stacks[demo] = map[string]stack.Deployed{
+				names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}},
+				"pool-a":           {Status: "CREATE_COMPLETE"},
+			}
+			group := pool.Group{Name: names.Group(demo, "a")}
+			for i := range len(test.nodes) + test.missing {
+				group.Instances = append(group.Instances, pool.Instance{ID: fmt.Sprint("i-", i+1), State: pool.InService})
+			}
+			r.groups[group.Name] = group
+			if test.given != nil {
+				test.given(a, r)
+			}
+			_, err := nodes{r}.replace(t.Context(), demo, a.status)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.want, a.calls)
+		})
+	}
+	t.Run("of each pool one", func(t *testing.T) {
+		var nodes []pool.NodeHealth
+		pools := map[string]pool.Group{}
+		for p := range 2 {
+			name := fmt.Sprint("p", p)
+			group := pool.Group{}
+			for i := range 4 {
+				n := pool.NodeHealth{Name: "n", Instance: fmt.Sprint(name, i), Pool: name, Ready: i > 0, Since: noon.Add(-time.Hour)}
+				nodes, group.Instances = append(nodes, n), append(group.Instances, pool.Instance{ID: n.Instance, State: pool.InService})
+			}
+			pools[name] = group
+		}
+		instances, findings, alone := chooseUnhealthy(nodes, pools, noon)
+		require.Equal(t, []string{"p00", "p10"}, instances)
+		require.Len(t, findings, 2)
+		require.False(t, alone)
+	})
+	t.Run("the only one less and less often", func(t *testing.T) {
+		for n, test := range []struct {
+			last  *status.Replaced
+			again bool
+			count int
+		}{
+			{nil, true, 1},
+			{&status.Replaced{Count: 2, At: noon.Add(-4*period + period/2 + 1)}, false, 2},
+			{&status.Replaced{Count: 2, At: noon.Add(-4*period + period/2)}, true, 3},
+			{&status.Replaced{Count: 20, At: noon.Add(-23 * time.Hour)}, false, 20},
+			{&status.Replaced{Count: 20, At: noon.Add(-24 * time.Hour)}, true, 21},
+			{&status.Replaced{Count: 20, At: noon.Add(-48 * time.Hour)}, true, 1},
+		} {
+			a := &audited{status: &status.Status{Replaced: test.last}}
+			next, err := nodes{a.round()}.countReplacement(t.Context(), demo, a.status)
+			require.NoError(t, err)
+			require.Equal(t, test.again, next.IsZero(), n)
+			require.Equal(t, test.count, a.status.Replaced.Count, n)
+		}
+	})
+}

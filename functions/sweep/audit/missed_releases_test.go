@@ -1,0 +1,168 @@
+package audit
+
+// Which releases the audit checks because their events were lost.
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// published are releases: their versions by name, and the versions that verdicts are about.
+type published struct {
+	*swept
+	listed
+	versions map[string]string
+}
+
+type publishedSpecs struct {
+	sweep.Specs
+	published
+}
+
+func (p publishedSpecs) List(_ context.Context, prefix string) ([]store.Entry, error) {
+	return p.listed[prefix], p.failing["list specs"]
+}
+
+func (p publishedSpecs) Get(_ context.Context, key string, _ int64) (store.Object, error) {
+	if err := p.failing["spec "+key]; err != nil {
+		return store.Object{}, err
+	}
+	version, found := p.versions[key]
+	if !found {
+		return store.Object{}, store.ErrNotFound
+	}
+	return store.Object{Version: version}, nil
+}
+
+type publishedState struct {
+	sweep.State
+	published
+}
+
+func (p publishedState) List(_ context.Context, prefix string) ([]store.Entry, error) {
+	return p.listed[prefix], p.failing["list verdicts"]
+}
+
+func (p publishedState) Verdict(_ context.Context, release string) (*status.Release, error) {
+	if err := p.did("read %s", release); err != nil {
+		return &status.Release{}, err
+	}
+	version, found := p.versions[names.ReleaseStatus(release)]
+	if !found {
+		return &status.Release{}, store.ErrNotFound
+	}
+	return &status.Release{Status: status.ReleaseStatus{Version: version}}, nil
+}
+
+// publisher checks releases.
+type publisher struct{ *swept }
+
+func (p publisher) Check(_ context.Context, release string) error { return p.did("check %s", release) }
+
+func TestAuditChecksReleases(t *testing.T) {
+	hour := noon.Add(-time.Hour)
+	spec := func(release string, at time.Time) store.Entry {
+		return store.Entry{Key: names.ReleaseSpec(release), ETag: "e", Modified: at}
+	}
+	verdict := func(release string, at time.Time) store.Entry {
+		return store.Entry{Key: names.ReleaseStatus(release), ETag: "v", Modified: at}
+	}
+	entries := func(all ...store.Entry) []store.Entry { return all }
+	specOf, verdictOf := names.ReleaseSpec("a"), names.ReleaseStatus("a")
+	for name, test := range map[string]struct {
+		specs, verdicts []store.Entry
+		versions        map[string]string
+		failing         map[string]error
+		want, again     []string
+	}{
+		"without a verdict": {
+			entries(spec("a", hour)), nil, map[string]string{specOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"},
+		},
+		"not while they are new":      {entries(spec("a", noon.Add(-4*time.Minute))), nil, map[string]string{specOf: "1"}, nil, nil, nil},
+		"not when a verdict is newer": {entries(spec("a", hour)), entries(verdict("a", noon)), map[string]string{specOf: "1"}, nil, nil, nil},
+		"when the verdict of that second is about another upload": {
+			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{specOf: "2", verdictOf: "1"}, nil,
+			[]string{"read a", "check a"}, []string{"read a", "check a"},
+		},
+		"not when the verdict of that second is about it, which is read once": {
+			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{specOf: "1", verdictOf: "1"}, nil, []string{"read a"}, nil,
+		},
+		"that were deleted": {
+			nil, entries(verdict("a", hour)), map[string]string{verdictOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"},
+		},
+		"not those whose deletion is recorded": {
+			nil, entries(verdict("a", hour)), map[string]string{verdictOf: ""}, nil, []string{"read a"}, nil,
+		},
+		"not what is no release": {
+			entries(store.Entry{Key: names.ReleaseSpecs + "notes.txt", Modified: hour}), nil, nil, nil, nil, nil,
+		},
+		"that are too large": {
+			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{verdictOf: "1"},
+			map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, []string{"read a", "check a"}, []string{"read a", "check a"},
+		},
+		"not too large ones whose verdict is about them": {
+			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{verdictOf: "2"},
+			map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, []string{"read a"}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &swept{failing: test.failing}
+			h := releasesOf(s, test.specs, test.verdicts, test.versions)
+			require.NoError(t, h.Run(t.Context()))
+			require.Equal(t, test.want, s.calls)
+			s.calls = nil
+			require.NoError(t, h.Run(t.Context()))
+			require.Equal(t, test.again, s.calls)
+		})
+	}
+	for failing, want := range map[string][]string{
+		"list specs": nil, "list verdicts": nil, "read a": {"read a", "read b", "check b"}, "check a": {"read a", "check a", "read b", "check b"},
+		"spec " + specOf: {"read a", "read b", "check b"},
+	} {
+		t.Run("each, whatever fails for another: "+failing, func(t *testing.T) {
+			s := &swept{failing: map[string]error{failing: errThrottled}}
+			h := releasesOf(s, entries(spec("a", hour), spec("b", hour)), nil, map[string]string{specOf: "1", names.ReleaseSpec("b"): "1"})
+			require.ErrorIs(t, h.Run(t.Context()), errThrottled)
+			require.Equal(t, want, s.calls)
+		})
+	}
+	t.Run("again while another upload of the same second may come, or either is written", func(t *testing.T) {
+		s := &swept{}
+		at := noon.Add(-time.Minute)
+		specs, verdicts := entries(spec("a", at)), entries(verdict("a", at))
+		h := releasesOf(s, specs, verdicts, map[string]string{specOf: "1", verdictOf: "1"})
+		h.Patience = 0
+		reads := func() int {
+			s.calls = nil
+			require.NoError(t, h.Run(t.Context()))
+			return len(s.calls)
+		}
+		require.Equal(t, 1, reads())
+		require.Equal(t, 1, reads())
+		h.Now = func() time.Time { return noon.Add(time.Second) }
+		require.Equal(t, 1, reads())
+		require.Zero(t, reads())
+		verdicts[0].ETag = "w"
+		require.Equal(t, 1, reads())
+		specs[0].ETag = "f"
+		require.Equal(t, 1, reads())
+		specs[0].Modified, verdicts[0].Modified = at.Add(-time.Second), at.Add(-time.Second)
+		require.Equal(t, 1, reads())
+		require.Zero(t, reads())
+	})
+}
+
+func releasesOf(s *swept, specs, verdicts []store.Entry, versions map[string]string) *Releases {
+	h := &Releases{Deps: s.deps()}
+	p := published{s, listed{names.ReleaseSpecs: specs, names.ReleaseStatuses: verdicts}, versions}
+	h.Specs, h.State, h.Publish, h.Patience = publishedSpecs{published: p}, publishedState{published: p}, publisher{s}, 5*time.Minute
+	return h
+}

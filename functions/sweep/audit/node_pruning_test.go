@@ -1,0 +1,131 @@
+package audit
+
+// Which nodes the audit removes from a status.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/shared/pool"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestAuditRemovesNodes(t *testing.T) {
+	long, brief := noon.Add(-staleAfter-1), noon.Add(-staleAfter)
+	draining := status.Node{Name: "node-1", Instance: "i-1", Pool: "a", State: "Draining", Since: long}
+	recent := draining
+	recent.Since = brief
+	notJoined := status.Node{Instance: "i-1", Pool: "a", State: status.NodeNotJoined, Since: noon.Add(-1)}
+	of := func(execution string, since time.Time) status.Node {
+		n := notJoined
+		n.Execution, n.Since = execution, since
+		return n
+	}
+	service := []pool.Instance{{ID: "i-2", State: pool.InService}}
+	drain := func(in events.DrainRequest) map[string]events.DrainRequest {
+		return map[string]events.DrainRequest{"m:x": in}
+	}
+	for name, test := range map[string]struct {
+		node    status.Node
+		drains  map[string]events.DrainRequest
+		group   []pool.Instance
+		failing map[string]error
+		kept    bool
+	}{
+		"whose drain is over":                 {draining, nil, service, nil, false},
+		"not before ten minutes":              {recent, nil, service, nil, true},
+		"not while their instance is drained": {draining, drain(events.DrainRequest{InstanceID: "i-1"}), service, nil, true},
+		"not while they are drained by name":  {draining, drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), service, nil, true},
+		"not for a drain of another cluster": {
+			draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false,
+		},
+		"not while they wait at the launch hook":  {draining, nil, joining("i-1"), nil, true},
+		"though their instance is in service":     {draining, nil, []pool.Instance{{ID: "i-1", State: pool.InService}}, nil, false},
+		"though another waits at the launch hook": {draining, nil, joining("i-3"), nil, false},
+		"not when drains are unknown":             {draining, nil, service, map[string]error{"list": errThrottled}, true},
+		"not when one drain is unknown": {
+			draining, drain(events.DrainRequest{}), service, map[string]error{"input m:x": errThrottled}, true,
+		},
+		"not when that cannot be written":        {draining, nil, service, map[string]error{"write": errThrottled}, false},
+		"that did not join a pool which is full": {notJoined, nil, service, nil, false},
+		"not while their pool is short":          {notJoined, nil, joining("i-2"), nil, true},
+		"not those of an execution":              {of("x", notJoined.Since), nil, service, nil, true},
+		"not those of now":                       {of("", noon), nil, service, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}
+			r := a.round()
+			r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: test.group}
+			r.DrainNode = machine{swept: &swept{drains: test.drains, failing: test.failing}}
+			r.drains = r.RunningDrains(t.Context())
+			read := *a.status
+			err := pruning{r}.pruneNodes(t.Context(), demo, &read)
+			require.Equal(t, test.failing != nil, err != nil)
+			require.Equal(t, test.kept, len(a.status.Nodes) == 1)
+			require.Equal(t, !test.kept, len(a.calls) == 1)
+		})
+	}
+	t.Run("and reports what it could not learn of the others", func(t *testing.T) {
+		a := &audited{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
+		r := a.round()
+		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
+		r.DrainNode = machine{swept: &swept{failing: map[string]error{"list": errThrottled}}}
+		r.drains = r.RunningDrains(t.Context())
+		read := *a.status
+		require.ErrorIs(t, pruning{r}.pruneNodes(t.Context(), demo, &read), errThrottled)
+		require.Equal(t, []status.Node{draining}, a.status.Nodes)
+	})
+	t.Run("not the recent ones among them", func(t *testing.T) {
+		later := recent
+		later.Name, later.Instance = "node-2", "i-2"
+		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}
+		r := a.round()
+		r.DrainNode = machine{swept: &swept{}}
+		r.drains = r.RunningDrains(t.Context())
+		read := *a.status
+		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
+		require.Equal(t, []status.Node{later}, a.status.Nodes)
+	})
+	t.Run("and no longer names them in the message", func(t *testing.T) {
+		rolled := draining
+		rolled.Roll = true
+		a := &audited{status: &status.Status{Phase: status.Ready, Message: "as specified", Nodes: []status.Node{rolled}}}
+		a.status.MentionDrains()
+		require.Contains(t, a.status.Message, "node-1")
+		r := a.round()
+		r.DrainNode = machine{swept: &swept{}}
+		r.drains = r.RunningDrains(t.Context())
+		read := *a.status
+		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
+		require.Equal(t, "as specified", a.status.Message)
+	})
+	t.Run("and lists drains once, and only for long ones", func(t *testing.T) {
+		r := (&audited{status: &status.Status{}}).round()
+		r.drains = func() (map[string]bool, error) { return nil, errThrottled }
+		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &status.Status{Nodes: []status.Node{recent, of("x", long)}}))
+	})
+}
+
+func TestDrainedNamesWhatIsDrained(t *testing.T) {
+	for want, in := range map[string]events.DrainRequest{
+		"i-1":                 {Lifecycle: &events.Lifecycle{EC2InstanceID: "i-1"}, InstanceID: "i-2"},
+		"i-2":                 {InstanceID: "i-2", Instance: "i-3"},
+		"i-3":                 {Instance: "i-3", Node: "node-1"},
+		"i-0123456789abcdef0": {Cluster: demo, Node: "i-0123456789abcdef0"},
+		"demo/node-1":         {Cluster: demo, Node: "node-1"},
+		"":                    {Cluster: demo},
+	} {
+		require.Equal(t, want, sweep.DrainTarget(in))
+	}
+}
+
+// joining is an instance at its launch hook.
+func joining(id string) []pool.Instance {
+	return []pool.Instance{{ID: id, State: pool.PendingWait}}
+}

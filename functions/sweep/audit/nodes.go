@@ -1,0 +1,148 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// nodes replaces unhealthy nodes.
+type nodes struct{ *round }
+
+// replace has Auto Scaling replace nodes that stay NotReady. Auto Scaling drains them first. In a paused cluster it
+// only returns the findings.
+func (r nodes) replace(ctx context.Context, cluster string, s *status.Status) ([]string, error) {
+	control := r.stacks[cluster][names.ControlPlane]
+	endpoint, authority := control.Outputs["ClusterEndpoint"], control.Outputs["ClusterCertificateAuthority"]
+	if endpoint == "" {
+		return nil, nil
+	}
+	listed, err := r.Nodes.Health(ctx, cluster, endpoint, authority)
+	if err != nil {
+		logging.From(ctx).Warn("nodes not listed", "cluster", cluster, "error", err.Error())
+		return []string{"the nodes could not be looked at: " + withoutAddress(err).Error()}, nil
+	}
+	pools := map[string]pool.Group{}
+	for name, deployed := range r.stacks[cluster] {
+		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && stack.Settled(deployed.Status) {
+			if group, found := r.groups[names.Group(cluster, pool)]; found {
+				pools[pool] = group
+			}
+		}
+	}
+	instances, findings, alone := chooseUnhealthy(listed, pools, r.now)
+	if paused(s) || len(instances) == 0 {
+		return findings, nil
+	}
+	if alone {
+		next, err := r.countReplacement(ctx, cluster, s)
+		if err != nil || !next.IsZero() {
+			return append(findings, fmt.Sprintf("replacing the cluster's only node does not help: not before %s again",
+				next.UTC().Format(time.RFC3339))), err
+		}
+	}
+	for _, instance := range instances {
+		logging.From(ctx).Warn("replacing unhealthy node", "cluster", cluster, "instance", instance)
+		if err := r.Groups.Unhealthy(ctx, instance); err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+// withoutAddress is a network error without its connection, so that the same error has the same text each time.
+func withoutAddress(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// countReplacement returns when the only node of a cluster may be replaced. The zero time means now, and counts the replacement. After each
+// replacement that does not help, the pause doubles, up to a day. A node that was healthy for two days has helped.
+func (r nodes) countReplacement(ctx context.Context, cluster string, s *status.Status) (next time.Time, err error) {
+	const day = 24 * time.Hour
+	now := status.Replaced{Count: 1, At: r.now.UTC().Truncate(time.Second)}
+	if last := s.Replaced; last != nil && r.now.Sub(last.At) < 2*day {
+		next = last.At.Add(min(period<<min(last.Count, 10), day))
+		if r.now.Before(next.Add(-period / 2)) {
+			return next, nil
+		}
+		now.Count = last.Count + 1
+	}
+	return time.Time{}, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.Replaced = &now })
+}
+
+func describe(n pool.NodeHealth) string {
+	if n.Name == "" {
+		return fmt.Sprintf("instance %s of pool %s is in service without a node", n.Instance, n.Pool)
+	}
+	return fmt.Sprintf("node %s (%s) of pool %s is not Ready since %s: %s", n.Name, n.Instance, n.Pool, n.Since.UTC().Format(time.RFC3339),
+		n.Message)
+}
+
+// notReadyLimit is how long a node may be NotReady before it is replaced. Most nodes that recover do so within minutes.
+const notReadyLimit = 20 * time.Minute
+
+// chooseUnhealthy chooses the instances to replace:
+//
+//  1. Of each idle pool, the instance without a node, or whose node is NotReady for the longest time.
+//  2. None if more than one node and more than a third of the nodes are NotReady: the cause is elsewhere, and new nodes would not help.
+//  3. None that an operator cordoned.
+//
+// alone reports that the cluster has no other node.
+func chooseUnhealthy(listed []pool.NodeHealth, pools map[string]pool.Group, now time.Time) (instances, findings []string, alone bool) {
+	byInstance := map[string]pool.NodeHealth{}
+	for _, n := range listed {
+		byInstance[n.Instance] = n
+	}
+	total, sick := 0, 0
+	chosen := map[string]pool.NodeHealth{}
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		changing := false
+		for _, i := range pools[name].Instances {
+			if !i.IsInService() {
+				changing = true // one at a time
+				continue
+			}
+			total++
+			n, found := byInstance[i.ID]
+			if !found {
+				n = pool.NodeHealth{Instance: i.ID, Pool: name}
+			}
+			if n.Ready {
+				continue
+			}
+			sick++
+			if found && (now.Sub(n.Since) < notReadyLimit || n.Cordoned) {
+				continue
+			}
+			findings = append(findings, describe(n))
+			if first, ok := chosen[name]; !ok || n.Since.Before(first.Since) {
+				chosen[name] = n
+			}
+		}
+		if changing {
+			delete(chosen, name)
+		}
+	}
+	if sick > 1 && sick*3 > total {
+		return nil, append(findings, fmt.Sprintf("%d of %d nodes are not Ready: none is replaced while that many are", sick, total)), false
+	}
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		instances = append(instances, chosen[name].Instance)
+	}
+	return instances, findings, total == 1
+}

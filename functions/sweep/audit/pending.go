@@ -1,0 +1,39 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/drover-run/drover/shared/status"
+)
+
+// specPending reports whether a spec was accepted that no execution acts on: its execution was aborted before it
+// started, or left the cluster to another one, which ended without a check for newer specs. An invalid spec is not
+// pending. Nor is one whose execution an operator aborted.
+func specPending(s *status.Status) bool {
+	accepted := s.Condition(status.SpecAccepted)
+	return idle(s) && s.ObservedVersion != "" && s.ObservedVersion != s.SpecVersion && accepted != nil && accepted.Status == "True"
+}
+
+// deletionPending reports whether no execution acts on the deletion of a cluster's spec. A deletion that was started, or refused, names no
+// version. A failed deletion waits for its retry or for an operator. A cluster that is Stopped for another reason was stopped by an invalid
+// upload.
+func deletionPending(s *status.Status) bool {
+	if s.SpecVersion != "" {
+		return idle(s)
+	}
+	final := []string{status.ReasonDeletionProtected, status.ReasonSpecAbsent, status.ReasonExecutionEnded}
+	converged := s.Condition(status.Converged)
+	return s.Phase == status.Stopped && converged != nil && !slices.Contains(final, converged.Reason)
+}
+
+// idle reports whether no execution works on a cluster, and none was aborted.
+func idle(s *status.Status) bool {
+	converged := s.Condition(status.Converged)
+	switch s.Phase {
+	case status.Ready, status.Stopped:
+		return true
+	case status.Failed:
+		return converged == nil || converged.Reason != status.ReasonExecutionEnded
+	}
+	return false
+}

@@ -1,0 +1,109 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// Releases checks the releases whose events were lost. No cluster waits for a verdict, so the audit is soon enough.
+// It costs two listings, and two small reads of each release whose verdict may be about another upload.
+type Releases struct {
+	*Deps
+	judged judgedCache
+}
+
+// Run checks the releases that were uploaded, changed or deleted without an event.
+func (p *Releases) Run(ctx context.Context) error {
+	uploads, err := p.Specs.List(ctx, names.ReleaseSpecs)
+	if err != nil {
+		return err
+	}
+	verdicts, err := p.State.List(ctx, names.ReleaseStatuses)
+	if err != nil {
+		return err
+	}
+	recorded := map[string]store.Entry{}
+	for _, entry := range verdicts {
+		recorded[entry.Key] = entry
+	}
+	var failed []error
+	check := func(release string, spec, verdict store.Entry) {
+		if p.judged.has(release, spec, verdict) {
+			return
+		}
+		current, err := p.checkIfStale(ctx, release)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		// S3 keeps times in seconds: another upload in the same second would look the same.
+		if current && p.Now().Sub(spec.Modified) > time.Minute {
+			p.judged.add(release, spec, verdict)
+		}
+	}
+	for _, spec := range uploads {
+		release, ok := names.ReleaseOfKey(spec.Key)
+		verdict, found := recorded[names.ReleaseStatus(release)]
+		delete(recorded, names.ReleaseStatus(release))
+		// A verdict of the same second may be about this upload, or about the one before.
+		if ok && p.Now().Sub(spec.Modified) >= p.Patience && !(found && verdict.Modified.After(spec.Modified)) {
+			check(release, spec, verdict)
+		}
+	}
+	for _, entry := range verdicts {
+		if _, deleted := recorded[entry.Key]; deleted {
+			check(strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.ReleaseStatuses), ".json"), store.Entry{}, entry)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// judgedCache holds how each release and its verdict were listed when the verdict was current. While the function
+// lives, an unchanged listing needs no read.
+type judgedCache struct {
+	mu     sync.Mutex
+	listed map[string]string
+}
+
+func listedAs(spec, verdict store.Entry) string {
+	return spec.ETag + " " + spec.Modified.UTC().Format(time.RFC3339Nano) + " " + verdict.ETag
+}
+
+func (c *judgedCache) has(release string, spec, verdict store.Entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listed[release] == listedAs(spec, verdict)
+}
+
+func (c *judgedCache) add(release string, spec, verdict store.Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listed == nil {
+		c.listed = map[string]string{}
+	}
+	c.listed[release] = listedAs(spec, verdict)
+}
+
+// checkIfStale checks a release, unless its verdict is about the newest upload. It returns whether that is so.
+func (p *Releases) checkIfStale(ctx context.Context, release string) (current bool, err error) {
+	verdict, err := p.State.Verdict(ctx, release)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	version, err := specs.Version(ctx, p.Specs, names.ReleaseSpec(release))
+	if err != nil {
+		return false, err
+	}
+	if verdict.Status.Version == version {
+		return true, nil
+	}
+	logging.From(ctx).Warn("release event lost", "release", release)
+	return false, p.Publish.Check(ctx, release)
+}

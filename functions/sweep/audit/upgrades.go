@@ -1,0 +1,103 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// upgrades handles upgrades that did not start at their time, and those whose end the status does not show.
+type upgrades struct{ *round }
+
+// check handles the upgrades that the status shows as in flight or pending. It returns done if it started an execution.
+func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (done bool, err error) {
+	u := s.Upgrade
+	if next := s.NextUpgrade; u != nil && r.isOverdue(next) {
+		if err := r.recordQueued(ctx, cluster, *next, u.To); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case u == nil:
+		return false, nil
+	case sweep.UpgradeInFlight(u):
+		// Its record may be finished while the status is not.
+		return false, r.EndUpgrade(ctx, cluster, u.Execution)
+	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:
+		return repairs{r.round}.repeat(ctx, cluster, s, names.RetryNextUpgrade, *u.Ended)
+	case s.Phase == status.Upgrading && u.Ended != nil:
+		// The execution that wrote the phase did not know that the upgrade had ended, and no other execution corrects it.
+		return repairs{r.round}.repeat(ctx, cluster, s, names.RetryAfterUpgrade, *u.Ended)
+	case r.isOverdue(u):
+		return r.startOverdue(ctx, cluster, s)
+	}
+	return false, nil
+}
+
+// isUnrecorded reports whether an upgrade is pending that the status does not show: the execution that should have planned it, as after a
+// channel moved, was aborted. A recorded upgrade waits for its time. A failed cluster waits for its next retry, and an upgrading cluster
+// plans again at the end.
+func (r upgrades) isUnrecorded(cluster string, s *status.Status, next *status.Upgrade) bool {
+	return next != nil && s.ToldOf(next) == nil && (s.Phase == status.Ready || s.Phase == status.Stopped) && !r.due[cluster]
+}
+
+// isOverdue reports whether a pending upgrade did not start at its time.
+func (r upgrades) isOverdue(u *status.Upgrade) bool {
+	return u != nil && status.ToCome(u.Phase) && u.Phase != status.UpgradeMissed && u.At != nil && r.now.Sub(*u.At) >= period
+}
+
+// recordQueued records that an upgrade is late because it waits for the upgrade in flight.
+func (r upgrades) recordQueued(ctx context.Context, cluster string, next status.Upgrade, to string) error {
+	if waits, err := r.hasWaiter(ctx, cluster, next); waits || err != nil {
+		return err
+	}
+	return r.RecordLate(ctx, cluster, *next.At, fmt.Sprintf("waits for the upgrade to %s, which is under way", to))
+}
+
+// hasWaiter reports whether an execution waits to start the upgrade. Such an execution records the delay itself. If
+// the execution has ended, it is removed from the status, and planning decides about the upgrade.
+func (r upgrades) hasWaiter(ctx context.Context, cluster string, u status.Upgrade) (bool, error) {
+	if u.Execution == "" {
+		return false, nil
+	}
+	running, err := r.Executions.Running(ctx, u.Execution)
+	if err != nil || running {
+		return running, err
+	}
+	return false, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		for _, o := range []*status.Upgrade{s.Upgrade, s.NextUpgrade} {
+			if o != nil && o.Execution == u.Execution && status.ToCome(o.Phase) {
+				o.Execution = ""
+			}
+		}
+	})
+}
+
+// startOverdue records that an upgrade is late, whatever the cluster's phase. If nothing blocks it, planning or its
+// execution was lost, and the cluster is planned again.
+func (r upgrades) startOverdue(ctx context.Context, cluster string, s *status.Status) (done bool, err error) {
+	if waits, err := r.hasWaiter(ctx, cluster, *s.Upgrade); waits || err != nil {
+		return false, err
+	}
+	at, why := *s.Upgrade.At, fmt.Sprintf("the cluster is %s", s.Phase)
+	if s.Message != "" {
+		why += ": " + s.Message
+	}
+	if blocked := blockedReason(s.Upgrade); blocked != "" {
+		why = "cannot yet: " + blocked
+	}
+	if err := r.RecordLate(ctx, cluster, at, why); err != nil {
+		return false, err
+	}
+	if r.due[cluster] {
+		return false, nil // the sweep starts it
+	}
+	accepted := s.Condition(status.SpecAccepted)
+	if (s.Phase == status.Ready || s.Phase == status.Upgrading) && (accepted == nil || accepted.Status == "True") {
+		return true, repairs{r.round}.start(ctx, cluster, s, names.RetryUpgradeNotBegun)
+	}
+	return false, nil
+}

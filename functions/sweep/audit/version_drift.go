@@ -1,0 +1,39 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// controlPlaneDrift compares the control plane with its stack. EKS upgrades a control plane whose version is no longer supported, and an
+// operator may upgrade it in the console. EKS also reports issues, such as a deleted subnet, role or key. No event reports either, and the
+// stack does not show it. No stack of the cluster has an operation in flight: during an upgrade by drover the stack is behind EKS.
+func (r drift) controlPlaneDrift(ctx context.Context, cluster string) (findings []string, err error) {
+	deployed := plan.KubernetesVersion(r.stacks[cluster])
+	if deployed == "" {
+		return nil, nil
+	}
+	eks, err := r.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
+	switch {
+	case fault.Code(err) == "ResourceNotFoundException":
+		return []string{fmt.Sprintf("EKS has no cluster %s though its stack is there: somebody deleted it. To make it anew, delete the stack "+
+			"%s and the cluster's "+
+			"log group, too, and run drover converge %s", names.EKSCluster(cluster), names.Stack(cluster, names.ControlPlane), cluster)}, nil
+	case err != nil:
+		return nil, err
+	}
+	if what, next := preflight.Moved(cluster, eks.Version, deployed); what != "" {
+		findings = append(findings, what+". "+next)
+	}
+	// Sorted, so that the same issues are the same text.
+	for _, issue := range slices.Compact(slices.Sorted(slices.Values(eks.Issues))) {
+		findings = append(findings, "EKS reports an issue with the control plane: "+issue)
+	}
+	return findings, nil
+}

@@ -1,0 +1,223 @@
+package sweep
+
+// Which clusters a moved channel wakes, and what a failure on the way leaves for the next sweep.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// objects are a bucket of specs and one of state. The ETag of an object is its content; failing are the errors of calls, by name and key.
+type objects struct {
+	Specs
+	State
+	content map[string]string
+	failing map[string]error
+	calls   []string
+}
+
+func (o *objects) did(format string, args ...any) error {
+	call := fmt.Sprintf(format, args...)
+	o.calls = append(o.calls, call)
+	return o.failing[call]
+}
+
+func (o *objects) List(_ context.Context, prefix string) (entries []store.Entry, err error) {
+	for key := range o.content {
+		if len(key) > len(prefix) && key[:len(prefix)] == prefix {
+			entries = append(entries, store.Entry{Key: key})
+		}
+	}
+	return entries, o.failing["list "+prefix]
+}
+
+func (o *objects) Get(_ context.Context, key string, _ int64) (store.Object, error) {
+	if err := o.failing["get "+key]; err != nil {
+		return store.Object{}, err
+	}
+	body, found := o.content[key]
+	if !found {
+		return store.Object{}, store.ErrNotFound
+	}
+	return store.Object{Body: []byte(body), ETag: body}, nil
+}
+
+func (o *objects) GetUnless(ctx context.Context, key, etag string, limit int64) (store.Object, bool, error) {
+	object, err := o.Get(ctx, key, limit)
+	if err == nil && object.ETag == etag {
+		return store.Object{}, false, nil
+	}
+	return object, err == nil, err
+}
+
+func (o *objects) GetJSON(ctx context.Context, key string, v any) (string, error) {
+	object, err := o.Get(ctx, key, 0)
+	if err != nil {
+		return "", err
+	}
+	return object.ETag, json.Unmarshal(object.Body, v)
+}
+
+func (o *objects) Replace(_ context.Context, key string, body []byte, etag string) (string, error) {
+	if err := o.did("write"); err != nil {
+		return "", err
+	}
+	if !bytes.Equal([]byte(o.content[key]), []byte(etag)) {
+		return "", store.ErrConflict
+	}
+	o.content[key] = string(body)
+	return string(body), nil
+}
+
+func (o *objects) AddDue(_ context.Context, cluster string, _ time.Time) error {
+	return o.did("wake %s", cluster)
+}
+
+// woken are the clusters that were woken, by name.
+func (o *objects) woken() (clusters []string) {
+	for _, call := range o.calls {
+		if len(call) > 5 && call[:5] == "wake " {
+			clusters = append(clusters, call[5:])
+		}
+	}
+	slices.Sort(clusters)
+	return clusters
+}
+
+func channelsAt(stable, rapid, nodes string) string {
+	text := "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec:\n"
+	text += "  stable: " + stable + "\n  rapid: " + rapid + "\n"
+	if nodes != "" {
+		text += "  nodes: {\"1.36\": " + nodes + "}\n"
+	}
+	return text
+}
+
+func clusterOn(name, channel string) string {
+	text := "apiVersion: drover.run/v1alpha1\nkind: Cluster\nmetadata: {name: " + name + `}
+spec:
+  release: {name: r1}
+  network: {cidr: 10.0.0.0/16, zones: [eu-central-1a, eu-central-1b], natGateways: Single}
+  pools: [{name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}]
+`
+	if channel != "" {
+		text += "  upgrade: {channel: " + channel + "}\n"
+	}
+	return text
+}
+
+// woke is an account whose clusters were last woken for channels, which were replaced since.
+func woke(t *testing.T, before, after string) (*objects, *Channels) {
+	t.Helper()
+	was, errs := api.ReadChannels(names.ReleaseSpec(api.ChannelsName), []byte(before), api.Options{})
+	require.Nil(t, errs)
+	known, err := json.Marshal(requestedChannels{ETag: before, Channels: was.Spec})
+	require.NoError(t, err)
+	o := &objects{failing: map[string]error{"get " + names.ClusterSpec(""): errors.New("no cluster")}, content: map[string]string{
+		names.ReleaseSpec(api.ChannelsName): after, names.Channels: string(known),
+		names.ClusterSpec("steady"): clusterOn("steady", "Stable"), names.ClusterSpec("swift"): clusterOn("swift", "Rapid"),
+		names.ClusterSpec("nodes"): clusterOn("nodes", "Nodes"), names.ClusterSpec("fixed"): clusterOn("fixed", ""),
+		names.ClusterSpecs + "readme.txt": "no cluster",
+	}}
+	h := &Channels{Deps: (&swept{}).deps()}
+	h.Specs, h.State = o, o
+	return o, h
+}
+
+func TestMovedChannelWakesClusters(t *testing.T) {
+	channelsKey, before := names.ReleaseSpec(api.ChannelsName), channelsAt("r1", "r1", "r1")
+	for name, test := range map[string]struct {
+		after string
+		given func(*objects)
+		err   error
+		woken []string
+		// written: the channels are recorded. known: a running function does not read them again.
+		written, known bool
+	}{
+		"that follow it":                 {channelsAt("r2", "r1", "r1"), nil, nil, []string{"steady"}, true, true},
+		"that follow another":            {channelsAt("r1", "r2", "r1"), nil, nil, []string{"swift"}, true, true},
+		"that follow releases of nodes":  {channelsAt("r1", "r1", "r2"), nil, nil, []string{"nodes"}, true, true},
+		"none when no channel moved":     {before + "\n", nil, nil, nil, true, true},
+		"none when they are as recorded": {before, nil, nil, nil, false, true},
+		"none when there are none":       {"", func(o *objects) { delete(o.content, channelsKey) }, nil, nil, false, false},
+		"none when they are too large": {
+			"", func(o *objects) { o.failing["get "+channelsKey] = &store.TooLarge{} }, nil, nil, false, false,
+		},
+		"none when they are invalid": {"kind: Channels", nil, nil, nil, false, true},
+		"none when they cannot be read": {
+			"", func(o *objects) { o.failing["get "+channelsKey] = errThrottled }, errThrottled, nil, false, false,
+		},
+		"none when the record is unreadable": {
+			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["get "+names.Channels] = errThrottled }, errThrottled, nil, false, false,
+		},
+		"all that follow any when there is no record": {
+			before, func(o *objects) { delete(o.content, names.Channels) }, nil, []string{"nodes", "steady", "swift"}, true, true,
+		},
+		"whatever another sweep recorded": {
+			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["write"] = store.ErrConflict }, nil, []string{"steady"}, false, true,
+		},
+		"and again when that could not be recorded": {
+			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["write"] = errThrottled }, errThrottled, []string{"steady"}, false, false,
+		},
+		"and again when one could not be woken": {
+			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["wake steady"] = errThrottled }, errThrottled,
+			[]string{"steady", "swift"}, false, false,
+		},
+		"and again when a spec could not be read": {
+			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["get "+names.ClusterSpec("steady")] = errThrottled }, errThrottled,
+			[]string{"swift"}, false, false,
+		},
+		"and again when specs could not be listed": {
+			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["list "+names.ClusterSpecs] = errThrottled }, errThrottled, nil, false, false,
+		},
+		"whatever happened to other specs": {
+			channelsAt("r2", "r2", "r1"), func(o *objects) {
+				o.failing["get "+names.ClusterSpec("steady")] = &store.TooLarge{}
+				o.failing["get "+names.ClusterSpec("fixed")] = store.ErrNotFound
+				o.content[names.ClusterSpec("nodes")] = "kind: Cluster"
+			}, nil, []string{"swift"}, true, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, h := woke(t, before, test.after)
+			if test.given != nil {
+				test.given(o)
+			}
+			recorded := o.content[names.Channels]
+			err := h.Run(t.Context())
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.woken, o.woken())
+			require.Equal(t, test.written, recorded != o.content[names.Channels])
+			require.Equal(t, test.known, h.seen.get() == test.after && test.after != "")
+			o.calls, o.failing = nil, map[string]error{}
+			require.NoError(t, h.Run(t.Context()))
+			if test.err == nil {
+				require.Empty(t, o.woken(), "a channel wakes once")
+			}
+		})
+	}
+	t.Run("and records nothing that is recorded", func(t *testing.T) {
+		o, h := woke(t, before, before)
+		require.NoError(t, h.Run(t.Context()))
+		require.Empty(t, o.calls)
+	})
+	t.Run("and reads nothing that it knows", func(t *testing.T) {
+		o, h := woke(t, before, before)
+		o.failing["get "+names.Channels] = errors.New("read again")
+		h.seen.set(before)
+		require.NoError(t, h.Run(t.Context()))
+		require.Empty(t, o.calls)
+	})
+}

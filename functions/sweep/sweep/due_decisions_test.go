@@ -1,0 +1,99 @@
+package sweep
+
+// What a sweep starts of what is due, and what it leaves for the next one.
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func TestSweepStartsWhatIsDue(t *testing.T) {
+	for name, test := range map[string]struct {
+		dues    []store.Due
+		holders map[string]string
+		failing map[string]error
+		want    []string
+	}{
+		"once for several times, and forgets them in order": {
+			[]store.Due{due("a", 2*time.Minute), due("a", time.Minute)}, nil, nil, []string{"start a 11:59", "done a 11:58", "done a 11:59"},
+		},
+		"not while the cluster is busy": {[]store.Due{due("a", time.Minute)}, map[string]string{"a": "x"}, nil, []string{"read a"}},
+		"and does not forget what it could not start": {
+			[]store.Due{due("a", time.Minute), due("b", time.Minute)}, nil, map[string]error{"start a": errThrottled},
+			[]string{"start a 11:59", "start b 11:59", "done b 11:59"},
+		},
+		"and keeps the newest when an older one cannot be forgotten": {
+			[]store.Due{due("a", 2*time.Minute), due("a", time.Minute)}, nil, map[string]error{"done a 11:58": errThrottled},
+			[]string{"start a 11:59", "done a 11:58"},
+		},
+		"not when its holder is unknown": {
+			[]store.Due{due("a", time.Minute), due("b", time.Minute)}, nil, map[string]error{"holder a": errThrottled},
+			[]string{"start b 11:59", "done b 11:59"},
+		},
+		"and records all that is late of a busy cluster, whatever fails": {
+			[]store.Due{due("a", 31*time.Minute), due("a", time.Minute), due("b", time.Minute)}, map[string]string{"a": "x"},
+			map[string]error{"write a": errThrottled}, []string{"write a", "read a", "start b 11:59", "done b 11:59"},
+		},
+		"nothing when that cannot be listed": {[]store.Due{due("a", time.Minute)}, nil, map[string]error{"dues": errThrottled}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &swept{failing: test.failing}
+			err := agenda{sweptState: sweptState{swept: s}, dues: test.dues, holders: test.holders}.due().Run(t.Context())
+			if test.failing == nil {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, errThrottled)
+			}
+			require.Equal(t, test.want, s.calls)
+		})
+	}
+	t.Run("up to a bound, which counts failures but no busy cluster", func(t *testing.T) {
+		s := &swept{failing: map[string]error{"start c01": errThrottled}}
+		a := agenda{sweptState: sweptState{swept: s}, holders: map[string]string{"c00": "x"}}
+		for i := range maxStarts + 3 {
+			a.dues = append(a.dues, due(fmt.Sprintf("c%02d", i), time.Minute))
+		}
+		require.ErrorIs(t, a.due().Run(t.Context()), errThrottled)
+		require.Equal(t, 1+2*maxStarts-1, len(s.calls))
+		require.Equal(t, fmt.Sprintf("done c%02d 11:59", maxStarts), s.calls[len(s.calls)-1])
+	})
+}
+
+func TestUpgradeWhoseClusterIsBusy(t *testing.T) {
+	running := status.Status{SpecVersion: "v1", Upgrade: &status.Upgrade{Phase: "Running", Execution: "x"}}
+	behind := running
+	behind.NextUpgrade = &status.Upgrade{To: "r2"}
+	for name, test := range map[string]struct {
+		status  status.Status
+		missing bool
+		failing map[string]error
+		want    []string
+	}{
+		"is planned behind the one that runs":  {running, false, nil, []string{"read a", "converge a v1 behind 2026-11-26T11:59:00Z"}},
+		"once":                                 {behind, false, nil, []string{"read a"}},
+		"not while the cluster only converges": {status.Status{}, false, nil, []string{"read a"}},
+		"not of a cluster without a status":    {running, true, nil, nil},
+		"not when its status cannot be read":   {running, false, map[string]error{"read": errThrottled}, []string{"read a"}},
+		"and fails when that cannot be started": {
+			running, false, map[string]error{"converge": errThrottled}, []string{"read a", "converge a v1 behind 2026-11-26T11:59:00Z"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &swept{status: test.status, failing: test.failing}
+			a := agenda{sweptState: sweptState{swept: s}, missing: test.missing}
+			require.Equal(t, test.failing != nil, a.due().recordBusy(t.Context(), due("a", time.Minute), "x") != nil)
+			require.Equal(t, test.want, s.calls)
+		})
+	}
+	t.Run("is not planned when its lateness cannot be recorded", func(t *testing.T) {
+		s := &swept{status: running, failing: map[string]error{"write": errThrottled}}
+		require.ErrorIs(t, agenda{sweptState: sweptState{swept: s}}.due().recordBusy(t.Context(), due("a", time.Hour), "x"), errThrottled)
+		require.Equal(t, []string{"write a"}, s.calls)
+	})
+}

@@ -1,0 +1,53 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// EndedExecutions releases the leases of executions that ended without a report: they were aborted or timed out. It
+// records that, and starts no other execution: an operator may have aborted this one.
+type EndedExecutions struct{ *Deps }
+
+// Run checks the executions that hold a lease.
+func (p EndedExecutions) Run(ctx context.Context) error {
+	clusters, err := p.State.Held(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, cluster := range clusters {
+		if err := p.release(ctx, cluster); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// release releases the lease of a cluster if its execution ended.
+func (p EndedExecutions) release(ctx context.Context, cluster string) error {
+	lease, err := p.State.Lease(ctx, cluster)
+	if err != nil || lease.Execution == "" {
+		return err
+	}
+	if running, err := p.Executions.Running(ctx, lease.Execution); err != nil || running {
+		return err
+	}
+	logging.From(ctx).Warn("execution ended without a report", "cluster", cluster, "execution", lease.Execution)
+	message := fmt.Sprintf("execution %s is over and did not say how it ended: run drover converge %s to go on", lease.Execution, cluster)
+	err = p.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		if s.Phase != status.Converging && s.Phase != status.Deleting || s.Execution != lease.Execution {
+			return
+		}
+		s.Phase, s.Message = status.Failed, message
+		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonExecutionEnded, Message: message}, p.Now())
+	})
+	if err != nil {
+		return err
+	}
+	return p.State.Release(ctx, cluster, lease.Execution)
+}

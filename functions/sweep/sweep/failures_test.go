@@ -1,0 +1,67 @@
+package sweep
+
+// What fails for one cluster holds up no other, and fails the sweep.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func TestSweepGoesOnAfterAFailure(t *testing.T) {
+	t.Run("of a waiter", func(t *testing.T) {
+		s := &swept{
+			running: true, began: true, stack: stack.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{"resume": errThrottled},
+		}
+		h := s.deps()
+		h.State = listedState{sweptState{swept: s}, listed{names.Waiters: {{Key: names.Waiters + "a.json"}, {Key: names.Waiters + "b.json"}}}}
+		_, err := Waiters{h}.Run(t.Context())
+		require.ErrorIs(t, err, errThrottled)
+		require.Len(t, s.calls, 2)
+	})
+}
+
+func TestSweepAdmitsSpecs(t *testing.T) {
+	at := noon.Add(-time.Hour)
+	spec := func(cluster string, modified time.Time) store.Entry {
+		return store.Entry{Key: names.ClusterSpec(cluster), Modified: modified}
+	}
+	document := func(cluster string, modified time.Time) store.Entry {
+		return store.Entry{Key: names.Status(cluster), Modified: modified}
+	}
+	for name, test := range map[string]struct {
+		specs, statuses []store.Entry
+		observed        string
+		failing         map[string]error
+		want            []string
+	}{
+		"that no status is about":             {[]store.Entry{spec("a", at)}, nil, "", nil, []string{"admit a"}},
+		"not while they are new":              {[]store.Entry{spec("a", noon)}, nil, "", nil, nil},
+		"not when a status is newer":          {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at.Add(time.Second))}, "", nil, nil},
+		"not when a status is about them":     {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v1", nil, nil},
+		"when a status of then is of another": {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v0", nil, []string{"admit a"}},
+		"not when that status is not read": {
+			[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v0", map[string]error{"status": errThrottled}, nil,
+		},
+		"not what is no cluster's": {[]store.Entry{{Key: names.ClusterSpecs + "readme.txt", Modified: at}}, nil, "", nil, nil},
+		"each, whatever fails for another": {
+			[]store.Entry{spec("a", at), spec("b", at)}, nil, "", map[string]error{"admit a": errThrottled}, []string{"admit a", "admit b"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &swept{status: status.Status{ObservedVersion: test.observed}, failing: test.failing}
+			h := s.deps()
+			h.State = listedState{sweptState{swept: s}, listed{names.Statuses: test.statuses}}
+			h.Specs, h.Admit, h.Patience = listedSpecs{listed: listed{names.ClusterSpecs: test.specs}, version: "v1"}, s, 5*time.Minute
+			err := (&MissedSpecs{Deps: h}).Run(t.Context())
+			require.Equal(t, test.failing != nil, err != nil)
+			require.Equal(t, test.want, s.calls)
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
+)
+
+// Instances handles what interrupted executions and updates left behind: instances that CloudFormation got no signal for, nodes that stay
+// cordoned, and groups with suspended processes.
+type Instances struct{ *Deps }
+
+// Run checks all groups. changing are stacks that are known to have an operation in flight.
+func (p Instances) Run(ctx context.Context, groups []pool.Group, changing map[string]bool) error {
+	var failed []error
+	for _, group := range groups {
+		changes, err := p.resumeProcesses(ctx, group)
+		failed = append(failed, err)
+		if changes || changing[group.Name] { // a pool's stack and its group have one name
+			failed = append(failed, p.signal(ctx, group))
+		}
+	}
+	return errors.Join(append(failed, p.uncordon(ctx))...)
+}
+
+// signalPrefix begins the names of executions that signal starts.
+const signalPrefix = "signal-"
+
+// signal starts an execution for each instance in service that CloudFormation may have no signal for. The pool's
+// stack is being changed, and the execution that should have signalled ended after it completed the hook. Without a
+// signal the update would be rolled back after an hour. Step Functions lists these executions. The name of the
+// started execution makes sure that each is handled once. The stack is not asked which signals it received: only its
+// events know. CloudFormation ignores a second signal for the same instance.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
+func (p Instances) signal(ctx context.Context, group pool.Group) error {
+	since, err := p.Stacks.Since(ctx, group.Name)
+	if err != nil || since.IsZero() {
+		return err
+	}
+	broken, err := p.JoinNode.Broken(ctx, since)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, x := range broken {
+		var hook events.Lifecycle
+		err := p.JoinNode.Input(ctx, x, &hook)
+		if err == nil && hook.AutoScalingGroupName == group.Name && group.Serves(hook.EC2InstanceID) {
+			logging.From(ctx).Warn("instance was not signalled", "instance", hook.EC2InstanceID, "group", group.Name, "execution", x)
+			err = p.JoinNode.Start(ctx, signalPrefix+names.SHA256([]byte(x))[:32], hook)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+const (
+	// drainLookback is how far back the sweep searches for interrupted drains.
+	drainLookback = time.Hour
+	// releasePrefix begins the names of executions that uncordon starts.
+	releasePrefix = "release-"
+)
+
+// uncordon starts an execution that uncordons the node of each interrupted drain that an operator or a spot warning
+// started. Nodes at a hook are terminated: they are drained again while they wait. A node that is drained again
+// belongs to that drain, so it is checked when that drain has ended. The name of the started execution makes sure
+// that each is handled once. No other record exists, so every sweep asks Step Functions.
+func (p Instances) uncordon(ctx context.Context) error {
+	broken, err := p.DrainNode.Broken(ctx, p.Now().Add(-drainLookback))
+	if err != nil {
+		return err
+	}
+	var failed []error
+	running := p.RunningDrains(ctx)
+	for _, x := range broken {
+		if name := x[strings.LastIndex(x, ":")+1:]; strings.HasPrefix(name, releasePrefix) {
+			continue
+		}
+		var in events.DrainRequest
+		err := p.DrainNode.Input(ctx, x, &in)
+		if err == nil && in.Lifecycle == nil && DrainTarget(in) != "" {
+			var drains map[string]bool
+			if drains, err = running(); err == nil && !drains[DrainTarget(in)] {
+				in.Release = true
+				err = p.DrainNode.Start(ctx, releasePrefix+names.SHA256([]byte(x))[:32], in)
+			}
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// suspendedByUpdate are the processes that a rolling update suspends: see the pool's template.
+var suspendedByUpdate = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
+
+// resumeProcesses resumes the processes of a group that an update left suspended, if its stack is idle. It returns
+// whether an operation is in flight. An update suspends all processes of the list that are not suspended, in one
+// call. So a process that was suspended earlier, or without an update, was suspended outside drover, and stays
+// suspended.
+func (p Instances) resumeProcesses(ctx context.Context, group pool.Group) (changing bool, err error) {
+	var last time.Time
+	for _, process := range suspendedByUpdate {
+		at, found := group.SuspendedAt[process]
+		if !found {
+			return false, nil
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	deployed, err := p.Stacks.Describe(ctx, group.Name)
+	if err != nil || stack.InProgress(deployed.Status) {
+		return err == nil, err
+	}
+	byUpdate, err := p.Stacks.Changing(ctx, group.Name, last)
+	if err != nil || !byUpdate {
+		return false, err
+	}
+	processes := slices.DeleteFunc(slices.Clone(suspendedByUpdate), func(process string) bool {
+		return group.SuspendedAt[process].Before(last.Add(-time.Second))
+	})
+	logging.From(ctx).Warn("processes left suspended", "group", group.Name, "processes", processes)
+	return false, p.Groups.Resume(ctx, group.Name, processes)
+}

@@ -1,0 +1,132 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Upgrades ends upgrades whose execution ended without a report: it was aborted, timed out, or could not write the record.
+type Upgrades struct {
+	*Deps
+	finished finishedCache
+}
+
+// finishedCache holds the ETags of the records, by key, of finished upgrades. An unchanged record is not read again
+// while the function lives.
+type finishedCache struct {
+	mu    sync.Mutex
+	etags map[string]string
+}
+
+func (c *finishedCache) has(e store.Entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.etags[e.Key] == e.ETag
+}
+
+func (c *finishedCache) add(e store.Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.etags == nil {
+		c.etags = map[string]string{}
+	}
+	c.etags[e.Key] = e.ETag
+}
+
+// Run checks the records of upgrades that are in flight.
+func (p *Upgrades) Run(ctx context.Context) error {
+	entries, err := p.State.List(ctx, names.Upgrades)
+	if err != nil {
+		return err
+	}
+	unfinished := map[string]store.Entry{}
+	for _, entry := range entries {
+		if !p.finished.has(entry) {
+			unfinished[strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Upgrades), ".json")] = entry
+		}
+	}
+	return p.ForEach(slices.Sorted(maps.Keys(unfinished)), func(cluster string) error {
+		record, _, err := p.State.Upgrade(ctx, cluster)
+		if err != nil || record == nil {
+			return err
+		}
+		if record.State.Over() {
+			p.finished.add(unfinished[cluster])
+			return nil
+		}
+		return p.EndUpgrade(ctx, cluster, record.Execution)
+	})
+}
+
+// EndUpgrade starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. Every sweep tries again
+// until the upgrade is finished. Two starts within five minutes are one execution.
+func (d *Deps) EndUpgrade(ctx context.Context, cluster, execution string) error {
+	running, err := d.Executions.Running(ctx, execution)
+	if err != nil || running {
+		return err
+	}
+	logging.From(ctx).Warn("upgrade ended without a report", "cluster", cluster, "execution", execution)
+	at := d.Now().UTC().Truncate(5 * time.Minute)
+	name := names.UpgradeStart(cluster, names.EndedKey(execution, at), 0, at)
+	return d.Upgrade.Start(ctx, name, events.Upgrade{Cluster: cluster, Ended: execution})
+}
+
+// UpgradeInFlight reports whether an upgrade is in flight, according to the status.
+func UpgradeInFlight(u *status.Upgrade) bool {
+	return u != nil && (u.Phase == string(upgrade.Checking) || u.Phase == string(upgrade.Running)) && u.Execution != ""
+}
+
+// RecordLate records that an upgrade did not start at its time: it is delayed after half an hour, and missed after two hours.
+func (d *Deps) RecordLate(ctx context.Context, cluster string, at time.Time, why string) error {
+	late := d.Now().Sub(at)
+	if late < upgrade.Delayed {
+		return nil
+	}
+	phase, spec := status.UpgradeDelayed, (*api.Cluster)(nil)
+	if late >= upgrade.Late {
+		phase = status.UpgradeMissed
+		var err error
+		if spec, err = d.validSpec(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	return d.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		for _, u := range []*status.Upgrade{s.Upgrade, s.NextUpgrade} {
+			if u == nil || !status.ToCome(u.Phase) || u.Phase == phase || u.Phase == status.UpgradeMissed || u.At == nil || !u.At.Equal(at) {
+				continue
+			}
+			u.Phase, u.Message = phase, fmt.Sprintf("it was to begin at %s and %s", at.UTC().Format(time.RFC3339), why)
+			if phase == status.UpgradeDelayed {
+				continue
+			}
+			u.Message += fmt.Sprintf(", for %s by now. %s", upgrade.Late, upgrade.Again(spec, upgrade.Origin(u.Origin), d.Now()))
+			s.Remember(*u)
+			if u == s.Upgrade { // otherwise the condition describes the upgrade in flight
+				s.Set(status.Condition{Type: status.Upgraded, Status: "False", Reason: status.ReasonUpgradeMissed, Message: u.Message}, d.Now())
+			}
+		}
+	})
+}
+
+// validSpec reads the spec of a cluster; nil if there is none or it is invalid.
+func (d *Deps) validSpec(ctx context.Context, cluster string) (*api.Cluster, error) {
+	spec, _, err := specs.Cluster(ctx, d.Specs, cluster)
+	if specs.Missing(err) {
+		return nil, nil
+	}
+	return spec, err
+}
