@@ -1,4 +1,4 @@
-package handler_test
+package report_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package handler_test
+package report_test
 
 // Reports that are cut off once they have given the lease up, and those of an execution that lost it.
 

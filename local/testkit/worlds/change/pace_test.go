@@ -1,4 +1,4 @@
-package handler_test
+package change_test
 
 // Pools whose nodes are replaced: at the pace of what they have at that moment, and back to what the spec says.
 
