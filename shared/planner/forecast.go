@@ -56,7 +56,7 @@ func (p *Planner) Forecast(ctx context.Context, cluster string) (Forecast, error
 	if seen.Reason != "" || seen.Unused != nil {
 		return f, nil
 	}
-	f.Spec, f.Override = w.resolved, w.decision.Instead
+	f.Spec, f.Override = w.resolved, w.decision.OverrideReason
 	if r := w.record; r != nil && !r.State.Over() {
 		f.InFlight, f.Stops = r, r.Superseded(w.spec)
 	}
@@ -76,7 +76,7 @@ func (p *Planner) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecas
 		u.Origin, u.Now, u.To = d.Start.Origin, true, upgrade.Target{Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion}
 	case d.Wait != nil:
 		u.Origin, u.To, u.At, u.Message = d.Wait.Origin, d.Wait.To, d.Wait.At, d.Wait.Message
-		u.Queued, u.Never = d.Wait.Behind, d.Wait.Never
+		u.Queued, u.Never = d.Wait.Queued, d.Wait.Blocked
 	default:
 		return nil, nil
 	}

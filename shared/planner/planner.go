@@ -128,7 +128,7 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		return o, err
 	}
 	o.Upgrade = p.planned(o.work)
-	if o.work.decision.Served {
+	if o.work.decision.OverrideCleared {
 		o.OverrideCleared = o.work.record.Number
 	}
 	if len(o.Plan.Changes) == 0 {

@@ -58,8 +58,8 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	}
 	var rollAt map[string]time.Time
 	rollAt, w.later = plan.RollAt(w.resolved, w.deployed, requested, p.Now())
-	if !w.decision.Look.IsZero() {
-		w.later = append(w.later, w.decision.Look)
+	if !w.decision.RecheckAt.IsZero() {
+		w.later = append(w.later, w.decision.RecheckAt)
 	}
 	desired := render.Cluster{Cell: p.Cell, Resolved: w.resolved, RollAt: rollAt, Templates: w.templates}
 	if w.rendered, err = render.Render(desired); err != nil {

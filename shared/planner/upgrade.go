@@ -47,7 +47,7 @@ func (p *Planner) QueuedUpgrade(ctx context.Context, cluster string) (*QueuedUpg
 	if err != nil || w == nil || w.record == nil {
 		return nil, err
 	}
-	return &QueuedUpgrade{w.decision.Look, func(s *status.Status) { w.recordUpgrade(s, p.Now()) }}, nil
+	return &QueuedUpgrade{w.decision.RecheckAt, func(s *status.Status) { w.recordUpgrade(s, p.Now()) }}, nil
 }
 
 // decided reads what a decision depends on, and decides. It returns nil for a cluster that drover does not plan.
@@ -147,7 +147,7 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 		}
 	case d.Wants != nil && d.Wait != nil:
 		state := status.UpgradeScheduled
-		if d.Wait.Never && !d.Wait.Missed {
+		if d.Wait.Blocked && !d.Wait.Missed {
 			state = string(upgrade.Blocked)
 		}
 		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, p.Now()))}
@@ -159,8 +159,8 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 			refused.State = string(upgrade.Blocked)
 		}
 		return refused
-	case d.Instead != "":
-		return &events.PlannedUpgrade{State: string(upgrade.Done), Message: d.Instead}
+	case d.OverrideReason != "":
+		return &events.PlannedUpgrade{State: string(upgrade.Done), Message: d.OverrideReason}
 	}
 	return nil
 }
@@ -168,11 +168,11 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 // waits says when a pending upgrade starts, or why it does not.
 func waits(w *upgrade.Wait, now time.Time) string {
 	switch {
-	case w.Behind:
+	case w.Queued:
 		return "begins when that is over: " + w.Message
 	case w.Unread != "" && !w.At.After(now):
 		return "does not begin yet: " + w.Message
-	case w.Never:
+	case w.Blocked:
 		return "does not begin: " + w.Message
 	}
 	return "begins within five minutes of " + w.At.Format(time.RFC3339) + ": " + w.Message // the sweep runs every five minutes
@@ -192,7 +192,7 @@ func (w *work) recordUpgrade(s *status.Status, now time.Time) {
 		s.Judged(now)
 	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
 		// It was withdrawn, or nothing is left to do.
-		s.TakeBack()
+		s.DropScheduled()
 		s.Judged(now)
 	}
 	if !hasWaiter(s.NextUpgrade) {
@@ -201,8 +201,8 @@ func (w *work) recordUpgrade(s *status.Status, now time.Time) {
 }
 
 // After returns what to record about the cluster when an upgrade ends. It only reads.
-func (p *Planner) After(ctx context.Context, cluster string) (status.Afterwards, error) {
-	a := status.Afterwards{Next: func(*status.Status) {}}
+func (p *Planner) After(ctx context.Context, cluster string) (status.PostUpgrade, error) {
+	a := status.PostUpgrade{Next: func(*status.Status) {}}
 	w, err := p.read(ctx, Request{Cluster: cluster})
 	if errors.Is(err, ErrAbsent) {
 		return a, nil
@@ -270,13 +270,13 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 			waits(d.Wait, now)
 		if !d.Wait.At.IsZero() {
 			next.At = &d.Wait.At
-		} else if d.Wait.Behind || d.Wait.Unread != "" { // its time has come, as far as drover knows
+		} else if d.Wait.Queued || d.Wait.Unread != "" { // its time has come, as far as drover knows
 			next.At = &now
 		}
 		switch {
 		case d.Wait.Missed:
 			next.Phase = status.UpgradeMissed
-		case d.Wait.Never:
+		case d.Wait.Blocked:
 			next.Phase = string(upgrade.Blocked)
 		}
 	default:
@@ -286,7 +286,7 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 		u.Execution == r.Execution {
 		next.Checks, next.Checked = u.Checks, cmp.Or(u.Checked, u.Ended) // it is retried: the checks that blocked it are known
 	}
-	before := s.ToldOf(next)
+	before := s.Previous(next)
 	if before == nil {
 		return blockUnread(next, d.Wait)
 	}
@@ -297,11 +297,11 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	case d.Start != nil && before.At != nil:
 		next.At, next.ToVersion = before.At, before.ToVersion // its time had come before
 	case d.Wait != nil:
-		if (d.Wait.Behind || d.Wait.Unread != "") && d.Wait.At.IsZero() && before.At != nil && before.At.Before(now) {
+		if (d.Wait.Queued || d.Wait.Unread != "") && d.Wait.At.IsZero() && before.At != nil && before.At.Before(now) {
 			next.At = before.At
 		}
 		noteMissedWindow(before, next, exact)
-		next.AsLate(before, now)
+		next.InheritLateness(before, now)
 	}
 	return blockUnread(next, d.Wait)
 }

@@ -32,11 +32,11 @@ func TestTheConditionOfUpgradesThatDoNotBegin(t *testing.T) {
 	s.Upgrade = &Upgrade{Phase: UpgradeMissed, To: "r2", Message: "it was late"}
 	s.Judged(later.Add(time.Hour))
 	is("False", ReasonUpgradeMissed, "it was late", later.Add(time.Hour))
-	s.TakeBack()
+	s.DropScheduled()
 	s.Judged(later.Add(2 * time.Hour))
 	is("True", ReasonUpgraded, "the cluster is at r1", later.Add(2*time.Hour))
 	s.Upgrades = nil
-	s.TakeBack()
+	s.DropScheduled()
 	s.Judged(noon)
 	require.Nil(t, s.Condition(Upgraded))
 }

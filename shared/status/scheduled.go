@@ -25,8 +25,8 @@ func (u *Upgrade) Same(b *Upgrade) bool {
 	return u != nil && b != nil && (ToCome(b.Phase) || b.Refused()) && u.To == b.To && u.Origin == b.Origin
 }
 
-// ToldOf is an upgrade that is to come as it was told of before, nil when it was not.
-func (s *Status) ToldOf(u *Upgrade) *Upgrade {
+// Previous is an upgrade that is to come as it was told of before, nil when it was not.
+func (s *Status) Previous(u *Upgrade) *Upgrade {
 	for _, told := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
 		if u.Same(told) {
 			return told
@@ -35,8 +35,8 @@ func (s *Status) ToldOf(u *Upgrade) *Upgrade {
 	return nil
 }
 
-// AsLate keeps what was told of an upgrade that is late for the same time.
-func (u *Upgrade) AsLate(told *Upgrade, now time.Time) {
+// InheritLateness keeps what was told of an upgrade that is late for the same time.
+func (u *Upgrade) InheritLateness(told *Upgrade, now time.Time) {
 	if told.At != nil && u.At != nil && told.At.Equal(*u.At) && !u.At.After(now) && lateness[told.Phase] > lateness[UpgradeScheduled] &&
 		lateness[told.Phase] >= lateness[u.Phase] {
 		u.Phase, u.Message = told.Phase, told.Message
@@ -55,7 +55,7 @@ func (s *Status) Forgo(execution string) {
 const History = 10
 
 // Is says whether both are the same upgrade, which is over: as it began or, if it never did, as it was told.
-func (u *Upgrade) Is(b *Upgrade) bool {
+func (u *Upgrade) Equal(b *Upgrade) bool {
 	if u == nil || b == nil {
 		return false
 	}
@@ -68,7 +68,7 @@ func (u *Upgrade) Is(b *Upgrade) bool {
 
 // Remember an upgrade that is over, once, however often it is told. Of one that never began what was told first stays.
 func (s *Status) Remember(u Upgrade) {
-	is := func(o Upgrade) bool { return o.Is(&u) }
+	is := func(o Upgrade) bool { return o.Equal(&u) }
 	if u.Started == nil && slices.ContainsFunc(s.Upgrades, is) {
 		return
 	}
@@ -93,13 +93,13 @@ func (s *Status) Judged(now time.Time) {
 		s.Set(Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgradeMissed, Message: u.Message}, now)
 	case u.Phase == string(upgrade.Done):
 		s.Set(Condition{Type: Upgraded, Status: "True", Reason: ReasonUpgraded, Message: u.Message}, now)
-	case LackOf(u.Phase).Phase == Stopped:
-		s.Set(Condition{Type: Upgraded, Status: "False", Reason: LackOf(u.Phase).Reason, Message: u.Message}, now)
+	case GapForState(u.Phase).Phase == Stopped:
+		s.Set(Condition{Type: Upgraded, Status: "False", Reason: GapForState(u.Phase).Reason, Message: u.Message}, now)
 	}
 }
 
-// TakeBack takes out the upgrade that was to come: what is to be seen is the one that was last.
-func (s *Status) TakeBack() {
+// DropScheduled takes out the upgrade that was to come: what is to be seen is the one that was last.
+func (s *Status) DropScheduled() {
 	s.Upgrade = nil
 	if len(s.Upgrades) > 0 {
 		last := s.Upgrades[0]

@@ -76,17 +76,17 @@ func TestWhatAChangeWaitsFor(t *testing.T) {
 // An upgrade that ended and was not made leaves a lack, which is read from the status as it was told.
 func TestWhatAClusterLacks(t *testing.T) {
 	for _, state := range []upgrade.State{upgrade.Checking, upgrade.Running, upgrade.Blocked, upgrade.Stopped, upgrade.Done} {
-		lack := LackOf(string(state))
+		lack := GapForState(string(state))
 		if !state.Over() || state == upgrade.Done {
 			require.Zero(t, lack, state)
 			continue
 		}
 		require.Equal(t, Stopped, lack.Phase)
-		require.Equal(t, lack, LackBecause(lack.Reason))
+		require.Equal(t, lack, GapForReason(lack.Reason))
 	}
-	require.Equal(t, Ready, LackBecause(LackOf(UpgradeScheduled).Reason).Phase, "until its time the cluster is well")
-	require.Zero(t, LackBecause("StackFailed"))
-	require.Zero(t, LackOf(""))
+	require.Equal(t, Ready, GapForReason(GapForState(UpgradeScheduled).Reason).Phase, "until its time the cluster is well")
+	require.Zero(t, GapForReason("StackFailed"))
+	require.Zero(t, GapForState(""))
 }
 
 func TestWhatNobodyIsToMakeAnyMore(t *testing.T) {
@@ -140,7 +140,7 @@ func TestUpgradesAreRemembered(t *testing.T) {
 		{Phase: UpgradeMissed, To: "r2", Origin: "At", At: &later}, {Phase: UpgradeMissed, To: "r2", Origin: "At", At: &at, Execution: "x"},
 		{Phase: "Blocked", To: "r2", Origin: "At", At: &at}, {Phase: "Stopped", To: "r2", Origin: "At", Started: &at},
 	} {
-		require.False(t, missed.Is(&other))
+		require.False(t, missed.Equal(&other))
 		s.Remember(other)
 		s.Remember(other)
 	}

@@ -68,7 +68,7 @@ func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
 		return
 	}
 	state := upgrade.State(u.State)
-	lack := LackOf(u.State)
+	gap := GapForState(u.State)
 	switch {
 	case state == upgrade.Checking || state == upgrade.Running:
 		// Its execution says how it ends.
@@ -76,18 +76,18 @@ func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
 		return
 	case u.Start != nil:
 		v.Phase, v.Message = Upgrading, u.Message
-	case lack.Phase == Stopped:
+	case gap.Phase == Stopped:
 		v.Phase, v.Message = Stopped, u.Message
 	default:
 		v.Message = ButRelease + u.Message
 	}
 	if u.Spec {
-		v.Condition.Status, v.Condition.Reason, v.Condition.Message = "False", lack.Reason, v.Message
+		v.Condition.Status, v.Condition.Reason, v.Condition.Message = "False", gap.Reason, v.Message
 	}
 }
 
-// Afterwards is what there is to tell of a cluster whose upgrade is over, beside how that ended.
-type Afterwards struct {
+// PostUpgrade is what there is to tell of a cluster whose upgrade is over, beside how that ended.
+type PostUpgrade struct {
 	// Next tells what is to come after it, until the cluster is planned again.
 	Next func(*Status)
 	// Verdict is what converging would say of the cluster, and Observe tells what the cluster is; nil where converging would change something.
@@ -96,29 +96,35 @@ type Afterwards struct {
 	Observe func(*Status)
 }
 
-// Lack is what a cluster is that has not come to the release of its spec: the reason of its condition, and its phase.
-type Lack struct {
+// UpgradeGap describes a cluster that is not at the release of its spec, because an upgrade is pending or ended early.
+type UpgradeGap struct {
 	// Upgrade is the state of the upgrade that would bring it there.
 	Upgrade string
 	Reason  string
 	Phase   Phase
 }
 
-var lacks = []Lack{
+var gaps = []UpgradeGap{
 	{UpgradeScheduled, ReasonUpgradeScheduled, Ready},
 	{string(upgrade.Blocked), ReasonUpgradeBlocked, Stopped},
 	{string(upgrade.Stopped), ReasonUpgradeStopped, Stopped},
 }
 
-// LackOf is a cluster's by the state of its upgrade, and LackBecause by the reason of its condition; the zero Lack where there is none.
-func LackOf(state string) Lack       { return lacking(func(l Lack) bool { return l.Upgrade == state }) }
-func LackBecause(reason string) Lack { return lacking(func(l Lack) bool { return l.Reason == reason }) }
+// GapForState returns the gap after an upgrade in a state; the zero UpgradeGap if there is none.
+func GapForState(state string) UpgradeGap {
+	return findGap(func(g UpgradeGap) bool { return g.Upgrade == state })
+}
 
-func lacking(is func(Lack) bool) Lack {
-	if i := slices.IndexFunc(lacks, is); i >= 0 {
-		return lacks[i]
+// GapForReason returns the gap that the reason of a condition stands for; the zero UpgradeGap if it is none.
+func GapForReason(reason string) UpgradeGap {
+	return findGap(func(g UpgradeGap) bool { return g.Reason == reason })
+}
+
+func findGap(is func(UpgradeGap) bool) UpgradeGap {
+	if i := slices.IndexFunc(gaps, is); i >= 0 {
+		return gaps[i]
 	}
-	return Lack{}
+	return UpgradeGap{}
 }
 
 // said has the verdict on an upgrade that ended be in its own words for why, which planning does not know.

@@ -153,7 +153,7 @@ func (r *Record) overrides() bool {
 
 // Serve gives the spec the word again, once it named what the cluster is: whatever it names from then on it asks for,
 // also what it named before.
-func (r *Record) Serve() {
+func (r *Record) ClearOverride() {
 	if r.overrides() {
 		r.Changed().Over = ""
 	}
@@ -161,7 +161,7 @@ func (r *Record) Serve() {
 
 // Instead says what counts instead of the release that the spec names, and why, of a cluster that is as deployed; ""
 // when that is the spec's own.
-func (r *Record) Instead(deployed Target) string {
+func (r *Record) OverrideReason(deployed Target) string {
 	last := r.Changed()
 	switch {
 	case !r.overrides():

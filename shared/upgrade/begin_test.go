@@ -133,7 +133,7 @@ func TestWhatCountsOverASpecThatIsPutBack(t *testing.T) {
 	require.False(t, first.counts(spec("r3")))
 	require.Empty(t, first.Superseded(spec("r1")), "nor does that stop the upgrade on its way")
 	require.Contains(t, first.Superseded(spec("r3")), "the spec names release r3 by now, and no longer lost or r1")
-	require.Contains(t, first.Instead(Target{}), "until the spec names another than lost or r1")
+	require.Contains(t, first.OverrideReason(Target{}), "until the spec names another than lost or r1")
 	stated := spec("r1")
 	stated.Spec.KubernetesVersion = r1.KubernetesVersion
 	require.True(t, first.counts(stated))
@@ -281,6 +281,6 @@ func TestWhatCountsInsteadOfTheSpecs(t *testing.T) {
 		},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, test.record.Instead(test.deployed)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, test.record.OverrideReason(test.deployed)) })
 	}
 }

@@ -41,12 +41,12 @@ type Decision struct {
 	// Wait tells of the one that will begin, or cannot. While one is under way it is the one that comes after it.
 	Wait *Wait
 	// Served says that the record's Over has served: the spec names what the cluster is by now. Whoever tells that the cluster is converged
-	// writes so: see Serve.
-	Served bool
+	// writes so: see ClearOverride.
+	OverrideCleared bool
 	// Instead says what counts instead of the release that the spec names, for people; "" when that is the spec's own.
-	Instead string
+	OverrideReason string
 	// Look is when to decide again though nothing happened until then; the zero time is never.
-	Look time.Time
+	RecheckAt time.Time
 }
 
 // Wait is an upgrade that does not begin yet, for people.
@@ -62,7 +62,7 @@ type Wait struct {
 	Message string
 	// Missed says that its time is over. Never says that it does not begin as things are, Missed or not. Behind says that it may begin, and
 	// waits for the one that is under way.
-	Missed, Never, Behind bool
+	Missed, Blocked, Queued bool
 	// Unread says why its release cannot be read, if so: it waits for that, beside all else.
 	Unread string
 }
@@ -99,14 +99,14 @@ func Decide(in Situation) (Decision, error) {
 		}
 	}
 	if in.Record.counts(spec) {
-		d.Instead = in.Record.Instead(in.Deployed)
+		d.OverrideReason = in.Record.OverrideReason(in.Deployed)
 	}
 	last := in.Record.Changed()
 	if last.unfinished() && (in.Record.counts(spec) || in.Record.Unfinished(wants)) {
 		// What an upgrade has moved stays, and what it has not, too.
 		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
-	d.Served = !in.Record.counts(spec) && same(wants, in.Deployed) && in.Record.overrides() && !in.Record.Unfinished(wants)
+	d.OverrideCleared = !in.Record.counts(spec) && same(wants, in.Deployed) && in.Record.overrides() && !in.Record.Unfinished(wants)
 	switch at, channel := in.at(), in.channel(); {
 	case !same(wants, in.Deployed), in.Record.Unfinished(wants) && (last.Origin == OriginSpec || !in.Record.counts(spec)):
 		d.Wants, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}
@@ -144,15 +144,15 @@ func (in Situation) goesOn() Decision {
 		d.Keep = d.Step.keep()
 	}
 	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Over != "" && r.Over != Named(in.Spec) {
-		d.Look = in.soon() // it stops soon, or may be blocked, and nobody else would begin what the spec asks for
+		d.RecheckAt = in.soon() // it stops soon, or may be blocked, and nobody else would begin what the spec asks for
 	}
 	if other := in.after(); other != nil {
-		d.Wait, d.Look = other.wait(), in.soon()
-		if other.at.After(in.Now) && other.at.Before(d.Look) {
-			d.Look = other.at
+		d.Wait, d.RecheckAt = other.wait(), in.soon()
+		if other.at.After(in.Now) && other.at.Before(d.RecheckAt) {
+			d.RecheckAt = other.at
 		}
 		if other.at.IsZero() && !other.never && other.unread == "" {
-			d.Wait.Behind, d.Wait.At, d.Wait.Message = true, other.start.Due, fmt.Sprintf("the upgrade to %s is under way", r.Target)
+			d.Wait.Queued, d.Wait.At, d.Wait.Message = true, other.start.Due, fmt.Sprintf("the upgrade to %s is under way", r.Target)
 		}
 	}
 	return d
@@ -248,22 +248,22 @@ func (in Situation) apply(d *Decision, a *asked) {
 	switch {
 	case a.never:
 	case a.unread != "" && a.at.IsZero():
-		d.Look = in.soon() // nobody says when a release comes
+		d.RecheckAt = in.soon() // nobody says when a release comes
 	case a.unread != "":
-		if d.Look = in.Now.Truncate(lookAhead).Add(lookAhead); d.Look.After(a.at) {
-			d.Look = a.at
+		if d.RecheckAt = in.Now.Truncate(lookAhead).Add(lookAhead); d.RecheckAt.After(a.at) {
+			d.RecheckAt = a.at
 		}
 	case a.at.IsZero():
 		d.Start = a.start
 		return
 	default:
-		d.Look = a.at
+		d.RecheckAt = a.at
 	}
 	d.Wait = a.wait()
 }
 
 func (a *asked) wait() *Wait {
-	w := &Wait{Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message, Missed: a.missed, Never: a.never, Unread: a.unread}
+	w := &Wait{Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message, Missed: a.missed, Blocked: a.never, Unread: a.unread}
 	if a.unread != "" && a.at.IsZero() {
 		w.At = a.start.Due
 	}

@@ -442,7 +442,7 @@ func TestDecide(t *testing.T) {
 			require.Equal(t, test.start, start)
 			if test.wait == "" {
 				require.Nil(t, d.Wait)
-				require.Equal(t, test.at, d.Look)
+				require.Equal(t, test.at, d.RecheckAt)
 				return
 			}
 			require.NotNil(t, d.Wait)
@@ -450,7 +450,7 @@ func TestDecide(t *testing.T) {
 			switch {
 			case d.Wait.Missed:
 				how = "missed "
-			case d.Wait.Behind:
+			case d.Wait.Queued:
 				how = "behind "
 			case d.Wait.Unread != "":
 				how = "unread "
@@ -460,13 +460,13 @@ func TestDecide(t *testing.T) {
 			require.Equal(t, test.at, d.Wait.At)
 			switch {
 			case !test.look.IsZero():
-				require.Equal(t, test.look, d.Look)
+				require.Equal(t, test.look, d.RecheckAt)
 			case in.Record.underWay() && (!test.at.After(noon) || test.at.After(soon)):
-				require.Equal(t, soon, d.Look, "for the one that is under way may be over")
+				require.Equal(t, soon, d.RecheckAt, "for the one that is under way may be over")
 			case !d.Wait.Missed:
-				require.Equal(t, test.at, d.Look)
+				require.Equal(t, test.at, d.RecheckAt)
 			default:
-				require.Zero(t, d.Look)
+				require.Zero(t, d.RecheckAt)
 			}
 		})
 	}
@@ -487,8 +487,8 @@ func TestWhoDecidesWithinHalfAnHourLooksAgainAtOneTime(t *testing.T) {
 			in.Now = noon.Add(after)
 			d, err := Decide(in)
 			require.NoError(t, err)
-			require.True(t, d.Wait != nil && d.Wait.Behind, "%+v", d.Wait)
-			require.Equal(t, noon.Add(test.looks), d.Look)
+			require.True(t, d.Wait != nil && d.Wait.Queued, "%+v", d.Wait)
+			require.Equal(t, noon.Add(test.looks), d.RecheckAt)
 		}
 	}
 	in.Now = noon.Add(time.Minute)
@@ -496,7 +496,7 @@ func TestWhoDecidesWithinHalfAnHourLooksAgainAtOneTime(t *testing.T) {
 	names("r36-1")(&in)
 	d, err := Decide(in)
 	require.NoError(t, err)
-	require.Equal(t, noon.Add(7*time.Minute), d.Look, "what has a time of its own is looked at then")
+	require.Equal(t, noon.Add(7*time.Minute), d.RecheckAt, "what has a time of its own is looked at then")
 }
 
 func TestAReleaseThatTheSpecNamesMustBeThere(t *testing.T) {
@@ -520,8 +520,8 @@ func TestWindowsOnTheDaysThatClocksChange(t *testing.T) {
 		d, err := Decide(in)
 		require.NoError(t, err)
 		require.Nil(t, d.Start)
-		require.Equal(t, want, d.Look.Format(time.RFC3339))
-		in.Now = d.Look.Add(-time.Second)
+		require.Equal(t, want, d.RecheckAt.Format(time.RFC3339))
+		in.Now = d.RecheckAt.Add(-time.Second)
 		d, _ = Decide(in)
 		require.Nil(t, d.Start, "not a second earlier")
 		for _, open := range []time.Duration{time.Second, 4*time.Hour - time.Second} {
@@ -565,14 +565,14 @@ func TestASpecThatHasTheWordAgain(t *testing.T) {
 			test.record(&in)
 			d, err := Decide(in)
 			require.NoError(t, err)
-			require.Equal(t, test.served, d.Served)
-			if d.Served {
-				in.Record.Serve()
+			require.Equal(t, test.served, d.OverrideCleared)
+			if d.OverrideCleared {
+				in.Record.ClearOverride()
 			}
 			in.Spec, in.SpecVersion = spec("r37-0"), "v3"
 			d, err = Decide(in)
 			require.NoError(t, err)
-			require.False(t, d.Served)
+			require.False(t, d.OverrideCleared)
 			if test.wants == "" {
 				require.Nil(t, d.Wants)
 				return

@@ -154,8 +154,8 @@ func (l *life) converge() {
 	if d.Wait != nil {
 		require.Nil(l, d.Start)
 	}
-	if !d.Look.IsZero() {
-		require.True(l, d.Look.After(l.in.Now))
+	if !d.RecheckAt.IsZero() {
+		require.True(l, d.RecheckAt.After(l.in.Now))
 	}
 	if d.Start != nil {
 		l.start(d)
@@ -175,13 +175,13 @@ func (l *life) hasTheWord(d Decision) {
 	require.NoError(l, err)
 	switch {
 	case same(wants, l.in.Deployed) && d.Wants == nil && !l.in.Record.counts(l.in.Spec) && l.IntN(3) > 0: // or it is not converged
-		if d.Served {
+		if d.OverrideCleared {
 			record := *l.in.Record
 			if record.Last != nil {
 				last := *record.Last
 				record.Last = &last
 			}
-			record.Serve()
+			record.ClearOverride()
 			l.in.Record = &record
 		}
 		l.word = number
@@ -292,7 +292,7 @@ func (l *life) back() {
 // nodes or kube-proxy elsewhere.
 func (l *life) replan(plan func() ([]Step, error)) {
 	r := l.in.Record
-	if from := Unmoved(r.Steps, r.Step, l.in.Deployed.KubernetesVersion); from >= 0 {
+	if from := FirstToReplan(r.Steps, r.Step, l.in.Deployed.KubernetesVersion); from >= 0 {
 		steps, err := plan()
 		require.NoError(l, err)
 		r.Steps, r.Step = Replan(r.Steps, from, steps), from

@@ -152,10 +152,10 @@ func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
 	return steps
 }
 
-// Overtaken leaves out steps that are still to be made and that the control plane is beyond: EKS, or somebody, moved
+// SkipReached leaves out steps that are still to be made and that the control plane is beyond: EKS, or somebody, moved
 // it. The step to the version that it runs stays, for the stack does not know of it; that one has the add-ons of the
 // steps before it, too. In a rollback the nodes go first all the same.
-func Overtaken(steps []Step, open int, runs string) []Step {
+func SkipReached(steps []Step, open int, runs string) []Step {
 	at := slices.IndexFunc(steps[open:], func(s Step) bool {
 		return s.Kind == StepControlPlane && !s.NodesBack && s.KubernetesVersion == runs
 	})
@@ -165,11 +165,11 @@ func Overtaken(steps []Step, open int, runs string) []Step {
 	return slices.Concat(steps[:open], steps[open+at:])
 }
 
-// Unmoved is the first step since the control plane moved last, of an upgrade that was left on its way at a step and
+// FirstToReplan is the first step since the control plane moved last, of an upgrade that was left on its way at a step and
 // moves it once more from the version that is deployed: what comes before such a move is not sure to be as it was
 // made. Specs that were followed meanwhile may have brought nodes forward that had gone back. -1 when the control
 // plane does not move any more, or has moved; 0 without steps.
-func Unmoved(steps []Step, open int, deployed string) int {
+func FirstToReplan(steps []Step, open int, deployed string) int {
 	switch {
 	case len(steps) == 0:
 		return 0

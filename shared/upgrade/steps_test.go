@@ -151,19 +151,19 @@ func TestStepsThatWereOvertaken(t *testing.T) {
 	rest := []string{
 		"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37", "Nodes 1.37",
 	}
-	require.Equal(t, told(steps), told(Overtaken(steps, 0, "1.34")), "it is where it was")
+	require.Equal(t, told(steps), told(SkipReached(steps, 0, "1.34")), "it is where it was")
 	require.Equal(t, append([]string{"ControlPlane 1.35 map[coredns:v2]", "AddonsFirst 1.35 map[coredns:v3]"}, rest...),
-		told(Overtaken(steps, 0, "1.35")))
-	require.Equal(t, rest, told(Overtaken(steps, 0, "1.36")), "by two versions")
+		told(SkipReached(steps, 0, "1.35")))
+	require.Equal(t, rest, told(SkipReached(steps, 0, "1.36")), "by two versions")
 	require.Equal(t, append([]string{"AddonsFirst 1.34 map[coredns:v2]", "ControlPlane 1.35 map[coredns:v2]"}, rest...),
-		told(Overtaken(steps, 2, "1.36")), "what is made stays")
-	require.Equal(t, told(steps), told(Overtaken(steps, 2, "1.35")))
-	require.Equal(t, told(steps), told(Overtaken(steps, len(steps), "1.37")))
-	require.Equal(t, told(steps), told(Overtaken(steps, 0, "1.38")), "beyond all of them: the checks say so")
+		told(SkipReached(steps, 2, "1.36")), "what is made stays")
+	require.Equal(t, told(steps), told(SkipReached(steps, 2, "1.35")))
+	require.Equal(t, told(steps), told(SkipReached(steps, len(steps), "1.37")))
+	require.Equal(t, told(steps), told(SkipReached(steps, 0, "1.38")), "beyond all of them: the checks say so")
 
 	back, err := StepsBack(at("1.36"), at("1.35"), catalogue)
 	require.NoError(t, err)
-	require.Equal(t, told(back), told(Overtaken(back, 0, "1.35")), "nodes go back first")
+	require.Equal(t, told(back), told(SkipReached(back, 0, "1.35")), "nodes go back first")
 }
 
 // Up to where the control plane moves next, what was made may have been undone: it is planned anew, and what was started stays so.
@@ -194,7 +194,7 @@ func TestStepsThatArePlannedAnew(t *testing.T) {
 		"back, before the nodes have gone":       {back, 0, "1.36", 0},
 		"back, after the control plane has gone": {back, 3, "1.35", -1},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, Unmoved(test.steps, test.open, test.deployed)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, FirstToReplan(test.steps, test.open, test.deployed)) })
 	}
 
 	steps[0].Started, steps[2].Started = noon, noon.Add(time.Hour)

@@ -404,7 +404,7 @@ func (r *fleetReader) followed(
 	default:
 		release = d.Wait.To.Release
 		switch v.Due = d.Wait.At.UTC().Format(time.RFC3339) + " (Channel)"; {
-		case d.Wait.Never:
+		case d.Wait.Blocked:
 			v.Due = "no window opens any more"
 		case d.Wait.Unread != "":
 			v.Due = "when its release can be used (Channel)"

@@ -20,7 +20,7 @@ func (h *Handler) served(ctx context.Context, in events.ReportRequest) error {
 	if err != nil || record == nil || record.Number != in.Plan.Served {
 		return err
 	}
-	record.Serve()
+	record.ClearOverride()
 	if _, err = h.State.PutUpgrade(ctx, in.Cluster, record, etag); errors.Is(err, store.ErrConflict) {
 		return nil
 	}

@@ -182,7 +182,7 @@ func (r *run) checkWanted(ctx context.Context, last *upgrade.Record) (events.Upg
 			Outcome: events.UpgradeNothing, Message: message,
 		}, r.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
 			if s.Upgrade != nil && s.Upgrade.Execution == in.Execution && status.ToCome(s.Upgrade.Phase) {
-				s.TakeBack()
+				s.DropScheduled()
 			}
 		})
 }

@@ -54,7 +54,7 @@ type Planner interface {
 	// NextUpgrade returns the requested upgrade and whether it may begin now, given the last record. It returns nil if nothing is planned.
 	NextUpgrade(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
 	// After returns what the status shows after an upgrade.
-	After(ctx context.Context, cluster string) (status.Afterwards, error)
+	After(ctx context.Context, cluster string) (status.PostUpgrade, error)
 }
 
 // EKS describes control planes and refreshes insights: a subset of eks.Versions.

@@ -31,7 +31,7 @@ type observed struct {
 	stack   stack.Deployed
 	lease   store.Lease
 	running bool
-	after   status.Afterwards
+	after   status.PostUpgrade
 	status  *status.Status
 	// failing are the errors of calls, by name.
 	failing map[string]error
@@ -46,7 +46,7 @@ func (o *observed) Lease(context.Context, string) (store.Lease, error) { return 
 
 func (o *observed) Running(context.Context, string) (bool, error) { return o.running, nil }
 
-func (o *observed) After(context.Context, string) (status.Afterwards, error) { return o.after, nil }
+func (o *observed) After(context.Context, string) (status.PostUpgrade, error) { return o.after, nil }
 
 func (o *observed) Status(context.Context, string) (*status.Cluster, error) {
 	if o.status == nil {
@@ -196,7 +196,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observed{stack: stack.Deployed{ID: "stack-1"}, after: status.Afterwards{Next: func(*status.Status) {}}}
+			o := &observed{stack: stack.Deployed{ID: "stack-1"}, after: status.PostUpgrade{Next: func(*status.Status) {}}}
 			o.status = &status.Status{
 				Phase: status.Failed, Message: "before", Upgrade: &status.Upgrade{To: "r0"}, Plan: []status.Change{{Stack: names.Addons}},
 			}

@@ -34,7 +34,7 @@ func (r *run) recordProgress(ctx context.Context, checks []status.Check, message
 
 // aftermath is what the status shows after an upgrade, besides the upgrade.
 type aftermath struct {
-	status.Afterwards
+	status.PostUpgrade
 	// busy is true while an execution converges the cluster.
 	busy bool
 	// fence is the fence of the lease. An execution for a step may have taken the lease, and ended before it wrote the status.
@@ -76,7 +76,7 @@ func (r *run) readAftermath(ctx context.Context) (a aftermath, err error) {
 		return a, err
 	}
 	a.fence = lease.Fence
-	if a.Afterwards, err = r.Planner.After(ctx, r.in.Cluster); err != nil || lease.Execution == "" {
+	if a.PostUpgrade, err = r.Planner.After(ctx, r.in.Cluster); err != nil || lease.Execution == "" {
 		return a, err
 	}
 	a.busy, err = r.Executions.Running(ctx, lease.Execution)
@@ -132,7 +132,7 @@ func (r *run) apply(s *status.Status, checks []status.Check, message string, a a
 	case upgrade.Done:
 		condition.Status, condition.Reason = "True", status.ReasonUpgraded
 	case upgrade.Blocked, upgrade.Stopped:
-		condition.Reason = status.LackOf(string(state)).Reason
+		condition.Reason = status.GapForState(string(state)).Reason
 	default:
 		condition.Reason = status.ReasonUpgrading
 	}
@@ -154,7 +154,7 @@ func (r *run) applyPhase(s *status.Status, message string, a aftermath) {
 	case !r.record.State.Over():
 		s.Phase, s.Message = status.Upgrading, message
 	case r.record.State != upgrade.Done && bySpec:
-		gap := status.LackOf(string(r.record.State))
+		gap := status.GapForState(string(r.record.State))
 		s.Phase, s.Message = gap.Phase, message
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: gap.Reason, Message: message}, r.Now())
 	case s.Phase != status.Upgrading && s.Phase != status.Failed || converged == nil:
@@ -166,11 +166,11 @@ func (r *run) applyPhase(s *status.Status, message string, a aftermath) {
 	case s.Phase == status.Failed:
 	case converged.Status == "True":
 		s.Phase, s.Message = status.Ready, status.AsSpecified
-		if override := r.record.Instead(upgrade.Target{}); override != "" {
+		if override := r.record.OverrideReason(upgrade.Target{}); override != "" {
 			s.Message = status.ButRelease + override
 		}
 	default:
-		s.Phase, s.Message = cmp.Or(status.LackBecause(converged.Reason).Phase, status.Failed), converged.Message
+		s.Phase, s.Message = cmp.Or(status.GapForReason(converged.Reason).Phase, status.Failed), converged.Message
 	}
 }
 

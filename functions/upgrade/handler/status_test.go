@@ -80,9 +80,9 @@ type calm struct {
 	during func()
 }
 
-func (c calm) After(context.Context, string) (status.Afterwards, error) {
+func (c calm) After(context.Context, string) (status.PostUpgrade, error) {
 	c.during()
-	return status.Afterwards{
+	return status.PostUpgrade{
 		Next:    func(*status.Status) {},
 		Verdict: &status.Verdict{Phase: status.Ready, Condition: status.Condition{Type: status.Converged, Status: "True"}},
 		Observe: func(s *status.Status) { s.KubernetesVersion = "1.36" },

@@ -184,7 +184,7 @@ func (c *Checker) RemainingSteps(ctx context.Context, in events.Upgrade, r *rout
 	if err != nil {
 		return nil, 0, err
 	}
-	if from := upgrade.Unmoved(steps, open, r.From.KubernetesVersion); len(steps) == 0 || from >= 0 &&
+	if from := upgrade.FirstToReplan(steps, open, r.From.KubernetesVersion); len(steps) == 0 || from >= 0 &&
 		eks.Version == r.From.KubernetesVersion {
 		planned, err := c.steps(ctx, r, in.Rollback || len(steps) > 0 && steps[0].NodesBack)
 		if err != nil {
@@ -192,7 +192,7 @@ func (c *Checker) RemainingSteps(ctx context.Context, in events.Upgrade, r *rout
 		}
 		steps, open = upgrade.Replan(steps, from, planned), from
 	}
-	return upgrade.Overtaken(steps, min(open, len(steps)), eks.Version), open, nil
+	return upgrade.SkipReached(steps, min(open, len(steps)), eks.Version), open, nil
 }
 
 // steps computes the steps of the whole route.
