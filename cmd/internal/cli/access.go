@@ -1,7 +1,7 @@
 package cli
 
-// Whom a cluster lets look into it. Dry runs look by the caller's own name, and drover by its roles': that people are
-// refused says nothing of what drover would find.
+// Access to a cluster's Kubernetes API. Dry runs read with the caller's identity; drover reads with its own roles. drover
+// may therefore read a cluster that refuses the caller.
 
 import (
 	"context"
@@ -20,48 +20,49 @@ import (
 	"github.com/drover-run/drover/shared/preflight/collect"
 )
 
-// viewPolicy is the access policy of EKS with which everything that dry runs look at may be read.
+// viewPolicy is the EKS access policy that allows a principal to read everything that dry runs read.
 // https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
 const viewPolicy = "AmazonEKSAdminViewPolicy"
 
-// unseen ends a dry run that could not look at everything: nothing blocks as far as it looked, and nothing says that all is well.
-type unseen struct{ text string }
+// accessDenied ends a dry run that could not read everything. No check that it made blocks, but some checks are missing.
+type accessDenied struct{ text string }
 
-func (u *unseen) Error() string { return u.text }
+func (e *accessDenied) Error() string { return e.text }
 
-func (u *unseen) ExitCode() int { return exitFindings }
+func (e *accessDenied) ExitCode() int { return exitFindings }
 
-// mayNotLook says whether an error is that a cluster does not let the caller look: it has no access entry, or one that does not allow that.
-func mayNotLook(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
+// isDenied reports whether a cluster refused the caller, who has no access entry or one that is not sufficient.
+func isDenied(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// asCaller surveys clusters by the caller's own name. why is what a cluster said that refused.
-type asCaller struct {
+// callerSurvey surveys clusters with the caller's identity. denied is the error of a cluster that refused the caller.
+type callerSurvey struct {
 	clusters *kube.Clusters
-	why      error
+	denied   error
 }
 
-func (a *asCaller) Survey(ctx context.Context, cluster string) (preflight.Survey, error) {
+func (a *callerSurvey) Survey(ctx context.Context, cluster string) (preflight.Survey, error) {
 	found, err := survey.New(a.clusters).Survey(ctx, cluster)
-	if mayNotLook(err) {
-		a.why = err
+	if isDenied(err) {
+		a.denied = err
 		return preflight.Survey{}, collect.ErrForbidden
 	}
 	return found, err
 }
 
-// refusal says that a cluster refused the caller, and what to do: with the caller's own name in it, ready to be pasted into its spec.
-func refusal(ctx context.Context, c *Cell, cluster string, why error) (*unseen, error) {
+// explainDenied returns the error for a cluster that refused the caller. It contains the access entry that the caller needs,
+// ready to paste into the cluster's spec.
+func explainDenied(ctx context.Context, c *Cell, cluster string, cause error) (*accessDenied, error) {
 	identity, err := sts.NewFromConfig(c.cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return nil, fmt.Errorf("asking AWS who you are: %w", err)
+		return nil, fmt.Errorf("getting the caller's identity: %w", err)
 	}
 	parsed, err := arn.Parse(aws.ToString(identity.Arn))
 	if err != nil {
 		return nil, err
 	}
-	said := fmt.Sprintf("not everything could be looked at: cluster %s does not let you see its nodes, pods and disruption budgets "+
+	text := fmt.Sprintf("some checks are missing: cluster %s does not allow you to read its nodes, pods and disruption budgets "+
 		"(%v). You are %s. "+
-		"It keeps drover from nothing, which looks by roles of its own.\n", cluster, why, parsed)
+		"drover itself is not affected: it reads with its own roles.\n", cluster, cause, parsed)
 	principal, hint := principalOf(parsed, func(role string) (string, error) {
 		out, err := iam.NewFromConfig(c.cfg).GetRole(ctx, &iam.GetRoleInput{RoleName: &role})
 		if err != nil {
@@ -70,15 +71,15 @@ func refusal(ctx context.Context, c *Cell, cluster string, why error) (*unseen, 
 		return aws.ToString(out.Role.Arn), nil
 	})
 	if principal == "" {
-		return &unseen{said + hint}, nil
+		return &accessDenied{text + hint}, nil
 	}
-	said += "Give yourself an access entry in its spec, upload that and look again; if you have one there, give it the policy:\n\n"
-	return &unseen{strings.TrimSuffix(said+accessEntry(principal)+hint, "\n")}, nil
+	text += "Add an access entry to its spec, upload the spec and try again; if the spec has your entry, add the policy to it:\n\n"
+	return &accessDenied{strings.TrimSuffix(text+accessEntry(principal)+hint, "\n")}, nil
 }
 
-// principalOf is the IAM principal that an access entry names for who calls as caller; "" when there can be none, and
-// why. EKS takes users and roles, not sessions of a role, and a role's ARN with its path. That of a session has no
-// path: lookUp asks IAM for it, and the hint says so where it may not.
+// principalOf returns the IAM principal that an access entry must name for a caller. It is empty, with the reason as hint,
+// for a caller that EKS does not accept. EKS accepts users and roles, but no role sessions, and it needs a role's ARN with
+// its path. The ARN of a session has no path, so lookUp reads the role from IAM. If that fails, the hint explains it.
 // https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
 func principalOf(caller arn.ARN, lookUp func(role string) (string, error)) (principal, hint string) {
 	kind, rest, _ := strings.Cut(caller.Resource, "/")
@@ -92,13 +93,13 @@ func principalOf(caller arn.ARN, lookUp func(role string) (string, error)) (prin
 			return found, ""
 		}
 		return fmt.Sprintf("arn:%s:iam::%s:role/%s", caller.Partition, caller.AccountID, role),
-			fmt.Sprintf("\nEKS wants the role's path in it, as in role/PATH/%s, if it has one. AWS did not tell you (%v): "+
-				"`aws iam get-role --role-name %s` tells who may ask.", role, err, role)
+			fmt.Sprintf("\nIf the role has a path, EKS needs it in the ARN, as in role/PATH/%s. It could not be read (%v): "+
+				"`aws iam get-role --role-name %s` shows it to a caller with that permission.", role, err, role)
 	}
-	return "", "EKS lets users and roles in, and neither the root user nor federated ones: sign in as a user, or assume a role, and try again."
+	return "", "EKS accepts users and roles, and neither the root user nor federated ones: sign in as a user, or assume a role, and try again."
 }
 
-// accessEntry with which a principal may look, as it is written in a cluster's spec.
+// accessEntry returns the part of a spec that allows a principal to read the cluster.
 func accessEntry(principal string) string {
 	return fmt.Sprintf(`spec:
   controlPlane:
@@ -109,7 +110,7 @@ func accessEntry(principal string) string {
 `, principal, viewPolicy)
 }
 
-// AccessLine gives a principal the access entry that dry runs need, as the last line of a spec that has no controlPlane.
+// AccessLine returns the access entry that dry runs need, as the last line of a spec without a controlPlane.
 func AccessLine(principal string) string {
 	return fmt.Sprintf("  controlPlane: {access: [{principalARN: %q, policies: [{name: %s}]}]}", principal, viewPolicy)
 }

@@ -26,7 +26,7 @@ func TestWhomAnAccessEntryNames(t *testing.T) {
 		},
 		"the role by its name, where IAM may not be asked": {
 			caller: "arn:aws-cn:sts::111122223333:assumed-role/ops/anna", denied: "not authorized to perform: iam:GetRole",
-			want: "arn:aws-cn:iam::111122223333:role/ops", hint: "EKS wants the role's path in it, as in role/PATH/ops, if it has one",
+			want: "arn:aws-cn:iam::111122223333:role/ops", hint: "If the role has a path, EKS needs it in the ARN, as in role/PATH/ops",
 		},
 		"nobody, for the root user": {caller: "arn:aws:iam::111122223333:root", hint: "neither the root user nor federated ones"},
 		"nobody, for one who is federated": {
@@ -78,5 +78,5 @@ func TestTheLineThatGivesAccess(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	require.Equal(t, 1, exitCode(errPrinted))
 	require.Equal(t, 1, exitCode(errors.New("it blocks")))
-	require.Equal(t, 2, exitCode(fmt.Errorf("so: %w", &unseen{"not seen"})))
+	require.Equal(t, 2, exitCode(fmt.Errorf("so: %w", &accessDenied{"not seen"})))
 }

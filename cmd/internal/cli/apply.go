@@ -56,8 +56,8 @@ func applyCommand() *cobra.Command {
 	return cmd
 }
 
-// applyAll uploads manifests in order, and then follows the clusters one after the other. A cluster that fails does
-// not end the others' watch.
+// applyAll uploads manifests in order, and then watches the clusters one after the other. A cluster that fails does
+// not end the watch of the others.
 func applyAll(ctx context.Context, out io.Writer, c *Cell, manifests []manifest, watch bool) error {
 	uploads := map[string]Upload{}
 	for _, m := range manifests {
@@ -106,9 +106,9 @@ func applyCluster(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	return u, err
 }
 
-// How long apply waits for a verdict: without --watch for one that comes at once, as it does unless an event was lost; with it until the
-// audit has looked, too.
-const verdictSoon, verdictLate = 20 * time.Second, 20 * time.Minute
+// How long apply waits for a verdict. A verdict takes seconds, unless the event was missed. With --watch, apply waits until the
+// audit has handled a missed event.
+const verdictTimeout, verdictWatchTimeout = 20 * time.Second, 20 * time.Minute
 
 // applyRelease uploads a release, or the channels, and prints its verdict.
 func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch bool) error {
@@ -122,19 +122,19 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	} else {
 		fmt.Fprintf(out, "uploaded release %s; it changes no cluster that is pinned to an earlier one\n", m.name)
 	}
-	patience := verdictSoon
+	timeout := verdictTimeout
 	if watch {
-		patience = verdictLate
+		timeout = verdictWatchTimeout
 	}
-	verdict, err := awaitVerdict(ctx, c, m.name, m.data, patience)
+	verdict, err := awaitVerdict(ctx, c, m.name, m.data, timeout)
 	switch {
 	case err != nil && watch:
 		return err
-	case err != nil: // who only uploads needs no permission to read
+	case err != nil: // an upload alone needs no permission to read
 		fmt.Fprintf(out, "whether it can be used is not known here: %v\n", err)
 		return nil
 	case verdict == nil && watch:
-		return fmt.Errorf("there is no verdict on %s after %s: see /aws/lambda/drover-publish", what, patience)
+		return fmt.Errorf("there is no verdict on %s after %s: see /aws/lambda/drover-publish", what, timeout)
 	case verdict == nil:
 		fmt.Fprintf(out, "its verdict is not there yet: `drover apply %s --watch` waits for it; it comes to s3://%s/%s\n", m.file,
 			c.State.Name(), names.ReleaseStatus(m.name))
@@ -154,16 +154,17 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	return nil
 }
 
-// awaitVerdict waits for what is found out about a content of a release or the channels; nil is that nobody looked at it in time.
-func awaitVerdict(ctx context.Context, c *Cell, name string, data []byte, patience time.Duration) (*status.ReleaseStatus, error) {
+// awaitVerdict waits for the verdict on an uploaded release or on the channels. It returns nil if there is none in time.
+func awaitVerdict(ctx context.Context, c *Cell, name string, data []byte, timeout time.Duration) (*status.ReleaseStatus, error) {
 	uploaded, err := c.Specs.Get(ctx, names.ReleaseSpec(name), api.MaxFile)
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(uploaded.Body, data) {
-		return nil, fmt.Errorf("somebody else uploaded another %s meanwhile", names.ReleaseSpec(name))
+		return nil, fmt.Errorf("%s was replaced by another upload: there is no verdict on yours; compare the two, and upload again",
+			names.ReleaseSpec(name))
 	}
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(timeout); ; {
 		verdict, err := c.State.Verdict(ctx, name)
 		switch {
 		case err != nil && !errors.Is(err, store.ErrNotFound):

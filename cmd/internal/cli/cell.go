@@ -34,7 +34,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Cell is the deployment of drover that the caller's credentials and region lead to.
+// Cell is the deployment of drover in the caller's account and region.
 type Cell struct {
 	cfg    aws.Config
 	render render.Cell
@@ -42,8 +42,8 @@ type Cell struct {
 	State  *store.State
 }
 
-// openCell finds the account by its credentials; AWS_ENDPOINT_URL leads to a local account. What goes wrong is an error: the SDK's own
-// remarks are not for people.
+// openCell finds the account by the caller's credentials. AWS_ENDPOINT_URL selects a local account. It silences the SDK's own
+// log, because every failure is returned as an error.
 func openCell(ctx context.Context) (*Cell, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
@@ -94,7 +94,7 @@ func checkLocal(ctx context.Context, cfg aws.Config) error {
 		return connection.Close()
 	}
 	if !nothingListens(err) {
-		return nil // the SDK says more about it
+		return nil // the SDK's own error has more detail
 	}
 	return fmt.Errorf(
 		`nothing listens at %s, where AWS_ENDPOINT_URL leads: is the local account running? Start it with make up or drover local, then run
@@ -104,7 +104,7 @@ An account that ended does not come back: the next one has another port and acce
 
 func nothingListens(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// explainIdentity explains why STS did not say who the caller is.
+// explainIdentity explains why STS did not return the caller's identity.
 func explainIdentity(cfg aws.Config, err error) error {
 	var refused smithy.APIError
 	endpoint, local := localEndpoint(cfg)
@@ -127,7 +127,7 @@ func NewCell(cfg aws.Config, partition, account string) *Cell {
 	}
 }
 
-// start an execution of a machine of drover's, as a person would at the console.
+// start starts an execution of one of drover's machines, with a generated name.
 func (c *Cell) start(ctx context.Context, machine string, input any) (execution string, err error) {
 	body, err := json.Marshal(input)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *Cell) start(ctx context.Context, machine string, input any) (execution 
 	return aws.ToString(started.ExecutionArn), nil
 }
 
-// machineARN is the ARN of a machine of drover's.
+// machineARN returns the ARN of one of drover's machines.
 func (c *Cell) machineARN(machine string) string {
 	return fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s%s", c.render.Partition, c.render.Region, c.render.Account, names.Prefix, machine)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// completionTimeout bounds what a person waits for after pressing the tab key.
+// completionTimeout bounds how long a user waits after pressing the tab key.
 const completionTimeout = 3 * time.Second
 
 // completer lists the candidates of one argument. The arguments before it are args.
@@ -43,12 +43,13 @@ func completeFlagNames(cmd *cobra.Command, flag string, complete completer) {
 	})
 }
 
-// completeSpecFiles completes an argument that is a spec's file.
+// completeSpecFiles completes an argument that names the file of a spec.
 func completeSpecFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{"yaml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// candidates asks the account. A shell shows no errors during completion, so a failure means no candidates; BASH_COMP_DEBUG_FILE has it.
+// candidates lists candidates from the account. A shell shows no errors during completion, so a failure means no candidates.
+// BASH_COMP_DEBUG_FILE receives the error.
 func candidates(ctx context.Context, list completer, args []string, typed string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -86,7 +87,7 @@ func clusterNames(ctx context.Context, c *Cell, _ []string) ([]string, error) {
 	return all, nil
 }
 
-// poolNames lists the pools of the cluster that is the first argument, by its stacks.
+// poolNames lists the pools of the cluster in the first argument, by its stacks.
 func poolNames(ctx context.Context, c *Cell, args []string) ([]string, error) {
 	cluster, err := c.State.Status(ctx, args[0])
 	if err != nil {
@@ -101,7 +102,7 @@ func poolNames(ctx context.Context, c *Cell, args []string) ([]string, error) {
 	return all, nil
 }
 
-// releaseNames lists the releases that are uploaded.
+// releaseNames lists the uploaded releases.
 func releaseNames(ctx context.Context, c *Cell, _ []string) ([]string, error) {
 	entries, err := c.Specs.List(ctx, names.ReleaseSpecs)
 	if err != nil {

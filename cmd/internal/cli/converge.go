@@ -26,12 +26,12 @@ func convergeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "converge CLUSTER",
 		Short: "Retry a cluster now: plan it again, and change what differs",
-		Long: `Plans a cluster again and changes what differs from its spec, as an upload does: after a failure whose cause you fixed, or instead of
-waiting for drover's own retry. It also makes what a newer drover renders otherwise, which may replace nodes.
-To see that before: drover diff clusters/demo.yaml
+		Long: `Plans a cluster again and changes what differs from its spec, as an upload does. Use it after you fixed the cause of a failure, to retry
+before drover does. It also applies what a newer version of drover renders differently, which may replace nodes.
+To see the changes first: drover diff clusters/demo.yaml
 
-It answers what the plan found. A cluster that is paused, absent or deleted is refused, and nothing is started. While another execution
-converges the cluster, nothing is started either: that execution plans again before it ends.`,
+It prints the result of the plan. It refuses a cluster that is paused, absent or deleted. It starts nothing while another execution
+converges the cluster: that execution plans again before it ends.`,
 		Example: `  drover converge demo
   drover converge demo --watch`,
 		Annotations: ExitCodes("the cluster is converging, or nothing differs; with --watch, it is Ready or Deleted",
@@ -109,7 +109,7 @@ func mayConverge(ctx context.Context, c *Cell, cluster string) error {
 	return nil
 }
 
-// planAnswer prints what a plan found. It is done when the execution changes nothing.
+// planAnswer prints the result of a plan. done is true if the execution changes nothing.
 func planAnswer(out io.Writer, cluster string, plan *events.PlanResult) (done bool, err error) {
 	if plan.Rejected != nil {
 		fmt.Fprintf(out, "the newest spec is not used, the last good one is: %s\n", plan.Rejected.Message)
@@ -123,7 +123,7 @@ func planAnswer(out io.Writer, cluster string, plan *events.PlanResult) (done bo
 	case events.OutcomeChanges:
 		fmt.Fprintf(out, "changing %s\n", strings.Join(stagesOf(plan.Stages), ", "))
 	case events.OutcomeDeletes:
-		fmt.Fprintf(out, "the spec was deleted: deleting the cluster goes on\n")
+		fmt.Fprintf(out, "the spec was deleted: the deletion of the cluster continues\n")
 	case events.OutcomeGone:
 		fmt.Fprintf(out, "cluster %s is deleted\n", cluster)
 		return true, nil
@@ -133,7 +133,7 @@ func planAnswer(out io.Writer, cluster string, plan *events.PlanResult) (done bo
 	return false, nil
 }
 
-// stagesOf are the stacks that a plan changes, in order.
+// stagesOf returns the stacks that a plan changes, in order.
 func stagesOf(s events.Stages) (all []string) {
 	all = append(all, s.Network...)
 	all = append(all, s.ControlPlane...)
@@ -144,7 +144,7 @@ func stagesOf(s events.Stages) (all []string) {
 	return append(all, s.NodeAddons...)
 }
 
-// followConverge watches an execution that converges, or prints how to.
+// followConverge watches an execution of the converge machine or, without watch, prints the command that does.
 func followConverge(ctx context.Context, out io.Writer, c *Cell, cluster, execution string, since time.Time, watch bool) error {
 	if !watch {
 		fmt.Fprintf(out, "follow it: drover events %s --follow\n", cluster)

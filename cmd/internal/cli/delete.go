@@ -16,11 +16,11 @@ func deleteCommand() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "delete CLUSTER",
-		Short: "Delete a cluster: its spec, and with it all that runs",
-		Long: `Delete a cluster: its spec, and with it its nodes, its control plane, what Kubernetes made in the account, and its network.
+		Short: "Delete a cluster and its spec",
+		Long: `Deletes the spec of a cluster. drover then deletes its nodes, its control plane, what Kubernetes made in the account, and its network.
 
-Only a cluster whose spec says deletionProtection: false, and has converged, can be deleted. Volumes whose PersistentVolume
-says Retain are kept. Uploading the spec again while it is being deleted keeps what is left and makes anew what is gone.`,
+The cluster must have converged with deletionProtection: false in its spec. Volumes whose PersistentVolume has the reclaim policy
+Retain are kept. If you upload the spec again during the deletion, drover keeps what still exists and recreates the rest.`,
 		Example: `  drover delete demo
   drover delete demo --watch`,
 		Annotations: ExitCodes("the spec was deleted; with --watch, the cluster is Deleted",
@@ -56,6 +56,6 @@ says Retain are kept. Uploading the spec again while it is being deleted keeps w
 			return follow(ctx, cmd.OutOrStdout(), c, name, watch, Upload{Before: cmp.Or(before.Status.ObservedVersion, "none")})
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until the cluster is gone")
+	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until the cluster is deleted")
 	return cmd
 }

@@ -32,7 +32,7 @@ type difference struct {
 	// WaitsForNode names a stack that is changed once the cluster has a node.
 	WaitsForNode string          `json:"waitsForNode,omitempty"`
 	Upgrade      *upgradeOutlook `json:"upgrade,omitempty"`
-	// Notes say what else is to be known, such as an upgrade in flight.
+	// Notes are further facts, such as an upgrade in flight.
 	Notes    []string `json:"notes,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	// stops is true if the spec stops the upgrade in flight.
@@ -45,7 +45,7 @@ type stackChange struct {
 	Operation string          `json:"operation"`
 	Effect    status.Effect   `json:"effect,omitempty"`
 	Reasons   []status.Reason `json:"reasons"`
-	// Pool that is created with the stack.
+	// Pool is created with the stack.
 	Pool *newPool `json:"pool,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type newPool struct {
 type upgradeOutlook struct {
 	From release `json:"from"`
 	To   release `json:"to"`
-	// Origin is what asks for it: Spec, Channel or At.
+	// Origin is Spec, Channel or At.
 	Origin string `json:"origin"`
 	// Begins is Now, Scheduled (At, or when what Message names is over) or Never.
 	Begins  string     `json:"begins"`
@@ -136,7 +136,7 @@ func newDifference(cluster string, f planner.Forecast, now time.Time) *differenc
 	return d
 }
 
-// poolOf is a pool of a resolved spec, as it is created: with its least number of nodes.
+// poolOf returns a pool of a resolved spec as drover creates it, with its minimum number of nodes.
 func poolOf(spec *api.Cluster, name string) *newPool {
 	i := slices.IndexFunc(spec.Spec.Pools, func(p api.Pool) bool { return p.Name == name })
 	if i < 0 {
@@ -271,7 +271,7 @@ func (p *newPool) String() string {
 
 func (u *upgradeOutlook) print(w io.Writer, cluster string, after bool) {
 	fmt.Fprintf(w, "\nUpgrade %s: %s → %s\n", cluster, u.From, u.To)
-	fmt.Fprintf(w, "  asked for by: %s\n", map[string]string{
+	fmt.Fprintf(w, "  requested by: %s\n", map[string]string{
 		string(upgrade.OriginSpec): "the spec's release and Kubernetes version", string(upgrade.OriginChannel): "the channel of spec.upgrade",
 		string(upgrade.OriginAt): "spec.upgrade.at",
 	}[u.Origin])
@@ -296,7 +296,7 @@ func (u *upgradeOutlook) print(w io.Writer, cluster string, after bool) {
 	fmt.Fprintf(w, "  checks, nodes and least time: %s\n", u.DryRun)
 }
 
-// roughly is a duration in its two greatest units, to the minute.
+// roughly formats a duration in its two largest units, to the minute.
 func roughly(d time.Duration) string {
 	d = d.Round(time.Minute)
 	days, hours, minutes := int(d/(24*time.Hour)), int(d/time.Hour)%24, int(d/time.Minute)%60

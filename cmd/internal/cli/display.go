@@ -1,6 +1,6 @@
 package cli
 
-// How text is shown: as wide as the terminal, with colours where there is one.
+// Output of text: as wide as the terminal, with colours on a terminal.
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/cmd/internal/cli/view"
 )
 
-// display is where a view is shown, and when.
+// display is the output of a view, and the time of the view.
 type display struct {
 	out io.Writer
 	now time.Time
@@ -42,7 +42,7 @@ func (d *display) say(format string, args ...any) {
 	}
 }
 
-// head prints a paragraph whose word, which is in it once, has the colour of the state that it names.
+// head prints a paragraph and colours its word, a state that occurs once in it.
 func (d *display) head(word, text string) {
 	lines := view.Wrap(text, d.width)
 	for i, line := range lines {
@@ -53,7 +53,7 @@ func (d *display) head(word, text string) {
 	}
 }
 
-// table prints one below an empty line, unless it has no rows.
+// table prints a table below an empty line, unless it has no rows.
 func (d *display) table(t *view.Table) {
 	if len(t.Rows) > 0 {
 		fmt.Fprintln(d.out)
@@ -61,7 +61,7 @@ func (d *display) table(t *view.Table) {
 	}
 }
 
-// words of AWS or drover, without the identifiers of requests unless they are wanted.
+// words returns a message of AWS or drover, without request identifiers unless the output is verbose.
 func (d *display) words(text string) string {
 	if d.verbose {
 		return text

@@ -1,6 +1,6 @@
 package cli
 
-// Draining a node by hand, and looking at what a drain or a roll would meet.
+// The commands drain and roll, and their previews.
 
 import (
 	"cmp"
@@ -38,9 +38,11 @@ func drainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain CLUSTER NODE",
 		Short: "Take the pods off a node, as their disruption budgets allow",
-		Long: `Starts a drain of a node of one of drover's pools, by its name or its instance's id: its pods leave as their disruption budgets and
-the pool's drain policy allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them. For that the cluster must
-let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
+		Long: `Starts a drain of a node of one of drover's pools, by its name or its instance's id. Its pods leave as their disruption budgets and
+the pool's drain policy allow. The node stays, cordoned and out of load balancers.
+
+With --dry-run it only shows the pods of the node and what blocks them. For that the cluster must let you read it. If it does not, the
+dry run prints the access entry that its spec needs, and fails with 2.`,
 		Example: `  drover drain demo ip-10-0-1-2.ec2.internal --dry-run
   drover drain demo i-0123456789abcdef0 --watch`,
 		Annotations: ExitCodes("the drain was started; with --watch, the node is drained; with --dry-run, the preview is printed",
@@ -54,7 +56,7 @@ let you look into it; if it does not, the dry run says which access entry its sp
 				return err
 			}
 			cluster, node := args[0], args[1]
-			if !dryRun || names.IsInstance(node) { // a dry run finds out by itself whether there is a node of that name
+			if !dryRun || names.IsInstance(node) { // a dry run by name reads the node from the cluster
 				if node, err = nodeOf(cmd.Context(), c, cluster, node); err != nil {
 					return err
 				}
@@ -109,7 +111,7 @@ the cluster must let you read it. If it does not, the dry run prints the access 
 	return cmd
 }
 
-// nodeOf a pool of the cluster, by its name or its instance's id.
+// nodeOf returns the name of a node of the cluster's pools, found by its name or its instance's id.
 func nodeOf(ctx context.Context, c *Cell, cluster, named string) (node string, err error) {
 	found, err := ec2.New(c.cfg).Named(ctx, named)
 	if err != nil {
@@ -128,7 +130,7 @@ func nodeOf(ctx context.Context, c *Cell, cluster, named string) (node string, e
 	return "", fmt.Errorf("no pool of cluster %s has a node %s: `kubectl get nodes` names them", cluster, named)
 }
 
-// startDrain starts the machine.
+// startDrain starts an execution that drains a node.
 func startDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node string, watch bool) error {
 	began := time.Now().Add(-time.Second)
 	execution, err := c.start(ctx, machineDrain, map[string]string{"cluster": cluster, "node": node})
@@ -157,7 +159,7 @@ The node stays, cordoned and out of load balancers. To use it again afterwards:
 	return nil
 }
 
-// watchDrain prints what happens until a drain is over, and returns an error unless the node is drained.
+// watchDrain prints events until a drain ends, and returns an error unless the node is drained.
 func watchDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node, execution string, since time.Time) error {
 	w := newWatcher(out, c, cluster, since)
 	defer w.show.End()
@@ -180,7 +182,7 @@ func watchDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node, exec
 	return fmt.Errorf("node %s is not drained: %s: %s", node, result.Outcome, cmp.Or(result.Message, result.Summary()))
 }
 
-// startRoll starts the machine, unless the roll would be refused, and prints what its plan answers.
+// startRoll starts an execution that rolls a pool, unless drover would refuse it, and prints the result of its plan.
 func startRoll(ctx context.Context, out io.Writer, c *Cell, cluster, pool string, watch bool) error {
 	if err := verifyKnown(ctx, c, cluster); err != nil {
 		return err
@@ -224,7 +226,7 @@ func startRoll(ctx context.Context, out io.Writer, c *Cell, cluster, pool string
 	return w.rolled(ctx, pool, aws.ToTime(x.StartDate))
 }
 
-// rollAnswer prints what a plan answers to a roll. A nil plan is not there yet.
+// rollAnswer prints the result of a plan that a roll started. The plan is nil if the execution has not planned yet.
 func rollAnswer(out io.Writer, cluster, pool, execution string, plan *events.PlanResult) error {
 	if plan == nil {
 		fmt.Fprintf(out, "requested the roll of pool %s of cluster %s: %s\n", pool, cluster, execution)
@@ -245,7 +247,7 @@ func rollAnswer(out io.Writer, cluster, pool, execution string, plan *events.Pla
 	return nil
 }
 
-// noteRefusal prints in a dry run that the roll would be refused.
+// noteRefusal prints in a dry run why drover would refuse the roll.
 func noteRefusal(ctx context.Context, out io.Writer, c *Cell, cluster, pool string) error {
 	if err := verifyKnown(ctx, c, cluster); err != nil {
 		return err
@@ -257,7 +259,7 @@ func noteRefusal(ctx context.Context, out io.Writer, c *Cell, cluster, pool stri
 	return err
 }
 
-// previewDrain shows what the drain of a node, or of all nodes of a pool, would meet.
+// previewDrain shows the pods and the least time of a drain of a node, or of all nodes of a pool.
 func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, pool, node string) error {
 	opened, err := kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)).Open(ctx, cluster)
 	if errors.Is(err, kube.ErrNoCluster) {
@@ -269,15 +271,15 @@ func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, pool, no
 	return preview(ctx, out, opened, c, cluster, pool, node)
 }
 
-// preview is previewDrain once the cluster is reached. It only reads.
+// preview is previewDrain with an open connection to the cluster. It only reads.
 func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *Cell, cluster, pool, node string) error {
 	found, err := drainer.New(opened).Preview(ctx, pool, node)
-	if mayNotLook(err) {
-		u, err := refusal(ctx, c, cluster, err)
+	if isDenied(err) {
+		denied, err := explainDenied(ctx, c, cluster, err)
 		if err != nil {
 			return err
 		}
-		return u
+		return denied
 	}
 	if err != nil {
 		return err
@@ -312,8 +314,8 @@ func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *Cell, 
 		return nil
 	}
 	unavailable, surge := bounds(update, len(found))
-	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: by its update %d may be missing meanwhile, and "+
-		"%d more may be there. ",
+	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: its update policy allows %d unavailable nodes, and "+
+		"%d additional ones. ",
 		pool, len(found), min(len(found), max(1, unavailable+surge)), unavailable, surge)
 	if !estimated {
 		fmt.Fprintln(out, "It would wait for what blocks.")
@@ -326,13 +328,13 @@ func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *Cell, 
 	fmt.Fprintf(out, "Least time: %s, when a node takes %s until it is Ready, pods take their whole grace periods%s.\n",
 		rollTime(drains, update).Round(time.Second), leastBoot, paused)
 	if tooLong(drains, update) {
-		fmt.Fprintf(out, "CloudFormation waits for %s for a batch, and would take the roll back: choose update.strategy InstanceRefresh for "+
-			"the pool.\n", batchLimit)
+		fmt.Fprintf(out, "CloudFormation waits for %s for a batch, and would roll the update back: choose update.strategy InstanceRefresh "+
+			"for the pool.\n", batchLimit)
 	}
 	return nil
 }
 
-// updateOf is how the nodes of a pool would be replaced, by the newest spec.
+// updateOf returns the update policy of a pool in the newest spec.
 func updateOf(ctx context.Context, c *Cell, cluster, pool string) (api.Update, error) {
 	key := names.ClusterSpec(cluster)
 	object, err := c.Specs.Get(ctx, key, api.MaxFile)
@@ -343,7 +345,7 @@ func updateOf(ctx context.Context, c *Cell, cluster, pool string) (api.Update, e
 	if len(errs) > 0 {
 		return api.Update{}, fmt.Errorf("the spec of cluster %s cannot be used, so its pools cannot be rolled: %w", cluster, errs)
 	}
-	resolved, _ := api.Resolve(spec, &api.Release{}) // for drover's own defaults; what only the release states is missing
+	resolved, _ := api.Resolve(spec, &api.Release{}) // adds drover's own defaults; defaults of the release are missing
 	for _, p := range resolved.Spec.Pools {
 		if p.Name == pool {
 			return p.Update, nil
@@ -352,7 +354,7 @@ func updateOf(ctx context.Context, c *Cell, cluster, pool string) (api.Update, e
 	return api.Update{}, fmt.Errorf("the spec of cluster %s has no pool %s", cluster, pool)
 }
 
-// policyOf is how the pods of a pool leave its nodes, as it is deployed.
+// policyOf returns the deployed drain policy of a pool.
 func policyOf(ctx context.Context, pools *autoscaling.Groups, cluster, pool string) (drain.Policy, error) {
 	deployed, err := pools.Pool(ctx, names.Stack(cluster, names.PoolStack(pool)))
 	if err != nil || deployed.Drain == nil {
@@ -361,10 +363,11 @@ func policyOf(ctx context.Context, pools *autoscaling.Groups, cluster, pool stri
 	return *deployed.Drain, nil
 }
 
-// printPreview of one node's drain, and return its estimate; negative when something blocks for which there is none.
+// printPreview prints the preview of one node's drain and returns its least time. It is negative if the time cannot be
+// estimated, because a pod is blocked.
 func printPreview(out io.Writer, p drainer.Preview, policy drain.Policy) time.Duration {
 	now := time.Now()
-	p.View.Excluded = now.Add(-policy.LoadBalancerWait.Duration()) // as if load balancers had had their time
+	p.View.Excluded = now.Add(-policy.LoadBalancerWait.Duration()) // as if the wait for load balancers were over
 	task := drain.Task{Policy: policy, Started: now}
 	decision := drain.Decide(now, task, p.View, math.MaxInt)
 	what := map[string]string{}
@@ -381,7 +384,7 @@ func printPreview(out io.Writer, p drainer.Preview, policy drain.Policy) time.Du
 		what[pod.ID()] = "is ending already"
 	}
 	for _, pod := range decision.Stuck {
-		what[pod.ID()] = "is waited for no more: it ought to have ended long ago"
+		what[pod.ID()] = "does not delay the drain: it should have ended long ago"
 	}
 	for _, pod := range decision.Returned {
 		what[pod.ID()] = "stays: it came back to the cordoned node, which it tolerates, and ends with it"
@@ -424,9 +427,9 @@ func printPreview(out io.Writer, p drainer.Preview, policy drain.Policy) time.Du
 	return estimate
 }
 
-// leastDrain is the least time of a drain that begins now, by what is decided once load balancers had their time.
-// Pods that are ending already do not wait for those, nor does the node when no pod is left; and a drain that gives
-// up in time takes no longer than until then.
+// leastDrain returns the least time of a drain that starts now. decision is the one after the wait for load balancers.
+//   - Pods that are terminating already do not wait for load balancers. A node without other pods does not either.
+//   - A policy with a timeout limits the time, except OnTimeout: Wait.
 func leastDrain(now time.Time, task drain.Task, view drain.View, decision drain.Decision) (least time.Duration) {
 	policy := task.Policy
 	var grace time.Duration
@@ -454,14 +457,14 @@ func leastDrain(now time.Time, task drain.Task, view drain.View, decision drain.
 	return least
 }
 
-// staying says why pods of a class stay.
+// staying explains why pods of a class stay.
 var staying = map[drain.Class]string{
 	drain.Mirror:   "stays: the kubelet's own",
 	drain.Daemon:   "stays: a DaemonSet's, it ends with the node",
 	drain.Finished: "stays: it has finished",
 }
 
-// waiting says for how long, and what then.
+// waiting describes how long a drain waits for blocked pods, and what it does then.
 func waiting(policy drain.Policy) string {
 	after := policy.Timeout.Duration().String()
 	switch {
@@ -470,6 +473,6 @@ func waiting(policy drain.Policy) string {
 	case policy.OnTimeout == drain.Force:
 		return "for " + after + ", and then delete the pods against their budgets"
 	default:
-		return "for " + after + ", and then let the node go with them"
+		return "for " + after + ", and then remove the node with them"
 	}
 }

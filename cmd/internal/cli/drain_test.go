@@ -104,8 +104,8 @@ func TestDrain(t *testing.T) {
 			require.Equal(t, 2, r.code, "nothing blocks, and not everything was seen: %s%s", r.stdout, r.stderr)
 			before, entry, there := strings.Cut(r.stderr, "\n\n")
 			require.True(t, there, r.stderr)
-			require.Contains(t, before, "cluster demo does not let you see its nodes, pods and disruption budgets (")
-			require.Contains(t, before, "You are "+cloud.Principal()+". It keeps drover from nothing")
+			require.Contains(t, before, "cluster demo does not allow you to read its nodes, pods and disruption budgets (")
+			require.Contains(t, before, "You are "+cloud.Principal()+". drover itself is not affected")
 			said = append(said, entry)
 			if arguments[0] != "upgrade" {
 				require.Empty(t, r.stdout)
@@ -114,9 +114,9 @@ func TestDrain(t *testing.T) {
 			require.NotContains(t, r.stdout, "blocks")
 			require.Regexp(t, `\d+ of \d+ checks were made, `, r.stdout)
 			require.Regexp(t,
-				`not made, as the cluster does not let you look into it: NodesReady, .*BudgetsAllow.*; of ControlPlaneHealthy and SurgeCapacity only what AWS tells`, r.stdout)
+				`not made, as the cluster does not let you read it: NodesReady, .*BudgetsAllow.*; ControlPlaneHealthy and SurgeCapacity were made with data of AWS only`, r.stdout)
 			require.Contains(t, r.stdout, "  3. nodes to the images of the release: at least ")
-			require.Contains(t, r.stdout, "and pods leave at once: they could not be looked at")
+			require.Contains(t, r.stdout, "and pods leave at once: they could not be read")
 		}
 		require.Equal(t, []string{accessEntry(cloud.Principal())}, slices.Compact(said))
 	})
@@ -162,8 +162,8 @@ func TestDrain(t *testing.T) {
 		for name := range instances {
 			require.Contains(t, out, "node "+name)
 		}
-		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, 1 at a time: by its update 0 may be missing meanwhile, and 1 more "+
-			"may be there. It would wait for what blocks.")
+		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, 1 at a time: its update policy allows 0 unavailable nodes, and "+
+			"1 additional ones. It would wait for what blocks.")
 		said(t, ok(t, "drain", "demo", instances[node], "--dry-run"))
 		require.Contains(t, fails(t, "drain", "demo", "nobody", "--dry-run"), "cluster demo has no node nobody")
 		for _, wrong := range [][]string{

@@ -1,6 +1,6 @@
 package cli
 
-// One time line of what happened to a cluster.
+// The events command: a timeline of a cluster.
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// followInterval is between two reads of a command that goes on with what is new. Each read is a few calls to each service.
+// followInterval is the pause between two reads of a command with --follow. Each read is a few calls to each service.
 const followInterval = 3 * time.Second
 
-// timeFormat of lines: UTC, so that they compare with AWS's consoles.
+// timeFormat is the format of times in lines: UTC, as in AWS's consoles.
 const timeFormat = "2006-01-02T15:04:05Z"
 
 const (

@@ -1,6 +1,6 @@
 package cli
 
-// Exit codes: which there are, and how each command documents its own in --help.
+// Exit codes, and how each command documents its own in --help.
 
 import (
 	"errors"
@@ -14,15 +14,14 @@ import (
 const (
 	exitDone   = 0
 	exitFailed = 1
-	// exitFindings is a result that automation must not take for "nothing to do" or "all well": diff found changes, or a dry run could
-	// not check everything.
+	// exitFindings is a result that automation must notice: diff found changes, or a dry run could not check everything.
 	exitFindings = 2
 )
 
 // coded is an error with an exit code of its own.
 type coded interface{ ExitCode() int }
 
-// printed ends the command with an exit code. Whatever there is to say was printed before.
+// printed ends the command with an exit code. The command has printed its result before.
 type printed struct{ code int }
 
 func (p *printed) Error() string { return fmt.Sprintf("exit code %d", p.code) }
@@ -34,7 +33,7 @@ var (
 	errFindings = &printed{exitFindings}
 )
 
-// exitCode of a command that ended with an error.
+// exitCode returns the exit code of a command that ended with an error.
 func exitCode(err error) int {
 	var c coded
 	if errors.As(err, &c) {
@@ -46,7 +45,8 @@ func exitCode(err error) int {
 // ExitCodesKey is the annotation of a command that documents its exit codes.
 const ExitCodesKey = "exitCodes"
 
-// ExitCodes documents the exit codes of a command, from 0 on: the value of cobra.Command.Annotations. --help shows them.
+// ExitCodes documents the exit codes of a command, starting with 0. It is the value of cobra.Command.Annotations, and --help
+// shows it.
 func ExitCodes(meanings ...string) map[string]string {
 	var lines []string
 	for code, meaning := range meanings {
@@ -55,7 +55,7 @@ func ExitCodes(meanings ...string) map[string]string {
 	return map[string]string{ExitCodesKey: strings.Join(lines, "\n")}
 }
 
-// ShowExitCodes has the --help of a command and of those below it end with its exit codes.
+// ShowExitCodes appends exit codes to the --help of a command and of its subcommands.
 func ShowExitCodes(cmd *cobra.Command) {
 	cmd.SetUsageTemplate(cmd.UsageTemplate() + "{{with index .Annotations \"" + ExitCodesKey + "\"}}\nExit codes:\n{{.}}\n{{end}}")
 }

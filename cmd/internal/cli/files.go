@@ -12,10 +12,10 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// standardInput is the name of a file that stands for standard input.
+// standardInput is the file name that means standard input.
 const standardInput = "-"
 
-// readFile reads a spec, refusing one that is too large before all of it is read.
+// readFile reads a spec. It stops early and fails if the spec is too large.
 func readFile(file string) ([]byte, error) {
 	opened := os.Stdin
 	if file != standardInput {
@@ -35,7 +35,7 @@ func readFile(file string) ([]byte, error) {
 	return data, nil
 }
 
-// options of validation for a file. Its object is named by metadata.name: a file must have the same name, and standard input has none.
+// options returns the options of validation for a file. A file must be named after its metadata.name. Standard input has no name.
 func options(file string) api.Options {
 	o := api.Options{TemplateVersions: templates.Versions(), Now: time.Now()}
 	if file != standardInput {
@@ -60,7 +60,8 @@ func ReadCluster(file string) (*api.Cluster, []byte, error) {
 	return cluster, data, err
 }
 
-// ReadRelease reads the release of a cluster: the file given, or the one beside the spec's folder, as in the specs bucket.
+// ReadRelease reads the release of a cluster from the given file or, without one, from the folder releases next to the spec's
+// folder, as in the specs bucket.
 func ReadRelease(file, spec string, cluster *api.Cluster) (*api.Release, []byte, error) {
 	name := cluster.Spec.Release.Name
 	if file == "" {

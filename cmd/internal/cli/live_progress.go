@@ -1,6 +1,6 @@
 package cli
 
-// How far an operation of a stack, or the replacement of a pool's nodes, is.
+// The progress of a stack's operation and of the replacement of a pool's nodes.
 
 import (
 	"slices"
@@ -17,13 +17,13 @@ import (
 // poolProgress counts the nodes of a pool.
 type poolProgress struct {
 	desired, inService, joining, draining int
-	// ready counts the nodes that are Ready in Kubernetes; -1 when the cluster was not read.
+	// ready counts the nodes that are Ready in Kubernetes. It is -1 if the cluster was not read.
 	ready int
-	// replaced counts the instances in service that have the template that all are to have; outdated counts the others.
+	// replaced counts the instances in service with the target template. outdated counts the instances with another template.
 	replaced, outdated int
 }
 
-// progressOf a pool. rollsBack says that its stack is returning to the template before, so that the newest is not the one to come.
+// progressOf returns the progress of a pool. rollsBack is true while its stack returns to the previous template.
 func progressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool) poolProgress {
 	p := poolProgress{
 		desired: g.Desired, inService: g.Serving(), joining: len(g.Coming()), draining: len(g.Going()), ready: -1,
@@ -48,8 +48,8 @@ func progressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool
 	return p
 }
 
-// targetTemplate is the version of the launch template that all instances are to have. An instance refresh sets the group's own version at
-// its end, so the newest counts.
+// targetTemplate returns the version of the launch template that the pool changes to. An instance refresh sets the version of
+// the group only at its end, so the newest version of an instance applies until then.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
 func targetTemplate(g pool.Group, rollsBack bool) string {
 	target := g.TemplateVersion
@@ -64,13 +64,14 @@ func targetTemplate(g pool.Group, rollsBack bool) string {
 	return target
 }
 
-// number of a version; 0 when it is none.
+// number returns a version as a number, or 0 if it is not one.
 func number(version string) int {
 	n, _ := strconv.Atoi(version)
 	return n
 }
 
-// words for people: "2 of 4 nodes replaced, 1 joining, 1 draining". changing says that the pool's stack is being changed.
+// words describes the progress: "2 of 4 nodes replaced, 1 joining, 1 draining". changing is true during an operation of the
+// pool's stack.
 func (p poolProgress) words(changing bool) string {
 	var parts []string
 	switch {
@@ -94,7 +95,7 @@ func (p poolProgress) words(changing bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// operationWords say how far the operation of a stack is: "3 resources done, ControlPlane in progress".
+// operationWords describes the progress of a stack's operation: "3 resources done, ControlPlane in progress".
 func operationWords(stackStatus string, o cloudformation.Operation) string {
 	if !stack.InProgress(stackStatus) {
 		return ""

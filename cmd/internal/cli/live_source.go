@@ -1,7 +1,7 @@
 package cli
 
-// What AWS and clusters say of themselves now, by the caller's credentials. CloudFormation is asked sparingly: its DescribeStacks is
-// throttled for the whole account, and drover's functions need it.
+// The state of AWS and of clusters now, read with the caller's credentials. It calls CloudFormation rarely: AWS throttles
+// DescribeStacks for the whole account, and drover's functions need it.
 
 import (
 	"context"
@@ -28,11 +28,11 @@ import (
 const (
 	// liveTimeout bounds one read of one source.
 	liveTimeout = 10 * time.Second
-	// idleStackAge is when a stack without an operation is read again.
+	// idleStackAge is how old a stack without an operation may be before it is read again.
 	idleStackAge = 15 * time.Second
-	// nextStacks is how many of the stacks that drover is to change next are read each time.
+	// nextStacks is how many of the stacks that drover changes next are read each time.
 	nextStacks = 2
-	// tokenAge is when the cluster is signed in to again: a token of EKS lasts for 15 minutes.
+	// tokenAge is the age after which a new token is used. EKS accepts a token for 15 minutes.
 	tokenAge = 10 * time.Minute
 )
 
@@ -43,7 +43,7 @@ type liveStack struct {
 	read      time.Time
 }
 
-// liveCluster is what the sources say of a cluster. Each source may have failed on its own.
+// liveCluster is the state of a cluster from three sources. Each source may have failed on its own.
 type liveCluster struct {
 	stacks    map[string]liveStack
 	stacksErr error
@@ -54,7 +54,7 @@ type liveCluster struct {
 	nodesErr  error
 }
 
-// liveFleet is the same for all clusters, without their own APIs. Stacks are by full name.
+// liveFleet is the state of all clusters, without their Kubernetes APIs. The key of stacks is the full name.
 type liveFleet struct {
 	stacks    map[string]stack.Deployed
 	stacksErr error
@@ -62,12 +62,12 @@ type liveFleet struct {
 	groupsErr error
 }
 
-// liveSource asks for all of it, again and again.
+// liveSource reads liveCluster and liveFleet repeatedly.
 type liveSource struct {
 	c      *Cell
 	stacks *cloudformation.Stacks
 	groups *autoscaling.Groups
-	// known are the stacks as they were read last; opened is the cluster's API, since.
+	// known has the last read of each stack. opened is the connection to the cluster's API, made at since.
 	known  map[string]liveStack
 	opened *kube.Cluster
 	since  time.Time
@@ -80,7 +80,7 @@ func newLiveSource(c *Cell) *liveSource {
 	}
 }
 
-// cluster asks the three sources at once.
+// cluster reads the three sources in parallel.
 func (l *liveSource) cluster(ctx context.Context, c *status.Cluster) *liveCluster {
 	live := &liveCluster{groups: map[string]pool.Group{}}
 	expected, pools := stackNames(c.Status), map[string]string{}
@@ -130,7 +130,7 @@ func inParallel(ctx context.Context, reads ...func(context.Context)) {
 	all.Wait()
 }
 
-// stackNames are the stacks that a cluster has or is to have, as its status knows them.
+// stackNames returns the recorded and the planned stacks of a cluster's status.
 func stackNames(s status.Status) []string {
 	var all []string
 	seen := map[string]bool{}
@@ -149,7 +149,7 @@ func stackNames(s status.Status) []string {
 	return all
 }
 
-// readStacks describes the stacks that may have changed since they were read last.
+// readStacks describes the stacks that may have changed since the last read.
 func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected []string) (map[string]liveStack, error) {
 	recorded := map[string]string{}
 	for _, stack := range c.Status.Stacks {
@@ -183,7 +183,7 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 	return all, nil
 }
 
-// readNodes lists the nodes of a cluster, through its own API.
+// readNodes lists the nodes of a cluster from its Kubernetes API.
 func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames []string) ([]pool.NodeHealth, error) {
 	if l.opened == nil || time.Since(l.since) > tokenAge {
 		opened, err := kube.NewClusters(eks.NewFromConfig(l.c.cfg), sts.NewFromConfig(l.c.cfg)).Open(ctx, cluster)
@@ -193,7 +193,7 @@ func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames [
 		l.opened, l.since = opened, time.Now()
 	}
 	nodes, err := l.opened.Health(ctx)
-	if mayNotLook(err) {
+	if isDenied(err) {
 		hint := ""
 		for _, stack := range stackNames {
 			if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
@@ -203,7 +203,7 @@ func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames [
 		return nil, fmt.Errorf("you may not list its nodes: the cluster has no access entry for you that allows it%s", hint)
 	}
 	if err != nil {
-		l.opened = nil // its endpoint may be another by the next time
+		l.opened = nil // the endpoint may have changed by the next read
 	}
 	return nodes, err
 }

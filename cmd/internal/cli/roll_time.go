@@ -1,6 +1,6 @@
 package cli
 
-// How long replacing a pool's nodes takes at least: what a roll and an upgrade say of it in advance.
+// The least time in which a pool's nodes are replaced, for the previews of a roll and of an upgrade.
 
 import (
 	"cmp"
@@ -10,20 +10,20 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// leastBoot of an instance, until its node is Ready: EC2 seldom takes less.
+// leastBoot is the time from the launch of an instance until its node is Ready. EC2 seldom takes less.
 const leastBoot = 55 * time.Second
 
-// batchLimit is how long CloudFormation waits for a batch of a rolling update: see the pool's template.
+// batchLimit is how long CloudFormation waits for a batch of a rolling update. The pool's template sets it.
 const batchLimit = time.Hour
 
-// tooLong says whether CloudFormation would take a roll back: the drains of a batch, with the pool's pause, take longer than it waits.
+// tooLong reports whether CloudFormation would roll an update back, because a batch takes longer than batchLimit.
 func tooLong(drains []time.Duration, update api.Update) bool {
 	pause, _ := time.ParseDuration(update.PauseTime)
 	return update.Strategy != api.InstanceRefresh && len(drains) > 0 && slices.Max(drains)+pause > batchLimit
 }
 
-// bounds are how many of a pool's nodes its update lets be out, and how many more be there. A rolling update adds
-// none where none has to stay: see render.Pace.
+// bounds returns how many nodes of a pool may be unavailable during its update, and how many nodes the update may add. A
+// rolling update that may replace all nodes at once adds none: see render.Pace.
 func bounds(update api.Update, nodes int) (unavailable, surge int) {
 	unavailable, surge = update.Bounds(nodes)
 	if unavailable >= nodes && update.Strategy != api.InstanceRefresh {
@@ -32,16 +32,17 @@ func bounds(update api.Update, nodes int) (unavailable, surge int) {
 	return unavailable, surge
 }
 
-// rollTime is the least time in which nodes with these drains are replaced. The surge boots first; an instance refresh need not wait for it
-// where some may be out. Then as many nodes at a time as the pool's
-// update allows are drained while those that take their places boot, with the pool's pause before the next; for the last of them, which
-// the surge has replaced already, none boots. It is least when drains that take long are in one batch.
+// rollTime returns the least time in which nodes with these drains are replaced.
+//   - The surge boots first. An instance refresh does not wait for it if some nodes may be unavailable.
+//   - Then each batch is drained while its replacements boot, and the pool pauses before the next batch.
+//   - The last nodes need no replacement: the surge has replaced them.
+//   - The result is the least when the longest drains are in one batch, so drains are sorted.
 func rollTime(drains []time.Duration, update api.Update) (least time.Duration) {
 	drains = slices.SortedFunc(slices.Values(drains), func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	pause, _ := time.ParseDuration(update.PauseTime) // one that was read is valid, and "" is none
+	pause, _ := time.ParseDuration(update.PauseTime) // validated before; "" is no pause
 	unavailable, surge := bounds(update, len(drains))
 	batch := max(1, unavailable+surge)
-	boot := len(drains) // so many have still to
+	boot := len(drains) // nodes that have yet to boot
 	if surge > 0 && boot > 0 {
 		boot -= surge
 		if unavailable == 0 || update.Strategy != api.InstanceRefresh {

@@ -15,16 +15,16 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// watchInterval is between two reads of a status.
+// watchInterval is the pause between two reads of a status.
 const watchInterval = time.Second
 
-// Upload is the change of a spec whose verdict a watch waits for.
+// Upload is the change of a spec that a watch waits for.
 type Upload struct {
-	// Version of the spec, empty when it was deleted; Before is the version that drover observed before it.
+	// Version is the spec's, empty if it was deleted. Before is the version that drover had observed before the upload.
 	Version, Before string
 }
 
-// AnyUpload stands for none: the watch began without one.
+// AnyUpload is for a watch that waits for no upload.
 var AnyUpload Upload
 
 // follow watches a cluster after an upload, or prints the command that does.
@@ -39,7 +39,7 @@ func follow(ctx context.Context, out io.Writer, c *Cell, name string, watch bool
 // deletion reports whether the spec was deleted.
 func (u Upload) deletion() bool { return u.Version == "" && u != AnyUpload }
 
-// awaited reports whether drover has not observed the upload yet: the status is about the one before.
+// awaited reports whether the status is about the previous upload: drover has not observed this one yet.
 func (u Upload) awaited(s status.Status) bool {
 	return u.Version != "" && u.Version != u.Before && s.ObservedVersion == u.Before
 }
@@ -53,17 +53,17 @@ func (u Upload) superseded(s status.Status) bool {
 	return u != AnyUpload && s.ObservedVersion != u.Version && s.ObservedVersion != u.Before
 }
 
-// watchStatus prints what changes in a cluster's status until drover has finished with an upload or a later one. Its output is plain
-// lines, also for the logs of CI.
+// watchStatus prints changes in a cluster's status until drover has finished an upload or a later one. It prints plain lines,
+// also for the logs of CI.
 func watchStatus(ctx context.Context, w io.Writer, c *Cell, name string, u Upload) error {
 	show := view.NewProgress(w)
 	defer show.End()
 	judge := polls{report: func(text string) { show.Say("%s", text) }, strict: u == AnyUpload}
-	said := map[string]string{}
-	// sayAs prints a text when what it is about is new: a text with a time in it differs each second.
-	sayAs := func(key, about, text string) {
-		if said[key] != about {
-			said[key] = about
+	printed := map[string]string{}
+	// sayAs prints a text if its subject is new. A text with a time differs each second.
+	sayAs := func(key, subject, text string) {
+		if printed[key] != subject {
+			printed[key] = subject
 			show.Say("%s", text)
 		}
 	}
@@ -87,9 +87,9 @@ func watchStatus(ctx context.Context, w io.Writer, c *Cell, name string, u Uploa
 		}
 		s := cluster.Status
 		if u.awaited(s) {
-			say("phase", "drover has not looked at the upload yet")
-			if show.Elapsed() > verdictSoon {
-				say("lost", "its event seems to be lost: the next sweep or audit finds it, within 20 minutes")
+			say("phase", "drover has not handled the upload yet")
+			if show.Elapsed() > verdictTimeout {
+				say("missed", "its event seems to be lost: the next sweep or audit finds the upload, within 20 minutes")
 			}
 			if err := sleep(ctx, watchInterval); err != nil {
 				return err
@@ -97,7 +97,7 @@ func watchStatus(ctx context.Context, w io.Writer, c *Cell, name string, u Uploa
 			continue
 		}
 		for _, condition := range s.Conditions {
-			if condition.Status != "True" || said[condition.Type] != "" {
+			if condition.Status != "True" || printed[condition.Type] != "" {
 				say(condition.Type, strings.TrimSuffix(fmt.Sprintf("%s is %s: %s: %s", condition.Type, condition.Status, condition.Reason,
 					condition.Message), ": "))
 			}
@@ -121,22 +121,22 @@ func watchStatus(ctx context.Context, w io.Writer, c *Cell, name string, u Uploa
 			}
 		}
 		say("phase", phaseLine(name, s))
-		show.Wait(strings.Join(underWay(s), ", "))
+		show.Wait(strings.Join(pendingChanges(s), ", "))
 		rejected := s.Condition(status.SpecAccepted)
 		if u.Version != "" && s.ObservedVersion == u.Version && rejected != nil && rejected.Status == "False" {
 			return fmt.Errorf("the spec of %s was rejected: %s", name, rejected.Message)
 		}
 		if u.superseded(s) {
-			say("superseded", "a newer spec was uploaded meanwhile: this is about that one now")
+			say("superseded", "a newer spec was uploaded: the status is about that one now")
 		}
 		if u.IsVerdict(s) {
 			switch s.Phase {
 			case status.Ready:
 				if s.DrainsRoll() {
-					break // the stacks are what the spec says, and the roll is not over
+					break // the stacks match the spec, and the roll has not ended
 				}
 				if u.deletion() {
-					return fmt.Errorf("%s was not deleted: its spec was uploaded again meanwhile", name)
+					return fmt.Errorf("%s was not deleted: its spec was uploaded again", name)
 				}
 				return nil
 			case status.Deleted:
@@ -160,10 +160,10 @@ func retriesSoon(s status.Status, now time.Time) bool {
 	return s.RetryAt != nil && s.RetryAt.Before(now.Add(soon)) && now.Before(s.RetryAt.Add(late))
 }
 
-// errUnwatched is what a person who stops watching is told, who may have asked for what goes on.
-var errUnwatched = errors.New("you stopped watching; nothing was cancelled, and `drover status` says how it goes on")
+// errUnwatched ends a command when the user stops its watch. It says that the work in the account continues.
+var errUnwatched = errors.New("you stopped watching; nothing was cancelled, and `drover status` shows the progress")
 
-// sleep between two looks of a watch.
+// sleep pauses between two polls of a watch.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -177,13 +177,13 @@ func phaseLine(name string, s status.Status) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, allLines(headline(s))), ": ")
 }
 
-// underWay lists the changes that a converge has still to finish, in words.
-func underWay(s status.Status) []string {
-	var left []string
+// pendingChanges describes the changes that the converge machine has yet to finish.
+func pendingChanges(s status.Status) []string {
+	var pending []string
 	for _, change := range unfinished(s) {
-		left = append(left, strings.ToLower(change.Operation)+" "+change.Stack)
+		pending = append(pending, strings.ToLower(change.Operation)+" "+change.Stack)
 	}
-	return left
+	return pending
 }
 
 // unfinished lists the planned changes that drover has not recorded as done, in their order.

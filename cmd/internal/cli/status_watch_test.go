@@ -33,8 +33,8 @@ func TestWhatAnUploadBeforeCameToIsNotToldOfThisOne(t *testing.T) {
 		time.AfterFunc(time.Minute-time.Millisecond, func() { comesTo(t, c, status.Ready, "every stack is as it should be", "2") })
 		var out strings.Builder
 		require.NoError(t, watchStatus(t.Context(), &out, c, "demo", Upload{"2", "1"}))
-		require.Equal(t, `   0.0s  drover has not looked at the upload yet
-  21.0s  its event seems to be lost: the next sweep or audit finds it, within 20 minutes
+		require.Equal(t, `   0.0s  drover has not handled the upload yet
+  21.0s  its event seems to be lost: the next sweep or audit finds the upload, within 20 minutes
   60.0s  demo is Ready: every stack is as it should be
 `, out.String())
 	})
@@ -75,7 +75,7 @@ func TestWhoStopsWatchingCancelsNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		require.EqualError(t, watchStatus(ctx, io.Discard, c, "demo", AnyUpload),
-			"you stopped watching; nothing was cancelled, and `drover status` says how it goes on")
+			"you stopped watching; nothing was cancelled, and `drover status` shows the progress")
 	})
 }
 

@@ -1,6 +1,6 @@
 package cli
 
-// Upgrading by hand: to a release, or back.
+// The upgrade command: to a release, or back to the previous one.
 
 import (
 	"context"
@@ -36,11 +36,13 @@ func upgradeCommand() *cobra.Command {
 	var watch, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "upgrade CLUSTER",
-		Short: "Upgrade a cluster to a release, or back to what it was before",
-		Long: `Starts an upgrade of a cluster now, whatever its window: checks first, then step by step the control plane, the add-ons and the nodes. The release
-counts until the spec names another. An upgrade that stopped goes on where it was when neither --to nor --rollback is given. With --dry-run it only shows the checks, the
-steps and how long they take at least. For that the cluster must let you look into it; if it does not, the dry run says which access entry its spec needs, shows the rest and fails
-with 2. It fails with 1 when a check blocks.`,
+		Short: "Upgrade a cluster to a release, or roll back its last upgrade",
+		Long: `Starts an upgrade of a cluster now, also outside its window. It makes checks, and then upgrades the control plane, the add-ons and the nodes.
+The release is in effect until the spec names another one. Without --to and --rollback, an upgrade that stopped is continued.
+
+With --dry-run it only shows the checks, the steps and the least time that they take. It fails with 1 if a check blocks the upgrade.
+For all checks the cluster must let you read it. If it does not, the dry run prints the access entry that its spec needs, shows the rest,
+and fails with 2.`,
 		Example: `  drover upgrade demo --to 1.37-1 --dry-run
   drover upgrade demo --to 1.37-1 --watch
   drover upgrade demo --rollback`,
@@ -52,7 +54,7 @@ with 2. It fails with 1 when a check blocks.`,
 		ValidArgsFunction: completeArgs(clusterNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if in.Rollback && in.Release != "" {
-				return errors.New("--to and --rollback: give one of them; a rollback goes back to what was before the last upgrade")
+				return errors.New("--to and --rollback: give one of them; a rollback returns to the release before the last upgrade")
 			}
 			ctx, out := cmd.Context(), cmd.OutOrStdout()
 			c, err := openCell(ctx)
@@ -77,7 +79,7 @@ with 2. It fails with 1 when a check blocks.`,
 				fmt.Fprintf(out, "nothing to upgrade: %s; nothing was started%s\n", answer.Message, nameRelease(in))
 				return nil
 			}
-			if err := tellBusy(ctx, out, c, in.Cluster); err != nil {
+			if err := printBusy(ctx, out, c, in.Cluster); err != nil {
 				return err
 			}
 			execution, err := startUpgrade(ctx, c, in)
@@ -94,14 +96,14 @@ with 2. It fails with 1 when a check blocks.`,
 	}
 	cmd.Flags().StringVar(&in.Release, "to", "", "release to upgrade to")
 	completeFlagNames(cmd, "to", releaseNames)
-	cmd.Flags().StringVar(&in.KubernetesVersion, "kubernetes-version", "", "Kubernetes version, if it is to be another than the release's")
-	cmd.Flags().BoolVar(&in.Rollback, "rollback", false, "go back to what was before the last upgrade")
-	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until it is over; fails unless it is done")
+	cmd.Flags().StringVar(&in.KubernetesVersion, "kubernetes-version", "", "Kubernetes version, if not the release's")
+	cmd.Flags().BoolVar(&in.Rollback, "rollback", false, "return to the release before the last upgrade")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the upgrade ends; fails unless it is done")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the checks and the steps; change nothing")
 	return cmd
 }
 
-// nameRelease is what to do after an upgrade that had nothing to do.
+// nameRelease returns what to do after an upgrade that had nothing to do.
 func nameRelease(in events.Upgrade) string {
 	if in.Release != "" || in.Rollback {
 		return ""
@@ -109,7 +111,7 @@ func nameRelease(in events.Upgrade) string {
 	return fmt.Sprintf(". To upgrade to another release: drover upgrade %s --to RELEASE", in.Cluster)
 }
 
-// upgradeChecker reads what an upgrade would do, as the upgrade function does.
+// upgradeChecker returns the checker that the upgrade function uses, with the caller's clients.
 func upgradeChecker(c *Cell) *checker.Checker {
 	return &checker.Checker{
 		Specs: c.Specs, State: c.State, EKS: eks.New(awseks.NewFromConfig(c.cfg)), Now: time.Now,
@@ -118,7 +120,7 @@ func upgradeChecker(c *Cell) *checker.Checker {
 	}
 }
 
-// startUpgrade starts the machine.
+// startUpgrade starts an execution of the upgrade machine.
 func startUpgrade(ctx context.Context, c *Cell, in events.Upgrade) (execution string, err error) {
 	if execution, err = c.start(ctx, "upgrade", in); err != nil {
 		return "", fmt.Errorf("starting the upgrade of %s: %w", in.Cluster, err)
@@ -126,21 +128,21 @@ func startUpgrade(ctx context.Context, c *Cell, in events.Upgrade) (execution st
 	return execution, nil
 }
 
-// watchUpgrade prints what happens in an upgrade until its execution is over.
+// watchUpgrade prints the progress of an upgrade until its execution ends.
 func watchUpgrade(ctx context.Context, w io.Writer, c *Cell, cluster, execution string) error {
 	show := view.NewProgress(w)
 	defer show.End()
-	said := map[string]string{}
+	printed := map[string]string{}
 	say := func(key, text string) {
-		if said[key] != text {
-			said[key] = text
+		if printed[key] != text {
+			printed[key] = text
 			show.Say("%s", text)
 		}
 	}
 	machine := sfn.NewFromConfig(c.cfg)
 	judge := polls{report: func(text string) { show.Say("%s", text) }}
 	for {
-		// The execution is read first: what it wrote last is in the status by then.
+		// The execution is read first, so that the status has its last write.
 		x, err := machine.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
 		var s *status.Cluster
 		if err == nil {
@@ -173,7 +175,7 @@ func watchUpgrade(ctx context.Context, w io.Writer, c *Cell, cluster, execution 
 	}
 }
 
-// sayUpgrade tells what is new of an upgrade.
+// sayUpgrade prints what is new in an upgrade.
 func sayUpgrade(say func(key, text string), u status.Upgrade) {
 	for _, line := range CheckLines(u.Checks) {
 		say("check "+line, line)
@@ -187,7 +189,7 @@ func sayUpgrade(say func(key, text string), u status.Upgrade) {
 		linesOf(u)(u.Message)), ": "))
 }
 
-// openStep is the step that is under way.
+// openStep returns the name of the step that runs, or "".
 func openStep(u status.Upgrade) string {
 	for _, step := range u.Steps {
 		if step.Started != nil && step.Ended == nil {
@@ -197,10 +199,10 @@ func openStep(u status.Upgrade) string {
 	return ""
 }
 
-// upgradeVerdict is how an execution ended: what the status says of it, or, when it never came to write there, what it says itself.
+// upgradeVerdict returns how an execution ended: from the status, or from the execution if it wrote no end there.
 func upgradeVerdict(show *view.Progress, cluster string, x *sfn.DescribeExecutionOutput, u *status.Upgrade, mine bool) error {
 	if x.Status == types.ExecutionStatusSucceeded {
-		if message, refused := refusedBy(aws.ToString(x.Output)); refused { // the cluster changed since it was asked
+		if message, refused := refusedBy(aws.ToString(x.Output)); refused { // the cluster changed after the command checked it
 			return fmt.Errorf("the upgrade of %s is refused: %s", cluster, message)
 		}
 		if !mine || u.Phase != string(upgrade.Done) {
@@ -212,14 +214,14 @@ func upgradeVerdict(show *view.Progress, cluster string, x *sfn.DescribeExecutio
 	switch {
 	case mine && (upgrade.State(u.Phase).Over() || u.Phase == status.UpgradeMissed):
 		return fmt.Errorf("the upgrade is %s: %s", u.Phase, u.Message)
-	case mine: // it could not say so itself
-		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` says what is done and how to go on",
-			ended, cluster)
+	case mine: // it ended before it could write the status
+		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` says what is done and how to "+
+			"continue", ended, cluster)
 	}
 	return fmt.Errorf("the upgrade ended as %s", ended)
 }
 
-// refusedBy is the reason of an execution that was refused.
+// refusedBy returns the reason in the output of an execution that was refused.
 func refusedBy(output string) (message string, refused bool) {
 	var result events.UpgradeResult
 	if json.Unmarshal([]byte(output), &result) != nil || result.Outcome != events.UpgradeRefused {
@@ -228,7 +230,7 @@ func refusedBy(output string) (message string, refused bool) {
 	return result.Message, true
 }
 
-// outcomeOf is the message of an execution's output, or the output.
+// outcomeOf returns the message in an execution's output, or the whole output.
 func outcomeOf(output string) string {
 	var result events.UpgradeResult
 	if err := json.Unmarshal([]byte(output), &result); err != nil || result.Message == "" {

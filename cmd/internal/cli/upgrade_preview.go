@@ -31,8 +31,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
-// previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks or the
-// cluster does not let the caller look.
+// previewUpgrade prints the checks and the steps of an upgrade. It only reads. It fails if a check blocks, or if the cluster
+// refuses the caller.
 func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.Clusters, in events.Upgrade) error {
 	offered := eks.New(awseks.NewFromConfig(c.cfg))
 	plan, err := upgradeChecker(c).Preview(ctx, in)
@@ -45,13 +45,13 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 		return nil
 	}
 	fmt.Fprintf(out, "\n%s: %s → %s\n", in.Cluster, plan.From, plan.To)
-	if err := tellBusy(ctx, out, c, in.Cluster); err != nil {
+	if err := printBusy(ctx, out, c, in.Cluster); err != nil {
 		return err
 	}
 	pools := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg))
-	mine := &asCaller{clusters: clusters}
+	caller := &callerSurvey{clusters: clusters}
 	g := &collect.Gatherer{
-		Kubernetes: mine, EKS: offered, Groups: pools, Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(c.cfg)), Capacity: ec2.New(c.cfg),
+		Kubernetes: caller, EKS: offered, Groups: pools, Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(c.cfg)), Capacity: ec2.New(c.cfg),
 		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(c.cfg)), Now: time.Now,
 	}
 	facts, err := g.Before(ctx, plan)
@@ -72,9 +72,8 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 	fmt.Fprintf(out, "  passed: %s\n", strings.Join(passed, ", "))
 	switch {
 	case facts.Forbidden:
-		fmt.Fprintf(out, "  not made, as the cluster does not let you look into it: %s; of ControlPlaneHealthy and SurgeCapacity "+
-			"only what AWS tells\n",
-			strings.Join(missed, ", "))
+		fmt.Fprintf(out, "  not made, as the cluster does not let you read it: %s; ControlPlaneHealthy and SurgeCapacity "+
+			"were made with data of AWS only\n", strings.Join(missed, ", "))
 	case len(missed) > 0:
 		fmt.Fprintf(out, "  not made, as the cluster's API does not answer: %s\n", strings.Join(missed, ", "))
 	}
@@ -83,30 +82,30 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 		return err
 	}
 	blocks := preflight.Blocks(checks)
-	if mine.why == nil {
+	if caller.denied == nil {
 		if blocks {
-			return fmt.Errorf("the upgrade of %s would not begin: mend what blocks", in.Cluster)
+			return fmt.Errorf("the upgrade of %s is blocked: checks failed; fix the checks listed above", in.Cluster)
 		}
 		return nil
 	}
-	u, err := refusal(ctx, c, in.Cluster, mine.why)
+	denied, err := explainDenied(ctx, c, in.Cluster, caller.denied)
 	if err != nil {
 		return err
 	}
 	if blocks {
-		return fmt.Errorf("the upgrade of %s would not begin: mend what blocks. And %s", in.Cluster, u.text)
+		return fmt.Errorf("the upgrade of %s is blocked: checks failed; fix the checks listed above. And %s", in.Cluster, denied.text)
 	}
-	return u
+	return denied
 }
 
-// tellBusy says what an upgrade would have to wait for.
-func tellBusy(ctx context.Context, out io.Writer, c *Cell, cluster string) error {
+// printBusy prints what an upgrade would have to wait for.
+func printBusy(ctx context.Context, out io.Writer, c *Cell, cluster string) error {
 	r, _, err := c.State.Upgrade(ctx, cluster)
 	if err != nil {
 		return err
 	}
 	if r != nil && !r.State.Over() {
-		fmt.Fprintf(out, "An upgrade to %s is under way (drover status %s): this one would wait for it.\n", r.Target, cluster)
+		fmt.Fprintf(out, "An upgrade to %s is in flight (drover status %s): this one would wait for it.\n", r.Target, cluster)
 	}
 	lease, err := c.State.Lease(ctx, cluster)
 	if err != nil || lease.Execution == "" {
@@ -119,13 +118,13 @@ func tellBusy(ctx context.Context, out io.Writer, c *Cell, cluster string) error
 	return err
 }
 
-// What is taken for granted of steps, for their least time: EKS and EC2 seldom take less.
+// The least times of steps. EKS seldom takes less.
 const (
 	leastControlPlane = 8 * time.Minute
 	leastAddons       = 30 * time.Second
 )
 
-// outlook prints what an upgrade does.
+// outlook prints the steps of an upgrade.
 type outlook struct {
 	out      io.Writer
 	plan     *preflight.Plan
@@ -134,10 +133,10 @@ type outlook struct {
 	pools    *autoscaling.Groups
 }
 
-// seen says whether the cluster's nodes and pods could be looked at.
-func (p *outlook) seen() bool { return p.facts.Unreachable == "" && !p.facts.Forbidden }
+// surveyed reports whether the cluster's nodes and pods were read.
+func (p *outlook) surveyed() bool { return p.facts.Unreachable == "" && !p.facts.Forbidden }
 
-// steps prints what is done one after the other, with the least time of each and of all.
+// steps prints the steps in their order, with the least time of each and of all.
 func (p *outlook) steps(ctx context.Context) error {
 	fmt.Fprintf(p.out, "\nSteps:\n\n")
 	var all time.Duration
@@ -151,15 +150,15 @@ func (p *outlook) steps(ctx context.Context) error {
 		fmt.Fprintf(p.out, "  %d. %s: at least %s\n%s", i+1, route.StepName(step), least.Round(time.Second), details.String())
 	}
 	pods := "and pods their whole grace periods"
-	if !p.seen() {
-		pods = "and pods leave at once: they could not be looked at"
+	if !p.surveyed() {
+		pods = "and pods leave at once: they could not be read"
 	}
 	fmt.Fprintf(p.out, "\nLeast time: %s, when EKS takes %s for a control plane and %s for add-ons, a node %s until it is Ready, %s.\n",
 		all.Round(time.Second), leastControlPlane, leastAddons, leastBoot, pods)
 	return nil
 }
 
-// step prints what is moved, and returns the least time that it takes.
+// step prints what a step changes, and returns its least time.
 func (p *outlook) step(ctx context.Context, out io.Writer, step upgrade.Step) (least time.Duration, err error) {
 	switch step.Kind {
 	case upgrade.StepControlPlane:
@@ -179,14 +178,14 @@ func (p *outlook) step(ctx context.Context, out io.Writer, step upgrade.Step) (l
 		return least, nil
 	case upgrade.StepNodes:
 		if step.NodesBack {
-			fmt.Fprintf(out, "     the nodes stay: they went back before the control plane\n")
+			fmt.Fprintf(out, "     the nodes stay: they were rolled back before the control plane\n")
 			return 0, nil
 		}
 	}
 	return p.nodes(ctx, out)
 }
 
-// versionIn is the version of an add-on in a list, or "".
+// versionIn returns the version of an add-on in a list, or "".
 func versionIn(addons []api.Addon, name string) string {
 	for _, a := range addons {
 		if a.Name == name {
@@ -196,7 +195,7 @@ func versionIn(addons []api.Addon, name string) string {
 	return ""
 }
 
-// nodes prints the pools in the order in which their nodes are replaced: those of one update.order at the same time.
+// nodes prints the pools in the order in which their nodes are replaced. Pools with the same update.order are replaced together.
 func (p *outlook) nodes(ctx context.Context, out io.Writer) (least time.Duration, err error) {
 	ordered := slices.Clone(p.plan.After.Spec.Pools)
 	slices.SortStableFunc(ordered, func(a, b api.Pool) int { return a.Update.Order - b.Update.Order })
@@ -214,14 +213,14 @@ func (p *outlook) nodes(ctx context.Context, out io.Writer) (least time.Duration
 	return least, nil
 }
 
-// pool prints what becomes of a pool's nodes, each by its name with the least time of its drain, and returns the least time of all of it.
+// pool prints the nodes of a pool with the least times of their drains, and returns the least time in which all are replaced.
 func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.Duration, error) {
 	count := p.facts.Groups[pool.Name].Desired
 	if !replaced(p.plan, pool) {
 		fmt.Fprintf(out, "     pool %s: %d nodes stay, their image is %s already\n", pool.Name, count, pool.ImageID)
 		return 0, nil
 	}
-	if !p.seen() || count == 0 {
+	if !p.surveyed() || count == 0 {
 		fmt.Fprintf(out, "     pool %s: %d nodes to %s\n", pool.Name, count, pool.ImageID)
 		return rollTime(make([]time.Duration, count), pool.Update), nil
 	}
@@ -231,7 +230,7 @@ func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.
 	}
 	nodes, err := drainer.New(opened).Preview(ctx, pool.Name, "")
 	if err != nil {
-		return 0, fmt.Errorf("looking at the nodes of pool %s: %w", pool.Name, err)
+		return 0, fmt.Errorf("reading the nodes of pool %s: %w", pool.Name, err)
 	}
 	policy, err := policyOf(ctx, p.pools, p.plan.Cluster, pool.Name)
 	if err != nil {
@@ -240,7 +239,7 @@ func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.
 	var lines strings.Builder
 	var drains []time.Duration
 	for _, node := range nodes {
-		// What is on each is for drover roll --dry-run to tell.
+		// `drover roll --dry-run` shows the pods of each node.
 		estimate := printPreview(io.Discard, node, policy)
 		drains = append(drains, max(0, estimate))
 		if estimate < 0 {
@@ -255,7 +254,7 @@ func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.
 	return takes, nil
 }
 
-// replaced says whether a pool's nodes are: they are started from another image, or by other templates.
+// replaced reports whether the upgrade replaces a pool's nodes: with another image, or with other templates.
 func replaced(plan *preflight.Plan, pool api.Pool) bool {
 	for _, was := range plan.Before.Spec.Pools {
 		if was.Name == pool.Name {

@@ -63,7 +63,7 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 		require.Contains(t, said, "drained/frozen")
 	}
 	if strings.Contains(said, " blocks: ") {
-		require.ErrorContains(t, err, "would not begin: mend what blocks")
+		require.ErrorContains(t, err, "is blocked: checks failed; fix the checks listed above")
 		return
 	}
 	require.NoError(t, err, said)
@@ -217,7 +217,7 @@ func TestUpgrade(t *testing.T) {
 			out := ok(t, "upgrade", "minimal", "--rollback", "--dry-run")
 			require.Contains(t, out, "minimal: release 1.36-1 (Kubernetes 1.36) → release 1.35-1 (Kubernetes 1.35)")
 			require.Contains(t, out, "  1. nodes back to the images that they had: at least 1m55s\n")
-			require.Contains(t, out, ": at least 0s\n     the nodes stay: they went back before the control plane\n")
+			require.Contains(t, out, ": at least 0s\n     the nodes stay: they were rolled back before the control plane\n")
 			require.Equal(t, 1, strings.Count(out, "pool workers: 1 nodes to"), "they are replaced once")
 		})
 		require.Contains(t, ok(t, "upgrade", "minimal", "--rollback"), "follow it: drover status minimal")
@@ -226,8 +226,8 @@ func TestUpgrade(t *testing.T) {
 			require.True(t, time.Now().Before(deadline), "it is not under way: %+v", v)
 		}
 		var waits strings.Builder
-		require.NoError(t, tellBusy(t.Context(), &waits, NewCell(cloud.Config(), "aws", account.ID), "minimal"))
-		require.Contains(t, waits.String(), "An upgrade to release 1.35-1 (Kubernetes 1.35) is under way (drover status minimal): this one "+
+		require.NoError(t, printBusy(t.Context(), &waits, NewCell(cloud.Config(), "aws", account.ID), "minimal"))
+		require.Contains(t, waits.String(), "An upgrade to release 1.35-1 (Kubernetes 1.35) is in flight (drover status minimal): this one "+
 			"would wait for it.\n")
 		require.Equal(t, "1.35-1", v.Release.Target)
 		require.Equal(t, planeMove{moves: moves{"1.36", "1.35"}}, v.ControlPlane)

@@ -32,7 +32,7 @@ func versionsCommand() *cobra.Command {
 	var output *outputFlag
 	cmd := &cobra.Command{
 		Use:   "versions",
-		Short: "Show what every cluster runs, what it is to become and when, and until when that is supported",
+		Short: "Show what every cluster runs, what it changes to, and when support ends",
 		Long: `Shows a row for each cluster: its release and Kubernetes version, what they change to and when, how many of its pools and add-ons
 change with them, and when standard support of its Kubernetes version ends. -o wide shows a row for each part.
 

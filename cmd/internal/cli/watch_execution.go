@@ -1,6 +1,6 @@
 package cli
 
-// Watching an execution: its cluster's history as it comes, until the execution is over.
+// Watches of executions. They print the history of a cluster until an execution ends.
 
 import (
 	"cmp"
@@ -24,19 +24,19 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// planPatience is how long a command waits for the plan of an execution that it started. Planning takes seconds.
-const planPatience = 20 * time.Second
+// planTimeout is how long a command waits for the plan of an execution that it started. Planning takes seconds.
+const planTimeout = 20 * time.Second
 
-// planOf waits until an execution of the converge machine has planned, and returns its plan. It is nil when that takes longer, or when
+// planOf waits until an execution of the converge machine has planned, and returns its plan. It is nil after planTimeout, or if
 // the execution failed without one.
 func planOf(ctx context.Context, c *Cell, execution string) (*events.PlanResult, error) {
 	client := sfn.NewFromConfig(c.cfg)
-	for deadline := time.Now().Add(planPatience); ; {
-		plan, over, err := readPlan(ctx, client, execution)
+	for deadline := time.Now().Add(planTimeout); ; {
+		plan, done, err := readPlan(ctx, client, execution)
 		if ctx.Err() != nil {
 			return nil, errUnwatched
 		}
-		if over || !time.Now().Before(deadline) {
+		if done || !time.Now().Before(deadline) {
 			return plan, err
 		}
 		if err := sleep(ctx, watchInterval); err != nil {
@@ -45,8 +45,8 @@ func planOf(ctx context.Context, c *Cell, execution string) (*events.PlanResult,
 	}
 }
 
-// readPlan reads the plan of an execution. It is over when there is one, or when the execution failed without one.
-func readPlan(ctx context.Context, client *sfn.Client, execution string) (plan *events.PlanResult, over bool, err error) {
+// readPlan reads the plan of an execution. It is done if there is one, or if the execution failed without one.
+func readPlan(ctx context.Context, client *sfn.Client, execution string) (plan *events.PlanResult, done bool, err error) {
 	pages := sfn.NewGetExecutionHistoryPaginator(client, &sfn.GetExecutionHistoryInput{
 		ExecutionArn: &execution, MaxResults: 1000,
 	})
@@ -69,7 +69,7 @@ func readPlan(ctx context.Context, client *sfn.Client, execution string) (plan *
 	return nil, false, nil
 }
 
-// planIn is the result of planning that a state ended with, or nil.
+// planIn returns the plan in the output of a state, or nil.
 func planIn(e sfntypes.HistoryEvent) *events.PlanResult {
 	if e.Type != sfntypes.HistoryEventTypeTaskStateExited || e.StateExitedEventDetails == nil {
 		return nil
@@ -81,7 +81,7 @@ func planIn(e sfntypes.HistoryEvent) *events.PlanResult {
 	return &plan
 }
 
-// watcher prints the history of a cluster as it comes.
+// watcher prints new entries of a cluster's history.
 type watcher struct {
 	c       *Cell
 	cluster string
@@ -93,7 +93,7 @@ type watcher struct {
 // eventSource returns the new entries of a cluster's history, as history does.
 type eventSource interface {
 	read(ctx context.Context) ([]entry, error)
-	// drains reports whether a node of the cluster is drained now.
+	// drains reports whether a drain of one of the cluster's nodes runs.
 	drains() bool
 }
 
@@ -105,7 +105,7 @@ func newWatcher(out io.Writer, c *Cell, cluster string, since time.Time) *watche
 	}
 }
 
-// poll a condition and the history. The condition comes first: what led to it is in the history by then.
+// poll reads a condition and then the history, so that the history has what led to the condition.
 func (w *watcher) poll(
 	ctx context.Context, holds func(context.Context) (bool, error),
 ) (done bool, found []entry, err error) {
@@ -116,7 +116,7 @@ func (w *watcher) poll(
 	return done, found, err
 }
 
-// until prints what is new until a condition holds. An error of the condition is that of a failed poll.
+// until prints new entries until a condition holds. An error of the condition is a failed poll.
 func (w *watcher) until(ctx context.Context, holds func(context.Context) (bool, error)) error {
 	for {
 		done, found, err := w.poll(ctx, holds)
@@ -135,7 +135,7 @@ func (w *watcher) until(ctx context.Context, holds func(context.Context) (bool, 
 	}
 }
 
-// execution prints what is new until an execution is over, and returns it.
+// execution prints new entries until an execution ends, and returns it.
 func (w *watcher) execution(ctx context.Context, arn string) (x *sfn.DescribeExecutionOutput, err error) {
 	w.show.Wait(arn[strings.LastIndex(arn, ":")+1:])
 	client := sfn.NewFromConfig(w.c.cfg)
@@ -149,7 +149,7 @@ func (w *watcher) execution(ctx context.Context, arn string) (x *sfn.DescribeExe
 	return x, err
 }
 
-// verdict waits until the cluster converges no more, and returns an error unless it is Ready.
+// verdict waits until the cluster is Ready, Stopped, Failed or Deleted. It returns an error if the cluster is Stopped or Failed.
 func (w *watcher) verdict(ctx context.Context) error {
 	var s status.Status
 	err := w.until(ctx, func(ctx context.Context) (bool, error) {
@@ -162,7 +162,7 @@ func (w *watcher) verdict(ctx context.Context) error {
 		case status.Ready, status.Stopped, status.Failed, status.Deleted:
 			return true, nil
 		}
-		w.show.Wait(strings.Join(underWay(s), ", "))
+		w.show.Wait(strings.Join(pendingChanges(s), ", "))
 		return false, nil
 	})
 	if err != nil {
@@ -175,7 +175,8 @@ func (w *watcher) verdict(ctx context.Context) error {
 	return nil
 }
 
-// rolled waits until a pool was rolled by a request at a time: its stack has that time, and no node of the cluster is drained any more.
+// rolled waits for the end of a roll that was requested at a time: the stack's tag has that time or a later one, the cluster is
+// Ready, and no drain runs.
 func (w *watcher) rolled(ctx context.Context, pool string, at time.Time) error {
 	reader := cloudformation.New(awscloudformation.NewFromConfig(w.c.cfg), resourcegroupstaggingapi.NewFromConfig(w.c.cfg), "")
 	w.show.Wait("the roll of pool " + pool)
