@@ -62,7 +62,29 @@ func (r reference) minutes(zone *time.Location, l calendar.Limits, from, until t
 	return m
 }
 
-// TestOpenMinuteByMinute compares Open with two years of minutes, which include days with clock changes. Open must report the same
+// walked returns the periods whose minutes the test walks through, and the clock changes of a zone within two years. There is a period
+// around each clock change, and one around each limit. Every window starts before the end of a period.
+func walked(zone *time.Location, l calendar.Limits, from, until time.Time) (periods []calendar.Span, changes []time.Time) {
+	const day = 24 * time.Hour
+	for _, change := from.In(zone).ZoneBounds(); change.Before(until); _, change = change.ZoneBounds() {
+		changes = append(changes, change)
+		periods = append(periods, calendar.Span{From: change.Add(-2 * day), Until: change.Add(12 * day)})
+	}
+	newYear := time.Date(from.Year()+1, 1, 1, 0, 0, 0, 0, time.UTC)
+	periods = append(periods, calendar.Span{From: newYear.Add(-7 * day), Until: newYear.Add(7 * day)})
+	if !l.NotBefore.IsZero() {
+		periods = append(periods, calendar.Span{From: l.NotBefore.Add(-2 * day), Until: l.NotBefore.Add(12 * day)})
+	}
+	for _, excluded := range l.Excluded {
+		periods = append(periods, calendar.Span{From: excluded.From.Add(-2 * day), Until: excluded.Until.Add(12 * day)})
+	}
+	for i := range periods {
+		periods[i].From = periods[i].From.UTC().Truncate(time.Hour)
+	}
+	return periods, changes
+}
+
+// TestOpenMinuteByMinute compares Open with the minutes around clock changes of two years and around limits. Open must report the same
 // minutes as open, and the earliest later start as the next opening.
 func TestOpenMinuteByMinute(t *testing.T) {
 	cron := func(text string) func(*time.Location, time.Duration) calendar.Window {
@@ -115,17 +137,21 @@ func TestOpenMinuteByMinute(t *testing.T) {
 				t.Parallel()
 				for _, l := range []calendar.Limits{{}, limits} {
 					window := w.window(zone, w.duration)
-					m := reference{w.starts, w.duration, w.opensLate}.minutes(zone, l, from, until)
-					require.Empty(t, m.firstDifference(window, l))
+					periods, changes := walked(zone, l, from, until)
+					require.Len(t, changes, 4)
+					for _, period := range periods {
+						m := reference{w.starts, w.duration, w.opensLate}.minutes(zone, l, period.From, period.Until)
+						require.Empty(t, m.firstDifference(window, l, changes))
+					}
 				}
 			})
 		}
 	}
 }
 
-// firstDifference describes the first minute at which a window differs from m. It checks the minutes around each change, and a sample
-// of the others.
-func (m minutes) firstDifference(w calendar.Window, l calendar.Limits) string {
+// firstDifference describes the first minute at which a window differs from m. It checks the minutes at which the window starts or
+// ends, every minute near a change of the clocks, and a sample of the others.
+func (m minutes) firstDifference(w calendar.Window, l calendar.Limits, clockChanges []time.Time) string {
 	// next[i] is the first minute after i at which the window begins.
 	next, last := make([]int, len(m.open)), -1
 	for i := len(m.open) - 1; i >= 0; i-- {
@@ -137,13 +163,14 @@ func (m minutes) firstDifference(w calendar.Window, l calendar.Limits) string {
 	for i := range m.open {
 		changes := m.begins[i] || i > 0 && (m.open[i] != m.open[i-1] || m.begins[i-1]) || i+1 < len(m.open) && (m.open[i] != m.open[i+1] ||
 			m.begins[i+1])
-		if !changes && i%1009 != 0 {
+		now := m.from.Add(time.Duration(i) * time.Minute)
+		near := slices.ContainsFunc(clockChanges, func(change time.Time) bool { return now.Sub(change).Abs() <= 3*time.Hour })
+		if !changes && !near && i%1009 != 0 {
 			continue
 		}
 		if next[i] < 0 {
 			break // no later start within m
 		}
-		now := m.from.Add(time.Duration(i) * time.Minute)
 		open, opens := w.Open(l, now)
 		if want := m.from.Add(time.Duration(next[i]) * time.Minute); open != m.open[i] || !opens.Equal(want) {
 			return fmt.Sprintf("%s: open is %v and should be %v; next is %s and should be %s", now, open, m.open[i], opens, want)
