@@ -51,9 +51,17 @@ test: lint local ## Run every test
 	@go test -vet=off -timeout 30m $$(go list ./... | grep -vE '$(HEAVY)')
 	@go test -vet=off -timeout 30m -parallel 4 $$(go list ./... | grep -E '$(HEAVY)')
 
+# What runs without a local account: decisions, adapters, and handlers with fakes.
+UNIT := ./events/... ./templates/... ./shared/... ./functions/... ./cmd/internal/... ./cmd/drover/... ./cmd/reference/...
+
 .PHONY: test-unit
-test-unit: ## Run the tests that need nothing built: seconds
-	@go test $$(go list ./... | grep -vE '$(HEAVY)')
+test-unit: ## Run the tests that need nothing built: less than a minute
+	@go test $$(go list $(UNIT) | grep -vE '$(HEAVY)')
+
+.PHONY: test-local
+test-local: local ## Run the tests of the local account, and of drover in it
+	@go test -timeout 30m $$(go list ./local/... | grep -vE '$(HEAVY)')
+	@go test -timeout 30m -parallel 4 $$(go list ./local/... | grep -E '$(HEAVY)')
 
 .PHONY: race
 race: local ## Run every test with the race detector, which needs a C compiler: half an hour
