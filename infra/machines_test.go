@@ -148,7 +148,7 @@ func TestTasksGiveFunctionsTheirTime(t *testing.T) {
 func TestLambdaGivesChangeTheTimeOfItsChangeSets(t *testing.T) {
 	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
 		if f["FunctionName"] == "drover-change" {
-			changeSets := change.MostChangeSets * cloudformation.ChangeSetPatience
+			changeSets := change.MaxChangeSets * cloudformation.ChangeSetPatience
 			require.Greater(t, f["Timeout"].(float64), changeSets.Seconds()+60, "and a minute for the rest")
 			return
 		}

@@ -1,6 +1,6 @@
 package handler
 
-// Clusters whose deletion began, did not get through, and is not wanted any more.
+// Clusters whose deletion failed, and whose spec exists again.
 
 import (
 	"context"
@@ -12,16 +12,16 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// holdsNothing refuses to finish the deletion of what is protected and may still hold a cluster: CloudFormation takes no other operation
-// on a stack that it could not delete. Once the EKS cluster is gone, nothing is lost with the rest, and it is made anew.
+// verifyEmpty refuses to delete and recreate a stack that is protected, or is the network, while the EKS cluster exists. CloudFormation
+// allows only another deletion of a stack whose deletion failed. Once the EKS cluster no longer exists, drover recreates the stack.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html#cfn-console-view-stack-data-resources-status-codes
-func (s *step) holdsNothing(ctx context.Context, now stack.Deployed) error {
-	kept := s.change.Protected || s.change.Stack == names.Network // without which no cluster lives
-	if !kept || len(now.Outputs) == 0 {                           // only a stack that came to be has outputs
+func (s *step) verifyEmpty(ctx context.Context, now stack.Deployed) error {
+	needed := s.change.Protected || s.change.Stack == names.Network // a cluster needs its network
+	if !needed || len(now.Outputs) == 0 {                           // a stack whose creation failed has no outputs
 		return nil
 	}
-	gone, err := s.clusterGone(ctx)
-	if err != nil || gone {
+	deleted, err := s.isClusterDeleted(ctx)
+	if err != nil || deleted {
 		return err
 	}
 	if !s.change.Protected {
@@ -37,8 +37,8 @@ func (s *step) holdsNothing(ctx context.Context, now stack.Deployed) error {
 		s.change.StackName, now.Status, strings.TrimRight(now.StatusReason, ". "), names.EKSCluster(s.in.Cluster))}
 }
 
-// clusterGone says whether the EKS cluster of a stack that could not be deleted is gone.
-func (s *step) clusterGone(ctx context.Context) (bool, error) {
+// isClusterDeleted reports whether CloudFormation has deleted the EKS cluster, even if deleting its stack failed.
+func (s *step) isClusterDeleted(ctx context.Context) (bool, error) {
 	control := names.Stack(s.in.Cluster, names.ControlPlane)
 	now, err := s.Stacks.Describe(ctx, control)
 	if err != nil || stack.Absent(now.Status) {

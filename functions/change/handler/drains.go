@@ -26,8 +26,8 @@ const (
 	goingBack = "the rollback goes on"
 )
 
-// waitForDrains reports whether the change of a group has to wait. Then the step is called again after a pause, and decides anew: a newer
-// spec may have arrived, or another execution may hold the lease. After the wait the change proceeds, whatever still blocks it. addsFirst
+// waitForDrains reports whether the change of a group has to wait. If so, the step runs again after a pause and decides again: a newer spec
+// may have arrived, or another execution may hold the lease. After the wait the change proceeds, whatever still blocks it. addsFirst
 // is true if the change adds a node before it takes one: it may pass drains that wait for that node. See ADR 20.
 func (s *step) waitForDrains(ctx context.Context, what string, group pool.Group, stackStatus string, addsFirst bool) (bool, error) {
 	if s.in.WaitedSeconds == nil {

@@ -1,6 +1,6 @@
 package handler
 
-// A holder that lost its lease changes nothing: the lease is checked anew before each call that changes something.
+// A holder that lost its lease changes nothing. The lease is checked before each call that changes something.
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// fenced is a stack whose step loses its lease after so many checks; -1 is never. done is what was changed.
+// fenced is a fake with one stack. The lease is lost after a number of checks, or never if it is -1. done lists the changes.
 type fenced struct {
 	State
 	Stacks
@@ -30,9 +30,9 @@ type fenced struct {
 	checks  int
 	done    []string
 	waiters []store.Waiter
-	// failing is the error of deleting the stack.
-	failing error
-	status  status.Status
+	// deleteErr is the error of deleting the stack.
+	deleteErr error
+	status    status.Status
 }
 
 func (f *fenced) GetJSON(_ context.Context, _ string, v any) (string, error) {
@@ -61,12 +61,12 @@ func (f *fenced) Get(context.Context, string, int64) (store.Object, error) {
 func (f *fenced) Describe(context.Context, string) (stack.Deployed, error) { return f.now, nil }
 
 func (f *fenced) PutWaiter(_ context.Context, w store.Waiter) (store.Waiter, error) {
-	f.waiters, f.done = append(f.waiters, w), append(f.done, "wait")
+	f.waiters, f.done = append(f.waiters, w), append(f.done, "register")
 	return w, nil
 }
 
 func (f *fenced) DeleteWaiter(context.Context, store.Waiter) error {
-	f.done = append(f.done, "forget")
+	f.done = append(f.done, "delete waiter")
 	return nil
 }
 
@@ -77,11 +77,11 @@ func (f *fenced) Protect(_ context.Context, _ string, on bool) error {
 
 func (f *fenced) Delete(context.Context, string, string) error {
 	f.done = append(f.done, "delete")
-	return f.failing
+	return f.deleteErr
 }
 
 func (f *fenced) ContinueRollback(context.Context, string, string) error {
-	f.done = append(f.done, "continue the rollback")
+	f.done = append(f.done, "continue rollback")
 	return nil
 }
 
@@ -100,7 +100,7 @@ func (f *fenced) handle(t *testing.T) error {
 	return err
 }
 
-// deletes is the deletion of a stack that is there.
+// deletes returns a fake whose change deletes an existing stack.
 func deletes(checks int) *fenced {
 	return &fenced{
 		checks: checks, change: plan.Change{Stack: "addons", StackName: "drover-demo-addons", Operation: plan.Delete},
@@ -109,10 +109,10 @@ func deletes(checks int) *fenced {
 }
 
 func TestFence(t *testing.T) {
-	t.Run("lets a holder delete, and says for whom it waits", func(t *testing.T) {
+	t.Run("lets a holder delete after registering its waiter", func(t *testing.T) {
 		f := deletes(-1)
 		require.NoError(t, f.handle(t))
-		require.Equal(t, []string{"wait", "delete"}, f.done)
+		require.Equal(t, []string{"register", "delete"}, f.done)
 		require.Len(t, f.waiters, 1)
 		w := f.waiters[0]
 		require.EqualValues(t, 7, w.Fence, "a later holder's waiter replaces this one, never the reverse")
@@ -128,13 +128,13 @@ func TestFence(t *testing.T) {
 	t.Run("stops a step just before it registers its waiter", func(t *testing.T) {
 		f := deletes(1)
 		require.Equal(t, "LeaseLost", fault.NameOf(f.handle(t)))
-		require.Subset(t, []string{"forget"}, f.done, "it has no waiter of its own to forget")
+		require.Subset(t, []string{"delete waiter"}, f.done, "it has registered no waiter")
 	})
 	t.Run("stops a step that waits for an operation in flight", func(t *testing.T) {
 		f := deletes(1)
 		f.now.Status = "UPDATE_IN_PROGRESS"
 		require.Equal(t, "LeaseLost", fault.NameOf(f.handle(t)))
-		require.Subset(t, []string{"forget"}, f.done)
+		require.Subset(t, []string{"delete waiter"}, f.done)
 	})
 	t.Run("stops a step before it changes termination protection", func(t *testing.T) {
 		f := deletes(0)
@@ -158,22 +158,22 @@ func TestFence(t *testing.T) {
 		f := deletes(1)
 		f.change.Operation, f.now.Status = plan.Update, "UPDATE_ROLLBACK_FAILED"
 		require.Equal(t, "LeaseLost", fault.NameOf(f.handle(t)))
-		require.NotContains(t, f.done, "continue the rollback")
+		require.NotContains(t, f.done, "continue rollback")
 	})
 }
 
-func TestDeletionOfAProtectedStack(t *testing.T) {
+func TestDeletionOfProtectedStack(t *testing.T) {
 	f := deletes(-1)
 	f.now.TerminationProtection = true
 	err := f.handle(t)
 	require.Equal(t, "ChangeRefused", fault.NameOf(err))
 	require.NotContains(t, f.done, "delete")
-	require.NotContains(t, f.done, "protect false", "whoever protected it since it was planned wants it kept")
+	require.NotContains(t, f.done, "protect false", "an operator protected it after planning")
 }
 
-func TestDeletionThatAWSRefuses(t *testing.T) {
+func TestRefusedDeletion(t *testing.T) {
 	f := deletes(-1)
-	f.failing = errors.New("AccessDenied")
-	require.ErrorIs(t, f.handle(t), f.failing)
-	require.Equal(t, []string{"wait", "delete", "forget"}, f.done, "nobody waits for what was not begun")
+	f.deleteErr = errors.New("AccessDenied")
+	require.ErrorIs(t, f.handle(t), f.deleteErr)
+	require.Equal(t, []string{"register", "delete", "delete waiter"}, f.done, "no waiter stays for an operation that did not start")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// stateful lists the resource types that a change never replaces or removes: what runs there would be lost.
+// stateful lists the resource types that a change never replaces or removes: their workloads or data would be lost.
 var stateful = []string{
 	"AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::VPCCidrBlock",
 }
@@ -22,7 +22,7 @@ var stateful = []string{
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChange.html
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChangeDetail.html
 func Guard(stackName string, changes []stack.ResourceChange) error {
-	kept := map[string]bool{}
+	kept := map[string]bool{} // by logical ID: changed in place
 	for _, change := range changes {
 		kept[change.LogicalID] = change.Action == stack.ActionModify && change.Replacement == stack.ReplacementFalse
 	}

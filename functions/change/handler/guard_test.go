@@ -17,7 +17,7 @@ func change(action stack.Action, resource, id string, replacement stack.Replacem
 	return c
 }
 
-// attribute says that the change comes from an attribute of another resource.
+// attribute returns a change whose cause is an attribute of another resource.
 func attribute(c stack.ResourceChange, cause string) stack.ResourceChange {
 	for i := range c.Details {
 		c.Details[i].FromAttribute, c.Details[i].Cause, c.Details[i].Recreation = true, cause, stack.RecreationConditionally
@@ -39,48 +39,48 @@ func TestGuard(t *testing.T) {
 		"a cluster may change in place": {
 			changes: []stack.ResourceChange{change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementFalse)},
 		},
-		"a cluster is not replaced": {
+		"a cluster may not be replaced": {
 			changes: []stack.ResourceChange{
 				change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementTrue, "RoleArn", "Name"),
 			},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of Name, RoleArn",
 		},
-		"what may or may not be a replacement counts as one": {
+		"a conditional replacement counts as one": {
 			changes: []stack.ResourceChange{
 				change(stack.ActionModify, "AWS::EC2::Subnet", "Private0", stack.ReplacementConditional, "CidrBlock"),
 			},
 			refused: "the change of stack s was not made: Private0 (AWS::EC2::Subnet) would be replaced because of CidrBlock",
 		},
-		"a replacement that CloudFormation does not speak of counts as one": {
+		"an unstated replacement counts as one": {
 			changes: []stack.ResourceChange{change(stack.ActionModify, "AWS::KMS::Key", "Key", "")},
 			refused: "the change of stack s was not made: Key (AWS::KMS::Key) would be replaced because of ",
 		},
-		"an attribute of a resource that only changes its tags stays": {
+		"an attribute of a resource that is kept is kept": {
 			changes: []stack.ResourceChange{
 				change(stack.ActionModify, "AWS::IAM::Role", "ClusterRole", stack.ReplacementFalse),
 				attribute(change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
 			},
 		},
-		"an attribute of a resource that is replaced does not": {
+		"an attribute of a replaced resource counts as a replacement": {
 			changes: []stack.ResourceChange{
 				change(stack.ActionModify, "AWS::IAM::Role", "ClusterRole", stack.ReplacementTrue, "Path"),
 				attribute(change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
 			},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},
-		"a VPC that is there may be imported": {changes: []stack.ResourceChange{change(stack.ActionImport, "AWS::EC2::VPC", "Vpc", "")}},
-		"what CloudFormation knows only while it changes a cluster is refused": {
+		"an existing VPC may be imported": {changes: []stack.ResourceChange{change(stack.ActionImport, "AWS::EC2::VPC", "Vpc", "")}},
+		"a dynamic change of a cluster is refused": {
 			changes: []stack.ResourceChange{change(stack.ActionDynamic, "AWS::EKS::Cluster", "Cluster", "")},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be changed in a way that is not known before (Dynamic)",
 		},
-		"so is what nobody has heard of yet": {
+		"an unknown action is refused": {
 			changes: []stack.ResourceChange{change("Evaporate", "AWS::KMS::Key", "Key", stack.ReplacementFalse)},
 			refused: "the change of stack s was not made: Key (AWS::KMS::Key) would be changed in a way that is not known before (Evaporate)",
 		},
-		"what is known only while a launch template is changed may be": {
+		"a dynamic change of a launch template is allowed": {
 			changes: []stack.ResourceChange{change(stack.ActionDynamic, "AWS::EC2::LaunchTemplate", "LaunchTemplate", "")},
 		},
-		"a subnet is not removed, and every refusal is named": {
+		"a subnet may not be removed, and the error names each refusal": {
 			changes: []stack.ResourceChange{
 				change(stack.ActionRemove, "AWS::EC2::Subnet", "Private0", ""),
 				change(stack.ActionRemove, "AWS::EC2::VPC", "Vpc", ""),

@@ -13,14 +13,13 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/pool"
-	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/waiter"
@@ -31,7 +30,7 @@ type Specs interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 }
 
-// State is what the function keeps: a subset of store.State.
+// State holds plans, leases, waiters and statuses: a subset of store.State.
 type State interface {
 	GetJSON(ctx context.Context, key string, v any) (etag string, err error)
 	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
@@ -55,7 +54,7 @@ type Stacks interface {
 	Deleted(ctx context.Context, stackName, resource string) (bool, error)
 }
 
-// Clusters tells whether an EKS cluster is there: a subset of eks.Versions.
+// Clusters checks whether an EKS cluster exists: a subset of eks.Versions.
 type Clusters interface {
 	Exists(ctx context.Context, eksCluster string) (bool, error)
 }
@@ -78,7 +77,7 @@ type Handler struct {
 	TemplateBase string
 }
 
-// Handle begins one change. The step that called it goes on when the stack is at rest.
+// Handle starts one change. The step that called it continues when the stack is idle.
 func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}, error) {
 	var p plan.Plan
 	if _, err := h.State.GetJSON(ctx, in.PlanKey, &p); err != nil {
@@ -97,7 +96,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
 	err := s.run(ctx)
 	if err != nil {
-		err = s.recover(ctx, err)
+		err = s.handleFailure(ctx, err)
 	}
 	return struct{}{}, err
 }
@@ -108,26 +107,27 @@ type step struct {
 	in     events.ChangeRequest
 	change plan.Change
 	token  string
-	// waiting is who waits for the stack, once that was said.
-	waiting store.Waiter
+	// registered is the waiter of the step, once this call has registered it.
+	registered store.Waiter
 }
 
-// recover looks whether AWS refused a call because somebody else's operation on the stack was quicker: then it is waited for.
-// Otherwise the step fails with this call, and nobody waits.
-func (s *step) recover(ctx context.Context, err error) error {
-	var decided fault.Named
-	if !errors.As(err, &decided) {
-		if now, describing := s.Stacks.Describe(ctx, s.change.StackName); describing == nil && stack.InProgress(now.Status) {
-			logging.From(ctx).Info("another operation was quicker", "stack", s.change.StackName, "status", now.Status, "error", err.Error())
-			return s.wait(ctx)
+// handleFailure checks whether AWS refused a call because another operation on the stack started first. The step then waits for that
+// operation. Otherwise the step fails, and its waiter is deleted.
+func (s *step) handleFailure(ctx context.Context, err error) error {
+	var named fault.Named // drover's own decision, not an answer of AWS
+	if !errors.As(err, &named) {
+		if now, describeErr := s.Stacks.Describe(ctx, s.change.StackName); describeErr == nil && stack.InProgress(now.Status) {
+			logging.From(ctx).Info("another operation started first", "stack", s.change.StackName, "status", now.Status, "error", err.Error())
+			return s.waitForOperation(ctx)
 		}
 	}
-	if forgetting := s.State.DeleteWaiter(ctx, s.waiting); forgetting != nil {
-		logging.From(ctx).Warn("a waiter stays until the sweep", "stack", s.change.StackName, "error", forgetting.Error())
+	if deleteErr := s.State.DeleteWaiter(ctx, s.registered); deleteErr != nil { // the sweep deletes it
+		logging.From(ctx).Warn("deleting the waiter failed", "stack", s.change.StackName, "error", deleteErr.Error())
 	}
 	return err
 }
 
+// run decides by the stack's status what the step does.
 func (s *step) run(ctx context.Context) error {
 	now, err := s.Stacks.Describe(ctx, s.change.StackName)
 	if err != nil {
@@ -136,39 +136,39 @@ func (s *step) run(ctx context.Context) error {
 	logging.From(ctx).Info("changing a stack", "stack", s.change.StackName, "operation", s.change.Operation, "status", now.Status)
 	switch {
 	case stack.InProgress(now.Status):
-		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.
-		return s.wait(ctx)
+		// The operation is an earlier attempt's or another caller's. In both cases the step waits for it, and then runs again.
+		return s.waitForOperation(ctx)
 	case s.change.Moving:
 		return &fault.Superseded{
 			Cause: fmt.Errorf("stack %s was being changed when this was planned, and that is over: %s", s.change.StackName, now.Status),
 		}
 	case s.change.Operation == plan.Delete:
 		if stack.Absent(now.Status) && now.Status != stack.InReview {
-			return s.done(ctx, now.Status)
+			return s.resumeNow(ctx, now.Status)
 		}
 		return s.delete(ctx, now, false)
 	case stack.MustRecreate(now.Status):
-		if err := s.holdsNothing(ctx, now); err != nil {
+		if err := s.verifyEmpty(ctx, now); err != nil {
 			return err
 		}
 		return s.delete(ctx, now, true)
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
-		return s.rollBack(ctx, now)
-	case s.founds() && !s.change.Founds() && stack.Absent(now.Status):
+		return s.continueRollback(ctx, now)
+	case s.isFoundation() && !s.change.Founds() && stack.Absent(now.Status):
 		return &fault.Superseded{Cause: fmt.Errorf("stack %s was there when this was planned, and is gone", s.change.StackName)}
 	}
-	if err := s.beside(ctx, now); err != nil {
+	if err := s.refuseDuplicate(ctx, now); err != nil {
 		return err
 	}
-	if reason, missing := s.change.MissingTag(now); missing { // removed since planning
+	if reason, missing := s.change.MissingTag(now); missing { // an external change removed it after planning
 		return &fault.ChangeRefused{Cause: errors.New(reason.Line())}
 	}
 	parameters, err := s.parameters(ctx, now)
 	if err != nil {
 		return err
 	}
-	if stack.Settled(now.Status) && s.is(now, parameters) {
-		return s.done(ctx, now.Status)
+	if stack.Settled(now.Status) && s.isUpToDate(now, parameters) {
+		return s.resumeNow(ctx, now.Status)
 	}
 	if pace := s.change.Pace; pace != nil {
 		maps.Copy(parameters, pace.Resting(now.Parameters))
@@ -176,8 +176,8 @@ func (s *step) run(ctx context.Context) error {
 	return s.execute(ctx, now, parameters)
 }
 
-// is says whether a stack is what the change wants already.
-func (s *step) is(now stack.Deployed, parameters map[string]string) bool {
+// isUpToDate reports whether the stack already has the parameters, tags and protection of the change.
+func (s *step) isUpToDate(now stack.Deployed, parameters map[string]string) bool {
 	for key, value := range parameters {
 		if now.Parameters[key] != value {
 			return false
@@ -194,19 +194,20 @@ func (s *step) is(now stack.Deployed, parameters map[string]string) bool {
 	return now.TerminationProtection == s.change.Protected
 }
 
-// founds says that all that comes after a stack lives and goes with it. Where it is gone, the next plan says what may
-// be made, and what has to go before.
-func (s *step) founds() bool {
+// isFoundation reports whether all other stacks depend on this one. If such a stack was deleted after planning, only a new plan can
+// decide what to create, and what to delete first.
+func (s *step) isFoundation() bool {
 	return s.change.Stack == names.Network || s.change.Stack == names.ControlPlane
 }
 
-// beside makes no network or control plane beside an EKS cluster that is there: its stack was deleted again since it was planned.
-func (s *step) beside(ctx context.Context, now stack.Deployed) error {
-	if !s.founds() || !stack.Absent(now.Status) {
+// refuseDuplicate refuses to create a network or a control plane while the EKS cluster still exists. That is so if its stack was deleted
+// after planning. See ADR 19.
+func (s *step) refuseDuplicate(ctx context.Context, now stack.Deployed) error {
+	if !s.isFoundation() || !stack.Absent(now.Status) {
 		return nil
 	}
-	alive, err := s.Clusters.Exists(ctx, names.EKSCluster(s.in.Cluster))
-	if err != nil || !alive {
+	exists, err := s.Clusters.Exists(ctx, names.EKSCluster(s.in.Cluster))
+	if err != nil || !exists {
 		return err
 	}
 	return &fault.Superseded{
@@ -214,7 +215,8 @@ func (s *step) beside(ctx context.Context, now stack.Deployed) error {
 	}
 }
 
-// parameters reads the outputs of the other stacks that this one takes. What came from a stack that is gone stays as it is.
+// parameters returns the parameters of the change. It reads the outputs of other stacks that this one uses. A parameter from a stack that
+// no longer exists keeps its deployed value.
 func (s *step) parameters(ctx context.Context, now stack.Deployed) (map[string]string, error) {
 	values, outputs := map[string]string{}, map[string]map[string]string{}
 	for _, parameter := range s.change.Parameters {
@@ -233,8 +235,8 @@ func (s *step) parameters(ctx context.Context, now stack.Deployed) (map[string]s
 			}
 		}
 		value, ok := outputs[from][parameter.From.Output]
-		if before, had := now.Parameters[parameter.Name]; had && outputs[from] == nil {
-			value, ok = before, true
+		if deployed, found := now.Parameters[parameter.Name]; found && outputs[from] == nil {
+			value, ok = deployed, true
 		}
 		if !ok {
 			return nil, &fault.StackFailed{Cause: fmt.Errorf("stack %s needs output %s of stack %s, which has none: its last change did not succeed",
@@ -245,12 +247,12 @@ func (s *step) parameters(ctx context.Context, now stack.Deployed) (map[string]s
 	return values, nil
 }
 
-// execute makes the change set, reads it, and executes it.
+// execute creates the change set, checks it, and executes it.
 func (s *step) execute(ctx context.Context, now stack.Deployed, parameters map[string]string) error {
-	creating, token, more := stack.Absent(now.Status), s.tokenOf(parameters), false
+	creating, token, again := stack.Absent(now.Status), s.tokenOf(parameters), false
 	switch {
 	case creating:
-		more = atFirst(s.change.Parameters, parameters)
+		again = setFirstValues(s.change.Parameters, parameters)
 	case s.change.Operation == plan.Create: // the second change of a stack that was just created
 		token = "then-" + token
 	}
@@ -258,14 +260,14 @@ func (s *step) execute(ctx context.Context, now stack.Deployed, parameters map[s
 	if err != nil {
 		return err
 	}
-	// A rollback leaves another version of the launch template, which any update may bring to the nodes.
-	if s.change.Pace != nil && !creating && (replaces(set.Changes) || !stack.Settled(now.Status)) {
+	// A rollback leaves another version of the launch template. Any update may then replace nodes with it.
+	if s.change.Pace != nil && !creating && (mayReplaceNodes(set.Changes) || !stack.Settled(now.Status)) {
 		var later bool
-		if set, later, err = s.pace(ctx, now, parameters, set); err != nil || later {
+		if set, later, err = s.applyPace(ctx, now, parameters, set); err != nil || later {
 			return err
 		}
 		token = s.tokenOf(parameters)
-	} else if later, err := s.shrinks(ctx, now, parameters); err != nil || later {
+	} else if later, err := s.waitBeforeShrinking(ctx, now, parameters); err != nil || later {
 		return err
 	}
 	if err := Guard(s.change.StackName, set.Changes); err != nil {
@@ -274,15 +276,15 @@ func (s *step) execute(ctx context.Context, now stack.Deployed, parameters map[s
 	switch {
 	case now.TerminationProtection == s.change.Protected:
 	case now.TerminationProtection && !set.Empty:
-		// It goes off when the stack is what it should be without it: until then, its resources would stay behind when it is deleted.
-		more = true
+		// The protection is switched off after the change. A deletion before that would retain the stack's resources.
+		again = true
 	default:
 		if err := s.protect(ctx, s.change.Protected); err != nil {
 			return err
 		}
 	}
 	if set.Empty && !stack.Settled(now.Status) {
-		// A failed update was rolled back to just what is wanted. Only an update that succeeds shows it, and a tag is one.
+		// A rollback restored exactly the desired state. Only a successful update settles the stack, and changing a tag is one.
 		s.change.Tags[names.TagSettled] = s.token
 		token = "settle-" + token
 		if set, err = s.prepare(ctx, now, parameters, token); err != nil {
@@ -290,22 +292,22 @@ func (s *step) execute(ctx context.Context, now stack.Deployed, parameters map[s
 		}
 	}
 	if set.Empty {
-		return s.done(ctx, now.Status)
+		return s.resumeNow(ctx, now.Status)
 	}
-	if err := s.register(ctx, token, more); err != nil {
+	if err := s.register(ctx, token, again); err != nil {
 		return err
 	}
 	return s.Stacks.Execute(ctx, s.change, set, token)
 }
 
-// tokenOf is the token of the change with certain parameters. A change that is only one of parameters would otherwise be taken for
-// the one before it, when the same execution makes both.
+// tokenOf returns the token of the change with certain parameters. With the same token, CloudFormation would take a second change of the
+// same execution for the first one if they differ only in parameters.
 func (s *step) tokenOf(parameters map[string]string) string {
 	body, _ := json.Marshal(parameters) // strings, in the order of their keys
 	return s.token + "-" + names.SHA256(body)[:12]
 }
 
-// prepare makes a change set of the change.
+// prepare creates the change set.
 func (s *step) prepare(
 	ctx context.Context, now stack.Deployed, parameters map[string]string, token string,
 ) (stack.ChangeSet, error) {
@@ -320,18 +322,18 @@ func (s *step) prepare(
 	return s.Stacks.Prepare(ctx, s.change, creating, address, parameters, token)
 }
 
-// atFirst gives the parameters of a stack that is created their first values, and says whether there are any: then the stack
-// must change once more when it is there.
-func atFirst(parameters []render.Parameter, values map[string]string) (more bool) {
+// setFirstValues sets the values that parameters have while a stack is created, and reports whether there are any. The stack must then
+// change again after its creation.
+func setFirstValues(parameters []render.Parameter, values map[string]string) (again bool) {
 	for _, parameter := range parameters {
 		if parameter.AtFirst != "" {
-			values[parameter.Name], more = parameter.AtFirst, true
+			values[parameter.Name], again = parameter.AtFirst, true
 		}
 	}
-	return more
+	return again
 }
 
-// protect switches termination protection, if the lease is still held: making a change set may have taken a minute.
+// protect switches termination protection, if the lease is still held. Creating a change set may have taken a minute.
 func (s *step) protect(ctx context.Context, on bool) error {
 	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
 		return err
@@ -339,29 +341,28 @@ func (s *step) protect(ctx context.Context, on bool) error {
 	return s.Stacks.Protect(ctx, s.change.StackName, on)
 }
 
-// delete deletes a stack: the change itself, or what a failed creation left in the way.
-func (s *step) delete(ctx context.Context, now stack.Deployed, again bool) error {
+// delete deletes a stack, because the change is its deletion or because drover must recreate it.
+func (s *step) delete(ctx context.Context, now stack.Deployed, recreate bool) error {
 	if now.TerminationProtection {
-		if !again {
+		if !recreate {
 			return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s has termination protection", s.change.StackName)}
 		}
-		// A stack that never came to be holds nothing to protect.
+		// A stack that drover must recreate holds nothing to protect: see verifyEmpty.
 		if err := s.protect(ctx, false); err != nil {
 			return err
 		}
 	}
-	// Another for each try: the event of one that failed must not answer for the next.
+	// Each attempt has its own token, so that the late event of a failed attempt does not resume the next one.
 	token := "delete-" + names.SHA256([]byte(s.in.TaskToken))[:40]
-	if err := s.register(ctx, token, again); err != nil {
+	if err := s.register(ctx, token, recreate); err != nil {
 		return err
 	}
 	return s.Stacks.Delete(ctx, s.change.StackName, token)
 }
 
-// rollBack continues a rollback that failed: nothing else can be done with such a stack. When it fails again the step
-// has failed. A pool's takes its next batch at once, and it may have failed because the drains of the last one took
-// so long.
-func (s *step) rollBack(ctx context.Context, now stack.Deployed) error {
+// continueRollback continues a failed rollback: CloudFormation allows nothing else with such a stack. If that fails too, the step fails.
+// The rollback of a pool waits for drains first. It would take its next batch at once, and slow drains may be why it failed.
+func (s *step) continueRollback(ctx context.Context, now stack.Deployed) error {
 	if s.change.Pace != nil {
 		group, _, err := s.Groups.Describe(ctx, s.change.Pace.Group)
 		if err != nil {
@@ -373,15 +374,15 @@ func (s *step) rollBack(ctx context.Context, now stack.Deployed) error {
 	}
 	w := s.waiter("rollback-"+s.token, true)
 	w.Wants = "UPDATE_ROLLBACK_COMPLETE"
-	if err := s.put(ctx, w); err != nil {
+	if err := s.registerWaiter(ctx, w); err != nil {
 		return err
 	}
 	return s.Stacks.ContinueRollback(ctx, s.change.StackName, w.ClientRequestToken)
 }
 
-// wait waits for whatever operation is under way, and looks again when it is over. If it ended before anybody waited, its event
-// is past: resume at once.
-func (s *step) wait(ctx context.Context) error {
+// waitForOperation waits for the operation in flight, after which the step runs again. If the operation ended before the waiter was
+// registered, its event found no waiter. The step then resumes at once.
+func (s *step) waitForOperation(ctx context.Context) error {
 	if err := s.register(ctx, "", true); err != nil {
 		return err
 	}
@@ -389,14 +390,15 @@ func (s *step) wait(ctx context.Context) error {
 	if err != nil || stack.InProgress(now.Status) {
 		return err
 	}
-	return s.Resume.Resume(ctx, s.waiting, now.Status)
+	return s.Resume.Resume(ctx, s.registered, now.Status)
 }
 
-// done resumes the step: there is nothing to wait for.
-func (s *step) done(ctx context.Context, status string) error {
+// resumeNow resumes the step, which has nothing to wait for.
+func (s *step) resumeNow(ctx context.Context, status string) error {
 	return s.Resume.Resume(ctx, s.waiter("", false), status)
 }
 
+// waiter returns the waiter of the step. If again is true, the step runs again after the operation.
 func (s *step) waiter(token string, again bool) store.Waiter {
 	w := store.Waiter{
 		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName, ClientRequestToken: token, Again: again,
@@ -408,18 +410,19 @@ func (s *step) waiter(token string, again bool) store.Waiter {
 	return w
 }
 
+// register registers a waiter for the operation with a token, or for any operation if the token is "".
 func (s *step) register(ctx context.Context, token string, again bool) error {
-	return s.put(ctx, s.waiter(token, again))
+	return s.registerWaiter(ctx, s.waiter(token, again))
 }
 
-// put says who waits for the stack, before anything happens that could be waited for. A holder that lost its lease on the way
-// here neither takes the stack from the new one's step nor changes it.
-func (s *step) put(ctx context.Context, w store.Waiter) (err error) {
+// registerWaiter writes the waiter before the operation starts, so that no event is missed. It checks the lease first: after a takeover,
+// the step neither replaces the new holder's waiter nor changes the stack.
+func (s *step) registerWaiter(ctx context.Context, w store.Waiter) (err error) {
 	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
 		return err
 	}
 	if w, err = s.State.PutWaiter(ctx, w); err == nil {
-		s.waiting = w
+		s.registered = w
 	}
 	return err
 }

@@ -1,7 +1,7 @@
 package handler
 
-// A pool's nodes are replaced at a pace that depends on how many there are just then. The pace goes first, by itself: when nodes
-// are replaced and that fails, CloudFormation goes back to what was before, and by the pace that was before.
+// The pace of a roll: stack parameters that depend on the group's desired capacity at the time of the change. drover deploys them before
+// the change itself, because a rollback uses the parameters that were deployed before the update.
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/roll"
+	"github.com/drover-run/drover/shared/stack"
 )
 
-// replaces reports whether a change set may replace a pool's nodes: it changes what they are launched from, or where.
+// mayReplaceNodes reports whether a change set may replace a pool's nodes. It does if it changes the launch template, the instance types
+// or the subnets.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-func replaces(changes []stack.ResourceChange) bool {
+func mayReplaceNodes(changes []stack.ResourceChange) bool {
 	return slices.ContainsFunc(changes, func(change stack.ResourceChange) bool {
 		switch change.Type {
 		case "AWS::EC2::LaunchTemplate":
@@ -37,47 +37,54 @@ func replaces(changes []stack.ResourceChange) bool {
 	})
 }
 
-// mostLooks at a group whose desired capacity is another each time: an autoscaler that never rests must not keep a roll from beginning.
-const mostLooks = 3
+// An autoscaler that keeps changing the desired capacity must not delay a roll forever.
+const (
+	// maxCapacityChanges is how often one call creates the change set again because the desired capacity has changed.
+	maxCapacityChanges = 3
+	// maxPaceChanges is how often one change deploys the pace alone. Each takes about a minute. Then the roll begins, and a rollback uses the
+	// last deployed pace. After an earlier rollback, the first two are needed.
+	maxPaceChanges = 10
+)
 
-// mostPaces by themselves, of one change and for the same reason: each takes a minute or so. After them the roll
-// begins, and a rollback goes by the last of them. Those that a rollback before needs are the first two.
-const mostPaces = 10
+// MaxChangeSets is how many change sets one call may create: the first one, one for each change of the desired capacity, and one for the
+// pace alone or for settling the stack.
+const MaxChangeSets = 1 + maxCapacityChanges + 1
 
-// MostChangeSets of one call: that of the change, one a look, and one of the pace by itself or of a stack that is to settle.
-const MostChangeSets = 1 + mostLooks + 1
-
-// pace gives a change that replaces nodes the parameters for as many as the pool has now. While others of its nodes
-// are still drained, it changes nothing, and when the parameters that a rollback needs are not deployed, nothing but
-// those; later is true then: the step looks again after that. Otherwise it returns the change set to execute. Making
-// one takes up to a minute, so the group is looked at again after that, too.
-func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[string]string,
+// applyPace sets the parameters of a change that replaces nodes, for the group's present desired capacity. later is true if the step must
+// run again first:
+//
+//  1. Other nodes of the pool are still drained. Nothing is changed.
+//  2. The parameters that a rollback needs are not deployed. They are changed alone.
+//
+// Otherwise applyPace returns the change set to execute. Creating one takes up to a minute, so applyPace reads the group again afterwards.
+func (s *step) applyPace(ctx context.Context, now stack.Deployed, parameters map[string]string,
 	set stack.ChangeSet) (_ stack.ChangeSet, later bool, err error) {
 	pace := s.change.Pace
-	for looks := 0; ; looks++ {
+	for capacityChanges := 0; ; capacityChanges++ {
 		group, _, err := s.Groups.Describe(ctx, pace.Group)
 		if err != nil {
 			return set, false, err
 		}
-		want := replacing(pace, group, now, group.Desired)
-		if held, err := s.waitForDrains(ctx, aRoll, group, now.Status, s.isUpdate() && roll.AddsFirst(group, want)); err != nil || held {
-			return set, held, err
+		want := replacementPace(pace, group, now, group.Desired)
+		waits, err := s.waitForDrains(ctx, aRoll, group, now.Status, s.isUpdate() && roll.AddsFirst(group, want))
+		if err != nil || waits {
+			return set, waits, err
 		}
 		logging.From(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
-		if back := s.back(group, now, want); !within(now.Parameters, back) && s.paced(now) < mostPaces {
-			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without
-			// the room that it makes. The change replaces them anyway. Going back itself replaces those of another try, if
-			// there are any.
-			if !stack.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
-				back[render.ReplaceNodes] = "false"
+		if rollback := s.rollbackPace(group, now, want); !hasAll(now.Parameters, rollback) && s.paceChanges(now) < maxPaceChanges {
+			// An earlier rollback left another version of the launch template. Changing the pace would replace nodes with it, and a rollback
+			// of that would lack the capacity that the change adds. The change replaces the nodes anyway. A rollback replaces those of another
+			// attempt, if there are any.
+			if !stack.Settled(now.Status) && mayReplaceNodes(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
+				rollback[render.ReplaceNodes] = "false"
 			}
-			began, err := s.first(ctx, now, back)
-			if err != nil || began {
-				return set, began, err
+			started, err := s.changePace(ctx, now, rollback)
+			if err != nil || started {
+				return set, started, err
 			}
 		}
-		if within(parameters, want) || looks == mostLooks {
-			return set, false, nil // made with them already
+		if hasAll(parameters, want) || capacityChanges == maxCapacityChanges {
+			return set, false, nil // the change set has these parameters
 		}
 		maps.Copy(parameters, want)
 		if set, err = s.prepare(ctx, now, parameters, s.tokenOf(parameters)); err != nil {
@@ -86,10 +93,10 @@ func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[stri
 	}
 }
 
-// shrinks says whether a change must wait that leaves a pool less room than it fills: Auto Scaling ends instances for
-// it at once, and those that the roll before replaced may still be drained. A rollback leaves a pool as large as the
-// roll had raised it.
-func (s *step) shrinks(ctx context.Context, now stack.Deployed, parameters map[string]string) (later bool, err error) {
+// waitBeforeShrinking reports whether a change that lowers the maximum size below the desired capacity has to wait for drains. Auto Scaling
+// terminates instances at once, while nodes that the last roll replaced may still be drained. A rollback leaves a pool at the size to which
+// the roll had grown it.
+func (s *step) waitBeforeShrinking(ctx context.Context, now stack.Deployed, parameters map[string]string) (later bool, err error) {
 	if s.change.Pace == nil || larger(parameters[render.MaxSize], now.Parameters[render.MaxSize]) == parameters[render.MaxSize] {
 		return false, nil
 	}
@@ -100,15 +107,15 @@ func (s *step) shrinks(ctx context.Context, now stack.Deployed, parameters map[s
 	return s.waitForDrains(ctx, lessRoom, group, now.Status, false)
 }
 
-// first changes the parameters and nothing else; after that the step looks again. It says whether there was anything to change.
-func (s *step) first(ctx context.Context, now stack.Deployed, want map[string]string) (bool, error) {
-	// Another each time: when an autoscaler has changed its mind twice, the same pace is another operation than the one before.
+// changePace changes these parameters alone, after which the step runs again. It returns false if CloudFormation finds nothing to change.
+func (s *step) changePace(ctx context.Context, now stack.Deployed, want map[string]string) (bool, error) {
+	// Each attempt has its own token: an autoscaler may change the capacity and back, and then the same pace is a new operation.
 	token := "pace-" + names.SHA256([]byte(s.in.TaskToken + s.tokenOf(want)))[:40]
 	address, err := url.JoinPath(s.TemplateBase, now.Tags[names.TagTemplate])
 	if err != nil {
 		return false, err
 	}
-	note := fmt.Sprintf("%d of %s", s.paced(now)+1, s.token)
+	note := fmt.Sprintf("%d of %s", s.paceChanges(now)+1, s.token)
 	set, err := s.Stacks.PrepareParameters(ctx, s.change, now, address, want, note, token)
 	if err != nil || set.Empty {
 		return false, err
@@ -119,8 +126,8 @@ func (s *step) first(ctx context.Context, now stack.Deployed, want map[string]st
 	return true, s.Stacks.Execute(ctx, s.change, set, token)
 }
 
-// paced is how often the change has changed the pace by itself: the stack has it, whichever call that was.
-func (s *step) paced(now stack.Deployed) int {
+// paceChanges returns how often this change has deployed the pace alone, in any call. A tag of the stack counts it.
+func (s *step) paceChanges(now stack.Deployed) int {
 	times, of, _ := strings.Cut(now.Tags[names.TagPace], " of ")
 	if n, err := strconv.Atoi(times); err == nil && of == s.token {
 		return n
@@ -128,40 +135,50 @@ func (s *step) paced(now stack.Deployed) int {
 	return 0
 }
 
-// replacing are the parameters of a pace for replacing the nodes of a group that may have grown by then. While the pace is deployed by
-// itself, it may be for what a rollback left. A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled
-// the room of a roll that has not been taken back yet.
-func replacing(pace *render.Pace, group pool.Group, now stack.Deployed, grown int) map[string]string {
+// replacementPace returns the parameters for replacing the nodes of a group that may have grown to a size by then. It
+// uses the parameters for the time after a rollback in three cases:
+//
+//  1. The stack is not settled.
+//  2. The pace was deployed alone, which may have been after a rollback.
+//  3. The group is larger than the spec allows. A rollback left it so, or an autoscaler has used the capacity that a roll added.
+func replacementPace(pace *render.Pace, group pool.Group, now stack.Deployed, grown int) map[string]string {
 	if stack.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
 		return pace.Grown(group.Desired, grown)
 	}
 	return pace.Again(group.Desired, grown, now.Parameters)
 }
 
-// back are the parameters that the deployed stack must have before its nodes are replaced, since a rollback goes by them and by its
-// template, whose strategy may be another than that of the change. A rolling update that is rolled back leaves the group as large as it
-// had made it: with less room the rollback would first end an instance, and one in service rather than one that never joined. If it goes
-// back by a refresh, that takes its percentages of the larger group: for fewer nodes they would let more go at once than the spec does.
-// There are none when the parameters cannot be changed alone: the template has none, or is not to be found.
-func (s *step) back(group pool.Group, now stack.Deployed, want map[string]string) map[string]string {
+// rollbackPace returns the parameters that the deployed stack must have before its nodes are replaced, because a
+// rollback uses them. It also uses the deployed template, whose strategy may differ from the change's. A rollback of
+// a rolling update finds the group grown:
+//
+//   - With a lower maximum size, the rollback would first terminate an instance, rather one in service than one that never joined.
+//
+// - An instance refresh takes its percentages of the larger group. Percentages for fewer nodes would let more nodes
+// leave at once than the
+//
+//	spec allows.
+//
+// rollbackPace returns nil if the parameters cannot be changed alone: the template has none, or its key is unknown.
+func (s *step) rollbackPace(group pool.Group, now stack.Deployed, want map[string]string) map[string]string {
 	deployed := s.change.Pace.Deployed(now.Parameters)
 	if deployed == nil || now.Tags[names.TagTemplate] == "" {
 		return nil
 	}
-	values := replacing(deployed, group, now, render.Grows(group.Desired, want))
+	values := replacementPace(deployed, group, now, render.Grows(group.Desired, want))
 	values[render.MaxSize] = larger(values[render.MaxSize], want[render.MaxSize])
 	return values
 }
 
-// larger of two numbers as parameters have them.
+// larger returns the larger of two numbers in the form of parameters.
 func larger(a, b string) string {
 	x, _ := strconv.Atoi(a)
 	y, _ := strconv.Atoi(b)
 	return strconv.Itoa(max(x, y))
 }
 
-// within says whether values has all of part.
-func within(values, part map[string]string) bool {
+// hasAll reports whether values has all keys of part with the same values.
+func hasAll(values, part map[string]string) bool {
 	for key, value := range part {
 		if values[key] != value {
 			return false

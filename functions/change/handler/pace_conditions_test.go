@@ -1,6 +1,6 @@
 package handler
 
-// When a change of a pool changes the pace first, when it goes on, and what counts as replacing nodes.
+// When a change of a pool changes the pace first, when it proceeds, and which changes may replace nodes.
 
 import (
 	"context"
@@ -14,13 +14,12 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/pool"
-	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/waiter"
 )
@@ -30,22 +29,23 @@ var (
 	errLost      = &fault.LeaseLost{Cause: errors.New("taken over")}
 )
 
-// pooled is a pool's stack. calls are what was done to it, in order.
+// pooled is a fake with a pool's stack. calls lists the calls, in order.
 type pooled struct {
 	State
 	Stacks
-	// desired is the group's desired capacity at each look; the last one stays.
+	// desired is the group's desired capacity at each read. The last one is repeated.
 	desired []int
-	going   bool
-	// empty says that CloudFormation finds nothing to change in a change of the pace.
+	// draining is true if an instance of the group is drained.
+	draining bool
+	// empty is true if CloudFormation finds nothing to change in a change of the pace.
 	empty   bool
 	failing map[string]error
 	calls   []string
-	// pace are the parameters of the last change of the pace.
+	// pace has the parameters of the last change of the pace.
 	pace map[string]string
 }
 
-func (p *pooled) did(call string) error {
+func (p *pooled) record(call string) error {
 	p.calls = append(p.calls, call)
 	return p.failing[call]
 }
@@ -53,22 +53,22 @@ func (p *pooled) did(call string) error {
 func (p *pooled) CheckLease(context.Context, string, string, int64) error { return p.failing["lease"] }
 
 func (p *pooled) PutWaiter(_ context.Context, w store.Waiter) (store.Waiter, error) {
-	return w, p.did("wait")
+	return w, p.record("register")
 }
 
 func (p *pooled) PrepareParameters(
 	_ context.Context, _ plan.Change, _ stack.Deployed, _ string, parameters map[string]string, _, _ string,
 ) (stack.ChangeSet, error) {
 	p.pace = parameters
-	return stack.ChangeSet{Empty: p.empty}, p.did("pace")
+	return stack.ChangeSet{Empty: p.empty}, p.record("pace")
 }
 
 func (p *pooled) Prepare(context.Context, plan.Change, bool, string, map[string]string, string) (stack.ChangeSet, error) {
-	return stack.ChangeSet{Name: "made anew"}, p.did("prepare")
+	return stack.ChangeSet{Name: "second"}, p.record("prepare")
 }
 
 func (p *pooled) Execute(context.Context, plan.Change, stack.ChangeSet, string) error {
-	return p.did("execute")
+	return p.record("execute")
 }
 
 type groupOf struct{ *pooled }
@@ -80,14 +80,14 @@ func (g groupOf) Describe(context.Context, string) (pool.Group, bool, error) {
 	}
 	g.pooled.desired = g.desired
 	group := pool.Group{Desired: desired}
-	if g.going {
+	if g.draining {
 		group.Instances = []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}
 	}
 	return group, true, g.failing["group"]
 }
 
 func (g groupOf) Began(context.Context, string, []string) (map[string]time.Time, error) {
-	return nil, g.did("drains")
+	return nil, g.record("drains")
 }
 
 func rolling() *render.Pace {
@@ -108,39 +108,39 @@ func (p *pooled) step() *step {
 	}
 }
 
-// deployedFor is the pool's stack with the pace for so many nodes.
+// deployedFor returns the pool's stack with the pace for a number of nodes.
 func deployedFor(desired int) stack.Deployed {
 	return stack.Deployed{
 		Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagTemplate: "templates/w"}, Parameters: rolling().Replacing(desired),
 	}
 }
 
-func TestPaceBeforeARoll(t *testing.T) {
-	changed := []string{"pace", "wait", "execute"}
+func TestPaceBeforeRoll(t *testing.T) {
+	changed := []string{"pace", "register", "execute"}
 	for name, test := range map[string]struct {
 		given func(*pooled, *stack.Deployed)
 		later bool
 		err   error
 		want  []string
 	}{
-		"stays when it is deployed":           {func(p *pooled, _ *stack.Deployed) { p.desired = []int{2} }, false, nil, nil},
-		"is changed first when it is another": {func(*pooled, *stack.Deployed) {}, true, nil, changed},
-		"is not changed when CloudFormation has it": {func(p *pooled, _ *stack.Deployed) {
+		"is kept if it is deployed":      {func(p *pooled, _ *stack.Deployed) { p.desired = []int{2} }, false, nil, nil},
+		"is changed first if it differs": {func(*pooled, *stack.Deployed) {}, true, nil, changed},
+		"is kept if CloudFormation finds no change": {func(p *pooled, _ *stack.Deployed) {
 			p.empty = true
 		}, false, nil, []string{"pace", "prepare", "pace"}},
 		"is changed up to ten times": {func(_ *pooled, now *stack.Deployed) {
 			now.Tags[names.TagPace] = "9 of token"
 		}, true, nil, changed},
-		"is not changed for ever": {func(_ *pooled, now *stack.Deployed) {
+		"is not changed an eleventh time": {func(_ *pooled, now *stack.Deployed) {
 			now.Tags[names.TagPace] = "10 of token"
 		}, false, nil, []string{"prepare"}},
-		"is changed whatever another change did": {func(_ *pooled, now *stack.Deployed) {
+		"does not count what another change did": {func(_ *pooled, now *stack.Deployed) {
 			now.Tags[names.TagPace] = "10 of another"
 		}, true, nil, changed},
-		"is not changed by a template that is not kept": {func(_ *pooled, now *stack.Deployed) {
+		"is not changed if the template is unknown": {func(_ *pooled, now *stack.Deployed) {
 			delete(now.Tags, names.TagTemplate)
 		}, false, nil, []string{"prepare"}},
-		"is not changed where no template has one": {func(_ *pooled, now *stack.Deployed) {
+		"is not changed if the template has no such parameters": {func(_ *pooled, now *stack.Deployed) {
 			now.Parameters = nil
 		}, false, nil, []string{"prepare"}},
 		"follows an autoscaler up to three times": {
@@ -150,28 +150,28 @@ func TestPaceBeforeARoll(t *testing.T) {
 			[]string{"prepare", "prepare", "prepare"},
 		},
 		"waits for drains": {func(p *pooled, _ *stack.Deployed) {
-			p.going, p.failing["drains"] = true, errThrottled
+			p.draining, p.failing["drains"] = true, errThrottled
 		}, false, errThrottled, []string{"drains"}},
-		"is not changed without its lease": {func(p *pooled, _ *stack.Deployed) {
+		"is not changed without the lease": {func(p *pooled, _ *stack.Deployed) {
 			p.failing["lease"] = errLost
 		}, false, errLost, []string{"pace"}},
 		"is not changed without a waiter": {func(p *pooled, _ *stack.Deployed) {
-			p.failing["wait"] = errThrottled
-		}, false, errThrottled, []string{"pace", "wait"}},
-		"is not known without the group": {func(p *pooled, _ *stack.Deployed) {
+			p.failing["register"] = errThrottled
+		}, false, errThrottled, []string{"pace", "register"}},
+		"fails if the group cannot be read": {func(p *pooled, _ *stack.Deployed) {
 			p.failing["group"] = errThrottled
 		}, false, errThrottled, nil},
-		"fails when it cannot be prepared": {func(p *pooled, _ *stack.Deployed) {
+		"fails if it cannot be prepared": {func(p *pooled, _ *stack.Deployed) {
 			p.failing["pace"] = errThrottled
 		}, false, errThrottled, []string{"pace"}},
-		"fails when the change cannot be prepared anew": {func(p *pooled, _ *stack.Deployed) {
+		"fails if the change cannot be prepared again": {func(p *pooled, _ *stack.Deployed) {
 			p.empty, p.failing["prepare"] = true, errThrottled
 		}, false, errThrottled, []string{"pace", "prepare"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
 			test.given(p, &now)
-			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{})
+			_, later, err := p.step().applyPace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{})
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, p.calls)
 			if err == nil {
@@ -185,15 +185,15 @@ func TestPaceBeforeARoll(t *testing.T) {
 		changes          []stack.ResourceChange
 		want             string
 	}{
-		"replaces no nodes after a rollback that left another template":  {"UPDATE_ROLLBACK_COMPLETE", "true", replacing, "false"},
-		"is for replacing nodes when the stack is settled":               {"UPDATE_COMPLETE", "true", replacing, "true"},
-		"is for replacing nodes when the change does not":                {"UPDATE_ROLLBACK_COMPLETE", "true", nil, "true"},
-		"is for replacing nodes when the last change of it was for none": {"UPDATE_ROLLBACK_COMPLETE", "false", replacing, "true"},
+		"replaces no nodes after a rollback that left another template": {"UPDATE_ROLLBACK_COMPLETE", "true", replacing, "false"},
+		"may replace nodes if the stack is settled":                     {"UPDATE_COMPLETE", "true", replacing, "true"},
+		"may replace nodes if the change does not":                      {"UPDATE_ROLLBACK_COMPLETE", "true", nil, "true"},
+		"may replace nodes if the last change of the pace did not":      {"UPDATE_ROLLBACK_COMPLETE", "false", replacing, "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
 			now.Status, now.Parameters[render.ReplaceNodes] = test.status, test.deployed
-			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{Changes: test.changes})
+			_, later, err := p.step().applyPace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{Changes: test.changes})
 			require.NoError(t, err)
 			require.True(t, later)
 			require.Equal(t, test.want, p.pace[render.ReplaceNodes])
@@ -201,40 +201,40 @@ func TestPaceBeforeARoll(t *testing.T) {
 	}
 }
 
-func TestPoolThatIsMadeSmaller(t *testing.T) {
+func TestShrinkingPool(t *testing.T) {
 	for name, test := range map[string]struct {
 		pace         bool
 		size, now    int
 		desired      int
-		looks, waits bool
+		reads, waits bool
 	}{
-		"waits for drains when it is full":     {true, 2, 5, 3, true, true},
-		"does not wait when it has room":       {true, 3, 5, 3, true, false},
-		"does not look when it keeps its size": {true, 5, 5, 6, false, false},
-		"does not look when it is no pool":     {false, 2, 5, 3, false, false},
+		"waits for drains if it is full":            {true, 2, 5, 3, true, true},
+		"does not wait if it has spare capacity":    {true, 3, 5, 3, true, false},
+		"reads no group if the size stays the same": {true, 5, 5, 6, false, false},
+		"reads no group if the stack is no pool":    {false, 2, 5, 3, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pooled{desired: []int{test.desired, -1}, going: true, failing: map[string]error{"drains": errThrottled}}
+			p := &pooled{desired: []int{test.desired, -1}, draining: true, failing: map[string]error{"drains": errThrottled}}
 			s := p.step()
 			if !test.pace {
 				s.change.Pace = nil
 			}
 			size := func(n int) map[string]string { return map[string]string{render.MaxSize: fmt.Sprint(n)} }
-			_, err := s.shrinks(t.Context(), stack.Deployed{Parameters: size(test.now)}, size(test.size))
+			_, err := s.waitBeforeShrinking(t.Context(), stack.Deployed{Parameters: size(test.now)}, size(test.size))
 			require.Equal(t, test.waits, errors.Is(err, errThrottled))
-			require.Equal(t, test.looks, len(p.desired) == 1)
+			require.Equal(t, test.reads, len(p.desired) == 1)
 		})
 	}
-	t.Run("is not made smaller when the group cannot be read", func(t *testing.T) {
+	t.Run("fails if the group cannot be read", func(t *testing.T) {
 		p := &pooled{desired: []int{3}, failing: map[string]error{"group": errThrottled}}
-		_, err := p.step().shrinks(t.Context(), stack.Deployed{
+		_, err := p.step().waitBeforeShrinking(t.Context(), stack.Deployed{
 			Parameters: map[string]string{render.MaxSize: "5"},
 		}, map[string]string{render.MaxSize: "2"})
 		require.ErrorIs(t, err, errThrottled)
 	})
 }
 
-func TestChangesThatReplaceNodes(t *testing.T) {
+func TestMayReplaceNodes(t *testing.T) {
 	change := func(kind string, properties ...string) stack.ResourceChange {
 		c := stack.ResourceChange{Type: kind, Details: []stack.ChangeDetail{{}}}
 		for _, property := range properties {
@@ -253,30 +253,30 @@ func TestChangesThatReplaceNodes(t *testing.T) {
 		"sizes":             {[]stack.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "MaxSize", "MinSize")}, false},
 		"another resource":  {[]stack.ResourceChange{change("AWS::IAM::Role", "VPCZoneIdentifier")}, false},
 	} {
-		require.Equal(t, test.want, replaces(test.changes), name)
+		require.Equal(t, test.want, mayReplaceNodes(test.changes), name)
 	}
 }
 
-func TestRoomOfADeployedPace(t *testing.T) {
+func TestMaxSizeOfDeployedPace(t *testing.T) {
 	for name, test := range map[string]struct {
 		status, tag string
 		desired     int
 		want        string
 	}{
-		"is the spec's when the stack is settled":           {"UPDATE_COMPLETE", "", 3, "5"},
-		"stays after a rollback":                            {"UPDATE_ROLLBACK_COMPLETE", "", 3, "9"},
-		"stays while the pace is changed":                   {"UPDATE_COMPLETE", "1 of token", 3, "9"},
-		"stays while the group is larger than the spec has": {"UPDATE_COMPLETE", "", 6, "9"},
+		"is the spec's if the stack is settled":    {"UPDATE_COMPLETE", "", 3, "5"},
+		"is kept after a rollback":                 {"UPDATE_ROLLBACK_COMPLETE", "", 3, "9"},
+		"is kept while the pace is changed":        {"UPDATE_COMPLETE", "1 of token", 3, "9"},
+		"is kept while the group exceeds the spec": {"UPDATE_COMPLETE", "", 6, "9"},
 	} {
 		now := deployedFor(3)
 		now.Status, now.Tags[names.TagPace], now.Parameters[render.MaxSize] = test.status, test.tag, "9"
-		require.Equal(t, test.want, replacing(rolling(), pool.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
+		require.Equal(t, test.want, replacementPace(rolling(), pool.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
 	}
 	s := (&pooled{}).step()
 	for want, room := range map[string]string{"8": "8", "3": "5"} {
-		require.Equal(t, room, s.back(pool.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
+		require.Equal(t, room, s.rollbackPace(pool.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
 	}
 	for tag, times := range map[string]int{"": 0, "3 of token": 3, "3 of another": 0, "many of token": 0} {
-		require.Equal(t, times, s.paced(stack.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)
+		require.Equal(t, times, s.paceChanges(stack.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/specs"
 )
 
-// superseded returns *fault.Superseded if users want something else than what was planned. change calls it just before it changes a stack:
-// between two stacks a round can stop without a partial result. An unusable newer spec supersedes nothing. A paused one does.
+// superseded returns *fault.Superseded if the spec has changed since planning. Handle calls it before it changes a stack, because between
+// two stacks a plan can stop without a partial result. An unusable newer spec supersedes nothing. A paused one does.
 func (h *Handler) superseded(ctx context.Context, cluster string, p plan.Plan) error {
 	key := names.ClusterSpec(cluster)
 	_, version, err := specs.Cluster(ctx, h.Specs, cluster)

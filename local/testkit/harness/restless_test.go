@@ -52,7 +52,7 @@ func TestAnAutoscalerThatNeverRestsKeepsNoRollFromBeginning(t *testing.T) {
 		l.OnCall(nil)
 		require.Less(t, all, 100, "it waited until the autoscaler rested")
 		require.Len(t, paces, 10)
-		require.LessOrEqual(t, most, change.MostChangeSets)
+		require.LessOrEqual(t, most, change.MaxChangeSets)
 		time.Sleep(10 * time.Minute)
 		l.renewed(before, l.Group("demo", "a").Desired)
 		require.Equal(t, 4, l.Group("demo", "a").Max)
