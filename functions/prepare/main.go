@@ -20,7 +20,7 @@ func main() {
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 		State:    store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), store.Silent, time.Now),
-		Patience: 80 * time.Second, Pause: 2 * time.Second,
+		Timeout:  80 * time.Second, Pause: 2 * time.Second,
 	}
 	lambda.Start(lambdaruntime.Wrap("prepare", h.Handle))
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// account is everything that the clean function can see: the spec, the state and what Kubernetes left in the account.
+// account is a fake of everything that the clean function reads: the spec, the state and what Kubernetes created in the account.
 type account struct {
-	// spec is the error of reading the spec; nil when there is one.
+	// spec is the error of reading the spec, nil if it exists.
 	spec error
-	// leases are the answers of CheckLease in their order; the last one is repeated.
+	// leases has the results of CheckLease in order. The last one is repeated.
 	leases []error
 	status *status.Status
 	// unreadable and unwritable are the errors of reading and of writing the status.
@@ -30,7 +30,7 @@ type account struct {
 	eksError               error
 	found                  []leftovers.Resource
 	findError              error
-	// outcomes of removals by resource, Removed where there is none.
+	// outcomes of removals, by resource. The default is Removed.
 	outcomes   map[string]leftovers.Outcome
 	failing    map[string]error
 	kept       []string
@@ -100,7 +100,8 @@ func (a *account) Kept(context.Context, string) ([]string, error) {
 	return a.kept, a.keptError
 }
 
-// newAccount has a cluster whose spec was deleted, with a network interface and two volumes of Kubernetes. The survey retains vol-b.
+// newAccount returns an account whose cluster's spec was deleted. Kubernetes created a network interface and two
+// volumes. The survey retains vol-b.
 func newAccount() *account {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	return &account{
@@ -119,7 +120,7 @@ func (a *account) clean(t *testing.T, last bool) (events.CleanResult, error) {
 	return h.Handle(t.Context(), events.CleanRequest{Cluster: "demo", Execution: "x", Fence: 7, Last: last})
 }
 
-// Volumes hold data: only a survey of the cluster's API says which may be deleted.
+// Volumes hold data. Only a survey of the cluster's API decides which may be deleted.
 func TestCleanVolumes(t *testing.T) {
 	const card, a, b = "network interface eni-a", "volume vol-a", "volume vol-b"
 	for name, c := range map[string]struct {
@@ -129,11 +130,11 @@ func TestCleanVolumes(t *testing.T) {
 		"deletes those that the survey does not retain": {
 			&status.Status{Fence: 7, Deletion: &status.Deletion{Surveyed: true, Retain: []string{"vol-b"}}}, []string{card, a}, []string{b},
 		},
-		"deletes all when the survey retains none": {
+		"deletes all if the survey retains none": {
 			&status.Status{Fence: 7, Deletion: &status.Deletion{Surveyed: true}}, []string{card, a, b}, nil,
 		},
-		"keeps all when the control plane went without a survey": {&status.Status{Fence: 7}, []string{card}, []string{a, b}},
-		"keeps all when a survey was never finished": {
+		"keeps all if there was no survey": {&status.Status{Fence: 7}, []string{card}, []string{a, b}},
+		"keeps all if the survey did not finish": {
 			&status.Status{Fence: 7, Deletion: &status.Deletion{Removed: []string{"volume vol-0"}}}, []string{card}, []string{a, b},
 		},
 		"keeps all of a cluster without a status": {nil, []string{card}, []string{a, b}},
@@ -149,7 +150,7 @@ func TestCleanVolumes(t *testing.T) {
 			require.Subset(t, w.status.Deletion.Removed, c.removed)
 		})
 	}
-	t.Run("are not touched when the status cannot be read", func(t *testing.T) {
+	t.Run("keeps all if the status cannot be read", func(t *testing.T) {
 		w := newAccount()
 		w.unreadable = errors.New("AccessDenied")
 		_, err := w.clean(t, false)
@@ -165,16 +166,16 @@ func TestCleanRemovesNothing(t *testing.T) {
 		outcome events.CleanOutcome
 		err     string
 	}{
-		"when another execution took the lease over":   {func(a *account) { a.leases = []error{taken} }, "", "taken over"},
+		"when another execution has the lease":         {func(a *account) { a.leases = []error{taken} }, "", "taken over"},
 		"when the lease is lost just before a removal": {func(a *account) { a.leases = []error{nil, taken} }, "", "taken over"},
-		"when the spec is back":                        {func(a *account) { a.spec = nil }, events.CleanSuperseded, ""},
-		"when the spec is back, too large to be used":  {func(a *account) { a.spec = &store.TooLarge{} }, events.CleanSuperseded, ""},
-		"when nobody can say whether the spec is back": {func(a *account) {
+		"when the spec exists again":                   {func(a *account) { a.spec = nil }, events.CleanSuperseded, ""},
+		"when the spec exists again, but is too large": {func(a *account) { a.spec = &store.TooLarge{} }, events.CleanSuperseded, ""},
+		"when the spec cannot be read": {func(a *account) {
 			a.spec = errors.New("AccessDenied")
 		}, events.CleanSuperseded, "AccessDenied"},
-		"while the EKS cluster would make everything anew": {func(a *account) { a.eks = true }, "", "EKS cluster drover-demo is there"},
-		"when EKS does not say whether its cluster exists": {func(a *account) { a.eksError = errors.New("throttled") }, "", "throttled"},
-		"when the leftovers cannot be listed":              {func(a *account) { a.findError = errors.New("no index") }, "", "no index"},
+		"while the EKS cluster exists":    {func(a *account) { a.eks = true }, "", "EKS cluster drover-demo is there"},
+		"when EKS cannot be read":         {func(a *account) { a.eksError = errors.New("throttled") }, "", "throttled"},
+		"when leftovers cannot be listed": {func(a *account) { a.findError = errors.New("no index") }, "", "no index"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAccount()
@@ -197,13 +198,13 @@ func TestCleanRemovesNothing(t *testing.T) {
 	})
 }
 
-func TestCleanLooksAtTheLeaseBeforeEachRemoval(t *testing.T) {
+func TestCleanChecksTheLeaseBeforeEachRemoval(t *testing.T) {
 	w := newAccount()
 	w.leases = []error{nil, nil, &fault.LeaseLost{Cause: errors.New("taken over")}}
 	_, err := w.clean(t, false)
 	require.Equal(t, "LeaseLost", fault.NameOf(err))
-	require.Equal(t, []string{"network interface eni-a"}, w.removed, "what came before the loss")
-	require.Equal(t, w.removed, w.status.Deletion.Removed, "and the status has it")
+	require.Equal(t, []string{"network interface eni-a"}, w.removed, "the lease was lost afterwards")
+	require.Equal(t, w.removed, w.status.Deletion.Removed, "the status has it")
 }
 
 func TestCleanReports(t *testing.T) {
@@ -214,7 +215,7 @@ func TestCleanReports(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, events.CleanResult{Outcome: events.CleanWaiting, Message: "network interface eni-a: in use"}, result)
 		require.Equal(t, []string{"network interface eni-a: in use"}, w.status.Deletion.Remaining)
-		require.Empty(t, w.status.Deletion.Removed, "what was absent was removed by nobody")
+		require.Empty(t, w.status.Deletion.Removed, "drover did not remove what was absent")
 	})
 	t.Run("ten of many", func(t *testing.T) {
 		w := newAccount()
@@ -230,7 +231,7 @@ func TestCleanReports(t *testing.T) {
 		require.True(t, strings.HasSuffix(result.Message, "\nand 2 more"), result.Message)
 		require.Len(t, w.status.Deletion.Remaining, 12)
 	})
-	t.Run("a removal that AWS fails, after what went before", func(t *testing.T) {
+	t.Run("a failed removal, and the removals before it", func(t *testing.T) {
 		w := newAccount()
 		w.failing = map[string]error{"volume vol-a": errors.New("InternalError")}
 		_, err := w.clean(t, false)
@@ -252,14 +253,14 @@ func TestCleanReports(t *testing.T) {
 		_, err := w.clean(t, false)
 		require.ErrorIs(t, err, w.unwritable)
 	})
-	t.Run("nothing over a later holder of the lease", func(t *testing.T) {
+	t.Run("nothing if a later holder has written the status", func(t *testing.T) {
 		w := newAccount()
 		w.status.Fence = 8
 		_, err := w.clean(t, false)
 		require.NoError(t, err)
 		require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-b"}}, w.status.Deletion)
 	})
-	t.Run("that nothing remains any more", func(t *testing.T) {
+	t.Run("that nothing remains", func(t *testing.T) {
 		w := newAccount()
 		w.found, w.status.Deletion.Remaining, w.status.Deletion.Kept = nil, []string{"network interface eni-a: in use"}, []string{"volume vol-b"}
 		_, err := w.clean(t, false)
@@ -267,7 +268,7 @@ func TestCleanReports(t *testing.T) {
 		require.Empty(t, w.status.Deletion.Remaining)
 		require.Empty(t, w.status.Deletion.Kept)
 	})
-	t.Run("nothing of a cluster that left nothing", func(t *testing.T) {
+	t.Run("nothing if a cluster has no leftovers", func(t *testing.T) {
 		w := newAccount()
 		w.found, w.status.Deletion = nil, nil
 		_, err := w.clean(t, false)
@@ -276,9 +277,9 @@ func TestCleanReports(t *testing.T) {
 	})
 }
 
-func TestCleanListsWhatStacksKept(t *testing.T) {
+func TestCleanListsRetainedResources(t *testing.T) {
 	const message = "role r: deletion protection kept it when its stack was deleted: delete it"
-	t.Run("once the last stack is gone", func(t *testing.T) {
+	t.Run("once the last stack is deleted", func(t *testing.T) {
 		w := newAccount()
 		w.kept = []string{"role r"}
 		result, err := w.clean(t, true)
@@ -286,7 +287,7 @@ func TestCleanListsWhatStacksKept(t *testing.T) {
 		require.Equal(t, events.CleanResult{Outcome: events.CleanWaiting, Message: message}, result)
 		require.Equal(t, []string{message}, w.status.Deletion.Remaining)
 	})
-	t.Run("not while a stack may still hold it", func(t *testing.T) {
+	t.Run("not while a stack may own it", func(t *testing.T) {
 		w := newAccount()
 		w.kept = []string{"role r"}
 		result, err := w.clean(t, false)
@@ -294,13 +295,13 @@ func TestCleanListsWhatStacksKept(t *testing.T) {
 		require.Equal(t, events.CleanDone, result.Outcome)
 		require.Zero(t, w.keptCalls)
 	})
-	t.Run("and fails when it cannot", func(t *testing.T) {
+	t.Run("and fails if they cannot be listed", func(t *testing.T) {
 		w := newAccount()
 		w.keptError = errors.New("no index")
 		_, err := w.clean(t, true)
 		require.ErrorIs(t, err, w.keptError)
 	})
-	t.Run("not after a removal that failed", func(t *testing.T) {
+	t.Run("not after a failed removal", func(t *testing.T) {
 		w := newAccount()
 		w.failing = map[string]error{"volume vol-a": errors.New("InternalError")}
 		_, err := w.clean(t, true)

@@ -25,19 +25,19 @@ type Specs interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 }
 
-// State is what drover keeps: a subset of store.State.
+// State holds leases and statuses: a subset of store.State.
 type State interface {
 	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
-// Clusters tells whether a cluster is there: a subset of eks.Versions.
+// Clusters checks whether an EKS cluster exists: a subset of eks.Versions.
 type Clusters interface {
 	Exists(ctx context.Context, eksCluster string) (bool, error)
 }
 
-// Leftovers is what Kubernetes made: leftovers.Leftovers.
+// Leftovers finds and removes what Kubernetes created: leftovers.Leftovers.
 type Leftovers interface {
 	Find(ctx context.Context, cluster string) ([]leftovers.Resource, error)
 	Remove(ctx context.Context, cluster string, r leftovers.Resource) (leftovers.Outcome, string, error)
@@ -52,20 +52,20 @@ type Handler struct {
 	Leftovers Leftovers
 }
 
-// told bounds how many names a message has; the status has them all.
-const told = 10
+// maxListed is how many resources a result lists at most. The status lists all.
+const maxListed = 10
 
-// Handle looks once, removes what can be removed, and says whether there is more.
+// Handle removes once what can be removed, and returns what remains.
 func (h *Handler) Handle(ctx context.Context, in events.CleanRequest) (events.CleanResult, error) {
 	if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
 		return events.CleanResult{}, err
 	}
-	if back, err := h.wanted(ctx, in.Cluster); err != nil || back {
+	if exists, err := h.specExists(ctx, in.Cluster); err != nil || exists {
 		return events.CleanResult{Outcome: events.CleanSuperseded}, err
 	}
-	if alive, err := h.Clusters.Exists(ctx, names.EKSCluster(in.Cluster)); err != nil {
+	if exists, err := h.Clusters.Exists(ctx, names.EKSCluster(in.Cluster)); err != nil {
 		return events.CleanResult{}, err
-	} else if alive {
+	} else if exists {
 		return events.CleanResult{}, &fault.LeftoversRemain{Cause: fmt.Errorf(
 			"EKS cluster %s is there although its stack is gone: turn its deletion protection off and delete it, or what it made would be "+
 				"made again", names.EKSCluster(in.Cluster))}
@@ -76,28 +76,28 @@ func (h *Handler) Handle(ctx context.Context, in events.CleanRequest) (events.Cl
 	}
 	seen, err := h.remove(ctx, in, found)
 	if err == nil && in.Last {
-		err = h.kept(ctx, in.Cluster, &seen)
+		err = h.addRetained(ctx, in.Cluster, &seen)
 	}
-	telling := h.tell(ctx, in, seen)
-	if err = errors.Join(err, telling); err != nil {
+	if err = errors.Join(err, h.recordProgress(ctx, in, seen)); err != nil {
 		return events.CleanResult{}, err
 	}
 	if len(seen.Remaining) == 0 {
 		return events.CleanResult{Outcome: events.CleanDone}, nil
 	}
-	message := strings.Join(seen.Remaining[:min(told, len(seen.Remaining))], "\n")
-	if more := len(seen.Remaining) - told; more > 0 {
+	message := strings.Join(seen.Remaining[:min(maxListed, len(seen.Remaining))], "\n")
+	if more := len(seen.Remaining) - maxListed; more > 0 {
 		message += fmt.Sprintf("\nand %d more", more)
 	}
 	return events.CleanResult{Outcome: events.CleanWaiting, Message: message}, nil
 }
 
-// wanted reports whether the spec was uploaded again, usable or not. Planning decides what that means.
-func (h *Handler) wanted(ctx context.Context, cluster string) (bool, error) {
+// specExists reports whether the spec was uploaded again, usable or not. Planning decides what that means.
+func (h *Handler) specExists(ctx context.Context, cluster string) (bool, error) {
 	return specs.Exists(ctx, h.Specs, names.ClusterSpec(cluster))
 }
 
-// remove tries each resource once. It stops at the first failure of AWS itself, having said what went before.
+// remove tries to remove each resource once. If a call to AWS fails, it returns the error and what it has done until then. It keeps all
+// volumes if no survey has said which are retained.
 func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []leftovers.Resource) (seen status.Deletion, err error) {
 	before, err := h.State.Status(ctx, in.Cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -115,32 +115,32 @@ func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []le
 		if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
 			return seen, err
 		}
-		outcome, why, err := h.Leftovers.Remove(ctx, in.Cluster, r)
+		outcome, reason, err := h.Leftovers.Remove(ctx, in.Cluster, r)
 		if err != nil {
 			return seen, err
 		}
-		logging.From(ctx).Info("removing what Kubernetes made", "cluster", in.Cluster, "resource", r.String(), "outcome", outcome, "why", why)
+		logging.From(ctx).Info("leftover handled", "cluster", in.Cluster, "resource", r.String(), "outcome", outcome, "reason", reason)
 		switch outcome {
 		case leftovers.Removed:
 			seen.Removed = append(seen.Removed, r.String())
 		case leftovers.Remains:
-			seen.Remaining = append(seen.Remaining, r.String()+": "+why)
+			seen.Remaining = append(seen.Remaining, r.String()+": "+reason)
 		}
 	}
 	return seen, nil
 }
 
-// kept adds the resources that deletion protection kept when their stacks were deleted.
-func (h *Handler) kept(ctx context.Context, cluster string, seen *status.Deletion) error {
-	kept, err := h.Leftovers.Kept(ctx, cluster)
-	for _, what := range kept {
-		seen.Remaining = append(seen.Remaining, what+": deletion protection kept it when its stack was deleted: delete it")
+// addRetained adds the resources that deletion protection retained when their stacks were deleted.
+func (h *Handler) addRetained(ctx context.Context, cluster string, seen *status.Deletion) error {
+	retained, err := h.Leftovers.Kept(ctx, cluster)
+	for _, resource := range retained {
+		seen.Remaining = append(seen.Remaining, resource+": deletion protection kept it when its stack was deleted: delete it")
 	}
 	return err
 }
 
-// tell writes what was seen into the status, unless a later holder of the lease has it by now.
-func (h *Handler) tell(ctx context.Context, in events.CleanRequest, seen status.Deletion) error {
+// recordProgress writes the result of a call into the status, unless a later holder of the lease has written it.
+func (h *Handler) recordProgress(ctx context.Context, in events.CleanRequest, seen status.Deletion) error {
 	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
 		if s.Fence > in.Fence || s.Deletion == nil && len(seen.Removed)+len(seen.Kept)+len(seen.Remaining) == 0 {
 			return

@@ -1,5 +1,6 @@
-// Package handler implements the prepare function. As administrator of a new cluster, it grants drover's other functions the access that they
-// need. Before the deletion of a cluster, it reads which volumes are retained, since the API is deleted with the control plane.
+// Package handler implements the prepare function. As administrator of a new cluster, it grants drover's other
+// functions the access that they need. Before the deletion of a cluster, it reads which volumes are retained, since
+// the API is deleted with the control plane.
 package handler
 
 import (
@@ -19,7 +20,7 @@ type Clusters interface {
 	Open(ctx context.Context, cluster string) (*kube.Cluster, error)
 }
 
-// State is where the answer goes: a subset of store.State.
+// State holds statuses: a subset of store.State.
 type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
@@ -28,11 +29,11 @@ type State interface {
 type Handler struct {
 	Clusters Clusters
 	State    State
-	// Patience is how long a new access entry may take to be known to the cluster; Pause is between two tries.
-	Patience, Pause time.Duration
+	// Timeout is how long the cluster may take to accept a new access entry. Pause is the time between two attempts.
+	Timeout, Pause time.Duration
 }
 
-// Handle prepares a cluster. It can be repeated.
+// Handle prepares a cluster. It is idempotent.
 func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{}, error) {
 	var done struct{}
 	cluster, err := h.Clusters.Open(ctx, in.Cluster)
@@ -42,36 +43,36 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 	if in.Survey {
 		return done, h.survey(ctx, in, cluster)
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.Patience)
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	for {
-		again := cluster.GrantRoles(ctx)
-		if again == nil {
+		grantErr := cluster.GrantRoles(ctx)
+		if grantErr == nil {
 			return done, nil
 		}
-		if err == nil || ctx.Err() == nil { // a call that the end of the patience cut off says nothing of the cluster
-			err = again
+		if err == nil || ctx.Err() == nil { // the timeout's own error would hide the cluster's
+			err = grantErr
 		}
-		logging.From(ctx).Warn("the cluster does not take drover's roles yet", "cluster", in.Cluster, "error", err.Error())
+		logging.From(ctx).Warn("granting roles failed", "cluster", in.Cluster, "error", err.Error())
 		select {
 		case <-time.After(h.Pause):
 		case <-ctx.Done():
 		}
-		// Both may come at the same moment: then the patience is over.
+		// Both cases may be ready at the same time. The timeout decides.
 		if ctx.Err() != nil {
-			return done, &fault.ClusterUnreachable{Cause: fmt.Errorf("preparing %s for %s: %w", in.Cluster, h.Patience, err)}
+			return done, &fault.ClusterUnreachable{Cause: fmt.Errorf("preparing %s for %s: %w", in.Cluster, h.Timeout, err)}
 		}
 	}
 }
 
-// survey writes into the status which volumes a cluster that is being deleted wants kept, unless a later holder of the lease has the
-// status by now: what was asked long ago must not decide what that one deletes. It can be repeated.
+// survey records which volumes a cluster that is being deleted retains, unless a later holder of the lease has written the status. An old
+// answer must not decide what that holder deletes. survey is idempotent.
 func (h *Handler) survey(ctx context.Context, in events.PrepareRequest, cluster *kube.Cluster) error {
 	retain, err := cluster.RetainedVolumes(ctx)
 	if err != nil {
 		return err
 	}
-	logging.From(ctx).Info("asked which volumes are to be kept", "cluster", in.Cluster, "volumes", retain)
+	logging.From(ctx).Info("retained volumes listed", "cluster", in.Cluster, "volumes", retain)
 	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
 		if s.Phase != status.Deleting || s.Fence > in.Fence {
 			return

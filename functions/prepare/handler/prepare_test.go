@@ -22,13 +22,13 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// world is a cluster's API that takes drover's roles after a while, and its status.
+// world is a fake of a cluster's API, which accepts drover's roles after some time, and of the cluster's status.
 type world struct {
 	start   time.Time
 	openErr error
-	// refuses is how long it does not know the caller.
+	// refuses is how long the API does not know the caller.
 	refuses time.Duration
-	// applied are the objects, by the path they were sent to.
+	// applied has the objects that were sent, by path.
 	applied map[string]map[string]any
 	volumes string
 	status  status.Status
@@ -64,19 +64,19 @@ func (w *world) UpdateStatus(_ context.Context, _ string, change func(*status.St
 	return nil
 }
 
-// prepare runs the function in virtual time, and says how long it took.
+// prepare runs the function in virtual time, and returns how long it took.
 func (w *world) prepare(t *testing.T, survey bool) (took time.Duration, err error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	synctest.Test(t, func(t *testing.T) {
 		w.start, w.applied = time.Now(), map[string]map[string]any{}
-		h := &Handler{Clusters: w, State: w, Patience: 80 * time.Second, Pause: 2 * time.Second}
+		h := &Handler{Clusters: w, State: w, Timeout: 80 * time.Second, Pause: 2 * time.Second}
 		_, err = h.Handle(t.Context(), events.PrepareRequest{Cluster: "demo", Survey: survey, Fence: 7})
 		took = time.Since(w.start)
 	})
 	return took, err
 }
 
-func TestRolesAreGranted(t *testing.T) {
+func TestGrantRoles(t *testing.T) {
 	w := &world{}
 	took, err := w.prepare(t, false)
 	require.NoError(t, err)
@@ -89,11 +89,11 @@ func TestRolesAreGranted(t *testing.T) {
 			continue
 		}
 		role := object["roleRef"].(map[string]any)["name"]
-		require.Contains(t, w.applied, "/apis/rbac.authorization.k8s.io/v1/clusterroles/"+role.(string), "what is bound is there")
+		require.Contains(t, w.applied, "/apis/rbac.authorization.k8s.io/v1/clusterroles/"+role.(string), "the role of the binding exists")
 	}
 }
 
-func TestANewAccessEntryIsWaitedFor(t *testing.T) {
+func TestGrantRolesWaitsForAccess(t *testing.T) {
 	w := &world{refuses: time.Minute}
 	took, err := w.prepare(t, false)
 	require.NoError(t, err)
@@ -101,30 +101,30 @@ func TestANewAccessEntryIsWaitedFor(t *testing.T) {
 	require.NotEmpty(t, w.applied)
 }
 
-func TestAClusterThatNeverTakesTheRolesIsUnreachable(t *testing.T) {
+func TestGrantRolesTimesOut(t *testing.T) {
 	w := &world{refuses: time.Hour}
 	took, err := w.prepare(t, false)
 	var unreachable *fault.ClusterUnreachable
 	require.ErrorAs(t, err, &unreachable)
 	require.ErrorContains(t, err, "preparing demo for 1m20s")
 	require.ErrorContains(t, err, "not yet")
-	require.Equal(t, 80*time.Second, took, "no longer than its patience")
+	require.Equal(t, 80*time.Second, took, "the timeout")
 }
 
-func TestAClusterThatCannotBeOpenedFailsAtOnce(t *testing.T) {
+func TestOpenFailure(t *testing.T) {
 	w := &world{openErr: errors.New("AccessDenied")}
 	took, err := w.prepare(t, false)
 	require.ErrorIs(t, err, w.openErr)
 	require.Zero(t, took)
 }
 
-func TestTheVolumesToKeepAreInTheStatus(t *testing.T) {
+func TestSurvey(t *testing.T) {
 	const volumes = `
 		{"metadata":{"name":"a"},"spec":{"persistentVolumeReclaimPolicy":"Retain","csi":{"driver":"ebs.csi.aws.com","volumeHandle":"vol-0b"}}},
 		{"metadata":{"name":"b"},"spec":{"persistentVolumeReclaimPolicy":"Delete","csi":{"driver":"ebs.csi.aws.com","volumeHandle":"vol-0c"}}},
 		{"metadata":{"name":"c"},"spec":{"persistentVolumeReclaimPolicy":"Retain","awsElasticBlockStore":{"volumeID":"aws://eu-west-1a/vol-0a"}}},
 		{"metadata":{"name":"d"},"spec":{"persistentVolumeReclaimPolicy":"Retain","hostPath":{"path":"/x"}}}`
-	t.Run("of a cluster that is being deleted", func(t *testing.T) {
+	t.Run("records the retained volumes", func(t *testing.T) {
 		w := &world{
 			volumes: volumes, status: status.Status{Phase: status.Deleting, Fence: 7, Deletion: &status.Deletion{Removed: []string{"volume vol-1"}}},
 		}
@@ -133,22 +133,22 @@ func TestTheVolumesToKeepAreInTheStatus(t *testing.T) {
 		require.Equal(t, &status.Deletion{
 			Surveyed: true, Retain: []string{"vol-0a", "vol-0b"}, Removed: []string{"volume vol-1"},
 		}, w.status.Deletion)
-		require.Empty(t, w.applied, "and nothing is granted any more")
+		require.Empty(t, w.applied, "a survey grants nothing")
 	})
-	t.Run("unless another execution asked since", func(t *testing.T) {
+	t.Run("keeps the survey of a later holder", func(t *testing.T) {
 		theirs := &status.Deletion{Surveyed: true, Retain: []string{"vol-0d"}}
 		w := &world{volumes: volumes, status: status.Status{Phase: status.Deleting, Fence: 8, Deletion: theirs}}
 		_, err := w.prepare(t, true)
 		require.NoError(t, err)
 		require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-0d"}}, w.status.Deletion)
 	})
-	t.Run("of a cluster that is kept after all nothing is written", func(t *testing.T) {
+	t.Run("records nothing if the deletion was cancelled", func(t *testing.T) {
 		w := &world{volumes: volumes, status: status.Status{Phase: status.Converging}}
 		_, err := w.prepare(t, true)
 		require.NoError(t, err)
 		require.Nil(t, w.status.Deletion)
 	})
-	t.Run("an API that does not answer is no list without volumes", func(t *testing.T) {
+	t.Run("records nothing if the API does not answer", func(t *testing.T) {
 		w := &world{refuses: time.Hour, status: status.Status{Phase: status.Deleting}}
 		_, err := w.prepare(t, true)
 		var unreachable *fault.ClusterUnreachable

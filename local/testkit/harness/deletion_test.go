@@ -94,7 +94,7 @@ func (a *Account) deletions(cluster string) (order []string) {
 		switch {
 		case said.Msg == "changing a stack" && said.Operation == string(plan.Delete) && ours:
 			order = append(order, name)
-		case said.Msg == "removing what Kubernetes made" && said.Cluster == cluster && said.Outcome == leftovers.Removed:
+		case said.Msg == "leftover handled" && said.Cluster == cluster && said.Outcome == leftovers.Removed:
 			order = append(order, said.Resource[:strings.LastIndex(said.Resource, " ")])
 		}
 	}

@@ -250,7 +250,7 @@ func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *st
 	cfg = f.config("prepare")
 	f.handlers["prepare"] = wrap(logs, "prepare", (&prepare.Handler{
 		// not both over at once, or no world replays
-		Clusters: clusters(cfg), State: state(cfg), Patience: 79 * time.Second, Pause: 2 * time.Second,
+		Clusters: clusters(cfg), State: state(cfg), Timeout: 79 * time.Second, Pause: 2 * time.Second,
 	}).Handle)
 }
 
