@@ -50,7 +50,7 @@ func headings(t *testing.T, name, first string) (all []string) {
 
 // Phases are in the order of the code.
 func TestTheRunbookHasEveryPhase(t *testing.T) {
-	require.Equal(t, constants(t, "shared/status/status.go", "Phase"), headings(t, "Phases", "Phase "))
+	require.Equal(t, constants(t, "shared/status/document.go", "Phase"), headings(t, "Phases", "Phase "))
 }
 
 func TestTheRunbookHasEveryCondition(t *testing.T) {
@@ -60,7 +60,7 @@ func TestTheRunbookHasEveryCondition(t *testing.T) {
 // conditionTypes are the constants below "Condition types.", in order.
 func conditionTypes(t *testing.T) (all []string) {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), "shared/status/status.go", nil, parser.ParseComments)
+	parsed, err := parser.ParseFile(token.NewFileSet(), "shared/status/document.go", nil, parser.ParseComments)
 	require.NoError(t, err)
 	for _, declaration := range parsed.Decls {
 		group, ok := declaration.(*ast.GenDecl)

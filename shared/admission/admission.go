@@ -85,23 +85,13 @@ func (a *Admitter) admit(ctx context.Context, cluster string) (string, error) {
 	logging.From(ctx).Info("spec accepted", "cluster", cluster, "version", object.Version)
 	var planned, after string
 	err = a.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.ObservedVersion, planned, after = object.Version, s.SpecVersion, s.SpecVersion
+		planned, after = s.SpecVersion, s.SpecVersion
 		if c := s.Condition(status.SpecAccepted); planned == object.Version && c != nil && c.Reason == status.ReasonSpecInvalid {
 			// Planning rejected it, or a slow copy of this function recorded an older spec. Only planning knows.
 			after = "rejected " + c.LastTransitionTime.Format(time.RFC3339Nano)
 		}
-		if s.SpecVersion != object.Version { // otherwise the event is late or repeated, and planning has recorded more
-			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, a.Now())
-			s.Warn(api.Warnings(spec, nil), a.Now()) // planning adds the warnings about the release
-		}
-		if s.SpecVersion != object.Version && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting {
-			s.Phase, s.Message = status.Pending, "the spec was accepted"
-		} else if s.SpecVersion != object.Version && s.Phase != status.Upgrading {
-			s.Message = "a newer spec was accepted: it counts as soon as the stacks that are changing now are done"
-			if spec.Spec.Paused {
-				s.Message = "spec.paused is true: the stacks that are changing now are finished, and nothing else is begun"
-			}
-		}
+		// Planning adds the warnings about the release.
+		s.AcceptSpec(object.Version, api.Warnings(spec, nil), spec.Spec.Paused, a.Now())
 	})
 	if err != nil || after == object.Version {
 		return object.Version, err
@@ -132,14 +122,8 @@ func (a *Admitter) admitDeletion(ctx context.Context, cluster string) error {
 	}
 	var planned string
 	err = a.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.ObservedVersion, planned = "", s.SpecVersion
-		s.Set(status.Condition{
-			Type: status.SpecAccepted, Status: "False", Reason: status.ReasonSpecAbsent, Message: names.ClusterSpec(cluster) + " was deleted",
-		}, a.Now())
-		if (s.Phase == status.Stopped || s.Phase == status.Pending) && planned == "" && s.Condition(status.Converged) == nil {
-			// It was never planned, so it has no stacks.
-			s.Phase, s.Message = status.Deleted, "the spec was deleted before anything was made of it"
-		}
+		planned = s.SpecVersion
+		s.WithdrawSpec(names.ClusterSpec(cluster)+" was deleted", a.Now())
 	})
 	if err != nil || planned == "" {
 		return err
@@ -157,19 +141,5 @@ func (a *Admitter) reject(ctx context.Context, cluster, version, reason, message
 		message = message[:maxMessageBytes] + "\n…"
 	}
 	logging.From(ctx).Warn("spec rejected", "cluster", cluster, "reason", reason)
-	return a.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.ObservedVersion = version
-		s.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason, Message: message}, a.Now())
-		// An operation in flight records its own phase. Drains read the phase to see whether the cluster is deleted.
-		if s.SpecVersion == "" && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting && !deletionEnded(s) {
-			s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
-		}
-	})
-}
-
-// deletionEnded reports whether the deletion of the cluster ended: it is deleted, failed, or was refused by deletion protection. An invalid
-// upload must not hide that, and must not end the retries of a failed deletion.
-func deletionEnded(s *status.Status) bool {
-	c := s.Condition(status.Converged)
-	return c != nil && (s.Phase == status.Failed || c.Reason == status.ReasonDeleted || c.Reason == status.ReasonDeletionProtected)
+	return a.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.RejectSpec(version, reason, message, a.Now()) })
 }

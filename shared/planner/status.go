@@ -33,13 +33,9 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	s.Rolled(w.rolled, now)
 	w.recordUpgrade(s, now)
 	if len(o.Plan.Changes) > 0 {
-		s.Phase, s.Execution, s.RetryAt = status.Converging, execution, nil
-		if w.record != nil && !w.record.State.Over() {
-			s.Phase = status.Upgrading
-		}
-		s.Message = fmt.Sprintf("changing %d of %d stacks", len(o.Plan.Changes), len(w.rendered.Stacks))
+		upgrading := w.record != nil && !w.record.State.Over()
 		s.Set(acceptance(w.rejected), now)
-		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: s.Message}, now)
+		s.BeginConverge(execution, upgrading, fmt.Sprintf("changing %d of %d stacks", len(o.Plan.Changes), len(w.rendered.Stacks)), now)
 	}
 }
 

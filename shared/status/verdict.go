@@ -6,7 +6,6 @@ package status
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -127,8 +126,8 @@ func findGap(is func(UpgradeGap) bool) UpgradeGap {
 	return UpgradeGap{}
 }
 
-// said has the verdict on an upgrade that ended be in its own words for why, which planning does not know.
-func (v *Verdict) said(s *Status) {
+// adoptMessage uses the message of the ended upgrade, which knows the cause. Planning does not.
+func (v *Verdict) adoptMessage(s *Status) {
 	if v.Phase != Stopped || v.upgrade == nil {
 		return
 	}
@@ -140,48 +139,10 @@ func (v *Verdict) said(s *Status) {
 	}
 }
 
-// late says that an upgrade which was to begin when this was judged is over by now: another execution, which found
-// the same, was quicker. What the cluster is was told with its end.
-func (v *Verdict) late(s *Status) bool {
+// upgradeEnded reports whether an upgrade that was due when this was judged has ended: another execution with the same finding was
+// faster. The end of the upgrade recorded the state of the cluster.
+func (v *Verdict) upgradeEnded(s *Status) bool {
 	return v.upgrade != nil && v.upgrade.Start != nil && slices.ContainsFunc(s.Upgrades, func(u Upgrade) bool {
 		return u.Ended != nil && strings.HasSuffix(u.Execution, ":"+v.upgrade.Name)
 	})
-}
-
-// Reached notes that nothing is left to change.
-func (s *Status) Reached(now time.Time) {
-	s.Plan = nil
-	s.Joined()
-	s.Mended(now)
-}
-
-// Apply writes a verdict into a status.
-func (v *Verdict) Apply(s *Status, now time.Time) {
-	if v.late(s) {
-		return
-	}
-	v.said(s)
-	if v.Phase != Failed {
-		s.Failures, s.RetryAt, s.FailedTry = 0, nil, 0
-	}
-	s.Phase, s.Message = v.Phase, v.Message
-	if v.Condition.Reason == ReasonPaused {
-		s.GoodVersion = "" // an older one, which is not paused, counts no more
-	}
-	if v.Version != "" {
-		s.SpecVersion = v.Version
-	}
-	switch converged := s.Condition(Converged); {
-	case v.Phase == Ready || v.upgrade != nil:
-		s.Reached(now)
-	case v.spec && converged != nil && converged.Status == "True":
-		s.Phase, s.Message = Ready, unused+v.Message
-	case v.spec:
-		s.Set(Condition{Type: Converged, Status: "False", Reason: v.Condition.Reason, Message: v.Message}, now)
-	}
-	s.MentionDrains()
-	if v.accepted != nil {
-		s.Set(*v.accepted, now)
-	}
-	s.Set(v.Condition, now)
 }

@@ -33,10 +33,7 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 		err := h.recordDeletion(ctx, in, d, lease.Fence, func(s *status.Status) {
 			// From here on the deletion counts as handled, and no execution holds the lease. If this execution is aborted before
 			// its report, nothing else would record the refusal.
-			s.Phase, s.Message = status.Stopped, d.Protected.Message
-			s.Set(status.Condition{
-				Type: status.Converged, Status: "False", Reason: d.Protected.Reason, Message: d.Protected.Message,
-			}, h.Now())
+			s.RefuseDeletion(d.Protected.Reason, d.Protected.Message, h.Now())
 		})
 		if err != nil {
 			return result, err
@@ -54,13 +51,12 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 	if result.PlanKey, err = h.Planner.PersistDeletion(ctx, d.Plan); err != nil {
 		return result, err
 	}
+	var changes []status.Change
+	for _, change := range d.Plan.Changes {
+		changes = append(changes, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
+	}
 	return result, h.recordDeletion(ctx, in, d, lease.Fence, func(s *status.Status) {
-		s.Phase, s.Execution, s.Message = status.Deleting, in.Execution, progress(d.Deployed, d.Next)
-		s.GoodVersion = "" // it no longer applies, whatever comes next
-		for _, change := range d.Plan.Changes {
-			s.Plan = append(s.Plan, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
-		}
-		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonDeleting, Message: s.Message}, h.Now())
+		s.BeginDeletion(in.Execution, changes, progress(d.Deployed, d.Next), h.Now())
 	})
 }
 

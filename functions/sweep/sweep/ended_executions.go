@@ -39,13 +39,7 @@ func (p EndedExecutions) release(ctx context.Context, cluster string) error {
 	}
 	logging.From(ctx).Warn("execution ended without a report", "cluster", cluster, "execution", lease.Execution)
 	message := fmt.Sprintf("execution %s is over and did not say how it ended: run drover converge %s to go on", lease.Execution, cluster)
-	err = p.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		if s.Phase != status.Converging && s.Phase != status.Deleting || s.Execution != lease.Execution {
-			return
-		}
-		s.Phase, s.Message = status.Failed, message
-		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonExecutionEnded, Message: message}, p.Now())
-	})
+	err = p.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.FailUnreported(lease.Execution, message, p.Now()) })
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package handler
 // The upgrade in the status: its phase and its steps, and what it waits for or why it stopped.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,26 +20,15 @@ import (
 // writes what applies to the cluster afterwards, since an upgrade that changed nothing starts no drover-converge.
 func (r *run) recordProgress(ctx context.Context, checks []status.Check, message string) error {
 	if !r.record.State.Over() {
-		return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { r.apply(s, checks, message, aftermath{}) })
+		return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { r.apply(s, checks, message, status.Aftermath{}) })
 	}
-	return r.recordEnd(ctx, func(s *status.Status, a aftermath) {
+	return r.recordEnd(ctx, func(s *status.Status, a status.Aftermath) {
 		r.apply(s, checks, message, a)
 		a.Next(s)
-		if a.Observe != nil && !a.busy { // an execution for a step may have ended before it recorded the stacks
+		if a.Observe != nil && !a.Busy { // an execution for a step may have ended before it recorded the stacks
 			a.Observe(s)
 		}
 	})
-}
-
-// aftermath is what the status shows after an upgrade, besides the upgrade.
-type aftermath struct {
-	status.PostUpgrade
-	// busy is true while an execution converges the cluster.
-	busy bool
-	// fence is the fence of the lease. An execution for a step may have taken the lease, and ended before it wrote the status.
-	fence int64
-	// earlier is true if the upgrade belongs to an earlier cluster of this name. Then it does not answer the present spec.
-	earlier bool
 }
 
 // maxAttempts limits how often recordEnd starts again while other executions converge the cluster.
@@ -48,7 +36,7 @@ const maxAttempts = 4
 
 // recordEnd writes the end of an upgrade to the status. If a later holder of the lease has written the status since the aftermath was read,
 // that holder has newer facts, and recordEnd reads it again.
-func (r *run) recordEnd(ctx context.Context, change func(*status.Status, aftermath)) error {
+func (r *run) recordEnd(ctx context.Context, change func(*status.Status, status.Aftermath)) error {
 	for range maxAttempts {
 		a, err := r.readAftermath(ctx)
 		if err != nil {
@@ -56,7 +44,7 @@ func (r *run) recordEnd(ctx context.Context, change func(*status.Status, afterma
 		}
 		stale := false
 		err = r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) {
-			if stale = s.Fence > a.fence; !stale {
+			if stale = s.Fence > a.Fence; !stale {
 				change(s, a)
 			}
 		})
@@ -70,16 +58,16 @@ func (r *run) recordEnd(ctx context.Context, change func(*status.Status, afterma
 }
 
 // readAftermath reads the lease first, so that an execution that takes the lease during the other reads has a higher fence.
-func (r *run) readAftermath(ctx context.Context) (a aftermath, err error) {
+func (r *run) readAftermath(ctx context.Context) (a status.Aftermath, err error) {
 	lease, err := r.State.Lease(ctx, r.in.Cluster)
 	if err != nil {
 		return a, err
 	}
-	a.fence = lease.Fence
+	a.Fence = lease.Fence
 	if a.PostUpgrade, err = r.Planner.After(ctx, r.in.Cluster); err != nil || lease.Execution == "" {
 		return a, err
 	}
-	a.busy, err = r.Executions.Running(ctx, lease.Execution)
+	a.Busy, err = r.Executions.Running(ctx, lease.Execution)
 	return a, err
 }
 
@@ -93,85 +81,21 @@ func (r *run) recordStop(ctx context.Context, message string) error {
 	if current {
 		return r.recordProgress(ctx, nil, message)
 	}
-	return r.recordEnd(ctx, func(s *status.Status, a aftermath) {
-		if a.earlier = true; s.Upgrade != nil && s.Upgrade.Execution == r.record.Execution {
+	return r.recordEnd(ctx, func(s *status.Status, a status.Aftermath) {
+		if a.Earlier = true; s.Upgrade != nil && s.Upgrade.Execution == r.record.Execution {
 			r.apply(s, nil, message, a)
 		}
 	})
 }
 
 // apply sets the upgrade, its condition and the phase of the cluster in a status.
-func (r *run) apply(s *status.Status, checks []status.Check, message string, a aftermath) {
+func (r *run) apply(s *status.Status, checks []status.Check, message string, a status.Aftermath) {
 	u := describe(r.record)
-	u.Checks, u.Checked, u.Message = checks, when(r.Now()), message
-	if checks == nil {
-		u.Checked = nil
-		if old := s.Upgrade; old != nil && old.Execution == u.Execution {
-			u.Checks, u.Checked = old.Checks, old.Checked
-		}
+	u.Message = message
+	if checks != nil {
+		u.Checks, u.Checked = checks, when(r.Now())
 	}
-	if old := s.Upgrade; old != nil && (old.Phase == status.UpgradeScheduled || old.Phase == status.UpgradeDelayed) && old.To != u.To &&
-		s.NextUpgrade == nil {
-		s.NextUpgrade = old // this upgrade began before the scheduled one
-	}
-	s.Upgrade = &u
-	s.Forgo(u.Execution)
-	state, origin := r.record.State, r.record.Origin
-	if state == upgrade.Checking && (origin == upgrade.OriginHand || origin == upgrade.OriginRollback) {
-		s.Unset(status.RequestAccepted) // an earlier request was refused, this one is accepted
-	}
-	if state.Over() {
-		s.Remember(u)
-		s.Fence = a.fence
-		if state == upgrade.Stopped && !a.busy && !a.earlier {
-			s.Unplan()
-		}
-	}
-	condition := status.Condition{Type: status.Upgraded, Status: "False", Message: message}
-	switch state {
-	case upgrade.Done:
-		condition.Status, condition.Reason = "True", status.ReasonUpgraded
-	case upgrade.Blocked, upgrade.Stopped:
-		condition.Reason = status.GapForState(string(state)).Reason
-	default:
-		condition.Reason = status.ReasonUpgrading
-	}
-	s.Set(condition, r.Now())
-	r.applyPhase(s, message, a)
-}
-
-// applyPhase sets the phase of the cluster.
-//
-//  1. A cluster that is being deleted keeps its phase.
-//  2. During an upgrade the phase is Upgrading.
-//  3. If an upgrade of the spec was blocked or stopped, the spec is not applied: the cluster is not Converged.
-//  4. After any other upgrade the phase is the result of planning. If planning found changes, it is what the condition Converged states.
-func (r *run) applyPhase(s *status.Status, message string, a aftermath) {
-	converged := s.Condition(status.Converged)
-	bySpec := !a.earlier && (r.record.Origin == upgrade.OriginSpec || r.record.Over == "" && a.Verdict == nil)
-	switch {
-	case s.Phase == status.Deleting || s.Phase == status.Deleted:
-	case !r.record.State.Over():
-		s.Phase, s.Message = status.Upgrading, message
-	case r.record.State != upgrade.Done && bySpec:
-		gap := status.GapForState(string(r.record.State))
-		s.Phase, s.Message = gap.Phase, message
-		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: gap.Reason, Message: message}, r.Now())
-	case s.Phase != status.Upgrading && s.Phase != status.Failed || converged == nil:
-	case a.busy && converged.Reason == status.ReasonConverging:
-		s.Phase, s.Message = status.Converging, converged.Message // the running execution records its result
-	case a.Verdict != nil:
-		v := *a.Verdict
-		v.Apply(s, r.Now())
-	case s.Phase == status.Failed:
-	case converged.Status == "True":
-		s.Phase, s.Message = status.Ready, status.AsSpecified
-		if override := r.record.OverrideReason(upgrade.Target{}); override != "" {
-			s.Message = status.ButRelease + override
-		}
-	default:
-		s.Phase, s.Message = cmp.Or(status.GapForReason(converged.Reason).Phase, status.Failed), converged.Message
-	}
+	s.RecordUpgrade(u, r.record, a, r.Now())
 }
 
 // describe converts a record for the status.

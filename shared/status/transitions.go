@@ -1,0 +1,209 @@
+package status
+
+// The transitions: every change of a cluster's phase, with the message and the conditions that belong to it.
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// busy reports whether an execution changes the cluster. That execution records the phase.
+func (s *Status) busy() bool {
+	return s.Phase == Converging || s.Phase == Upgrading || s.Phase == Deleting
+}
+
+// AcceptSpec records that the newest spec was accepted. If planning has handled this version, the event is late or repeated, and planning
+// has recorded more.
+func (s *Status) AcceptSpec(version string, warnings []string, paused bool, now time.Time) {
+	s.ObservedVersion = version
+	if s.SpecVersion == version {
+		return
+	}
+	s.Set(Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}, now)
+	s.Warn(warnings, now)
+	switch {
+	case !s.busy():
+		s.Phase, s.Message = Pending, "the spec was accepted"
+	case s.Phase == Upgrading:
+	case paused:
+		s.Message = "spec.paused is true: the stacks that are changing now are finished, and nothing else is begun"
+	default:
+		s.Message = "a newer spec was accepted: it counts as soon as the stacks that are changing now are done"
+	}
+}
+
+// RejectSpec records that the newest spec was rejected. The phase changes only if the cluster has no last good spec, and if no operation is
+// in flight: such an operation records its own phase, and drains read the phase to see whether the cluster is deleted.
+func (s *Status) RejectSpec(version, reason, message string, now time.Time) {
+	s.ObservedVersion = version
+	s.Set(Condition{Type: SpecAccepted, Status: "False", Reason: reason, Message: message}, now)
+	if s.SpecVersion == "" && !s.busy() && !s.deletionEnded() {
+		s.Phase, s.Message = Stopped, "there is no spec that can be used yet"
+	}
+}
+
+// deletionEnded reports whether the deletion of the cluster ended: it is deleted, failed, or was refused by deletion protection. An invalid
+// upload must not hide that, and must not end the retries of a failed deletion.
+func (s *Status) deletionEnded() bool {
+	c := s.Condition(Converged)
+	return c != nil && (s.Phase == Failed || c.Reason == ReasonDeleted || c.Reason == ReasonDeletionProtected)
+}
+
+// WithdrawSpec records that the spec was deleted. A cluster that was never planned has no stacks, and is Deleted at once.
+func (s *Status) WithdrawSpec(message string, now time.Time) {
+	s.ObservedVersion = ""
+	s.Set(Condition{Type: SpecAccepted, Status: "False", Reason: ReasonSpecAbsent, Message: message}, now)
+	if (s.Phase == Stopped || s.Phase == Pending) && s.SpecVersion == "" && s.Condition(Converged) == nil {
+		s.Phase, s.Message = Deleted, "the spec was deleted before anything was made of it"
+	}
+}
+
+// BeginConverge records that an execution changes the stacks: to converge the cluster, or as a step of an upgrade.
+func (s *Status) BeginConverge(execution string, upgrading bool, message string, now time.Time) {
+	s.Phase, s.Execution, s.RetryAt, s.Message = Converging, execution, nil, message
+	if upgrading {
+		s.Phase = Upgrading
+	}
+	s.Set(Condition{Type: Converged, Status: "False", Reason: ReasonConverging, Message: message}, now)
+}
+
+// BeginDeletion records that an execution deletes the cluster, and which stacks it deletes now. No spec applies from here on.
+func (s *Status) BeginDeletion(execution string, changes []Change, message string, now time.Time) {
+	s.Phase, s.Execution, s.Message, s.GoodVersion = Deleting, execution, message, ""
+	s.Plan = append(s.Plan, changes...)
+	s.Set(Condition{Type: Converged, Status: "False", Reason: ReasonDeleting, Message: message}, now)
+}
+
+// RefuseDeletion records that the cluster is not deleted, although its spec was.
+func (s *Status) RefuseDeletion(reason, message string, now time.Time) {
+	s.Phase, s.Message = Stopped, message
+	s.Set(Condition{Type: Converged, Status: "False", Reason: reason, Message: message}, now)
+}
+
+// FailUnreported records that an execution ended without a report, for example because it was aborted. It changes nothing if the status
+// shows another execution, or a verdict.
+func (s *Status) FailUnreported(execution, message string, now time.Time) {
+	if s.Phase != Converging && s.Phase != Deleting || s.Execution != execution {
+		return
+	}
+	s.Phase, s.Message = Failed, message
+	s.Set(Condition{Type: Converged, Status: "False", Reason: ReasonExecutionEnded, Message: message}, now)
+}
+
+// Reached records that no change is left: the plan, the instances that did not join, and the drift that planning found are removed.
+func (s *Status) Reached(now time.Time) {
+	s.Plan = nil
+	s.Joined()
+	s.Mended(now)
+}
+
+// Apply writes a verdict into a status.
+func (v *Verdict) Apply(s *Status, now time.Time) {
+	if v.upgradeEnded(s) {
+		return
+	}
+	v.adoptMessage(s)
+	if v.Phase != Failed {
+		s.Failures, s.RetryAt, s.FailedTry = 0, nil, 0
+	}
+	s.Phase, s.Message = v.Phase, v.Message
+	if v.Condition.Reason == ReasonPaused {
+		s.GoodVersion = "" // the last good spec, which is not paused, no longer applies
+	}
+	if v.Version != "" {
+		s.SpecVersion = v.Version
+	}
+	switch converged := s.Condition(Converged); {
+	case v.Phase == Ready || v.upgrade != nil:
+		s.Reached(now)
+	case v.spec && converged != nil && converged.Status == "True":
+		s.Phase, s.Message = Ready, unused+v.Message
+	case v.spec:
+		s.Set(Condition{Type: Converged, Status: "False", Reason: v.Condition.Reason, Message: v.Message}, now)
+	}
+	s.MentionDrains()
+	if v.accepted != nil {
+		s.Set(*v.accepted, now)
+	}
+	s.Set(v.Condition, now)
+}
+
+// Aftermath is what applies to a cluster after an upgrade. It is zero during the upgrade.
+type Aftermath struct {
+	PostUpgrade
+	// Busy is true while an execution converges the cluster.
+	Busy bool
+	// Fence is the fence of the lease. An execution for a step may have taken the lease, and ended before it wrote the status.
+	Fence int64
+	// Earlier is true if the upgrade belongs to an earlier cluster of this name. Then it does not answer the present spec.
+	Earlier bool
+}
+
+// RecordUpgrade records an upgrade as its execution describes it, its condition, and the phase of the cluster. If u has no checks, those of
+// an earlier call stay.
+func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, a Aftermath, now time.Time) {
+	old := s.Upgrade
+	if u.Checks == nil && old != nil && old.Execution == u.Execution {
+		u.Checks, u.Checked = old.Checks, old.Checked
+	}
+	if old != nil && (old.Phase == UpgradeScheduled || old.Phase == UpgradeDelayed) && old.To != u.To && s.NextUpgrade == nil {
+		s.NextUpgrade = old // this upgrade began before the scheduled one
+	}
+	s.Upgrade = &u
+	s.Forgo(u.Execution)
+	if r.State == upgrade.Checking && (r.Origin == upgrade.OriginHand || r.Origin == upgrade.OriginRollback) {
+		s.Unset(RequestAccepted) // an earlier request was refused, this one is accepted
+	}
+	if r.State.Over() {
+		s.Remember(u)
+		s.Fence = a.Fence
+		if r.State == upgrade.Stopped && !a.Busy && !a.Earlier {
+			s.Unplan()
+		}
+	}
+	condition := Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgrading, Message: u.Message}
+	switch r.State {
+	case upgrade.Done:
+		condition.Status, condition.Reason = "True", ReasonUpgraded
+	case upgrade.Blocked, upgrade.Stopped:
+		condition.Reason = GapForState(string(r.State)).Reason
+	}
+	s.Set(condition, now)
+	s.setUpgradePhase(u.Message, r, a, now)
+}
+
+// setUpgradePhase sets the phase of a cluster during an upgrade or after it.
+//
+//  1. A cluster that is being deleted keeps its phase.
+//  2. During an upgrade the phase is Upgrading.
+//  3. If an upgrade of the spec was blocked or stopped, the spec is not applied: the cluster is not Converged.
+//  4. After any other upgrade the phase is the result of planning. If planning found changes, it is what the condition Converged states.
+func (s *Status) setUpgradePhase(message string, r *upgrade.Record, a Aftermath, now time.Time) {
+	converged := s.Condition(Converged)
+	bySpec := !a.Earlier && (r.Origin == upgrade.OriginSpec || r.Over == "" && a.Verdict == nil)
+	switch {
+	case s.Phase == Deleting || s.Phase == Deleted:
+	case !r.State.Over():
+		s.Phase, s.Message = Upgrading, message
+	case r.State != upgrade.Done && bySpec:
+		gap := GapForState(string(r.State))
+		s.Phase, s.Message = gap.Phase, message
+		s.Set(Condition{Type: Converged, Status: "False", Reason: gap.Reason, Message: message}, now)
+	case s.Phase != Upgrading && s.Phase != Failed || converged == nil:
+	case a.Busy && converged.Reason == ReasonConverging:
+		s.Phase, s.Message = Converging, converged.Message // the running execution records its result
+	case a.Verdict != nil:
+		v := *a.Verdict
+		v.Apply(s, now)
+	case s.Phase == Failed:
+	case converged.Status == "True":
+		s.Phase, s.Message = Ready, AsSpecified
+		if override := r.OverrideReason(upgrade.Target{}); override != "" {
+			s.Message = ButRelease + override
+		}
+	default:
+		s.Phase, s.Message = cmp.Or(GapForReason(converged.Reason).Phase, Failed), converged.Message
+	}
+}
