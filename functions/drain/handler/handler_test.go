@@ -13,38 +13,37 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/pool"
-
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
 func TestDrain(t *testing.T) {
-	gone := func(w *world) { w.node = nil }
+	noNode := func(w *world) { w.node = nil }
 	for name, c := range map[string]struct {
 		sample  string
 		change  func(*events.DrainRequest)
 		world   func(*world)
 		outcome drain.Outcome
 		message string
-		// completed says that the hook was; touched that the node was cordoned; held that the autoscaler still is.
+		// completed: the hook was completed; touched: the node was cordoned; held: the autoscaler still may not remove it.
 		completed, touched, held bool
 		closed                   bool // no cluster is opened
 	}{
-		"a node that is empty goes": {sample: "drain-request-hook", outcome: drain.Done, completed: true, touched: true, held: true},
-		"one that is not stays": {
+		"an empty node terminates": {sample: "drain-request-hook", outcome: drain.Done, completed: true, touched: true, held: true},
+		"a node with pods stays": {
 			sample: "drain-request-hook", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true,
 		},
-		"an event that came twice touches nothing": {
+		"a duplicate event changes nothing": {
 			sample: "drain-request-hook", world: func(w *world) {
 				w.open["i-1"] = false
 			}, outcome: drain.Gone, message: "does not wait at the hook", closed: true,
 		},
-		"an instance that never joined goes": {
-			sample: "drain-request-hook", world: gone, outcome: drain.Gone, message: "never joined", completed: true,
+		"an instance that never joined terminates": {
+			sample: "drain-request-hook", world: noNode, outcome: drain.Gone, message: "never joined", completed: true,
 		},
-		"so does one whose cluster is deleted": {
+		"an instance of a deleted cluster terminates": {
 			sample: "drain-request-hook", world: func(w *world) {
 				w.openErr = fmt.Errorf("demo: %w", kube.ErrNoCluster)
 			}, outcome: drain.Gone, completed: true,
@@ -54,53 +53,53 @@ func TestDrain(t *testing.T) {
 				w.down = func() bool { return true }
 			}, outcome: drain.Remaining, message: "listing nodes",
 		},
-		"one that cannot be opened, too": {
+		"a cluster that cannot be opened keeps its nodes": {
 			sample: "drain-request-hook", world: func(w *world) {
 				w.openErr = errors.New("AccessDenied: eks:DescribeCluster")
 			}, outcome: drain.Remaining, message: "AccessDenied",
 		},
-		"a hook that cannot be kept open is no reason to wait": {
+		"a failed heartbeat does not delay a drain": {
 			sample: "drain-request-hook", world: func(w *world) {
 				w.beatErr = errors.New("throttled")
 			}, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
-		"nor is a pool that cannot be asked about": {
+		"an unreadable pool does not delay a drain": {
 			sample: "drain-request-hook", world: func(w *world) {
 				w.poolErr, w.pools = errors.New("throttled"), nil
 			}, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
-		"the event says what a group that is gone was": {
+		"the event has the pool of a deleted group": {
 			sample: "drain-request-hook", world: func(w *world) { clear(w.pools) }, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
-		"a pool deployed before policies were is drained": {
+		"a pool without a policy is drained": {
 			sample: "drain-request-hook", world: func(w *world) {
 				w.pools["drover-demo-pool-workers"] = events.Pool{Cluster: "demo", Pool: "workers"}
 			}, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
-		"a spot instance of others is nobody's business": {
+		"a spot instance of another group is ignored": {
 			sample: "drain-request-spot", change: func(in *events.DrainRequest) {
 				in.InstanceID = "i-web"
 			}, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
 		},
-		"nor one in no group": {
+		"a spot instance without a group is ignored": {
 			sample: "drain-request-spot", change: func(in *events.DrainRequest) {
 				in.InstanceID = "i-other"
 			}, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
 		},
-		"a spot instance of a pool is drained, and given back": {sample: "drain-request-spot", outcome: drain.Done, touched: true},
-		"by hand by node": {sample: "drain-request-by-hand", outcome: drain.Done, touched: true},
-		"by hand by instance": {
+		"a spot instance of a pool is drained and released": {sample: "drain-request-spot", outcome: drain.Done, touched: true},
+		"an operator names a node":                          {sample: "drain-request-by-hand", outcome: drain.Done, touched: true},
+		"an operator names an instance": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
 				in.Node, in.Instance = "", "i-1"
 			}, outcome: drain.Done, touched: true,
 		},
-		"by hand by instance, where a node is asked for": {
+		"an operator names an instance as the node": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node = "i-1" }, outcome: drain.Done, touched: true,
 		},
-		"by hand, while pods stay, the autoscaler is held": {
+		"a drain by an operator holds the autoscaler while pods stay": {
 			sample: "drain-request-by-hand", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true,
 		},
-		"a node that is not there": {
+		"a node that does not exist": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
 				in.Node = "n2"
 			}, outcome: events.DrainRefused, message: "no node n2",
@@ -163,25 +162,25 @@ func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
 	require.Equal(t, 2, w.beats, "each slice keeps the hook open")
 }
 
-// began has the node's drain have begun earlier than it did, and all calls have reached it since.
+// began moves the start of the node's drain into the past. All calls since then have reached the node.
 func (w *world) began(ago time.Duration) {
 	w.node.Annotations["drover.run/drain-began"] = time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)
 	w.node.Annotations["drover.run/drain-contact"] = time.Now().UTC().Format(time.RFC3339Nano)
 }
 
-// The autoscaler heeds "true" alone. What people had said otherwise is theirs, and is so again when the node is given back.
+// The autoscaler acts on "true" only. A user's own value of the annotation is restored when the node is released.
 func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
 	const key = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	for name, c := range map[string]struct {
-		before, meanwhile *string
-		after             string // "" is not there
+		before, during *string
+		after          string // "" is absent
 	}{
-		"nothing":                       {nil, nil, ""},
-		"it may not":                    {new("true"), nil, "true"},
-		"it may":                        {new("false"), nil, "false"},
-		"it may, by what nobody heeds":  {new("no, thanks"), nil, "no, thanks"},
-		"that it may after all":         {nil, new("false"), "false"},
-		"the same, and it might before": {new("false"), new("False"), "False"},
+		"nothing":                             {nil, nil, ""},
+		"it may not":                          {new("true"), nil, "true"},
+		"it may":                              {new("false"), nil, "false"},
+		"a value that the autoscaler ignores": {new("no, thanks"), nil, "no, thanks"},
+		"changed during the drain":            {nil, new("false"), "false"},
+		"changed during the drain and set before": {new("false"), new("False"), "False"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -197,12 +196,12 @@ func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
 			drained()
 			require.Equal(t, "true", w.node.Annotations[key])
 			since := w.node.Annotations["drover.run/draining-since"]
-			if c.meanwhile != nil {
-				w.node.Annotations[key] = *c.meanwhile
+			if c.during != nil {
+				w.node.Annotations[key] = *c.during
 				drained()
 				require.Equal(t, "true", w.node.Annotations[key])
 			}
-			require.Equal(t, since, w.node.Annotations["drover.run/draining-since"], "load balancers know it since then")
+			require.Equal(t, since, w.node.Annotations["drover.run/draining-since"], "the time of the exclusion from load balancers is kept")
 			in.Release = true
 			drained()
 			want := map[string]string{}
@@ -212,7 +211,7 @@ func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
 			require.Equal(t, want, w.node.Annotations)
 		})
 	}
-	t.Run("what they said since is theirs, too", func(t *testing.T) {
+	t.Run("keeps a value that was set during the drain", func(t *testing.T) {
 		w := newWorld()
 		w.waiting()
 		in := sample(t, "drain-request-by-hand", nil)
@@ -226,7 +225,7 @@ func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
 	})
 }
 
-// Volumes have their ten minutes also when the time for pods is over, of which none are left.
+// Volumes have ten minutes to detach, even if the timeout for pods has passed.
 func TestAnEmptyNodeWaitsForItsVolumesAlsoAfterTheTimeout(t *testing.T) {
 	w := newWorld()
 	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
@@ -246,18 +245,17 @@ func TestAnEmptyNodeWaitsForItsVolumesAlsoAfterTheTimeout(t *testing.T) {
 	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
 }
 
-// The claim that a DaemonSet names is one for all nodes, of a network's file system, of which nothing is attached; volumes of each pod's
-// own are.
+// A claim that a DaemonSet names is shared by all nodes: a network file system, which is not attached. An ephemeral volume is attached.
 func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		source  corev1.VolumeSource
 		volumes int
 	}{
-		"a shared claim is of a file system": {
+		"a shared claim has no attachment": {
 			corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "efs"}}, 1,
 		},
-		"an ephemeral one stays with its pod":   {corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, 0},
-		"what is no claim has nothing attached": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, 1},
+		"an ephemeral volume stays with its pod": {corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, 0},
+		"an emptyDir has no attachment":          {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -272,7 +270,7 @@ func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
 	}
 }
 
-// An execution that was stopped, or lost, is followed by another, which the sweep starts.
+// If an execution was aborted or has failed, the sweep starts another.
 func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	w := newWorld()
 	w.waiting()
@@ -295,7 +293,7 @@ func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, drain.TimedOut, got.Outcome, got.Message)
 
-	// What was given back is drained anew.
+	// A released node starts a new drain.
 	w = newWorld()
 	w.waiting()
 	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
@@ -314,7 +312,7 @@ func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
 }
 
-// Two minutes are all that EC2 gives, and the pods need most of them.
+// EC2 gives a spot instance two minutes. The pods need most of them.
 func TestAnInstanceThatEC2TakesBackDoesNotWait(t *testing.T) {
 	pool := events.Pool{
 		Cluster: "demo", Drain: &drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: 600, LoadBalancerWait: 300},
@@ -331,7 +329,7 @@ func TestAnInstanceThatEC2TakesBackDoesNotWait(t *testing.T) {
 }
 
 func TestErrorsThatMachinesSee(t *testing.T) {
-	t.Run("a hook that says nothing of its pool", func(t *testing.T) {
+	t.Run("a hook that does not name its pool", func(t *testing.T) {
 		w := newWorld()
 		clear(w.pools)
 		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) {
@@ -347,15 +345,15 @@ func TestWaits(t *testing.T) {
 		elapsed time.Duration
 		want    int64
 	}{
-		"hardly, while pods were evicted":   {drain.Report{Evicted: 1}, 20 * time.Minute, 1},
-		"little, when that takes hours":     {drain.Report{Evicted: 1}, 4 * time.Hour, 34},
-		"as any, when it takes days":        {drain.Report{Evicted: 1}, 48 * time.Hour, 300},
-		"also while pods only end":          {drain.Report{Terminating: 1}, 48 * time.Hour, 300},
-		"little, while pods end":            {drain.Report{Terminating: 1}, time.Hour, 30},
-		"hardly, while they begin to end":   {drain.Report{Terminating: 1}, 30 * time.Second, 1},
-		"hardly, at the beginning":          {drain.Report{}, 0, 1},
-		"a twentieth of what has passed":    {drain.Report{}, 10 * time.Minute, 30},
-		"but less than half the heartbeats": {drain.Report{}, 47 * time.Hour, 300},
+		"one second after evictions":                      {drain.Report{Evicted: 1}, 20 * time.Minute, 1},
+		"half a minute after evictions for hours":         {drain.Report{Evicted: 1}, 4 * time.Hour, 34},
+		"the longest pause after evictions for days":      {drain.Report{Evicted: 1}, 48 * time.Hour, 300},
+		"the longest pause while pods terminate for days": {drain.Report{Terminating: 1}, 48 * time.Hour, 300},
+		"half a minute while pods terminate":              {drain.Report{Terminating: 1}, time.Hour, 30},
+		"one second at the start of terminations":         {drain.Report{Terminating: 1}, 30 * time.Second, 1},
+		"one second at the start":                         {drain.Report{}, 0, 1},
+		"a twentieth of the elapsed time":                 {drain.Report{}, 10 * time.Minute, 30},
+		"at most five minutes":                            {drain.Report{}, 47 * time.Hour, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &Handler{Now: func() time.Time { return start.Add(c.elapsed) }}
@@ -364,9 +362,9 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A drain by hand was stopped, and its instance goes by now: what drains it at its hook keeps the node as it wants it.
+// An operator's drain was aborted, and its instance is terminating. The drain of its hook keeps the node cordoned.
 func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
-	for state, goes := range map[string]bool{
+	for state, terminating := range map[string]bool{
 		pool.InService: false, pool.Terminating: true, pool.TerminatingWait: true, pool.TerminatingProceed: true,
 	} {
 		t.Run(state, func(t *testing.T) {
@@ -379,16 +377,16 @@ func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
 			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Release = true }))
 			require.NoError(t, err)
 			require.Equal(t, drain.Done, got.Outcome)
-			require.Equal(t, goes, w.node.Spec.Unschedulable, got.Message)
-			require.Equal(t, goes, len(w.node.Annotations) > 0)
+			require.Equal(t, terminating, w.node.Spec.Unschedulable, got.Message)
+			require.Equal(t, terminating, len(w.node.Annotations) > 0)
 		})
 	}
 }
 
-// A drain by hand goes on whatever its instance is about to do, and one at a hook that failed for good gives the node
-// back also when nobody waits at the hook any more.
+// An operator's drain continues while its instance terminates. After a permanent failure, the drain of a hook releases the node even if the
+// instance no longer waits at the hook.
 func TestWhatHooksSayOfOtherDrains(t *testing.T) {
-	t.Run("a drain by hand of an instance that goes", func(t *testing.T) {
+	t.Run("an operator's drain of a terminating instance", func(t *testing.T) {
 		w := newWorld()
 		w.waiting()
 		w.states = map[string]string{"i-1": pool.TerminatingWait}
@@ -398,7 +396,7 @@ func TestWhatHooksSayOfOtherDrains(t *testing.T) {
 		require.True(t, w.node.Spec.Unschedulable)
 		require.Zero(t, w.beats)
 	})
-	t.Run("a hook that nobody waits at", func(t *testing.T) {
+	t.Run("a hook at which no instance waits", func(t *testing.T) {
 		w := newWorld()
 		w.waiting()
 		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
@@ -415,8 +413,7 @@ func TestWhatHooksSayOfOtherDrains(t *testing.T) {
 	})
 }
 
-// While a whole cluster is deleted, no drain waits for long; but what is to be deleted against its budget has the
-// time that the spec promised.
+// While a cluster is deleted, drains are short. A pool with Force keeps its own timeout, which the spec promised.
 func TestThePolicyOfAClusterThatIsDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		then          events.OnTimeout
@@ -444,7 +441,7 @@ func TestThePolicyOfAClusterThatIsDeleted(t *testing.T) {
 	}
 }
 
-// What a slice comes to says which node it was about: the history of the execution is where people look.
+// The result of a slice names its node, because operators read the history of the execution.
 func TestAResultNamesItsNode(t *testing.T) {
 	for _, want := range []drain.Outcome{drain.Done, drain.Remaining} {
 		w := newWorld()
@@ -458,20 +455,20 @@ func TestAResultNamesItsNode(t *testing.T) {
 	}
 }
 
-// What a node is at the end of a slice, as the status has it: blocked is what nothing moves in.
+// The state of a node at the end of a slice. It is Blocked if no pod leaves.
 func TestHowADrainIsDescribed(t *testing.T) {
 	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
 	for name, c := range map[string]struct {
 		report drain.Report
 		want   status.NodeState
 	}{
-		"nobody could be asked":     {drain.Report{Message: "no route to host"}, status.NodeUnreachable},
-		"volumes are left":          {drain.Report{Volumes: 1}, status.NodeDraining},
-		"something blocks":          {drain.Report{Left: 2, Blocked: blocked}, status.NodeBlocked},
-		"but others left":           {drain.Report{Left: 2, Blocked: blocked, Evicted: 1}, status.NodeDraining},
-		"or are leaving":            {drain.Report{Left: 2, Blocked: blocked, Terminating: 1}, status.NodeDraining},
-		"it is not their turn":      {drain.Report{Left: 2}, status.NodeDraining},
-		"they leave in their turns": {drain.Report{Left: 2, Evicted: 2, Terminating: 2}, status.NodeDraining},
+		"the cluster is unreachable":                {drain.Report{Message: "no route to host"}, status.NodeUnreachable},
+		"volumes are left":                          {drain.Report{Volumes: 1}, status.NodeDraining},
+		"a pod is blocked":                          {drain.Report{Left: 2, Blocked: blocked}, status.NodeBlocked},
+		"a pod is blocked, and others were evicted": {drain.Report{Left: 2, Blocked: blocked, Evicted: 1}, status.NodeDraining},
+		"a pod is blocked, and others terminate":    {drain.Report{Left: 2, Blocked: blocked, Terminating: 1}, status.NodeDraining},
+		"pods are queued":                           {drain.Report{Left: 2}, status.NodeDraining},
+		"pods leave in order":                       {drain.Report{Left: 2, Evicted: 2, Terminating: 2}, status.NodeDraining},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
@@ -483,11 +480,11 @@ func TestHowADrainIsDescribed(t *testing.T) {
 	}
 }
 
-// A pod that is deleted against its budget is told of at once, by log and metric: the call may be cut off.
+// A pod that is deleted despite its budget is logged and counted at once, because the call may be cut off.
 func TestAPodThatIsForcedIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.waiting() // for what nothing would start again
+		w.waiting() // blocked by an unmanaged pod
 		pool := w.pools["drover-demo-pool-workers"]
 		policy := *pool.Drain
 		policy.Timeout, policy.OnTimeout = 1, drain.Force

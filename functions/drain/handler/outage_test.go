@@ -1,7 +1,6 @@
 package handler
 
-// Bad days by the machine's own arithmetic: the synthesized drain-node machine, in virtual time, with the function and a hook
-// that runs out of time as Auto Scaling's does.
+// Outages: the synthesized drain-node machine, in virtual time, with the function and a hook that times out as Auto Scaling's does.
 
 import (
 	"bytes"
@@ -28,17 +27,17 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // two days of virtual time have a lot to say
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // two days of virtual time log a lot
 	m.Run()
 }
 
-// Of the terminate hook, as in the pool's template, and of Auto Scaling.
+// Timeouts of the terminate hook: of the pool's template, and Auto Scaling's own limit.
 const (
 	hookTimeout = 1800 * time.Second
 	hookCap     = 48 * time.Hour
 )
 
-// hook is Auto Scaling's side of a drain: a world whose hook ends by itself.
+// hook is Auto Scaling's side of a drain: a world whose hook times out.
 type hook struct {
 	*world
 	t       *testing.T
@@ -47,9 +46,9 @@ type hook struct {
 	gone    time.Duration // when the instance ended, and how
 	how     string
 	crashes int
-	// every so many calls crash, 0 is none; events are those of the execution's history.
+	// One call in every, with its retries, crashes; 0 is none. events counts the execution's history.
 	every, calls, events int
-	// evicted and deleted are how many pods are to be.
+	// evicted and deleted are the expected numbers of pods.
 	evicted, deleted int
 }
 
@@ -122,7 +121,7 @@ func (h *hook) machine(input string) asl.Outcome {
 	})
 }
 
-// killed says whether a call of the function is.
+// killed reports whether a call of the function is killed.
 func (h *hook) killed(in events.DrainRequest) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,30 +142,30 @@ const terminating = `{"AutoScalingGroupName":"drover-demo-pool-workers","Lifecyc
 func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 	for name, c := range map[string]struct {
 		world func(*hook)
-		// gone is when the instance ended, at the earliest; how says by what.
+		// gone is the earliest time at which the instance may terminate; how is the cause.
 		gone time.Duration
 		how  string
 	}{
-		"the API server is away for ten minutes": {func(h *hook) {
+		"an outage of the API server of ten minutes": {func(h *hook) {
 			h.down = func() bool { return time.Since(h.start) < 10*time.Minute }
 		}, 10 * time.Minute, "CONTINUE"},
-		"for five hours": {func(h *hook) {
+		"an outage of five hours": {func(h *hook) {
 			h.down = func() bool { return time.Since(h.start) < 5*time.Hour }
 		}, 5 * time.Hour, "CONTINUE"},
-		"for longer than Auto Scaling waits": {func(h *hook) {
+		"an outage longer than the hook's limit": {func(h *hook) {
 			h.down = func() bool { return true }
 		}, hookCap, "the hook ran out of time"},
-		"time and again": {func(h *hook) {
+		"outages again and again": {func(h *hook) {
 			h.down = func() bool { return time.Since(h.start) < 3*time.Hour && int(time.Since(h.start).Minutes())%20 > 1 }
 			h.waiting()
 			h.podsUntil(3 * time.Hour)
 		}, 3 * time.Hour, "CONTINUE"},
-		"EKS does not say where the cluster is, for hours": {func(h *hook) {
+		"an outage of EKS of hours": {func(h *hook) {
 			h.openErr = errors.New("ServiceUnavailable")
 			h.after(7*time.Hour, func() { h.openErr = nil })
 		}, 7 * time.Hour, "CONTINUE"},
 		"the function is killed again and again": {func(h *hook) { h.crashes = 20 }, 5 * time.Minute, "CONTINUE"},
-		"for a day":                              {func(h *hook) { h.broken(24 * time.Hour) }, 24 * time.Hour, "CONTINUE"},
+		"the function is killed for a day":       {func(h *hook) { h.broken(24 * time.Hour) }, 24 * time.Hour, "CONTINUE"},
 		"a pod never leaves, and the policy waits": {func(h *hook) {
 			h.waiting()
 		}, hookCap, "the hook ran out of time"},
@@ -174,46 +173,46 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 			h.waiting()
 			h.podsUntil(24 * time.Hour)
 		}, 24 * time.Hour, "CONTINUE"},
-		"an outage is longer than the timeout, and the policy goes on: the pods leave all the same": {func(h *hook) {
+		"an outage longer than the timeout, with Continue": {func(h *hook) {
 			h.runs(drain.Continue)
 			h.down = func() bool { return time.Since(h.start) < 2*time.Hour }
 		}, 2 * time.Hour, "CONTINUE"},
-		"the same with a function that is killed": {func(h *hook) {
+		"the function is killed longer than the timeout, with Continue": {func(h *hook) {
 			h.runs(drain.Continue)
 			h.broken(2 * time.Hour)
 		}, 2 * time.Hour, "CONTINUE"},
-		"the same in the middle of the drain": {func(h *hook) {
+		"an outage during the drain, with Continue": {func(h *hook) {
 			h.blockedUntil(2*time.Hour, drain.Continue)
 			h.down = func() bool { return time.Since(h.start) > 5*time.Minute && time.Since(h.start) < 2*time.Hour }
 		}, 2 * time.Hour, "CONTINUE"},
-		"the same in the middle of the drain with a function that is killed": {func(h *hook) {
+		"the function is killed during the drain, with Continue": {func(h *hook) {
 			h.blockedUntil(2*time.Hour, drain.Continue)
 			h.after(5*time.Minute, func() { h.broken(115 * time.Minute) })
 		}, 2 * time.Hour, "CONTINUE"},
-		"an outage is longer than the timeout, and the policy forces: what is blocked for some seconds is not deleted": {func(h *hook) {
+		"an outage longer than the timeout, with Force: a block of seconds": {func(h *hook) {
 			h.blockedAfter(2*time.Hour, drain.Force)
 			h.down = func() bool { return time.Since(h.start) < 2*time.Hour }
 		}, 2 * time.Hour, "CONTINUE"},
-		"the same, in the middle": {func(h *hook) {
+		"an outage during the drain, with Force: a block of seconds": {func(h *hook) {
 			h.blockedAfter(2*time.Hour, drain.Force)
 			h.down = func() bool { return time.Since(h.start) > 5*time.Minute && time.Since(h.start) < 2*time.Hour }
 		}, 2 * time.Hour, "CONTINUE"},
-		"outages time and again: no pod is deleted before the cluster was reached for a while": {func(h *hook) {
+		"outages again and again, with Force": {func(h *hook) {
 			h.blockedAfter(2*time.Hour, drain.Force)
 			h.down = func() bool { return time.Since(h.start) < 2*time.Hour && int(time.Since(h.start).Seconds())%600 > 25 }
 		}, 2 * time.Hour, "CONTINUE"},
-		"an outage of half an hour, short beside a drain of ten": {func(h *hook) {
+		"an outage of half an hour in a drain of ten hours": {func(h *hook) {
 			h.blockedAfter(10*time.Hour+5*time.Minute, drain.Force)
 			h.pools["drover-demo-pool-workers"].Drain.Timeout = 10 * 60 * 60
 			h.down = func() bool {
 				return time.Since(h.start) > 9*time.Hour+35*time.Minute && time.Since(h.start) < 10*time.Hour+5*time.Minute
 			}
 		}, 10*time.Hour + 5*time.Minute, "CONTINUE"},
-		"the instance is gone meanwhile": {func(h *hook) {
+		"the instance terminates during the drain": {func(h *hook) {
 			h.waiting()
-			h.after(time.Hour, func() { h.open["i-1"], h.how, h.gone = false, "somebody ended it", time.Since(h.start) })
-		}, time.Hour, "somebody ended it"},
-		"the node is gone meanwhile": {func(h *hook) {
+			h.after(time.Hour, func() { h.open["i-1"], h.how, h.gone = false, "terminated by an operator", time.Since(h.start) })
+		}, time.Hour, "terminated by an operator"},
+		"the node is deleted during the drain": {func(h *hook) {
 			h.waiting()
 			h.after(time.Hour, func() { h.node = nil })
 		}, time.Hour, "CONTINUE"},
@@ -225,11 +224,11 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 			h.podsUntil(time.Hour)
 		}, time.Hour, "CONTINUE"},
 		"it never joined": {func(h *hook) { h.node = nil }, 0, "CONTINUE"},
-		"the whole cluster is deleted: five minutes at most": {func(h *hook) {
+		"the cluster is deleted: five minutes at most": {func(h *hook) {
 			h.waiting()
 			h.status.Status.Phase = status.Deleting
 		}, 5 * time.Minute, "CONTINUE"},
-		"the whole cluster is deleted, and the pool forces: not before its own time": {func(h *hook) {
+		"the cluster is deleted, with Force: the pool's own timeout": {func(h *hook) {
 			h.waiting()
 			h.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Force
 			h.deleted = 1
@@ -248,7 +247,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 				if c.how == "CONTINUE" {
 					require.LessOrEqual(t, h.gone, c.gone+c.gone/20+3*time.Minute, "a drain ends at most 5 %% late")
 				}
-				require.Empty(t, h.status.Status.Nodes, "nobody waits any more")
+				require.Empty(t, h.status.Status.Nodes, "no drain is in flight")
 				require.Equal(t, h.evicted, h.evictions)
 				require.Equal(t, h.deleted, h.deletions)
 			})
@@ -256,7 +255,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 	}
 }
 
-// An execution may have 25,000 events, and is ended by one more, with the hook open: none comes near.
+// An execution may have 25,000 events. One more would fail it while the hook is open.
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html#service-limits-state-machine-executions
 func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
 	for name, world := range map[string]func(*hook){
@@ -270,7 +269,7 @@ func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
 			h.pods = []corev1.Pod{managed("ReplicaSet", "web")}
 			h.pods[0].DeletionTimestamp = &at
 		},
-		"nobody answers": func(h *hook) { h.down = func() bool { return true } },
+		"the API server never answers": func(h *hook) { h.down = func() bool { return true } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -281,25 +280,25 @@ func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
 				require.NotEqual(t, "States.Runtime", got.Error, got.Cause)
 				require.Equal(t, "the hook ran out of time", h.how)
 				require.Equal(t, hookCap, h.gone.Truncate(time.Hour), "not before Auto Scaling ends it anyway")
-				require.Less(t, h.events, 20_000, "a fifth is left for what nobody thinks of")
+				require.Less(t, h.events, 20_000, "a fifth is spare")
 			})
 		})
 	}
 }
 
-// broken has every call of the function crash for a while.
+// broken makes every call of the function crash for some time.
 func (h *hook) broken(after time.Duration) {
 	h.crashes = 1 << 20
 	h.after(after, func() { h.crashes = 0 })
 }
 
-// runs two pods, which nothing blocks, under a policy.
+// runs adds two pods that nothing blocks, and sets the policy.
 func (h *hook) runs(then events.OnTimeout) {
 	h.pods, h.evicted = []corev1.Pod{managed("ReplicaSet", "a"), managed("ReplicaSet", "b")}, 2
 	h.pools["drover-demo-pool-workers"].Drain.OnTimeout = then
 }
 
-// blockedUntil has a pod be blocked for a while, and then be another one, which nothing blocks.
+// blockedUntil blocks a pod for some time, and then replaces it with one that nothing blocks.
 func (h *hook) blockedUntil(after time.Duration, then events.OnTimeout) {
 	if h.evicted = 1; h.pods == nil {
 		h.waiting()
@@ -310,7 +309,7 @@ func (h *hook) blockedUntil(after time.Duration, then events.OnTimeout) {
 	})
 }
 
-// blockedAfter is the same for some seconds more, once somebody looks.
+// blockedAfter also blocks the pod for some seconds after the first list of pods at that time.
 func (h *hook) blockedAfter(after time.Duration, then events.OnTimeout) {
 	h.blockedUntil(hookCap, then)
 	h.listed = func() {
@@ -321,7 +320,7 @@ func (h *hook) blockedAfter(after time.Duration, then events.OnTimeout) {
 	}
 }
 
-// podsUntil has the pods leave by themselves after a while.
+// podsUntil removes the pods after some time.
 func (h *hook) podsUntil(after time.Duration) {
 	h.after(after, func() {
 		h.pods = []corev1.Pod{}
@@ -343,7 +342,7 @@ func TestADrainByHandThatFailsForGoodLeavesNothing(t *testing.T) {
 	})
 }
 
-// What is told while a drain waits, and that it is written when there is something new alone.
+// The status of a long drain is written only when it changes.
 func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hook{world: newWorld(), t: t}
@@ -361,7 +360,7 @@ func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
 		require.WithinDuration(t, h.start, then[0].Since, time.Minute)
 		require.Equal(t, 2, h.wrote, "once when it begins to wait, once when it is over")
 	})
-	t.Run("a drain of one slice is nobody's concern", func(t *testing.T) {
+	t.Run("a drain of one slice is not recorded", func(t *testing.T) {
 		w := newWorld()
 		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
 		require.NoError(t, err)
@@ -425,16 +424,16 @@ func TestTheMiddleOfASlice(t *testing.T) {
 		report drain.Report
 		want   status.NodeState
 	}{
-		"what never ends by itself is told as blocked": {"", never, status.NodeBlocked},
-		"also when pods left before":                   {status.NodeDraining, never, status.NodeBlocked},
-		"what may end by itself is not yet":            {"", inTurn, status.NodeDraining},
-		"nor what waits for a pod elsewhere":           {"", stalled, status.NodeDraining},
-		"nor while pods leave": {
+		"a block of unknown length is Blocked":         {"", never, status.NodeBlocked},
+		"a block after other evictions is Blocked":     {status.NodeDraining, never, status.NodeBlocked},
+		"a block with an estimate is Draining":         {"", inTurn, status.NodeDraining},
+		"a block by a pod on another node is Draining": {"", stalled, status.NodeDraining},
+		"a block while pods leave is Draining": {
 			"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked}, status.NodeDraining,
 		},
-		"nor what the API server is not up to for some seconds":                     {"", outage, status.NodeDraining},
-		"unless something else blocks, too":                                         {"", both, status.NodeBlocked},
-		"what was blocked at the end of a slice is so still, or would be told anew": {status.NodeBlocked, inTurn, status.NodeBlocked},
+		"a failure of the API server is Draining": {"", outage, status.NodeDraining},
+		"a failure and another block is Blocked":  {"", both, status.NodeBlocked},
+		"a node that was Blocked stays Blocked":   {status.NodeBlocked, inTurn, status.NodeBlocked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -451,7 +450,7 @@ func TestTheMiddleOfASlice(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what another node is says nothing of this", func(t *testing.T) {
+	t.Run("the state of another node does not count", func(t *testing.T) {
 		w := newWorld()
 		w.status.Status.SetNode(status.Node{Instance: "i-2", State: status.NodeBlocked}, start)
 		w.handler(start).recordBlocked(t.Context(), node{
@@ -468,7 +467,7 @@ func TestTheMiddleOfASlice(t *testing.T) {
 	})
 }
 
-// A status that cannot be written holds up no drain, and whoever reads logs finds why it says nothing.
+// A drain continues if the status cannot be written. The log has the error.
 func TestAStatusThatCannotBeWritten(t *testing.T) {
 	said := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(said) })
@@ -491,5 +490,5 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	log.Reset()
 	w.status, w.statusErr = nil, nil
 	w.handler(start).recordBlocked(t.Context(), node{instance: "i-1"}, drain.Report{Left: 1})
-	require.NotContains(t, log.String(), "writing the status", "a cluster that has none needs none")
+	require.NotContains(t, log.String(), "writing the status", "a cluster without a status is no error")
 }

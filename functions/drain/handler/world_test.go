@@ -32,26 +32,26 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// world is a cluster with a node and a pod that does not go away, and Auto Scaling around it. What is called holds its lock.
+// world is a fake of a cluster with one node, and of Auto Scaling. Each method holds the lock.
 type world struct {
 	mu sync.Mutex
-	// node of the cluster, nil when there is none; pods on it.
+	// node of the cluster, or nil, and its pods.
 	node *corev1.Node
 	pods []corev1.Pod
-	// opened clusters, and why they cannot be.
+	// opened lists the opened clusters. openErr is the error of opening one.
 	opened  []string
 	openErr error
-	// down says that the API server does not answer.
+	// down reports whether the API server does not answer.
 	down func() bool
-	// again has each pod that is evicted come again at once, by another name; evictions and deletions are counted.
+	// If again is true, each evicted pod is replaced at once by one with another name. evictions and deletions are counts.
 	again                bool
 	evictions, deletions int
-	// listed is called when pods are.
+	// listed is called when pods are listed.
 	listed func()
 
-	// groups by instance, pools by group, hooks that are open by instance, and those that were completed.
+	// groups by instance, pools by group, open hooks by instance, and completed hooks.
 	groups    map[string]string
-	states    map[string]string // in their life cycles, by instance
+	states    map[string]string // lifecycle states, by instance
 	pools     map[string]events.Pool
 	open      map[string]bool
 	completed []string
@@ -60,7 +60,7 @@ type world struct {
 	poolErr   error
 	// attached are the volumes of the node.
 	attached []storagev1.VolumeAttachment
-	// status of the cluster, nil when it has none, how often it was written, and why it cannot be.
+	// status of the cluster, or nil, how often it was written, and the error of writing it.
 	status    *status.Cluster
 	wrote     int
 	statusErr error
@@ -80,7 +80,7 @@ func newWorld() *world {
 	}
 }
 
-// after some time something happens to the world.
+// after changes the world after some time.
 func (w *world) after(d time.Duration, happens func()) {
 	time.AfterFunc(d, func() {
 		w.mu.Lock()
@@ -107,7 +107,7 @@ func managed(kind, name string) corev1.Pod {
 	}}
 }
 
-// attach a volume to the node.
+// attach attaches a volume to the node.
 func (w *world) attach() {
 	pv := "pv-ebs"
 	w.attached = append(w.attached, storagev1.VolumeAttachment{
@@ -118,7 +118,7 @@ func (w *world) attach() {
 	})
 }
 
-// serve what draining asks of an API server.
+// serve handles the requests of a drain.
 func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +203,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(rw, `{"kind":%q,"apiVersion":%q,%s`, kinds[fmt.Sprintf("%T", answer)], version, body[1:])
 }
 
-// evicted is the pod that comes in a pod's place.
+// evicted returns the pod that replaces an evicted one.
 func (w *world) evicted(p *corev1.Pod) corev1.Pod {
 	next := *p.DeepCopy()
 	next.Name, next.CreationTimestamp = fmt.Sprintf("web-%d", w.evictions), metav1.Now()

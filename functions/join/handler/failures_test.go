@@ -10,11 +10,10 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/pool"
-
 	"github.com/drover-run/drover/shared/status"
 )
 
-// While an update that is about to be failed waits for drains, people read of it: which instance, why, for what and until when.
+// While the failure of an update waits for drains, the status names the instance, the reason, the drains and the latest time.
 func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -35,9 +34,9 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 		}, then[1].Message)
 		require.Equal(t, why+"; the update is failed when i-old2 are drained, by "+until+" at the latest", later[1].Message)
 		require.Equal(t, then[1].Since, later[1].Since)
-		require.Equal(t, why, w.status.Status.Nodes[1].Message, "that is over")
+		require.Equal(t, why, w.status.Status.Nodes[1].Message, "the wait is over")
 	})
-	t.Run("until its instance is gone", func(t *testing.T) {
+	t.Run("until its instance terminates", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			const first = "why; the update is failed when i-old are drained"
@@ -51,18 +50,18 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 			require.Empty(t, w.signals)
 			require.Equal(t, status.NodeNotJoined, w.status.Status.Nodes[1].State)
 			require.NotContains(t, w.status.Status.Nodes[1].Message, "the update is failed when")
-			require.Equal(t, first, w.status.Status.Nodes[0].Message, "nothing is known of the other")
+			require.Equal(t, first, w.status.Status.Nodes[0].Message, "the other instance may still wait")
 		})
 	})
 }
 
-// Whoever tells of what was given up is called once. Beside drains it does not fail the update: another instance
-// comes in its place. It asks no cluster.
+// The machine calls the function once after it gave up. During drains, that call does not fail the update: a replacement instance follows.
+// It reads no cluster.
 func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
 	const why = "Runtime.ExitError: it crashed"
 	for name, c := range map[string]struct {
 		world   func(*world)
-		told    string
+		message string
 		signals int
 	}{
 		"the first": {func(*world) {}, why, 0},
@@ -71,12 +70,12 @@ func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
 				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
 			}, why, 1,
 		},
-		"the second, which is in its group no more, so that nobody knows of which launch template it was": {
+		"the second, of an unknown launch template": {
 			func(w *world) {
 				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Template: "1"}, time.Now())
 			}, why, 1,
 		},
-		"the second, beside drains": {
+		"the second, during drains": {
 			func(w *world) {
 				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
 				w.leaving["i-old"] = time.Hour
@@ -95,7 +94,7 @@ func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, events.JoinAbandoned, got.Outcome)
 			nodes := w.status.Status.Nodes
-			require.Equal(t, "i-new "+c.told, nodes[len(nodes)-1].Instance+" "+nodes[len(nodes)-1].Message)
+			require.Equal(t, "i-new "+c.message, nodes[len(nodes)-1].Instance+" "+nodes[len(nodes)-1].Message)
 			require.Len(t, w.signals, c.signals)
 		})
 	}

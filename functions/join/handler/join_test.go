@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // a day of virtual time has a lot to say
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // a day of virtual time logs a lot
 	m.Run()
 }
 
@@ -42,11 +42,11 @@ func TestJoin(t *testing.T) {
 		world   func(*world)
 		outcome events.JoinOutcome
 		message string
-		// result of the hook, and when; signals sent; what the status has of the instance in the end.
-		result  autoscaling.Result
-		ended   time.Duration
-		signals []signal
-		told    status.NodeState
+		// result of the hook, and when; the signals sent; the instance's state in the status at the end.
+		result   autoscaling.Result
+		ended    time.Duration
+		signals  []signal
+		recorded status.NodeState
 	}{
 		"Ready at once": {
 			rolling, func(*world) {}, events.JoinReady, "node n1 is Ready (v1.36.3)", autoscaling.Continue, 0, []signal{{true, 0 * time.Second}}, "",
@@ -56,12 +56,12 @@ func TestJoin(t *testing.T) {
 				w.registers, w.ready = time.Minute, 3*time.Minute
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 3 * time.Minute, []signal{{true, 180 * time.Second}}, "",
 		},
-		"registered late": {
+		"registers late": {
 			rolling, func(w *world) {
 				w.registers, w.ready = 13*time.Minute, 13*time.Minute+30*time.Second
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 13*time.Minute + 30*time.Second, []signal{{true, 810 * time.Second}}, "",
 		},
-		"never registered": {
+		"never registers": {
 			rolling, failing, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
 		},
 		"never Ready": {
@@ -74,12 +74,12 @@ func TestJoin(t *testing.T) {
 				w.kubelet = "v1.37.0"
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
 		},
-		"the pool's labels and conditions are there": {
+		"the node has the pool's labels and conditions": {
 			demands, func(w *world) {
 				w.ready, w.labels, w.conditions = time.Minute, map[string]string{"gpu": "up"}, []string{"DriverReady"}
 			}, events.JoinReady, "is Ready", autoscaling.Continue, time.Minute, []signal{{true, 60 * time.Second}}, "",
 		},
-		"a label is another": {
+		"a label has another value": {
 			demands, func(w *world) {
 				w.labels, w.conditions = map[string]string{"gpu": "down"}, []string{"DriverReady"}
 			}, events.JoinAbandoned, "has not the label gpu=up", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
@@ -90,7 +90,7 @@ func TestJoin(t *testing.T) {
 			}, events.JoinAbandoned, "its condition DriverReady, which its pool waits for, is not True", autoscaling.Abandon, 14 * time.Minute,
 			nil, status.NodeNotJoined,
 		},
-		"a drain of seconds holds the signal, not the hook": {
+		"a drain of seconds delays the signal, not the hook": {
 			rolling, func(w *world) {
 				w.leaving["i-old"] = 30 * time.Second
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 30 * time.Second}}, "",
@@ -100,38 +100,38 @@ func TestJoin(t *testing.T) {
 				w.leaving["i-old"] = 20 * time.Minute
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 20 * time.Minute}}, "",
 		},
-		"a drain that CloudFormation waits for, too, and only then for signals": {
+		"a drain that CloudFormation waits for before it waits for signals": {
 			rolling, func(w *world) { w.leaving["i-old"] = 3 * time.Hour },
 			events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 3 * time.Hour}}, "",
 		},
-		"a drain that nobody waits for any more: no signal": {
+		"a drain after the update was rolled back: no signal": {
 			rolling, func(w *world) {
 				w.leaving["i-old"] = 3 * time.Hour
 				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
 			}, events.JoinReady, "not signalled: the instance is in service; it counts when i-old are drained", autoscaling.Continue, 0, nil, "",
 		},
-		"a node that is not Ready any more when its time has come": {
+		"the node stops being Ready before its signal": {
 			pauses, func(w *world) {
 				w.old, w.unwell, w.well = []string{"i-old"}, 5*time.Minute, 20*time.Minute
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 20*time.Minute + 200*time.Second}}, "",
 		},
-		"nor ever again: no signal": {
+		"the node stops being Ready forever: no signal": {
 			rolling, func(w *world) {
 				w.leaving["i-old"], w.unwell, w.well = 2*time.Minute, time.Minute, never
 			}, events.JoinReady, "it counts when it is what it was: node n1 is not Ready: no network", autoscaling.Continue, 0, nil, "",
 		},
-		"the cluster cannot be asked when its time has come": {
+		"the cluster is unreachable before the signal": {
 			pauses, func(w *world) {
 				w.old = []string{"i-old"}
 				w.after(time.Minute, func() { w.away = 30 * time.Minute })
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 30*time.Minute + 200*time.Second}}, "",
 		},
-		"another node of the pool is drained, by hand or for its spot instance": {
+		"another node of the pool is drained": {
 			rolling, func(w *world) {
 				w.old, w.drained = []string{"i-old"}, 15*time.Minute
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 15 * time.Minute}}, "",
 		},
-		"what its instance leaves behind counts not": {
+		"the node of a deleted instance does not count": {
 			rolling, func(w *world) { w.drained = never }, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"the pool's pause": {
@@ -139,7 +139,7 @@ func TestJoin(t *testing.T) {
 				w.old = []string{"i-old"}
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 600 * time.Second}}, "",
 		},
-		"no pause when nothing is left to roll": {
+		"no pause after the last batch": {
 			pauses, func(*world) {}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0 * time.Second}}, "",
 		},
 		"a drain, then the pause": {
@@ -147,57 +147,57 @@ func TestJoin(t *testing.T) {
 				w.old, w.leaving["i-old2"] = []string{"i-old"}, 4*time.Minute
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 840 * time.Second}}, "",
 		},
-		"one more than the update waits for, as an autoscaler wants it": {
+		"an autoscaler adds an instance that the update does not wait for": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
 				w.after(10*time.Minute, func() { w.old, w.leaving["i-old2"] = w.old[:1], 12*time.Minute })
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 12 * time.Minute}}, "",
 		},
-		"for hours": {
+		"an autoscaler adds an instance, and the update takes hours": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
 				w.after(5*time.Hour, func() { w.stack, w.old = "UPDATE_COMPLETE", nil })
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 5 * time.Hour}}, "",
 		},
-		"an autoscaler wants more, and the update waits for it": {
+		"an autoscaler adds an instance that the update waits for": {
 			rolling, func(w *world) { w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 1, 5, 4 },
 			events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
-		"an autoscaler wants more, and wanted more before the update began": {
+		"an autoscaler added instances before the update": {
 			rolling, func(w *world) { w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 6, 5 },
 			events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
-		"an autoscaler wants more, and nothing is rolled": {
+		"an autoscaler adds instances without an update": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.stack = []string{"i-old"}, 4, 6, 1, "UPDATE_COMPLETE"
 			},
 			events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
-		"a new node of an earlier batch is not Ready any more": {
+		"a node of an earlier batch stops being Ready": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.ill = []string{"i-old"}, 3, 7*time.Minute
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 7 * time.Minute}}, "",
 		},
-		"and stays so until nobody waits": {
+		"a node of an earlier batch stops being Ready until the rollback": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.ill = []string{"i-old"}, 1, never
 				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
 			}, events.JoinReady, "not signalled", autoscaling.Continue, 0, nil, "",
 		},
-		"or its machine is gone": {
+		"a node of an earlier batch no longer exists": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.ill = []string{"i-old"}, 1, -1
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
-		"or there is nothing left to replace": {
+		"a node of an earlier batch stops being Ready after the last batch": {
 			rolling, func(w *world) { w.fellows, w.ill = 1, never }, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
-		"an autoscaler wants more, and one is on its way in": {
+		"an autoscaler adds an instance, and another launches": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 6*time.Minute, "2"
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 6 * time.Minute}}, "",
 		},
-		"and does not join, nor do those in its place": {
+		"the other instance does not join": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, never, "2"
 				w.after(14*time.Minute, func() {
@@ -205,7 +205,7 @@ func TestJoin(t *testing.T) {
 				})
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 14 * time.Minute}}, "",
 		},
-		"and took the place of one that did not join a while ago": {
+		"the other instance replaces one that did not join": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, never, "2"
 				w.status.Status.SetNode(status.Node{Instance: "i-came", Pool: "workers", State: status.NodeNotJoined, Template: "2"},
@@ -235,7 +235,7 @@ func TestJoin(t *testing.T) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old"}, 1, 5, 4, never, "1"
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
-		"of a launch template that an update replaces: no signal": {
+		"the update replaces the instance: no signal": {
 			rolling, func(w *world) {
 				w.template = "3"
 			}, events.JoinReady, "it is replaced, too, and nobody waits for it", autoscaling.Continue, 0, nil, "",
@@ -245,7 +245,7 @@ func TestJoin(t *testing.T) {
 				w.old, w.leaving["i-old2"] = []string{"i-old"}, 3*time.Hour
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 3*time.Hour + 10*time.Minute, []signal{{true, 3*time.Hour + 10*time.Minute}}, "",
 		},
-		"an instance refresh has no batch to hold back when only nodes that leave are outdated": {
+		"an instance refresh has no batch left if only leaving nodes are outdated": {
 			refresh, func(w *world) {
 				w.template, w.fellows, w.leaving["i-old"] = "2", 1, never
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
@@ -265,28 +265,28 @@ func TestJoin(t *testing.T) {
 				w.template, w.leavingOf, w.leaving["i-old"] = "2", "2", time.Hour
 			}, events.JoinReady, "is Ready", autoscaling.Continue, time.Hour, []signal{{true, time.Hour}}, "",
 		},
-		"an instance refresh holds it for a day": {
+		"an instance refresh holds the hook for at most a day": {
 			refresh, func(w *world) {
 				w.leaving["i-old"] = never
 			}, events.JoinReady, "it counts when i-old are drained", autoscaling.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
 		},
-		"the API server is away for ten minutes": {
+		"the API server is unreachable for ten minutes": {
 			rolling, func(w *world) {
 				w.away = 10 * time.Minute
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 10 * time.Minute, []signal{{true, 10 * time.Minute}}, "",
 		},
-		"the API server is away until the instance's time is almost over": {
+		"the API server is unreachable until just before the limit": {
 			rolling, func(w *world) {
 				w.away, w.registers, w.ready = 14*time.Minute-5*time.Second, 14*time.Minute, 14*time.Minute+5*time.Second
 			}, events.JoinReady, "is Ready", autoscaling.Continue,
 			14*time.Minute + 5*time.Second, []signal{{true, 14*time.Minute + 5*time.Second}}, "",
 		},
-		"the API server is away for hours": {
+		"the API server is unreachable for hours": {
 			rolling, func(w *world) {
 				w.away, w.registers, w.ready = 5*time.Hour, 5*time.Hour+10*time.Second, 5*time.Hour+20*time.Second
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 5*time.Hour + 20*time.Second, []signal{{true, 5*time.Hour + 20*time.Second}}, "",
 		},
-		"the API server is away for ever": {
+		"the API server is unreachable forever": {
 			rolling, func(w *world) {
 				w.away = never
 			}, events.JoinAbandoned, "the cluster cannot be asked", autoscaling.Abandon, 24 * time.Hour, nil, status.NodeNotJoined,
@@ -299,7 +299,7 @@ func TestJoin(t *testing.T) {
 		"the cluster is deleted": {
 			rolling, func(w *world) { w.openErr = kube.ErrNoCluster }, events.JoinAbandoned, "not there", autoscaling.Abandon, 0, nil, "",
 		},
-		"the instance is gone": {rolling, func(w *world) {
+		"the instance terminates": {rolling, func(w *world) {
 			w.state = "Terminating:Wait"
 		}, events.JoinGone, "does not wait", "", 0, nil, ""},
 		"the instance is in no group": {rolling, func(w *world) { w.state = "" }, events.JoinGone, "does not wait", "", 0, nil, ""},
@@ -312,30 +312,30 @@ func TestJoin(t *testing.T) {
 				{false, 840 * time.Second},
 			}, status.NodeNotJoined,
 		},
-		"of what it brings": {rolling, func(w *world) {
+		"the second of the new version fails the update": {rolling, func(w *world) {
 			second(w)
 			w.template = "2"
 		}, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}},
 			status.NodeNotJoined},
-		"and not of what it replaces": {rolling, func(w *world) {
+		"the second of the old version does not fail the update": {rolling, func(w *world) {
 			second(w)
 			w.template = "3"
 		}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
-		"the first was of what it replaces": {
+		"the first was of the old version": {
 			rolling, func(w *world) {
 				failing(w)
 				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Template: "1"}, time.Now())
 			}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
 		},
-		"but not its rollback": {rolling, func(w *world) {
+		"the second does not fail a rollback": {rolling, func(w *world) {
 			second(w)
 			w.stack = "UPDATE_ROLLBACK_IN_PROGRESS"
 		}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
-		"nor when nobody changes a pool": {rolling, func(w *world) {
+		"the second fails nothing without a change": {rolling, func(w *world) {
 			second(w)
 			w.status.Status.Phase = status.Ready
 		}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
-		"one of another pool, or of an earlier update, counts not": {
+		"one of another pool, or of an earlier update, does not count": {
 			rolling, func(w *world) {
 				failing(w)
 				w.status.Status.SetNode(status.Node{Instance: "i-a", Pool: "other", State: status.NodeNotJoined}, time.Now())
@@ -344,55 +344,55 @@ func TestJoin(t *testing.T) {
 				w.status.Status.Execution = "arn:converge:1"
 			}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
 		},
-		"it waits for the drains of its batch": {
+		"the failure waits for the drains of its batch": {
 			rolling, func(w *world) {
 				second(w)
 				w.leaving["i-old"] = 30 * time.Minute
 			}, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 30 * time.Minute, []signal{{false, 30 * time.Minute}},
 			status.NodeNotJoined,
 		},
-		"from the first moment on": {
+		"the failure waits for drains from the start": {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.leaving["i-old"] = 20 * time.Minute
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 20 * time.Minute, []signal{{false, 20 * time.Minute}},
 			status.NodeNotJoined,
 		},
-		"and for those of nodes that serve": {
+		"the failure waits for drains of other nodes": {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.old, w.drained = []string{"i-old"}, 20*time.Minute
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 20 * time.Minute, []signal{{false, 20 * time.Minute}},
 			status.NodeNotJoined,
 		},
-		"for as long as CloudFormation waits for it": {
+		"the failure waits at most until the signal limit": {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.leaving["i-old"] = 3 * time.Hour
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 74 * time.Minute, []signal{{false, 74 * time.Minute}},
 			status.NodeNotJoined,
 		},
-		"and no longer, when that rolls back by itself": {
+		"the failure stops waiting after a rollback began": {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.leaving["i-old"] = 3 * time.Hour
 				w.after(20*time.Minute, func() { w.stack = "UPDATE_ROLLBACK_IN_PROGRESS" })
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 20 * time.Minute, nil, status.NodeNotJoined,
 		},
-		"or nobody changes the pool any more": {
+		"the failure stops waiting after the change ended": {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.leaving["i-old"] = 3 * time.Hour
 				w.after(20*time.Minute, func() { w.status.Status.Phase = status.Failed })
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 20 * time.Minute, nil, status.NodeNotJoined,
 		},
-		"and it joins, if its node comes meanwhile": {
+		"the instance joins during the wait": {
 			rolling, func(w *world) {
 				second(w)
 				w.registers, w.ready, w.leaving["i-old"] = 20*time.Minute, 25*time.Minute, 40*time.Minute
 			}, events.JoinReady, "in service", autoscaling.Continue, 25 * time.Minute, []signal{{true, 40 * time.Minute}}, "",
 		},
-		"also while the cluster cannot be asked": {
+		"the failure waits while the cluster is unreachable": {
 			rolling, func(w *world) {
 				second(w)
 				w.leaving["i-old"] = 30 * time.Minute
@@ -400,33 +400,33 @@ func TestJoin(t *testing.T) {
 			}, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 50 * time.Minute, []signal{{false, 50 * time.Minute}},
 			status.NodeNotJoined,
 		},
-		"the first is replaced beside drains": {
+		"the first is replaced during drains": {
 			rolling, func(w *world) {
 				w.kubelet = "v1.37.0"
 				w.leaving["i-old"] = 3 * time.Hour
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
 		},
-		"and so is one of what is replaced": {
+		"one of the old version is replaced during drains": {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.template = "3"
 				w.leaving["i-old"] = 3 * time.Hour
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
 		},
-		"a pool that is made has no nodes to wait for": {
+		"a new pool has no nodes to wait for": {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.stack = "CREATE_IN_PROGRESS"
 				w.leaving["i-first"] = 3 * time.Hour
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, []signal{{false, 0}}, status.NodeNotJoined,
 		},
-		"an instance refresh does not listen to it": {
+		"an instance refresh ignores the signal": {
 			refresh, func(w *world) {
 				tooNew(w)
 				w.leaving["i-old"] = 3 * time.Hour
 			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, []signal{{false, 0}}, status.NodeNotJoined,
 		},
-		"a cluster that nobody knows gets no status": {rolling, func(w *world) {
+		"a cluster without a status gets none": {rolling, func(w *world) {
 			failing(w)
 			w.status = nil
 		}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, ""},
@@ -441,7 +441,7 @@ func TestJoin(t *testing.T) {
 				require.Equal(t, c.result, w.result)
 				soon := func(want, got time.Duration) {
 					require.GreaterOrEqual(t, got, want)
-					require.LessOrEqual(t, got, want+want/20+2*time.Second, "what happens is found at most 5 %% late")
+					require.LessOrEqual(t, got, want+want/20+2*time.Second, "changes are noticed at most 5 %% late")
 				}
 				soon(c.ended, w.ended)
 				require.Len(t, w.signals, len(c.signals))
@@ -449,28 +449,28 @@ func TestJoin(t *testing.T) {
 					require.Equal(t, want.success, w.signals[i].success)
 					soon(want.after, w.signals[i].after)
 				}
-				told := status.NodeState("")
+				recorded := status.NodeState("")
 				if w.status != nil {
 					if i := slices.IndexFunc(w.status.Status.Nodes, func(n status.Node) bool { return n.Instance == "i-new" }); i >= 0 {
-						told = w.status.Status.Nodes[i].State
+						recorded = w.status.Status.Nodes[i].State
 						require.Contains(t, w.status.Status.Nodes[i].Message, strings.TrimSuffix(c.message, "; it counts when"))
 					}
 				}
-				require.Equal(t, c.told, told)
+				require.Equal(t, c.recorded, recorded)
 			})
 		})
 	}
 }
 
-// Auto Scaling is asked a few times a minute, however long a drain takes.
+// The function reads Auto Scaling less often the longer a drain takes.
 func TestALongDrainIsLookedAtLessOften(t *testing.T) {
-	for lasts, looks := range map[time.Duration]int{10 * time.Second: 40, 10 * time.Minute: 240, time.Hour: 600} {
+	for lasts, reads := range map[time.Duration]int{10 * time.Second: 40, 10 * time.Minute: 240, time.Hour: 600} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.leaving["i-old"] = lasts
 			require.Equal(t, events.JoinReady, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
 			require.InEpsilon(t, lasts, w.signals[0].after, 0.1)
-			require.Less(t, w.looks, looks, lasts)
+			require.Less(t, w.reads, reads, lasts)
 		})
 	}
 }
@@ -507,12 +507,12 @@ func TestTheFirstNodeWakesAClusterWhoseAddonsWait(t *testing.T) {
 	}
 }
 
-// While a cluster cannot be asked, people read it: at once when it will not pass by itself, else when it lasts.
+// The status names an unreachable cluster: at once if the error is permanent, otherwise after a while.
 func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
 	for name, c := range map[string]struct {
-		world func(*world)
-		at    time.Duration
-		told  bool
+		world    func(*world)
+		at       time.Duration
+		recorded bool
 	}{
 		"a permission is missing":           {func(w *world) { w.openErr = errors.New("AccessDenied") }, time.Minute, true},
 		"the API server is away":            {func(w *world) { w.away = 10 * time.Minute }, 9 * time.Minute, false},
@@ -525,14 +525,14 @@ func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
 				var then []status.Node
 				w.after(c.at, func() { then, w.openErr = slices.Clone(w.status.Status.Nodes), nil })
 				require.Equal(t, events.JoinReady, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
-				require.Equal(t, c.told, len(then) == 1 && then[0].State == status.NodeUnreachable, "%v", then)
-				require.Empty(t, w.status.Status.Nodes, "and it is over")
+				require.Equal(t, c.recorded, len(then) == 1 && then[0].State == status.NodeUnreachable, "%v", then)
+				require.Empty(t, w.status.Status.Nodes, "the cluster answers")
 			})
 		})
 	}
 }
 
-// The function failed when the instance's hook was completed already: it did join, and no update is failed for it.
+// The function failed after the hook was completed. The instance has joined, and does not fail the update.
 func TestAnInstanceInServiceThatWasNotSignalledDidJoin(t *testing.T) {
 	w := newWorld(t)
 	w.state = pool.InService

@@ -28,31 +28,31 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// world is a pool with one new instance, its cluster, and what is told of it, in virtual time. What is called holds its lock.
+// world is a fake of a pool with one new instance, its cluster and its status, in virtual time. Each method holds the lock.
 type world struct {
 	t     *testing.T
 	start time.Time
 	mu    sync.Mutex
-	// registers and ready are when the node does and is, after the start; 0 is from the start, never is not.
+	// registers and ready are how long after the start the node registers and is Ready.
 	registers, ready time.Duration
 	labels           map[string]string
 	conditions       []string
 	kubelet          string
-	// away is for how long the API server does not answer; openErr is why the cluster cannot be opened.
+	// away is how long the API server does not answer. openErr is the error of opening the cluster.
 	away    time.Duration
 	openErr error
-	// leaving are instances on their way out, of the template version leavingOf, each until some time; old ones stay.
+	// leaving has the instances that terminate, of the template version leavingOf, and until when. old instances stay.
 	leaving   map[string]time.Duration
 	leavingOf string
 	old       []string
-	// fellows are new instances that were Ready before this one, desired is how many the group is to have of at least min.
+	// fellows is how many new instances were Ready before this one. desired and min are the group's sizes.
 	fellows, desired, min int
-	// ill is until when the nodes of fellows are not Ready any more; less than 0 is that they are gone.
+	// ill is until when the nodes of fellows are not Ready. If it is negative, the nodes do not exist.
 	ill time.Duration
-	// comes is until when i-coming is on its way in, of a version of the launch template; template is the group's.
+	// comes is until when i-coming launches, of the template version comesOf. template is the group's version.
 	comes             time.Duration
 	comesOf, template string
-	// unwell is when the node is not Ready any more, well when it is again; drained is for how long the node of i-old is.
+	// The node is not Ready from unwell until well. drained is how long the node of i-old is drained.
 	unwell, well, drained time.Duration
 
 	state    string
@@ -60,14 +60,14 @@ type world struct {
 	result   autoscaling.Result
 	ended    time.Duration
 	signals  []signal
-	looks    int
+	reads    int
 	stack    string
 	status   *status.Cluster
-	// due has what the sweep is asked to look after.
+	// due has the requests to the sweep.
 	due []string
 }
 
-// signal to CloudFormation, and when.
+// signal is a signal to CloudFormation, and when it was sent.
 type signal struct {
 	success bool
 	after   time.Duration
@@ -84,7 +84,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// after some time something happens to the world.
+// after changes the world after some time.
 func (w *world) after(d time.Duration, happens func()) {
 	time.AfterFunc(d, func() {
 		w.mu.Lock()
@@ -95,7 +95,7 @@ func (w *world) after(d time.Duration, happens func()) {
 
 func (w *world) since() time.Duration { return time.Since(w.start) }
 
-// node as it is now, if it is there.
+// node returns the nodes that exist now.
 func (w *world) node() []corev1.Node {
 	if w.since() < w.registers {
 		return nil
@@ -147,7 +147,7 @@ func (w *world) node() []corev1.Node {
 	return nodes
 }
 
-// ServeHTTP lists nodes; a watch ends after a second without a word, so the list is read anew.
+// ServeHTTP lists nodes. A watch ends after one second without an event, so the client lists again.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	away, nodes := w.since() < w.away, w.node()
@@ -204,7 +204,7 @@ func (w *world) State(context.Context, string) (string, error) {
 func (w *world) Describe(_ context.Context, group string) (pool.Group, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looks++
+	w.reads++
 	require.Equal(w.t, "drover-demo-pool-workers", group)
 	g := pool.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template}
 	if w.state != "" {
@@ -257,7 +257,7 @@ type stackFake struct{ *world }
 func (s stackFake) Describe(context.Context, string) (stack.Deployed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The group of three is to have four meanwhile.
+	// A group of three has four instances during the update.
 	return stack.Deployed{Status: s.stack, Parameters: map[string]string{"MinInstancesInService": "3", "MaxBatchSize": "1"}}, nil
 }
 
@@ -298,7 +298,7 @@ func (s state) AddDue(_ context.Context, cluster string, at time.Time) error {
 	return nil
 }
 
-// run calls the function as the machine does, until it has an answer.
+// run calls the function as the machine does, until it returns an end.
 func (w *world) run(pool string) events.JoinResult {
 	h := &Handler{
 		Clusters: w, Groups: w, Stacks: stackFake{w}, State: state{w},
