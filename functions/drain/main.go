@@ -1,4 +1,4 @@
-// The drain function evicts the pods of a node before the node terminates, one slice of work a call.
+// The drain function evicts the pods of a node before the node terminates, one slice a call.
 package main
 
 import (

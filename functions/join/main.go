@@ -1,4 +1,4 @@
-// The join function lets an instance into service once it is a node that is Ready.
+// The join function puts an instance into service once its node is Ready.
 package main
 
 import (

@@ -109,10 +109,10 @@ func TestDrain(t *testing.T) {
 				in.Cluster, in.Node, in.Instance = "prod", "", "i-1"
 			}, outcome: events.DrainRefused, message: "in no pool of cluster prod", closed: true,
 		},
-		"nothing said": {sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
+		"an input without a node": {sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
 			*in = events.DrainRequest{Started: start}
 		}, outcome: events.DrainRefused, message: "names no node", closed: true},
-		"a node is given back": {
+		"a release restores the node": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Release = true }, world: func(w *world) {
 				w.node.Spec.Unschedulable = true
 				w.node.Annotations = map[string]string{

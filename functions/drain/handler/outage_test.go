@@ -43,7 +43,7 @@ type hook struct {
 	t       *testing.T
 	start   time.Time
 	last    time.Time
-	gone    time.Duration // when the instance ended, and how
+	ended   time.Duration // when the instance ended, and how
 	how     string
 	crashes int
 	// One call in every, with its retries, crashes; 0 is none. events counts the execution's history.
@@ -54,7 +54,7 @@ type hook struct {
 
 func (h *hook) expire() {
 	if h.how == "" && (time.Since(h.last) >= hookTimeout || time.Since(h.start) >= hookCap) {
-		h.gone, h.how = time.Since(h.start), "the hook ran out of time"
+		h.ended, h.how = time.Since(h.start), "the hook ran out of time"
 		h.open["i-1"] = false
 	}
 }
@@ -74,7 +74,7 @@ func (h *hook) Complete(ctx context.Context, l events.Lifecycle, result autoscal
 	h.mu.Lock()
 	h.expire()
 	if h.how == "" {
-		h.gone, h.how = time.Since(h.start), string(result)
+		h.ended, h.how = time.Since(h.start), string(result)
 	}
 	h.mu.Unlock()
 	return h.world.Complete(ctx, l, result)
@@ -142,9 +142,9 @@ const terminating = `{"AutoScalingGroupName":"drover-demo-pool-workers","Lifecyc
 func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 	for name, c := range map[string]struct {
 		world func(*hook)
-		// gone is the earliest time at which the instance may terminate; how is the cause.
-		gone time.Duration
-		how  string
+		// ended is the earliest time at which the instance may terminate; how is the cause.
+		ended time.Duration
+		how   string
 	}{
 		"an outage of the API server of ten minutes": {func(h *hook) {
 			h.down = func() bool { return time.Since(h.start) < 10*time.Minute }
@@ -210,7 +210,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 		}, 10*time.Hour + 5*time.Minute, "CONTINUE"},
 		"the instance terminates during the drain": {func(h *hook) {
 			h.waiting()
-			h.after(time.Hour, func() { h.open["i-1"], h.how, h.gone = false, "terminated by an operator", time.Since(h.start) })
+			h.after(time.Hour, func() { h.open["i-1"], h.how, h.ended = false, "terminated by an operator", time.Since(h.start) })
 		}, time.Hour, "terminated by an operator"},
 		"the node is deleted during the drain": {func(h *hook) {
 			h.waiting()
@@ -243,9 +243,9 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 				h.expire()
 				require.Equal(t, asl.Succeeded, got.Status, "%s: %s", got.Error, got.Cause)
 				require.Equal(t, c.how, h.how)
-				require.GreaterOrEqual(t, h.gone, c.gone)
+				require.GreaterOrEqual(t, h.ended, c.ended)
 				if c.how == "CONTINUE" {
-					require.LessOrEqual(t, h.gone, c.gone+c.gone/20+3*time.Minute, "a drain ends at most 5 %% late")
+					require.LessOrEqual(t, h.ended, c.ended+c.ended/20+3*time.Minute, "a drain ends at most 5 %% late")
 				}
 				require.Empty(t, h.status.Status.Nodes, "no drain is in flight")
 				require.Equal(t, h.evicted, h.evictions)
@@ -279,7 +279,7 @@ func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
 				h.expire()
 				require.NotEqual(t, "States.Runtime", got.Error, got.Cause)
 				require.Equal(t, "the hook ran out of time", h.how)
-				require.Equal(t, hookCap, h.gone.Truncate(time.Hour), "not before Auto Scaling ends it anyway")
+				require.Equal(t, hookCap, h.ended.Truncate(time.Hour), "not before Auto Scaling ends it anyway")
 				require.Less(t, h.events, 20_000, "a fifth is spare")
 			})
 		})
@@ -385,7 +385,7 @@ func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
 	})
 }
 
-// Who is called out is told within seconds, not at the end of a slice; and at its end not the same once more.
+// A blocked drain is recorded within seconds, not at the end of the slice. The end of the slice does not record it again.
 func TestWhatBlocksADrainIsToldInTheMiddleOfASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hook{world: newWorld(), t: t}
@@ -469,8 +469,8 @@ func TestTheMiddleOfASlice(t *testing.T) {
 
 // A drain continues if the status cannot be written. The log has the error.
 func TestAStatusThatCannotBeWritten(t *testing.T) {
-	said := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(said) })
+	logger := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(logger) })
 	var log bytes.Buffer
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	w := newWorld()

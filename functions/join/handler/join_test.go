@@ -479,14 +479,14 @@ func TestTheFirstNodeWakesAClusterWhoseAddonsWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		addons string // the condition's status
 		world  func(*world)
-		asks   bool
+		due    bool
 	}{
-		"they wait":                          {"False", func(*world) {}, true},
-		"they wait, and it does not join":    {"False", func(w *world) { w.registers = never }, false},
-		"they are deployed":                  {"True", func(*world) {}, false},
-		"they were never missed":             {"", func(*world) {}, false},
-		"nobody knows the cluster's status":  {"", func(w *world) { w.status = nil }, false},
-		"they wait, and the node comes late": {"False", func(w *world) { w.registers, w.ready = 5*time.Minute, 6*time.Minute }, true},
+		"the add-ons wait":                     {"False", func(*world) {}, true},
+		"the add-ons wait, and no node joins":  {"False", func(w *world) { w.registers = never }, false},
+		"the add-ons are deployed":             {"True", func(*world) {}, false},
+		"the add-ons have no condition":        {"", func(*world) {}, false},
+		"the cluster has no status":            {"", func(w *world) { w.status = nil }, false},
+		"the add-ons wait, and a node is late": {"False", func(w *world) { w.registers, w.ready = 5*time.Minute, 6*time.Minute }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -498,7 +498,7 @@ func TestTheFirstNodeWakesAClusterWhoseAddonsWait(t *testing.T) {
 				c.world(w)
 				w.run(`{"cluster":"demo","pool":"workers"}`)
 				var want []string
-				if c.asks {
+				if c.due {
 					want = []string{names.Due(w.start.Truncate(time.Minute), "demo")}
 				}
 				require.Equal(t, want, w.due)
