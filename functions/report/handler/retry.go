@@ -1,7 +1,7 @@
 package handler
 
-// What failed is tried again by itself only if a later try can go otherwise and harms nobody, and after growing pauses: see
-// docs/adr about retries.
+// Retries. drover retries a failure only if a retry can succeed and is harmless, after growing pauses. See
+// docs/adr/0010-what-is-tried-again.md.
 
 import (
 	"context"
@@ -16,13 +16,11 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
-// retry counts a failure and says when the next try is. One that was counted is not counted again: a report that died may have written
-// it.
+// retry counts a failure and sets the time of the next retry. If an earlier call of this report counted it already, it changes nothing.
 func (v verdict) retry(s *status.Status, now time.Time) {
 	if s.Phase == status.Failed && s.Execution == v.execution && s.FailedTry == v.try && s.Message == v.Message {
 		return
@@ -39,8 +37,8 @@ func (v verdict) retry(s *status.Status, now time.Time) {
 	s.Failures++
 }
 
-// backOff is for how many seconds the execution waits before it tries again; 0 when it ends. It ends when another execution has
-// the cluster, or when the next try is the audit's.
+// backOff returns the seconds that the execution waits before its retry; 0 if it ends. It ends if another execution has the cluster, or
+// if the audit makes the next retry.
 func (h *Handler) backOff(ctx context.Context, in events.ReportRequest) (seconds int64, err error) {
 	document, err := h.State.Status(ctx, in.Cluster)
 	if errors.Is(err, store.ErrNotFound) {
@@ -56,8 +54,8 @@ func (h *Handler) backOff(ctx context.Context, in events.ReportRequest) (seconds
 	return max(0, int64(s.RetryAt.Sub(h.Now())/time.Second)) + 1, nil
 }
 
-// quickly says whether every failure may pass within minutes. Each failure that may also passes. A step of an upgrade ends with its first
-// failure: the upgrade stops.
+// quickly reports whether every failure may pass within minutes. A step of an upgrade is never retried quickly: its first failure stops the
+// upgrade.
 func quickly(in events.ReportRequest) bool {
 	if names.MakesUpgrade(in.Cluster, in.Execution) {
 		return false
@@ -73,13 +71,13 @@ func quicklyPasses(name string) bool {
 	return slices.Contains(faults, name) || ofLambda(name)
 }
 
-// at is the time of the next try.
+// at returns the time of the next retry.
 func at(now time.Time, pause time.Duration) *time.Time {
 	next := now.Add(pause).UTC().Truncate(time.Second)
 	return &next
 }
 
-// passing says whether everything that failed may go otherwise the next time.
+// passing reports whether a retry of every failure may succeed.
 func passing(in events.ReportRequest) bool {
 	if in.Error != "" && !passes(in.Error, in.Cause) {
 		return false
@@ -92,9 +90,8 @@ func passing(in events.ReportRequest) bool {
 	return true
 }
 
-// passes says whether one failure may go otherwise the next time: what AWS or the network did, what ended a function, and stacks that
-// must be removed or turned back before anything else. A change that was taken back is none: a pool would replace its nodes
-// again and again.
+// passes reports whether a retry of one failure may succeed: errors of AWS or the network, crashes and timeouts of a function, and stacks
+// that must be recreated or rolled back first. A change that was rolled back is not retried: a pool would replace its nodes repeatedly.
 func passes(name, cause string) bool {
 	switch name {
 	case fault.Name(&fault.Throttled{}), fault.Name(&fault.Transient{}), fault.Name(&fault.ClusterUnreachable{}),
@@ -107,7 +104,7 @@ func passes(name, cause string) bool {
 	return ofLambda(name)
 }
 
-// ofLambda says whether an error is Lambda's, or that of a function that crashed.
+// ofLambda reports whether an error is Lambda's, or that of a function that crashed.
 func ofLambda(name string) bool {
 	return slices.ContainsFunc([]string{"Lambda.", "Runtime.", "Sandbox."}, func(family string) bool {
 		return strings.HasPrefix(name, family)

@@ -1,6 +1,6 @@
 package handler
 
-// What a cluster that is what its spec says makes of the record of its upgrade.
+// The override of a spec by an upgrade ends once the cluster converged to a spec that names its release.
 
 import (
 	"context"
@@ -10,8 +10,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// served has the record say that a spec which was converged to has the word again. Where another upgrade began
-// meanwhile there is nothing to say.
+// served clears the override in the record of the upgrade. If another upgrade began since planning, it changes nothing.
 func (h *Handler) served(ctx context.Context, in events.ReportRequest) error {
 	if in.Plan == nil || in.Plan.Served == 0 || in.Plan.Outcome != events.OutcomeUnchanged {
 		return nil

@@ -1,0 +1,73 @@
+package handler
+
+// Specs that arrive during a run. The execution of such a spec may have left the cluster to this one.
+
+import (
+	"context"
+	"errors"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/backoff"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// isOutdated reports whether a plan without changes is about a spec that is no longer the newest. Such a plan takes no lease: the execution
+// of the newer spec may have recorded its verdict already, for example that the cluster is paused. This verdict must not overwrite it.
+func (h *Handler) isOutdated(ctx context.Context, in events.ReportRequest) (bool, error) {
+	if in.Plan == nil || len(failures(in)) > 0 || in.Plan.Outcome != events.OutcomeUnchanged && in.Plan.Outcome != events.OutcomeStopped {
+		return false, nil
+	}
+	version, err := h.version(ctx, in.Cluster)
+	return err == nil && version != in.Plan.SpecVersion, err
+}
+
+// newer reports whether there is a spec that this run did not plan.
+func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, error) {
+	version, err := h.version(ctx, in.Cluster)
+	switch {
+	case err != nil:
+		return false, err
+	case in.Plan != nil && version == in.Plan.SpecVersion && in.Plan.Accepted:
+		return h.isOverwritten(ctx, in.Cluster, version)
+	case in.Plan != nil:
+		return version != in.Plan.SpecVersion, nil
+	}
+	if version == "" {
+		return false, nil
+	}
+	// Planning failed, and its spec is unknown. A pending spec is planned again, once.
+	again := false
+	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		if version == s.SpecVersion {
+			return // or an earlier attempt of this write succeeded, and its answer was lost
+		}
+		again, s.SpecVersion = true, version
+		if s.Phase == status.Failed && s.RetryAt == nil {
+			// If the answer of this report is lost, too, the audit plans the spec.
+			s.RetryAt = at(h.Now(), backoff.Retries[0])
+		}
+	})
+	return again, err
+}
+
+// isOverwritten reports whether the status rejects a spec that planning accepted: a slow copy of admit had read an older spec, and recorded
+// it after planning. It starts an execution for that spec, which may have left the cluster to this one.
+func (h *Handler) isOverwritten(ctx context.Context, cluster, version string) (bool, error) {
+	document, err := h.State.Status(ctx, cluster)
+	if errors.Is(err, store.ErrNotFound) { // a user deleted it: the sweep records it again
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	c := document.Status.Condition(status.SpecAccepted)
+	return document.Status.SpecVersion == version && c != nil && c.Reason == status.ReasonSpecInvalid, nil
+}
+
+// version returns the version of the newest spec; empty if there is none.
+func (h *Handler) version(ctx context.Context, cluster string) (string, error) {
+	return specs.Version(ctx, h.Specs, names.ClusterSpec(cluster))
+}

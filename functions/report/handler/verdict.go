@@ -1,0 +1,37 @@
+package handler
+
+// The verdict on a run.
+
+import (
+	"strings"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// verdict is the result of a run.
+type verdict struct {
+	status.Verdict
+	// again is true if a retry may succeed without a change by the user, and quick if it may within minutes.
+	again, quick bool
+	// execution is the execution of the run, and try the number of the attempt.
+	execution string
+	try       int
+}
+
+// judge returns the verdict on a run: failures first, then a finished deletion, then the plan.
+func judge(in events.ReportRequest) verdict {
+	if failures := failures(in); len(failures) > 0 {
+		message := strings.Join(failures, "\n")
+		return verdict{Verdict: status.Verdict{Phase: status.Failed, Message: message, Condition: status.Condition{
+			// Views print "reason: message", so the message does not begin with the reason.
+			Type: status.Converged, Status: "False", Reason: reason(in), Message: strings.TrimPrefix(message, reason(in)+": "),
+		}}, again: passing(in), quick: quickly(in)}
+	}
+	if in.Plan.Outcome == events.OutcomeDeletes || in.Plan.Outcome == events.OutcomeGone {
+		return verdict{Verdict: status.Verdict{Phase: status.Deleted, Message: "the cluster is gone", Condition: status.Condition{
+			Type: status.Converged, Status: "False", Reason: status.ReasonDeleted,
+		}}}
+	}
+	return verdict{Verdict: status.Judge(in.Plan)}
+}
