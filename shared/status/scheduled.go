@@ -7,12 +7,12 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// ToCome says whether a phase of an upgrade is one before it begins, if it does.
+// ToCome reports whether a phase of an upgrade precedes its start.
 func ToCome(phase string) bool {
 	return phase == UpgradeScheduled || phase == UpgradeDelayed || phase == UpgradeMissed
 }
 
-// Refused says whether an upgrade was asked for that does not begin as things are: planning says so, and no execution tries it.
+// Refused reports whether planning refused a requested upgrade. No execution starts it.
 func (u *Upgrade) Refused() bool {
 	return u != nil && u.Phase == string(upgrade.Blocked) && u.Execution == ""
 }
@@ -20,12 +20,12 @@ func (u *Upgrade) Refused() bool {
 // lateness orders the phases before an upgrade begins.
 var lateness = map[string]int{UpgradeScheduled: 1, UpgradeDelayed: 2, UpgradeMissed: 3}
 
-// Same says whether an upgrade that is to come is the one that was told of as b: to the same release, asked for by the same.
+// Same reports whether a pending upgrade was recorded before as b: both have the same release and origin.
 func (u *Upgrade) Same(b *Upgrade) bool {
 	return u != nil && b != nil && (ToCome(b.Phase) || b.Refused()) && u.To == b.To && u.Origin == b.Origin
 }
 
-// Previous is an upgrade that is to come as it was told of before, nil when it was not.
+// Previous returns a pending upgrade as it was recorded before; nil if it was not.
 func (s *Status) Previous(u *Upgrade) *Upgrade {
 	for _, told := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
 		if u.Same(told) {
@@ -35,7 +35,7 @@ func (s *Status) Previous(u *Upgrade) *Upgrade {
 	return nil
 }
 
-// InheritLateness keeps what was told of an upgrade that is late for the same time.
+// InheritLateness keeps the phase and the message of an upgrade that was recorded as late for the same time.
 func (u *Upgrade) InheritLateness(told *Upgrade, now time.Time) {
 	if told.At != nil && u.At != nil && told.At.Equal(*u.At) && !u.At.After(now) && lateness[told.Phase] > lateness[UpgradeScheduled] &&
 		lateness[told.Phase] >= lateness[u.Phase] {
@@ -43,15 +43,14 @@ func (u *Upgrade) InheritLateness(told *Upgrade, now time.Time) {
 	}
 }
 
-// Forgo takes out what an execution was to begin after the upgrade that is under way: it is over, or begins. That it was missed stays to be
-// read.
+// Forgo removes the queued upgrade of an execution, which has ended or starts it. A missed upgrade stays.
 func (s *Status) Forgo(execution string) {
 	if s.NextUpgrade != nil && s.NextUpgrade.Execution == execution && s.NextUpgrade.Phase != UpgradeMissed {
 		s.NextUpgrade = nil
 	}
 }
 
-// History is how many upgrades that are over a status keeps.
+// History is the number of ended upgrades in a status.
 const History = 10
 
 // Is says whether both are the same upgrade, which is over: as it began or, if it never did, as it was told.
@@ -66,7 +65,7 @@ func (u *Upgrade) Equal(b *Upgrade) bool {
 	return at && u.Phase == b.Phase && u.Execution == b.Execution && u.To == b.To && u.Origin == b.Origin
 }
 
-// Remember an upgrade that is over, once, however often it is told. Of one that never began what was told first stays.
+// Remember adds an ended upgrade to the history, once. Of an upgrade that never began, the first entry stays.
 func (s *Status) Remember(u Upgrade) {
 	is := func(o Upgrade) bool { return o.Equal(&u) }
 	if u.Started == nil && slices.ContainsFunc(s.Upgrades, is) {
@@ -76,12 +75,12 @@ func (s *Status) Remember(u Upgrade) {
 	s.Upgrades = s.Upgrades[:min(len(s.Upgrades), History)]
 }
 
-// Judged has the condition Upgraded say what became of the upgrade that the status shows, where no execution says so:
-// it was missed, refused, or taken back, and then that of the one before counts again.
+// Judged sets the condition Upgraded for an upgrade whose result no execution records: it was missed or refused. If it was withdrawn, the
+// condition is that of the upgrade before.
 func (s *Status) Judged(now time.Time) {
 	u := s.Upgrade
 	if c := s.Condition(Upgraded); u != nil && u.Phase != UpgradeMissed && ToCome(u.Phase) && c != nil && c.Reason == ReasonUpgradeBlocked {
-		u = nil // one that was refused is to begin, or another is
+		u = nil // the refused upgrade is scheduled now, or another one is
 		if len(s.Upgrades) > 0 {
 			u = &s.Upgrades[0]
 		}
@@ -98,7 +97,7 @@ func (s *Status) Judged(now time.Time) {
 	}
 }
 
-// DropScheduled takes out the upgrade that was to come: what is to be seen is the one that was last.
+// DropScheduled removes the scheduled upgrade. The status shows the last ended one.
 func (s *Status) DropScheduled() {
 	s.Upgrade = nil
 	if len(s.Upgrades) > 0 {

@@ -1,7 +1,6 @@
 package status
 
-// What converging comes to, as people read it: phase, message and conditions. The report of a round says it in these words and, once an
-// upgrade is over, so does who led it.
+// The verdict on a run: phase, message and conditions. The report function records it and, after an upgrade, so does the upgrade function.
 
 import (
 	"slices"
@@ -16,20 +15,20 @@ type Verdict struct {
 	Phase     Phase
 	Message   string
 	Condition Condition
-	// Version of the spec that was judged and not converged to; empty when planning has told it already.
+	// Version of the spec that was judged and not converged to; empty if planning has recorded it.
 	Version string
-	// upgrade says that the stacks are what they should be now, and what an upgrade makes of them.
+	// upgrade is the pending upgrade, or the upgrade in flight. It is set only if the stacks match the effective spec.
 	upgrade *events.PlannedUpgrade
-	// spec is true when only the newest spec is no good: a cluster that runs as its last good one says is Ready all the same.
+	// spec is true if only the newest spec is unusable: a cluster that matches its last good spec stays Ready.
 	spec bool
-	// accepted is the condition of the newest spec, where that could be planned or the last good one was; nil otherwise.
+	// accepted is the condition of the newest spec, if that spec or the last good one was planned; nil otherwise.
 	accepted *Condition
 }
 
 // unused begins the message of a cluster that is Ready though its newest spec cannot be used.
 const unused = "the cluster is what its last good spec says; the newest is not used: "
 
-// Judge is the verdict on a plan after which nothing is left to change, or on why there is none.
+// Judge returns the verdict on a plan without changes, or on the reason why there is no plan.
 func Judge(p *events.PlanResult) Verdict {
 	if p.Outcome == events.OutcomeStopped {
 		v := Verdict{Phase: Stopped, Message: p.Message, Version: p.SpecVersion, Condition: Condition{
@@ -50,7 +49,7 @@ func Judge(p *events.PlanResult) Verdict {
 	return v
 }
 
-// accepted is the condition of the newest spec; nil where planning does not know it, or it is the verdict itself.
+// accepted returns the condition of the newest spec; nil if planning does not know it, or if it is the verdict itself.
 func accepted(p *events.PlanResult) *Condition {
 	switch {
 	case p.Rejected != nil:
@@ -61,7 +60,7 @@ func accepted(p *events.PlanResult) *Condition {
 	return nil
 }
 
-// upgrades says that what the spec asks for is still to come, or is being made.
+// upgrades adds the pending upgrade, or the upgrade in flight, to the verdict.
 func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
 	if v.upgrade = u; u == nil {
 		return
@@ -70,7 +69,7 @@ func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
 	gap := GapForState(u.State)
 	switch {
 	case state == upgrade.Checking || state == upgrade.Running:
-		// Its execution says how it ends.
+		// Its execution records its end.
 		v.Phase, v.Message = Upgrading, u.Message
 		return
 	case u.Start != nil:
@@ -85,12 +84,12 @@ func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
 	}
 }
 
-// PostUpgrade is what there is to tell of a cluster whose upgrade is over, beside how that ended.
+// PostUpgrade is what the status of a cluster shows after an upgrade, without the upgrade itself.
 type PostUpgrade struct {
-	// Next tells what is to come after it, until the cluster is planned again.
+	// Next records the next upgrade, until the cluster is planned again.
 	Next func(*Status)
-	// Verdict is what converging would say of the cluster, and Observe tells what the cluster is; nil where converging would change something.
-	// Observe is nil, too, where it would refuse.
+	// Verdict is the verdict of a plan without changes, and Observe records the deployed state. Both are nil if planning finds changes.
+	// Observe is also nil if planning refuses.
 	Verdict *Verdict
 	Observe func(*Status)
 }
