@@ -45,7 +45,7 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 	return r
 }
 
-// Changed is the upgrade that changed the cluster last: this one, or the one before if this one has changed nothing.
+// Changed returns the last upgrade that changed the cluster: this one, or the one before if this one has changed nothing.
 func (r *Record) Changed() *Record {
 	if r == nil || r.State != Blocked && (r.State != Checking || len(r.Steps) > 0 && !r.Steps[0].Started.IsZero()) {
 		return r
@@ -151,16 +151,16 @@ func (r *Record) overrides() bool {
 	return last != nil && last.Over != "" && last.State.Over()
 }
 
-// Serve gives the spec the word again, once it named what the cluster is: whatever it names from then on it asks for,
-// also what it named before.
+// ClearOverride ends the override of the spec, after the spec named the deployed release. Every later spec then
+// requests what it names, even if it named that before.
 func (r *Record) ClearOverride() {
 	if r.overrides() {
 		r.Changed().Over = ""
 	}
 }
 
-// Instead says what counts instead of the release that the spec names, and why, of a cluster that is as deployed; ""
-// when that is the spec's own.
+// OverrideReason describes what applies instead of the release of the spec, and why, given the deployed target. It is
+// empty if the release of the spec applies.
 func (r *Record) OverrideReason(deployed Target) string {
 	last := r.Changed()
 	switch {

@@ -152,9 +152,9 @@ func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
 	return steps
 }
 
-// SkipReached leaves out steps that are still to be made and that the control plane is beyond: EKS, or somebody, moved
-// it. The step to the version that it runs stays, for the stack does not know of it; that one has the add-ons of the
-// steps before it, too. In a rollback the nodes go first all the same.
+// SkipReached removes pending steps that the control plane has passed, because EKS or an external change updated it.
+// The step to the running version stays: the stack must learn that version, and the step has the add-ons of the steps
+// before it. In a rollback the nodes stay first.
 func SkipReached(steps []Step, open int, runs string) []Step {
 	at := slices.IndexFunc(steps[open:], func(s Step) bool {
 		return s.Kind == StepControlPlane && !s.NodesBack && s.KubernetesVersion == runs
@@ -165,10 +165,9 @@ func SkipReached(steps []Step, open int, runs string) []Step {
 	return slices.Concat(steps[:open], steps[open+at:])
 }
 
-// FirstToReplan is the first step since the control plane moved last, of an upgrade that was left on its way at a step and
-// moves it once more from the version that is deployed: what comes before such a move is not sure to be as it was
-// made. Specs that were followed meanwhile may have brought nodes forward that had gone back. -1 when the control
-// plane does not move any more, or has moved; 0 without steps.
+// FirstToReplan returns the first step after the last update of the control plane, for a stopped upgrade whose next update starts from the
+// deployed version. The steps before such an update may no longer be true: a spec that applied since may have updated rolled back nodes.
+// It returns -1 if no update of the control plane is left or the next one happened, and 0 without steps.
 func FirstToReplan(steps []Step, open int, deployed string) int {
 	switch {
 	case len(steps) == 0:
@@ -186,7 +185,7 @@ func FirstToReplan(steps []Step, open int, deployed string) int {
 	return open
 }
 
-// Replan puts steps that were planned now in the place of those from one on. If that was started, what comes first by now was, too.
+// Replan replaces the steps from an index by newly computed ones. The first of them keeps the start of the step that it replaces.
 func Replan(steps []Step, from int, anew []Step) []Step {
 	all := slices.Concat(steps[:from], anew)
 	if from < len(steps) {
