@@ -85,7 +85,7 @@ type demo struct {
 	releaseBody []byte
 }
 
-// readDemo reads the files. A cluster that is to be upgraded begins at the release given, whichever its file names.
+// readDemo reads the files. A cluster for an upgrade begins at the given release, whichever its file names.
 func readDemo(o localOptions) (d demo, err error) {
 	if d.cluster, d.spec, err = cli.ReadCluster(o.demo); err != nil {
 		return d, err

@@ -1,7 +1,7 @@
 package main
 
-// The demo goes on: a pool of the cluster is rolled to another image while workloads with disruption budgets run on it, and
-// somebody who has nothing to do with the roll counts how they fare.
+// The second part of the demo rolls a pool of the cluster to another image, under workloads with disruption budgets. A watcher
+// that is independent of the roll counts their ready replicas.
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// shop is what runs meanwhile.
+// shop has the workloads of the demo.
 var shop = []workload.Workload{
 	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "25%", ReadyAfter: time.Second, EndsAfter: time.Second, Grace: 10 * time.Second},
 	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "3", ReadyAfter: time.Second, EndsAfter: time.Second, Grace: 10 * time.Second},
@@ -38,13 +38,13 @@ var shop = []workload.Workload{
 
 var nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 
-// load is what the demo goes on under: the workloads on the cluster, and a watcher of its own.
+// load is a client of the cluster and the watcher of its workloads.
 type load struct {
 	client  dynamic.Interface
 	watcher *workload.Watcher
 }
 
-// loadDemo deploys the workloads and then does to the cluster what was asked for, under them. It fails if a budget was broken.
+// loadDemo deploys the workloads, and then rolls or upgrades the cluster. It fails if a disruption budget was broken.
 func loadDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Account, c *cli.Cell, d demo, o localOptions) (err error) {
 	client, kubeconfig, err := a.EKS.Administrator(names.EKSCluster(d.cluster.Metadata.Name))
 	if err != nil {
@@ -98,7 +98,7 @@ func (l load) roll(ctx context.Context, out io.Writer, show *timeline, a *accoun
 		cli.PrintStatus(out, &status.Cluster{Metadata: status.Metadata{Name: name}, Status: *s})
 		return fmt.Errorf("%s is not Ready after the roll", name)
 	}
-	// The stack does not wait for drains: the last of them go on when it is complete.
+	// The stack does not wait for drains: the last of them continue after it is complete.
 	show.Wait("the last drains")
 	if err := a.Settle(ctx); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (l load) roll(ctx context.Context, out io.Writer, show *timeline, a *accoun
 	if err := printNodes(ctx, out, l.client, s.Endpoint); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%d nodes of pool %s were replaced and gone %.1f s after the upload. What a watcher of its own saw meanwhile:\n\n",
+	fmt.Fprintf(out, "\n%d nodes of pool %s were replaced %.1f s after the upload. What an independent watcher saw:\n\n",
 		len(old), o.roll, took.Seconds())
 	return printDisruption(out, l.watcher.Healthy)
 }
@@ -149,7 +149,7 @@ func withImage(file string, cluster *api.Cluster, version string, spec []byte, p
 		return "", nil, fmt.Errorf("%s has no pool %s to be rolled", file, pool)
 	}
 	image = ec2.RebuiltImageID(version, string(cmp.Or(cluster.Spec.Pools[i].Architecture, api.AMD64)))
-	// Beside the pool's name, so that the rest of the file is what its author wrote.
+	// The line is added below the pool's name, so that the rest of the file stays as its author wrote it.
 	var lines [][]byte
 	for line := range bytes.Lines(spec) {
 		lines = append(lines, line)
@@ -168,7 +168,7 @@ func withImage(file string, cluster *api.Cluster, version string, spec []byte, p
 	return image, changed, nil
 }
 
-// uploadAndWait until the cluster is at rest on what was uploaded.
+// uploadAndWait uploads a spec and waits until the cluster is idle.
 func uploadAndWait(ctx context.Context, show *timeline, c *cli.Cell, name string, spec []byte, what string) (*status.Status, error) {
 	before, err := c.State.Status(ctx, name)
 	if err != nil {
@@ -187,7 +187,7 @@ func uploadAndWait(ctx context.Context, show *timeline, c *cli.Cell, name string
 	return s, err
 }
 
-// awaitRolled waits until the pool's nodes are what was asked for: Auto Scaling ends instances after their drains.
+// awaitRolled waits until all nodes of the pool have the image: Auto Scaling ends instances after their drains.
 func awaitRolled(ctx context.Context, a *account.Account, client dynamic.Interface, pool, image string, old map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -204,7 +204,7 @@ func awaitRolled(ctx context.Context, a *account.Account, client dynamic.Interfa
 	}
 }
 
-// printDisruption prints the least ready replicas of each workload beside what its budget keeps. It fails on a broken budget.
+// printDisruption prints the least ready replicas of each workload and what its budget keeps. It fails on a broken budget.
 func printDisruption(out io.Writer, healthy func(namespace, name string) (now, least int)) error {
 	table := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  WORKLOAD\tKIND\tREPLICAS\tBUDGET\tMUST KEEP\tLEAST READY")

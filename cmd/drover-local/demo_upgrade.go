@@ -68,7 +68,7 @@ func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *acc
 	return printDisruption(out, l.watcher.Healthy)
 }
 
-// scheduled waits until the status says when the upgrade begins, and then has the sweep look, whose schedule goes by life's own time here.
+// scheduled waits for the scheduled upgrade in the status, and then runs the sweep, whose schedule is not accelerated here.
 func (l load) scheduled(ctx context.Context, show *timeline, a *account.Account, c *cli.Cell, name string, at time.Time) error {
 	show.Wait("the time of the upgrade")
 	if _, err := awaitStatus(ctx, c, name, func(s *status.Status) bool {
@@ -98,13 +98,13 @@ func awaitUpgrade(ctx context.Context, c *cli.Cell, name string) (*status.Upgrad
 	return s.Upgrade, nil
 }
 
-func awaitStatus(ctx context.Context, c *cli.Cell, name string, is func(*status.Status) bool) (*status.Status, error) {
+func awaitStatus(ctx context.Context, c *cli.Cell, name string, holds func(*status.Status) bool) (*status.Status, error) {
 	for {
 		cluster, err := c.State.Status(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if is(&cluster.Status) {
+		if holds(&cluster.Status) {
 			return &cluster.Status, nil
 		}
 		select {

@@ -114,11 +114,11 @@ func (x *execution) describe(e sfntypes.HistoryEvent, past map[int64]sfntypes.Hi
 		return x.machine, "expression failed in state " + aws.ToString(d.State) + ": " + aws.ToString(d.Cause)
 	case e.ExecutionSucceededEventDetails != nil:
 		output := aws.ToString(e.ExecutionSucceededEventDetails.Output)
-		said := answer(output)
+		result := answer(output)
 		if x.machine == machineDrain {
-			said = cmp.Or(DrainSummary(output), said)
+			result = cmp.Or(DrainSummary(output), result)
 		}
-		return x.machine, strings.TrimSuffix("succeeded: "+said, ": ")
+		return x.machine, strings.TrimSuffix("succeeded: "+result, ": ")
 	case e.ExecutionFailedEventDetails != nil:
 		return x.machine, ended("failed", aws.ToString(e.ExecutionFailedEventDetails.Error), aws.ToString(e.ExecutionFailedEventDetails.Cause))
 	case e.Type == sfntypes.HistoryEventTypeExecutionAborted:
@@ -137,14 +137,14 @@ func ended(how, name, cause string) string {
 	return strings.TrimRight(fmt.Sprintf("%s: %s: %s", how, name, cause), ": ")
 }
 
-// requested is what the input of an execution asks for beside its cluster.
+// requested describes the input of an execution, without its cluster.
 func requested(input string) string {
 	var in struct {
 		Roll []string `json:"roll"`
 		events.Upgrade
 		Lifecycle string `json:"LifecycleTransition"`
 	}
-	_ = json.Unmarshal([]byte(input), &in) // an input of another form asks for nothing that is shown
+	_ = json.Unmarshal([]byte(input), &in) // an input of another form has nothing to show
 	switch {
 	case len(in.Roll) > 0:
 		return ": roll " + strings.Join(in.Roll, ", ")
@@ -223,16 +223,16 @@ func functionIn(parameters, resource string) string {
 
 // causeOf is the message in Lambda's error object, or the cause itself.
 func causeOf(cause string) string {
-	var said struct {
+	var failure struct {
 		ErrorMessage string `json:"errorMessage"`
 		Cause        string `json:"cause"`
 	}
-	if json.Unmarshal([]byte(cause), &said) == nil {
+	if json.Unmarshal([]byte(cause), &failure) == nil {
 		switch {
-		case said.ErrorMessage != "":
-			return said.ErrorMessage
-		case said.Cause != "":
-			return said.Cause
+		case failure.ErrorMessage != "":
+			return failure.ErrorMessage
+		case failure.Cause != "":
+			return failure.Cause
 		}
 	}
 	return cause

@@ -136,7 +136,7 @@ func (d *display) stacks(s status.Status, live *liveCluster) *view.Table {
 	return table
 }
 
-// absentStatus of a stack that CloudFormation does not have: it is to be created, or was recorded and is missing.
+// absentStatus returns the status of a stack that CloudFormation does not have: "-" if it is planned, "absent" if it is missing.
 func absentStatus(s status.Status, stack string) string {
 	if slices.ContainsFunc(s.Plan, func(c status.Change) bool { return c.Stack == stack }) || s.Phase == status.Deleting {
 		return "-"
@@ -220,7 +220,7 @@ func (d *display) slowNodes(nodes []status.Node) {
 	}
 }
 
-// timeLeft of a drain: its estimate, or "blocked" when nobody knows how long what blocks it lasts.
+// timeLeft returns the estimate of a drain, or "blocked" if it has none.
 func timeLeft(n status.Node) string {
 	switch {
 	case n.EstimateSeconds != nil:

@@ -83,7 +83,7 @@ type ClusterVersions struct {
 	ExtendedSupportEnds string     `json:"extendedSupportEnds,omitempty"`
 	Pools               []poolMove `json:"pools,omitempty"`
 	Addons              []named    `json:"addons,omitempty"`
-	// Upgrade that is under way, or scheduled, or was last.
+	// Upgrade is in flight, scheduled, or the last one.
 	Upgrade *status.Upgrade `json:"upgrade,omitempty"`
 	// NextUpgrade is the one that waits for Upgrade.
 	NextUpgrade *status.Upgrade `json:"nextUpgrade,omitempty"`
@@ -96,8 +96,8 @@ type moves struct {
 	Target  string `json:"target,omitempty"`
 }
 
-// planeMove is of what EKS runs. Deployed is what the stack was made with, where that is another: EKS moved the
-// control plane, or somebody did.
+// planeMove is the change of the control plane that EKS runs. Deployed is the version in the stack, if it differs: EKS or an
+// external change updated the control plane.
 type planeMove struct {
 	moves
 	Deployed string `json:"deployed,omitempty"`
@@ -128,7 +128,7 @@ func (m *planeMove) to(target string) {
 	}
 }
 
-// fleetReader reads what all clusters have in common once.
+// fleetReader reads once what all clusters have in common.
 type fleetReader struct {
 	c         *Cell
 	stacks    map[string]stack.Deployed
@@ -241,7 +241,7 @@ func (r *fleetReader) plane(ctx context.Context, v *ClusterVersions, deployed st
 		return nil
 	}
 	runs, err := r.eks.ControlPlane(ctx, names.EKSCluster(v.Cluster))
-	if err != nil && fault.Code(err) != "ResourceNotFoundException" { // somebody deleted it: the status says so
+	if err != nil && fault.Code(err) != "ResourceNotFoundException" { // deleted outside drover; the status reports it
 		return err
 	}
 	if v.ControlPlane.Current = runs.Version; runs.Version != deployed {
@@ -250,7 +250,7 @@ func (r *fleetReader) plane(ctx context.Context, v *ClusterVersions, deployed st
 	return nil
 }
 
-// parts of a cluster: what they are, and what they are to become by the upgrade that is under way or scheduled, or by its channel.
+// parts fills in the current versions of a cluster's parts, and their targets by its upgrade or by its channel.
 func (r *fleetReader) parts(ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) error {
 	release, sha := plan.Pin(deployed)
 	if sha == "" {
@@ -282,7 +282,7 @@ func (r *fleetReader) parts(ctx context.Context, v *ClusterVersions, spec *api.C
 	next := pinned // a release that the cluster has counts as it had it
 	if target != release {
 		if next, err = r.read(ctx, r.c.Specs, names.ReleaseSpec(target), target); err != nil || next == nil {
-			return err // nobody knows what is in it; the status says so
+			return err // its content is unknown; the status reports it
 		}
 	}
 	then := resolveWith(spec, next)
@@ -360,7 +360,7 @@ func (r *fleetReader) due(
 	return r.followed(ctx, v, spec, deployed)
 }
 
-// dueOf says when an upgrade that is under way or to come is due.
+// dueOf returns when an upgrade that is in flight or scheduled is due.
 func dueOf(u *status.Upgrade) string {
 	if u.At != nil && u.Started == nil && !refused(u) {
 		return u.At.UTC().Format(time.RFC3339) + " (" + u.Origin + ")"
@@ -368,8 +368,8 @@ func dueOf(u *status.Upgrade) string {
 	return u.Phase
 }
 
-// followed is what the cluster's channel asks for, as planning would decide now: what was answered before, as by a
-// rollback, is not asked for.
+// followed returns the release of the cluster's channel, as planning would decide now. A release that a rollback or another
+// upgrade has answered is not a target.
 func (r *fleetReader) followed(
 	ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed,
 ) (release, version string, err error) {
@@ -396,7 +396,7 @@ func (r *fleetReader) followed(
 	d, err := upgrade.Decide(in)
 	switch {
 	case err != nil:
-		return "", "", nil // the spec's own release, which the status tells of
+		return "", "", nil // the release of the spec; the status reports it
 	case d.Start != nil && d.Start.Origin == upgrade.OriginChannel:
 		release, v.Due = d.Start.Release, "within five minutes (Channel)"
 	case d.Wait == nil || d.Wait.Origin != upgrade.OriginChannel:
@@ -419,13 +419,13 @@ func (r *fleetReader) followed(
 	return release, "", nil
 }
 
-// refused says that an upgrade will not go on before somebody does something.
+// refused reports whether an upgrade continues only after a user acts.
 func refused(u *status.Upgrade) bool {
 	return u.Phase == string(upgrade.Blocked) || u.Phase == string(upgrade.Stopped) || u.Phase == status.UpgradeMissed
 }
 
-// wanted says that one that was refused is what the cluster is to become all the same: it was stopped on its way, or
-// the spec still asks for it.
+// wanted reports whether the target of a refused upgrade is still the cluster's target: the upgrade was stopped, or the spec
+// still requests it.
 func wanted(u *status.Upgrade, spec *api.Cluster) bool {
 	switch {
 	case u.Phase == string(upgrade.Stopped):
