@@ -53,7 +53,7 @@ func (s *Status) Forgo(execution string) {
 // History is the number of ended upgrades in a status.
 const History = 10
 
-// Is says whether both are the same upgrade, which is over: as it began or, if it never did, as it was told.
+// Equal reports whether both are the same ended upgrade. It compares when they began or, if they never began, how they were recorded.
 func (u *Upgrade) Equal(b *Upgrade) bool {
 	if u == nil || b == nil {
 		return false
