@@ -40,7 +40,7 @@ const (
 	longTestName = 50
 )
 
-// avoidedWords are counted in Go and in Markdown, in any case and as whole words. The glossary of the project has a term for each.
+// avoidedWords are counted in Go and in Markdown, in any case and as whole words. For each there is a term of Kubernetes or AWS, or a plain verb.
 // A row is one count; its phrases are separated by "|".
 var avoidedWords = []string{
 	"anew", "mend|mends|mended|mending", "whoever", "nobody", "somebody", "anybody|everybody",

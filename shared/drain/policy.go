@@ -1,5 +1,5 @@
 // Package drain decides how pods leave a node: which to evict now, which are blocked and by what, when to force, and how long the drain
-// may take. shared/kube carries out its decisions. The package is pure.
+// may take. shared/kube/drainer carries out its decisions. The package is pure.
 package drain
 
 import (

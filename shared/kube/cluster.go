@@ -1,4 +1,5 @@
-// Package kube is a cluster's own API, as drover's functions use it.
+// Package kube is the client for the Kubernetes API of a cluster: tokens, nodes, health, volumes, and the RBAC rules of
+// drover's functions. It finds the endpoint through EKS. Its folder drainer drains nodes, survey reads what checks need.
 package kube
 
 import (

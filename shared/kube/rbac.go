@@ -23,7 +23,7 @@ const (
 	JoinGroup  = "drover:join"
 	DrainGroup = "drover:drain"
 	SweepGroup = "drover:sweep"
-	// UpgradeGroup looks over a cluster before and after an upgrade, and changes nothing: see Survey.
+	// UpgradeGroup reads what the checks before and after an upgrade need, and changes nothing: see package survey.
 	UpgradeGroup = "drover:upgrade"
 )
 

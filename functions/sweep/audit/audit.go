@@ -1,7 +1,7 @@
 // Package audit compares every cluster with its desired state, a few times an hour, for what no event reports:
 // retries that are due, executions that no longer advance, releases that became available, and drift. It repairs what
 // only restores the earlier state, and records the rest. One audit lists stacks, groups and specs once. For each
-// cluster it reads the status, what changed of the spec and its releases, the nodes, and the control plane's version.
+// cluster it reads the status, the spec and releases if they changed, the nodes, and the control plane's version.
 // The handler of the sweep function runs it.
 package audit
 

@@ -3,7 +3,7 @@
 // instances that vanish.
 //
 // Rules define what may fail. The account passes each moment at which a fault could occur to the engine, and carries out
-// its decision. The engine never sleeps and takes the time as an argument, so it supports real and virtual time. A
-// chance depends on the seed, the rule and the moment, and on no sequence: the fault of plan's third DescribeStacks is
-// independent of other calls.
+// its decision. The engine never sleeps and takes the time as an argument, so it supports real and virtual time. Each
+// decision depends only on the seed, the rule and the moment, not on earlier decisions: the fault of plan's third
+// DescribeStacks is independent of other calls.
 package faults

@@ -3,8 +3,8 @@
 // them, and faults. A failing seed replays exactly.
 //
 // Time is that of testing/synctest: hours pass in milliseconds. The seed determines the order. Everything that starts or
-// wakes in the account (a call, a delivery, a timer, a resource of a stack) takes a turn, and the world gives one turn
-// at a time, when everything else waits (see turns). All random values, identifiers included, come from the seed,
+// wakes in the account (a call, a delivery, a timer, a resource of a stack) waits for its turn. The world gives one
+// turn at a time, once everything else waits (see turns). All random values, identifiers included, come from the seed,
 // because only one goroutine draws at a time. local/engine/faults decides about faults from the seed and the moment
 // alone.
 //

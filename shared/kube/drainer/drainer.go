@@ -1,6 +1,6 @@
 // Package drainer drains nodes: it carries out what shared/drain decides. It watches budgets, so that it sends an eviction
-// as soon as a budget allows one. It lists pods, and watches them once there is nothing to send, or after watchDelay. It keeps
-// no state between calls: the next call finds the drain in the cluster. functions/drain calls it.
+// as soon as a budget allows one. It lists pods first. It watches them when it has no request to send, or after watchDelay.
+// It keeps no state between calls: the next call finds the drain in the cluster. functions/drain calls it.
 package drainer
 
 import (

@@ -1,6 +1,5 @@
-// Package survey reads what the checks before and after an upgrade need to know of a whole cluster. It only lists, a page
-// at a time, and keeps what the checks report. Its memory is that of one page and of what is wrong, however many pods there
-// are. shared/preflight judges the result.
+// Package survey reads what the checks before and after an upgrade need to know of a whole cluster. It lists a page
+// at a time and keeps only what the checks report, so that its memory does not grow with the number of pods. shared/preflight judges the result.
 package survey
 
 import (

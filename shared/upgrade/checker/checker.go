@@ -1,4 +1,5 @@
-// Package checker reads what the route of an upgrade depends on, and runs the checks of an upgrade that has not begun. It writes nothing.
+// Package checker runs the checks before an upgrade. First it reads what the route of the upgrade depends on: the spec, the
+// release and the stacks. It writes nothing.
 // The upgrade function uses it, and so does `drover upgrade --dry-run`.
 package checker
 
