@@ -15,11 +15,11 @@ import (
 func TestADeletionThatIsTakenBackWhenItStandsStill(t *testing.T) {
 	for name, c := range map[string]struct {
 		stack, kind string // whose deletion fails
-		// kept is what says why the cluster is not adopted; it is made anew when that is empty.
+		// kept is the reason why the cluster is not adopted. If it is empty, drover recreates the stack.
 		kept string
 	}{
-		"the network's, with the control plane gone":     {"network", "AWS::EC2::VPC", ""},
-		"the control plane's, with the EKS cluster gone": {"control-plane", "AWS::KMS::Key", ""},
+		"the network's, after the control plane was deleted":     {"network", "AWS::EC2::VPC", ""},
+		"the control plane's, after the EKS cluster was deleted": {"control-plane", "AWS::KMS::Key", ""},
 		"the EKS cluster's own": {
 			"control-plane", "AWS::EKS::Cluster", "the EKS cluster drover-demo is still there",
 		},

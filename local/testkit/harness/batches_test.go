@@ -41,7 +41,7 @@ func (l *life) grown(fields string) {
 	l.settle()
 }
 
-// drains is a pool one of whose nodes somebody had replaced: it is drained, for as long as a budget holds its pods.
+// drains creates a pool and terminates one of its nodes. The drain of that node lasts as long as a budget blocks its pods.
 func (l *life) drains(fields string) (drained string) {
 	l.t.Helper()
 	l.grown(fields)
@@ -185,7 +185,7 @@ func TestTheFirstBatchDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// What people want meanwhile counts at once, or nearly.
+// A user's action takes effect within minutes, although the first batch still waits.
 func TestWhatPeopleDoWhileTheFirstBatchWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(l *life, arn string)
@@ -225,7 +225,7 @@ func TestWhatPeopleDoWhileTheFirstBatchWaits(t *testing.T) {
 				require.NoError(t, err)
 				require.Empty(t, lease.Execution)
 				require.Equal(t, before.Instances, l.Group("demo", "a").Instances)
-				// And what was left of it is in nobody's way.
+				// Leftovers of the first change do not block the next one.
 				l.hold(false)
 				l.settle()
 				l.pool(twoNodes + larger)
@@ -316,7 +316,7 @@ func addsANode(t *testing.T, update, state string) {
 		mu.Unlock()
 		require.True(t, joined)
 		require.Empty(t, early, "the next batch goes when the last one has joined")
-		time.Sleep(5 * time.Minute) // what was drained last is gone
+		time.Sleep(5 * time.Minute) // the last drained instance terminates
 		l.renewed(before, 3)
 	})
 }

@@ -62,7 +62,7 @@ func (a *Account) deleted(cluster string, before map[string]tagging.Tagged) {
 	a.t.Helper()
 	s := a.Status(cluster)
 	require.Equal(a.t, status.Deleted, s.Phase, s.Message)
-	for _, stack := range s.Stacks { // a late copy of an event may have told
+	for _, stack := range s.Stacks { // a late copy of an event may have recorded a stack
 		require.Equal(a.t, "DELETE_COMPLETE", stack.Status, stack.Name)
 	}
 	require.Empty(a.t, s.Plan)
@@ -147,7 +147,7 @@ func TestAClusterIsDeletedWithAllThatKubernetesMade(t *testing.T) {
 	})
 }
 
-// die has functions die at a call, by number, whenever they are asked for something anew.
+// die kills the functions at the numbered call of every odd attempt. The retry after that survives.
 func die(number int, death Death, functions ...string) func(Call) Death {
 	return func(c Call) Death {
 		if c.Number != number || c.Attempt%2 == 0 || !slices.Contains(functions, c.Function) {
@@ -262,7 +262,7 @@ func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
 	}
 }
 
-// What never goes ends the execution with a status that names it; when it is mended, going on is enough.
+// A resource that cannot be deleted fails the execution, and the status names it. The next execution continues once the cause is fixed.
 func TestADeletionThatFailsGoesOnLater(t *testing.T) {
 	t.Run("a stack", func(t *testing.T) {
 		bubble(t, func(a *Account) {
@@ -308,7 +308,8 @@ func TestADeletionThatFailsGoesOnLater(t *testing.T) {
 	})
 }
 
-// The deletion of the control plane fails, and somebody uploads what is no spec: nothing changes but what is told of that.
+// The deletion of the control plane fails, then a user uploads an invalid spec. The status records the rejection, and
+// the deletion is unaffected.
 func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 	key := names.ClusterSpec("demo")
 	holds := func(step string, r resource.Request) error {
@@ -332,7 +333,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 		a.Settle()
 		return version
 	}
-	// rejected says that a status tells of an upload, and otherwise what it told before.
+	// rejected asserts that the status reports the upload as invalid and is otherwise unchanged.
 	rejected := func(a *Account, before status.Status, version string) {
 		s := a.Status("demo")
 		require.Equal(a.t, version, s.ObservedVersion)
@@ -374,7 +375,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 			require.NoError(a.t, a.SweepNow())
 			a.Settle()
 		},
-		"and the next try finds it, and waits until it is gone": func(a *Account, before status.Status) {
+		"and the next retry finds it, and waits until it is deleted": func(a *Account, before status.Status) {
 			a.OnResource(nil)
 			version := unusable(a)
 			rejected(a, before, version)
@@ -386,7 +387,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 			a.Remove(key, "")
 			a.Settle()
 		},
-		"and is taken away again, of which an older drover told that there was nothing to do": func(a *Account, _ status.Status) {
+		"and is deleted again, after an older drover reported no usable spec": func(a *Account, _ status.Status) {
 			a.OnResource(nil)
 			require.NoError(a.t, a.State().UpdateStatus(context.Background(), "demo", func(s *status.Status) {
 				s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
@@ -407,7 +408,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 	}
 }
 
-// The spec comes back while the cluster is being deleted, at each of its steps: what is there is converged, what is gone is made anew.
+// A user uploads the spec again during each step of the deletion. drover converges the remaining stacks and recreates the deleted ones.
 func TestASpecThatComesBackInTheMiddle(t *testing.T) {
 	for _, step := range []string{"pool-a", "addons-on-nodes", "addons", "control-plane", "clean", "network"} {
 		for _, more := range []string{unprotected, ""} {
@@ -469,7 +470,7 @@ func TestProtectionCountsAsDeployed(t *testing.T) {
 	})
 }
 
-// The execution that is to say that protection keeps a cluster is stopped before it reports: it is told all the same, once.
+// The execution ends before it reports that deletion protection retains the cluster. drover still reports it, once.
 func TestAProtectedClusterWhoseDeletionIsNotReported(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.old("")

@@ -29,7 +29,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Direct calls are told what signed ones of the whole SDK are told, the first time and when the answer is known.
+// Direct calls get the same answers as signed calls of the whole SDK, both on the first call and from the cache.
 func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
@@ -148,7 +148,7 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 	})
 }
 
-// What somebody does to an answer, nobody else sees.
+// A change that one caller makes to an answer is invisible to other callers.
 func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
@@ -163,7 +163,7 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 			group.Tags[0].Key, group.Instances[0].LaunchTemplate.Version, group.Instances = aws.String(""), aws.String(""), nil
 		}
 		require.Equal(t, 1, len(a.answers.read["Auto Scaling DescribeAutoScalingGroups"]), "the others are handed over")
-		for range 3 { // which nobody hands over
+		for range 3 { // this operation is not handed over
 			out, err := a.admin.ListObjectsV2(context.Background(), &awss3.ListObjectsV2Input{
 				Bucket: aws.String(StateBucket), Prefix: aws.String("status/"),
 			})

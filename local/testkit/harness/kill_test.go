@@ -42,7 +42,7 @@ func (a *Account) finished(cluster string) {
 	}
 }
 
-// leftover is what a stack should not have gone through, or still has.
+// leftover lists the rollbacks and deletions of a stack, and its remaining change sets.
 func (a *Account) leftover(stackName string) (found []string) {
 	a.t.Helper()
 	events, err := a.CloudFormation.DescribeStackEvents(context.Background(), a.Admin(), &cloudformation.StackPageInput{StackName: stackName})
@@ -64,8 +64,8 @@ func (a *Account) leftover(stackName string) (found []string) {
 // mostCalls is more than any function makes in one invocation.
 const mostCalls = 40
 
-// eachCall runs a test for every death at every call that functions make, by number. die has every function die at that call whenever
-// it is asked for something anew.
+// eachCall runs a test for every death at every call that functions make, by number. die kills every function at that call of
+// every odd attempt, and the retry after that survives.
 func eachCall(t *testing.T, functions []string, test func(t *testing.T, die func(Call) Death)) {
 	for death, name := range map[Death]string{Before: "before", After: "after"} {
 		died := map[string]bool{}
@@ -113,8 +113,8 @@ func TestFunctionsThatDieAreTriedAgain(t *testing.T) {
 	})
 }
 
-// The same, but nobody tries again: a process that ended is no fault that the machines retry. The next execution, which a person
-// starts, goes on from there.
+// The same without retries: the state machines do not retry a process that exited. The next execution, which the operator starts,
+// continues from there.
 func TestTheNextExecutionFinishesWhatADeadOneLeft(t *testing.T) {
 	// Not join: an instance that does not join is replaced by another, which does not join.
 	eachCall(t, []string{"admit", "plan", "change", "stackevent", "report"}, func(t *testing.T, die func(Call) Death) {

@@ -41,7 +41,7 @@ func (a *Account) thief() string {
 // stolenStacks are those that a thief waits for.
 var stolenStacks = []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"}
 
-// steal takes the lease as plan does, and tells.
+// steal takes the lease as plan does, and records that in the status. It returns the fence.
 func (a *Account) steal(cluster, thief string, phase status.Phase) int64 {
 	seen, err := a.State().Lease(context.Background(), cluster)
 	require.NoError(a.t, err)
@@ -234,7 +234,7 @@ func TestTwoExecutionsAtTheSameMoment(t *testing.T) {
 	require.NotEmpty(t, changed)
 }
 
-// The event of a spec is lost while work on the one before it is still told of: the audit finds it by what the spec is, not by when.
+// The event of a spec is lost, and the status is then written for the previous spec. The audit finds the spec by its version, not by time.
 func TestASpecThatWasLostWhileItsPredecessorIsToldOf(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")

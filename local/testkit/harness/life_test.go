@@ -1,6 +1,6 @@
 package harness
 
-// What befalls a cluster in its life, as tests say it: what people do, what is lost, what fails.
+// The steps of a cluster's life that tests are written with: actions of users, lost events and failures.
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func (l *life) change(more string) {
 	l.settle()
 }
 
-// unheard uploads a spec that nobody hears of.
+// unheard uploads a spec whose event is lost.
 func (l *life) unheard(more string) {
 	l.Events.Decide(lose("aws.s3", names.ClusterSpec("demo")))
 	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
@@ -164,7 +164,7 @@ func (l *life) unheardControlPlane() {
 	}
 }
 
-// stopped is a cluster whose execution somebody stopped while it waited for the control plane.
+// stopped creates a cluster whose execution an operator stops while it waits for the control plane.
 func (l *life) stopped() {
 	l.unheardControlPlane()
 	l.States.StopAll("Aborted", "by a person")
@@ -194,7 +194,7 @@ func (l *life) forget(prefix string) {
 	})
 }
 
-// remember deletes nothing more: the sweep admits a spec of which no status tells, and the audit has it planned.
+// remember ends the deletions of forget. The sweep admits a spec without a status, and the audit plans it.
 func (l *life) remember() {
 	l.OnCall(nil)
 	l.sweep()

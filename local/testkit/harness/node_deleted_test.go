@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Somebody deletes a Node object, and its instance serves on without one: nothing runs there any more. The audit has
-// that instance replaced, and no other.
+// A user deletes a Node object, and its instance stays in service without one: no pods run there. The audit replaces that instance and
+// no other.
 func TestANodeThatSomebodyDeletesIsReplaced(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Upload(names.ReleaseSpec("r1"), Release())
@@ -41,11 +41,11 @@ func TestANodeThatSomebodyDeletesIsReplaced(t *testing.T) {
 			return nil
 		})
 		api := a.API(names.EKSCluster("demo"))
-		gone := api.Nodes()[1]
-		require.Equal(t, http.StatusOK, a.DeleteNode("demo", gone.Name))
+		deleted := api.Nodes()[1]
+		require.Equal(t, http.StatusOK, a.DeleteNode("demo", deleted.Name))
 		require.Len(t, api.Nodes(), 2)
 
-		instance := gone.ProviderID[strings.LastIndex(gone.ProviderID, "/")+1:]
+		instance := deleted.ProviderID[strings.LastIndex(deleted.ProviderID, "/")+1:]
 		require.NoError(t, a.AuditNow())
 		require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "instance "+instance+" of pool a is in service without a node")
 		a.Settle()

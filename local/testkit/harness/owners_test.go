@@ -36,7 +36,7 @@ func (a *Account) networkOf(cluster string) (vpc string, subnets []string) {
 	return outputs["VpcId"], strings.Split(outputs["PrivateSubnetIds"], ",")
 }
 
-// peoples is a network that people made.
+// peoples creates a network outside drover.
 func (a *Account) peoples() (vpc string, subnets []string) {
 	const stackName = "office"
 	_, err := a.CloudFormation.CreateStack(a.t.Context(), a.Admin(), &cloudformation.CreateStackInput{StackName: stackName, TemplateBody: `
@@ -80,7 +80,7 @@ func TestNothingOfAnotherClusterIsUsed(t *testing.T) {
 				within("demo", office, subnets, ""), `spec.network.existing.subnets[0]: Invalid value: "` + subnets[0] +
 					`": it is part of cluster shop`,
 			},
-			"one subnet among people's": {
+			"one subnet among existing ones": {
 				within("demo", office, []string{rooms[0], rooms[1], subnets[1]}, ""), `spec.network.existing.subnets[2]: Invalid value: "` +
 					subnets[1] + `": it is part of cluster shop`,
 			},
@@ -101,7 +101,7 @@ func TestNothingOfAnotherClusterIsUsed(t *testing.T) {
 	})
 }
 
-// People's own network is theirs to share: clusters in it come and go, and leave it as it was.
+// Several clusters share an existing network. Creating and deleting them leaves it unchanged.
 func TestClustersShareANetworkOfPeoples(t *testing.T) {
 	bubble(t, func(a *Account) {
 		vpc, subnets := a.peoples()

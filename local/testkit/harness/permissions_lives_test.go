@@ -1,6 +1,6 @@
 package harness
 
-// Lives that between them make every call of drover's functions and machines. Whoever adds a call adds it to one of these.
+// The lives together make every call of drover's functions and state machines. A change that adds a call adds it to one of them.
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ var clusterLives = map[string]func(*life){
 		file := fmt.Sprintf("      files: [{path: /etc/x, content: %q}]\n", strings.Repeat("x", 40_000))
 		l.create("    - name: b\n      instanceTypes: [m7i.large]\n      minSize: 1\n      maxSize: 3\n" + file)
 	},
-	"a release that nobody was told of": func(l *life) {
+	"a release whose event is lost": func(l *life) {
 		l.Events.Decide(lose("aws.s3", names.ReleaseSpec("r2")))
 		l.Upload(names.ReleaseSpec("r2"), ReleaseOf("1.36", "r2"))
 		time.Sleep(15 * time.Minute)
@@ -158,7 +158,7 @@ var clusterLives = map[string]func(*life){
 		l.again()
 		l.phase(status.Ready)
 	},
-	"somebody deletes the status again and again": func(l *life) {
+	"the status is deleted repeatedly": func(l *life) {
 		l.forget("status/")
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		l.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
@@ -172,23 +172,23 @@ var clusterLives = map[string]func(*life){
 		l.Upload(names.ClusterSpec("demo"), Spec("demo", ""))
 		l.settle()
 	},
-	"a cluster that nobody has heard of": func(l *life) {
+	"converge of an unknown cluster": func(l *life) {
 		l.again()
 	},
-	"somebody else's update that is over before anybody waits for it": func(l *life) {
+	"an external update that ends before its waiter is stored": func(l *life) {
 		l.create("")
 		l.OnResource(failing("update", "AWS::EC2::VPC", "network", errQuota))
-		l.Events.Decide(lose("aws.cloudformation", "network")) // or another function tells the step first
+		l.Events.Decide(lose("aws.cloudformation", "network")) // otherwise another function wakes the step first
 		l.besides()
 		l.change("  tags: {team: b}\n")
 	},
-	"somebody deletes a lease that is held": func(l *life) {
+	"a held lease is deleted": func(l *life) {
 		l.once("change", "GetObject", "leases/demo.json", func() { l.drop(names.Lease("demo")) })
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		l.Upload(names.ClusterSpec("demo"), Spec("demo", ""))
 		l.settle()
 	},
-	"an audit of a stack that somebody changed": func(l *life) {
+	"an audit of a stack that was changed outside drover": func(l *life) {
 		l.create(unprotected)
 		for _, stack := range l.CloudFormation.Stacks() {
 			if stack.StackName == "drover-demo-addons" {
@@ -222,7 +222,7 @@ var clusterLives = map[string]func(*life){
 		l.phase(status.Deleted)
 		require.Empty(l.t, l.notes("demo"))
 	},
-	"a protected cluster whose network somebody deletes, and then the cluster": func(l *life) {
+	"the network of a protected cluster is deleted, and then the cluster": func(l *life) {
 		l.create("")
 		l.Unstack("demo", names.Network)
 		l.audited()
@@ -232,7 +232,7 @@ var clusterLives = map[string]func(*life){
 		l.settle()
 		l.phase(status.Failed)
 	},
-	"a protected cluster whose control plane somebody deletes, and then the cluster": func(l *life) {
+	"the control plane of a protected cluster is deleted, and then the cluster": func(l *life) {
 		l.create("")
 		l.Unstack("demo", names.ControlPlane)
 		l.change(unprotected)
@@ -241,14 +241,14 @@ var clusterLives = map[string]func(*life){
 		l.settle()
 		l.phase(status.Failed)
 	},
-	"a cluster that is deleted, while somebody deletes its status": func(l *life) {
+	"the status is deleted during the cluster's deletion": func(l *life) {
 		l.create(unprotected)
 		l.KubernetesMakes("demo")
 		l.once("prepare", "GetObject", "status/clusters/demo.json", func() { l.drop(names.Status("demo")) })
 		l.Remove(names.ClusterSpec("demo"), "")
 		l.settle()
 	},
-	"a cluster that is deleted, while somebody deletes its lease": func(l *life) {
+	"the lease is deleted during the cluster's deletion": func(l *life) {
 		l.create(unprotected)
 		l.KubernetesMakes("demo")
 		l.once("clean", "GetObject", "leases/demo.json", func() { l.drop(names.Lease("demo")) })

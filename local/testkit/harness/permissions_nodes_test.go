@@ -38,7 +38,7 @@ var nodeLives = map[string]func(*life){
 		l.terminate()
 		l.sweep()
 	},
-	"a drain by hand that somebody stops": func(l *life) {
+	"a drain by hand that an operator stops": func(l *life) {
 		l.create(unprotected)
 		l.busy(1)
 		input := fmt.Sprintf(`{"cluster": "demo", "node": %q}`, l.API("drover-demo").Nodes()[0].Name)
@@ -67,7 +67,7 @@ var nodeLives = map[string]func(*life){
 		l.settle()
 		l.swept()
 	},
-	"an audit of a cluster with a node that is ill, and a stack that is gone": func(l *life) {
+	"an audit of a cluster with an unhealthy node and a missing stack": func(l *life) {
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1", "minSize: 3", 1))
 		l.settle()
@@ -97,7 +97,7 @@ var nodeLives = map[string]func(*life){
 		time.Sleep(3 * time.Hour)
 		l.sweep()
 	},
-	"a pool that gets its first node when somebody scales it": func(l *life) {
+	"a pool whose first node comes from an external scale-out": func(l *life) {
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1", "minSize: 0", 1))
 		l.settle()

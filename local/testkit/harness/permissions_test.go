@@ -1,8 +1,8 @@
 package harness
 
-// Least privilege, proved: the lives of permissions_lives_test.go run with exactly the synthesized roles and are
-// refused nothing, and whatever one permission is taken away, a life that uses it is refused just that and goes
-// wrong: people are told, or it ends otherwise. So none is missing and none is superfluous.
+// Proof of least privilege. The lives of permissions_lives_test.go run with exactly the synthesized roles, and no call is denied: no
+// permission is missing. Each test then removes one permission. A life that uses it is denied that call, and it either reports the denial
+// or ends in another state: no permission is superfluous.
 
 import (
 	"context"
@@ -59,10 +59,10 @@ var beyond = map[string]string{
 	"scheduler lambda:InvokeFunction": "https://docs.aws.amazon.com/scheduler/latest/UserGuide/setting-up.html#setting-up-execution-role",
 }
 
-// onlyLogged are permissions without which drover gets there all the same, and that only a log tells of, each with
-// the page that says why it is held.
+// onlyLogged are permissions that change no outcome: only a log shows their absence. Each value is the page that documents why the
+// role has it.
 var onlyLogged = map[string]string{
-	// Without it S3 says of a status that is not there that nobody may read it. Drains go on either way; it keeps their logs true.
+	// Without it S3 answers AccessDenied for a missing status. Drains continue either way; the permission keeps their logs correct.
 	"drain s3:ListBucket": "https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html",
 	// A step whose execution cannot be described is started once more, which finds that it was, and is proved by what is deployed.
 	"upgrade-machine states:DescribeExecution": "https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html",
@@ -227,7 +227,7 @@ type lived struct {
 	// refused calls of drover's; denied says whether the permission that was taken away would have allowed something that was refused.
 	refused []string
 	denied  bool
-	// told is what people are told of it: not what is only in a log. log is that, for whoever reads a test's failure.
+	// told is all that users see: notices, statuses and failures. log is only for the reader of a failed test.
 	told, log string
 	// state is how everything stands in the end, by what it is of.
 	state    map[string]string
@@ -235,7 +235,7 @@ type lived struct {
 	took     time.Duration
 }
 
-// complains says whether people are told that a permission is missing.
+// complains reports whether users can see that a permission is missing.
 func (l lived) complains() bool { return tellsOfDenial(l.told) || len(l.failures) > 0 }
 
 func tellsOfDenial(text string) bool {
@@ -322,9 +322,9 @@ func live(t *testing.T, run func(*life), less permission) (out lived) {
 	return out
 }
 
-// ends is what people were told, by notices, statuses, executions and stacks that failed, and the alarms on functions that did, and how
-// everything stands.
-func (l *life) ends() (told string, state map[string]string) {
+// ends returns all that users see and the final state. Users see notices, statuses, failed executions and stacks, and alarms on failed
+// functions.
+func (l *life) ends() (reported string, state map[string]string) {
 	var text strings.Builder
 	state = map[string]string{}
 	subjects := map[string]bool{}

@@ -75,7 +75,7 @@ var upgradeLives = map[string]func(*life){
 		l.names("r2")
 		l.settle()
 	},
-	"an upgrade while somebody else converges": func(l *life) {
+	"an upgrade while another execution converges": func(l *life) {
 		l.old(alarmed)
 		l.unheard("  kubernetesVersion: \"1.36\"\n  tags: {team: b}\n" + alarmed)
 		puts := 0

@@ -42,7 +42,7 @@ func TestAPoolThatIsRemovedIsDrainedFirst(t *testing.T) {
 		for _, r := range left {
 			require.Equal(t, "evicted", r.How, "%+v", r)
 			require.GreaterOrEqual(t, r.Healthy, r.Desired, "%+v", r)
-			require.Equal(t, "b", pools[r.Instance], "nobody else goes")
+			require.Equal(t, "b", pools[r.Instance], "only nodes of pool b terminate")
 		}
 		require.NotContains(t, l.Stacks("demo"), "pool-b")
 		ready := 0

@@ -135,7 +135,8 @@ func TestInstancesThatAreRefusedWhileAPoolIsMade(t *testing.T) {
 	}
 }
 
-// A pool that an autoscaler made larger, and that gets no more: the cluster is what its spec says, and people are told all the same.
+// An autoscaler scales out a pool, and EC2 launches no more instances. The cluster matches its spec, and InSync still
+// reports the missing instances.
 func TestAPoolThatGetsFewerInstancesThanItShould(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.create(unprotected)

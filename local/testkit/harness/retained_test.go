@@ -1,7 +1,7 @@
 package harness
 
-// Clusters that lost a stack to somebody's hand while they were protected, which kept what holds them: they can be
-// deleted, and nothing is left.
+// Clusters whose stack was deleted outside drover while they were protected. Protection retained the resources of that stack. drover can
+// still delete such a cluster, without leftovers.
 
 import (
 	"maps"
@@ -128,7 +128,8 @@ func TestDeletionAfterALostNetwork(t *testing.T) {
 	})
 }
 
-// Whoever deletes a stack while drover takes the protection off leaves the same: what is left of the protection still goes.
+// A user deletes the network stack while drover disables deletion protection. The VPC is retained. drover still disables the protection of
+// the other resources.
 func TestDeletionAfterALostNetworkWithoutProtection(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")
@@ -201,7 +202,7 @@ func (a *Account) inside(cluster string) []string {
 	return []string{a.Stack(cluster, names.Addons).ID, a.Stack(cluster, "pool-a").ID}
 }
 
-// anew says that a cluster is Ready, with none of the stacks that it had.
+// anew asserts that a cluster is Ready and that its inner stacks were recreated.
 func (a *Account) anew(cluster string, before []string) {
 	a.t.Helper()
 	require.Equal(a.t, status.Ready, a.Status(cluster).Phase, a.Status(cluster).Message)
@@ -219,7 +220,7 @@ func unprepared(call endpoint.Call) error {
 	return nil
 }
 
-// goesOn says that an execution failed when it had made another control plane, and that the next one makes the rest of the cluster anew.
+// goesOn asserts that an execution failed after it recreated the control plane, and that the next one recreates the rest of the cluster.
 func (a *Account) goesOn(cluster string, before []string) {
 	a.t.Helper()
 	require.Equal(a.t, status.Failed, a.Status(cluster).Phase, a.Status(cluster).Message)
@@ -230,9 +231,9 @@ func (a *Account) goesOn(cluster string, before []string) {
 	a.anew(cluster, before)
 }
 
-// Without protection nothing is kept: what was deleted by hand is gone, with all that was in it.
+// A deletion outside drover removes an unprotected stack with all its resources.
 func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
-	t.Run("the control plane: all in it is made anew", func(t *testing.T) {
+	t.Run("the control plane: drover recreates its inner stacks", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)
 			vpc, pool := a.ids(":vpc/"), a.Stack("demo", "pool-a").ID
@@ -248,7 +249,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			require.Len(t, a.API("drover-demo").Nodes(), 1)
 		})
 	})
-	t.Run("the control plane, and the execution that makes another fails: the next one still makes all of it anew", func(t *testing.T) {
+	t.Run("the control plane, and recreating it fails: the next execution recreates the rest", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)
 			before := a.inside("demo")
@@ -278,8 +279,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			a.anew("demo", before)
 		})
 	})
-	t.Run("the control plane, not all of which could be deleted, and the execution that makes another fails: the next one still makes all "+
-		"of it anew", func(t *testing.T) {
+	t.Run("the control plane, partly, and recreating it fails: the next execution recreates the rest", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)
 			before := a.inside("demo")
@@ -387,7 +387,7 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 				require.False(t, a.Stack("demo", names.Network).TerminationProtection)
 			})
 		})
-	t.Run("to whoever deleted the EKS cluster alone: the audit says so, and what to do gets another", func(t *testing.T) {
+	t.Run("only the EKS cluster was deleted: the audit reports how to recreate it", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", "")
 			a.endEKS("demo")
@@ -404,7 +404,7 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status, a.Status("demo").Condition(status.InSync).Message)
 		})
 	})
-	t.Run("gets another once its EKS cluster is gone", func(t *testing.T) {
+	t.Run("is recreated once its EKS cluster is deleted", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", "")
 			vpc := a.ids(":vpc/")

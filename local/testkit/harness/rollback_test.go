@@ -134,7 +134,7 @@ func TestARollbackAfterAnAttemptThatWasBlocked(t *testing.T) {
 	})
 }
 
-// What is not well after an upgrade is why people go back: it does not keep them from it.
+// An unhealthy cluster after an upgrade is the reason for a rollback. It does not block the rollback.
 func TestARollbackOfAClusterThatIsNotWell(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
@@ -182,8 +182,7 @@ func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
 	})
 }
 
-// A rollback that stopped is taken back: the nodes come forward again. What was before the upgrade can still be gone
-// back to, as long as EKS does that.
+// A rollback stops and is undone: the nodes are upgraded again. A second rollback is still possible as long as EKS supports it.
 func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
 	for name, forward := range map[string]func(t *testing.T, l *life, bad *faults.Engine){
 		"when the nodes are forward again": func(t *testing.T, l *life, _ *faults.Engine) {
@@ -220,7 +219,7 @@ func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
 // EKS counts its seven days from when the control plane came to its version, whatever was tried since.
 func TestARollbackThatStoodStillForTooLong(t *testing.T) {
 	for name, meanwhile := range map[string]func(l *life){
-		"it is gone on with":      func(*life) {},
+		"it is continued":         func(*life) {},
 		"after it was taken back": func(l *life) { l.over(l.upgrade(events.Upgrade{Release: "r2"})) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,8 +240,8 @@ func TestARollbackThatStoodStillForTooLong(t *testing.T) {
 	}
 }
 
-// EKS does not take the control plane back, when the nodes are back already. Whatever brings nodes forward until
-// somebody goes on with it, they go back once more before the control plane does.
+// The nodes are rolled back, but EKS fails to roll back the control plane. If nodes are upgraded before the rollback
+// continues, drover rolls them back again before the control plane.
 func TestRollbackContinuesAfterNodesWereUpgraded(t *testing.T) {
 	spec := func(pools ...string) string { return strings.NewReplacer(pools...).Replace(Spec("demo", alarmed)) }
 	for name, test := range map[string]struct {

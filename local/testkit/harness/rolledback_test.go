@@ -47,15 +47,15 @@ func (o *outs) sees(v localautoscaling.View) {
 	o.most = max(o.most, len(o.now))
 }
 
-// doomed is a pool whose roll comes to a batch of which one node after the other does not join, while the old ones are drained for ten
-// minutes. It returns who is told of then as the second one, and those that are out.
+// doomed starts a roll with a batch whose new nodes do not join, one after the other. The old nodes drain for ten minutes. It returns the
+// second node that the status reports as not joined, and the instances that are out of service then.
 func (l *life) doomed(bad *faults.Engine) (second status.Node, out []string, seen *outs) {
 	l.grown("minSize: 4, maxSize: 8, update: {maxUnavailable: 1, maxSurge: 1}")
 	l.API("drover-demo").Run(apiserver.App{
 		Name: "shop", Replicas: 12, MaxUnavailable: 12, Start: time.Second, Stop: 10 * time.Minute, Grace: 12 * time.Minute,
 	})
 	time.Sleep(time.Minute)
-	for range 2 { // the fourth, after the one that the surge adds and the two of the first batch, and whoever takes its place
+	for range 2 { // the fourth node, after one of the surge and two of the first batch, and then its replacement
 		strike(l.t, bad, "kubelet-version=v1.37.2 nth=4")
 	}
 	seen = &outs{served: map[string]bool{}, back: []string{"it was not rolled back"}}
@@ -81,7 +81,7 @@ func (l *life) doomed(bad *faults.Engine) (second status.Node, out []string, see
 	return second, seen.now, seen
 }
 
-// takenBack says that the pool is what it was before its roll, that the verdict names who did not join, and that nobody waits at a hook.
+// takenBack asserts that the roll was rolled back, that the message names the node that did not join, and that no instance waits at a hook.
 func (l *life) takenBack(second status.Node) {
 	l.t.Helper()
 	l.phase(status.Failed)
@@ -121,7 +121,7 @@ func TestARollIsFailedOnceItsBatchIsDrained(t *testing.T) {
 	}
 }
 
-// A person would rather have the rollback at once: whoever waited to fail the update has nothing to wait for any more.
+// A user cancels the update for an immediate rollback. The execution that waits to fail the update ends.
 func TestARollThatIsAboutToBeFailedCanBeCancelled(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		second, _, seen := l.doomed(bad)

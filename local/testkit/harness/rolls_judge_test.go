@@ -72,7 +72,7 @@ func (l *rolls) begins(step string, r resource.Request) error {
 			j.beyond = max(0, j.view.Desired-most)
 			j.base = min(j.view.Desired, max(j.pool.most, j.pool.fits(most)))
 		}
-		for _, i := range j.view.Instances { // nobody looks at the health of instances meanwhile
+		for _, i := range j.view.Instances { // no health checks run during the update
 			if l.lost[i.ID] {
 				j.lost++
 			}
@@ -130,7 +130,7 @@ func replaces(r resource.Request, v autoscaling.View) bool {
 	})
 }
 
-// counts says whether the end of an instance counts for its pool's update policy: it served, and nobody took it away.
+// counts reports whether the termination of an instance counts for its pool's update policy: it served, and no fault took it away.
 func (j *judge) counts(id string) bool { return j.served[id] && !j.taken[id] }
 
 // ends hears of stacks that come to rest.

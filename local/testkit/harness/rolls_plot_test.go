@@ -149,7 +149,7 @@ func (l *rolls) do(act rollAct, pools []rolledPool) {
 	l.mu.Lock()
 	j := l.judges[group]
 	view := j.view
-	var old, serving []string // those that were in service when the update began, as far as the autoscaler can tell
+	var old, serving []string // instances in service; old are those from before the update, as the autoscaler sees them
 	for _, i := range view.Instances {
 		if i.State == "InService" && !l.lost[i.ID] {
 			serving = append(serving, i.ID)
@@ -221,7 +221,7 @@ func (l *rolls) do(act rollAct, pools []rolledPool) {
 		j.lost++
 		l.mu.Unlock()
 		excuse(act.what)
-		_ = l.EC2.Terminate(id, "Server.InternalError") // unless it is gone
+		_ = l.EC2.Terminate(id, "Server.InternalError") // unless it has terminated
 	case blocks:
 		if time.Now().Before(l.blocked) {
 			return

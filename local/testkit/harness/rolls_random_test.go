@@ -134,7 +134,7 @@ func rollAtRandom(t *testing.T, seed uint64) {
 		}
 		l.rest(upload, version, func() { bad.Clear() })
 	}
-	// In the end people want what can be had.
+	// The last upload is one that drover can complete.
 	last := plot.uploads[len(plot.uploads)-1]
 	last.acts = nil
 	last.pools = slices.Clone(last.pools)
@@ -151,7 +151,7 @@ func rollAtRandom(t *testing.T, seed uint64) {
 // upload a spec, and return its version.
 func (l *rolls) upload(u rollUpload) string {
 	l.mu.Lock()
-	defer l.mu.Unlock() // whoever hears of it waits until it is known
+	defer l.mu.Unlock() // handlers of the event wait until the version is recorded
 	version := l.Upload(names.ClusterSpec("demo"), u.yaml())
 	l.specs[version] = u.pools
 	return version
@@ -177,9 +177,8 @@ func (l *rolls) sweeps() (stop func()) {
 	return func() { close(ended); <-done }
 }
 
-// restless is how long a cluster may take to come to rest: time for a budget that allows nothing, and for three tries of an update that
-// each have the hour of CloudFormation's, or of a refresh's, patience. Whoever is not done then waits for something that does not come
-// before the 48 hours of a hook are over.
+// restless is how long a cluster may take to become idle. It covers a budget that allows no eviction and three attempts of an update. Each
+// attempt may use the full hour of CloudFormation's or of a refresh's timeout. A longer wait would last until the 48 hours of a hook end.
 const restless = 12 * time.Hour
 
 // rest waits until nothing is under way, and holds the cluster against what must be then.
@@ -252,8 +251,8 @@ func (l *rolls) story() string {
 	return strings.Join(said, "\n") + "\n…" + log[max(0, len(log)-20_000):]
 }
 
-// unrest says what is under way, or left over: also after a rollback nobody is cordoned, held off an autoscaler or out of load balancers,
-// nothing is suspended, nothing waits at a hook.
+// unrest lists operations in flight and leftovers. Even after a rollback no node is cordoned, protected from an autoscaler or excluded from
+// load balancers. No process is suspended, and no instance waits at a hook.
 func (l *rolls) unrest() string {
 	if slices.ContainsFunc(l.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" }) || !l.Idle() {
 		return "executions run"

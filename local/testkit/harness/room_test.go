@@ -94,8 +94,8 @@ func TestRoomIsMadeAgainAsItWas(t *testing.T) {
 	})
 }
 
-// The autoscaler fills the room of a roll, and before it is taken back people want another one. It takes no further
-// room, and in the end the pool is as large as its spec lets it be: a scale-in like any.
+// The autoscaler uses the surge capacity of a roll, and the user requests a second roll before that capacity is removed. The second roll
+// adds no capacity. The pool finally returns to the maximum of its spec by an ordinary scale-in.
 func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const spec = "minSize: 1, maxSize: 2, update: {maxSurge: 50%}"

@@ -27,15 +27,15 @@ func TestSecretsAreToldToNobody(t *testing.T) {
 		"commands are no list":    pool("      commands: echo " + secret + "\n"),
 		"a command is a mapping":  pool("      commands: [{echo: " + secret + "}]\n"),
 		"content is a mapping":    pool("      files: [{path: /etc/x, content: {a: " + secret + "}}]\n"),
-		"a field nobody knows":    pool("      files: [{path: /etc/x, contents: " + secret + "}]\n"),
-		"a mode nobody knows":     pool("      files: [{path: /etc/x, mode: \"99\", content: " + secret + "}]\n"),
+		"an unknown field":        pool("      files: [{path: /etc/x, contents: " + secret + "}]\n"),
+		"an unknown mode":         pool("      files: [{path: /etc/x, mode: \"99\", content: " + secret + "}]\n"),
 		"a relative path":         pool("      files: [{path: x, content: " + secret + "}]\n"),
 		"content twice":           pool("      files: [{path: /etc/x, content: " + secret + ", content: " + secret + "}]\n"),
 		"a path twice":            pool("      files: [{path: /etc/x, content: " + secret + "}, {path: /etc/x, content: " + secret + "}]\n"),
 		"YAML that breaks there":  pool("      commands: [\"" + secret + "\n"),
 		"YAML that breaks here":   pool("      commands:\n        - " + secret + ": [\n"),
 		"a tab":                   pool("      files:\n\t- " + secret + "\n"),
-		"an alias nobody knows":   pool("      commands: [*" + secret + "]\n"),
+		"an unknown alias":        pool("      commands: [*" + secret + "]\n"),
 		"a tag":                   pool("      commands: [!!int " + secret + "]\n"),
 		"a tag on the list":       pool("      commands: !!set [" + secret + "]\n"),
 		"a key that is the value": pool("      " + secret + ": x\n"),
@@ -53,7 +53,7 @@ func TestSecretsAreToldToNobody(t *testing.T) {
 		heard += len(notices)
 		accepted := a.Status("demo").Condition(status.SpecAccepted)
 		t.Log(name, accepted.Status, accepted.Message)
-		if name == "a key that is the value" { // the name of a field is told, or nobody could correct it
+		if name == "a key that is the value" { // the message names the field, so that a user can correct it
 			require.Contains(t, accepted.Message, "unknown field")
 			continue
 		}

@@ -1,6 +1,6 @@
 package harness
 
-// Executions that somebody stops before they have done anything: nothing in the account says then that they were there.
+// Executions that an operator stops before their first write. They leave no trace in the account.
 
 import (
 	"fmt"
@@ -36,14 +36,14 @@ func TestADeletionWhoseExecutionIsStoppedAtOnce(t *testing.T) {
 // a roll at a time, which is drift only when it was not made in time,
 func TestARollWhoseExecutionIsStoppedAtOnce(t *testing.T) {
 	t.Run("just now", func(t *testing.T) {
-		rollIsStopped(t, (*life).swept, func(in *status.Condition) { require.Nil(t, in, "people asked for it") })
+		rollIsStopped(t, (*life).swept, func(in *status.Condition) { require.Nil(t, in, "a roll that is not late is no drift") })
 	})
 	t.Run("for an hour", func(t *testing.T) {
 		rollIsStopped(t, (*life).sweep, func(in *status.Condition) { require.Contains(t, in.Message, "spec.pools[a].rollAt is") })
 	})
 }
 
-func rollIsStopped(t *testing.T, sweep func(*life), told func(*status.Condition)) {
+func rollIsStopped(t *testing.T, sweep func(*life), checkInSync func(*status.Condition)) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		at := time.Now().Add(2 * time.Hour)
@@ -57,24 +57,24 @@ func rollIsStopped(t *testing.T, sweep func(*life), told func(*status.Condition)
 		end()
 		require.Equal(t, before, l.Group("demo", "a").Instances[0].ID)
 		require.NoError(t, l.AuditNow())
-		told(l.Status("demo").Condition(status.InSync))
+		checkInSync(l.Status("demo").Condition(status.InSync))
 		l.settle()
 		require.NotEqual(t, before, l.Group("demo", "a").Instances[0].ID)
 		l.phase(status.Ready)
 	})
 }
 
-// and what a channel that moved asks for: an upgrade that begins at once, and one that waits, of which the status tells. What is told of is
-// looked after by who told it, and what is paused stays.
+// A channel moves, and the execution that should plan the upgrade is stopped at once. The audit then starts the upgrade, or records it as
+// scheduled, exactly once. It leaves a paused cluster unchanged.
 func TestAnUpgradeByAChannelWhoseExecutionIsStoppedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		more, paused string
 		to           string
-		told         string // the upgrade's phase
+		phase        string // of the upgrade
 	}{
-		"it begins":                      {to: "r2", told: string(upgrade.Done)},
-		"it waits for its window":        {more: `, window: {start: "12:00", duration: 1h}`, to: "r2", told: status.UpgradeScheduled},
-		"it waits for a release to come": {to: "r9", told: status.UpgradeScheduled},
+		"it begins":                      {to: "r2", phase: string(upgrade.Done)},
+		"it waits for its window":        {more: `, window: {start: "12:00", duration: 1h}`, to: "r2", phase: status.UpgradeScheduled},
+		"it waits for a release to come": {to: "r9", phase: status.UpgradeScheduled},
 		"the cluster is paused by then":  {paused: "  paused: true\n", to: "r2"},
 		"the channel is at an older one": {to: "r0"},
 	} {
@@ -95,19 +95,19 @@ func TestAnUpgradeByAChannelWhoseExecutionIsStoppedAtOnce(t *testing.T) {
 				l.swept()
 				l.settle()
 				end()
-				require.Nil(t, l.Status("demo").Upgrade, "nobody knows of it")
+				require.Nil(t, l.Status("demo").Upgrade, "the upgrade is not recorded yet")
 
 				before := len(l.executions("converge"))
 				time.Sleep(15 * time.Minute)
 				l.audited()
-				if c.told == "" {
+				if c.phase == "" {
 					require.Nil(t, l.Status("demo").Upgrade)
 					require.Len(t, l.executions("converge"), before)
 					return
 				}
 				u := l.Status("demo").Upgrade
 				require.NotNil(t, u, "it is made up for")
-				require.Equal(t, c.told+" Channel "+c.to, u.Phase+" "+u.Origin+" "+u.To)
+				require.Equal(t, c.phase+" Channel "+c.to, u.Phase+" "+u.Origin+" "+u.To)
 				before = len(l.executions("converge"))
 				for range 3 {
 					time.Sleep(time.Minute)

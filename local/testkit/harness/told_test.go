@@ -17,8 +17,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Who reads of an instance that did not join a pool at rest reads of it until the pool has what it needs without it. After that converging
-// the cluster has nothing to tell.
+// The status keeps an instance that did not join an idle pool until the pool has enough other instances. A converge after that reports
+// nothing.
 func TestFailedJoinIsRemovedOnceItsPoolIsWhole(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.create(unprotected)
@@ -76,7 +76,7 @@ func TestANodeIsToldOfUntilNobodyDrainsIt(t *testing.T) {
 	})
 }
 
-// A new instance whose cluster cannot be asked waits, and so do people: it is told of for as long, though nobody drains it.
+// A new instance waits while its cluster is unreachable. The status reports it for as long, although no drain runs.
 func TestAnInstanceThatWaitsForItsClusterIsToldOfMeanwhile(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.create(unprotected)
@@ -86,13 +86,13 @@ func TestAnInstanceThatWaitsForItsClusterIsToldOfMeanwhile(t *testing.T) {
 		})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
-		told := l.Status("demo").Nodes
-		require.Len(t, told, 1)
-		require.Equal(t, status.NodeUnreachable, told[0].State)
+		waiting := l.Status("demo").Nodes
+		require.Len(t, waiting, 1)
+		require.Equal(t, status.NodeUnreachable, waiting[0].State)
 		_ = l.AuditNow() // it cannot ask the cluster either
 		now := l.Status("demo").Nodes
 		require.Len(t, now, 1, "its execution goes on")
-		require.Equal(t, told[0].Since, now[0].Since)
+		require.Equal(t, waiting[0].Since, now[0].Since)
 		time.Sleep(90 * time.Minute)
 		require.Empty(t, l.Status("demo").Nodes, "it joined")
 	})

@@ -48,7 +48,7 @@ func TestKeysThatWouldLeaveTheirCluster(t *testing.T) {
 			name, ok := strings.CutPrefix(entry.Key, names.Statuses)
 			require.True(t, ok, entry.Key)
 			require.NotContains(t, name, "/")
-			require.False(t, strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }), "whoever lists statuses prints %q", name)
+			require.False(t, strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }), "drover status would print %q", name)
 			require.NotEqual(t, "demo.json", name)
 		}
 	})
@@ -74,7 +74,7 @@ func TestAnyKeyIsListed(t *testing.T) {
 	})
 }
 
-// A spec says whose it is, and its key too: they must agree, whoever uploads it.
+// The name in a spec and the name in its key must agree, independent of the uploader.
 func TestASpecUnderAnotherClustersKey(t *testing.T) {
 	a := Start(t)
 	a.Upload(names.ReleaseSpec("r1"), Release())
@@ -86,7 +86,7 @@ func TestASpecUnderAnotherClustersKey(t *testing.T) {
 	require.Empty(t, a.Status("demo").ObservedVersion)
 }
 
-// Events of stacks with forged names and tokens resume nobody, and write nothing.
+// Events of stacks with forged names and tokens wake no step and write nothing.
 func TestForgedEventsOfStacks(t *testing.T) {
 	bubble(t, func(a *Account) {
 		t := a.t

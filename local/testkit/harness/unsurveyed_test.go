@@ -1,6 +1,6 @@
 package harness
 
-// Deletions of clusters whose stacks somebody changed outside of drover before the spec went: what protects their data has to hold.
+// Deletions of clusters whose stacks were changed outside drover before the spec was deleted. The protection of their data must hold.
 
 import (
 	"maps"
@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// A control plane that is gone cannot say which volumes its cluster wants retained.
+// A deleted control plane cannot report which volumes its cluster retains.
 func TestDeletionWithoutSurvey(t *testing.T) {
 	bubble(t, func(a *Account) {
 		before := a.AllResources()

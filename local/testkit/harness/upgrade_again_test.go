@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// What blocked it is told with each try, and not again with what the next one waits for.
+// drover reports the blocking check with each attempt. It does not repeat that while the next attempt is scheduled.
 func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
@@ -28,7 +28,7 @@ func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 		l.swept()
 		l.settle()
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
-		l.settle() // two who plan at once may both tell that it begins: what the upload starts, and the sweep
+		l.settle() // the upload and the sweep may both plan, and both report that the upgrade begins
 		l.swept()
 		l.settle()
 		for day := 1; day <= 2; day++ {
@@ -53,7 +53,7 @@ func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 				require.Equal(t, blocked, u.Checked.UTC())
 			}
 			require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
-			require.Len(t, l.executions("upgrade"), day, "nobody looks again before that")
+			require.Len(t, l.executions("upgrade"), day, "no execution checks before that")
 			require.Equal(t, day, l.toldOf("Blocked"))
 			require.LessOrEqual(t, l.toldOf(status.UpgradeScheduled), 2*day, "that it begins, and that it is tried again")
 			time.Sleep(time.Until(blocked.Add(24*time.Hour)) + time.Minute)
@@ -63,8 +63,8 @@ func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 	})
 }
 
-// What a channel asks for and what waits for its window stays told of while another upgrade is asked for by hand,
-// also when that comes to nothing, for which nobody converges the cluster.
+// The status keeps a scheduled upgrade of a channel while an operator starts another upgrade. It also keeps it if that one is blocked,
+// after which no execution converges the cluster.
 func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
 	opens := func() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(9 * time.Hour) }
 	// scheduled has an upgrade to r2, which the channel is at, wait for its window.
@@ -80,7 +80,7 @@ func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
 		require.Equal(t, at, s.Upgrade.At.UTC())
 		return at
 	}
-	// quiet says that the status tells of it once the audit has looked, and that no converge has anything to add.
+	// quiet asserts that the status reports the scheduled upgrade after the audit, and that a converge writes nothing.
 	quiet := func(l *life, at time.Time) {
 		time.Sleep(15 * time.Minute)
 		l.audited()
@@ -106,7 +106,7 @@ func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
 				l.upgrade(events.Upgrade{Release: to})
 				l.settle()
 				s := l.Status("demo")
-				require.Equal(t, "Blocked "+to, s.Upgrade.Phase+" "+s.Upgrade.To, "what people read is what they asked for")
+				require.Equal(t, "Blocked "+to, s.Upgrade.Phase+" "+s.Upgrade.To, "the status shows the requested upgrade")
 				require.NotNil(t, s.NextUpgrade)
 				require.Equal(t, "Scheduled r2 Channel", s.NextUpgrade.Phase+" "+s.NextUpgrade.To+" "+s.NextUpgrade.Origin)
 				require.Equal(t, at, s.NextUpgrade.At.UTC())

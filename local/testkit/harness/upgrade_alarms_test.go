@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Whoever may write a spec may name any alarm of the account in it. Only those that their owners gave the tag are silenced.
+// A spec may name any alarm of the account. drover disables the actions only of alarms that their owners tagged.
 func TestAnUpgradeSilencesNoAlarmOfOthers(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		_, err := l.cloudwatch().PutMetricAlarm(l.t.Context(), &cloudwatchapi.PutMetricAlarmInput{

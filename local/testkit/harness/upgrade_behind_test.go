@@ -46,8 +46,7 @@ func (l *life) standing() (goOn func()) {
 	}
 }
 
-// behind lives a life in which the upgrade to r2 stands still, and somebody has asked for that to r3 by hand, by an
-// execution, a minute ago.
+// behind runs a test while the upgrade to r2 waits. An operator started an execution for the upgrade to r3 a minute before.
 func behind(t *testing.T, then func(l *life, execution string, goOn func())) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
@@ -63,7 +62,7 @@ func TestAnUpgradeByHandThatWaitsForAnother(t *testing.T) {
 	behind(t, func(l *life, arn string, goOn func()) {
 		next := func() *status.Upgrade {
 			s := l.Status("demo")
-			require.Equal(t, "Running r2", s.Upgrade.Phase+" "+s.Upgrade.To, "the one that is under way is told of as ever")
+			require.Equal(t, "Running r2", s.Upgrade.Phase+" "+s.Upgrade.To, "the running upgrade is still reported")
 			require.NotNil(t, s.NextUpgrade)
 			require.Equal(t, arn, s.NextUpgrade.Execution)
 			return s.NextUpgrade
@@ -165,7 +164,7 @@ func TestAnUpgradeWhoseTimeComesWhileAnotherIsUnderWay(t *testing.T) {
 					goOn()
 					l.sweep()
 					require.Nil(t, l.Status("demo").NextUpgrade)
-					require.Equal(t, 1, l.toldOf(status.UpgradeDelayed), "told once")
+					require.Equal(t, 1, l.toldOf(status.UpgradeDelayed), "reported once")
 					require.Zero(t, l.toldOf("Cancelled"))
 					u := l.Status("demo").Upgrade
 					if missed && origin == upgrade.OriginAt {
@@ -224,7 +223,7 @@ func TestAnUpgradeWhoseTimeComesWhileAnotherWaitsForDrains(t *testing.T) {
 		require.Equal(t, "Missed r3", s.Upgrade.Phase+" "+s.Upgrade.To)
 		require.Equal(t, "Done r2", s.Upgrades[0].Phase+" "+s.Upgrades[0].To)
 		require.Nil(t, s.NextUpgrade)
-		require.Equal(t, 1, l.toldOf(status.UpgradeMissed), "told once")
+		require.Equal(t, 1, l.toldOf(status.UpgradeMissed), "reported once")
 	})
 }
 

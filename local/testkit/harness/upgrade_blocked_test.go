@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades that the checks block: nothing is changed. And what they only tell.
+// Upgrades that a check blocks: nothing changes. Other checks only warn.
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func TestAnUpgradeThatIsBlocked(t *testing.T) {
 		l.settle()
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeBlocked: nothing was changed: AlarmsQuiet")
 		s := l.Status("demo")
-		require.Equal(t, status.Ready, s.Phase, "nobody's spec was left undone")
+		require.Equal(t, status.Ready, s.Phase, "no spec is pending")
 		require.Equal(t, "Blocked", s.Upgrade.Phase)
 		require.Equal(t, status.ReasonUpgradeBlocked, s.Condition(status.Upgraded).Reason)
 		require.Equal(t, "AlarmsQuiet", s.Upgrade.Checks[0].Name)
@@ -44,7 +44,7 @@ func TestAnUpgradeThatIsBlocked(t *testing.T) {
 	})
 }
 
-// The account has as many clusters as it may. That is told, and keeps no upgrade back: it makes none.
+// The account has reached its quota of clusters. The check warns but does not block: an upgrade creates no cluster.
 func TestAnUpgradeWhereNoOtherClusterCouldBeMade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old("")
@@ -65,7 +65,7 @@ func TestAnUpgradeWhereNoOtherClusterCouldBeMade(t *testing.T) {
 	})
 }
 
-// EKS looked before somebody began to use what goes: its insights of then say that all is well.
+// A client starts to use a removed API after EKS refreshed its insights. The stale insights report no problem.
 func TestEKSLooksAnewBeforeTheChecks(t *testing.T) {
 	looked := func(l *life) {
 		l.old(alarmed)
@@ -84,7 +84,7 @@ func TestEKSLooksAnewBeforeTheChecks(t *testing.T) {
 		require.Contains(t, l.verdict(arn), "UpgradeBlocked: nothing was changed: DeprecatedAPIs")
 		require.EqualValues(t, 1, l.record().Number)
 	})
-	t.Run("unless it cannot: then they are told with their age", func(t *testing.T) {
+	t.Run("unless the refresh fails: then the check reports their age", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			looked(l)
 			l.OnCall(func(call endpoint.Call) error {

@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades on bad days: schedules that fire twice, pools that fail, people who change their minds while nodes are replaced, drains that
+// Upgrades under adverse conditions: schedules that fire twice, pools that fail, specs that change during node replacement, and drains that
 // take too long.
 
 import (
@@ -52,7 +52,7 @@ func (l *life) changing(stack string) {
 	l.Until(stack+" changes", func() bool { return l.Stacks("demo")[stack] == "UPDATE_IN_PROGRESS" })
 }
 
-// free says that nobody holds the cluster.
+// free asserts that no execution holds the cluster's lease.
 func (l *life) free() {
 	l.t.Helper()
 	lease, err := l.State().Lease(l.t.Context(), "demo")
@@ -122,8 +122,8 @@ func TestAnUpgradeAndARoll(t *testing.T) {
 	})
 }
 
-// The nodes of one of two pools come up newer than their control plane, so none of them joins: CloudFormation takes
-// that pool back. The other pool is done and stays so; mended, the upgrade goes on from there.
+// The new nodes of one of two pools are newer than their control plane, so none of them joins. CloudFormation rolls that pool back. The
+// other pool stays upgraded. The upgrade continues from there once the cause is fixed.
 func TestAnUpgradeOfWhichAPoolFails(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.old(secondPool + alarmed)
@@ -158,9 +158,8 @@ func TestAnUpgradeOfWhichAPoolFails(t *testing.T) {
 	})
 }
 
-// People change the spec while the first of two pools is replaced: that pool is finished. The second is not begun,
-// unless the cluster is only to come to another release: then the step is finished, for it is made whole of what the
-// spec says by now.
+// A user changes the spec while the first of two pools is replaced. drover finishes that pool and does not start the second one. If only
+// the release changes, drover plans the whole step from the new spec and finishes it.
 func TestWhatPeopleDoWhileNodesAreReplaced(t *testing.T) {
 	ordered := strings.Replace(secondPool, "maxSize: 3", "maxSize: 3, update: {order: 1}", 1) + alarmed
 	for name, c := range map[string]struct {
@@ -261,8 +260,8 @@ func TestPodsAreForcedInAnUpgradeOnlyWhereThePoolSaysSo(t *testing.T) {
 	}
 }
 
-// While the control plane moves somebody changes a pool, and CloudFormation's word on that never comes. The step has
-// its time and no longer; what was begun goes on, and the next execution finds it done.
+// A user changes a pool during the control plane update, and CloudFormation's event for that pool is lost. The step times out. The changes
+// in flight continue, and the next execution finds them complete.
 func TestAPhaseOfAnUpgradeThatTakesTooLong(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
@@ -290,7 +289,7 @@ func TestAPhaseOfAnUpgradeThatTakesTooLong(t *testing.T) {
 	})
 }
 
-// Each phase and each step is told once, by a message to the topic and an event on the bus.
+// drover reports each phase and each step once, by a message to the topic and an event on the bus.
 func TestEachPhaseOfAnUpgradeIsTold(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old("")
@@ -299,29 +298,29 @@ func TestEachPhaseOfAnUpgradeIsTold(t *testing.T) {
 		time.Sleep(time.Until(at) + time.Second)
 		l.sweep()
 		l.upgraded()
-		var told, mailed []string
+		var published, mailed []string
 		for _, e := range l.BusEvents() {
 			if e.DetailType == events.ClusterUpgradeChange {
 				var change events.UpgradeChange
 				require.NoError(t, json.Unmarshal(e.Detail, &change))
 				require.Equal(t, []string{"demo", "r1", "r2", "At"}, []string{change.Cluster, change.From, change.To, change.Origin})
-				told = append(told, strings.TrimSpace(change.Phase+" "+change.Step))
+				published = append(published, strings.TrimSpace(change.Phase+" "+change.Step))
 			}
 		}
 		require.Equal(t, []string{
 			"Scheduled", "Checking", "Running control plane to 1.36", "Running add-ons to those of the release",
 			"Running nodes to the images of the release", "Running", "Done",
-		}, told)
+		}, published)
 		for _, n := range l.Notices() {
 			if subject, _, _ := strings.Cut(n, "\n"); strings.HasPrefix(subject, "drover: the upgrade of demo is ") {
 				mailed = append(mailed, strings.TrimPrefix(subject, "drover: the upgrade of demo is "))
 			}
 		}
-		require.Len(t, mailed, len(told))
-		slices.Sort(told)
+		require.Len(t, mailed, len(published))
+		slices.Sort(published)
 		slices.Sort(mailed)
 		for i, phase := range mailed {
-			require.True(t, strings.HasPrefix(told[i], phase), "%s, %s", told[i], phase)
+			require.True(t, strings.HasPrefix(published[i], phase), "%s, %s", published[i], phase)
 		}
 	})
 }
@@ -348,7 +347,7 @@ func TestAnAddonThatTheSpecStatesGoesFirst(t *testing.T) {
 	})
 }
 
-// What somebody asks for by hand and cannot be had: the execution says why, and the cluster stays as it is.
+// An operator requests an impossible upgrade. The execution reports the reason, and the cluster is unchanged.
 func TestUpgradesByHandThatCannotBe(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)

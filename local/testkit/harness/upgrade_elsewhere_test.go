@@ -1,6 +1,6 @@
 package harness
 
-// A control plane that drover did not move: EKS does at the end of its support, and people do in the console.
+// A control plane whose version changed outside drover: EKS upgrades it at the end of support, or a user does so in the console.
 
 import (
 	"strings"
@@ -37,7 +37,7 @@ func (l *life) inSync() string {
 	return c.Message
 }
 
-// The audit tells of it, says what to do, and that is the way out.
+// The audit reports the external change and its resolution, and that resolution works.
 func TestAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 	t.Run("forwards", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
@@ -49,7 +49,7 @@ func TestAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 			require.Equal(t, status.Ready, l.Status("demo").Phase)
 			began := len(l.executions("converge"))
 			l.audited()
-			require.Len(t, l.executions("converge"), began, "nobody but people moves it")
+			require.Len(t, l.executions("converge"), began, "only a user changes the version")
 			mark := l.Calls.Mark()
 			l.audited()
 			asked := 0

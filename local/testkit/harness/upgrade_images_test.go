@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// After an upgrade one pool is put back to the image that it had, which the status tells; everything else stays as it is.
+// After an upgrade a user returns one pool to its previous image, which the status reports. Everything else is unchanged.
 func TestOnePoolBack(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const two = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n"

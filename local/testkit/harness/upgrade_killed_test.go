@@ -44,7 +44,7 @@ func TestAnUpgradeThatIsStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// The function dies before, and after, each of its calls, whenever it is asked for something anew.
+// The function dies before or after each of its calls, once for each payload.
 func TestAnUpgradeWhoseFunctionDies(t *testing.T) {
 	for name, death := range map[string]Death{"before": Before, "after": After} {
 		t.Run(name, func(t *testing.T) {

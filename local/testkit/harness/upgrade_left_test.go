@@ -1,6 +1,6 @@
 package harness
 
-// What an upgrade leaves in the status of a cluster that nobody else touches, once it is over: what converging says of it.
+// The status of a cluster after an upgrade, without any other change, is the status that a converge reports.
 
 import (
 	"fmt"
@@ -96,7 +96,7 @@ func TestAnUpgradeThatIsBlockedLeavesTheClusterWhatItWas(t *testing.T) {
 	}
 }
 
-// The spec's own upgrade stopped, and somebody makes it by hand, or tries to: nothing of what was said of the first is left.
+// The upgrade of the spec stopped, and an operator starts it by hand. The status keeps no message of the first one.
 func TestAnUpgradeByHandAfterTheSpecsOwnStopped(t *testing.T) {
 	t.Run("is done", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
@@ -149,7 +149,7 @@ func TestARollbackThatStopsLeavesNoClusterAsSpecified(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		arn := l.half(bad)
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed")
-		l.phase(status.Failed) // the stack went back: until somebody converges it, it is as it was left
+		l.phase(status.Failed) // the stack rolled back and stays so until the next converge
 		l.again()
 		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says, but for its release: "+
 			"the upgrade to release r1 (Kubernetes 1.35) stopped on its way, and what it moved stays", l.says())
@@ -157,7 +157,7 @@ func TestARollbackThatStopsLeavesNoClusterAsSpecified(t *testing.T) {
 	})
 }
 
-// Its first step is planned, and whoever planned it has the cluster when it cannot tell so: the number of its lease is all that is new.
+// Planning the first step takes the lease but cannot store the plan. Only the fence of the lease changes.
 func TestUpgradeThatStopsWithoutAChange(t *testing.T) {
 	for name, asked := range map[string]func(l *life) string{
 		"by hand": func(l *life) string { return l.upgrade(events.Upgrade{Release: "r2"}) },
@@ -201,8 +201,8 @@ func TestUpgradeThatStopsWithoutAChange(t *testing.T) {
 	}
 }
 
-// The spec is deleted while its upgrade replaces nodes, and is back before all is gone: the execution that made the
-// step deletes the cluster, and makes another. Nobody has asked that one for the upgrade which ends then.
+// A user deletes the spec while its upgrade replaces nodes, and uploads it again before the deletion ends. The execution of the step
+// deletes and recreates the cluster. The ended upgrade does not belong to the new cluster.
 func TestAnUpgradeOfAClusterThatWasMadeAnewLeavesThatAlone(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed + unprotected)
@@ -220,7 +220,7 @@ func TestAnUpgradeOfAClusterThatWasMadeAnewLeavesThatAlone(t *testing.T) {
 	})
 }
 
-// Somebody stops an upgrade while its checks run, and uploads a spec. The sweep tells of that end in the middle of the spec's changes.
+// An operator stops an upgrade during its checks and uploads a spec. The sweep records that end while the changes of the spec run.
 func TestAnUpgradeThatEndsWhileTheClusterIsConverged(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)

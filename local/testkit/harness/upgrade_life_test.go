@@ -1,7 +1,7 @@
 package harness
 
-// What upgrades in virtual time are told with: a cluster of 1.35 and a release of 1.36, an alarm, the machine as
-// people start it, and what must hold in the end.
+// The steps and assertions of upgrade tests in virtual time: a cluster of 1.35, a release of 1.36, an alarm, executions that an operator
+// starts, and the conditions at the end.
 
 import (
 	"encoding/json"

@@ -42,13 +42,13 @@ func TestUpgradesThatMeet(t *testing.T) {
 			require.Equal(t, "r3", l.Status("demo").Upgrade.To)
 		})
 	})
-	t.Run("one waits for a roll, and is told to be late", func(t *testing.T) {
+	t.Run("one waits for a roll, and is reported as late", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed + "  deletionProtection: false\n")
 			l.held(func() {
 				arn := l.upgrade(events.Upgrade{Release: "r2"})
 				time.Sleep(time.Minute)
-				require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase, "told at once")
+				require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase, "reported at once")
 				require.Contains(t, l.Status("demo").Upgrade.Message, "is being converged by")
 				require.Equal(t, arn, l.Status("demo").Upgrade.Execution, "to those who watch it")
 				time.Sleep(40 * time.Minute)

@@ -59,7 +59,7 @@ func TestTheSpecNamesWhatIsUnderWay(t *testing.T) {
 			require.Len(t, l.executions("upgrade"), 2)
 		})
 	})
-	t.Run("one that stops waits for somebody, as the spec's would", func(t *testing.T) {
+	t.Run("one that stops waits for an operator, as the spec's would", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed)
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
@@ -83,7 +83,7 @@ func TestTheSpecNamesWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// Somebody names a release that is not there, an upgrade that was asked for otherwise begins meanwhile, and the spec is put back.
+// A spec names a missing release, an upgrade by hand begins, and the user then restores the spec.
 func TestTheSpecIsPutBackOverAnUpgrade(t *testing.T) {
 	for name, when := range map[string]func(l *life, arn string){
 		"that is under way": func(l *life, _ string) { l.step(upgrade.StepControlPlane) },
@@ -111,7 +111,7 @@ func TestTheSpecIsPutBackOverAnUpgrade(t *testing.T) {
 	}
 }
 
-// A spec that came to name what somebody asked for otherwise has the word again: when it goes back, it asks for something.
+// A spec that names the release of an upgrade by hand ends the override. If it then names the old release, it requests a change.
 func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
 	refused := func(l *life) {
 		l.t.Helper()
@@ -137,7 +137,7 @@ func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
 				"for, until the spec names another than r1", said.Message)
 			l.again()
 			require.Equal(t, "r1", l.record().Over, "what was asked for by hand counts")
-			require.Equal(t, said, l.Status("demo"), "and is told in the same words")
+			require.Equal(t, said, l.Status("demo"), "the status is unchanged")
 			l.names("r2")
 			l.settle()
 			l.upgraded()

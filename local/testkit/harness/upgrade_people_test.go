@@ -1,6 +1,6 @@
 package harness
 
-// What people do to the spec while an upgrade is under way.
+// Changes that users make to the spec while an upgrade is in flight.
 
 import (
 	"strings"

@@ -30,7 +30,7 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 		require.NotContains(t, l.verdict(arn), "drover-converge", "which does not bring the upgrade on")
 		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
 		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion, "which it is at, and not which it was to come to")
-		require.Empty(t, l.Status("demo").Plan, "nobody brings it to 1.36 until somebody asks again")
+		require.Empty(t, l.Status("demo").Plan, "drover does not move it to 1.36 without a new request")
 		require.True(t, l.sounds())
 		l.again()
 		l.phase(status.Ready) // as it was before
@@ -121,7 +121,7 @@ func TestAnUpgradeWhoseOldNodesStayListed(t *testing.T) {
 			l.upgraded()
 		})
 	})
-	t.Run("because somebody took them out of their group: they are judged, and not waited for", func(t *testing.T) {
+	t.Run("because a user detached them from their group: they are checked, not waited for", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed)
 			one, err := l.EC2.Instance(l.instance())
@@ -140,7 +140,7 @@ func TestAnUpgradeWhoseOldNodesStayListed(t *testing.T) {
 	})
 }
 
-// The last step is made, and its result is not well, until people replace the nodes once more.
+// The last step finishes, but its verification fails until the operator replaces the nodes again.
 func TestAnUpgradeWhoseNodesHaveAnotherVersion(t *testing.T) {
 	for name, meanwhile := range map[string]func(l *life, stops func()){
 		"": func(*life, func()) {},
@@ -178,7 +178,7 @@ func TestAnUpgradeWhoseNodesHaveAnotherVersion(t *testing.T) {
 	}
 }
 
-// While the nodes are replaced somebody puts an add-on back by hand: the end is not well, and says which.
+// A user downgrades an add-on while nodes are replaced. The verification at the end fails and names the add-on.
 func TestAnUpgradeOfWhichAnAddonHasAnotherVersion(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)

@@ -16,12 +16,13 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// A channel, or a time, names a release that is not there: it is told at once, it is late like any, and what comes in time begins.
+// A channel, or a scheduled upgrade, names a missing release. drover reports it at once and as late when due. If the release arrives in
+// time, the upgrade begins.
 func TestAReleaseThatComesAtLast(t *testing.T) {
 	for origin, ask := range map[upgrade.Origin]func(l *life, at time.Time){
 		upgrade.OriginChannel: func(l *life, _ time.Time) {
 			l.Upload(names.ReleaseSpec("channels"), stableAt("r3"))
-			l.settle() // two who write the status at once may both tell of it
+			l.settle() // two concurrent writers of the status may both report it
 			l.swept()
 			l.settle()
 			time.Sleep(time.Minute)

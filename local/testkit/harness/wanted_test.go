@@ -157,20 +157,20 @@ func TestWhatAnUpgradeLeavesThatIsNotWantedAnyMore(t *testing.T) {
 	})
 }
 
-// Somebody changes the EKS cluster again and again while nodes are replaced, and after.
+// A user changes the EKS cluster repeatedly during and after the replacement of nodes.
 func TestAnUpgradeWhileEKSIsAtSomethingElse(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
 		l.step(upgrade.StepNodes)
-		told := false
-		for end := time.Now().Add(2 * time.Hour); !told && time.Now().Before(end); time.Sleep(5 * time.Second) {
+		reported := false
+		for end := time.Now().Add(2 * time.Hour); !reported && time.Now().Before(end); time.Sleep(5 * time.Second) {
 			_, _ = l.EKS.UpdateClusterConfig(l.t.Context(), l.Admin(), eks.UpdateClusterConfigInput{ // refused while it is at one
 				Name: "drover-demo", Logging: &eks.Logging{ClusterLogging: []eks.LogSetup{{Types: []string{"audit"}, Enabled: true}}},
 			})
-			told = told || strings.Contains(l.Status("demo").Upgrade.Message, "it is UPDATING")
+			reported = reported || strings.Contains(l.Status("demo").Upgrade.Message, "it is UPDATING")
 		}
-		require.True(t, told, l.verdict(arn))
+		require.True(t, reported, l.verdict(arn))
 		l.settle()
 		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
 		require.Equal(t, status.Ready, l.Status("demo").Phase)
@@ -207,7 +207,7 @@ func TestAStepThatWaitsForEver(t *testing.T) {
 	})
 }
 
-// What a channel asks for and the checks block is told to be tried again, and is.
+// The checks block an upgrade of a channel. The status announces a retry, and the retry runs.
 func TestAnUpgradeByAChannelThatWasBlockedIsTriedAgain(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
@@ -225,7 +225,7 @@ func TestAnUpgradeByAChannelThatWasBlockedIsTriedAgain(t *testing.T) {
 		mark := l.Calls.Mark()
 		l.audited()
 		for _, call := range l.Calls.Since(mark) {
-			require.False(t, call.Mutating && CalledBy(call) == "plan", "nothing is planned anew: %s %s", call.Action, call.Resource)
+			require.False(t, call.Mutating && CalledBy(call) == "plan", "the cluster is not planned again: %s %s", call.Action, call.Resource)
 		}
 		time.Sleep(time.Until(*u.At) - time.Minute)
 		l.swept()
