@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir)
-		bin, err := filepath.Abs(kubernetes.BinDir("../../.."))
+		bin, err := filepath.Abs(kubernetes.BinDir("../../../.."))
 		if err != nil {
 			panic(err)
 		}
