@@ -229,23 +229,23 @@ func (r *run) miss(ctx context.Context, to upgrade.Target, message string) error
 // stopped on the way to the same target. last is the record that it replaces.
 func (r *run) claim(ctx context.Context, last *upgrade.Record, way *route.Route) (*upgrade.Record, error) {
 	previous := route.Ended(way.Last)
-	mine := upgrade.Begin(previous, startOf(r.in), way.Spec, way.From, way.To, r.in.Execution, r.Now())
+	record := upgrade.Begin(previous, startOf(r.in), way.Spec, way.From, way.To, r.in.Execution, r.Now())
 	if r.hasClaimed(last) {
-		mine.Number, mine.Started, mine.Insights = last.Number, last.Started, last.Insights
+		record.Number, record.Started, record.Insights = last.Number, last.Started, last.Insights
 	}
-	mine.Stack = way.Stack
+	record.Stack = way.Stack
 	if r.in.Rollback {
-		mine.BackUntil = way.RollbackUntil
+		record.BackUntil = way.RollbackUntil
 	}
 	if previous == nil && last != nil {
-		mine.Alarms = last.Alarms // still disabled
+		record.Alarms = last.Alarms // still disabled
 	}
-	if len(mine.Steps) == 0 {
-		mine.Images = way.Images
+	if len(record.Steps) == 0 {
+		record.Images = way.Images
 	}
 	var err error
-	mine.Steps, mine.Step, err = r.Checker.RemainingSteps(ctx, r.in.Upgrade, way, mine.Steps, mine.Step)
-	return mine, err
+	record.Steps, record.Step, err = r.Checker.RemainingSteps(ctx, r.in.Upgrade, way, record.Steps, record.Step)
+	return record, err
 }
 
 // startOf returns the origin, key and target of a request. A request by an operator has no origin and no key.
