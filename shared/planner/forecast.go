@@ -19,19 +19,18 @@ type Forecast struct {
 	Creates bool
 	// Paused is true if the spec is paused. The other fields describe the spec without its pause.
 	Paused bool
-	// Upgrade that the spec leads to; nil when it leads to none.
+	// Upgrade that the spec leads to; nil if there is none.
 	Upgrade *UpgradeForecast
-	// InFlight is the upgrade that is being made now; nil when none is. Stops is why the spec stops it, "" when it goes on.
+	// InFlight is the upgrade in flight; nil if there is none. Stops is why the spec stops it; empty if it continues.
 	InFlight *upgrade.Record
 	Stops    string
-	// Override says which release applies instead of the one that the spec names, and why; "" when the spec's own does.
+	// Override says which release applies instead of the one that the spec names, and why; empty if the spec's own applies.
 	Override string
 }
 
 // UpgradeForecast is an upgrade that has not begun.
 type UpgradeForecast struct {
-	// From is what the cluster is, or will be when the upgrade in flight ends. To may lack a Kubernetes version, if its release cannot be
-	// read.
+	// From is the deployed target, or the target of the upgrade in flight. To may lack a Kubernetes version, if its release cannot be read.
 	From, To upgrade.Target
 	Origin   upgrade.Origin
 	// Now is true if it begins as soon as the stacks are as planned.
@@ -41,7 +40,7 @@ type UpgradeForecast struct {
 	Message string
 	// Queued is true if it waits for the upgrade in flight. Never is true if no event can start it at present.
 	Queued, Never bool
-	// Request is the upgrade that is to be previewed for its steps.
+	// Request is the input for a preview of its steps.
 	Request events.Upgrade
 }
 
@@ -64,7 +63,7 @@ func (p *Planner) Forecast(ctx context.Context, cluster string) (Forecast, error
 	return f, err
 }
 
-// forecastUpgrade is the upgrade that a decision leads to; nil when there is none.
+// forecastUpgrade returns the upgrade that a decision leads to; nil if there is none.
 func (p *Planner) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecast, error) {
 	d := w.decision
 	u := &UpgradeForecast{From: w.at}

@@ -83,7 +83,7 @@ func (s *Stop) rejection() *events.Rejection {
 	return &events.Rejection{Reason: s.Reason, Message: s.Message}
 }
 
-// Request asks for the plan of one cluster.
+// Request is a request to plan one cluster.
 type Request struct {
 	Cluster string
 	// Known also considers the stacks that only the status names. A preview considers the stacks of the spec and of the tag index.
@@ -100,7 +100,7 @@ type Outcome struct {
 	Plan plan.Plan
 	// SpecVersion is the S3 version of the newest spec.
 	SpecVersion string
-	// Accepted says that the newest spec applies. If not, Rejected says why, and the last good spec applies.
+	// Accepted is true if the newest spec applies. If not, Rejected says why, and the last good spec applies.
 	Accepted bool
 	Rejected *events.Rejection
 	// Upgrade is the upgrade that is in flight, pending or refused; nil if there is none.
@@ -167,7 +167,7 @@ type work struct {
 	rolled []status.Node
 }
 
-// acceptance says whether the newest spec applies, and if not, why.
+// acceptance reports whether the newest spec applies and, if not, why.
 func (w *work) acceptance() (accepted bool, rejected *events.Rejection) {
 	if w.rejected != nil {
 		return false, w.rejected.rejection()

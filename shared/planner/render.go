@@ -90,7 +90,7 @@ func (p *Planner) candidateStacks(ctx context.Context, in Request, spec *api.Clu
 	return stacks, nil
 }
 
-// expectedStacks lists the stacks that a spec asks for, without rendering it. It lists both add-on stacks, as a release may use either.
+// expectedStacks lists the stacks that a spec requires, without rendering it. It lists both add-on stacks, as a release may use either.
 func expectedStacks(spec *api.Cluster) []string {
 	var stacks []string
 	if spec.Spec.Network.Existing == nil {

@@ -44,7 +44,7 @@ func (p *Planner) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 	return api.Validate(w.resolved, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()}), nil
 }
 
-// validateWanted validates the spec with the release and version that it asks for, if another release still applies.
+// validateWanted validates the spec with the release and version that it names, if another release still applies.
 func (p *Planner) validateWanted(ctx context.Context, w *work, spec *api.Cluster) (api.Errors, error) {
 	wants := w.decision.Wants
 	if wants == nil {
