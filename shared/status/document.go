@@ -1,5 +1,5 @@
-// Package status is what drover tells people about a cluster: one small JSON document in the state bucket, Kubernetes
-// style, that says what is, what is under way, and why it waits. It is pure.
+// Package status defines the status of a cluster for users: one small JSON document in the state bucket, in the style of Kubernetes. It
+// shows the deployed state, what is in flight, and why that waits. The package is pure.
 package status
 
 import (
@@ -27,7 +27,7 @@ type Phase string
 // AsSpecified is the message of Ready.
 const AsSpecified = "the cluster is what its spec says"
 
-// ButRelease begins that of a cluster that is so but for its release: why follows.
+// ButRelease begins the message of a cluster that matches its spec except for its release. The reason follows.
 const ButRelease = AsSpecified + ", but for its release: "
 
 // The phases.
@@ -36,17 +36,17 @@ const (
 	Pending Phase = "Pending"
 	// Converging: changes are being made.
 	Converging Phase = "Converging"
-	// Upgrading: an upgrade is under way; Upgrade says how far it is.
+	// Upgrading: an upgrade is in flight; Upgrade shows its progress.
 	Upgrading Phase = "Upgrading"
 	// Ready: the cluster is what its spec says.
 	Ready Phase = "Ready"
-	// Stopped: drover will do nothing until a person acts: the spec is invalid, absent or paused, or asks for what is refused.
+	// Stopped: drover does nothing until a user acts: the spec is invalid, absent or paused, or requests a refused change.
 	Stopped Phase = "Stopped"
 	// Failed: the last converge failed.
 	Failed Phase = "Failed"
 	// Deleting: the spec was deleted, and the cluster is being deleted.
 	Deleting Phase = "Deleting"
-	// Deleted: the cluster is gone. The document stays, to say so.
+	// Deleted: the cluster no longer exists. The document is retained to show that.
 	Deleted Phase = "Deleted"
 )
 
@@ -54,11 +54,11 @@ const (
 type Status struct {
 	Phase   Phase  `json:"phase"`
 	Message string `json:"message,omitempty"`
-	// SpecVersion is the S3 version of the spec that was last planned, whatever came of it: Phase is its verdict.
+	// SpecVersion is the S3 version of the spec that was last planned, even if it was refused. Phase is the result for that version.
 	SpecVersion string `json:"specVersion,omitempty"`
-	// GoodVersion is the S3 version of the last spec that could be planned: while the newest cannot be, it counts.
+	// GoodVersion is the S3 version of the last spec that could be planned. It applies while the newest cannot be planned.
 	GoodVersion string `json:"goodVersion,omitempty"`
-	// ObservedVersion is the S3 version of the spec that was last looked at, good or bad.
+	// ObservedVersion is the S3 version of the spec that was last read, valid or not.
 	ObservedVersion string `json:"observedVersion,omitempty"`
 	// Release and TemplateVersion as resolved from that spec.
 	Release         string `json:"release,omitempty"`
@@ -67,55 +67,51 @@ type Status struct {
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// Endpoint of the Kubernetes API, once there is one.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Execution that converges, or converged last: a Step Functions ARN.
+	// Execution is the ARN of the execution that converges the cluster, or did last.
 	Execution string `json:"execution,omitempty"`
-	// Fence is the number of the lease under which this was written: a holder with a lower one writes nothing any more.
+	// Fence is the number of the lease under which this was written. A holder with a lower number can no longer write.
 	Fence      int64       `json:"fence,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Plan lists the changes that the running converge makes, with their reasons, or that one that failed was to make.
-	// Those of an upgrade that stopped are out of it: until that goes on nobody makes them, and its message says what
-	// comes next.
+	// Plan lists the changes of the converge in flight, or of one that failed, with their reasons. It omits those of a stopped upgrade: no
+	// execution makes them until the upgrade is continued, and its message names the next step.
 	Plan   []Change `json:"plan,omitempty"`
 	Stacks []Stack  `json:"stacks,omitempty"`
-	// Nodes that keep people waiting, the oldest first.
+	// Nodes are those that take long to drain or did not join, oldest first.
 	Nodes []Node `json:"nodes,omitempty"`
-	// Upgrade is the cluster's last or next one, and Upgrades are the last ten that ended, the latest first.
+	// Upgrade is the current, last or next upgrade of the cluster. Upgrades are the last ten that ended, newest first.
 	Upgrade  *Upgrade  `json:"upgrade,omitempty"`
 	Upgrades []Upgrade `json:"upgrades,omitempty"`
-	// NextUpgrade is one whose time came, or comes, while Upgrade is under way: it waits for that. When that is over it
-	// is told of here until the cluster is planned again.
+	// NextUpgrade is the upgrade that waits until Upgrade ends. It stays here until the cluster is planned after that.
 	NextUpgrade *Upgrade `json:"nextUpgrade,omitempty"`
-	// Deletion is what is known of what Kubernetes made in the account, once a cluster is being deleted.
+	// Deletion lists the resources that Kubernetes created in the account, once the cluster is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`
-	// Failures is how many tries of this spec failed, one after the other; RetryAt is when drover tries again by itself, absent when
-	// it does not.
+	// Failures counts the consecutive failed tries of this spec. RetryAt is when drover retries; absent if it does not.
 	Failures int        `json:"failures,omitempty"`
 	RetryAt  *time.Time `json:"retryAt,omitempty"`
-	// FailedTry is the try of Execution that Failures counted last: an execution tries again itself what may pass within minutes.
+	// FailedTry is the try of Execution that Failures counted last: an execution itself retries what may pass within minutes.
 	FailedTry int `json:"failedTry,omitempty"`
-	// ToldFailure is the failure that people were told of last, for as long as they were told of nothing after it: tries that drover
-	// makes by itself and that end the same are no news.
+	// ToldFailure is the failure that was notified last, until something else is notified. Automatic retries that fail the same way are not
+	// notified.
 	ToldFailure *Failure `json:"toldFailure,omitempty"`
-	// Replaced tells of a cluster's only node, when it was not Ready and drover had it replaced.
+	// Replaced counts the replacements of a cluster's only node, which drover replaces if it is not Ready.
 	Replaced *Replaced `json:"replaced,omitempty"`
-	// Drift are those findings of InSync that planning came to. They are over when a plan finds nothing to change; what
-	// the audit found elsewhere is not.
+	// Drift are the findings of InSync that come from planning. They end when a plan finds nothing to change. The other findings of the audit
+	// do not.
 	Drift []string `json:"drift,omitempty"`
-	// DriftedAt is since when the audit finds stacks that converging mends; absent when it finds none.
+	// DriftedAt is since when the audit finds stacks that converging repairs; absent if it finds none.
 	DriftedAt *time.Time `json:"driftedAt,omitempty"`
 	// UpdatedAt is when this document last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// Failure is why a version of a spec could not be converged to, in words without what differs from try to try, such as the ids of
-// requests.
+// Failure is why a version of a spec could not be converged. Its message omits what differs from try to try, such as request ids.
 type Failure struct {
 	SpecVersion string `json:"specVersion,omitempty"`
 	Reason      string `json:"reason,omitempty"`
 	Message     string `json:"message"`
 }
 
-// Replaced says how often in a row a node was replaced, and when last.
+// Replaced is how often in a row a node was replaced, and when last.
 type Replaced struct {
 	Count int       `json:"count"`
 	At    time.Time `json:"at"`
@@ -128,18 +124,18 @@ func (r Reason) Line() string { return r.Field + ": " + r.Old + " → " + r.New 
 const (
 	// SpecAccepted: the newest upload could be read and is valid.
 	SpecAccepted = "SpecAccepted"
-	// Converged: the stacks are what the spec says.
+	// Converged: the stacks match the spec.
 	Converged = "Converged"
-	// Upgraded: the last upgrade that was asked for was made, to the end. Absent before the first.
+	// Upgraded: the last requested upgrade was completed. Absent before the first.
 	Upgraded = "Upgraded"
-	// InSync: what is there is still what was converged to, as far as the audit looks.
+	// InSync: the deployed and the observed state still match the converged state, as far as the audit checks.
 	InSync = "InSync"
-	// AddonsDeployed: the add-ons that need nodes are deployed, or being so. Only clusters have it that had no node for them once.
+	// AddonsDeployed: the add-ons that need nodes are deployed or being deployed. Only clusters have it that once had no node for them.
 	AddonsDeployed = "AddonsDeployed"
 	// AddonsSchedulable is False while the spec has no pool on which an add-on's pods can run. Absent otherwise.
 	AddonsSchedulable = "AddonsSchedulable"
-	// RequestAccepted: False while the last request of an operator is refused: a roll, or an upgrade that was started by hand. It is removed
-	// by the next request that is accepted, and by the next spec.
+	// RequestAccepted is False while the last request of an operator is refused: a roll or an upgrade. It is removed by the next request that
+	// is accepted, and by the next spec.
 	RequestAccepted = "RequestAccepted"
 )
 
@@ -159,10 +155,10 @@ type Condition struct {
 type Change struct {
 	Stack     string `json:"stack"`
 	Operation string `json:"operation"`
-	// Effect of an update, where its reasons tell it.
+	// Effect of an update, if the reasons determine it.
 	Effect  Effect   `json:"effect,omitempty"`
 	Reasons []Reason `json:"reasons"`
-	// KubernetesVersion that the control plane has when it is made, if it is the control plane's.
+	// KubernetesVersion of the control plane after a change of its stack.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 }
 
@@ -189,7 +185,7 @@ type Reason struct {
 	New   string `json:"new,omitempty"`
 }
 
-// Stack is what is known of one stack.
+// Stack is the recorded state of one stack.
 type Stack struct {
 	Name   string `json:"name"`
 	Status string `json:"status"`
@@ -197,34 +193,33 @@ type Stack struct {
 	Resource string    `json:"resource,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Since    time.Time `json:"since"`
-	// ReportedAt is when AWS reported Status: by an event, or to a reader. What is older does not replace it.
+	// ReportedAt is when AWS reported Status: by an event, or to a reader. Older reports do not replace it.
 	ReportedAt time.Time `json:"reportedAt,omitzero"`
-	// External says that no drover execution started the operation that Status is about.
+	// External is true if no drover execution started the operation that Status is about.
 	External bool `json:"external,omitempty"`
-	// Waits is what the change of the stack waits for before it begins, or what it has waited for in vain.
+	// Waits is what the change of the stack waits for before it begins, or has waited for until its limit.
 	Waits *Waits `json:"waits,omitempty"`
 }
 
-// Waits is what a change waits for, and until when at the latest; without a time it waits no more.
+// Waits is what a change waits for, and until when at most. Without a time it no longer waits.
 type Waits struct {
 	Message string    `json:"message"`
 	Until   time.Time `json:"until,omitzero"`
 }
 
-// Deletion is what became of the resources that Kubernetes made. Each is a kind and an identifier, such as
-// "volume vol-0123456789abcdef0".
+// Deletion is the state of the resources that Kubernetes created. Each is a kind and an identifier, such as "volume vol-0123456789abcdef0".
 type Deletion struct {
-	// Surveyed is true once the cluster's API said which volumes it wants kept. Without it all volumes are.
+	// Surveyed is true once the cluster's API has listed the volumes to retain. Until then all volumes are retained.
 	Surveyed bool `json:"surveyed,omitempty"`
 	// Retain lists the ids of the volumes whose PersistentVolume has the reclaim policy Retain.
 	Retain []string `json:"retain,omitempty"`
-	// Removed, Kept and Remaining as of the last look. Remaining are those that could not be removed yet, each with AWS's reason.
+	// Removed, Kept and Remaining are the result of the last check. Remaining are those that could not be removed yet, each with AWS's reason.
 	Removed   []string `json:"removed,omitempty"`
 	Kept      []string `json:"kept,omitempty"`
 	Remaining []string `json:"remaining,omitempty"`
 }
 
-// New is the status of a cluster nobody has heard of yet.
+// New returns the first status of a cluster.
 func New(cluster string) *Cluster {
 	return &Cluster{
 		APIVersion: "drover.run/v1alpha1", Kind: "ClusterStatus",
@@ -232,7 +227,7 @@ func New(cluster string) *Cluster {
 	}
 }
 
-// Set adds or replaces the condition of c's type. Its transition time stays when its status does.
+// Set adds or replaces the condition of c's type. The transition time changes only with the status.
 func (s *Status) Set(c Condition, now time.Time) {
 	c.LastTransitionTime = now
 	i := slices.IndexFunc(s.Conditions, func(o Condition) bool { return o.Type == c.Type })
@@ -247,7 +242,8 @@ func (s *Status) Set(c Condition, now time.Time) {
 	s.Conditions[i] = c
 }
 
-// Refuse records that a request of an operator was refused. The time is that of this request, also after one that was refused before.
+// Refuse records that a request of an operator was refused. The transition time is that of this request, even if an earlier one was
+// refused.
 func (s *Status) Refuse(reason, message string, now time.Time) {
 	s.Unset(RequestAccepted)
 	s.Set(Condition{Type: RequestAccepted, Status: "False", Reason: reason, Message: message}, now)
@@ -267,29 +263,29 @@ func (s *Status) Warn(warnings []string, now time.Time) {
 	s.Set(Condition{Type: AddonsSchedulable, Status: "False", Reason: ReasonNoPoolForAddons, Message: strings.Join(warnings, "\n")}, now)
 }
 
-// InSyncAgain is the condition of a cluster in which nothing is found.
+// InSyncAgain returns the condition of a cluster without findings.
 func InSyncAgain() Condition { return Condition{Type: InSync, Status: "True", Reason: ReasonInSync} }
 
-// Mended takes what planning had come to out of what the audit found, for a plan finds nothing to change any more.
-// The rest stays until the audit looks again, and so does DriftedAt: only the audit knows whether a repair lasts.
+// Mended removes the findings of planning, because a plan finds nothing to change. The other findings stay until the next audit, and so
+// does DriftedAt: only the audit knows whether a repair lasts.
 func (s *Status) Mended(now time.Time) {
 	c := s.Condition(InSync)
 	if len(s.Drift) == 0 || c == nil {
 		return
 	}
-	over := strings.Split(strings.Join(s.Drift, "\n"), "\n")
-	left := *c
-	left.Message = strings.Join(slices.DeleteFunc(strings.Split(c.Message, "\n"), func(line string) bool {
-		return slices.Contains(over, line)
+	planned := strings.Split(strings.Join(s.Drift, "\n"), "\n")
+	remaining := *c
+	remaining.Message = strings.Join(slices.DeleteFunc(strings.Split(c.Message, "\n"), func(line string) bool {
+		return slices.Contains(planned, line)
 	}), "\n")
-	if left.Message == "" {
-		left = InSyncAgain()
+	if remaining.Message == "" {
+		remaining = InSyncAgain()
 	}
 	s.Drift = nil
-	s.Set(left, now)
+	s.Set(remaining, now)
 }
 
-// Made notes that a planned change of a stack was made.
+// Made records that a planned change of a stack was made.
 func (s *Status) Made(stack string) {
 	for _, change := range s.Plan {
 		if change.Stack == stack && change.KubernetesVersion != "" {
@@ -298,15 +294,15 @@ func (s *Status) Made(stack string) {
 	}
 }
 
-// Unplan takes out the changes that nobody is to make any more. What CloudFormation is still at is no exception:
-// whoever waited for it is gone, and the audit tells what it came to.
+// Unplan removes the planned changes that no execution will make. It also removes a change that CloudFormation still makes: no execution
+// waits for it, and the audit records its result.
 func (s *Status) Unplan() {
 	if s.Phase != Deleting && s.Phase != Deleted {
 		s.Plan = nil
 	}
 }
 
-// Condition of a type, or nil.
+// Condition returns the condition of a type, or nil.
 func (s *Status) Condition(kind string) *Condition {
 	i := slices.IndexFunc(s.Conditions, func(o Condition) bool { return o.Type == kind })
 	if i < 0 {
@@ -315,7 +311,7 @@ func (s *Status) Condition(kind string) *Condition {
 	return &s.Conditions[i]
 }
 
-// SetStack adds or replaces what is known of a stack. Since stays when the status does.
+// SetStack adds or replaces the state of a stack. Since changes only with the status.
 func (s *Status) SetStack(stack Stack, now time.Time) {
 	stack.Since, stack.ReportedAt = now, now
 	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == stack.Name })
@@ -329,14 +325,14 @@ func (s *Status) SetStack(stack Stack, now time.Time) {
 	s.Stacks[i] = stack
 }
 
-// EndStack is SetStack at the end of an operation of the stack: it is since now what it is, also when it was the same before.
+// EndStack is SetStack at the end of an operation of the stack. Since is then now, even if the status is the same as before.
 func (s *Status) EndStack(stack Stack, now time.Time) {
 	s.SetStack(stack, now)
 	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == stack.Name })
 	s.Stacks[i].Since, s.Stacks[i].ReportedAt = now, now
 }
 
-// Wait says what the change of a stack waits for; nil when it does not. The time that was told first stays while it waits for the same.
+// Wait records what the change of a stack waits for; nil if it does not wait. The first time limit stays while it waits for the same.
 func (s *Status) Wait(stack string, w *Waits) {
 	for i, o := range s.Stacks {
 		if o.Name != stack {
@@ -349,22 +345,22 @@ func (s *Status) Wait(stack string, w *Waits) {
 	}
 }
 
-// WaitsNow says whether the change of a stack waits for something that its execution looks after itself.
+// WaitsNow reports whether the change of a stack waits for something that its execution polls.
 func (s *Status) WaitsNow(now time.Time) bool {
 	return slices.ContainsFunc(s.Stacks, func(o Stack) bool { return o.Waits != nil && now.Before(o.Waits.Until) })
 }
 
-// Observe replaces the list of stacks by what was read at a time. It keeps what is known of stacks that stay, and what was reported since.
-// No stack waits any longer: this is another round.
+// Observe replaces the list of stacks by what was read at a time. It keeps the state of stacks whose status is the same, and what was
+// reported after that time. It removes what the stacks wait for, because another execution follows.
 func (s *Status) Observe(stacks []Stack, read, now time.Time) {
 	old := *s
 	s.Stacks = nil
 	for _, stack := range stacks {
 		i := slices.IndexFunc(old.Stacks, func(o Stack) bool { return o.Name == stack.Name })
 		if i >= 0 && (old.Stacks[i].Status == stack.Status || old.Stacks[i].reportedSince(read)) {
-			kept := old.Stacks[i]
-			kept.Waits = nil
-			s.Stacks = append(s.Stacks, kept)
+			known := old.Stacks[i]
+			known.Waits = nil
+			s.Stacks = append(s.Stacks, known)
 			continue
 		}
 		s.SetStack(stack, now)

@@ -1,7 +1,6 @@
 package status
 
-// Nodes that keep people waiting: those that are being drained for longer than a moment, and what blocks them; and instances
-// that did not become nodes.
+// Nodes that users wait for: those that take long to drain, with what blocks them, and instances that did not become nodes.
 
 import (
 	"slices"
@@ -17,12 +16,12 @@ type NodeState string
 const (
 	// NodeDraining: its pods leave.
 	NodeDraining NodeState = "Draining"
-	// NodeBlocked: something keeps its pods from leaving.
+	// NodeBlocked: something prevents its pods from leaving.
 	NodeBlocked NodeState = "Blocked"
-	// NodeUnreachable: nobody can be asked about it; it is kept meanwhile.
+	// NodeUnreachable: its state cannot be read, so the node stays.
 	NodeUnreachable NodeState = "Unreachable"
-	// NodeNotJoined: the instance did not become a node that can be used, and was replaced; or it will be, once it has
-	// failed its pool's update.
+	// NodeNotJoined: the instance did not become a usable node. It was replaced or, during an update of its pool, will be after it fails the
+	// update.
 	NodeNotJoined NodeState = "NotJoined"
 )
 
@@ -31,47 +30,47 @@ func NodeStates() []NodeState {
 	return []NodeState{NodeDraining, NodeBlocked, NodeUnreachable, NodeNotJoined}
 }
 
-// Node is what is known of an instance that keeps people waiting.
+// Node is an instance that takes long to drain or did not join.
 type Node struct {
-	// Name in Kubernetes; empty when the instance is no node.
+	// Name in Kubernetes; empty if the instance is no node.
 	Name     string    `json:"name,omitempty"`
 	Instance string    `json:"instance"`
 	Pool     string    `json:"pool"`
 	State    NodeState `json:"state"`
 	Message  string    `json:"message,omitempty"`
-	// Blocked are pods that cannot leave now, with the disruption budgets that are in the way; not all when there are many.
+	// Blocked are pods that cannot leave now, with the disruption budgets that block them. A long list is shortened.
 	Blocked []events.BlockedPod `json:"blocked,omitempty"`
 	// Pending are pods that no node can run, so that the budgets of Blocked allow nothing.
 	Pending []events.PendingPod `json:"pending,omitempty"`
-	// EstimateSeconds of the time left, when the node was looked at last; absent when nobody can tell.
+	// EstimateSeconds is the estimated time left at the last check; absent if unknown.
 	EstimateSeconds *int64 `json:"estimateSeconds,omitempty"`
-	// Since when it is in this state.
+	// Since is when it entered this state.
 	Since time.Time `json:"since"`
-	// Execution that converged the cluster then, if one did.
+	// Execution that converged the cluster at that time, if any.
 	Execution string `json:"execution,omitempty"`
-	// Template is the version of the launch template of an instance that did not join, if it was known.
+	// Template is the version of the launch template of an instance that did not join, if known.
 	Template string `json:"template,omitempty"`
-	// Roll says that a finished roll of its pool replaced it: the cluster's message names it until its drain is over.
+	// Roll is true if a finished roll of its pool replaced it. The cluster's message names it until its drain ends.
 	Roll bool `json:"roll,omitempty"`
-	// More is how many others that did not join were told of before this one, and are named no more.
+	// More counts the earlier instances that did not join and are no longer listed.
 	More int `json:"more,omitempty"`
 }
 
 const (
-	// mostBlocked bounds the pods named of one node, mostNodes the nodes of a cluster.
+	// mostBlocked limits the pods that are listed for one node, mostNodes the nodes of a cluster.
 	mostBlocked, mostNodes = 10, 200
-	// mostNotJoined bounds the instances named that did not join a pool: an error can end dozens in a minute. It is of
-	// one execution and one version of the launch template, for join counts by those; and not smaller than what may be
-	// on its way in their place at a time.
+	// mostNotJoined limits the instances of a pool that are listed because they did not join: an error can end dozens in a minute. The limit
+	// is per execution and version of the launch template, because join counts by those. It is not smaller than the number of replacements
+	// that may launch at the same time.
 	mostNotJoined = 10
-	// drainEnds is when a drain is over whatever anybody does: what is older was left behind.
+	// drainEnds is the age at which every drain has ended. Older entries are stale.
 	drainEnds = 49 * time.Hour
 )
 
-// Converges says whether Execution converges the cluster: to what its spec says, or as a step of an upgrade.
+// Converges reports whether Execution converges the cluster: to its spec, or as a step of an upgrade.
 func (s *Status) Converges() bool { return s.Phase == Converging || s.Phase == Upgrading }
 
-// SetNode adds or replaces what is known of an instance. Since stays when its state does.
+// SetNode adds or replaces the entry of an instance. Since changes only with the state.
 func (s *Status) SetNode(n Node, now time.Time) {
 	n.Since = now.UTC()
 	n.Blocked = n.Blocked[:min(len(n.Blocked), mostBlocked)]
@@ -120,24 +119,24 @@ func (s *Status) bound(n Node) {
 	s.Nodes[slices.IndexFunc(s.Nodes, alike)].More += more
 }
 
-// Drains says whether anything is known of an instance that is being drained.
+// Drains reports whether the status has an entry about the drain of an instance.
 func (s *Status) Drains(instance string) bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Instance == instance && n.State != NodeNotJoined })
 }
 
-// Drained forgets what kept a drain. That the instance did not join stays: it is drained because of that.
+// Drained removes the entry about a drain. The entry of an instance that did not join stays: it is drained because of that.
 func (s *Status) Drained(instance string) {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.Instance == instance && n.State != NodeNotJoined })
 	s.MentionDrains()
 }
 
-// RemoveNode forgets an instance.
+// RemoveNode removes all entries of an instance.
 func (s *Status) RemoveNode(instance string) {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.Instance == instance })
 	s.MentionDrains()
 }
 
-// Joined forgets the instances that did not join: the cluster is what it should be without them.
+// Joined removes the instances that did not join: the cluster has its desired state without them.
 func (s *Status) Joined() {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.State == NodeNotJoined })
 }

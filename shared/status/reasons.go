@@ -1,7 +1,7 @@
 package status
 
-// Reasons of the conditions: one CamelCase word each, beside the names of faults and of Step Functions' own errors. A test
-// holds docs/runbook.md equal to them.
+// Reasons of the conditions: one CamelCase word each. Names of faults and of Step Functions' errors are reasons, too. A test checks that
+// docs/runbook.md has each.
 const (
 	// ReasonValid: the newest upload can be used.
 	ReasonValid = "Valid"
@@ -9,52 +9,52 @@ const (
 	ReasonSpecInvalid = "SpecInvalid"
 	// ReasonSpecAbsent: the spec was deleted, or never uploaded.
 	ReasonSpecAbsent = "SpecAbsent"
-	// ReasonDeletionProtected: the spec was deleted, and deletion protection keeps the cluster.
+	// ReasonDeletionProtected: the spec was deleted, and deletion protection retains the cluster.
 	ReasonDeletionProtected = "DeletionProtected"
 	// ReasonDeleting: the cluster is being deleted.
 	ReasonDeleting = "Deleting"
-	// ReasonDeleted: the cluster is gone.
+	// ReasonDeleted: the cluster no longer exists.
 	ReasonDeleted = "Deleted"
 	// ReasonReleaseUnusable: the release that the spec names is absent or invalid.
 	ReasonReleaseUnusable = "ReleaseUnusable"
-	// ReasonUpToDate: the stacks are what the spec says.
+	// ReasonUpToDate: the stacks match the spec.
 	ReasonUpToDate = "UpToDate"
 	// ReasonInSync: the audit found nothing.
 	ReasonInSync = "InSync"
-	// ReasonDrifted: the audit found something that is not as it was made.
+	// ReasonDrifted: the audit found a difference from the desired state.
 	ReasonDrifted = "Drifted"
-	// ReasonNoNodes: no pool has a node that add-ons could run on. ReasonHasNodes: one has by now.
+	// ReasonNoNodes: no pool has a node that add-ons could run on. ReasonHasNodes: a pool has one again.
 	ReasonNoNodes, ReasonHasNodes = "NoNodes", "HasNodes"
 	// ReasonNoPoolForAddons: the spec has no pool whose taints the pods of an add-on tolerate.
 	ReasonNoPoolForAddons = "NoPoolForAddons"
-	// ReasonUpgraded: the last upgrade was made.
+	// ReasonUpgraded: the last upgrade was completed.
 	ReasonUpgraded = "Upgraded"
-	// ReasonUpgrading: an upgrade is under way.
+	// ReasonUpgrading: an upgrade is in flight.
 	ReasonUpgrading = "Upgrading"
 	// ReasonUpgradeBlocked: the checks before an upgrade found something, and nothing was changed.
 	ReasonUpgradeBlocked = "UpgradeBlocked"
-	// ReasonUpgradeStopped: an upgrade failed, or was stopped, on its way.
+	// ReasonUpgradeStopped: an upgrade failed, or was stopped, before its target.
 	ReasonUpgradeStopped = "UpgradeStopped"
-	// ReasonUpgradeScheduled: the spec asks for an upgrade that has not begun.
+	// ReasonUpgradeScheduled: the spec requests an upgrade that has not begun.
 	ReasonUpgradeScheduled = "UpgradeScheduled"
 	// ReasonUpgradeMissed: the cluster was busy for two hours after the time of an upgrade.
 	ReasonUpgradeMissed = "UpgradeMissed"
 	// ReasonConverging: changes are being made.
 	ReasonConverging = "Converging"
-	// ReasonExecutionEnded: the execution that made changes is over and did not report: aborted, or out of time.
+	// ReasonExecutionEnded: the execution ended without a report: it was aborted or timed out.
 	ReasonExecutionEnded = "ExecutionEnded"
-	// ReasonPaused: the spec says that nothing is to be started.
+	// ReasonPaused: the spec is paused, so drover starts nothing.
 	ReasonPaused = "Paused"
 	// ReasonChangeRefused: the plan would replace or delete something stateful. It is also the name of the fault of a change set
 	// that would.
 	ReasonChangeRefused = "ChangeRefused"
-	// ReasonRollRefused: the input of an execution names a pool that the spec lacks, or the cluster takes no roll now.
+	// ReasonRollRefused: a request names a pool that the spec lacks, or the cluster cannot roll pools now.
 	ReasonRollRefused = "RollRefused"
-	// ReasonUpgradeRefused: an upgrade that was started by hand cannot be made. Nothing was changed.
+	// ReasonUpgradeRefused: an upgrade that an operator requested is not possible. Nothing was changed.
 	ReasonUpgradeRefused = "UpgradeRefused"
 )
 
-// Reasons lists the reasons for which a condition is False, less faults.
+// Reasons lists the reasons for which a condition is False, without those of faults.
 func Reasons() []string {
 	return []string{
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,

@@ -1,6 +1,6 @@
 package status
 
-// Nodes that a finished roll replaced and that are still drained: the stacks are what the spec says, and the roll is not over.
+// Nodes that a finished roll replaced and that are still drained. The stacks match the spec, but the roll has not ended.
 
 import (
 	"cmp"
@@ -13,10 +13,10 @@ import (
 // ButDrains begins what the message of a Ready cluster adds while such nodes are drained.
 const ButDrains = ", but nodes are still drained: "
 
-// replacedByRoll is the message of a node of which nothing else is known yet.
+// replacedByRoll is the message of such a node until more is known about it.
 const replacedByRoll = "its pool's update replaced it, and its drain is not over"
 
-// Rolled records the nodes that rolls replaced and that are still drained. Nodes that are drained for another reason are left as they are.
+// Rolled records the nodes that rolls replaced and that are still drained. Nodes that are drained for another reason stay as they are.
 func (s *Status) Rolled(nodes []Node, now time.Time) {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
@@ -34,7 +34,7 @@ func (s *Status) Rolled(nodes []Node, now time.Time) {
 	s.MentionDrains()
 }
 
-// DrainsRoll says whether a node that a roll replaced is still drained.
+// DrainsRoll reports whether a node that a roll replaced is still drained.
 func (s *Status) DrainsRoll() bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Roll })
 }
@@ -61,7 +61,7 @@ func (s *Status) MentionDrains() {
 	s.Message += ButDrains + strings.Join(named, ", ")
 }
 
-// WithoutDrains is a message without what MentionDrains added.
+// WithoutDrains returns a message without what MentionDrains added.
 func WithoutDrains(message string) string {
 	before, _, _ := strings.Cut(message, ButDrains)
 	return before

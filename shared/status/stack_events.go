@@ -18,12 +18,12 @@ type StackEvent struct {
 	Reason string
 	// At is when CloudFormation sent the event, in whole seconds.
 	At time.Time
-	// External says that no drover execution started the operation.
+	// External is true if no drover execution started the operation.
 	External bool
 }
 
-// RecordStack records a stack event. It ignores an event that is older than what the status knows, and one of a stack
-// that the cluster neither has nor plans. recorded says whether the status changed.
+// RecordStack records a stack event. It ignores an event that is older than the status of the stack, and one of a stack that the cluster
+// neither has nor plans. recorded is true if the status changed.
 func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	if s.Phase == Deleted || e.At.IsZero() {
 		return false
@@ -43,7 +43,7 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	}
 	if stack.Status != e.Status {
 		if stack.Status != deleteFailed || e.Status != deleteInProgress {
-			stack.Resource, stack.Reason = "", "" // a deletion that is tried again keeps why it failed
+			stack.Resource, stack.Reason = "", "" // a retried deletion keeps the reason of its failure
 		}
 		if strings.HasSuffix(e.Status, "_FAILED") {
 			stack.Reason = e.Reason
@@ -53,8 +53,8 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	return true
 }
 
-// reportedSince says whether what is known of a stack may be newer than what was read at a time. An event's time has
-// no fractions: of the same second, the event counts, as another follows whatever the reader saw.
+// reportedSince reports whether the state of a stack may be newer than a read. The time of an event has no fractions. Of an event and a
+// read in the same second the event wins: if the reader saw a later state, another event follows.
 func (s Stack) reportedSince(read time.Time) bool {
 	event := s.ReportedAt.Nanosecond() == 0
 	return s.ReportedAt.After(read) || event && s.ReportedAt.Equal(read.Truncate(time.Second))
@@ -66,8 +66,7 @@ const (
 	deleteInProgress = "DELETE_IN_PROGRESS"
 )
 
-// after says whether an event is newer than what is known of its stack. Within one second, the end of an operation
-// comes after its progress.
+// after reports whether an event is newer than the state of its stack. Within one second, the end of an operation comes after its progress.
 func (e StackEvent) after(known Stack) bool {
 	at, before := e.At.Truncate(time.Second), known.ReportedAt.Truncate(time.Second)
 	switch {
@@ -94,15 +93,14 @@ func progress(status string) int {
 	return 1
 }
 
-// Missing is the finding that a stack is gone.
+// Missing is the finding that a stack no longer exists.
 func Missing(stack string) string { return "stack " + stack + MissingSuffix }
 
-// MissingSuffix ends the finding that a stack is gone.
+// MissingSuffix ends that finding.
 const MissingSuffix = " is missing"
 
-// ExternalChange records in the condition InSync that an operation outside drover deleted or changed a stack. The
-// audit replaces the finding by its own. It records nothing while drover changes the cluster, nor for a paused one:
-// the audit would not either.
+// ExternalChange records in the condition InSync that an operation outside drover deleted or changed a stack. The audit replaces the
+// finding by its own. Like the audit, it records nothing while drover changes the cluster, nor for a paused cluster.
 func (s *Status) ExternalChange(e StackEvent, now time.Time) {
 	finding := fmt.Sprintf("stack %s: an operation outside drover ended with %s at %s; drover compares the stack with the spec within minutes",
 		e.Stack, e.Status, e.At.UTC().Format(time.RFC3339))

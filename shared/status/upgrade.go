@@ -2,50 +2,50 @@ package status
 
 import "time"
 
-// Upgrade is what people see of a cluster's upgrade: the one that is scheduled, under way, or was last.
+// Upgrade is a cluster's upgrade as users see it: scheduled, in flight, or the last one.
 type Upgrade struct {
 	// Phase in one word: Scheduled, Delayed, Missed, then those of upgrade.State.
 	Phase string `json:"phase"`
-	// From and To are releases; Versions are the control plane's.
+	// From and To are releases. The versions are those of the control plane.
 	From        string `json:"from,omitempty"`
 	FromVersion string `json:"fromVersion,omitempty"`
 	To          string `json:"to"`
 	ToVersion   string `json:"toVersion,omitempty"`
-	// Origin is who asked: Spec, Channel, At, Hand or Rollback.
+	// Origin is what requested it: Spec, Channel, At, Hand or Rollback.
 	Origin string `json:"origin"`
-	// At is when it is to begin, when it is scheduled.
+	// At is when it should begin, if it is scheduled.
 	At *time.Time `json:"at,omitempty"`
-	// Started and Ended are when.
+	// Started and Ended are absent until it begins and ends.
 	Started *time.Time `json:"started,omitempty"`
 	Ended   *time.Time `json:"ended,omitempty"`
 	// Images of the pools before it began, by pool.
 	Images map[string]string `json:"images,omitempty"`
-	// Execution of the upgrade machine.
+	// Execution of drover-upgrade.
 	Execution string        `json:"execution,omitempty"`
 	Steps     []UpgradeStep `json:"steps,omitempty"`
-	// Checks are those that did not pass, before or after; those that only warn, too. Checked is when they ran
-	// last: what was found may have passed since.
+	// Checks are those that did not pass, before or after the upgrade, including warnings. Checked is when they ran last: the causes may be
+	// fixed since.
 	Checks  []Check    `json:"checks,omitempty"`
 	Checked *time.Time `json:"checked,omitempty"`
-	// Message says what it waits for, why it stopped, and what is next.
+	// Message says what it waits for or why it stopped, and what is next.
 	Message string `json:"message,omitempty"`
 }
 
-// Phases before an upgrade begins; the others are those of upgrade.State.
+// Phases before an upgrade begins. The others are those of upgrade.State.
 const (
-	// UpgradeScheduled: its time is still to come.
+	// UpgradeScheduled: its time has not come.
 	UpgradeScheduled = "Scheduled"
-	// UpgradeDelayed: its time came, and the cluster has been busy for half an hour.
+	// UpgradeDelayed: the cluster has been busy for half an hour since its time.
 	UpgradeDelayed = "Delayed"
-	// UpgradeMissed: the cluster was busy for two hours.
+	// UpgradeMissed: the cluster was busy for two hours after its time.
 	UpgradeMissed = "Missed"
 )
 
-// UpgradeStep is one step, with its times as far as it came.
+// UpgradeStep is one step with its times so far.
 type UpgradeStep struct {
 	Name    string     `json:"name"`
 	Started *time.Time `json:"started,omitempty"`
-	// Opened is when it was begun once more, if an upgrade that had stopped went on with it.
+	// Opened is when a continued upgrade opened the step again.
 	Opened *time.Time `json:"opened,omitempty"`
 	Ended  *time.Time `json:"ended,omitempty"`
 }
@@ -54,7 +54,7 @@ type UpgradeStep struct {
 type Check struct {
 	// Name is one CamelCase word; docs/runbook.md explains each.
 	Name string `json:"name"`
-	// Blocks says that the upgrade does not begin, or is not done, before this is mended.
+	// Blocks is true if the upgrade does not begin, or does not end, until this is fixed.
 	Blocks bool `json:"blocks,omitempty"`
 	// Message says what was found, and Next what to do.
 	Message string `json:"message"`
