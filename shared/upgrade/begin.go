@@ -1,6 +1,6 @@
 package upgrade
 
-// What a record says of itself: how it begins, and what it still means once it is over.
+// How the record of an upgrade begins, and what it means after the upgrade has ended.
 
 import (
 	"cmp"
@@ -11,8 +11,9 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// Begin is the record of an upgrade that was asked for, after the one that was last, if any. Steps are for the caller to fill in,
-// unless it goes on with one to the same target that was stopped: then those are there already, and so is what the cluster was.
+// Begin returns the record of a requested upgrade. last is the record of the last upgrade; nil if there was none. If last stopped on the
+// way to the same target, the new upgrade continues it, with its steps and the state from before it. Otherwise the caller fills in the
+// steps.
 func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, execution string, now time.Time) *Record {
 	r := &Record{
 		Number: 1, Execution: execution, Origin: start.Origin, Key: start.Key, From: from, Target: target,
@@ -25,7 +26,7 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 		}
 	}
 	if last != nil {
-		r.Number, r.Alarms = last.Number+1, last.Alarms // that are off still
+		r.Number, r.Alarms = last.Number+1, last.Alarms // still disabled
 		maps.Copy(r.Answered, last.Answered)
 	}
 	if changed := last.Changed(); changed.Fits(from, target) {
@@ -37,9 +38,9 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 			back := changed.Target
 			r.Back, r.BackUntil = &back, changed.BackUntil
 		}
-		kept := *changed
-		kept.Last, kept.Answered, kept.Alarms = nil, nil, nil
-		r.Last = &kept
+		previous := *changed
+		previous.Last, previous.Answered, previous.Alarms = nil, nil, nil
+		r.Last = &previous
 	}
 	r.Answered[start.Origin] = start.Key
 	return r
@@ -53,8 +54,8 @@ func (r *Record) Changed() *Record {
 	return r.Last
 }
 
-// Fits says whether an upgrade that began to change the cluster can go on where it was left: to the same target, from what was before the
-// open step or from what that makes.
+// Fits reports whether a new upgrade can continue this one. It has the same target, and starts from the version before the open step, or
+// from the version of that step.
 func (r *Record) Fits(from, target Target) bool {
 	if r == nil || r.State == Done || r.Target != target || len(r.Steps) == 0 {
 		return false
@@ -67,10 +68,11 @@ func (r *Record) Fits(from, target Target) bool {
 	return from.KubernetesVersion == before || from.KubernetesVersion == r.Steps[open].KubernetesVersion
 }
 
-// Pin is what a cluster is pinned to, as far as its last upgrade says: for one whose stack does not say it any more.
+// Pin returns the target that the cluster is pinned to, according to its last upgrade. It is for a cluster whose stack lost the release
+// tag.
 func (r *Record) Pin() Target {
 	last := r.Changed()
-	if last == nil { // what was blocked, and nothing before it
+	if last == nil { // this one was blocked, and no other came before it
 		return r.From
 	}
 	for i, s := range last.Steps {
@@ -81,7 +83,7 @@ func (r *Record) Pin() Target {
 	return last.From
 }
 
-// Named is what a spec says of releases and versions, to see whether it says something else now: a record's Over.
+// Named is the release and version that a spec names, as one text. A record's Over has it, to find out whether the spec changed.
 func Named(spec *api.Cluster) string {
 	if spec.Spec.KubernetesVersion == "" {
 		return spec.Spec.Release.Name
@@ -89,7 +91,8 @@ func Named(spec *api.Cluster) string {
 	return spec.Spec.Release.Name + inKubernetes(spec.Spec.KubernetesVersion)
 }
 
-// before is what the spec named last that came to something: what the cluster is, or what the upgrades that made it so counted instead of.
+// before returns the last target of the spec that was deployed: the deployed target or, if upgrades overrode the spec, the target that they
+// overrode.
 func (r *Record) before(from Target) Target {
 	if r.overrides() && r.Changed().Before.Release != "" {
 		return r.Changed().Before
@@ -97,21 +100,20 @@ func (r *Record) before(from Target) Target {
 	return from
 }
 
-// overrules says whether an upgrade was asked for instead of what a spec names: it names that still, or is put back
-// to what it named before.
+// overrules reports whether this upgrade overrides a spec. The spec still names what the upgrade overrode, or names again what it named
+// before that.
 func (r *Record) overrules(spec *api.Cluster) bool {
 	return r.Over != "" && (r.Over == Named(spec) || namedBy(spec, r.Before))
 }
 
-// spelled says whether what a spec names (see Named) is this target.
+// spelled reports whether a text of Named is about this target.
 func (t Target) spelled(named string) bool {
 	return named == t.Release || named == t.Release+inKubernetes(t.KubernetesVersion)
 }
 
 func inKubernetes(version string) string { return " (Kubernetes " + version + ")" }
 
-// Superseded says why an upgrade that is under way does not go on: what the spec says meanwhile. spec is nil when it was deleted.
-// "" when it goes on.
+// Superseded says why the spec stops an upgrade in flight; empty if the upgrade continues. spec is nil if it was deleted.
 func (r *Record) Superseded(spec *api.Cluster) string {
 	switch {
 	case spec == nil:
@@ -126,14 +128,14 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 	return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Target)
 }
 
-// namedBy says whether a spec names a target.
+// namedBy reports whether a spec names a target.
 func namedBy(spec *api.Cluster, to Target) bool {
 	return spec.Spec.Release.Name == to.Release && (spec.Spec.KubernetesVersion == "" || spec.Spec.KubernetesVersion == to.KubernetesVersion)
 }
 
-// Adopt makes an upgrade that was asked for otherwise the spec's own, when that names its target: what becomes of it
-// is the answer to that version of the spec, which does not ask for it anew. A rollback to what the spec has named
-// all along stays what it is: stopped on its way, it leaves what no spec can ask for.
+// Adopt makes an upgrade of another origin the spec's own, if the spec names its target. The result then answers that version of the spec,
+// which requests no other upgrade. A rollback to the release that the spec has named all along is not adopted: if it stops, no spec can
+// request the rest of it.
 func (r *Record) Adopt(spec *api.Cluster, version string) {
 	if r.Over == "" || spec == nil || !namedBy(spec, r.Target) || r.Origin == OriginRollback && r.Over == Named(spec) {
 		return
@@ -145,7 +147,7 @@ func (r *Record) Adopt(spec *api.Cluster, version string) {
 	r.Answered[OriginSpec] = specKey(version)
 }
 
-// overrides says whether an upgrade that is over may count instead of what a spec names.
+// overrides reports whether an upgrade that has ended may override a spec.
 func (r *Record) overrides() bool {
 	last := r.Changed()
 	return last != nil && last.Over != "" && last.State.Over()
@@ -179,7 +181,7 @@ func (r *Record) OverrideReason(deployed Target) string {
 	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, askers[last.Origin], last.over())
 }
 
-// over is what a spec may name without taking the word back, for people: see overrules.
+// over describes what a spec may name without ending the override: see overrules.
 func (r *Record) over() string {
 	if r.Before.Release == "" || r.Before.spelled(r.Over) {
 		return r.Over
@@ -187,12 +189,12 @@ func (r *Record) over() string {
 	return r.Over + " or " + r.Before.Release
 }
 
-// askers are who asked, in words.
+// askers are the origins in words.
 var askers = map[Origin]string{
 	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "somebody", OriginRollback: "a rollback",
 }
 
-// Again says when an upgrade that was missed begins after all, if it does. What spec and channels ask for stays asked for.
+// Again says when a missed upgrade begins, or how to start it. The requests of spec and channels stay valid.
 func Again(spec *api.Cluster, origin Origin, now time.Time) string {
 	timed := spec != nil && spec.Spec.Upgrade.At != nil && spec.Spec.Upgrade.At.Release == spec.Spec.Release.Name
 	switch {
@@ -213,7 +215,7 @@ func Again(spec *api.Cluster, origin Origin, now time.Time) string {
 	return "It begins in the window that opens at " + next.UTC().Format(time.RFC3339)
 }
 
-// open is the step that counts; the last one when all are done.
+// open returns the open step; the last one if all are completed.
 func (r *Record) open() Step {
 	if len(r.Steps) == 0 {
 		return Step{Kind: StepNodes, KubernetesVersion: r.Target.KubernetesVersion}
@@ -221,24 +223,24 @@ func (r *Record) open() Step {
 	return r.Steps[min(r.Step, len(r.Steps)-1)]
 }
 
-// Unfinished says whether an upgrade to a target was stopped on its way, whatever was tried since and changed nothing.
+// Unfinished reports whether the upgrade that changed the cluster last was stopped on the way to a target.
 func (r *Record) Unfinished(to Target) bool {
 	last := r.Changed()
 	return last.unfinished() && same(to, last.Target)
 }
 
-// unfinished says whether an upgrade was stopped on its way.
+// unfinished reports whether an upgrade was stopped with steps left.
 func (r *Record) unfinished() bool { return r != nil && r.State == Stopped && r.Step < len(r.Steps) }
 
-// unmoved says that an upgrade left a cluster as it was: it was to begin with the control plane, which is where it was.
+// unmoved reports whether a stopped upgrade changed nothing: its first step updates the control plane, which is still where it was.
 func (r *Record) unmoved(deployed Target) bool {
 	return r.Step == 0 && r.Steps[0].Kind == StepControlPlane && same(deployed, r.From)
 }
 
-// underWay says whether an upgrade is being made.
+// underWay reports whether an upgrade is in flight.
 func (r *Record) underWay() bool { return r != nil && !r.State.Over() }
 
-// counts says whether the release of an upgrade that was asked for otherwise still counts instead of the one that the spec names.
+// counts reports whether the target of an upgrade applies instead of the release of the spec.
 func (r *Record) counts(spec *api.Cluster) bool {
 	switch {
 	case r == nil:

@@ -1,6 +1,6 @@
 package upgrade
 
-// What counts for a cluster now, and whether an upgrade of it may start.
+// Which release applies to a cluster now, and whether an upgrade may start.
 
 import (
 	"fmt"
@@ -9,79 +9,79 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// Situation is all that a decision depends on.
+// Situation holds everything that a decision depends on.
 type Situation struct {
-	// Spec as it was written, and SpecVersion, its version in the bucket.
+	// Spec is the spec as written, SpecVersion its version in the bucket.
 	Spec        *api.Cluster
 	SpecVersion string
-	// Record of the cluster's last upgrade; nil when there was none.
+	// Record is that of the cluster's last upgrade; nil if there was none.
 	Record *Record
-	// Channels; nil when the cluster follows none, or there are none.
+	// Channels are nil if the cluster follows no channel, or there are none.
 	Channels *api.ChannelsSpec
-	// Deployed is what the cluster is: the pin of its control plane's stack, and the Kubernetes version that this has. Zero when there is
-	// no control plane yet; without a version while it is being made.
+	// Deployed is the deployed target: the release that the control plane's stack is pinned to, and its Kubernetes version. It is zero without
+	// a control plane, and has no version while the control plane is being created.
 	Deployed Target
 	Now      time.Time
-	// KubernetesVersion of a release of the specs bucket, by its name. What it fails with, for the release that the spec names, is what
-	// Decide fails with.
+	// KubernetesVersion returns the Kubernetes version of a release in the specs bucket. If it fails for the release that the spec names,
+	// Decide fails with the same error.
 	KubernetesVersion func(release string) (string, error)
 }
 
-// Decision is what planning does.
+// Decision names the release that applies, and the upgrade that starts or waits.
 type Decision struct {
-	// Old, Next and Step are what Effective resolves with, Keep what stays as deployed. Next is nil when nothing is under way.
+	// Old, Next and Step are arguments of Effective. Keep is what stays as deployed. Next is nil if no upgrade is in flight.
 	Old  Target
 	Next *Target
 	Step Step
 	Keep Keep
-	// Wants is what the spec asks for, when that is another than what counts now; it is to be checked like any spec.
+	// Wants is the target of the spec, if another one applies now. The caller validates it like any spec.
 	Wants *Target
-	// Start is the upgrade that is to begin.
+	// Start is the upgrade that may start now; nil if there is none.
 	Start *Start
-	// Wait tells of the one that will begin, or cannot. While one is under way it is the one that comes after it.
+	// Wait is the upgrade that is pending or blocked. While an upgrade is in flight, it is the one after that.
 	Wait *Wait
-	// Served says that the record's Over has served: the spec names what the cluster is by now. Whoever tells that the cluster is converged
-	// writes so: see ClearOverride.
+	// OverrideCleared is true if the spec names the deployed release, so the record no longer overrides it. The caller that records the
+	// cluster as converged then calls ClearOverride.
 	OverrideCleared bool
-	// Instead says what counts instead of the release that the spec names, for people; "" when that is the spec's own.
+	// OverrideReason describes what applies instead of the release of the spec; empty if that release applies.
 	OverrideReason string
-	// Look is when to decide again though nothing happened until then; the zero time is never.
+	// RecheckAt is when to decide again if no event comes first; zero if no time is known.
 	RecheckAt time.Time
 }
 
-// Wait is an upgrade that does not begin yet, for people.
+// Wait is an upgrade that does not begin yet, as users see it.
 type Wait struct {
 	Origin Origin
-	// Key as of the Start that it will be.
+	// Key is that of the future Start.
 	Key string
-	// To is the release and, as far as known, its Kubernetes version.
+	// To is the release and its Kubernetes version, if that is known.
 	To Target
-	// At is when it begins, or was to begin; the zero time if it does not by itself, or begins as soon as it can.
+	// At is when it begins, or should have begun. It is zero if it does not begin by itself, or begins as soon as it can.
 	At time.Time
-	// Message says why not now.
+	// Message says why it does not begin now.
 	Message string
-	// Missed says that its time is over. Never says that it does not begin as things are, Missed or not. Behind says that it may begin, and
-	// waits for the one that is under way.
+	// Missed is true if its time has passed. Blocked is true if it cannot begin at present, missed or not. Queued is true if it may begin, and
+	// waits for the upgrade in flight.
 	Missed, Blocked, Queued bool
-	// Unread says why its release cannot be read, if so: it waits for that, beside all else.
+	// Unread says why its release cannot be read; empty if it can. The upgrade then also waits for the release.
 	Unread string
 }
 
 const (
 	// WaitsForWindow is the Message of a Wait that ends when the window opens.
 	WaitsForWindow = "it waits for the window of spec.upgrade"
-	// Delayed and Late are how long after its time an upgrade that has not begun is told to be delayed, and is given up.
+	// Delayed and Late are how long after its time a pending upgrade counts as delayed, and as missed.
 	Delayed, Late = 30 * time.Minute, 2 * time.Hour
-	// again is how long a channel's upgrade that was blocked waits where no window says when it is tried once more.
+	// again is the pause before a blocked upgrade of a channel is retried, if the spec has no window.
 	again = 24 * time.Hour
-	// lookAgain is within what time to decide again while an upgrade is under way, and another is asked for, or for one whose release
-	// cannot be read. Before the time of that one, once a day is enough.
+	// lookAgain is the interval of decisions while an upgrade is in flight and another is pending, or while the release of a due upgrade
+	// cannot be read. lookAhead is the interval while such an upgrade is not due yet.
 	lookAgain, lookAhead = 30 * time.Minute, 24 * time.Hour
 )
 
-// Decide says what counts for a cluster, and whether an upgrade may start. What the spec names waits for the time of spec.upgrade.at when
-// that is about the same release, and otherwise for the window. Of those that may be asked for at the same time, the spec's
-// comes first, then that of a time, then the channel's: one starts at most, and none while one is under way.
+// Decide names the release that applies to a cluster, and the upgrade that may start. An upgrade of the spec waits for the time of
+// spec.upgrade.at if that names the same release, and for the window otherwise. If several upgrades are requested, the spec comes first,
+// then spec.upgrade.at, then the channel. At most one starts, and none while another is in flight.
 func Decide(in Situation) (Decision, error) {
 	spec := in.Spec
 	if in.Deployed.Release == "" || in.Deployed.KubernetesVersion == "" {
@@ -103,7 +103,7 @@ func Decide(in Situation) (Decision, error) {
 	}
 	last := in.Record.Changed()
 	if last.unfinished() && (in.Record.counts(spec) || in.Record.Unfinished(wants)) {
-		// What an upgrade has moved stays, and what it has not, too.
+		// The parts that the stopped upgrade has updated stay as deployed, and so do the others.
 		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
 	d.OverrideCleared = !in.Record.counts(spec) && same(wants, in.Deployed) && in.Record.overrides() && !in.Record.Unfinished(wants)
@@ -119,8 +119,8 @@ func Decide(in Situation) (Decision, error) {
 	return d, nil
 }
 
-// creation is what counts before there is a control plane. There is nothing to upgrade: the cluster comes to be at what its spec says.
-// One that is just being made stays at the release that it is made of.
+// creation is the decision before a control plane exists. There is nothing to upgrade: the cluster is created with the release of its spec.
+// A cluster that is being created keeps the release that it is created with.
 func (in Situation) creation() Decision {
 	d := Decision{Old: Target{Release: in.Spec.Spec.Release.Name}, Step: Step{KubernetesVersion: in.Spec.Spec.KubernetesVersion}}
 	switch in.Deployed.Release {
@@ -133,18 +133,18 @@ func (in Situation) creation() Decision {
 	return d
 }
 
-// goesOn is what counts while an upgrade is under way: its open step, whatever the spec says of releases by now.
+// goesOn is the decision while an upgrade is in flight: its open step applies, whatever release the spec names now.
 func (in Situation) goesOn() Decision {
 	r := in.Record
 	d := Decision{Old: in.Deployed, Step: Step{KubernetesVersion: in.Deployed.KubernetesVersion}}
-	last := r.Changed() // another one that was stopped, while this one is checked
+	last := r.Changed() // a stopped one, while this one is checked
 	d.Keep = Keep{Images: true, Addons: true, Stated: r.Origin == OriginSpec || last.unfinished() && last.Origin == OriginSpec}
 	if r.State == Running {
 		d.Old, d.Next, d.Step = r.From, &r.Target, r.open()
 		d.Keep = d.Step.keep()
 	}
 	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Over != "" && r.Over != Named(in.Spec) {
-		d.RecheckAt = in.soon() // it stops soon, or may be blocked, and nobody else would begin what the spec asks for
+		d.RecheckAt = in.soon() // it stops soon, or may be blocked; no event starts the upgrade of the spec then
 	}
 	if other := in.after(); other != nil {
 		d.Wait, d.RecheckAt = other.wait(), in.soon()
@@ -158,8 +158,8 @@ func (in Situation) goesOn() Decision {
 	return d
 }
 
-// after is what is asked for beside the upgrade that is under way, and would begin after it; nil when nothing is. What the spec asks for
-// that cannot be read is told when it counts.
+// after returns the upgrade that is requested and would begin after the one in flight; nil if there is none. A release of the spec that
+// cannot be read is reported when the spec applies.
 func (in Situation) after() *asked {
 	r := in.Record
 	if r.Superseded(in.Spec) != "" {
@@ -177,10 +177,11 @@ func (in Situation) after() *asked {
 	return nil
 }
 
-// soon is a time within lookAgain, the same for all that ask meanwhile: each time is looked at by a converge of its own, which asks again.
+// soon returns the next multiple of lookAgain. All calls until then return the same time, because each time starts an execution that
+// decides again.
 func (in Situation) soon() time.Time { return in.Now.Truncate(lookAgain).Add(lookAgain) }
 
-// named is what the spec asks for.
+// named returns the target of the spec.
 func (in Situation) named() (Target, error) {
 	wants := Target{Release: in.Spec.Spec.Release.Name, KubernetesVersion: in.Spec.Spec.KubernetesVersion}
 	if wants.KubernetesVersion == "" {
@@ -192,16 +193,16 @@ func (in Situation) named() (Target, error) {
 	return wants, nil
 }
 
-// same says whether two are the same but for the content, which a cluster keeps as long as the name is the same.
+// same reports whether two targets have the same release name and version. A cluster keeps the content while the name stays.
 func same(a, b Target) bool {
 	return a.Release == b.Release && a.KubernetesVersion == b.KubernetesVersion
 }
 
-// bySpec starts what the spec asks for, once for each upload.
+// bySpec starts the upgrade of the spec, once for each upload.
 func (in Situation) bySpec(d *Decision, wants Target) {
 	start := in.specStart(wants)
 	if Minor(wants.KubernetesVersion) < Minor(in.Deployed.KubernetesVersion) {
-		return // whoever checks the spec says so
+		return // the validation of the spec reports it
 	}
 	if in.answered(start) {
 		return
@@ -215,9 +216,8 @@ func (in Situation) specStart(wants Target) *Start {
 
 func specKey(version string) string { return "spec " + version }
 
-// timed has what the spec asks for wait until the time of spec.upgrade.at when that names the same release, and for
-// the window otherwise. An upgrade to that release which began since has kept the time: the next upload goes on at
-// once.
+// timed makes an upgrade of the spec wait for the time of spec.upgrade.at if that names the same release, and for the window otherwise. If
+// an upgrade to that release began after that time, later uploads wait for the window only.
 func (in Situation) timed(a *asked) *asked {
 	at := in.Spec.Spec.Upgrade.At
 	if at == nil || at.Release != a.to.Release {
@@ -231,16 +231,16 @@ func (in Situation) timed(a *asked) *asked {
 	return a
 }
 
-// asked is an upgrade that is asked for: it begins, or waits until a time, or says why it does neither.
+// asked is a requested upgrade: it begins, waits until a time, or has a reason why it does neither.
 type asked struct {
 	start *Start
 	to    Target
-	// at is when it may begin; the zero time is now.
+	// at is when it may begin; zero if now.
 	at time.Time
-	// message says why not now; with never, why not at all.
+	// message says why it does not begin now or, with never, at all.
 	message       string
 	never, missed bool
-	// unread says why its release cannot be read; "" when it can.
+	// unread says why its release cannot be read; empty if it can.
 	unread string
 }
 
@@ -248,7 +248,7 @@ func (in Situation) apply(d *Decision, a *asked) {
 	switch {
 	case a.never:
 	case a.unread != "" && a.at.IsZero():
-		d.RecheckAt = in.soon() // nobody says when a release comes
+		d.RecheckAt = in.soon() // no time is known at which the release will exist
 	case a.unread != "":
 		if d.RecheckAt = in.Now.Truncate(lookAhead).Add(lookAhead); d.RecheckAt.After(a.at) {
 			d.RecheckAt = a.at
@@ -263,7 +263,10 @@ func (in Situation) apply(d *Decision, a *asked) {
 }
 
 func (a *asked) wait() *Wait {
-	w := &Wait{Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message, Missed: a.missed, Blocked: a.never, Unread: a.unread}
+	w := &Wait{
+		Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message,
+		Missed: a.missed, Blocked: a.never, Unread: a.unread,
+	}
 	if a.unread != "" && a.at.IsZero() {
 		w.At = a.start.Due
 	}
@@ -274,7 +277,7 @@ func (in Situation) answered(s *Start) bool {
 	return in.Record != nil && in.Record.Answered[s.Origin] == s.Key
 }
 
-// gate has an upgrade wait for the window.
+// gate makes an upgrade wait for the window.
 func (in Situation) gate(a *asked) *asked {
 	open, next := in.Spec.Spec.Upgrade.Open(in.Now)
 	switch {
@@ -292,9 +295,9 @@ func (in Situation) gate(a *asked) *asked {
 
 type exclusion api.Exclusion
 
-// endsAt is an exclusion for whose end alone an upgrade waits. One that counts now and ends while the window is shut
-// keeps back nothing, and who told of it would have to tell something else then, though the upgrade begins when it
-// was to begin all along. nil is none.
+// endsAt returns the exclusion for whose end alone an upgrade waits; nil if there is none. An exclusion that is active now and ends while
+// the window is closed delays nothing. A message about it would change when it ends, although the upgrade begins at the same time as
+// before.
 func (in Situation) endsAt(next time.Time) *exclusion {
 	for _, e := range in.Spec.Spec.Upgrade.Exclusions {
 		if until, err := time.Parse(time.RFC3339, e.Until); err == nil && until.Equal(next) {
@@ -304,17 +307,17 @@ func (in Situation) endsAt(next time.Time) *exclusion {
 	return nil
 }
 
-// excluded is the exclusion that counts now: of several the one that ends last. nil is none.
-func (in Situation) excluded() (counts *exclusion) {
+// excluded returns the exclusion that is active now; nil if there is none. Of several it returns the one that ends last.
+func (in Situation) excluded() (active *exclusion) {
 	var last time.Time
 	for _, e := range in.Spec.Spec.Upgrade.Exclusions {
 		from, _ := time.Parse(time.RFC3339, e.From)
 		until, _ := time.Parse(time.RFC3339, e.Until)
 		if !in.Now.Before(from) && in.Now.Before(until) && until.After(last) {
-			last, counts = until, (*exclusion)(&e)
+			last, active = until, (*exclusion)(&e)
 		}
 	}
-	return counts
+	return active
 }
 
 func (e *exclusion) message() string {
@@ -324,7 +327,7 @@ func (e *exclusion) message() string {
 	return "an exclusion of spec.upgrade keeps it back: " + e.Reason
 }
 
-// at is the upgrade of spec.upgrade.at, if it was not answered.
+// at returns the upgrade of spec.upgrade.at; nil if there is none or it was answered.
 func (in Situation) at() *asked {
 	at := in.Spec.Spec.Upgrade.At
 	if at == nil || at.Release == in.Deployed.Release {
@@ -339,7 +342,7 @@ func (in Situation) at() *asked {
 	return in.newer(a)
 }
 
-// until has an upgrade wait for the time of spec.upgrade.at, which is missed after a while.
+// until makes an upgrade wait for the time of spec.upgrade.at. The upgrade is missed if it has not begun Late after that time.
 func (in Situation) until(a *asked, t time.Time) {
 	a.start.Due = t
 	switch late := in.Now.Sub(t); {
@@ -348,7 +351,7 @@ func (in Situation) until(a *asked, t time.Time) {
 	case late >= Late:
 		a.at, a.never, a.missed = t, true, true
 		a.message = fmt.Sprintf("it did not begin within %s of its time: set another in spec.upgrade.at", Late)
-	default: // the cluster was busy, and by now an exclusion may have begun
+	default: // the cluster was busy, and an exclusion may have begun since
 		if e := in.excluded(); e != nil {
 			until, _ := time.Parse(time.RFC3339, e.Until)
 			if missed := t.Add(Late); missed.Before(until) {
@@ -359,7 +362,8 @@ func (in Situation) until(a *asked, t time.Time) {
 	}
 }
 
-// channel is the upgrade to the release that the cluster's channel is at, if it is not there and that was not answered.
+// channel returns the upgrade to the release of the cluster's channel; nil if that is deployed or was answered. A blocked upgrade is
+// retried.
 func (in Situation) channel() *asked {
 	follows := in.Spec.Spec.Upgrade.Channel
 	if in.Channels == nil {
@@ -369,7 +373,10 @@ func (in Situation) channel() *asked {
 	if release == "" || release == in.Deployed.Release {
 		return nil
 	}
-	a := &asked{start: &Start{Origin: OriginChannel, Key: fmt.Sprintf("channel %s %s", follows, release), Release: release}, to: Target{Release: release}}
+	a := &asked{
+		start: &Start{Origin: OriginChannel, Key: fmt.Sprintf("channel %s %s", follows, release), Release: release},
+		to:    Target{Release: release},
+	}
 	if !in.answered(a.start) {
 		return in.newer(in.gate(a))
 	}
@@ -377,7 +384,7 @@ func (in Situation) channel() *asked {
 	if r.Key != a.start.Key || r.State != Blocked {
 		return nil
 	}
-	// The next window that opens after it was blocked.
+	// With a window, the retry is when that opens next.
 	retry := r.Ended.Add(again).Truncate(time.Second)
 	if in.Spec.Spec.Upgrade.Window != nil {
 		if _, retry = in.Spec.Spec.Upgrade.Open(r.Ended); retry.IsZero() {
@@ -391,8 +398,8 @@ func (in Situation) channel() *asked {
 	return in.newer(in.gate(a))
 }
 
-// newer refuses a release of an older Kubernetes version. For what it knows the version of it asks for the release itself: one that
-// cannot be read is told of, waited for, and does not hold up the cluster.
+// newer completes the target with the Kubernetes version of its release, and blocks an upgrade to an older version. If the release cannot
+// be read, the upgrade waits and says why. That does not hold up the cluster.
 func (in Situation) newer(a *asked) *asked {
 	version, err := in.KubernetesVersion(a.start.Release)
 	switch {
@@ -409,10 +416,11 @@ func (in Situation) newer(a *asked) *asked {
 	a.to.KubernetesVersion = version
 	if Minor(version) < Minor(in.Deployed.KubernetesVersion) {
 		if a.start.Origin == OriginChannel {
-			return nil // a channel that the cluster is ahead of
+			return nil // the cluster is ahead of its channel
 		}
 		a.at, a.never, a.missed = time.Time{}, true, false
-		a.message = fmt.Sprintf("release %s has Kubernetes %s, and the cluster %s: Kubernetes is not downgraded", a.start.Release, version, in.Deployed.KubernetesVersion)
+		a.message = fmt.Sprintf("release %s has Kubernetes %s, and the cluster %s: Kubernetes is not downgraded",
+			a.start.Release, version, in.Deployed.KubernetesVersion)
 	}
 	return a
 }

@@ -1,6 +1,6 @@
 package upgrade
 
-// What a cluster should be while it is upgraded.
+// The desired state of a cluster during an upgrade.
 
 import (
 	"maps"
@@ -8,26 +8,26 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// Effective resolves a spec as it counts during a step from the old release to the new one. Without a step it is the old release that
-// counts, at that Kubernetes version: next is nil then. Unlike what it moves, everything else is what the spec says, so that unrelated
-// changes go on. The errors are those of api.Resolve.
+// Effective resolves a spec during a step from the old release to the next one. Without an upgrade next is nil, and the old release applies
+// with the Kubernetes version of the step. Everything that the step does not concern follows the spec, so unrelated changes continue. The
+// errors are those of api.Resolve.
 func Effective(spec *api.Cluster, old, next *api.Release, step Step) (*api.Cluster, api.Errors) {
-	counts := *old
+	release := *old
 	if next != nil {
 		if step.Moved() {
-			counts = *next
-			counts.Spec.Addons = old.Spec.Addons
+			release = *next
+			release.Spec.Addons = old.Spec.Addons
 		}
 		if step.Kind == StepAddons || step.Kind == StepNodes {
-			counts.Spec.Addons = next.Spec.Addons
+			release.Spec.Addons = next.Spec.Addons
 		}
 		if step.NodesBack || step.Kind == StepNodes {
-			counts.Spec.Images = next.Spec.Images
+			release.Spec.Images = next.Spec.Images
 		}
 	}
 	mixed := *spec
-	mixed.Spec.Release.Name, mixed.Spec.KubernetesVersion = counts.Metadata.Name, step.KubernetesVersion
-	resolved, errs := api.Resolve(&mixed, &counts)
+	mixed.Spec.Release.Name, mixed.Spec.KubernetesVersion = release.Metadata.Name, step.KubernetesVersion
+	resolved, errs := api.Resolve(&mixed, &release)
 	if errs != nil {
 		return nil, errs
 	}
@@ -39,15 +39,15 @@ func Effective(spec *api.Cluster, old, next *api.Release, step Step) (*api.Clust
 	return resolved, nil
 }
 
-// Keep is what stays as it is deployed, though spec and release may say otherwise.
+// Keep is what stays as deployed, even if the spec and the release say otherwise.
 type Keep struct {
-	// Images of pools, and versions of Addons, that there are.
+	// Images keeps the deployed images of pools, Addons the deployed versions of add-ons.
 	Images, Addons bool
-	// Stated: those that the spec states, too. Otherwise the spec wins.
+	// Stated also keeps those that the spec states. Otherwise the spec wins.
 	Stated bool
 }
 
-// keep says what a step leaves as it is.
+// keep returns what stays as deployed during a step.
 func (s Step) keep() Keep {
 	switch s.Kind {
 	case StepAddons:
@@ -60,8 +60,8 @@ func (s Step) keep() Keep {
 	return Keep{Images: true, Addons: true, Stated: true}
 }
 
-// Apply keeps what is deployed: images by pool, and versions by add-on. What is not known of, or not there yet, is left as it was
-// resolved; what the step forces is not kept.
+// Apply keeps what is deployed: images by pool, and versions by add-on. What is not deployed or not known stays as resolved. What the step
+// forces is not kept.
 func (k Keep) Apply(spec, resolved *api.Cluster, step Step, images, addons map[string]string) {
 	images, addons = k.less(spec, images, addons)
 	for i := range resolved.Spec.Pools {
@@ -78,10 +78,9 @@ func (k Keep) Apply(spec, resolved *api.Cluster, step Step, images, addons map[s
 	}
 }
 
-// Templates are the template versions of pools that may differ from the cluster's, which moves with the last step.
-// Pools that keep their images keep their templates, too: with others their nodes would be replaced before it is
-// their turn. In a rollback nodes go back first, to the templates of the release that they go to. deployed are those
-// of the pools that there are.
+// Templates returns the template versions of pools that may differ from the cluster's version, which changes in the last step. Pools that
+// keep their images keep their templates: another template would replace the nodes before their step. A rollback replaces the nodes first,
+// and uses the templates of its target. deployed are the versions of the existing pools.
 func Templates(spec *api.Cluster, next *api.Release, step Step, keep Keep, deployed map[string]string) map[string]string {
 	stated := spec.Spec.TemplateVersion != ""
 	switch {
@@ -97,7 +96,7 @@ func Templates(spec *api.Cluster, next *api.Release, step Step, keep Keep, deplo
 	return nil
 }
 
-// less leaves out what the spec states itself.
+// less removes what the spec states itself.
 func (k Keep) less(spec *api.Cluster, images, addons map[string]string) (map[string]string, map[string]string) {
 	if k.Stated {
 		return images, addons

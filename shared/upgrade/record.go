@@ -1,4 +1,4 @@
-// Package upgrade decides what an upgrade is, when one is due, and in which steps it is made. It is pure.
+// Package upgrade decides which release applies to a cluster, when an upgrade is due, and in which steps it is made. It is pure.
 package upgrade
 
 import (
@@ -6,62 +6,62 @@ import (
 	"time"
 )
 
-// Record is what drover keeps of a cluster's upgrade while it is scheduled, under way or just over: the object
-// upgrades/<cluster>.json in the state bucket, written under S3's conditions. Planning reads it: it says which release counts, and
-// how far the cluster may go towards it. The status tells people the same; nothing is decided by the status.
+// Record is the last upgrade of a cluster, or the one in flight: the object upgrades/<cluster>.json in the state bucket, written with
+// conditional writes. Planning reads it to see which release applies, and how far the cluster may go towards it. The status shows the same
+// to users. No decision depends on the status.
 type Record struct {
 	// Number counts the upgrades of a cluster.
 	Number int64 `json:"number"`
-	// First is the number of the upgrade that this one goes on with, if that was stopped on its way: how the cluster was before either
-	// is kept under it.
+	// First is the number of the upgrade that this one continues, if that one was stopped. The baseline from before both has this number.
 	First int64 `json:"first,omitempty"`
-	// Stack is the control plane's, by its ARN: a record is not about a cluster that was made anew under the same name.
+	// Stack is the ARN of the control plane's stack. A record does not apply to a recreated cluster of the same name.
 	Stack string `json:"stack"`
-	// Execution of the upgrade machine that works on it, or did last. Another may take it over once that one is over.
+	// Execution is that of drover-upgrade that works on the upgrade, or did last. Another one may take over after it has ended.
 	Execution string `json:"execution,omitempty"`
-	// Origin is who asked; Key tells one asking from another, so that each fires once: see Start.
+	// Origin is what requested the upgrade. Key identifies the request, so that each request starts one upgrade: see Start.
 	Origin Origin `json:"origin"`
 	Key    string `json:"key"`
-	// Over is what the spec named (see Named) when this one was asked for by another way than the spec. Until the spec names something
-	// else, Target counts instead of it. It is empty when the spec asks for this one, or came to name what this one leads to.
+	// Over is what the spec named (see Named) when something else requested the upgrade. Target applies instead, until the spec names
+	// something else. It is empty if the spec requested the upgrade, or named its target later.
 	Over string `json:"over,omitempty"`
-	// Before is what it named before Over, if it came to something: Over may name a release that is not there, or one that waits for its
-	// window. Target counts instead of that, too, when the spec is put back to it. It is empty when Over names the target.
+	// Before is what the spec named before Over, if that was deployed. Over may name a release that is absent, or one that waits for its
+	// window. Target also applies if the spec returns to Before. It is empty if Over names the target.
 	Before Target `json:"before,omitzero"`
-	// From is what the cluster was, and Target what it is to be.
+	// From is the target that was deployed before, Target the one that the upgrade leads to.
 	From   Target `json:"from"`
 	Target Target `json:"target"`
-	// Steps in order, and Step is the index of the one that counts: those before it are done. len(Steps) when all are.
+	// Steps are in order. Step is the index of the open one: those before it are completed. It is len(Steps) if all are.
 	Steps []Step `json:"steps"`
 	Step  int    `json:"step"`
 	State State  `json:"state"`
-	// Try counts from 0 the executions of the converge machine that were to make the open step.
+	// Try counts the executions of drover-converge for the open step, from 0.
 	Try int `json:"try,omitempty"`
-	// Answered are the keys that were answered last, by origin, this one's among them: each fires once.
+	// Answered are the keys of the last answered requests by origin, with the key of this upgrade. A request is answered once.
 	Answered map[Origin]string `json:"answered,omitempty"`
-	// Images of the pools before, by pool: with one in its imageID, a pool is what it was.
+	// Images are those of the pools before the upgrade, by pool. As a pool's imageID, one brings the old image back.
 	Images map[string]string `json:"images,omitempty"`
-	// Alarms whose actions this upgrade switched off: they are switched on again on every path.
+	// Alarms are those whose actions this upgrade disabled. They are enabled again on every path.
 	Alarms []string `json:"alarms,omitempty"`
-	// Insights is when EKS was asked to look at the cluster anew, for the checks.
+	// Insights is when EKS was requested to refresh the cluster's insights, for the checks.
 	Insights time.Time `json:"insights,omitzero"`
-	// Started is when the first check began, Ended when it came to State.
+	// Started is when the first check began, Ended when State became final.
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Back is what a rollback of this upgrade leads to, where that is not From: this one takes back a rollback that stopped on its way.
+	// Back is the target of a rollback of this upgrade, if it is not From: this upgrade reverts a rollback that was stopped.
 	Back *Target `json:"back,omitempty"`
-	// BackUntil is until when EKS takes the control plane back: of a rollback that moves it, and of what takes that back.
+	// BackUntil is until when EKS rolls the control plane back. A rollback that updates the control plane has it, and an upgrade that reverts
+	// one.
 	BackUntil time.Time `json:"backUntil,omitzero"`
-	// Last is the upgrade that changed the cluster last, until this one does. It still counts if this one is blocked: it can be gone on
-	// with, and rolled back.
+	// Last is the upgrade that changed the cluster last, until this one does. It still applies if this one is blocked: it can be continued and
+	// rolled back.
 	Last *Record `json:"last,omitempty"`
 }
 
-// Target is a release by name and content, and the Kubernetes version that the cluster has with it: the spec may state another than
-// the release's.
+// Target is a release by name and content, and the Kubernetes version of the cluster with it. The spec may name another version than the
+// release.
 type Target struct {
 	Release string `json:"release"`
-	// SHA256 is the content's, in hex: the object names.PinnedRelease(SHA256) of the state bucket.
+	// SHA256 of the content, in hex: the object names.PinnedRelease(SHA256) of the state bucket.
 	SHA256            string `json:"sha256"`
 	KubernetesVersion string `json:"kubernetesVersion"`
 }
@@ -70,7 +70,7 @@ func (t Target) String() string {
 	return fmt.Sprintf("release %s (Kubernetes %s)", t.Release, t.KubernetesVersion)
 }
 
-// Origin is who asked for an upgrade.
+// Origin is what requested an upgrade.
 type Origin string
 
 // The origins.
@@ -81,9 +81,9 @@ const (
 	OriginChannel Origin = "Channel"
 	// OriginAt: the time of spec.upgrade.at came.
 	OriginAt Origin = "At"
-	// OriginHand: somebody started the upgrade machine.
+	// OriginHand: an operator started drover-upgrade.
 	OriginHand Origin = "Hand"
-	// OriginRollback: somebody asked to go back to what was before the last upgrade.
+	// OriginRollback: an operator requested a rollback of the last upgrade.
 	OriginRollback Origin = "Rollback"
 )
 
@@ -92,66 +92,66 @@ type State string
 
 // The states.
 const (
-	// Checking: the preflight runs; nothing is changed yet.
+	// Checking: the checks run; nothing is changed yet.
 	Checking State = "Checking"
-	// Running: steps are made.
+	// Running: the steps are in progress.
 	Running State = "Running"
-	// Blocked: the preflight found what must be mended first; nothing was changed.
+	// Blocked: the checks found something to fix first; nothing was changed.
 	Blocked State = "Blocked"
-	// Stopped: something failed on the way. What is done stays, and the cluster is at a safe point: Step says where.
+	// Stopped: the upgrade ended before its target. Completed steps stay, and the cluster is at a safe point: see Step.
 	Stopped State = "Stopped"
-	// Done: the cluster is what it was to be, and was checked.
+	// Done: the cluster is at the target, and passed the final checks.
 	Done State = "Done"
 )
 
-// Over says whether a state is an end.
+// Over reports whether a state is final.
 func (s State) Over() bool { return s == Blocked || s == Stopped || s == Done }
 
-// Step of an upgrade. It is what the cluster should be meanwhile: planning makes it so, by the same machine as every change.
+// Step is one step of an upgrade: the desired state of the cluster while the step is open. Planning and drover-converge apply it like every
+// other change.
 type Step struct {
 	Kind StepKind `json:"kind"`
 	// KubernetesVersion of the control plane during this step.
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// Addons are versions by name that count during this step, whatever spec and release say. Those not named are the old release's
-	// before the step of kind Addons, and the new one's from it on.
+	// Addons are versions by name that apply during this step, whatever the spec and the release name. Other add-ons have the old release's
+	// version before the step of kind Addons, and the new release's from that step on.
 	Addons map[string]string `json:"addons,omitempty"`
-	// NodesBack says that the nodes have the new release's images during this step already: in a rollback they go first.
+	// NodesBack is true if the nodes already have the new release's images during this step: a rollback replaces them first.
 	NodesBack bool `json:"nodesBack,omitempty"`
-	// Started and Ended are when, as far as it came; Opened is when the present execution did, which may be another than the one that
-	// started it. Made is when nothing was left to change: old nodes may still be drained then.
+	// Started is when the step first began, Opened when the current execution opened it. Made is when nothing was left to change, though old
+	// nodes may still be drained. Ended is when it was completed.
 	Started time.Time `json:"started,omitzero"`
 	Opened  time.Time `json:"opened,omitzero"`
 	Made    time.Time `json:"made,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
 }
 
-// Moved says whether the new release counts during this step, and not only what the step moves of it: the cluster is pinned to it then.
-// Forwards that is with the nodes, which come last. In a rollback it is from the control plane on: the images of the release that it leaves
-// are newer than the control plane by then, and a pool that is added must not have them.
+// Moved reports whether all of the new release applies during this step, and not only what the step updates. The cluster is then pinned to
+// that release. In an upgrade this is the step of the nodes, which comes last. In a rollback it starts with the control plane: from then on
+// the images of the release that the cluster leaves are newer than the control plane, and a new pool must not get them.
 func (s Step) Moved() bool {
 	return s.Kind == StepNodes || s.NodesBack && (s.Kind == StepControlPlane || s.Kind == StepAddons)
 }
 
-// StepKind is what a step moves.
+// StepKind is what a step updates.
 type StepKind string
 
 // The kinds.
 const (
-	// StepAddonsFirst brings add-ons to versions that the next Kubernetes version needs and the present one can have.
+	// StepAddonsFirst updates add-ons to versions that the next Kubernetes version needs and the current one supports.
 	StepAddonsFirst StepKind = "AddonsFirst"
-	// StepControlPlane brings the control plane to the next minor version.
+	// StepControlPlane updates the control plane by one minor version.
 	StepControlPlane StepKind = "ControlPlane"
-	// StepAddons brings every add-on to its version, those on nodes too.
+	// StepAddons updates every add-on to its version, including those on nodes.
 	StepAddons StepKind = "Addons"
-	// StepNodes replaces the nodes, and with them everything of the new release holds: templates, too.
+	// StepNodes replaces the nodes, and applies the rest of the new release, such as templates.
 	StepNodes StepKind = "Nodes"
-	// StepNodesBack brings the nodes back to the old images: the first step of a rollback.
+	// StepNodesBack rolls the nodes back to the old images: the first step of a rollback.
 	StepNodesBack StepKind = "NodesBack"
 )
 
-// Limit is how long a step of this kind may take, from when an execution opens it. It leaves the stacks within the
-// time that converging gives them; unrelated changes of the spec are made within it, too. Nodes may take as long as
-// an execution of the converge machine may.
+// Limit is how long a step of this kind may take, from when an execution opens it. It includes the time that stacks have to converge, and
+// unrelated changes of the spec. Nodes may take as long as an execution of drover-converge.
 func (k StepKind) Limit() time.Duration {
 	switch k {
 	case StepControlPlane:
@@ -162,14 +162,14 @@ func (k StepKind) Limit() time.Duration {
 	return 3 * time.Hour
 }
 
-// Start is an upgrade that is to begin: what planning hands to the upgrade machine.
+// Start is an upgrade that planning requests from drover-upgrade.
 type Start struct {
 	Origin Origin `json:"origin"`
-	// Key is the same for the same asking, however often it is heard: "spec <version id>", "channel Stable 1.37-1", "at <time>".
+	// Key is the same for every repetition of one request: "spec <version id>", "channel Stable 1.37-1", "at <time>".
 	Key string `json:"key"`
-	// Release by name, and KubernetesVersion if it is another than the release's.
+	// Release by name. KubernetesVersion is empty if it is the release's.
 	Release           string `json:"release"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Due is when it was to begin, for one of a time: how late it is counts from then.
+	// Due is when it should begin, if it has a time. Its lateness counts from then.
 	Due time.Time `json:"due,omitzero"`
 }

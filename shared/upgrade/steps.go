@@ -1,6 +1,6 @@
 package upgrade
 
-// In which steps a cluster is brought from one release to another.
+// The steps that bring a cluster from one release to another.
 
 import (
 	"fmt"
@@ -16,10 +16,10 @@ import (
 // https://kubernetes.io/releases/version-skew-policy/
 const Skew = 3
 
-// kubeProxy is the add-on whose version is the minor version that it was made for.
+// kubeProxy is the add-on whose version is that of Kubernetes.
 const kubeProxy = "kube-proxy"
 
-// Compat says which versions of each add-on there are, by the add-on's name, the newest first as EKS lists them.
+// Compat lists the versions of each add-on, by the add-on's name, newest first as EKS lists them.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
 type Compat map[string][]AddonVersion
 
@@ -29,7 +29,7 @@ type AddonVersion struct {
 	Kubernetes []string
 }
 
-// Fits says whether a version of an add-on runs on a Kubernetes version. What EKS does not list is not judged: it fits.
+// Fits reports whether a version of an add-on runs on a Kubernetes version. A version that EKS does not list counts as one that does.
 func (c Compat) Fits(addon, version, kubernetes string) bool {
 	if addon == kubeProxy {
 		if own := Minor(strings.TrimPrefix(version, "v")); own >= 0 && (own > Minor(kubernetes) || own < Minor(kubernetes)-Skew) {
@@ -44,8 +44,8 @@ func (c Compat) Fits(addon, version, kubernetes string) bool {
 	return true
 }
 
-// between is a version of an add-on for the move from one Kubernetes version to the next: the wanted one if it runs on both, else
-// the newest that does. "" when there is none: then the add-on is moved after the control plane.
+// between returns a version of an add-on that runs on two Kubernetes versions in a row: the wanted one, or else the newest that does. If
+// none does, it returns the wanted one if that runs on the first, or else nothing. The add-on is then updated after the control plane.
 func (c Compat) between(addon, wanted, present, next string) string {
 	if wanted != "" && c.Fits(addon, wanted, present) && c.Fits(addon, wanted, next) {
 		return wanted
@@ -61,28 +61,28 @@ func (c Compat) between(addon, wanted, present, next string) string {
 	return ""
 }
 
-// Steps from a cluster as it is to what it is to be, both resolved: the control plane one minor version at a time, before each the
-// add-ons that would not run on it, then all add-ons, then the nodes. The error says why there is no such way.
+// Steps returns the steps from the deployed to the desired cluster, both resolved. The control plane moves one minor version at a time, and
+// before each move the add-ons that would not run on it. Then come all add-ons, then the nodes. The error says why that is not possible.
 func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
-	now, then := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
+	current, target := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	switch {
-	case now < 0 || then < 0:
+	case current < 0 || target < 0:
 		return nil, fmt.Errorf("Kubernetes %q to %q: not two minor versions", from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
-	case then < now:
+	case target < current:
 		return nil, fmt.Errorf("the cluster runs Kubernetes %s, and %s is older: Kubernetes is not downgraded but by a rollback",
 			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
-	case then-now > Skew:
+	case target-current > Skew:
 		return nil, &TooFar{From: from.Spec.KubernetesVersion, To: to.Spec.KubernetesVersion}
 	}
 	return walk(from, to, compat, false), nil
 }
 
-// StepsBack are those of a rollback: the nodes first, as none may be newer than its control plane. EKS takes a control plane back by
-// one minor version at most.
+// StepsBack returns the steps of a rollback: the nodes first, as none may be newer than its control plane. EKS rolls a control plane back
+// by one minor version at most.
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 func StepsBack(from, to *api.Cluster, compat Compat) ([]Step, error) {
-	now, then := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
-	if now < 0 || then < 0 || now < then || now-then > 1 {
+	current, target := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
+	if current < 0 || target < 0 || current < target || current-target > 1 {
 		return nil, fmt.Errorf("Kubernetes %s back to %s: EKS takes a control plane back by one minor version: go on with %[1]s. The nodes "+
 			"alone can have their old images: name them in the pools' imageID",
 			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
@@ -90,10 +90,10 @@ func StepsBack(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	return walk(from, to, compat, true), nil
 }
 
-// TooFar is that no nodes of one Kubernetes version could be there until the control plane is at another.
+// TooFar means that the nodes would become too old for the control plane during the upgrade.
 type TooFar struct {
 	From, To string
-	// Offered are the versions that EKS offers, when that is known.
+	// Offered are the versions that EKS offers, if known.
 	Offered []string
 }
 
@@ -102,15 +102,15 @@ func (e *TooFar) Error() string {
 	for _, v := range e.Offered {
 		newest = max(newest, Minor(v))
 	}
-	said := fmt.Sprintf("from Kubernetes %s to %s are more than %d minor versions, and the nodes would be too old on the way: ",
+	text := fmt.Sprintf("from Kubernetes %s to %s are more than %d minor versions, and the nodes would be too old on the way: ",
 		e.From, e.To, Skew)
 	if newest >= 0 && newest < Minor(e.To) {
-		said += fmt.Sprintf("EKS offers up to 1.%d here, ", newest)
+		text += fmt.Sprintf("EKS offers up to 1.%d here, ", newest)
 		if first = min(first, newest); first <= Minor(e.From) {
-			return said + "which the cluster has"
+			return text + "which the cluster has"
 		}
 	}
-	return said + fmt.Sprintf("upgrade to 1.%d first", first)
+	return text + fmt.Sprintf("upgrade to 1.%d first", first)
 }
 
 func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
@@ -132,16 +132,16 @@ func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
 		if back {
 			next = at - 1
 		}
-		first := false
+		addonsFirst := false
 		for _, addon := range slices.Sorted(maps.Keys(installed)) {
 			if compat.Fits(addon, installed[addon], version(next)) {
 				continue
 			}
 			if v := compat.between(addon, wanted[addon], version(at), version(next)); v != "" && v != installed[addon] {
-				forced[addon], installed[addon], first = v, v, true
+				forced[addon], installed[addon], addonsFirst = v, v, true
 			}
 		}
-		if first {
+		if addonsFirst {
 			add(StepAddonsFirst)
 		}
 		at = next
@@ -186,8 +186,8 @@ func FirstToReplan(steps []Step, open int, deployed string) int {
 }
 
 // Replan replaces the steps from an index by newly computed ones. The first of them keeps the start of the step that it replaces.
-func Replan(steps []Step, from int, anew []Step) []Step {
-	all := slices.Concat(steps[:from], anew)
+func Replan(steps []Step, from int, replanned []Step) []Step {
+	all := slices.Concat(steps[:from], replanned)
 	if from < len(steps) {
 		all[from].Started = steps[from].Started
 	}
@@ -202,7 +202,7 @@ func addonVersions(c *api.Cluster) map[string]string {
 	return versions
 }
 
-// Minor is 36 of "1.36" or "1.36.2", and -1 of what is no version.
+// Minor returns 36 for "1.36" and "1.36.2", and -1 for a text that is no version.
 func Minor(version string) int {
 	rest, one := strings.CutPrefix(version, "1.")
 	text, _, _ := strings.Cut(rest, ".")
