@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// written are the mutating calls that were made since a mark, less those of people.
+// written returns the mutating calls since a mark, except those of the administrator.
 func written(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
@@ -30,7 +30,7 @@ func written(a *harness.Account, mark int) []string {
 	return calls
 }
 
-// A bad spec changes nothing but its status, which says why; the cluster keeps running on its last good spec.
+// An invalid spec changes only the status, which names the reason. The cluster keeps its last valid spec.
 func TestBadSpecs(t *testing.T) {
 	good := harness.Spec("demo", "")
 	tests := map[string]struct {
@@ -48,7 +48,7 @@ func TestBadSpecs(t *testing.T) {
 			strings.Replace(good, "kind: Cluster", "kind: Deployment", 1), []string{"clusters/demo.yaml:2", "kind", "Deployment"},
 		},
 		"another cluster's name": {harness.Spec("other", ""), []string{"clusters/demo.yaml:3", "metadata.name", "other"}},
-		"a field nobody knows":   {good + "  natGateway: Single\n", []string{"clusters/demo.yaml:12", "spec.natGateway"}},
+		"an unknown field":       {good + "  natGateway: Single\n", []string{"clusters/demo.yaml:12", "spec.natGateway"}},
 		"a wrong type": {
 			strings.Replace(good, "minSize: 1", "minSize: many", 1), []string{"clusters/demo.yaml:11", "spec.pools[0].minSize"},
 		},
@@ -82,10 +82,10 @@ func TestBadSpecs(t *testing.T) {
 			require.Equal(t, []string{
 				"admit events:PutEvents arn:aws:events:" + harness.Region + ":" + harness.ID + ":event-bus/drover", "admit sns:Publish " + a.Topic(),
 				"admit s3:PutObject arn:aws:s3:::" + harness.StateBucket + "/status/clusters/demo.json",
-			}, written(a, mark), "it is told, then written")
+			}, written(a, mark), "it notifies, then writes")
 		})
 	}
-	t.Run("a good one heals the status", func(t *testing.T) {
+	t.Run("a valid one repairs the status", func(t *testing.T) {
 		a.Upload("clusters/demo.yaml", good)
 		a.Settle()
 		s := a.Status("demo")
@@ -112,7 +112,7 @@ func TestKeysThatAreNoSpecs(t *testing.T) {
 			require.False(t, call.Mutating, "%s: %s", key, call.Action)
 		}
 	}
-	// These could be names of clusters if names could be like that: whoever uploads them is told.
+	// These keys have the form of a spec's, and their names are invalid. The status of each says so.
 	for _, key := range []string{"clusters/a b+c%20&=?.yaml", "clusters/Ünïcode.yaml", "clusters/" + strings.Repeat("x", 200) + ".yaml"} {
 		cluster, ok := names.ClusterOfKey(key)
 		require.True(t, ok)
@@ -180,7 +180,7 @@ func TestAnOlderEventAfterANewerOneDoesNothingMore(t *testing.T) {
 	require.Equal(t, version, a.Status("demo").SpecVersion)
 }
 
-// Two copies of admit at once, the slower one with the older spec: what is told in the end is what is there.
+// Two copies of admit run at once, and the slower one has read an older spec. The final status describes the newest one.
 func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
 	executing := func(a *harness.Account) bool {
 		return slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
@@ -202,7 +202,7 @@ func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
 			once := false
 			a.OnCall(func(call endpoint.Call) error {
 				if !once && readsStatus(call) {
-					once = true // it has read the bad spec: now comes a good one, with its own event
+					once = true // it has read the invalid spec: a valid one follows, with its own event
 					a.Upload("clusters/demo.yaml", harness.Spec("demo", test.spec))
 					a.Until("the good one was "+name, func() bool { return test.quick(a) })
 				}
@@ -218,7 +218,8 @@ func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
 	}
 }
 
-// Nor between the verdict on the newer spec and the end of that execution, to which the one that the slow copy starts leaves the cluster.
+// The slow copy writes after the verdict of the newer spec, and before that execution ends. The execution that the slow copy starts leaves
+// the cluster to it.
 func TestASlowCopyWithAnOldSpecWhileTheNewerOneIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		fails bool
@@ -230,7 +231,7 @@ func TestASlowCopyWithAnOldSpecWhileTheNewerOneIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
 			slow := slowCopy(a)
-			told := make(chan struct{})
+			reported := make(chan struct{})
 			var read, ended atomic.Bool // by the first of their kind: others have calls like theirs
 			rejected := false
 			if test.fails {
@@ -245,10 +246,10 @@ func TestASlowCopyWithAnOldSpecWhileTheNewerOneIsReported(t *testing.T) {
 				switch {
 				case readsStatus(call) && read.CompareAndSwap(false, true):
 					a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
-					<-told
+					<-reported
 				case harness.CalledBy(call) == "report" && call.Action == "PutObject" && strings.HasSuffix(call.Resource, names.Lease("demo")) &&
 					ended.CompareAndSwap(false, true):
-					close(told)
+					close(reported)
 					a.Until("the bad one is rejected and the execution after it has left", func() bool {
 						converging := slices.DeleteFunc(a.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-converge" })
 						rejected = len(converging) == 2 && converging[1].Status == "SUCCEEDED"
@@ -268,7 +269,7 @@ func TestASlowCopyWithAnOldSpecWhileTheNewerOneIsReported(t *testing.T) {
 	}
 }
 
-// slowCopy is the event of a bad spec, which nobody has heard of yet.
+// slowCopy returns the event of an invalid spec, not yet delivered.
 func slowCopy(a *harness.Account) harness.Event {
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Settle()
@@ -278,12 +279,12 @@ func slowCopy(a *harness.Account) harness.Event {
 	return a.Events.Held()[0]
 }
 
-// readsStatus says that admit has read a spec and is about to tell what it is.
+// readsStatus reports whether admit has read a spec and is about to write its status.
 func readsStatus(call endpoint.Call) bool {
 	return harness.CalledBy(call) == "admit" && call.Action == "GetObject" && strings.HasSuffix(call.Resource, names.Status("demo"))
 }
 
-// What is deployed is protected unless the spec said otherwise: nothing happens but a status that says so, once.
+// Deletion protection is on unless the spec disables it. Deleting the spec then only changes the status, once.
 func TestADeletedSpecLeavesAProtectedClusterAlone(t *testing.T) {
 	a := harness.Start(t)
 	version := a.Cluster("demo", "")
@@ -302,22 +303,22 @@ func TestADeletedSpecLeavesAProtectedClusterAlone(t *testing.T) {
 	a.Settle()
 	require.NoError(t, a.SweepNow())
 	a.Settle()
-	require.Len(t, a.States.Executions(), executions, "it was told")
+	require.Len(t, a.States.Executions(), executions, "the status records it already")
 
-	// The spec comes back, and the cluster is adopted again as it is.
+	// The spec is uploaded again, and the cluster keeps its stacks.
 	again := a.Cluster("demo", "")
 	require.NotEqual(t, version, again)
 	require.Equal(t, again, a.Status("demo").SpecVersion)
 	require.Len(t, a.Stacks("demo"), 5)
 }
 
-// What is no spec is uploaded for a cluster that has none, and taken away again: it is what it was.
+// An invalid spec is uploaded for a cluster without a spec and deleted again. The status is the same as before.
 func TestAnUploadThatCannotBeUsedChangesNothingOfAClusterWithoutASpec(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec      string
 		converged string
 	}{
-		"that is gone":      {"  deletionProtection: false\n", status.ReasonDeleted},
+		"that is deleted":   {"  deletionProtection: false\n", status.ReasonDeleted},
 		"that is protected": {"", status.ReasonDeletionProtected},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -346,13 +347,13 @@ func TestAnUploadThatCannotBeUsedChangesNothingOfAClusterWithoutASpec(t *testing
 				same(status.ReasonSpecAbsent)
 				require.Empty(t, a.Status("demo").ObservedVersion)
 			}
-			// And one that can be used is made.
+			// A valid spec is converged.
 			a.Cluster("demo", test.spec)
 		})
 	}
 }
 
-// One that an older drover left as stopped is told to be gone as soon as something happens to its spec.
+// An older drover recorded a deleted cluster as Stopped. The next event of its spec corrects the phase to Deleted.
 func TestAClusterThatIsGoneAndCountsAsStoppedIsToldToBeGone(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
@@ -370,10 +371,10 @@ func TestAClusterThatIsGoneAndCountsAsStoppedIsToldToBeGone(t *testing.T) {
 
 func TestADeletedSpecOfAClusterThatNobodyKnows(t *testing.T) {
 	a := harness.Start(t)
-	a.Remove("clusters/nobody.yaml", "")
+	a.Remove("clusters/absent.yaml", "")
 	a.Settle()
 	require.Empty(t, a.States.Executions())
-	_, err := a.State().Status(t.Context(), "nobody")
+	_, err := a.State().Status(t.Context(), "absent")
 	require.ErrorIs(t, err, store.ErrNotFound)
 
 	a.Upload("clusters/bad.yaml", "what is this")
@@ -384,7 +385,7 @@ func TestADeletedSpecOfAClusterThatNobodyKnows(t *testing.T) {
 	require.Empty(t, a.States.Executions())
 }
 
-// Deleting the newest version for good is how people take an upload back.
+// Users revert an upload by deleting its version.
 func TestASpecThatWasTakenBackIsConvergedToTheOneBefore(t *testing.T) {
 	a := harness.Start(t)
 	first := a.Cluster("demo", "")
@@ -401,7 +402,7 @@ func TestASpecThatWasTakenBackIsConvergedToTheOneBefore(t *testing.T) {
 			require.NotEqual(t, "version", tag.Key, stack.StackName)
 		}
 	}
-	// And forth again.
+	// A newer upload is converged and reverted the same way.
 	third := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: three}\n"))
 	a.Settle()
 	require.Equal(t, third, a.Status("demo").SpecVersion)
@@ -410,7 +411,7 @@ func TestASpecThatWasTakenBackIsConvergedToTheOneBefore(t *testing.T) {
 	require.Equal(t, first, a.Status("demo").SpecVersion)
 }
 
-// A spec that nobody can read comes while the cluster is being deleted: it still is.
+// An unreadable spec is uploaded while the cluster is being deleted. The deletion continues.
 func TestABrokenSpecEndsNoDeletion(t *testing.T) {
 	a := harness.Start(t)
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {

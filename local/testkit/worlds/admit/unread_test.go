@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// An upload that nothing reads is recorded and notified of, once, and the record goes with the object.
+// An upload that drover does not read is recorded and notified once. Deleting the object deletes the record.
 func TestUnreadUploads(t *testing.T) {
 	a := harness.Start(t)
 	unread := func() []status.Unread {
@@ -20,7 +20,7 @@ func TestUnreadUploads(t *testing.T) {
 		require.NoError(t, err)
 		return document.Uploads
 	}
-	told := func() (n int) {
+	notices := func() (n int) {
 		for _, notice := range a.Notices() {
 			if strings.Contains(notice, "is not read") {
 				n++
@@ -35,11 +35,11 @@ func TestUnreadUploads(t *testing.T) {
 		{Key: "README.md"}, {Key: "cluster/x.yaml", DidYouMean: "clusters/x.yaml"}, {Key: "clusters/a/x.yaml", DidYouMean: "clusters/x.yaml"},
 		{Key: "clusters/x.yml", DidYouMean: "clusters/x.yaml"}, {Key: "releases/r1.yml", DidYouMean: "releases/r1.yaml"},
 	}, unread())
-	require.GreaterOrEqual(t, told(), 4, "a README is listed, and no notice")
-	before := told()
+	require.GreaterOrEqual(t, notices(), 4, "a README is recorded without a notice")
+	before := notices()
 	a.Upload("clusters/x.yml", "kind: Cluster # again")
 	unread()
-	require.Equal(t, before, told(), "it is known")
+	require.Equal(t, before, notices(), "the record has it already")
 	for _, key := range []string{"clusters/x.yml", "clusters/a/x.yaml", "cluster/x.yaml", "releases/r1.yml", "README.md"} {
 		a.Remove(key, "")
 	}

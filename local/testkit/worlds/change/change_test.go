@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// failing fails what a resource of one kind is about to go through, in stacks whose name ends so.
+// failing fails a step of resources of one kind, in stacks whose name has a suffix.
 func failing(a *harness.Account, step, kind, stack string, err error) {
 	a.OnResource(func(s string, r resource.Request) error {
 		if s == step && r.Type == kind && strings.HasSuffix(r.StackName, stack) {
@@ -29,7 +29,7 @@ func failing(a *harness.Account, step, kind, stack string, err error) {
 
 var errQuota = &wire.Error{Code: "AddressLimitExceeded", Message: "The maximum number of addresses has been reached.", Status: 400}
 
-// clean says that nothing is left behind: no waiter, no lease, no stack in review.
+// clean requires that no waiter, no lease and no stack in review is left.
 func clean(t *testing.T, a *harness.Account, cluster string) {
 	t.Helper()
 	waiters, err := a.State().List(t.Context(), names.Waiters)
@@ -41,7 +41,7 @@ func clean(t *testing.T, a *harness.Account, cluster string) {
 	require.NotContains(t, a.Stacks(cluster), "REVIEW_IN_PROGRESS")
 }
 
-// statuses are the statuses that a stack went through, oldest first, told by every stack of that name there ever was.
+// statuses returns all statuses of every stack that ever had a name, oldest first.
 func statuses(t *testing.T, a *harness.Account, stack string) []string {
 	t.Helper()
 	all, err := a.CloudFormation.ListStacks(t.Context(), a.Admin(), &cloudformation.ListStacksInput{})
@@ -82,7 +82,7 @@ func TestAStackThatCannotBeCreated(t *testing.T) {
 	require.Contains(t, a.Verdicts()[0], errQuota.Message)
 	clean(t, a, "demo")
 
-	// The next spec starts over from there.
+	// The next spec recreates the stack.
 	a.OnResource(nil)
 	a.Cluster("demo", "  tags: {try: two}\n")
 	require.Equal(t, []string{
@@ -99,7 +99,7 @@ func TestAnUpdateThatIsRolledBackIsAFailure(t *testing.T) {
 	failing(a, "create", "AWS::EKS::AccessEntry", "control-plane", &wire.Error{
 		Code: "InvalidParameterException", Message: "no such principal", Status: 400,
 	})
-	more := "  controlPlane:\n    access:\n      - {principalARN: \"arn:aws:iam::111122223333:role/nobody\", groups: [x]}\n"
+	more := "  controlPlane:\n    access:\n      - {principalARN: \"arn:aws:iam::111122223333:role/absent\", groups: [x]}\n"
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", more))
 	a.Settle()
 	s := a.Status("demo")
@@ -107,13 +107,13 @@ func TestAnUpdateThatIsRolledBackIsAFailure(t *testing.T) {
 	require.Contains(t, s.Message, "drover-demo-control-plane is UPDATE_ROLLBACK_COMPLETE: Access")
 	require.Contains(t, s.Message, "no such principal")
 	clean(t, a, "demo")
-	// Taking the change back heals it.
+	// Reverting the change repairs the stack.
 	a.OnResource(nil)
 	a.Cluster("demo", "")
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["control-plane"])
 }
 
-// Deleting the version that failed takes it back: the stack is what the one before says, and CloudFormation finds nothing to change.
+// Deleting the spec version that failed reverts it. The stack already matches the previous version, so CloudFormation finds no change.
 func TestAFailedUpdateThatIsTakenBack(t *testing.T) {
 	a := harness.Start(t)
 	first := a.Cluster("demo", "")
@@ -135,14 +135,14 @@ func TestAFailedUpdateThatIsTakenBack(t *testing.T) {
 	require.Equal(t, first, s.SpecVersion)
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["addons"])
 	clean(t, a, "demo")
-	// And it leaves nothing to do.
+	// Another converge changes nothing.
 	x := a.Converge("demo")
 	a.Settle()
 	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
 	require.Equal(t, s, a.Status("demo"))
 }
 
-// A change set that CloudFormation could not make just now is made again, and one that it cannot make is not.
+// drover retries a change set after a transient failure, and does not retry one that CloudFormation rejects.
 func TestAChangeSetThatFails(t *testing.T) {
 	tests := map[string]struct {
 		says   string
@@ -151,10 +151,10 @@ func TestAChangeSetThatFails(t *testing.T) {
 		reason string
 		again  bool
 	}{
-		"for a moment":  {"Rate exceeded", 1, status.Ready, "UpToDate", false},
-		"for long":      {"Internal Failure", 1000, status.Failed, "Transient", true},
-		"for good":      {"Template error: Fn::Select cannot select nonexistent value at index 3", 1, status.Failed, "ChangeRefused", false},
-		"for its words": {"Value 'internal-failures' at 'tags' failed to satisfy constraint", 1, status.Failed, "ChangeRefused", false},
+		"for a moment":   {"Rate exceeded", 1, status.Ready, "UpToDate", false},
+		"for long":       {"Internal Failure", 1000, status.Failed, "Transient", true},
+		"permanently":    {"Template error: Fn::Select cannot select nonexistent value at index 3", 1, status.Failed, "ChangeRefused", false},
+		"by its wording": {"Value 'internal-failures' at 'tags' failed to satisfy constraint", 1, status.Failed, "ChangeRefused", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestAChangeSetThatFails(t *testing.T) {
 				return ""
 			})
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
-			if test.again { // the execution backs off, and would try again
+			if test.again { // the execution backs off and would retry
 				a.Until("the change has failed", func() bool { return a.Status("demo").Phase == status.Failed && a.Idle() })
 				a.States.StopAll("Stopped", "by a person")
 			}
@@ -188,7 +188,7 @@ func TestAChangeSetThatFails(t *testing.T) {
 	}
 }
 
-// A pool that has another name is another pool. Nothing but the old one goes.
+// A pool with another name is another pool. Only the stack of the old one is deleted.
 func TestAPoolThatIsRenamed(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -206,7 +206,7 @@ func TestAPoolThatIsRenamed(t *testing.T) {
 	}
 }
 
-// The spec that made the network cannot be read any more, so planning cannot know what differs: the change set does.
+// The spec version of the network is deleted, so planning cannot compare with it. The change set shows the replacement.
 func TestAReplacementThatOnlyTheChangeSetKnows(t *testing.T) {
 	a := harness.Start(t)
 	first := a.Cluster("demo", "")
@@ -222,7 +222,7 @@ func TestAReplacementThatOnlyTheChangeSetKnows(t *testing.T) {
 	require.Contains(t, s.Message, "Vpc (AWS::EC2::VPC) would be replaced because of CidrBlock")
 	require.Equal(t, before, a.Stacks("demo"))
 	clean(t, a, "demo")
-	a.Cluster("demo", "") // going back is the remedy
+	a.Cluster("demo", "") // reverting the spec is the remedy
 }
 
 func TestAFailedPoolHoldsUpNoOther(t *testing.T) {
@@ -240,7 +240,7 @@ func TestAFailedPoolHoldsUpNoOther(t *testing.T) {
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-b"])
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["addons-on-nodes"])
 	a.OnResource(nil)
-	// By hand, for the same spec, is enough.
+	// A manual converge of the same spec is enough.
 	a.Converge("demo")
 	a.Settle()
 	require.Equal(t, status.Ready, a.Status("demo").Phase)
@@ -248,7 +248,7 @@ func TestAFailedPoolHoldsUpNoOther(t *testing.T) {
 	clean(t, a, "demo")
 }
 
-// A stack that cannot be created and then cannot even be deleted is told about, once, and not tried for ever.
+// The status names the first cause of a stack that can neither be created nor deleted, and the number of retries is limited.
 func TestAFailedCreationThatCannotBeRemoved(t *testing.T) {
 	a := harness.Start(t)
 	a.OnResource(func(step string, r resource.Request) error {
@@ -256,7 +256,7 @@ func TestAFailedCreationThatCannotBeRemoved(t *testing.T) {
 		case r.Type == "AWS::EC2::NatGateway" && step == "create":
 			return errQuota
 		case r.Type == "AWS::EC2::Subnet" && step == "delete":
-			return &wire.Error{Code: "DependencyViolation", Message: "somebody else's interface is in it", Status: 400}
+			return &wire.Error{Code: "DependencyViolation", Message: "another account's interface is in it", Status: 400}
 		}
 		return nil
 	})
@@ -268,10 +268,10 @@ func TestAFailedCreationThatCannotBeRemoved(t *testing.T) {
 	a.Converge("demo")
 	a.Settle()
 	require.Contains(t, a.Status("demo").Message, "is DELETE_FAILED")
-	require.Contains(t, a.Status("demo").Message, "somebody else's interface is in it")
+	require.Contains(t, a.Status("demo").Message, "another account's interface is in it")
 	require.Contains(t, a.Status("demo").Message, "left over: ")
 	require.Contains(t, a.Status("demo").Message, "next: remove what holds them")
-	require.NotNil(t, a.Status("demo").RetryAt, "it is tried again, and not for ever: see report")
+	require.NotNil(t, a.Status("demo").RetryAt, "report limits the retries")
 	a.OnResource(nil)
 	a.Converge("demo")
 	a.Settle()
@@ -279,8 +279,8 @@ func TestAFailedCreationThatCannotBeRemoved(t *testing.T) {
 	clean(t, a, "demo")
 }
 
-// With deletion protection a control plane whose creation fails late must still make way for the next try: EKS refuses to
-// delete a cluster that is protected.
+// A retry must be able to delete a control plane whose creation failed late, although its spec has deletion protection: EKS does not
+// delete a protected cluster.
 func TestAProtectedControlPlaneWhoseCreationFailsLate(t *testing.T) {
 	a := harness.Start(t)
 	failing(a, "create", "AWS::IAM::OIDCProvider", "control-plane", errQuota)
@@ -293,7 +293,7 @@ func TestAProtectedControlPlaneWhoseCreationFailsLate(t *testing.T) {
 	a.Converge("demo")
 	a.Settle()
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-	require.True(t, a.Protected("drover-demo"), "of the cluster that is there")
+	require.True(t, a.Protected("drover-demo"), "the new cluster is protected")
 	clean(t, a, "demo")
 }
 
@@ -339,14 +339,14 @@ func TestProtectionComesLaterWhenAnExecutionEndedBeforeIt(t *testing.T) {
 	require.True(t, a.Protected("drover-demo"))
 }
 
-// Whoever updates a stack of ours beside drover is waited for, whenever they begin.
+// drover waits for an external update of its stack, whenever that begins.
 func TestSomebodyElsesUpdateIsWaitedFor(t *testing.T) {
 	moments := map[string]struct{ action, suffix string }{
-		"before the stack is looked at":              {"CreateChangeSet", ""},
-		"while the change set is made":               {"DescribeChangeSet", ""},
-		"just before the change set is executed":     {"ExecuteChangeSet", ""},
-		"before drover has looked at anything":       {"GetObject", "leases/demo.json"},
-		"just before the waiting step is made known": {"PutObject", "waiters/drover-demo-network.json"},
+		"before the stack is read":               {"CreateChangeSet", ""},
+		"while the change set is made":           {"DescribeChangeSet", ""},
+		"just before the change set is executed": {"ExecuteChangeSet", ""},
+		"before drover has read anything":        {"GetObject", "leases/demo.json"},
+		"just before the waiter is stored":       {"PutObject", "waiters/drover-demo-network.json"},
 	}
 	for name, moment := range moments {
 		t.Run(name, func(t *testing.T) {
@@ -356,7 +356,7 @@ func TestSomebodyElsesUpdateIsWaitedFor(t *testing.T) {
 			rest := sync.OnceFunc(func() { close(resting) })
 			t.Cleanup(rest)
 			a.OnResource(func(step string, r resource.Request) error {
-				if r.Tags["by"] == "somebody else" {
+				if r.Tags["by"] == "another owner" {
 					<-resting
 				}
 				return nil
@@ -395,7 +395,7 @@ func tagsOf(a *harness.Account, stackName string) map[string]string {
 	return tags
 }
 
-// updateBesides is a person's own update of a stack: a tag.
+// updateBesides updates the tags of a stack as an operator.
 func updateBesides(t *testing.T, a *harness.Account, stackName string) {
 	for _, stack := range a.CloudFormation.Stacks() {
 		if stack.StackName != stackName {
@@ -403,8 +403,8 @@ func updateBesides(t *testing.T, a *harness.Account, stackName string) {
 		}
 		_, err := a.CloudFormation.UpdateStack(t.Context(), a.Admin(), &cloudformation.UpdateStackInput{
 			StackName: stackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"},
-			Parameters: previous(stack.Parameters), Tags: append(stack.Tags, cloudformation.Tag{Key: "by", Value: "somebody else"}),
-			ClientRequestToken: "besides",
+			Parameters: previous(stack.Parameters), Tags: append(stack.Tags, cloudformation.Tag{Key: "by", Value: "another owner"}),
+			ClientRequestToken: "external",
 		})
 		require.NoError(t, err)
 	}

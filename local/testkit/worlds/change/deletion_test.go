@@ -14,8 +14,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// A person turned termination protection off, deleted a stack that holds state, and CloudFormation could not finish. drover
-// must not finish it for them on the way to making another.
+// An operator turned termination protection off and deleted a stack that holds state, and CloudFormation could not finish. drover must not
+// finish the deletion in order to create another stack.
 func TestADeletionOfWhatHoldsStateIsNotFinishedByDrover(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  deletionProtection: true\n")
@@ -46,8 +46,8 @@ func TestADeletionOfWhatHoldsStateIsNotFinishedByDrover(t *testing.T) {
 	require.Equal(t, "DELETE_FAILED", a.Stacks("demo")["network"])
 }
 
-// A stack was left in review with a change set made from the outputs of a network that is gone: executing it would put the
-// cluster into subnets that are no more.
+// A stack was left in review with a change set that holds the outputs of a deleted network. Executing it would put the cluster into
+// deleted subnets.
 func TestAChangeSetOfAnEarlierExecutionIsMadeAnew(t *testing.T) {
 	a := harness.Start(t)
 	executed := 0
@@ -77,7 +77,7 @@ func TestAChangeSetOfAnEarlierExecutionIsMadeAnew(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-// The sweep looks just when the change function has said who waits, and not yet executed the change set.
+// A sweep runs after the change function has stored the waiter and before it executes the change set.
 func TestASweepBetweenTheWaiterAndTheExecution(t *testing.T) {
 	a := harness.Start(t)
 	swept := 0
@@ -87,7 +87,7 @@ func TestASweepBetweenTheWaiterAndTheExecution(t *testing.T) {
 			require.NoError(t, a.SweepNow())
 			waiters, err := a.State().List(t.Context(), names.Waiters)
 			require.NoError(t, err)
-			require.NotEmpty(t, waiters, "it still waits")
+			require.NotEmpty(t, waiters, "the waiter stays")
 		}
 		return nil
 	})

@@ -1,6 +1,6 @@
 package change_test
 
-// Pools whose nodes are replaced: at the pace of what they have at that moment, and back to what the spec says.
+// Rolls of pools: their pace depends on the desired size at that moment, and afterwards the pool has the size of its spec again.
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// pooled is a spec whose pool is of these fields, in YAML's flow style.
+// pooled returns a spec whose pool has these fields, in YAML's flow style.
 func pooled(fields string) string {
 	return strings.Replace(harness.Spec("demo", ""), "minSize: 1, maxSize: 3}", fields+"}", 1)
 }
@@ -34,8 +34,8 @@ func put(t *testing.T, a *harness.Account, spec string) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-// said are the reasons that CloudFormation gave in the events of a pool's group, oldest first.
-func said(t *testing.T, a *harness.Account) (sentences []string) {
+// groupReasons returns the reasons in CloudFormation's events of a pool's group, oldest first.
+func groupReasons(t *testing.T, a *harness.Account) (sentences []string) {
 	t.Helper()
 	events, err := a.CloudFormation.DescribeStackEvents(t.Context(), a.Admin(), &cloudformation.StackPageInput{
 		StackName: "drover-demo-pool-a",
@@ -72,13 +72,13 @@ const larger = ", rootVolume: {sizeGiB: 60}"
 func TestRollsGoByWhatThePoolHas(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool string
-		// desired is what an autoscaler made of it.
+		// desired is the size that an autoscaler set.
 		desired int
-		// updates of the stack, and what CloudFormation says of the one that replaces nodes.
+		// updates of the stack, and CloudFormation's reasons for the one that replaces nodes.
 		updates int
 		says    []string
 	}{
-		"as it was created": {
+		"with its first size": {
 			pool: "minSize: 2, maxSize: 5", desired: 2, updates: 1,
 			says: []string{"in batches of 1, while keeping at least 2 instance(s)", "MinSize and DesiredCapacity to 3."},
 		},
@@ -122,7 +122,7 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 			put(t, a, spec)
 			after := a.Group("demo", "a")
 			require.Equal(t, c.desired, after.Desired)
-			require.Equal(t, []int{before.Min, before.Max}, []int{after.Min, after.Max}, "as the spec says, when it is over")
+			require.Equal(t, []int{before.Min, before.Max}, []int{after.Min, after.Max}, "the spec's bounds, after the roll")
 			require.Len(t, after.Instances, c.desired)
 			for _, i := range after.Instances {
 				require.Equal(t, "2", i.TemplateVersion)
@@ -132,14 +132,14 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 			require.Empty(t, after.Suspended)
 			require.Equal(t, c.updates, updates(t, a), statuses(t, a, "drover-demo-pool-a"))
 			for _, sentence := range c.says {
-				require.Contains(t, strings.Join(said(t, a), "\n"), sentence)
+				require.Contains(t, strings.Join(groupReasons(t, a), "\n"), sentence)
 			}
 			clean(t, a, "demo")
-			// What replaces no node needs no pace.
+			// A change that replaces no node needs no pace.
 			put(t, a, strings.Replace(spec, larger, larger+", drain: {timeout: 3h}", 1))
 			require.Equal(t, c.updates+1, updates(t, a))
 			require.ElementsMatch(t, ids(after), ids(a.Group("demo", "a")))
-			// And nothing is left to do.
+			// Another converge changes nothing.
 			mark := a.Calls.Mark()
 			a.Converge("demo")
 			a.Settle()
@@ -150,7 +150,7 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 	}
 }
 
-// The size of a pool changes with what its nodes are made of.
+// The size of a pool changes together with its launch template.
 func TestARollThatChangesTheSizeToo(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after string
@@ -177,17 +177,17 @@ func TestARollThatChangesTheSizeToo(t *testing.T) {
 	}
 }
 
-// Nodes that cannot be replaced: CloudFormation goes back, by the pace that was deployed before anything else, and then the pool is as
-// large as its spec says.
+// Replacing nodes fails. CloudFormation rolls back at the pace that drover deployed first. A later success gives the pool the size of its
+// spec.
 func TestARollThatIsRolledBack(t *testing.T) {
 	a := harness.Start(t)
 	put(t, a, pooled("minSize: 3, maxSize: 3"))
 	before := a.Group("demo", "a")
-	// The launch template is changed, and then the group cannot be.
+	// The launch template changes, then the update of the group fails.
 	groupUpdates := 0
 	a.OnResource(func(step string, r resource.Request) error {
 		if step == "update" && r.LogicalID == names.GroupResource {
-			if groupUpdates++; groupUpdates == 2 { // the first is that of the pace
+			if groupUpdates++; groupUpdates == 2 { // the first sets the pace
 				return errQuota
 			}
 		}
@@ -199,24 +199,24 @@ func TestARollThatIsRolledBack(t *testing.T) {
 	require.Equal(t, status.Failed, s.Phase)
 	require.Contains(t, s.Message, "drover-demo-pool-a is UPDATE_ROLLBACK")
 	require.Contains(t, s.Message, errQuota.Message)
-	require.ElementsMatch(t, ids(before), ids(a.Group("demo", "a")), "going back to what is there replaces nothing")
+	require.ElementsMatch(t, ids(before), ids(a.Group("demo", "a")), "the rollback replaces no node")
 	deployed := a.Stack("demo", "pool-a").Parameters
 	require.Equal(t, []string{"3", "1"}, []string{deployed[render.MinInstancesInService], deployed[render.MaxBatchSize]},
-		"what a rollback goes by")
+		"the pace of a rollback")
 	clean(t, a, "demo")
 
-	// It is tried again when somebody asks for it.
+	// A manual converge retries it.
 	a.OnResource(nil)
 	a.Converge("demo")
 	a.Settle()
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 	after := a.Group("demo", "a")
 	require.Equal(t, []int{3, 3, 3}, []int{after.Min, after.Max, after.Desired})
-	require.NotContains(t, strings.Join(said(t, a), "\n"), "keeping at least 2", "never less than desired")
+	require.NotContains(t, strings.Join(groupReasons(t, a), "\n"), "keeping at least 2", "never less than desired")
 }
 
-// Another strategy comes with the nodes that cannot be replaced: CloudFormation goes back by the deployed one, with as much room as the
-// failed one had made. It finds the group as large as a rolling update makes it, and a refresh goes by percentages of that.
+// Replacing nodes with another strategy fails. CloudFormation rolls back with the deployed strategy, and with the room that drover made for
+// the failed one. A rolling update has enlarged the group, and a refresh takes percentages of that size.
 func TestARollByAnotherStrategyThatIsRolledBack(t *testing.T) {
 	const rolling, refreshing = "minSize: 3, maxSize: 3", "minSize: 3, maxSize: 3, update: {strategy: InstanceRefresh}"
 	for name, c := range map[string]struct {
@@ -236,7 +236,7 @@ func TestARollByAnotherStrategyThatIsRolledBack(t *testing.T) {
 			before, groupUpdates := a.Group("demo", "a"), 0
 			a.OnResource(func(step string, r resource.Request) error {
 				if step == "update" && r.LogicalID == names.GroupResource {
-					if groupUpdates++; groupUpdates == 2 { // the first is that of the room
+					if groupUpdates++; groupUpdates == 2 { // the first makes room
 						return errQuota
 					}
 				}
@@ -265,9 +265,9 @@ func TestARollByAnotherStrategyThatIsRolledBack(t *testing.T) {
 	}
 }
 
-// The change is taken back instead: whatever the rollback left of it goes, never with less nodes than desired.
+// A newer spec reverts the failed roll. What the rollback left is replaced, with at least the desired number of nodes.
 func TestARollThatIsTakenBack(t *testing.T) {
-	// Which update of a resource fails: the pace is the first of the group's.
+	// The number of the update that fails. The group's first update sets the pace.
 	for kind, which := range map[string]int{"AWS::EC2::LaunchTemplate": 1, "AWS::AutoScaling::AutoScalingGroup": 2} {
 		t.Run(kind, func(t *testing.T) {
 			a := harness.Start(t)
@@ -289,7 +289,7 @@ func TestARollThatIsTakenBack(t *testing.T) {
 			put(t, a, pooled("minSize: 3, maxSize: 3"))
 			after := a.Group("demo", "a")
 			require.Equal(t, []int{3, 3, 3}, []int{after.Min, after.Max, after.Desired})
-			require.NotContains(t, strings.Join(said(t, a), "\n"), "keeping at least 2")
+			require.NotContains(t, strings.Join(groupReasons(t, a), "\n"), "keeping at least 2")
 			clean(t, a, "demo")
 		})
 	}
@@ -307,13 +307,13 @@ func TestPoolsOfAHigherOrderStayWhenALowerOneFails(t *testing.T) {
 	a.Settle()
 	require.Equal(t, status.Failed, a.Status("demo").Phase)
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-b"])
-	// With what was in the way gone they follow.
+	// They follow once the cause is fixed.
 	a.OnResource(nil)
 	put(t, a, two(larger))
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["pool-b"])
 }
 
-// A pool's bounds change, and nothing that its nodes are made of: whatever an autoscaler chose within them stays, and so do the nodes.
+// Only the bounds of a pool change. The size that an autoscaler chose within them stays, and so do the nodes.
 func TestResizingAPoolKeepsWhatAnAutoscalerChose(t *testing.T) {
 	a := harness.Start(t)
 	put(t, a, pooled("minSize: 1, maxSize: 5"))
@@ -327,5 +327,5 @@ func TestResizingAPoolKeepsWhatAnAutoscalerChose(t *testing.T) {
 		clean(t, a, "demo")
 	}
 	put(t, a, pooled("minSize: 4, maxSize: 9"))
-	require.Equal(t, 4, a.Group("demo", "a").Desired, "no less than the spec wants")
+	require.Equal(t, 4, a.Group("demo", "a").Desired, "the minimum of the spec")
 }

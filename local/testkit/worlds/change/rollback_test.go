@@ -13,18 +13,18 @@ import (
 
 const otherVersion = "  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"
 
-// stuckRollback is an account with a cluster whose add-ons can neither be changed nor turned back.
+// stuckRollback returns an account with a cluster whose add-ons can be neither changed nor rolled back.
 func stuckRollback(t *testing.T) *harness.Account {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	failing(a, "update", "AWS::EKS::Addon", "addons", errQuota) // the change, and what takes it back
+	failing(a, "update", "AWS::EKS::Addon", "addons", errQuota) // the change and its rollback
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", otherVersion))
 	a.Settle()
 	require.Equal(t, "UPDATE_ROLLBACK_FAILED", a.Stacks("demo")["addons"])
 	return a
 }
 
-// times is how often drover made a call since a mark.
+// times counts a call of drover since a mark.
 func times(a *harness.Account, mark int, action string) (n int) {
 	for _, call := range a.Calls.Since(mark) {
 		if call.Action == action && harness.CalledBy(call) != "admin" {
@@ -68,7 +68,7 @@ func TestARollbackThatFailsAgainIsNotContinuedForEver(t *testing.T) {
 		require.Contains(t, s.Message, "stuck at: VpcCni (")
 		clean(t, a, "demo")
 	}
-	// A person leaves it as it is.
+	// An operator skips the resource.
 	message := a.Status("demo").Message
 	skip := strings.Fields(message[strings.Index(message, "--resources-to-skip ")+len("--resources-to-skip "):])
 	_, err := a.CloudFormation.ContinueUpdateRollback(t.Context(), a.Admin(), &cloudformation.ContinueUpdateRollbackInput{
@@ -83,7 +83,7 @@ func TestARollbackThatFailsAgainIsNotContinuedForEver(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-// A newer spec is a try like any other.
+// A newer spec is a retry, too.
 func TestARollbackThatFailedIsContinuedForTheNextSpec(t *testing.T) {
 	a := stuckRollback(t)
 	a.OnResource(nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// meanwhile runs something once, while CloudFormation is at work on a stack.
+// meanwhile runs do once, while CloudFormation changes a resource of a stack.
 func meanwhile(a *harness.Account, stack string, do func()) {
 	var once sync.Once
 	a.OnResource(func(_ string, r resource.Request) error {
@@ -52,7 +52,7 @@ func TestANewerSpecSupersedesBetweenTwoStacks(t *testing.T) {
 				tags := tagsOf(a, names.Stack("demo", stack))
 				require.Equal(t, "b", tags["team"], stack)
 				if updated := strings.Contains(a.Stacks("demo")[stack], "UPDATE"); after {
-					// What had not begun was made once, for the newer spec. The control plane is changed once more by itself.
+					// Stacks that had not begun changed once, for the newer spec. The control plane has a second change of its own.
 					require.Equal(t, stack == "control-plane", updated, stack)
 				}
 				after = after || stack == during
@@ -69,12 +69,12 @@ func TestPoolsThatHaveNotBegunAreSuperseded(t *testing.T) {
 	a.Cluster("demo", "")
 	mark := a.Calls.Mark()
 	meanwhile(a, "addons", func() { a.Upload("clusters/demo.yaml", harness.Spec("demo", "")) })
-	// Nothing after the pools is to be changed: the round ends at their stage.
+	// No stack after the pools changes, so the round ends at their stage.
 	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", otherVersion), "maxSize: 3", "maxSize: 4", 1))
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Equal(t, []string{"addons", "addons"}, made(a, mark), "there and back; the pool was never touched")
+	require.Equal(t, []string{"addons", "addons"}, made(a, mark), "changed, then changed back; the pool never changed")
 	clean(t, a, "demo")
 }
 
@@ -89,17 +89,17 @@ func TestPausedInTheMiddle(t *testing.T) {
 	require.Equal(t, status.ReasonPaused, s.Condition(status.Converged).Reason)
 	require.Equal(t, map[string]string{"network": "CREATE_COMPLETE", "control-plane": "CREATE_COMPLETE"}, a.Stacks("demo"))
 	clean(t, a, "demo")
-	// By hand, too, nothing happens.
+	// A manual converge changes nothing either.
 	mark := a.Calls.Mark()
 	a.Converge("demo")
 	a.Settle()
 	require.Empty(t, made(a, mark))
-	// And on again.
+	// The cluster converges after the pause ends.
 	a.Cluster("demo", "")
 	clean(t, a, "demo")
 }
 
-// Nodes of a pool are being replaced, and another pool's are to be, when people want something else: the first pool is finished.
+// A newer spec arrives while a pool is rolled and another one waits. The first roll finishes, and the newer spec decides about the second.
 func TestANewerSpecInTheMiddleOfARoll(t *testing.T) {
 	spec := func(team, more string) string {
 		pools := strings.Replace(harness.Spec("demo", "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}, "+
@@ -112,11 +112,13 @@ func TestANewerSpecInTheMiddleOfARoll(t *testing.T) {
 		phase status.Phase
 		made  []string
 	}{
-		"that pauses":             {spec("new", "  paused: true\n"), status.Stopped, []string{"pool-a"}},
-		"that takes it back":      {spec("old", ""), status.Ready, []string{"pool-a", "pool-a"}},
-		"that wants yet another":  {spec("newer", ""), status.Ready, []string{"pool-a", "pool-a", "pool-b"}},
-		"that cannot be used":     {"kind: Cluster", status.Ready, []string{"pool-a", "pool-b"}},
-		"whose release is absent": {strings.Replace(spec("newer", ""), "name: r1", "name: gone", 1), status.Ready, []string{"pool-a", "pool-b"}},
+		"that pauses":            {spec("new", "  paused: true\n"), status.Stopped, []string{"pool-a"}},
+		"that reverts it":        {spec("old", ""), status.Ready, []string{"pool-a", "pool-a"}},
+		"that wants yet another": {spec("newer", ""), status.Ready, []string{"pool-a", "pool-a", "pool-b"}},
+		"that cannot be used":    {"kind: Cluster", status.Ready, []string{"pool-a", "pool-b"}},
+		"whose release is absent": {
+			strings.Replace(spec("newer", ""), "name: r1", "name: absent", 1), status.Ready, []string{"pool-a", "pool-b"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

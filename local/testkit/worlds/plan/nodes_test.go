@@ -45,7 +45,7 @@ func TestAClusterWithoutANodeIsReadyAndItsAddonsWait(t *testing.T) {
 			a.Settle()
 			require.Empty(t, written(a, mark), "and waiting costs nothing")
 
-			// A spec that asks for a node brings both.
+			// A spec that requests a node creates both.
 			s = converged(t, a, harness.Spec("demo", ""))
 			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.NodeAddons])
 			require.Equal(t, "True", s.Condition(status.AddonsDeployed).Status)
@@ -86,7 +86,7 @@ func TestAddonsThatAreDeployedStayWhenTheLastNodeGoes(t *testing.T) {
 	require.NotEqual(t, before, a.Stack("demo", names.NodeAddons).Tags[names.TagChecksum])
 	require.Equal(t, "True", a.Status("demo").Condition(status.AddonsDeployed).Status)
 
-	// Without a node they can still go.
+	// They can be deleted without a node.
 	a.Scale("demo", "a", 0)
 	a.Settle()
 	without := strings.NewReplacer("name: r1", "name: r2", "    - {name: coredns, version: v1.13.2-eksbuild.1}\n", "").

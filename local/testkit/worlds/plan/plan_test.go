@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// written are the mutating calls of drover since a mark, less those that tell what became of an uploaded release: that is no cluster.
+// written returns drover's mutating calls since a mark, except those that record the verdict of an uploaded release.
 func written(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
@@ -38,7 +38,7 @@ func TestAnUnchangedClusterCostsNoMutatingCall(t *testing.T) {
 	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
 	require.Empty(t, written(a, mark))
 	require.Equal(t, before, a.Status("demo"))
-	require.Len(t, a.Verdicts(), 1, "nothing new was told")
+	require.Len(t, a.Verdicts(), 1, "no new verdict")
 }
 
 func TestOfTwoExecutionsAtTheSameMomentOneWorksAndTheOtherLeaves(t *testing.T) {
@@ -84,7 +84,7 @@ func TestOfTwoExecutionsAtTheSameMomentOneWorksAndTheOtherLeaves(t *testing.T) {
 	}
 }
 
-// outcome is Busy for an execution that left another to it.
+// outcome is Busy for an execution that left the cluster to another one.
 func outcome(t *testing.T, a *harness.Account, arn string) string {
 	var output events.PlanResult
 	require.NoError(t, json.Unmarshal([]byte(a.Execution(arn).Output), &output))
@@ -117,7 +117,7 @@ func TestReleases(t *testing.T) {
 		require.Empty(t, a.Stacks("demo"))
 		a.Cluster("demo", "")
 	})
-	t.Run("one that is bad is told with its lines", func(t *testing.T) {
+	t.Run("an invalid one is reported with its lines", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Upload("releases/r1.yaml", strings.Replace(harness.Release(), "images:", "pictures:", 1))
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
@@ -137,7 +137,7 @@ func TestReleases(t *testing.T) {
 		a.Settle()
 		require.Empty(t, written(a, mark))
 		require.Equal(t, status.Ready, a.Status("demo").Phase)
-		// Nor does a new spec that names the same release: what was tested then is what it means.
+		// A new spec that names the same release keeps the content that was pinned.
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
@@ -193,7 +193,7 @@ func TestReplacementsOfWhatHoldsStateAreRefusedByName(t *testing.T) {
 				require.NotContains(t, call, "cloudformation:")
 				require.NotContains(t, call, "leases/")
 			}
-			a.Cluster("demo", "  tags: {team: b}\n") // going back is the remedy
+			a.Cluster("demo", "  tags: {team: b}\n") // reverting the spec is the remedy
 		})
 	}
 }

@@ -1,6 +1,6 @@
 package plan_test
 
-// Rolls that nothing but a time or a person asks for.
+// Rolls that a time in the spec or an operator requests.
 
 import (
 	"encoding/json"
@@ -29,7 +29,7 @@ func dues(t *testing.T, a *harness.Account) []string {
 	return keys
 }
 
-// version of the launch template that a pool's only node has.
+// version returns the launch template version of a pool's only node.
 func version(t *testing.T, a *harness.Account) string {
 	group := a.Group("demo", "a")
 	require.Len(t, group.Instances, 1)
@@ -83,9 +83,9 @@ func refusal(t *testing.T, a *harness.Account, message string, pools ...string) 
 		s.UpdatedAt = time.Time{}
 	}
 	require.Equal(t, before, after)
-	told, err := (&planner.Planner{Specs: a.Functions.Planner.Specs, State: a.State()}).RollRefusal(t.Context(), "demo", pools)
+	preview, err := (&planner.Planner{Specs: a.Functions.Planner.Specs, State: a.State()}).RollRefusal(t.Context(), "demo", pools)
 	require.NoError(t, err)
-	require.Equal(t, answer.Message, told, "who asks before is told the same")
+	require.Equal(t, answer.Message, preview, "the check before a request returns the same message")
 }
 
 func TestRollOfAnUnknownPoolIsRefused(t *testing.T) {
@@ -111,11 +111,11 @@ func TestRollThatTheSpecForbidsIsRefused(t *testing.T) {
 	refusal(t, a, "nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with paused: false, then roll again", "a")
 	refusal(t, a, "cluster demo is paused", "a")
 	a.Cluster("demo", "")
-	require.Equal(t, "1", version(t, a), "nor is it afterwards")
+	require.Equal(t, "1", version(t, a), "the refused request stays refused")
 	require.Nil(t, a.Status("demo").Condition(status.RequestAccepted))
 }
 
-// The name of a cluster that never was, or that is gone, gets no new status: a table of clusters would list it.
+// The name of a cluster that never existed, or was deleted, gets no new status. A status would appear in lists of clusters.
 func TestRollOfNoCluster(t *testing.T) {
 	a := harness.Start(t)
 	x := a.Converge("demo", "a")
@@ -142,7 +142,7 @@ func TestRollWhileTheNewestSpecIsInvalid(t *testing.T) {
 	require.Equal(t, "2", version(t, a))
 }
 
-// What was asked for is written down in the first round, and then the spec counts.
+// The first round records the requested roll. Later rounds follow the spec.
 func TestARolledPoolThatIsTakenAwayMeanwhile(t *testing.T) {
 	a := harness.Start(t)
 	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: "+
@@ -171,7 +171,7 @@ func TestARolledPoolThatIsTakenAwayMeanwhile(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-// Somebody asks while another execution has planned already: the sweep sees to it, not before that is over.
+// An operator requests a roll after another execution has planned. The sweep starts the roll once that execution has ended.
 func TestARollOfABusyClusterIsNotLost(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -229,7 +229,7 @@ func TestARollAtATime(t *testing.T) {
 	a.Converge("demo")
 	require.NoError(t, a.SweepNow())
 	a.Settle()
-	require.Empty(t, written(a, mark), "it is known, and not yet time")
+	require.Empty(t, written(a, mark), "the time is scheduled and not reached")
 	require.Equal(t, "1", version(t, a))
 
 	now = at.Add(time.Minute)
@@ -241,13 +241,13 @@ func TestARollAtATime(t *testing.T) {
 
 	for _, spec := range []string{later, with(""), with(", rollAt: 2026-01-01T00:00:00Z")} {
 		upload(spec)
-		require.Equal(t, "2", version(t, a), "taking the time back rolls nothing")
+		require.Equal(t, "2", version(t, a), "no time, or one that is not later, rolls nothing")
 	}
 	upload(with(fmt.Sprintf(", rollAt: %s", now.UTC().Format(time.RFC3339))))
-	require.Equal(t, "3", version(t, a), "a later one does")
+	require.Equal(t, "3", version(t, a), "a later time rolls")
 }
 
-// A pool that comes to be after its time is not rolled then.
+// A pool that is created after its time is not rolled.
 func TestANewPoolIsNotRolled(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// What people put into files, commands and configurations may be secret: it is in user data and templates, where nodes and
-// add-ons need it, and in nothing that is written to be read.
+// Files, commands and configurations of a spec may hold secrets. User data and templates contain them, because nodes and add-ons need them.
+// Statuses, notices, logs, plans and executions do not.
 func TestSecretsAreToldToNobody(t *testing.T) {
 	a := harness.Start(t)
 	spec := func(secret string) string {
@@ -25,9 +25,9 @@ func TestSecretsAreToldToNobody(t *testing.T) {
 	a.Upload("releases/r1.yaml", harness.Release())
 	for _, upload := range []string{
 		spec("hunter2"),
-		// A change of secrets is told, not what they are.
+		// A status shows that secrets changed, and not their values.
 		spec("hunter3"),
-		// Nor when they are wrong, or in the way of something that is.
+		// Nor does it show the values in an invalid or refused spec.
 		strings.Replace(spec("hunter4"), "minSize: 1", "minSize: 9", 1),
 		strings.Replace(spec("hunter5"), `content: "`, `mode: "9", contents: "`, 1),
 		strings.Replace(spec("hunter6"), "commands: [", "commands: [{}, ", 1),
@@ -35,9 +35,9 @@ func TestSecretsAreToldToNobody(t *testing.T) {
 	} {
 		a.Upload("clusters/demo.yaml", upload)
 		a.Settle()
-		told, err := json.Marshal(a.Status("demo"))
+		body, err := json.Marshal(a.Status("demo"))
 		require.NoError(t, err)
-		require.NotContains(t, string(told), "hunter")
+		require.NotContains(t, string(body), "hunter")
 	}
 	require.Equal(t, status.ReasonChangeRefused, a.Status("demo").Condition(status.Converged).Reason)
 	require.NotContains(t, a.Log(), "hunter")
@@ -45,15 +45,15 @@ func TestSecretsAreToldToNobody(t *testing.T) {
 	// The plans hold the reasons that statuses show while changes are made.
 	plans, err := a.State().List(t.Context(), "plans/")
 	require.NoError(t, err)
-	told := ""
+	bodies := ""
 	for _, entry := range plans {
 		plan, err := a.State().Get(t.Context(), entry.Key, 1<<20)
 		require.NoError(t, err)
-		told += string(plan.Body)
+		bodies += string(plan.Body)
 	}
-	require.NotContains(t, told, "hunter")
-	require.Contains(t, told, "spec.pools[a].commands")
-	require.Contains(t, told, "spec.addons[coredns].configuration.token")
+	require.NotContains(t, bodies, "hunter")
+	require.Contains(t, bodies, "spec.pools[a].commands")
+	require.Contains(t, bodies, "spec.addons[coredns].configuration.token")
 	executions, err := json.Marshal(a.States.Executions())
 	require.NoError(t, err)
 	require.NotContains(t, string(executions), "hunter")

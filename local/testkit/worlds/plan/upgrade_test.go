@@ -1,6 +1,6 @@
 package plan_test
 
-// What planning makes of another release: it holds the cluster where it is, and has it upgraded.
+// Planning another release: it keeps the deployed release and starts an upgrade.
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func releases(a *harness.Account) {
 	a.Upload("releases/r3.yaml", strings.Replace(harness.ReleaseOf("1.36", "r3"), "v1.13.2-eksbuild.1", "v1.12.4-eksbuild.1", 1))
 }
 
-// began has a cluster at r1.
+// began returns an account with a cluster at r1.
 func began(t *testing.T, more string) *harness.Account {
 	a := harness.Start(t)
 	releases(a)
@@ -40,7 +40,7 @@ func began(t *testing.T, more string) *harness.Account {
 	return a
 }
 
-// is what a cluster is, in one line.
+// is describes release, version and nodes of the cluster in one line.
 func is(a *harness.Account) string {
 	control := a.Stack("demo", names.ControlPlane)
 	release, _, _ := strings.Cut(control.Tags[names.TagRelease], "@")
@@ -59,7 +59,8 @@ func upgrades(a *harness.Account) (all []states.Execution) {
 	return all
 }
 
-func told(a *harness.Account) (upgrades []string) {
+// upgradeNotices returns the phases in notices of upgrades, oldest first.
+func upgradeNotices(a *harness.Account) (upgrades []string) {
 	for _, n := range a.Notices() {
 		if strings.HasPrefix(n, "drover: the upgrade of demo") {
 			subject, _, _ := strings.Cut(n, "\n")
@@ -85,8 +86,8 @@ func TestAnotherReleaseIsAnUpgrade(t *testing.T) {
 	require.Len(t, upgrades(a), 1)
 	require.Equal(t, "SUCCEEDED", upgrades(a)[0].Status)
 	require.Equal(t, "Done Spec r1 r2", strings.Join([]string{s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.From, s.Upgrade.To}, " "))
-	require.Equal(t, "Scheduled", told(a)[0])
-	require.Equal(t, "Done", told(a)[len(told(a))-1])
+	require.Equal(t, "Scheduled", upgradeNotices(a)[0])
+	require.Equal(t, "Done", upgradeNotices(a)[len(upgradeNotices(a))-1])
 	for _, v := range a.Verdicts()[1:] {
 		require.NotContains(t, v, "Failed")
 	}
@@ -94,8 +95,8 @@ func TestAnotherReleaseIsAnUpgrade(t *testing.T) {
 	mark := a.Calls.Mark()
 	a.Converge("demo")
 	a.Settle()
-	require.Empty(t, written(a, mark), "and nothing is left to do")
-	require.Len(t, upgrades(a), 1, "it fires once")
+	require.Empty(t, written(a, mark), "another converge changes nothing")
+	require.Len(t, upgrades(a), 1, "one upgrade")
 }
 
 func TestASpecThatWaitsForItsWindow(t *testing.T) {
@@ -110,9 +111,9 @@ func TestASpecThatWaitsForItsWindow(t *testing.T) {
 	require.Contains(t, s.Message, "but for its release: the upgrade to release r2 (Kubernetes 1.36) begins within five minutes of ")
 	require.Equal(t, status.ReasonUpgradeScheduled, s.Condition(status.Converged).Reason)
 	require.Equal(t, "r1 1.35 old nodes", is(a))
-	require.Equal(t, "b", a.Stack("demo", "network").Tags["team"], "what has nothing to do with it goes on")
+	require.Equal(t, "b", a.Stack("demo", "network").Tags["team"], "unrelated changes continue")
 	require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase)
-	require.Equal(t, []string{"Scheduled"}, told(a), "in advance")
+	require.Equal(t, []string{"Scheduled"}, upgradeNotices(a), "in advance")
 	require.Contains(t, strings.Join(dues(t, a), " "), s.Upgrade.At.Format(time.RFC3339))
 
 	mark := a.Calls.Mark()
@@ -121,11 +122,11 @@ func TestASpecThatWaitsForItsWindow(t *testing.T) {
 	a.Settle()
 	require.Empty(t, written(a, mark))
 
-	t.Run("taken back, it does not begin", func(t *testing.T) {
+	t.Run("reverted, it does not begin", func(t *testing.T) {
 		a.Upload("clusters/demo.yaml", of("r1", closed(now)))
 		a.Settle()
 		require.Nil(t, a.Status("demo").Upgrade)
-		require.Equal(t, []string{"Scheduled", "Cancelled"}, told(a))
+		require.Equal(t, []string{"Scheduled", "Cancelled"}, upgradeNotices(a))
 		require.Equal(t, "True", a.Status("demo").Condition(status.Converged).Status)
 	})
 	t.Run("when its time comes it begins, once", func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestASpecThatWaitsForItsWindow(t *testing.T) {
 
 func TestAReleaseThatIsDeletedWhileItIsUsed(t *testing.T) {
 	a := began(t, "")
-	// As soon as the upgrade has begun nobody needs the catalogue any more.
+	// An upgrade does not read the release after it has begun.
 	at := false
 	a.Events.Decide(func(e harness.Event) harness.Fate {
 		if e.Source == "aws.cloudformation" && !at && len(upgrades(a)) > 0 {
@@ -165,11 +166,10 @@ func TestAReleaseThatIsDeletedWhileItIsUsed(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-// In the middle of an upgrade the spec says something else: what was begun is finished, and no more.
-// Whoever takes the tags of the control plane's stack away takes with them which release the cluster is at. What its spec names by now is
-// another one, and only an upgrade brings the cluster there.
+// The tags of the control plane's stack hold the release of the cluster. After they are lost the cluster stays at that release, although
+// its spec may name another one: only an upgrade changes the release.
 func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
-	// lose the tags, but for the one by which drover may touch the stack, and have them put back.
+	// lose removes the tags, except the one that permits drover to change the stack, and requires that a converge restores them.
 	lose := func(t *testing.T, a *harness.Account) {
 		t.Helper()
 		was, nodes, before := a.Stack("demo", names.ControlPlane).Tags, a.Group("demo", "a").Instances, is(a)
@@ -199,7 +199,7 @@ func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
 	t.Run("in the middle of one", func(t *testing.T) {
 		a := began(t, "")
 		stoppedAfterTheControlPlane(t, a)
-		a.Converge("demo") // which tells that it stopped
+		a.Converge("demo") // which reports that the upgrade stopped
 		a.Settle()
 		lose(t, a)
 	})
@@ -210,7 +210,7 @@ func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
 		lose(t, a)
 		require.Equal(t, status.UpgradeScheduled, a.Status("demo").Upgrade.Phase)
 	})
-	t.Run("and somebody upgrades it by hand before they are back", func(t *testing.T) {
+	t.Run("with a manual upgrade before they are restored", func(t *testing.T) {
 		a := began(t, "")
 		require.NoError(t, a.Retag("drover-demo-control-plane", func(tags map[string]string) { delete(tags, names.TagRelease) }))
 		a.Settle()
@@ -221,10 +221,11 @@ func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
 	})
 }
 
+// The spec changes during an upgrade. The step that runs finishes, and the newer spec decides about the rest.
 func TestTheSpecChangesInTheMiddle(t *testing.T) {
 	tests := map[string]struct {
 		spec string
-		// ends is how the first upgrade ends, and is what the cluster is in the end.
+		// ends is the result of the first upgrade, and is describes the cluster at the end.
 		ends, is string
 	}{
 		"something that has nothing to do with it": {of("r2", "  tags: {team: b}\n"), "SUCCEEDED", "r2 1.36 new nodes"},
@@ -250,7 +251,7 @@ func TestTheSpecChangesInTheMiddle(t *testing.T) {
 				a.Events.Deliver(e)
 			}
 			a.Settle()
-			// What came while the cluster was busy is done when it is not.
+			// A change that arrived while the cluster was busy is made once it is idle.
 			a.Converge("demo")
 			a.Settle()
 			require.Equal(t, test.ends, upgrades(a)[0].Status, upgrades(a)[0].Cause)
@@ -276,14 +277,14 @@ func TestTwoReleasesAskedAtOnce(t *testing.T) {
 	require.GreaterOrEqual(t, running, 1)
 }
 
-// Versions are told before anything begins.
+// Planning rejects such versions before an upgrade begins.
 func TestUpgradesThatCannotBe(t *testing.T) {
 	a := began(t, "")
 	a.Upload("releases/r0.yaml", harness.ReleaseOf("1.34", "r0"))
 	for name, test := range map[string]struct{ spec, want string }{
-		"a downgrade":                 {of("r0", ""), "is not downgraded"},
-		"a version that there is not": {of("r1", "  kubernetesVersion: \"1.99\"\n"), "spec.kubernetesVersion"},
-		"an unknown release":          {of("r9", ""), "there is no release releases/r9.yaml"},
+		"a downgrade":               {of("r0", ""), "is not downgraded"},
+		"a version that is unknown": {of("r1", "  kubernetesVersion: \"1.99\"\n"), "spec.kubernetesVersion"},
+		"an unknown release":        {of("r9", ""), "there is no release releases/r9.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.Upload("clusters/demo.yaml", test.spec)
@@ -295,7 +296,7 @@ func TestUpgradesThatCannotBe(t *testing.T) {
 	}
 }
 
-// What an upgrade has moved when it stops stays, and what it has not, too; everything else of a spec is made.
+// A stopped upgrade leaves each stack at the version that it has reached. Other changes of a spec are still made.
 func TestAnUpgradeThatStopped(t *testing.T) {
 	a := began(t, "")
 	r := stoppedAfterTheControlPlane(t, a)
@@ -306,7 +307,7 @@ func TestAnUpgradeThatStopped(t *testing.T) {
 		require.Equal(t, "r1 1.36 old nodes", is(a))
 		require.Equal(t, tags, a.Stack("demo", "pool-a").Tags["team"])
 	}
-	require.Len(t, upgrades(a), 0, "by itself it does not go on")
+	require.Len(t, upgrades(a), 0, "the upgrade does not resume by itself")
 	now, _, err := a.State().Upgrade(t.Context(), "demo")
 	require.NoError(t, err)
 	require.Equal(t, r, now)
@@ -342,7 +343,7 @@ func stoppedAfterTheControlPlane(t *testing.T, a *harness.Account) *upgrade.Reco
 	return r
 }
 
-// The record of an upgrade of an earlier cluster of the same name, which nobody has ended, means nothing to the cluster that is there.
+// An open record of an upgrade belongs to an earlier cluster of the same name. It does not affect the present cluster.
 func TestTheUpgradeOfAnEarlierClusterCountsForNothing(t *testing.T) {
 	a := began(t, "")
 	stoppedAfterTheControlPlane(t, a)
@@ -359,14 +360,14 @@ func TestTheUpgradeOfAnEarlierClusterCountsForNothing(t *testing.T) {
 	require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase, "the cluster's own waits for its time")
 }
 
-// What is asked for and cannot begin as things are is told as a problem, once, and taken back without a word.
+// A requested upgrade that cannot begin is reported as blocked, once. Reverting the request sends no notice.
 func TestUpgradesThatAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ spec, message string }{
 		"a time, with an older release": {
 			of("r1", "  upgrade: {at: {time: \"2090-01-01T00:00:00Z\", release: r0}}\n"),
 			"does not begin: release r0 has Kubernetes 1.34, and the cluster 1.35: Kubernetes is not downgraded",
 		},
-		"a window that opens no more": {
+		"a window that never opens again": {
 			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"),
 			"does not begin: the window of spec.upgrade does not open any more: change it",
 		},
@@ -380,7 +381,7 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := began(t, "")
 			a.Upload("releases/r0.yaml", harness.ReleaseOf("1.34", "r0"))
-			a.Settle()                                 // a release has the clusters looked at, too: two who find the same at once may both tell it
+			a.Settle()                                 // a release starts converges, too, and two at once may both notify
 			if strings.Contains(test.spec, "window") { // which was open once
 				a.Functions.Plan.Now = func() time.Time { return time.Date(2090, 6, 1, 0, 0, 0, 0, time.UTC) }
 			}
@@ -390,7 +391,7 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 			require.Equal(t, string(upgrade.Blocked), s.Upgrade.Phase)
 			require.Equal(t, test.message, s.Upgrade.Message)
 			require.Nil(t, s.Upgrade.At)
-			require.Equal(t, []string{"Blocked"}, told(a))
+			require.Equal(t, []string{"Blocked"}, upgradeNotices(a))
 			require.Equal(t, status.ReasonUpgradeBlocked, s.Condition(status.Upgraded).Reason)
 			require.Equal(t, test.message, s.Condition(status.Upgraded).Message)
 			if s.Upgrade.Origin == string(upgrade.OriginSpec) {
@@ -410,7 +411,7 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 			require.Nil(t, a.Status("demo").Upgrade)
 			require.Nil(t, a.Status("demo").Condition(status.Upgraded), "there was none")
 			require.Equal(t, status.Ready, a.Status("demo").Phase)
-			require.Equal(t, []string{"Blocked"}, told(a), "told once")
+			require.Equal(t, []string{"Blocked"}, upgradeNotices(a), "sent once")
 			require.Empty(t, upgrades(a))
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// written are the mutating calls of drover since a mark.
+// written returns the mutating calls of drover since a mark.
 func written(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
@@ -30,7 +30,7 @@ func verdict(t *testing.T, a *harness.Account, release string) status.ReleaseSta
 	return r.Status
 }
 
-// What a release names must be there: EKS and EC2 are asked.
+// The images and add-ons of a release must exist in EC2 and EKS.
 func TestReleasesThatAreNotWhole(t *testing.T) {
 	good := harness.Release()
 	for name, test := range map[string]struct {
@@ -67,7 +67,7 @@ func TestReleasesThatAreNotWhole(t *testing.T) {
 				"AddonsCompatible": "coredns v1.11.4-eksbuild.24 is not among those that EKS offers for Kubernetes 1.36",
 			},
 		},
-		"a field nobody knows": {
+		"an unknown field": {
 			[]string{"  images:", "  image: x\n  images:"}, map[string]string{
 				"FileValid": "releases/r1.yaml:6: spec.image: Forbidden: unknown field",
 			},
@@ -104,7 +104,7 @@ func TestReleasesThatAreNotWhole(t *testing.T) {
 			a.Upload("releases/r1.yaml", release)
 			a.Settle()
 			for _, call := range written(a, mark) {
-				require.Contains(t, call, "status/releases/r1.json", "the same content is no news")
+				require.Contains(t, call, "status/releases/r1.json", "the same content changes no verdict")
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestChannelsNameReleasesThatAreThere(t *testing.T) {
 	require.Equal(t, "ReleasesThere", v.Checks[0].Name)
 	require.Equal(t, "spec.nodes[1.36]: there is no releases/r1.yaml\nspec.stable: there is no releases/r1.yaml", v.Checks[0].Message)
 
-	// Whichever comes first.
+	// The release may follow the channels.
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Settle()
 	require.True(t, verdict(t, a, "channels").Usable)
@@ -154,7 +154,7 @@ func TestChannelsNameReleasesThatAreThere(t *testing.T) {
 	require.Contains(t, v.Message, "it was deleted")
 }
 
-// What the channels do not name changes nothing about them: they are read, and not looked at.
+// A release that the channels do not name leaves their verdict unchanged. The channels are read, and their verdict is not.
 func TestAReleaseThatNoChannelNames(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/channels.yaml", channels)
@@ -175,7 +175,7 @@ func TestAReleaseThatNoChannelNames(t *testing.T) {
 	require.True(t, looked("r1"))
 }
 
-// Clusters are pinned to a release's content: whatever becomes of the release, they stay as they are, and go on being converged.
+// Clusters are pinned to the content of a release. They do not change when the release is edited or deleted, and still converge.
 func TestEditingOrDeletingAReleaseChangesNoCluster(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -207,10 +207,10 @@ func TestEditingOrDeletingAReleaseChangesNoCluster(t *testing.T) {
 	}
 }
 
-// A verdict is told once: when it is another.
+// A verdict is notified once, when it changes.
 func TestVerdictsAreTold(t *testing.T) {
 	a := harness.Start(t)
-	told := func(change func()) []string {
+	calls := func(change func()) []string {
 		mark := a.Calls.Mark()
 		change()
 		a.Settle()
@@ -223,11 +223,11 @@ func TestVerdictsAreTold(t *testing.T) {
 		return by
 	}
 	upload := func(body string) func() { return func() { a.Upload("releases/r1.yaml", body) } }
-	require.Equal(t, []string{"events:PutEvents", "sns:Publish", "s3:PutObject"}, told(upload(harness.Release())))
-	require.Equal(t, []string{"s3:PutObject"}, told(upload(harness.Release())), "of the same content only the version is new")
-	require.Equal(t, []string{"events:PutEvents", "sns:Publish", "s3:PutObject"}, told(upload("nonsense")))
-	require.Equal(t, []string{"s3:PutObject"}, told(func() { a.Remove("releases/r1.yaml", "") }))
-	require.Empty(t, told(func() { a.Remove("releases/unheard-of.yaml", "") }))
+	require.Equal(t, []string{"events:PutEvents", "sns:Publish", "s3:PutObject"}, calls(upload(harness.Release())))
+	require.Equal(t, []string{"s3:PutObject"}, calls(upload(harness.Release())), "of the same content only the version is new")
+	require.Equal(t, []string{"events:PutEvents", "sns:Publish", "s3:PutObject"}, calls(upload("nonsense")))
+	require.Equal(t, []string{"s3:PutObject"}, calls(func() { a.Remove("releases/r1.yaml", "") }))
+	require.Empty(t, calls(func() { a.Remove("releases/unheard-of.yaml", "") }))
 }
 
 func TestKeysThatAreNoReleases(t *testing.T) {

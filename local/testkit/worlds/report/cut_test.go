@@ -1,6 +1,6 @@
 package report_test
 
-// Reports that are cut off once they have given the lease up, and those of an execution that lost it.
+// Reports that end right after they released the lease, and reports of an execution that lost its lease.
 
 import (
 	"context"
@@ -24,7 +24,8 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// The converge of a spec fails for good. What came meanwhile was left to it, and its report dies between giving the lease up and looking.
+// The converge of a spec fails permanently. A newer spec was left to it, and its report ends after it released the lease and before it read
+// the bucket.
 func TestAReportThatIsCutOffAfterItGaveTheLeaseUpStillLooksForWhatCame(t *testing.T) {
 	tests := map[string]struct {
 		comes func(a *harness.Account) (version string)
@@ -78,9 +79,9 @@ func TestAReportThatIsCutOffAfterItGaveTheLeaseUpStillLooksForWhatCame(t *testin
 			if version == "" {
 				require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
 			}
-			require.Equal(t, "SUCCEEDED", converges(a)[before].Status, "by what it came to in the end")
+			require.Equal(t, "SUCCEEDED", converges(a)[before].Status, "the execution ends with its last result")
 			require.Len(t, converges(a), before+2)
-			require.Greater(t, refused, 3, "a report was cut off, and made again")
+			require.Greater(t, refused, 3, "a report failed and was retried")
 		})
 	}
 }
@@ -97,7 +98,7 @@ const (
 	theirs = "arn:aws:states:eu-west-1:111122223333:execution:drover-converge:theirs"
 )
 
-// failed is what the machine asks of a report when a change failed for good, and would begin an upgrade if it had not.
+// failed is the request for a report after a permanent failure of a change. Without the failure the machine would begin an upgrade.
 func failed(fence int64) events.ReportRequest {
 	return events.ReportRequest{
 		Cluster: "demo", Execution: mine, Error: "ChangeRefused", Cause: "no",
@@ -117,7 +118,7 @@ func TestAReportThatIsMadeAgainSaysWhatItSaidAndWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, events.ReportResult{Failed: true, Reason: "ChangeRefused: no"}, first)
 
-	// Whoever finds nothing to change takes no lease, and may have said so since.
+	// An execution that finds nothing to change takes no lease. It may have written the status since.
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.Message = status.Ready, "theirs" }))
 	before := a.Status("demo")
 	again, err := h.Handle(t.Context(), failed(held.Fence))
@@ -148,8 +149,8 @@ func TestAnExecutionThatLostItsLeaseEndsAsFailed(t *testing.T) {
 			for _, in := range []events.ReportRequest{failed(held.Fence), {Cluster: "demo", Execution: mine, Plan: failed(held.Fence).Plan}} {
 				result, err := h.Handle(t.Context(), in)
 				require.NoError(t, err)
-				require.True(t, result.Failed, "or else the machine begins the upgrade that was planned")
-				require.False(t, result.Again, "the other one looks")
+				require.True(t, result.Failed, "otherwise the machine begins the planned upgrade")
+				require.False(t, result.Again, "the other execution reads the bucket")
 				require.Contains(t, result.Reason, "was taken over")
 			}
 			_, err = a.State().Status(t.Context(), "demo")
@@ -158,8 +159,8 @@ func TestAnExecutionThatLostItsLeaseEndsAsFailed(t *testing.T) {
 	}
 }
 
-// Planning fails for good, and the spec that is there was never acted on: it gets one try more, once the status says so. The answer to
-// that write, or to the whole report, is lost.
+// Planning fails permanently while a spec is pending. The spec gets one more try, after the status records it. The response to that write,
+// or to the whole report, is lost.
 func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.T) {
 	unplanned := events.ReportRequest{Cluster: "demo", Execution: mine, Error: "AccessDeniedException", Cause: "not allowed"}
 	marked := func(s *status.Status) bool { return s.SpecVersion == "two" }
@@ -188,12 +189,12 @@ func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.
 		require.Positive(t, state.lost)
 		result, err := h.Handle(t.Context(), unplanned)
 		require.NoError(t, err)
-		require.False(t, result.Again, "it may be that of the second try")
+		require.False(t, result.Again, "the report may belong to the second try")
 		s := a.Status("demo")
 		require.Equal(t, status.Failed, s.Phase)
-		require.NotNil(t, s.RetryAt, "so the audit tries it")
+		require.NotNil(t, s.RetryAt, "the audit retries")
 		require.WithinDuration(t, time.Now().Add(15*time.Minute), *s.RetryAt, time.Minute)
-		// That one, which is another execution, fails, too: that is all.
+		// The retry of the audit is another execution. After it has failed, too, no retry follows.
 		other := unplanned
 		other.Execution = theirs
 		result, err = h.Handle(t.Context(), other)
@@ -212,8 +213,8 @@ func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.
 	})
 }
 
-// losesAnswers is a state of which the answer to the first write of a status that is so is lost: the store tries again by itself, or
-// who asked hears of an error.
+// losesAnswers is a state that loses the response to the first write of a matching status. The store retries by itself, or the caller gets
+// an error.
 type losesAnswers struct {
 	*store.State
 	of    func(*status.Status) bool
@@ -237,7 +238,7 @@ func (l *losesAnswers) UpdateStatus(ctx context.Context, cluster string, change 
 	return errors.New("connection reset by peer")
 }
 
-// Plans that change nothing take no lease. What the execution of a newer spec has said stays, and this one looks at that spec, too.
+// A plan that changes nothing takes no lease. Its report keeps the status of a newer spec, and the execution plans that spec, too.
 func TestAPlanOfAnOlderSpecHasNoWordOnANewer(t *testing.T) {
 	unchanged := &events.PlanResult{Cluster: "demo", Outcome: events.OutcomeUnchanged, SpecVersion: "two"}
 	stopped := &events.PlanResult{Cluster: "demo", Outcome: events.OutcomeStopped, SpecVersion: "two", Reason: "ChangeRefused", Message: "no"}
@@ -248,7 +249,7 @@ func TestAPlanOfAnOlderSpecHasNoWordOnANewer(t *testing.T) {
 		phase status.Phase
 	}{
 		"it changes nothing, and the newer is paused":           {unchanged, "three", true, status.Stopped},
-		"it changes nothing, and the spec is gone":              {unchanged, "", true, status.Stopped},
+		"it changes nothing, and the spec is deleted":           {unchanged, "", true, status.Stopped},
 		"it may not be made, and the newer may":                 {stopped, "three", true, status.Stopped},
 		"it changes nothing, and an older one's word came late": {unchanged, "two", false, status.Ready},
 		"it may not be made, and an older one's word came late": {stopped, "two", false, status.Stopped},
@@ -266,7 +267,7 @@ func TestAPlanOfAnOlderSpecHasNoWordOnANewer(t *testing.T) {
 			s := a.Status("demo")
 			require.Equal(t, test.phase, s.Phase)
 			require.Equal(t, test.again, s.Message == "theirs", s.Message)
-			require.Equal(t, test.plan == unchanged, s.Plan == nil, "nothing is left to change")
+			require.Equal(t, test.plan == unchanged, s.Plan == nil, "no change is left")
 		})
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// A pool that fails because its nodes do not join says so, and which, and why; once the cluster is what it should be, nobody
-// needs to know any more.
+// The status of a pool whose nodes do not join names each of them with its reason. A converge that succeeds removes them.
 func TestTheVerdictNamesNodesThatDidNotJoin(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -49,6 +48,6 @@ func TestTheVerdictNamesNodesThatDidNotJoin(t *testing.T) {
 	a.Settle()
 	s = a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Len(t, s.Nodes, 1, "the drain goes on")
+	require.Len(t, s.Nodes, 1, "the drain stays")
 	require.Equal(t, "i-3", s.Nodes[0].Instance)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// at runs do once, at the first call that is asked for.
+// at runs do once, at the first matching call.
 func at(a *harness.Account, function, action, suffix string, do func()) {
 	var once sync.Once
 	a.OnCall(func(call endpoint.Call) error {
@@ -35,25 +35,25 @@ func converges(a *harness.Account) []states.Execution {
 	return slices.DeleteFunc(a.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-converge" })
 }
 
-// busy says whether an execution left the cluster to another.
+// busy reports whether an execution left the cluster to another.
 func busy(t *testing.T, output string) bool {
 	var result events.PlanResult
 	require.NoError(t, json.Unmarshal([]byte(output), &result))
 	return result.Outcome == events.OutcomeBusy
 }
 
-// A spec uploaded at any moment of a converge is acted on, whoever finds it.
+// A spec that is uploaded at any moment of a converge is converged, by that execution or by its own.
 func TestNoUpdateIsLost(t *testing.T) {
 	tests := map[string]struct {
 		function, action, suffix string
-		// leaves says that the newer spec's own execution finds the cluster busy and leaves it to the first.
+		// leaves: the execution of the newer spec finds the cluster busy and leaves it to the first.
 		leaves bool
 	}{
 		"while the first stack is made":           {"change", "ExecuteChangeSet", "", true},
 		"while the last plan is made":             {"plan", "PutObject", "status/clusters/demo.json", true},
 		"while the status is written":             {"report", "PutObject", "status/clusters/demo.json", true},
-		"before the lease is given up":            {"report", "PutObject", "leases/demo.json", true},
-		"between the lease's end and the look":    {"report", "GetObject", "clusters/demo.yaml", false},
+		"before the lease is released":            {"report", "PutObject", "leases/demo.json", true},
+		"after the release, before the read":      {"report", "GetObject", "clusters/demo.yaml", false},
 		"just when its own execution would begin": {"admit", "StartExecution", "", false},
 	}
 	for name, test := range tests {
@@ -86,7 +86,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	}
 }
 
-// The first execution's second plan fails for good, just when the newer spec's execution has left the cluster to it.
+// The second plan of the first execution fails permanently, right after the execution of the newer spec left the cluster to it.
 func TestAnExecutionThatCannotPlanStillLooksForANewerSpec(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -141,7 +141,7 @@ func TestABadSpecWhileTheGoodOneConverges(t *testing.T) {
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Settle()
 	s := a.Status("demo")
-	require.Equal(t, status.Ready, s.Phase, "the good one is converged to its end")
+	require.Equal(t, status.Ready, s.Phase, "the valid spec is converged completely")
 	require.Contains(t, s.Message, "the cluster is what its last good spec says; the newest is not used: ")
 	require.Equal(t, "SpecInvalid", s.Condition(status.SpecAccepted).Reason)
 	require.Equal(t, "True", s.Condition(status.Converged).Status)
@@ -167,14 +167,16 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 		"drover: demo is Ready\nthe cluster is what its spec says",
 		"drover: demo is Pending\nthe spec was accepted",
 		"drover: demo is Stopped\nspec.paused is true: drover starts nothing on this cluster",
-	}, slices.DeleteFunc(a.Notices(), func(n string) bool { return !strings.HasPrefix(n, "drover: demo ") }), "releases are told of, too")
-	told := slices.DeleteFunc(a.BusEvents(), func(e eventbridge.Event) bool { return e.DetailType != events.ClusterStatusChange })
-	require.Len(t, told, 5, "tools hear the same")
-	for _, e := range told {
+	}, slices.DeleteFunc(a.Notices(), func(n string) bool {
+		return !strings.HasPrefix(n, "drover: demo ")
+	}), "notices of releases are not of this cluster")
+	changes := slices.DeleteFunc(a.BusEvents(), func(e eventbridge.Event) bool { return e.DetailType != events.ClusterStatusChange })
+	require.Len(t, changes, 5, "the event bus gets the same")
+	for _, e := range changes {
 		require.Equal(t, events.Source, e.Source)
 	}
 	var last events.StatusChange
-	require.NoError(t, json.Unmarshal(told[4].Detail, &last))
+	require.NoError(t, json.Unmarshal(changes[4].Detail, &last))
 	require.Equal(t, events.StatusChange{
 		Cluster: "demo", Phase: "Stopped", PreviousPhase: "Pending", Reason: "Paused",
 		Message:     "spec.paused is true: drover starts nothing on this cluster",
@@ -183,7 +185,7 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 	require.Contains(t, a.Log(), `"phase":"Stopped"`, "a metric")
 }
 
-// What cannot be told is not written either: the next try tells it.
+// A status is written after its notification. If that fails, the retry of the report notifies and writes.
 func TestWhatCannotBeToldIsToldLater(t *testing.T) {
 	for _, action := range []string{"PutEvents", "Publish"} {
 		a := harness.Start(t)
@@ -209,12 +211,12 @@ func TestWhatCannotBeToldIsToldLater(t *testing.T) {
 		if action == "PutEvents" {
 			require.Equal(t, []string{"Ready: the cluster is what its spec says"}, a.Verdicts())
 		} else {
-			require.Greater(t, len(a.Verdicts()), 1, "more than once, but never not at all")
+			require.Greater(t, len(a.Verdicts()), 1, "at least once")
 		}
 	}
 }
 
-// An execution for a name without a spec and without stacks says so, and leaves nothing, whatever a person types and whatever fails.
+// An execution for a name without a spec and stacks reports that and leaves nothing, for any input and any failure.
 func TestExecutionForNoCluster(t *testing.T) {
 	none := func(t *testing.T, a *harness.Account) {
 		entries, err := a.State().List(t.Context(), "")
@@ -222,7 +224,7 @@ func TestExecutionForNoCluster(t *testing.T) {
 		require.Empty(t, entries)
 		require.Empty(t, a.Notices())
 	}
-	for _, name := range []string{"nobody", "Ünïcode\nand \"quotes\"", strings.Repeat("x", 200)} {
+	for _, name := range []string{"absent", "Ünïcode\nand \"quotes\"", strings.Repeat("x", 200)} {
 		a := harness.Start(t)
 		x := a.Converge(name)
 		a.Settle()
@@ -241,7 +243,7 @@ func TestExecutionForNoCluster(t *testing.T) {
 			}
 			return nil
 		})
-		x := a.Converge("nobody")
+		x := a.Converge("absent")
 		a.Settle()
 		require.Equal(t, "FAILED", a.Execution(x).Status)
 		require.Contains(t, a.Execution(x).Cause, `step "Plan", function drover-plan, log group /aws/lambda/drover-plan`)

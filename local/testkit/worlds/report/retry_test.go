@@ -16,11 +16,11 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// What may pass within minutes is tried again by the same execution, after growing pauses that the status tells. People are told once.
+// The same execution retries a transient failure, after growing pauses that the status shows. drover notifies once.
 func TestQuickRetries(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	told := len(a.Notices())
+	sent := len(a.Notices())
 	var mu sync.Mutex
 	failing := true
 	a.OnCall(func(call endpoint.Call) error {
@@ -44,7 +44,7 @@ func TestQuickRetries(t *testing.T) {
 	require.Zero(t, s.Failures)
 	require.Len(t, converges(a), before+1, "no other execution")
 	failed := 0
-	for _, notice := range a.Notices()[told:] {
+	for _, notice := range a.Notices()[sent:] {
 		if strings.HasPrefix(notice, "drover: demo is Failed") {
 			failed++
 		}
@@ -72,7 +72,7 @@ func TestPausesBetweenTries(t *testing.T) {
 		require.NoError(t, err)
 		again, err := h.Handle(t.Context(), in)
 		require.NoError(t, err)
-		require.Equal(t, result, again, "a report that is repeated says the same")
+		require.Equal(t, result, again, "a repeated report returns the same")
 		s := a.Status("demo")
 		require.NotNil(t, s.RetryAt)
 		return result, s.RetryAt.Sub(now).Round(time.Second)
@@ -81,7 +81,7 @@ func TestPausesBetweenTries(t *testing.T) {
 		result, is := fail("ClusterUnreachable", mine)
 		require.InDelta(t, pause.Seconds(), is.Seconds(), 1)
 		require.Equal(t, n+1, a.Status("demo").Failures)
-		require.Equal(t, n < 3, result.Again, "the long ones are the audit's")
+		require.Equal(t, n < 3, result.Again, "the audit retries after long pauses")
 		if result.Again {
 			require.InDelta(t, pause.Seconds(), float64(result.WaitSeconds), 2)
 		}
@@ -105,7 +105,7 @@ func TestPausesBetweenTries(t *testing.T) {
 	}
 }
 
-// Each failed step names its function, its stack and its log; what is about a resource of AWS names that.
+// A failed step names its function, its stack and its log group. A failed stack names itself.
 func TestFailuresNameTheirStep(t *testing.T) {
 	a := harness.Start(t)
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {

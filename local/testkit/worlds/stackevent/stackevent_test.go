@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// written are the mutating calls of drover since a mark.
+// written returns the mutating calls of drover since a mark.
 func written(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
@@ -49,13 +49,13 @@ func TestEventsThatComeTwice(t *testing.T) {
 	require.Empty(t, written(a, mark))
 }
 
-// All events of a creation come again, newest first, while an update waits for its own.
+// All events of a creation are repeated, newest first, while an update waits for its own.
 func TestEventsOfEarlierOperationsResumeNobody(t *testing.T) {
 	a := harness.Start(t)
 	var earlier []harness.Event
 	a.Events.Decide(func(e harness.Event) harness.Fate {
 		if e.Source == "aws.cloudformation" {
-			earlier = append(earlier, e) // CloudFormation tells one after the other
+			earlier = append(earlier, e) // CloudFormation sends one after the other
 		}
 		return harness.Delivered
 	})
@@ -117,7 +117,7 @@ func TestEventsThatSayNothingFinal(t *testing.T) {
 
 func TestAStackOfNobody(t *testing.T) {
 	a := harness.Start(t)
-	for _, name := range []string{"drover-", "drover-x", "drover-demo-network-of-somebody-else", "drover"} {
+	for _, name := range []string{"drover-", "drover-x", "drover-demo-network-of-another-owner", "drover"} {
 		_, err := a.Functions.Call("stackevent", stackEvent(name, "CREATE_COMPLETE", "t"))
 		require.NoError(t, err, name)
 	}

@@ -58,11 +58,11 @@ func TestStackDeletedOutside(t *testing.T) {
 	require.Empty(t, dues)
 }
 
-// A cluster whose stack was only updated outside drover is compared with its spec by the next sweep, and in sync again if nothing differs.
+// The next sweep compares a cluster with its spec after an external update of a stack. The cluster is in sync again if it matches.
 func TestStackUpdatedOutside(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	require.NoError(t, a.Retag(names.Stack("demo", names.Addons), func(tags map[string]string) { tags["owner"] = "somebody" }))
+	require.NoError(t, a.Retag(names.Stack("demo", names.Addons), func(tags map[string]string) { tags["owner"] = "external" }))
 	a.Settle()
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
 		"stack addons: an operation outside drover ended with UPDATE_COMPLETE")
@@ -71,7 +71,7 @@ func TestStackUpdatedOutside(t *testing.T) {
 	require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status, a.Status("demo").Condition(status.InSync).Message)
 }
 
-// The status says what a stack is at while it changes, and not what it was.
+// The status of a stack is updated while the stack changes.
 func TestStackThatChanges(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -81,7 +81,7 @@ func TestStackThatChanges(t *testing.T) {
 		}
 		return harness.Delivered
 	})
-	time.Sleep(1100 * time.Millisecond) // events tell the time in whole seconds
+	time.Sleep(1100 * time.Millisecond) // events carry whole seconds
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
 	a.Until("the network's last event is held", func() bool { return len(a.Events.Held()) > 0 && a.Idle() })
 	require.Contains(t, row(a.Status("demo"), names.Network).Status, "_IN_PROGRESS")

@@ -1,6 +1,6 @@
 package sweep_test
 
-// Nodes that the audit has replaced.
+// Nodes that the audit replaces.
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func TestNodesThatDoNotComeBackAreReplaced(t *testing.T) {
 			n[1].Ready, n[1].Since = false, time.Now().Add(-19*time.Minute)
 			return n
 		}, 0, ""},
-		"one that somebody cordoned": {func(n []pool.NodeHealth) []pool.NodeHealth {
+		"one that an operator cordoned": {func(n []pool.NodeHealth) []pool.NodeHealth {
 			n[1].Ready, n[1].Cordoned, n[1].Since = false, true, time.Now().Add(-time.Hour)
 			return n
 		}, 0, ""},
@@ -47,7 +47,7 @@ func TestNodesThatDoNotComeBackAreReplaced(t *testing.T) {
 			n[1].Ready, n[2].Ready = false, false
 			return n
 		}, 0, "2 of 3 nodes are not Ready: none is replaced"},
-		"all of them are gone": {func([]pool.NodeHealth) []pool.NodeHealth { return nil }, 0, "3 of 3 nodes are not Ready"},
+		"all nodes are deleted": {func([]pool.NodeHealth) []pool.NodeHealth { return nil }, 0, "3 of 3 nodes are not Ready"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -72,15 +72,15 @@ func TestNodesThatDoNotComeBackAreReplaced(t *testing.T) {
 			}
 			if test.replaced > 0 {
 				a.Nodes.Decide(nil)
-				a.Until("another is there", func() bool {
+				a.Until("a replacement is in service", func() bool {
 					after := instances(a)
-					gone := 0
+					replaced := 0
 					for _, id := range before {
 						if !strings.Contains(strings.Join(after, " "), id) {
-							gone++
+							replaced++
 						}
 					}
-					return gone == 1 && len(after) == 3 && a.Idle()
+					return replaced == 1 && len(after) == 3 && a.Idle()
 				})
 				a.Settle()
 			}

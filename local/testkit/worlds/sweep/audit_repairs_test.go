@@ -1,6 +1,6 @@
 package sweep_test
 
-// What the audit repairs, and what it only tells.
+// What the audit repairs, and what it only reports.
 
 import (
 	"errors"
@@ -89,7 +89,7 @@ func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
 			require.Equal(t, before+1, converges(a))
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status, "converging found nothing left to change")
-			// The next audit sees that it is over, and the one after it has nothing to say.
+			// The next audit clears the finding, and the one after it writes nothing.
 			require.NotNil(t, a.Status("demo").DriftedAt)
 			audit(t, a)
 			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
@@ -104,6 +104,7 @@ func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
 	}
 }
 
+// A newer drover renders another template from the same spec. Users roll that out.
 func TestWhatOnlyANewDroverWouldMakeOtherwiseIsTold(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -113,7 +114,7 @@ func TestWhatOnlyANewDroverWouldMakeOtherwiseIsTold(t *testing.T) {
 	condition := a.Status("demo").Condition(status.InSync)
 	require.Contains(t, condition.Message, "stack addons differs from what its spec makes now (checksum.addons)")
 	require.Equal(t, before, converges(a))
-	// Nor is it done along with what may be repaired.
+	// A repair does not include it either.
 	deleted(t, a, "pool-a")
 	audit(t, a)
 	require.Equal(t, before, converges(a))
@@ -135,8 +136,9 @@ func TestWhatNobodyKnowsIsTold(t *testing.T) {
 	require.Equal(t, before, converges(a))
 }
 
+// A change set that creates a stack and is never executed leaves the stack in review.
 func TestAStackInReviewThatNoSpecWantsIsRemoved(t *testing.T) {
-	t.Run("by the plan that knows of it", func(t *testing.T) {
+	t.Run("by the next plan", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Cluster("demo", "")
 		a.OnCall(func(call endpoint.Call) error {
@@ -154,7 +156,7 @@ func TestAStackInReviewThatNoSpecWantsIsRemoved(t *testing.T) {
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 		require.NotContains(t, a.Stacks("demo"), "pool-b")
 	})
-	t.Run("by the audit, when nobody does", func(t *testing.T) {
+	t.Run("by the audit, without a new spec", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Cluster("demo", "")
 		for _, name := range []string{"drover-demo-pool-old", "drover-other-pool-a", "theirs"} {
@@ -171,12 +173,13 @@ func TestAStackInReviewThatNoSpecWantsIsRemoved(t *testing.T) {
 				left = append(left, made.StackName)
 			}
 		}
-		require.ElementsMatch(t, []string{"drover-other-pool-a", "theirs"}, left, "not those of a cluster that nobody knows, nor anybody else's")
+		require.ElementsMatch(t, []string{"drover-other-pool-a", "theirs"}, left, "stacks of unknown clusters and of other owners stay")
 		audit(t, a)
 		require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
 	})
 }
 
+// The audit repeats a repair that does not help only after growing pauses.
 func TestRepairsThatDoNotHelpBecomeRare(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  tags: {team: a}\n")
@@ -210,7 +213,7 @@ func TestARepairThatCouldNotBeStartedIsStartedByTheNextAudit(t *testing.T) {
 	a.OnCall(nil)
 	later(a, 45*time.Minute)
 	audit(t, a)
-	require.Equal(t, before+1, converges(a), "none of them was a repair that did not help")
+	require.Equal(t, before+1, converges(a), "a repair that did not start is not one that did not help")
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
 
 	deleted(t, a, "pool-a") // before any audit has seen it: that repair did not help
@@ -222,6 +225,7 @@ func TestARepairThatCouldNotBeStartedIsStartedByTheNextAudit(t *testing.T) {
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
 }
 
+// A finding that the audit only reports does not delay the repair of another one.
 func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -235,7 +239,7 @@ func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
 	}
 	require.Equal(t, "False", a.Status("demo").Condition(status.InSync).Status)
 	deleted(t, a, "pool-a")
-	later(a, 75*time.Minute) // five audits since the first finding: not one of those in which repairs that do not help are made again
+	later(a, 75*time.Minute) // five audits since the first finding: between two repeats of a repair that does not help
 	audit(t, a)
 	require.Equal(t, before+1, converges(a))
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
@@ -244,6 +248,7 @@ func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
 	require.Nil(t, a.Status("demo").DriftedAt)
 }
 
+// The tags of a pool hold the time of its last roll. Restoring them replaces no node.
 func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -260,8 +265,8 @@ func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
 	require.Equal(t, nodes, a.Group("demo", "a").Instances)
 }
 
-// drover's role changes what carries the cluster's tag and nothing else. A network or control plane that somebody
-// took it from would be changed half way, and could not be turned back either.
+// drover's role may change only resources with the cluster's tag. A change of a network or control plane without the tag would fail half
+// way, and so would its rollback.
 func TestANetworkOrControlPlaneWithoutTheClustersTagIsOnlyToldOf(t *testing.T) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		for how, harm := range map[string]func(tags map[string]string){
@@ -311,7 +316,7 @@ func TestANetworkOrControlPlaneWithoutTheClustersTagIsOnlyToldOf(t *testing.T) {
 	}
 }
 
-// putBack does what the command in a message says.
+// putBack runs the command in a message.
 func putBack(t *testing.T, a *harness.Account, message string) {
 	t.Helper()
 	words := strings.Fields(message[strings.Index(message, "aws cloudformation update-stack"):])
@@ -335,8 +340,8 @@ func putBack(t *testing.T, a *harness.Account, message string) {
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")[strings.TrimPrefix(in.StackName, "drover-demo-")])
 }
 
-// What else carries the tag is held by its name, and so is a control plane without a key of its own: another value of
-// the tag keeps nobody out either.
+// drover's role holds other stacks, and a control plane without a key of its own, by their names. Another value of the tag denies it
+// nothing either.
 func TestAStackThatIsHeldByItsNameIsRepairedWithoutTheClustersTag(t *testing.T) {
 	tests := map[string]struct {
 		stack string
@@ -360,7 +365,7 @@ func TestAStackThatIsHeldByItsNameIsRepairedWithoutTheClustersTag(t *testing.T) 
 	}
 }
 
-// Converging looks at stacks, and so it can say of what the audit found there that it is over. Of the rest it knows nothing.
+// A converge reads stacks, so it clears findings about stacks. It does not read nodes, so findings about nodes stay until the next audit.
 func TestWhatConvergingDoesNotLookAtStaysToldUntilTheNextAudit(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")

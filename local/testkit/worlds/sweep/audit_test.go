@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// later has the sweep, and it alone, live that much later.
+// later moves the clock of the sweep, and of no other function, forward.
 func later(a *harness.Account, by time.Duration) {
 	a.Functions.Sweep.Now = func() time.Time { return time.Now().Add(by) }
 }
@@ -27,7 +27,7 @@ func audit(t *testing.T, a *harness.Account) {
 	a.Settle()
 }
 
-// deleted deletes a stack by hand.
+// deleted deletes a stack as an operator.
 func deleted(t *testing.T, a *harness.Account, stack string) {
 	t.Helper()
 	_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", stack)})
@@ -35,7 +35,7 @@ func deleted(t *testing.T, a *harness.Account, stack string) {
 	a.Settle()
 }
 
-// retagged changes the tags of a stack by hand.
+// retagged changes the tags of a stack as an operator.
 func retagged(t *testing.T, a *harness.Account, stack string, change func(tags map[string]string)) {
 	t.Helper()
 	require.NoError(t, a.Retag(names.Stack("demo", stack), change))
@@ -54,7 +54,7 @@ func tags(a *harness.Account, stack string) map[string]string {
 	return found
 }
 
-// converges is how many executions of the converge machine there were.
+// converges counts the executions of the converge machine.
 func converges(a *harness.Account) (n int) {
 	for _, x := range a.States.Executions() {
 		if x.MachineName == "drover-converge" {
@@ -75,10 +75,8 @@ func TestAnAuditThatFindsNothingChangesNothing(t *testing.T) {
 	require.Equal(t, before, a.Status("demo"))
 }
 
-// Of each cluster an audit reads the status. Specs are read when they have changed or are young, releases once for
-// all, rolls and upgrades of clusters
-
-// that have any.
+// An audit reads the status of each cluster. It reads a spec that has changed or is young, each release once, and rolls and upgrades of
+// clusters that have any.
 func TestWhatAnAuditReads(t *testing.T) {
 	a := harness.Start(t)
 	clusters := []string{"demo", "shop", "docs"}
@@ -90,7 +88,7 @@ func TestWhatAnAuditReads(t *testing.T) {
 		mark := a.Calls.Mark()
 		require.NoError(t, a.AuditNow())
 		for _, call := range a.Calls.Since(mark) {
-			// What was uploaded within the last minute may be another by now: releases and channels are looked at in each sweep until then.
+			// Each sweep reads releases and channels that are younger than a minute: another upload may have followed in the same second.
 			young := strings.Contains(call.Resource, names.ReleaseStatuses) || strings.Contains(call.Resource, "/"+names.ReleaseSpecs)
 			if call.Action == "GetObject" && harness.CalledBy(call) == "sweep" && !young {
 				_, key, _ := strings.Cut(strings.TrimPrefix(call.Resource, "arn:aws:s3:::"), "/")
@@ -105,8 +103,8 @@ func TestWhatAnAuditReads(t *testing.T) {
 		statuses = append(statuses, names.Status(cluster))
 	}
 	slices.Sort(statuses)
-	later(a, 2*time.Minute) // what is younger is not remembered
-	reads()                 // what it has not read since the last of them was made
+	later(a, 2*time.Minute) // younger objects are not cached
+	reads()                 // fills the cache
 	require.Equal(t, statuses, reads())
 
 	a.Upload(names.ClusterSpec("shop"), harness.Spec("shop", "  tags: {team: b}\n"))
@@ -117,19 +115,6 @@ func TestWhatAnAuditReads(t *testing.T) {
 	require.Equal(t, statuses, reads())
 }
 
-// A new drover renders something else from the same spec: that is for people to roll out.
-
-// A change set by which a stack was to be created, and that nobody executed, leaves a stack in review.
-
-// What repairing does not mend is not repaired by every audit.
-
-// What is only told, for however long, does not put off what can be repaired.
-
-// Whoever takes the tags of a pool away that was rolled by hand takes the time of that with them. It is put back, and no node is replaced.
-
-// A change that was taken back would replace nodes, and take them back, with every try.
-
-// Somebody deleted the waiter: no event and no sweep would ever resume the step.
 func TestWhatAnAuditCannotDoForOneClusterHoldsUpNoOther(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -148,7 +133,7 @@ func TestWhatAnAuditCannotDoForOneClusterHoldsUpNoOther(t *testing.T) {
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
 }
 
-// Clusters that are paused or failed are nobody's to repair.
+// The audit does not repair paused clusters.
 func TestPausedClustersAreLeftAlone(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")

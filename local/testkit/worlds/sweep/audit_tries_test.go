@@ -1,6 +1,6 @@
 package sweep_test
 
-// What the audit starts again: tries that failed, executions that nobody sees or that wait for nothing.
+// What the audit starts again: failed tries, executions that never started, and executions whose waiter is lost.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 
 func TestAReleaseThatComesAtLast(t *testing.T) {
 	upload := func(a *harness.Account) { a.Upload("releases/r1.yaml", harness.Release()) }
-	t.Run("goes on by itself", func(t *testing.T) {
+	t.Run("starts by itself", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 		a.Settle()
@@ -42,7 +42,7 @@ func TestAReleaseThatComesAtLast(t *testing.T) {
 		audit(t, a)
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 	})
-	t.Run("after one that was no good", func(t *testing.T) {
+	t.Run("after an invalid one", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Upload("releases/r1.yaml", "kind: Release")
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
@@ -62,13 +62,13 @@ func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 		if step != "create" || r.Type != "AWS::EC2::VPC" {
 			return nil
 		}
-		// As resource handlers tell it: each try has other ids.
+		// Resource handlers add ids that differ in each try.
 		return &wire.Error{Code: "VpcLimitExceeded", Status: 400,
 			Message: fmt.Sprintf("%s (Service: Ec2, Status Code: 400, Request ID: %s) (SDK Attempt Count: 1) (RequestToken: %s, HandlerErrorCode: "+
 				"ServiceLimitExceeded)",
 				reason, uuid.NewString(), uuid.NewString())}
 	})
-	told := func() (phases []string) {
+	sent := func() (phases []string) {
 		for _, n := range a.Notices() {
 			if phase, is := strings.CutPrefix(n, "drover: demo is "); is {
 				phase, _, _ = strings.Cut(phase, "\n")
@@ -80,7 +80,7 @@ func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Settle()
 	first := []string{"Pending", "Converging", "Failed"}
-	require.Equal(t, first, told())
+	require.Equal(t, first, sent())
 	at := time.Duration(0)
 	for n, pause := range []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour} {
 		s := a.Status("demo")
@@ -97,33 +97,34 @@ func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 	}
 	s := a.Status("demo")
 	require.Equal(t, status.Failed, s.Phase)
-	require.Nil(t, s.RetryAt, "a person must act")
+	require.Nil(t, s.RetryAt, "the user must act")
 	later(a, 1000*time.Hour)
 	before := converges(a)
 	audit(t, a)
 	require.Equal(t, before, converges(a))
-	require.Equal(t, first, told(), "tries that nobody asked for, and that end the same, are no news")
+	require.Equal(t, first, sent(), "automatic tries that end the same way send no notice")
 	a.Converge("demo")
 	a.Settle()
 	byHand := append(first, "Converging", "Failed")
-	require.Equal(t, byHand, told(), "who asked for a try is told how it ended")
+	require.Equal(t, byHand, sent(), "a requested try notifies of its end")
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
 	a.Settle()
 	uploaded := append(byHand, "Pending", "Converging", "Failed")
-	require.Equal(t, uploaded, told())
+	require.Equal(t, uploaded, sent())
 	reason = "The account is suspended."
 	later(a, 16*time.Minute)
 	audit(t, a)
-	require.Equal(t, append(uploaded, "Failed"), told(), "another reason is")
+	require.Equal(t, append(uploaded, "Failed"), sent(), "another reason sends one")
 	a.OnResource(nil)
 	later(a, 2*time.Hour)
 	audit(t, a)
-	require.Equal(t, append(uploaded, "Failed", "Ready"), told())
+	require.Equal(t, append(uploaded, "Failed", "Ready"), sent())
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 	require.Zero(t, a.Status("demo").Failures)
 	require.Nil(t, a.Status("demo").ToldFailure)
 }
 
+// Each retry of a rolled back change could replace nodes, and replace them again in its rollback.
 func TestAChangeThatWasTakenBackIsNotTriedAgainByItself(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -156,10 +157,10 @@ func TestAThrottledClusterIsTriedAgain(t *testing.T) {
 	a.OnCall(nil)
 	later(a, 16*time.Minute)
 	require.NoError(t, a.AuditNow())
-	require.Equal(t, 1, converges(a), "that one tries again itself")
+	require.Equal(t, 1, converges(a), "the execution itself retries")
 	a.States.StopAll("Stopped", "by a person")
 	audit(t, a)
-	require.Equal(t, 2, converges(a), "and if it is stopped the audit does")
+	require.Equal(t, 2, converges(a), "the audit retries after it was stopped")
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
@@ -178,6 +179,7 @@ func TestAnExecutionThatWasNeverSeen(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
+// The waiter is deleted, so neither an event nor a sweep resumes the step.
 func TestAnExecutionThatWaitsForNothingIsReplaced(t *testing.T) {
 	a := harness.Start(t)
 	losing(a, "aws.cloudformation")
@@ -186,7 +188,7 @@ func TestAnExecutionThatWaitsForNothingIsReplaced(t *testing.T) {
 	waiting(t, a, "network")
 	later(a, 2*time.Hour)
 	require.NoError(t, a.AuditNow())
-	require.Equal(t, 1, converges(a), "it waits for something: that is the sweep's")
+	require.Equal(t, 1, converges(a), "it waits for a stack: the sweep resumes it")
 	w, err := a.State().Waiter(t.Context(), "drover-demo-network")
 	require.NoError(t, err)
 	require.NoError(t, a.State().DeleteWaiter(t.Context(), w))
@@ -205,7 +207,7 @@ func TestADeletionThatWaitsForNothingGoesOn(t *testing.T) {
 	a.Cluster("demo", "  deletionProtection: false\n")
 	losing(a, "aws.cloudformation")
 	a.Remove("clusters/demo.yaml", "")
-	a.Until("nobody heard that the pool is gone", func() bool {
+	a.Until("the pool is deleted, and its event is lost", func() bool {
 		_, there := a.Stacks("demo")["pool-a"]
 		return !there && a.Still()
 	})
@@ -215,7 +217,7 @@ func TestADeletionThatWaitsForNothingGoesOn(t *testing.T) {
 	a.Events.Decide(nil)
 	later(a, 2*time.Hour)
 	require.NoError(t, a.AuditNow())
-	require.Equal(t, "RUNNING", a.Execution(w.Execution).Status, "tries of a deletion have their pauses")
+	require.Equal(t, "RUNNING", a.Execution(w.Execution).Status, "a deletion pauses between tries")
 	later(a, 4*time.Hour)
 	audit(t, a)
 	require.Equal(t, "ABORTED", a.Execution(w.Execution).Status)

@@ -18,12 +18,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// A cell that had many clusters does not read all their statuses each time.
+// A sweep does not read the statuses of deleted clusters again.
 func TestStatusesOfClustersThatAreGoneAreReadOnce(t *testing.T) {
 	a := harness.Start(t)
 	const many = 30
 	is := func(n int, version string) {
-		require.NoError(t, a.State().UpdateStatus(t.Context(), fmt.Sprintf("gone%d", n), func(s *status.Status) {
+		require.NoError(t, a.State().UpdateStatus(t.Context(), fmt.Sprintf("deleted%d", n), func(s *status.Status) {
 			s.Phase, s.ObservedVersion = status.Deleted, version
 		}))
 	}
@@ -42,18 +42,19 @@ func TestStatusesOfClustersThatAreGoneAreReadOnce(t *testing.T) {
 	}
 	require.Equal(t, many, reads())
 	require.Zero(t, reads())
-	told, err := a.State().List(t.Context(), names.Statuses)
+	kept, err := a.State().List(t.Context(), names.Statuses)
 	require.NoError(t, err)
-	require.Len(t, told, many, "they stay, to say what became of their clusters")
-	// One of them has a spec again by its status, and none in the bucket: that is told, and heard.
+	require.Len(t, kept, many, "statuses outlive their clusters")
+	// The status of one names a spec that the bucket does not hold. The sweep handles the deletion.
 	is(7, "an upload")
 	require.NotZero(t, reads())
-	require.Empty(t, a.Status("gone7").ObservedVersion)
+	require.Empty(t, a.Status("deleted7").ObservedVersion)
 	require.Equal(t, 1, reads())
 	require.Zero(t, reads())
 }
 
-// CloudFormation takes drover's deletion of a stack for that of a person which is under way, and its events carry that one's token.
+// An operator's deletion of the stack is in flight. CloudFormation joins drover's deletion to it, and its events
+// carry the operator's token.
 func TestAnOperationThatNeverBeganIsAskedForAgain(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
@@ -74,12 +75,12 @@ func TestAnOperationThatNeverBeganIsAskedForAgain(t *testing.T) {
 		return nil
 	})
 	a.Remove("clusters/demo.yaml", "")
-	a.Until("both deletions were asked for", func() bool {
+	a.Until("both deletions are requested", func() bool {
 		_, err := a.State().Waiter(t.Context(), "drover-demo-pool-a")
 		return theirs.Load() && err == nil && a.Running() == 0
 	})
 	close(asked)
-	a.Until("nobody hears how theirs ended", func() bool { return a.Stacks("demo")["pool-a"] == "DELETE_FAILED" && a.Still() })
+	a.Until("the operator's deletion has failed", func() bool { return a.Stacks("demo")["pool-a"] == "DELETE_FAILED" && a.Still() })
 	require.NoError(t, a.SweepNow())
 	require.True(t, a.Still(), "it may be about to begin")
 	later(a, 16*time.Minute)
@@ -89,7 +90,8 @@ func TestAnOperationThatNeverBeganIsAskedForAgain(t *testing.T) {
 	require.Empty(t, a.Stacks("demo"))
 }
 
-// The status of a deleted cluster goes after 30 days. One that something is left of stays, and so does one that was written meanwhile.
+// The sweep deletes the status of a deleted cluster after 30 days. It keeps the status of a cluster with leftovers, and one that was
+// written since.
 func TestDeletedClustersAreForgotten(t *testing.T) {
 	a := harness.Start(t)
 	set := func(cluster string, change func(*status.Status)) {
@@ -104,7 +106,7 @@ func TestDeletedClustersAreForgotten(t *testing.T) {
 		s.Phase = status.Stopped
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonDeletionProtected}, time.Now())
 	})
-	set("anew", func(s *status.Status) { s.Phase = status.Deleted })
+	set("new", func(s *status.Status) { s.Phase = status.Deleted })
 	there := func() (clusters []string) {
 		entries, err := a.State().List(t.Context(), names.Statuses)
 		require.NoError(t, err)
@@ -119,13 +121,13 @@ func TestDeletedClustersAreForgotten(t *testing.T) {
 	later(a, 31*24*time.Hour)
 	// A cluster of the same name is made between the listing and the deletion.
 	a.OnCall(func(call endpoint.Call) error {
-		if call.Action == "DeleteObject" && strings.HasSuffix(call.Resource, names.Status("anew")) {
-			set("anew", func(s *status.Status) { s.Phase = status.Pending })
+		if call.Action == "DeleteObject" && strings.HasSuffix(call.Resource, names.Status("new")) {
+			set("new", func(s *status.Status) { s.Phase = status.Pending })
 		}
 		return nil
 	})
 	require.NoError(t, a.SweepNow())
-	require.Equal(t, []string{"anew", "protected"}, there())
+	require.Equal(t, []string{"new", "protected"}, there())
 	a.OnCall(nil)
 	mark := a.Calls.Mark()
 	require.NoError(t, a.SweepNow())

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// A channel moves that 60 clusters follow: they start in their turns.
+// A channel that 60 clusters follow moves. The sweep starts them in turns.
 func TestAllAreDueAtOnce(t *testing.T) {
 	a := harness.Start(t)
 	at := time.Now().Add(-time.Minute).UTC().Truncate(time.Second)
@@ -48,8 +48,8 @@ func TestAllAreDueAtOnce(t *testing.T) {
 	}
 }
 
-// However often a cluster is planned that is to be looked at again at a time, it is one thing to do: the sweep starts
-// one converge for it, and none when it was planned once more meanwhile.
+// Several plans of a cluster schedule one run for the same time. The sweep starts one converge for it, and none for a run that a later
+// plan schedules at that time again.
 func TestWhatIsDueAtOneTimeIsDoneOnce(t *testing.T) {
 	a := harness.Start(t)
 	at := time.Now().Add(-time.Minute).UTC().Truncate(time.Second)
@@ -69,7 +69,7 @@ func TestWhatIsDueAtOneTimeIsDoneOnce(t *testing.T) {
 	a.Settle()
 	require.Len(t, machine(a, "converge"), 2)
 	require.Zero(t, list())
-	add("one") // by who began to plan before that time
+	add("one") // by a plan that began before that time
 	require.NoError(t, a.SweepNow())
 	a.Settle()
 	require.Len(t, machine(a, "converge"), 2)
@@ -77,11 +77,11 @@ func TestWhatIsDueAtOneTimeIsDoneOnce(t *testing.T) {
 	require.NoError(t, a.State().AddDue(t.Context(), "one", at.Add(time.Second)))
 	require.NoError(t, a.SweepNow())
 	a.Settle()
-	require.Len(t, machine(a, "converge"), 3, "another time is another thing")
+	require.Len(t, machine(a, "converge"), 3, "another time is another run")
 }
 
-// A channel that moves twice, or moves when a window opens, is one thing to do as well; also for a sweep that comes after one which was cut
-// off before it forgot all of it.
+// Runs of one cluster at several times, as after two moves of a channel, start one converge. So do they when the first sweep fails before
+// it has deleted all of them.
 func TestWhatIsDueAtSeveralTimesIsDoneOnce(t *testing.T) {
 	a := harness.Start(t)
 	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
@@ -108,7 +108,7 @@ func TestWhatIsDueAtSeveralTimesIsDoneOnce(t *testing.T) {
 	require.Empty(t, dues)
 }
 
-// An upgrade that waits for its turn is not one that did not begin.
+// The audit starts no converge for an upgrade that waits for its turn in the sweep.
 func TestTheAuditLeavesWhatIsDueToTheSweep(t *testing.T) {
 	a := following(t, "")
 	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)

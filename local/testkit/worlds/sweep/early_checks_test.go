@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// blocking names the checks that do.
+// blocking returns the names of the checks that block.
 func blocking(u *status.Upgrade) (names []string) {
 	for _, c := range u.Checks {
 		if c.Blocks {
@@ -21,7 +21,7 @@ func blocking(u *status.Upgrade) (names []string) {
 	return names
 }
 
-// What blocks an upgrade is known days before its time: its checks run when it is scheduled, and once more in the last day.
+// The checks of a scheduled upgrade run days before its time, when it is scheduled, and a second time on the last day.
 func TestAnUpgradeToComeIsLookedAt(t *testing.T) {
 	a := following(t, "")
 	now := time.Now()
@@ -56,7 +56,7 @@ func TestAnUpgradeToComeIsLookedAt(t *testing.T) {
 	require.Nil(t, record, "nothing began")
 	require.Equal(t, status.Ready, a.Status("demo").Phase)
 
-	// Another plan keeps what was found; a day before its time it is looked at again, and what was mended is gone.
+	// Another plan keeps the results. The checks run again within a day of the time, and then pass, as the cause is fixed.
 	upload(spec("", "r2"))
 	require.Equal(t, u.Checks, a.Status("demo").Upgrade.Checks)
 	now = at.Add(-25 * time.Hour)
@@ -67,7 +67,7 @@ func TestAnUpgradeToComeIsLookedAt(t *testing.T) {
 	}
 	require.Empty(t, blocking(a.Status("demo").Upgrade))
 
-	// One that cannot be made at all.
+	// An upgrade that is not possible.
 	a.Upload("releases/far.yaml", harness.ReleaseOf("1.40", "far"))
 	now = at.Add(-72 * time.Hour)
 	upload(spec("", "far"))

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// A person stops an execution while it waits for a stack: nobody is left to write the status.
+// An operator stops an execution while it waits for a stack, so no report writes the status.
 func TestAnExecutionThatEndedWithoutAReport(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -38,7 +38,7 @@ func TestAnExecutionThatEndedWithoutAReport(t *testing.T) {
 	require.Contains(t, s.Message, s.Execution)
 	require.NotContains(t, a.Stacks("demo"), "addons", "it was stopped on purpose")
 
-	// Nothing is left to find.
+	// A second sweep finds nothing.
 	mark := a.Calls.Mark()
 	require.NoError(t, a.SweepNow())
 	for _, call := range a.Calls.Since(mark) {
@@ -49,7 +49,7 @@ func TestAnExecutionThatEndedWithoutAReport(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-// It goes on meanwhile, and writes what it finds; so does a sweep that was quicker than the event of a stack.
+// A sweep changes neither the status nor the lease of a running execution, even when it precedes the event of a stack.
 func TestAnExecutionThatRunsIsLeftAlone(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -79,9 +79,8 @@ func TestAnExecutionThatRunsIsLeftAlone(t *testing.T) {
 	require.Len(t, a.Verdicts(), 1)
 }
 
-// The change that was under way when a person stopped its execution ended well by itself, and was the last: nothing
-// is left to make, and so the audit has that said. While something is left nobody goes on: whoever stopped the
-// execution meant it.
+// An operator stops an execution during a change, and the change then succeeds. If it was the last one, the audit starts an execution
+// that reports Ready. If other changes remain, the audit starts none: the operator stopped them on purpose.
 func TestAnExecutionThatWasStoppedInItsLastChange(t *testing.T) {
 	const pools = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: %s}\n    - {name: c, instanceTypes: [m7i.large], " +
 		"minSize: 1, maxSize: %[1]s, update: {order: %s}}\n"

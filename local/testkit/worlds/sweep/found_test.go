@@ -1,6 +1,6 @@
 package sweep_test
 
-// What the audit finds, tells, and leaves to people.
+// What the audit finds, reports, and leaves to operators.
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// otherStacks are listed otherwise than they are.
+// otherStacks modifies the stacks that the audit lists.
 type otherStacks struct {
 	sweep.Stacks
 	see func(all map[string]stack.Deployed)
@@ -34,7 +34,7 @@ func (o otherStacks) All(ctx context.Context) (map[string]stack.Deployed, error)
 	return all, err
 }
 
-// otherGroups are, too.
+// otherGroups modifies the groups that the audit lists.
 type otherGroups struct {
 	sweep.Groups
 	see func(*pool.Group)
@@ -48,7 +48,7 @@ func (o otherGroups) All(ctx context.Context) ([]pool.Group, error) {
 	return all, err
 }
 
-// otherEKS says something else of a control plane.
+// otherEKS modifies the control plane that the audit reads.
 type otherEKS struct {
 	auditing.EKS
 	see func(*preflight.ControlPlane)
@@ -69,12 +69,12 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 	}{
 		"EKS has issues with the control plane": {
 			eks: func(c *preflight.ControlPlane) {
-				c.Issues = []string{"KmsKeyDisabled: The key is disabled", "Ec2SubnetNotFound: The subnet is gone"}
+				c.Issues = []string{"KmsKeyDisabled: The key is disabled", "Ec2SubnetNotFound: The subnet was deleted"}
 			},
-			says: "EKS reports an issue with the control plane: Ec2SubnetNotFound: The subnet is gone\n" +
+			says: "EKS reports an issue with the control plane: Ec2SubnetNotFound: The subnet was deleted\n" +
 				"EKS reports an issue with the control plane: KmsKeyDisabled: The key is disabled",
 		},
-		"somebody ran CloudFormation's drift detection, and it found something": {
+		"CloudFormation's drift detection found a change": {
 			stack: func(d *stack.Deployed) { d.Drifted = true },
 			says:  "CloudFormation's drift detection found resources of stack pool-a changed by hand",
 		},
@@ -109,7 +109,7 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 			}}
 			before := converges(a)
 			audit(t, a)
-			require.Equal(t, before, converges(a), "it mends nothing")
+			require.Equal(t, before, converges(a), "it repairs nothing")
 			require.Equal(t, status.Ready, a.Status("demo").Phase)
 			synced := a.Status("demo").Condition(status.InSync)
 			if c.says == "" {
@@ -123,7 +123,7 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 			mark := a.Calls.Mark()
 			audit(t, a)
 			for _, call := range a.Calls.Since(mark) {
-				require.False(t, call.Mutating, "it is told once: %s %s", call.Action, call.Resource)
+				require.False(t, call.Mutating, "recorded once: %s %s", call.Action, call.Resource)
 			}
 		})
 	}

@@ -74,7 +74,8 @@ func terminate(t *testing.T, a *harness.Account) string {
 	return id
 }
 
-// A sweep that dies has looked after what waits at hooks before anything else: half an hour, and the node goes with its pods.
+// A sweep handles instances that wait at hooks first, so one that crashes later has handled them. After half an hour the hook would end,
+// and the node would terminate with its pods.
 func TestALostTerminateEventAndSweepsThatDie(t *testing.T) {
 	bad := faults.New(1)
 	a := harness.StartWith(t, harness.Options{Faults: bad})
@@ -87,7 +88,7 @@ func TestALostTerminateEventAndSweepsThatDie(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, a.SweepNow())
 	require.Len(t, executionsOf(a, "drain-node"), 1)
-	a.Until("it is gone", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 0 })
+	a.Until("the instance is terminated", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 0 })
 }
 
 func TestALostTerminateEvent(t *testing.T) {
@@ -102,17 +103,17 @@ func TestALostTerminateEvent(t *testing.T) {
 	id := terminate(t, a)
 	require.Empty(t, executionsOf(a, "drain-node"))
 	require.NoError(t, a.SweepNow())
-	a.Until("it is gone", func() bool {
+	a.Until("the instance is terminated", func() bool {
 		by := instances(t, a)
 		return len(by[pool.TerminatingWait]) == 0 && len(by[pool.InService]) == 1 && by[pool.InService][0] != id
 	})
 	drains := executionsOf(a, "drain-node")
 	require.Len(t, drains, 1)
 	require.Contains(t, string(drains[0].Input), `"EC2InstanceId":"`+id+`"`)
-	require.Contains(t, string(drains[0].Input), `\"cluster\":\"demo\"`, "it says which pool it is of")
+	require.Contains(t, string(drains[0].Input), `\"cluster\":\"demo\"`, "the input names the cluster")
 }
 
-// Somebody stops the execution of a drain: the hook would be open for half an hour, and end with the pods on the node.
+// An operator stops the execution of a drain. Without another one the hook would stay open for half an hour, and end with pods on the node.
 func TestADrainAtAHookThatWasStoppedGoesOn(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -126,16 +127,16 @@ func TestADrainAtAHookThatWasStoppedGoesOn(t *testing.T) {
 	a.Until("its drain runs", func() bool { return len(executionsOf(a, "drain-node")) == 1 })
 	before := len(executionsOf(a, "drain-node"))
 	require.NoError(t, a.SweepNow())
-	require.Len(t, executionsOf(a, "drain-node"), before, "somebody works on it")
+	require.Len(t, executionsOf(a, "drain-node"), before, "an execution drains it")
 	a.States.StopAll("Aborted", "by a person")
 	a.Settle()
 	a.Functions.Kill(nil)
 	require.NoError(t, a.SweepNow())
-	a.Until("it is gone", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 0 })
+	a.Until("the instance is terminated", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 0 })
 	require.Len(t, executionsOf(a, "drain-node"), before+1)
 }
 
-// Somebody stops a drain by hand: its node stays, and is given back, once.
+// An operator stops a drain. The sweep releases the node, once.
 func TestANodeWhoseDrainWasStoppedIsGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
@@ -157,7 +158,7 @@ func TestANodeWhoseDrainWasStoppedIsGivenBack(t *testing.T) {
 	})
 }
 
-// Somebody stops a drain and asks for it again at once: the node is that one's, and is given back only if it, too, comes to nothing.
+// An operator stops a drain and starts another at once. The sweep releases the node only after the second drain has stopped, too.
 func TestANodeIsNotGivenBackWhileItIsDrainedAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
@@ -185,12 +186,12 @@ func TestANodeIsNotGivenBackWhileItIsDrainedAnew(t *testing.T) {
 		a.States.StopAll("Aborted", "by a person")
 		time.Sleep(time.Minute)
 		require.NoError(t, a.SweepNow())
-		require.Equal(t, 2, released(), "either has left what there is to give back")
+		require.Equal(t, 2, released(), "both drains left a node to release")
 		a.States.StopAll("Aborted", "by a person")
 	})
 }
 
-// Drains are asked for by nodes' names and by instances' ids: neither is taken for one that nobody works on.
+// A drain is requested by the name of a node or by the id of an instance. The audit keeps the status of either while the drain runs.
 func TestADrainThatRunsIsNotForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
@@ -210,7 +211,7 @@ func TestADrainThatRunsIsNotForgotten(t *testing.T) {
 	})
 }
 
-// bubble runs a test in an account in virtual time, with a cluster of one pool that is at rest.
+// bubble runs a test in an account in virtual time, with an idle cluster of one pool.
 func bubble(t *testing.T, test func(t *testing.T, a *harness.Account)) {
 	synctest.Test(t, func(t *testing.T) {
 		a := harness.StartWith(t, harness.Options{Bubble: true})
@@ -221,7 +222,7 @@ func bubble(t *testing.T, test func(t *testing.T, a *harness.Account)) {
 	})
 }
 
-// comes waits in virtual time until something is so.
+// comes waits in virtual time until a condition holds.
 func comes(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for range 3600 {
@@ -248,18 +249,18 @@ func suspend(t *testing.T, a *harness.Account, processes ...string) {
 	require.NoError(t, err)
 }
 
-// What an update suspended and did not resume is resumed. What people suspend is theirs, all processes, too.
+// The sweep resumes processes that an update suspended and left suspended. It leaves processes that an operator suspended.
 func TestProcessesThatAnUpdateLeftSuspended(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, meanwhile, after []string // the update suspended some
 		left                     []string
 	}{
-		"all of them are resumed":                 {meanwhile: suspends},
-		"what else somebody suspended stays so":   {before: []string{"Launch"}, meanwhile: suspends, left: []string{"Launch"}},
-		"so does what the update did not suspend": {before: []string{"AZRebalance"}, meanwhile: suspends, left: []string{"AZRebalance"}},
-		"fewer are somebody's own wish and stay":  {meanwhile: suspends[2:], left: suspends[2:]},
-		"the same, while nobody changes the pool": {after: suspends, left: suspends},
-		"and all that there are": {
+		"all of them are resumed":                  {meanwhile: suspends},
+		"others that an operator suspended stay":   {before: []string{"Launch"}, meanwhile: suspends, left: []string{"Launch"}},
+		"so does what the update did not suspend":  {before: []string{"AZRebalance"}, meanwhile: suspends, left: []string{"AZRebalance"}},
+		"fewer are an operator's choice and stay":  {meanwhile: suspends[2:], left: suspends[2:]},
+		"all, suspended while no update ran, stay": {after: suspends, left: suspends},
+		"and so do all processes": {
 			after: append([]string{"Launch", "Terminate"}, suspends...), left: append([]string{"Launch", "Terminate"}, suspends...),
 		},
 		"before it was changed, as they still are now": {before: suspends, left: suspends},
@@ -293,7 +294,7 @@ func TestProcessesThatAnUpdateLeftSuspended(t *testing.T) {
 	}
 }
 
-// While an update goes on they are its own.
+// A running update suspends processes for itself. The sweep leaves them.
 func TestProcessesThatAnUpdateSuspendsStaySoMeanwhile(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		rolls(a, "")
@@ -305,8 +306,8 @@ func TestProcessesThatAnUpdateSuspendsStaySoMeanwhile(t *testing.T) {
 	})
 }
 
-// An execution ends when the hook is completed, and before CloudFormation has heard of the node: the update would wait for an hour, and be
-// rolled back.
+// An execution completes the hook and ends before it signals CloudFormation. Without the signal the update would wait for an hour, and
+// CloudFormation would roll it back.
 func TestANodeOfWhichNobodyTellsCloudFormation(t *testing.T) {
 	for name, more := range map[string]string{
 		"while the pool is rolled":                         "",
@@ -354,7 +355,7 @@ func TestANodeOfWhichNobodyTellsCloudFormation(t *testing.T) {
 		bubble(t, func(t *testing.T, a *harness.Account) {
 			image := ec2.ImageID("1.37", "amd64")
 			rolls(a, ", imageID: "+image)
-			comes(t, "it is given up", func() bool { return len(a.Status("demo").Nodes) > 0 })
+			comes(t, "the join has failed", func() bool { return len(a.Status("demo").Nodes) > 0 })
 			require.NoError(t, a.SweepNow())
 			a.Settle()
 			for _, x := range executionsOf(a, "join-node") {

@@ -1,6 +1,6 @@
 package sweep_test
 
-// Network and control plane whose stack is deleted by hand under a cluster that is protected, and so lives on without them.
+// Networks and control planes whose stack an operator deletes although the cluster is protected. The EKS cluster continues without it.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// lose deletes a stack by hand though it is protected.
+// lose deletes a protected stack as an operator.
 func lose(t *testing.T, a *harness.Account, stack string) {
 	t.Helper()
 	_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{
@@ -29,7 +29,7 @@ func lose(t *testing.T, a *harness.Account, stack string) {
 	require.NotContains(t, a.Stacks("demo"), stack)
 }
 
-// there lists what is in the account of some kinds.
+// there lists the resources of some kinds in the account.
 func there(a *harness.Account, kinds ...string) (found []string) {
 	for arn := range a.AllResources() {
 		if slices.ContainsFunc(kinds, func(kind string) bool { return strings.Contains(arn, kind) }) {
@@ -41,7 +41,7 @@ func there(a *harness.Account, kinds ...string) (found []string) {
 }
 
 func TestNothingIsMadeBesideAClusterThatLostItsNetworkOrControlPlane(t *testing.T) {
-	const said = "the EKS cluster drover-demo is there without it"
+	const orphaned = "the EKS cluster drover-demo is there without it"
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		t.Run(stack, func(t *testing.T) {
 			a := harness.Start(t)
@@ -52,17 +52,17 @@ func TestNothingIsMadeBesideAClusterThatLostItsNetworkOrControlPlane(t *testing.
 			require.Len(t, there(a, ":cluster/"), 1)
 			before := converges(a)
 
-			// The audit tells it, and starts nothing.
+			// The audit reports it, and starts nothing.
 			audit(t, a)
 			s := a.Status("demo")
 			require.Equal(t, status.Ready, s.Phase)
 			require.Equal(t, status.ReasonDrifted, s.Condition(status.InSync).Reason)
 			require.Contains(t, s.Condition(status.InSync).Message, "stack "+stack+" is missing")
-			require.Contains(t, s.Condition(status.InSync).Message, said)
+			require.Contains(t, s.Condition(status.InSync).Message, orphaned)
 			require.NotContains(t, s.Condition(status.InSync).Message, "made anew")
 			require.Equal(t, before, converges(a))
 
-			// Nor does a new spec make one, and it is still told.
+			// A new spec creates no stack either, and the finding stays.
 			mark := a.Calls.Mark()
 			a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  tags: {team: b}\n"))
 			a.Settle()
@@ -70,7 +70,7 @@ func TestNothingIsMadeBesideAClusterThatLostItsNetworkOrControlPlane(t *testing.
 			s = a.Status("demo")
 			require.Equal(t, status.Stopped, s.Phase)
 			require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
-			require.Contains(t, s.Message, said)
+			require.Contains(t, s.Message, orphaned)
 			require.Contains(t, s.Condition(status.InSync).Message, "stack "+stack+" is missing")
 			for _, call := range a.Calls.Since(mark) {
 				require.NotEqual(t, "CreateChangeSet", call.Action, call.Resource)
@@ -80,7 +80,7 @@ func TestNothingIsMadeBesideAClusterThatLostItsNetworkOrControlPlane(t *testing.
 	}
 }
 
-// The stack is deleted between planning and changing: the change looks once more, and the next plan says what is.
+// The stack is deleted between planning and changing. The change reads it again, and the next plan refuses to create it.
 func TestAStackThatIsDeletedAfterItWasPlannedIsNotMadeBesideItsCluster(t *testing.T) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		t.Run(stack, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAStackThatIsDeletedAfterItWasPlannedIsNotMadeBesideItsCluster(t *testin
 	}
 }
 
-// The tag is taken between planning and changing: the change looks once more.
+// The tag is removed between planning and changing. The change reads the stack again.
 func TestAStackThatLosesItsTagAfterItWasPlannedIsNotChanged(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -121,7 +121,7 @@ func TestAStackThatLosesItsTagAfterItWasPlannedIsNotChanged(t *testing.T) {
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")[names.Network])
 }
 
-// beforeItsChange does something to a stack between its plan and its change: when the change looks at it first.
+// beforeItsChange runs do between the plan and the change of a stack, when the change first reads it.
 func beforeItsChange(a *harness.Account, name string, do func(name string)) {
 	var once sync.Once
 	a.OnCall(func(call endpoint.Call) error {

@@ -1,7 +1,7 @@
 package sweep_test
 
-// Specs, and deletions of specs, that were heard while another execution had the cluster, and that this one did not
-// look for before it ended.
+// Specs, and deletions of specs, that were handled while another execution held the cluster, and that this execution did not read before
+// it ended.
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ import (
 func TestWhatWasLeftToAnExecutionThatNeverLookedIsActedOnByTheAudit(t *testing.T) {
 	key := names.ClusterSpec("demo")
 	newer := func(a *harness.Account) string { return a.Upload(key, harness.Spec("demo", "  tags: {team: b}\n")) }
-	gone := func(a *harness.Account) string { a.Remove(key, ""); return "" }
+	removed := func(a *harness.Account) string { a.Remove(key, ""); return "" }
 	bad := func(a *harness.Account) string { return a.Upload(key, "kind: Cluster") }
 	ready := status.Condition{Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate}
 	failed := status.Condition{Type: status.Converged, Status: "False", Reason: "ChangeRefused"}
@@ -26,18 +26,18 @@ func TestWhatWasLeftToAnExecutionThatNeverLookedIsActedOnByTheAudit(t *testing.T
 		comes     func(a *harness.Account) string
 		phase     status.Phase
 		converged status.Condition
-		// left says that the audit leaves it alone.
+		// left: the audit starts nothing.
 		left bool
 	}{
 		"a newer spec, of a cluster that was converged":     {comes: newer, phase: status.Ready, converged: ready},
 		"a newer spec, of one that failed":                  {comes: newer, phase: status.Failed, converged: failed},
 		"a newer spec, of one that stopped":                 {comes: newer, phase: status.Stopped, converged: failed},
-		"a newer spec, of one that a person stopped":        {comes: newer, phase: status.Failed, converged: stopped, left: true},
+		"a newer spec, of one that an operator stopped":     {comes: newer, phase: status.Failed, converged: stopped, left: true},
 		"a spec that cannot be used":                        {comes: bad, phase: status.Failed, converged: failed, left: true},
-		"the deletion, of a cluster that was converged":     {comes: gone, phase: status.Ready, converged: failed},
-		"the deletion, of one that failed":                  {comes: gone, phase: status.Failed, converged: failed},
-		"the deletion, of one that a person stopped":        {comes: gone, phase: status.Failed, converged: stopped, left: true},
-		"the deletion, of one that is being upgraded again": {comes: gone, phase: status.Upgrading, converged: failed, left: true},
+		"the deletion, of a cluster that was converged":     {comes: removed, phase: status.Ready, converged: failed},
+		"the deletion, of one that failed":                  {comes: removed, phase: status.Failed, converged: failed},
+		"the deletion, of one that an operator stopped":     {comes: removed, phase: status.Failed, converged: stopped, left: true},
+		"the deletion, of one that is being upgraded again": {comes: removed, phase: status.Upgrading, converged: failed, left: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, a *harness.Account) {
@@ -46,11 +46,11 @@ func TestWhatWasLeftToAnExecutionThatNeverLookedIsActedOnByTheAudit(t *testing.T
 				version := test.comes(a)
 				require.NoError(t, a.Functions.Sweep.Admit.Admit(t.Context(), "demo"))
 				a.Settle()
-				heard := a.Status("demo")
-				// As if its execution had found the cluster busy, and the other one had ended so.
+				handled := a.Status("demo")
+				// The status after its own execution found the cluster busy and the other one ended.
 				require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 					*s = *before
-					s.Phase, s.ObservedVersion, s.Conditions = test.phase, version, heard.Conditions
+					s.Phase, s.ObservedVersion, s.Conditions = test.phase, version, handled.Conditions
 					s.Set(test.converged, time.Now())
 				}))
 				executions := converges(a)

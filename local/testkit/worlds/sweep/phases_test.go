@@ -1,6 +1,6 @@
 package sweep_test
 
-// What the audit does for a cluster whose newest spec is not what it is, or whose last converge did not get through.
+// What the audit does for a cluster whose newest spec is not deployed, or whose last converge failed.
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// unhealthy is how many instances an audit had replaced.
+// unhealthy runs an audit and counts the instances that it marks for replacement.
 func unhealthy(t *testing.T, a *harness.Account) (n int) {
 	t.Helper()
 	mark := a.Calls.Mark()
@@ -42,13 +42,13 @@ func TestAClusterIsLookedAfterInEveryPhase(t *testing.T) {
 			a.Upload("clusters/demo.yaml", "kind: Cluster")
 		}, 1, 1, "stack addons-on-nodes is missing"},
 		"its newest spec names a release that is not there": {status.Ready, func(_ *testing.T, a *harness.Account) {
-			a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", "  tags: {team: b}\n"), "name: r1", "name: gone", 1))
+			a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", "  tags: {team: b}\n"), "name: r1", "name: absent", 1))
 		}, 1, 1, "stack addons-on-nodes is missing"},
-		"its last change was taken back": {status.Failed, func(_ *testing.T, a *harness.Account) {
+		"its last change was rolled back": {status.Failed, func(_ *testing.T, a *harness.Account) {
 			a.OnResource(failUpdateOf("AWS::EKS::Addon"))
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"))
 		}, 1, 0, "stack addons-on-nodes is missing"},
-		"its newest spec asks for what is refused": {status.Stopped, func(_ *testing.T, a *harness.Account) {
+		"its newest spec requests a refused change": {status.Stopped, func(_ *testing.T, a *harness.Account) {
 			a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "10.0.0.0/16", "10.1.0.0/16", 1))
 		}, 1, 0, "is not Ready since"},
 		"it is being upgraded": {status.Upgrading, func(t *testing.T, a *harness.Account) {
@@ -57,7 +57,7 @@ func TestAClusterIsLookedAfterInEveryPhase(t *testing.T) {
 		"it is paused": {status.Stopped, func(_ *testing.T, a *harness.Account) {
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
 		}, 0, 0, "is not Ready since"},
-		"its spec is gone, and it is protected": {status.Stopped, func(_ *testing.T, a *harness.Account) {
+		"its spec is deleted, and it is protected": {status.Stopped, func(_ *testing.T, a *harness.Account) {
 			a.Remove("clusters/demo.yaml", "")
 		}, 1, 0, "is not Ready since"},
 	}
@@ -87,12 +87,12 @@ func TestAClusterIsLookedAfterInEveryPhase(t *testing.T) {
 			require.Equal(t, status.Ready, s.Phase, s.Message)
 			require.Contains(t, s.Message, "the newest is not used")
 			require.Equal(t, "False", s.Condition(status.SpecAccepted).Status)
-			require.NotContains(t, tags(a, "network"), "team", "of the newest spec nothing is made")
+			require.NotContains(t, tags(a, "network"), "team", "the newest spec changes nothing")
 		})
 	}
 }
 
-// What replacing does not help is not replaced by every audit.
+// The audit replaces a node after growing pauses when replacing it does not help.
 func TestTheOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -110,7 +110,7 @@ func TestTheOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 		} else {
 			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "replacing the cluster's only node does not help: not before ")
 		}
-		a.Until("another is there", func() bool {
+		a.Until("a replacement is in service", func() bool {
 			group, _, err := a.Groups().Describe(t.Context(), "drover-demo-pool-a")
 			return err == nil && len(group.Instances) == 1 && group.Instances[0].State == pool.InService && a.Idle()
 		})
@@ -122,17 +122,17 @@ func TestTheOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 	require.Equal(t, 1, a.Status("demo").Replaced.Count)
 }
 
-// What the audit finds is told once, and that it is over.
+// The audit notifies once of what it finds, and once when that is over.
 func TestWhatTheAuditFindsIsTold(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	notice := func() (told []string) {
+	notice := func() (sent []string) {
 		for _, n := range a.Notices() {
 			if strings.Contains(n, "it was made") {
-				told = append(told, n)
+				sent = append(sent, n)
 			}
 		}
-		return told
+		return sent
 	}
 	audit(t, a)
 	require.Empty(t, notice())
@@ -152,7 +152,7 @@ func TestWhatTheAuditFindsIsTold(t *testing.T) {
 	require.Len(t, notice(), 2)
 }
 
-// What was paused stays so, whatever is uploaded by mistake.
+// A paused cluster stays paused when an invalid spec is uploaded.
 func TestABadSpecDoesNotEndAPause(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")

@@ -22,7 +22,7 @@ func verdict(t *testing.T, a *harness.Account, release string) status.ReleaseSta
 	return r.Status
 }
 
-// looked counts what an audit asks EKS about releases.
+// looked counts the requests of an audit to EKS about releases.
 func looked(t *testing.T, a *harness.Account) (n int) {
 	t.Helper()
 	mark := a.Calls.Mark()
@@ -35,7 +35,7 @@ func looked(t *testing.T, a *harness.Account) (n int) {
 	return n
 }
 
-// A verdict that was seen to be about what is there is not read again by the same copy of the function, until either is written again.
+// A copy of the function reads a verdict that matches its release once, and again only after either object is written.
 func TestAReleaseThatIsToldOfIsReadOnce(t *testing.T) {
 	a := harness.Start(t)
 	a.Functions.Sweep.Patience = 0
@@ -46,7 +46,7 @@ func TestAReleaseThatIsToldOfIsReadOnce(t *testing.T) {
 		return entries[0].Modified
 	}
 	specs := s3.NewBucket(s3.NewClient(a.Config()), harness.SpecsBucket)
-	for same := false; !same; { // S3 tells the second, and which one it is when the verdict comes is chance
+	for same := false; !same; { // S3 records whole seconds, and the verdict may fall into the next
 		a.Upload("releases/r1.yaml", harness.Release())
 		a.Settle()
 		same = written(specs.List, names.ReleaseSpecs).Equal(written(a.State().List, names.ReleaseStatuses))
@@ -61,8 +61,8 @@ func TestAReleaseThatIsToldOfIsReadOnce(t *testing.T) {
 		}
 		return n
 	}
-	require.Equal(t, 1, read(), "the verdict may be of the same second")
-	require.Equal(t, 1, read(), "and another upload yet to come of it")
+	require.Equal(t, 1, read(), "the verdict may be as old as the release")
+	require.Equal(t, 1, read(), "another upload may follow in that second")
 	later(a, 2*time.Minute)
 	require.Equal(t, 1, read())
 	require.Zero(t, read())

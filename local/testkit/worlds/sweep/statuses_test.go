@@ -30,10 +30,10 @@ func TestAuditRecordsLostStackStatuses(t *testing.T) {
 		}
 		return ""
 	}
-	set("UPDATE_IN_PROGRESS") // whose end was never heard of
+	set("UPDATE_IN_PROGRESS") // the event of its end was lost
 	audit(t, a)
 	require.Equal(t, "CREATE_COMPLETE", is())
 	before := a.Status("demo").UpdatedAt
 	audit(t, a)
-	require.Equal(t, before, a.Status("demo").UpdatedAt, "nothing differs, so nothing is written")
+	require.Equal(t, before, a.Status("demo").UpdatedAt, "an equal status causes no write")
 }

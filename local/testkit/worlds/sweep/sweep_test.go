@@ -50,7 +50,7 @@ func failUpdateOf(kind string) func(step string, r resource.Request) error {
 	}
 }
 
-// waiting waits until an execution waits for a stack that is at rest, whose event was lost.
+// waiting waits until an execution waits for an idle stack whose event was lost.
 func waiting(t *testing.T, a *harness.Account, stack string) {
 	a.Until("an execution waits for "+stack, func() bool {
 		_, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
@@ -87,8 +87,8 @@ func TestALostEventOfAFailure(t *testing.T) {
 	require.Contains(t, a.Status("demo").Message, "no more networks")
 }
 
-// The event of drover's update is lost, and a person updates the stack afterwards: the newest operation is not the one that is
-// waited for, which is over all the same.
+// The event of drover's update is lost, and an operator updates the stack afterwards. The execution waits for an operation that has ended
+// but is not the newest.
 func TestALostEventBehindSomebodyElsesUpdate(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -111,7 +111,7 @@ func TestALostEventBehindSomebodyElsesUpdate(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-// The change function has said who waits and is about to begin the operation: the stack rests from an earlier one.
+// The change function has stored the waiter and not yet started the operation, so the stack is idle after an earlier one.
 func TestAWaiterWhoseOperationHasNotBegunIsLeftAlone(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -133,7 +133,7 @@ func TestAWaiterWhoseOperationHasNotBegunIsLeftAlone(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase)
 }
 
-// Whoever waited is over: nobody is resumed, and the waiter is forgotten.
+// The waiting execution has ended. The sweep resumes none, and deletes the waiter.
 func TestAWaiterOfAnExecutionThatIsOverIsForgotten(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
@@ -179,7 +179,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 			require.Zero(t, admitted(t, a), name)
 		}
 	})
-	t.Run("nor of a deletion that was heard, and whose tries fail", func(t *testing.T) {
+	t.Run("nor of a deletion that was handled, and whose tries fail", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Cluster("demo", "  deletionProtection: false\n")
 		a.OnCall(func(call endpoint.Call) error {
@@ -201,7 +201,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 				call.Action, call.Resource)
 		}
 	})
-	t.Run("but of a deletion that was heard, and for which nothing could be started", func(t *testing.T) {
+	t.Run("but of a handled deletion whose execution did not start", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Cluster("demo", "  deletionProtection: false\n")
 		a.OnCall(func(call endpoint.Call) error {
@@ -234,7 +234,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 	})
 }
 
-// admitted is how many specs a sweep says to have missed.
+// admitted counts the missed specs that a sweep logs.
 func admitted(t *testing.T, a *harness.Account) int {
 	t.Helper()
 	var logs strings.Builder

@@ -1,6 +1,6 @@
 package sweep_test
 
-// Uploads of which nobody was told, and whose cluster's status was written since: the sweep takes it for one that knows them.
+// Uploads whose event was lost, and whose cluster's status was written later. The sweep takes such a status for one that includes them.
 
 import (
 	"strings"
@@ -63,7 +63,7 @@ func TestTheAuditFindsAnUploadThatAStatusWrittenSinceDoesNotName(t *testing.T) {
 				}
 				require.Equal(t, before, converges(a))
 
-				// It is heard now; what the first audit told of a spec that nobody had acted on is over by the next.
+				// The upload is handled now. The next audit clears what the first one found about a pending spec.
 				time.Sleep(15 * time.Minute)
 				audit(t, a)
 				s, mark := a.Status("demo"), a.Calls.Mark()
@@ -78,8 +78,7 @@ func TestTheAuditFindsAnUploadThatAStatusWrittenSinceDoesNotName(t *testing.T) {
 	}
 }
 
-// What people just uploaded is on its way, and no drift: nobody is told that a cluster is not what it was, and
-// nothing is started beside its own execution.
+// A spec that was just uploaded is not drift. The audit sends no notice and starts no second execution.
 func TestTheAuditLeavesASpecAloneThatIsOnItsWay(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		a.Functions.Sweep.Patience = 2 * time.Minute
@@ -90,12 +89,12 @@ func TestTheAuditLeavesASpecAloneThatIsOnItsWay(t *testing.T) {
 			return harness.Delivered
 		})
 		for _, spec := range []string{"  tags: {team: b}\n", "  upgrade: {window: {start: \"01:00\", duration: 1h}}\n"} {
-			before, told, mark := converges(a), len(a.Notices()), a.Calls.Mark()
+			before, notices, mark := converges(a), len(a.Notices()), a.Calls.Mark()
 			a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", spec))
 			time.Sleep(3 * time.Second)
 			audit(t, a)
 			require.Equal(t, before, converges(a))
-			require.Len(t, a.Notices(), told)
+			require.Len(t, a.Notices(), notices)
 			for _, call := range a.Calls.Since(mark)[1:] {
 				require.False(t, call.Mutating, "%s %s", call.Action, call.Resource)
 			}
@@ -106,7 +105,7 @@ func TestTheAuditLeavesASpecAloneThatIsOnItsWay(t *testing.T) {
 			require.Equal(t, status.Ready, a.Status("demo").Phase)
 			time.Sleep(time.Minute)
 			audit(t, a)
-			require.Nil(t, a.Status("demo").Condition(status.InSync), "it was never otherwise")
+			require.Nil(t, a.Status("demo").Condition(status.InSync), "no audit found drift")
 		}
 	})
 }

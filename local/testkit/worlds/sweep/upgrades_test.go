@@ -1,6 +1,6 @@
 package sweep_test
 
-// Upgrades as the sweep sees them: channels that move, times that come while a cluster is busy, executions that end without a word.
+// Upgrades in a sweep: channels that move, scheduled times that a busy cluster misses, executions that end without a report.
 
 import (
 	"strings"
@@ -84,7 +84,7 @@ func TestAChannelMoves(t *testing.T) {
 		a.Settle()
 		require.Len(t, machine(a, "upgrade"), 1)
 	})
-	t.Run("channels that cannot be used move nobody", func(t *testing.T) {
+	t.Run("unusable channels move no cluster", func(t *testing.T) {
 		mark := len(machine(a, "converge"))
 		a.Upload("releases/channels.yaml", "kind: Channels")
 		require.NoError(t, a.SweepNow())
@@ -124,8 +124,8 @@ func TestAnUpgradeWhoseClusterIsBusy(t *testing.T) {
 	missed := due(2 * time.Hour)
 	require.Equal(t, status.UpgradeMissed, missed.Phase)
 	require.Equal(t, status.ReasonUpgradeMissed, a.Status("demo").Condition(status.Upgraded).Reason)
-	require.Equal(t, missed, due(3*time.Hour), "told once")
-	require.Equal(t, []status.Upgrade{*missed}, a.Status("demo").Upgrades, "and remembered")
+	require.Equal(t, missed, due(3*time.Hour), "recorded once")
+	require.Equal(t, []status.Upgrade{*missed}, a.Status("demo").Upgrades, "and kept in the history")
 
 	a.Events.Decide(nil)
 	for _, e := range a.Events.Held() {
@@ -137,13 +137,13 @@ func TestAnUpgradeWhoseClusterIsBusy(t *testing.T) {
 	require.Equal(t, "1.35", a.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 }
 
-// The spec is paused after an upgrade was scheduled: it is told to be late, and the cluster is looked after as ever.
+// The spec is paused or rejected after an upgrade was scheduled. The audit records the upgrade as delayed, then as missed.
 func TestAnUpgradeWhoseTimeComesWhileTheClusterIsNotReady(t *testing.T) {
 	a := following(t, "")
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	scheduled := "  upgrade: {at: {time: " + at.Format(time.RFC3339) + ", release: r2}}\n"
 	for what, spec := range map[string]string{
-		"paused": harness.Spec("demo", scheduled+"  paused: true\n"), "no good": strings.Replace(harness.Spec("demo", scheduled), "name: r1",
+		"paused": harness.Spec("demo", scheduled+"  paused: true\n"), "rejected": strings.Replace(harness.Spec("demo", scheduled), "name: r1",
 			"name: lost", 1),
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -167,13 +167,13 @@ func TestAnUpgradeWhoseTimeComesWhileTheClusterIsNotReady(t *testing.T) {
 			require.Equal(t, status.UpgradeMissed, missed.Phase)
 			require.Contains(t, missed.Message, "Set another time in spec.upgrade.at")
 			require.Equal(t, status.ReasonUpgradeMissed, a.Status("demo").Condition(status.Upgraded).Reason)
-			require.Equal(t, missed, audit(3*time.Hour), "told once")
-			require.Len(t, machine(a, "converge"), before, "nothing is tried for nothing")
+			require.Equal(t, missed, audit(3*time.Hour), "recorded once")
+			require.Len(t, machine(a, "converge"), before, "no execution starts in vain")
 		})
 	}
 }
 
-// Somebody stops the execution of an upgrade: what its status and record say of it is not left standing.
+// An operator stops the execution of an upgrade. The audit corrects its status and record, which still say that it runs.
 func TestAnUpgradeThatEndedWithoutAWord(t *testing.T) {
 	a := following(t, "")
 	a.Events.Decide(func(e harness.Event) harness.Fate {
@@ -199,7 +199,7 @@ func TestAnUpgradeThatEndedWithoutAWord(t *testing.T) {
 	require.Equal(t, status.ReasonUpgradeStopped, s.Condition(status.Converged).Reason)
 }
 
-// The execution that was to be started never was: the audit has planning find it again.
+// The execution of a scheduled upgrade never started. The audit starts a converge, which plans the cluster again.
 func TestAnUpgradeThatDidNotBegin(t *testing.T) {
 	a := following(t, "")
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
@@ -210,10 +210,10 @@ func TestAnUpgradeThatDidNotBegin(t *testing.T) {
 	require.NoError(t, a.AuditNow())
 	a.Settle()
 	require.Len(t, machine(a, "converge"), before+1)
-	require.Nil(t, a.Status("demo").Upgrade, "nobody asks for it any more")
+	require.Nil(t, a.Status("demo").Upgrade, "neither spec nor channel requests it")
 }
 
-// Whoever says last that a cluster is upgraded may have known nothing of the end: the audit has it judged again.
+// The last writer of the phase Upgrading may not have seen the end of the upgrade. The audit starts a converge, which corrects the phase.
 func TestAClusterThatIsToldToBeUpgradedThoughThatIsOver(t *testing.T) {
 	a := following(t, "")
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
