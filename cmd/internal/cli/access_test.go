@@ -12,24 +12,24 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-func TestWhomAnAccessEntryNames(t *testing.T) {
+func TestPrincipalOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		caller, role, denied string
 		want                 string
 		hint                 string
 	}{
 		"a user with its path": {caller: "arn:aws:iam::111122223333:user/people/anna", want: "arn:aws:iam::111122223333:user/people/anna"},
-		"the role behind a session, with the path that IAM tells": {
+		"the role of a session, with its path from IAM": {
 			caller: "arn:aws:sts::111122223333:assumed-role/AWSReservedSSO_Admin_0123456789abcdef/anna@example.com",
 			role:   "arn:aws:iam::111122223333:role/aws-reserved/sso.amazonaws.com/AWSReservedSSO_Admin_0123456789abcdef",
 			want:   "arn:aws:iam::111122223333:role/aws-reserved/sso.amazonaws.com/AWSReservedSSO_Admin_0123456789abcdef",
 		},
-		"the role by its name, where IAM may not be asked": {
+		"the role by its name, if access to IAM is denied": {
 			caller: "arn:aws-cn:sts::111122223333:assumed-role/ops/anna", denied: "not authorized to perform: iam:GetRole",
 			want: "arn:aws-cn:iam::111122223333:role/ops", hint: "If the role has a path, EKS needs it in the ARN, as in role/PATH/ops",
 		},
-		"nobody, for the root user": {caller: "arn:aws:iam::111122223333:root", hint: "neither the root user nor federated ones"},
-		"nobody, for one who is federated": {
+		"no principal for the root user": {caller: "arn:aws:iam::111122223333:root", hint: "neither the root user nor federated ones"},
+		"no principal for a federated user": {
 			caller: "arn:aws:sts::111122223333:federated-user/anna", hint: "neither the root user nor federated ones",
 		},
 	} {
@@ -50,14 +50,14 @@ func TestWhomAnAccessEntryNames(t *testing.T) {
 				require.Empty(t, hint)
 			}
 			if principal != "" {
-				entered(t, example(t, "clusters/minimal.yaml", "\nspec:\n", "\n"+accessEntry(principal)), principal)
+				requireAccess(t, example(t, "clusters/minimal.yaml", "\nspec:\n", "\n"+accessEntry(principal)), principal)
 			}
 		})
 	}
 }
 
-// entered fails unless a spec lets a principal look.
-func entered(t *testing.T, spec, principal string) {
+// requireAccess fails unless the spec gives the principal read access.
+func requireAccess(t *testing.T, spec, principal string) {
 	t.Helper()
 	cluster, errs := api.DecodeCluster("demo.yaml", []byte(spec))
 	require.Empty(t, errs, spec)
@@ -66,11 +66,11 @@ func entered(t *testing.T, spec, principal string) {
 	}, cluster.Spec.ControlPlane.Access)
 }
 
-// What make up has people append to the demo's spec is valid there.
-func TestTheLineThatGivesAccess(t *testing.T) {
+// The access entry that `make up` prints is valid in the demo's spec.
+func TestAccessLine(t *testing.T) {
 	principal := "arn:aws:iam::000000000000:user/admin"
 	spec := example(t, "clusters/demo.yaml") + AccessLine(principal) + "\n"
-	entered(t, spec, principal)
+	requireAccess(t, spec, principal)
 	r := droverIn(t, nil, "validate", write(t, "demo.yaml", spec))
 	require.Equal(t, 0, r.code, r.stderr)
 }

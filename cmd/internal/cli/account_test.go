@@ -12,12 +12,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// The way of a person with a new cluster: each command in its turn, against one account.
+// Each command on a new cluster, in order, in one account.
 func TestACluster(t *testing.T) {
 	needAccount(t)
 	const demo = "examples/clusters/demo.yaml"
 
-	t.Run("nothing is known at first", func(t *testing.T) {
+	t.Run("status without clusters", func(t *testing.T) {
 		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
 		require.JSONEq(t, "[]", ok(t, "status", "-o", "json"))
 		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known in this account and region: check its name, AWS_REGION and "+
@@ -25,25 +25,25 @@ func TestACluster(t *testing.T) {
 		require.Contains(t, fails(t, "status", "-o", "xml"), "must be json")
 		require.Contains(t, fails(t, "status", "--watch"), "give its NAME")
 	})
-	t.Run("diff wants the release", func(t *testing.T) {
+	t.Run("diff requires the release", func(t *testing.T) {
 		message := fails(t, "diff", demo)
 		require.Contains(t, message, "ReleaseUnusable")
 		require.Contains(t, message, "1.36-1")
 	})
-	t.Run("a bad spec is not uploaded", func(t *testing.T) {
+	t.Run("apply does not upload an invalid spec", func(t *testing.T) {
 		require.Contains(t, fails(t, "apply", write(t, "demo.yaml", "kind: Cluster")), "demo.yaml:1")
 		require.Contains(t, fails(t, "status", "demo"), "no cluster demo")
 	})
-	t.Run("apply without its release ends", func(t *testing.T) {
-		// and does not begin with the one that comes
+	t.Run("apply fails without the release", func(t *testing.T) {
+		// It does not wait for an upload of the release.
 		r := drover(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "1.36-1", "1.36-8")), "--watch")
 		require.Equal(t, 1, r.code)
 		require.Contains(t, r.stderr, "releases/1.36-8.yaml")
 	})
-	t.Run("a release is uploaded", func(t *testing.T) {
+	t.Run("apply uploads a release", func(t *testing.T) {
 		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml"), "uploaded release 1.36-1")
 	})
-	t.Run("apply of a release says whether it can be used", func(t *testing.T) {
+	t.Run("apply checks a release", func(t *testing.T) {
 		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml", "--watch"), "\nrelease 1.36-1 can be used\n")
 		bad := write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650", "ami-0123456789abcdef0"))
 		r := drover(t, "apply", bad, "--watch")
@@ -54,15 +54,15 @@ func TestACluster(t *testing.T) {
 		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is not there yet: drover apply .* --watch`,
 			ok(t, "apply", bad))
 	})
-	t.Run("diff says what would be made, in order", func(t *testing.T) {
+	t.Run("diff lists the stacks to create, in order", func(t *testing.T) {
 		out := finds(t, "diff", write(t, "other.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other")))
 		require.Contains(t, out, "other would be created at release 1.36-1 (Kubernetes 1.36): 6 stacks would change")
 		require.Contains(t, out, "Create drover-other-pool-workers\n  pool workers: nodes 2 (min 2, max 4), ")
 		require.Less(t, strings.Index(out, "Create drover-other-network"), strings.Index(out, "Create drover-other-control-plane"))
 		require.Less(t, strings.Index(out, "Create drover-other-control-plane"), strings.Index(out, "Create drover-other-pool-workers"))
 	})
-	t.Run("apply --watch shows what happens and ends when the cluster is Ready", func(t *testing.T) {
-		// So that there is something to come at the first look, a second after the upload, however late the machine is with it.
+	t.Run("apply --watch prints events until the cluster is Ready", func(t *testing.T) {
+		// The latency ensures that a stack still changes at the first read, a second after the upload, also on a slow machine.
 		late, err := faults.Parse("latency=5s service=cloudformation action=CreateChangeSet stack=drover-demo-addons-on-nodes")
 		require.NoError(t, err)
 		rule, err := cloud.Faults.Add(time.Now(), late)
@@ -76,7 +76,7 @@ func TestACluster(t *testing.T) {
 		require.Regexp(t, `will create \S+: spec\.`, out)
 		require.NotContains(t, out, "\x1b", "no terminal, no control sequences")
 	})
-	t.Run("completion offers the names that there are", func(t *testing.T) {
+	t.Run("completion offers existing names", func(t *testing.T) {
 		require.Equal(t, "demo\n:4\n", ok(t, "__complete", "status", ""))
 		require.Equal(t, ":4\n", ok(t, "__complete", "status", "x"))
 		require.ElementsMatch(t, []string{"workers", "spot", ":4"}, strings.Fields(ok(t, "__complete", "roll", "demo", "")))
@@ -101,7 +101,7 @@ func TestACluster(t *testing.T) {
 		require.NotContains(t, out, one.Status.SpecVersion)
 		require.Contains(t, ok(t, "status", "demo", "-v"), "spec version "+one.Status.SpecVersion)
 	})
-	t.Run("status --live prints once where there is no terminal", func(t *testing.T) {
+	t.Run("status --live prints once without a terminal", func(t *testing.T) {
 		mark := cloud.Calls.Mark()
 		out := ok(t, "status", "demo", "--live")
 		require.Regexp(t, `(?m)^pool-workers +(CREATE|UPDATE)_COMPLETE +\d+[smh]$`, out)
@@ -114,7 +114,7 @@ func TestACluster(t *testing.T) {
 		}
 		require.Contains(t, fails(t, "status", "demo", "--live", "--watch"), "exclude each other")
 	})
-	t.Run("diff of what is there", func(t *testing.T) {
+	t.Run("diff of an existing cluster", func(t *testing.T) {
 		mark := cloud.Calls.Mark()
 		require.Equal(t, "demo: no changes\n", ok(t, "diff", demo))
 		require.Contains(t, ok(t, "diff", demo, "-o", "yaml"), "changes: []\ncluster: demo\n")
@@ -139,11 +139,11 @@ func TestACluster(t *testing.T) {
 		require.Contains(t, r.stderr, "demo is Stopped: spec.network.cidr")
 		require.Contains(t, fails(t, "status", "demo", "--watch"), "demo is Stopped")
 	})
-	t.Run("apply without --watch says how to go on", func(t *testing.T) {
+	t.Run("apply without --watch prints the command to follow it", func(t *testing.T) {
 		require.Contains(t, ok(t, "apply", demo), "follow it: drover status demo --watch")
 		require.Contains(t, ok(t, "apply", demo, "--watch"), "demo is Ready")
 	})
-	t.Run("delete keeps what is protected", func(t *testing.T) {
+	t.Run("delete refuses a protected cluster", func(t *testing.T) {
 		require.Contains(t, fails(t, "delete", "nobody"), "no cluster nobody is known in this account")
 		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")),
 			"--watch")

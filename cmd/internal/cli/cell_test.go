@@ -28,17 +28,17 @@ func TestWithoutLocalAccount(t *testing.T) {
 			require.Less(t, time.Since(began), 2*time.Minute)
 		})
 	}
-	t.Run("an endpoint elsewhere is the SDK's", func(t *testing.T) {
+	t.Run("the SDK reports a remote endpoint", func(t *testing.T) {
 		away := map[string]string{"AWS_MAX_ATTEMPTS": "1"}
 		for k, v := range environment {
 			away[k] = v
 		}
-		away["AWS_ENDPOINT_URL"] = "http://192.0.2.1:1" // the proxy of the tests refuses it
+		away["AWS_ENDPOINT_URL"] = "http://192.0.2.1:1" // the tests' proxy rejects it
 		require.Contains(t, droverIn(t, away, "status").stderr, "asking AWS who you are")
 	})
 }
 
-// closedAddress is one of this machine where nothing listens.
+// closedAddress returns an address of this machine without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -27,12 +27,12 @@ func TestCompletion(t *testing.T) {
 		require.Empty(t, found)
 		require.Equal(t, cobra.ShellCompDirectiveNoFileComp, directive)
 	})
-	t.Run("of a file wants YAML", func(t *testing.T) {
+	t.Run("offers YAML files for a file", func(t *testing.T) {
 		r := droverIn(t, nil, "__complete", "apply", "")
 		require.Equal(t, 0, r.code)
 		require.Contains(t, r.stdout, "yaml\n:8\n")
 	})
-	t.Run("of -o lists the formats", func(t *testing.T) {
+	t.Run("offers the formats for -o", func(t *testing.T) {
 		cmd := &cobra.Command{Use: "x", Run: func(*cobra.Command, []string) {}}
 		addOutputFlag(cmd, "wide")
 		var out strings.Builder

@@ -24,7 +24,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// withAccess is what the demo's spec needs for the person at the console to look into the cluster.
+// withAccess replaces text in an example to give the account's administrator read access to the cluster.
 var withAccess = []string{"  pools:\n", `  controlPlane:
     access:
       - principalARN: arn:aws:iam::000000000000:user/admin
@@ -33,7 +33,7 @@ var withAccess = []string{"  pools:\n", `  controlPlane:
   pools:
 `}
 
-// recorder notes the requests to an API server.
+// recorder records the requests to an API server.
 type recorder struct {
 	mu       sync.Mutex
 	requests []string
@@ -52,7 +52,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Looking at drains, and draining by hand, beside workloads on the demo cluster.
+// Previews of drains, rolls and upgrades, and a requested drain and roll, on the demo cluster with workloads.
 func TestDrain(t *testing.T) {
 	needAccount(t)
 	demo := example(t, "clusters/demo.yaml")
@@ -88,25 +88,25 @@ func TestDrain(t *testing.T) {
 		}
 	}
 
-	t.Run("the demo would see nodes that were not replaced", func(t *testing.T) {
+	t.Run("CheckRolled finds nodes that were not replaced", func(t *testing.T) {
 		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "is still there")
 		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "workers", ec2.RebuiltImageID("1.36", "amd64"), nil), "on image "+
 			ec2.ImageID("1.36", "amd64"))
 		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "nobody", ec2.ImageID("1.36", "amd64"), instances), "has 0 nodes after the roll")
 		require.NoError(t, cloud.CheckRolled(ctx, client, "workers", ec2.ImageID("1.36", "amd64"), map[string]string{"a": "i-1", "b": "i-2"}))
 	})
-	t.Run("without an access entry, what is missing is said", func(t *testing.T) {
+	t.Run("a dry run reports a missing access entry", func(t *testing.T) {
 		require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").stdout, "uploaded release 1.37-1")
 		require.NoError(t, cloud.Settle(ctx))
-		var said []string
+		var entries []string
 		for _, arguments := range [][]string{{"drain", "demo", node}, {"roll", "demo", "workers"}, {"upgrade", "demo", "--to", "1.37-1"}} {
 			r := drover(t, append(arguments, "--dry-run")...)
 			require.Equal(t, 2, r.code, "nothing blocks, and not everything was seen: %s%s", r.stdout, r.stderr)
-			before, entry, there := strings.Cut(r.stderr, "\n\n")
-			require.True(t, there, r.stderr)
+			before, entry, found := strings.Cut(r.stderr, "\n\n")
+			require.True(t, found, r.stderr)
 			require.Contains(t, before, "cluster demo does not allow you to read its nodes, pods and disruption budgets (")
 			require.Contains(t, before, "You are "+cloud.Principal()+". drover itself is not affected")
-			said = append(said, entry)
+			entries = append(entries, entry)
 			if arguments[0] != "upgrade" {
 				require.Empty(t, r.stdout)
 				continue
@@ -118,11 +118,11 @@ func TestDrain(t *testing.T) {
 			require.Contains(t, r.stdout, "  3. nodes to the images of the release: at least ")
 			require.Contains(t, r.stdout, "and pods leave at once: they could not be read")
 		}
-		require.Equal(t, []string{accessEntry(cloud.Principal())}, slices.Compact(said))
+		require.Equal(t, []string{accessEntry(cloud.Principal())}, slices.Compact(entries))
 	})
 	ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml")+AccessLine(cloud.Principal())+"\n"), "--watch")
 
-	said := func(t *testing.T, out string) {
+	requirePreview := func(t *testing.T, out string) {
 		t.Helper()
 		require.Contains(t, out, "A dry run: nothing is changed.")
 		require.Contains(t, out, "node "+node+" of pool workers, instance "+instances[node])
@@ -135,17 +135,17 @@ func TestDrain(t *testing.T) {
 		require.Regexp(t, `drained/agent-\S+ +30s +stays: a DaemonSet's`, out)
 		require.Contains(t, out, "The drain would wait for what blocks: by the pool's policy as long as that takes.")
 	}
-	t.Run("a dry run reads and does nothing else", func(t *testing.T) {
+	t.Run("a dry run only reads", func(t *testing.T) {
 		seen, mark := &recorder{}, cloud.Calls.Mark()
 		watched := rest.CopyConfig(config)
 		watched.WrapTransport = seen.wrap
 		api, err := kube.Connect(watched)
 		require.NoError(t, err)
-		mine := NewCell(cloud.Config(), "aws", account.ID)
+		cell := NewCell(cloud.Config(), "aws", account.ID)
 		var out bytes.Buffer
-		require.NoError(t, preview(ctx, &out, api, mine, "demo", "", node))
-		said(t, out.String())
-		require.NoError(t, preview(ctx, &out, api, mine, "demo", "workers", ""))
+		require.NoError(t, preview(ctx, &out, api, cell, "demo", "", node))
+		requirePreview(t, out.String())
+		require.NoError(t, preview(ctx, &out, api, cell, "demo", "workers", ""))
 		require.NotEmpty(t, seen.requests)
 		for _, request := range seen.requests {
 			require.Regexp(t, "^GET ", request)
@@ -156,20 +156,20 @@ func TestDrain(t *testing.T) {
 	})
 	t.Run("the commands", func(t *testing.T) {
 		mark := cloud.Calls.Mark()
-		said(t, ok(t, "drain", "demo", node, "--dry-run"))
+		requirePreview(t, ok(t, "drain", "demo", node, "--dry-run"))
 		out := ok(t, "roll", "demo", "workers", "--dry-run")
-		said(t, out)
+		requirePreview(t, out)
 		for name := range instances {
 			require.Contains(t, out, "node "+name)
 		}
 		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, 1 at a time: its update policy allows 0 unavailable nodes, and "+
 			"1 additional ones. It would wait for what blocks.")
-		said(t, ok(t, "drain", "demo", instances[node], "--dry-run"))
+		requirePreview(t, ok(t, "drain", "demo", instances[node], "--dry-run"))
 		require.Contains(t, fails(t, "drain", "demo", "nobody", "--dry-run"), "cluster demo has no node nobody")
-		for _, wrong := range [][]string{
+		for _, arguments := range [][]string{
 			{"demo", "nobody"}, {"nobody", node}, {"demo", "i-00000000000000000"}, {"nobody", instances[node], "--dry-run"},
 		} {
-			require.Contains(t, fails(t, append([]string{"drain"}, wrong...)...), "no pool of cluster "+wrong[0]+" has a node "+wrong[1]+
+			require.Contains(t, fails(t, append([]string{"drain"}, arguments...)...), "no pool of cluster "+arguments[0]+" has a node "+arguments[1]+
 				": `kubectl get nodes` names them")
 		}
 		r := drover(t, "roll", "demo", "nobody", "--dry-run")
@@ -183,8 +183,8 @@ func TestDrain(t *testing.T) {
 			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
 		}
 	})
-	t.Run("an upgrade that something blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, true) })
-	t.Run("with nothing that blocks, the least time is said", func(t *testing.T) {
+	t.Run("a blocked upgrade", func(t *testing.T) { previewAnUpgrade(ctx, t, config, true) })
+	t.Run("a dry run prints the least time if no pod blocks", func(t *testing.T) {
 		require.NoError(t, run.Remove(ctx, frozen))
 		on := 0
 		for _, pod := range watcher.On("drained", node) {
@@ -193,16 +193,16 @@ func TestDrain(t *testing.T) {
 			}
 		}
 		require.NotZero(t, on)
-		// One after the other, by the budget.
+		// The budget allows one eviction at a time.
 		require.Contains(t, ok(t, "drain", "demo", node, "--dry-run"), "Least time: "+(time.Duration(on)*20*time.Second).String()+",")
-		// The first node boots while none is drained, the second while the one with more pods is.
+		// The first node boots before a drain starts. The second node boots during the drain of the node with more pods.
 		less := time.Duration(web.Replicas-on) * 20 * time.Second
 		more := time.Duration(on) * 20 * time.Second
 		require.Contains(t, ok(t, "roll", "demo", "workers", "--dry-run"), "Least time: "+(leastBoot+max(leastBoot, more)+less).String()+
 			", when a node takes 55s until it is Ready")
 	})
-	t.Run("an upgrade that nothing blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, false) })
-	t.Run("a drain by hand", func(t *testing.T) {
+	t.Run("an upgrade that is not blocked", func(t *testing.T) { previewAnUpgrade(ctx, t, config, false) })
+	t.Run("a requested drain", func(t *testing.T) {
 		watcher.Forget()
 		out := ok(t, "drain", "demo", instances[node], "--watch")
 		require.Contains(t, out, ":execution:drover-drain-node:")
@@ -214,15 +214,15 @@ func TestDrain(t *testing.T) {
 		last := drains[len(drains)-1]
 		require.Contains(t, last.Input, node)
 		require.Equal(t, "SUCCEEDED", last.Status)
-		left := slices.DeleteFunc(watcher.On("drained", node), func(pod string) bool { return pod[:4] != "web-" })
-		require.Empty(t, left)
+		remaining := slices.DeleteFunc(watcher.On("drained", node), func(pod string) bool { return pod[:4] != "web-" })
+		require.Empty(t, remaining)
 		_, least := watcher.Healthy("drained", "web")
 		require.GreaterOrEqual(t, least, web.Replicas-1)
 		require.Contains(t, ok(t, "drain", "demo", node, "--dry-run"), "cordoned already: 0 of ")
 		require.NoError(t, run.Remove(ctx, web, agent))
 		require.NoError(t, run.Reset(ctx, true, node))
 	})
-	t.Run("a roll that is refused starts nothing", func(t *testing.T) {
+	t.Run("a refused roll starts no execution", func(t *testing.T) {
 		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
 		require.NoError(t, cloud.Settle(ctx))
 		mark := cloud.Calls.Mark()
@@ -240,7 +240,7 @@ func TestDrain(t *testing.T) {
 		require.Contains(t, fails(t, "roll", "demo", "nobody"),
 			"nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot")
 	})
-	t.Run("converging what is there already", func(t *testing.T) {
+	t.Run("converging an unchanged cluster", func(t *testing.T) {
 		require.Contains(t, ok(t, "converge", "demo"), "nothing differs: cluster demo is what its spec says")
 	})
 	t.Run("a roll", func(t *testing.T) {
@@ -258,8 +258,8 @@ func TestDrain(t *testing.T) {
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
 	})
 	t.Run("the history and the logs", func(t *testing.T) { showHistory(t) })
-	t.Run("deleting it all", func(t *testing.T) {
-		// The last pods of the add-ons' budgets have nowhere to go, and five minutes are long for a test.
+	t.Run("deleting the cluster", func(t *testing.T) {
+		// Without this, the add-ons' budgets block the last pods for five minutes.
 		budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).
 			Namespace("kube-system")
 		require.NoError(t, budgets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))

@@ -1,6 +1,6 @@
 package cli
 
-// The history of a cluster: what happened to it, from every service that records a part of it.
+// The history of a cluster, from all services that record a part of it.
 
 import (
 	"context"
@@ -19,14 +19,14 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Kinds of entries, beside the names of drover's machines.
+// Kinds of entries. The name of a state machine is a kind, too.
 const (
 	kindUpload   = "upload"
 	kindStack    = "stack"
 	kindFunction = "function"
 )
 
-// The machines of drover, without their prefix.
+// The state machines of drover, without their prefix.
 const (
 	machineConverge = "converge"
 	machineUpgrade  = "upgrade"
@@ -37,7 +37,7 @@ const (
 // entry is one line of a cluster's history.
 type entry struct {
 	Time time.Time `json:"time"`
-	// Kind is upload, stack, function, or the machine whose execution Subject is.
+	// Kind is upload, stack, function, or a state machine. In the last case, Subject names its execution.
 	Kind    string `json:"kind"`
 	Subject string `json:"subject"`
 	Text    string `json:"text"`
@@ -45,19 +45,19 @@ type entry struct {
 
 func (e entry) String() string { return fmt.Sprintf("%-10s  %s: %s", e.Kind, e.Subject, e.Text) }
 
-// execution of one of drover's machines.
+// execution is an execution of one of drover's state machines.
 type execution struct {
 	arn, machine, name string
 	status             sfntypes.ExecutionStatus
-	// subject is what it works on, where that is not the whole cluster: an instance or a node.
+	// subject is the instance or node that it works on. It is empty for an execution that works on the cluster.
 	subject string
 	// foreign executions work on other clusters.
 	foreign bool
-	// read is true once the whole history of a finished execution was read.
+	// read is true after the complete history of a finished execution was read.
 	read bool
 }
 
-// history reads what happened to a cluster since a time. Each read returns what the reads before it did not.
+// history reads the events of a cluster since a time. Each read returns only events that earlier reads did not return.
 type history struct {
 	c       *Cell
 	cluster string
@@ -65,15 +65,15 @@ type history struct {
 	sfn     *sfn.Client
 	cfn     *cloudformation.Client
 	logs    *functionLogs
-	// logsFrom is where the next read of logs begins.
+	// logsFrom is the start of the next read of logs.
 	logsFrom time.Time
-	// executions by ARN; stacks are the ids that events are read by, by name; seen has what was returned before.
+	// executions by ARN. stacks has the ids of stacks by name. seen has the ids of events that were returned.
 	executions map[string]*execution
 	stacks     map[string]string
 	deleted    []string
 	seen       map[string]bool
-	// pending are entries of sources that were read before another source failed; marked is what the source that is
-	// read now added to seen.
+	// pending has the entries that sources returned before another source failed. marked has the ids that the current
+	// source added to seen.
 	pending []entry
 	marked  []string
 }
@@ -85,9 +85,9 @@ func newHistory(c *Cell, cluster string, since time.Time) *history {
 	}
 }
 
-// read returns the new entries, the oldest first. After an error, the next read returns what this one did not.
+// read returns the new entries, the oldest first. After an error, the next read returns the entries that this read found.
 func (h *history) read(ctx context.Context) ([]entry, error) {
-	return h.readFrom(ctx, h.uploads, h.executed, h.changed, h.functionErrors)
+	return h.readFrom(ctx, h.readUploads, h.readExecutions, h.readStackEvents, h.readFunctionErrors)
 }
 
 func (h *history) readFrom(ctx context.Context, sources ...func(context.Context) ([]entry, error)) ([]entry, error) {
@@ -108,7 +108,7 @@ func (h *history) readFrom(ctx context.Context, sources ...func(context.Context)
 	return all, nil
 }
 
-// fresh reports whether an event is in the period and was not returned before.
+// fresh reports whether an event is in the period and new. It marks the event as seen.
 func (h *history) fresh(id string, at time.Time) bool {
 	if at.Before(h.since) || h.seen[id] {
 		return false
@@ -118,8 +118,8 @@ func (h *history) fresh(id string, at time.Time) bool {
 	return true
 }
 
-// uploads are the versions of the spec, and its deletions.
-func (h *history) uploads(ctx context.Context) (found []entry, err error) {
+// readUploads returns the new versions and deletions of the spec.
+func (h *history) readUploads(ctx context.Context) (found []entry, err error) {
 	key := names.ClusterSpec(h.cluster)
 	pages := s3.NewListObjectVersionsPaginator(s3adapter.NewClient(h.c.cfg), &s3.ListObjectVersionsInput{
 		Bucket: aws.String(h.c.Specs.Name()), Prefix: &key,
@@ -145,13 +145,13 @@ func (h *history) uploads(ctx context.Context) (found []entry, err error) {
 	return found, nil
 }
 
-// longest is how long before the period an execution is looked for that ended in it.
-const longest = 24 * time.Hour
+// maxExecution bounds the duration of an execution: one that ended in the period started at most this long before it.
+const maxExecution = 24 * time.Hour
 
-// executed are the executions of drover's machines for the cluster, and their states.
-func (h *history) executed(ctx context.Context) (found []entry, err error) {
+// readExecutions returns the new states of the cluster's executions.
+func (h *history) readExecutions(ctx context.Context) (found []entry, err error) {
 	for _, machine := range []string{machineConverge, machineUpgrade, machineJoin, machineDrain} {
-		if err := h.list(ctx, machine); err != nil {
+		if err := h.listExecutions(ctx, machine); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +160,7 @@ func (h *history) executed(ctx context.Context) (found []entry, err error) {
 		if x.foreign || x.read {
 			continue
 		}
-		entries, err := h.states(ctx, x)
+		entries, err := h.readStates(ctx, x)
 		if err != nil {
 			return nil, err
 		}
@@ -172,8 +172,8 @@ func (h *history) executed(ctx context.Context) (found []entry, err error) {
 	return found, nil
 }
 
-// list finds the executions of a machine: those that run, and those of the period.
-func (h *history) list(ctx context.Context, machine string) error {
+// listExecutions adds the running executions of a state machine, and those that ended in the period.
+func (h *history) listExecutions(ctx context.Context, machine string) error {
 	arn := h.c.machineARN(machine)
 	for _, running := range []bool{true, false} {
 		in := &sfn.ListExecutionsInput{StateMachineArn: &arn, MaxResults: 1000}
@@ -187,14 +187,14 @@ func (h *history) list(ctx context.Context, machine string) error {
 				return fmt.Errorf("listing the executions of %s: %w", names.Prefix+machine, err)
 			}
 			for _, item := range page.Executions { // the newest first
-				older = !running && aws.ToTime(item.StartDate).Before(h.since.Add(-longest))
+				older = !running && aws.ToTime(item.StartDate).Before(h.since.Add(-maxExecution))
 				if older {
 					break
 				}
 				if item.StopDate != nil && !item.StopDate.IsZero() && item.StopDate.Before(h.since) {
 					continue
 				}
-				if err := h.add(ctx, machine, item); err != nil {
+				if err := h.addExecution(ctx, machine, item); err != nil {
 					return err
 				}
 			}
@@ -203,11 +203,11 @@ func (h *history) list(ctx context.Context, machine string) error {
 	return nil
 }
 
-// add classifies an execution. A name of drover's own says which cluster it is for; that of any other is in its input or output.
-func (h *history) add(ctx context.Context, machine string, item sfntypes.ExecutionListItem) error {
+// addExecution classifies an execution by its cluster. The cluster is in the name that drover gave it, or else in its input or output.
+func (h *history) addExecution(ctx context.Context, machine string, item sfntypes.ExecutionListItem) error {
 	arn := aws.ToString(item.ExecutionArn)
-	if known, ok := h.executions[arn]; ok && (known.foreign || known.subject != "" || known.status == item.Status) {
-		known.status = item.Status
+	if seen, ok := h.executions[arn]; ok && (seen.foreign || seen.subject != "" || seen.status == item.Status) {
+		seen.status = item.Status
 		return nil
 	}
 	x := &execution{arn: arn, machine: machine, name: aws.ToString(item.Name), status: item.Status}
@@ -231,8 +231,9 @@ func (h *history) add(ctx context.Context, machine string, item sfntypes.Executi
 	return nil
 }
 
-// functionErrors are the errors about the cluster of the functions that no machine invokes: those of the others are in executions.
-func (h *history) functionErrors(ctx context.Context) (found []entry, err error) {
+// readFunctionErrors returns the errors about the cluster from functions that no state machine invokes. Executions report the errors of
+// the other functions.
+func (h *history) readFunctionErrors(ctx context.Context) (found []entry, err error) {
 	began := time.Now()
 	for _, function := range []string{"admit", "stackevent", "sweep"} {
 		lines, err := h.logs.read(ctx, function, h.logsFrom)
@@ -245,11 +246,11 @@ func (h *history) functionErrors(ctx context.Context) (found []entry, err error)
 			}
 		}
 	}
-	h.logsFrom = laterOf(h.since, began.Add(-ingestion))
+	h.logsFrom = laterOf(h.since, began.Add(-ingestionDelay))
 	return found, nil
 }
 
-// drains reports whether a node of the cluster is drained now.
+// drains reports whether a drain of one of the cluster's nodes is in flight.
 func (h *history) drains() bool {
 	for _, x := range h.executions {
 		if x.machine == machineDrain && !x.foreign && x.status == sfntypes.ExecutionStatusRunning {

@@ -1,6 +1,6 @@
 package cli
 
-// History of executions: their states, and why they failed.
+// History of executions: their states and failures.
 
 import (
 	"cmp"
@@ -23,10 +23,10 @@ var (
 	upgradeStep  = regexp.MustCompile(`^(.+)-upgrade-[0-9a-f]{16}-\d+-\d+$`)
 )
 
-// longestName is where the names of executions cut a cluster's name off.
-const longestName = 50
+// maxNameInExecution is the length to which names of executions truncate a cluster's name.
+const maxNameInExecution = 50
 
-// clusterOfExecution is the cluster in the name of an execution that drover named itself.
+// clusterOfExecution returns the cluster in the name of an execution that drover named. A truncated name is not ok.
 func clusterOfExecution(machine, name string) (cluster string, ok bool) {
 	if machine != machineConverge && machine != machineUpgrade {
 		return "", false
@@ -35,13 +35,13 @@ func clusterOfExecution(machine, name string) (cluster string, ok bool) {
 	if match == nil {
 		match = convergeName.FindStringSubmatch(name)
 	}
-	if match == nil || len(match[1]) >= longestName {
+	if match == nil || len(match[1]) >= maxNameInExecution {
 		return "", false
 	}
 	return match[1], true
 }
 
-// subjectOf an execution is its cluster, and the node or instance that it works on.
+// subjectOf returns the cluster of an execution and the node or instance that it works on.
 func subjectOf(input, output string) (cluster, subject string) {
 	var in struct {
 		events.DrainRequest
@@ -50,7 +50,7 @@ func subjectOf(input, output string) (cluster, subject string) {
 		Cluster string `json:"cluster"`
 		Node    string `json:"node"`
 	}
-	_ = json.Unmarshal([]byte(input), &in) // an input of another form names nothing
+	_ = json.Unmarshal([]byte(input), &in) // an input of another form names no cluster
 	_ = json.Unmarshal([]byte(output), &out)
 	cluster, subject = in.Cluster, in.Node
 	if subject == "" {
@@ -66,8 +66,8 @@ func subjectOf(input, output string) (cluster, subject string) {
 	return cluster, subject
 }
 
-// states are the events in an execution that say what it does. The retries of a drain's single state are left out.
-func (h *history) states(ctx context.Context, x *execution) (found []entry, err error) {
+// readStates returns the new events of an execution that show its progress. It omits the retries of a drain's single state.
+func (h *history) readStates(ctx context.Context, x *execution) (found []entry, err error) {
 	past := map[int64]sfntypes.HistoryEvent{}
 	pages := sfn.NewGetExecutionHistoryPaginator(h.sfn, &sfn.GetExecutionHistoryInput{ExecutionArn: &x.arn, MaxResults: 1000})
 	for pages.HasMorePages() {
@@ -77,7 +77,7 @@ func (h *history) states(ctx context.Context, x *execution) (found []entry, err 
 		}
 		for _, e := range page.Events {
 			past[e.Id] = e
-			kind, text := x.describe(e, past)
+			kind, text := x.describeEvent(e, past)
 			if text == "" || !h.fresh(fmt.Sprint(x.arn, " ", e.Id), aws.ToTime(e.Timestamp)) {
 				continue
 			}
@@ -91,30 +91,30 @@ func (h *history) states(ctx context.Context, x *execution) (found []entry, err 
 	return found, nil
 }
 
-// describe is the kind and the text of an event of an execution. Without a text it is left out.
-func (x *execution) describe(e sfntypes.HistoryEvent, past map[int64]sfntypes.HistoryEvent) (kind, text string) {
-	whole := x.machine == machineConverge || x.machine == machineUpgrade
+// describeEvent returns the kind and the text of an execution's event. An event without text is omitted.
+func (x *execution) describeEvent(e sfntypes.HistoryEvent, past map[int64]sfntypes.HistoryEvent) (kind, text string) {
+	clusterWide := x.machine == machineConverge || x.machine == machineUpgrade
 	switch {
 	case e.ExecutionStartedEventDetails != nil:
-		return x.machine, "started" + requested(aws.ToString(e.ExecutionStartedEventDetails.Input))
-	case e.StateEnteredEventDetails != nil && whole && (e.Type == sfntypes.HistoryEventTypeTaskStateEntered ||
+		return x.machine, "started" + describeInput(aws.ToString(e.ExecutionStartedEventDetails.Input))
+	case e.StateEnteredEventDetails != nil && clusterWide && (e.Type == sfntypes.HistoryEventTypeTaskStateEntered ||
 		e.Type == sfntypes.HistoryEventTypeWaitStateEntered):
 		return x.machine, "state " + aws.ToString(e.StateEnteredEventDetails.Name) + stackIn(aws.ToString(e.StateEnteredEventDetails.Input))
 	case e.TaskFailedEventDetails != nil:
 		d := e.TaskFailedEventDetails
-		return failed(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
+		return describeFailure(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
 	case e.TaskTimedOutEventDetails != nil:
 		d := e.TaskTimedOutEventDetails
-		return failed(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
+		return describeFailure(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
 	case e.TaskSubmitFailedEventDetails != nil:
 		d := e.TaskSubmitFailedEventDetails
-		return failed(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
+		return describeFailure(e, past, aws.ToString(d.Error), aws.ToString(d.Cause))
 	case e.EvaluationFailedEventDetails != nil:
 		d := e.EvaluationFailedEventDetails
 		return x.machine, "expression failed in state " + aws.ToString(d.State) + ": " + aws.ToString(d.Cause)
 	case e.ExecutionSucceededEventDetails != nil:
 		output := aws.ToString(e.ExecutionSucceededEventDetails.Output)
-		result := answer(output)
+		result := describeOutput(output)
 		if x.machine == machineDrain {
 			result = cmp.Or(DrainSummary(output), result)
 		}
@@ -137,14 +137,14 @@ func ended(how, name, cause string) string {
 	return strings.TrimRight(fmt.Sprintf("%s: %s: %s", how, name, cause), ": ")
 }
 
-// requested describes the input of an execution, without its cluster.
-func requested(input string) string {
+// describeInput describes the input of an execution. It omits the cluster.
+func describeInput(input string) string {
 	var in struct {
 		Roll []string `json:"roll"`
 		events.Upgrade
 		Lifecycle string `json:"LifecycleTransition"`
 	}
-	_ = json.Unmarshal([]byte(input), &in) // an input of another form has nothing to show
+	_ = json.Unmarshal([]byte(input), &in) // an input of another form is not shown
 	switch {
 	case len(in.Roll) > 0:
 		return ": roll " + strings.Join(in.Roll, ", ")
@@ -162,7 +162,7 @@ func requested(input string) string {
 	return ""
 }
 
-// stackIn is the stack that a state works on.
+// stackIn returns the stack in the input of a state.
 func stackIn(input string) string {
 	var in struct {
 		Stack string `json:"stack"`
@@ -173,8 +173,8 @@ func stackIn(input string) string {
 	return ", stack " + in.Stack
 }
 
-// answer is what the output of an execution says.
-func answer(output string) string {
+// describeOutput describes the output of an execution.
+func describeOutput(output string) string {
 	var out struct {
 		Outcome string `json:"outcome"`
 		Node    string `json:"node"`
@@ -196,8 +196,8 @@ func answer(output string) string {
 	return strings.Join(parts, ": ")
 }
 
-// failed is the failure of a task: which function failed, in which state, and why.
-func failed(e sfntypes.HistoryEvent, past map[int64]sfntypes.HistoryEvent, name, cause string) (kind, text string) {
+// describeFailure describes the failure of a task: the function, the state and the cause.
+func describeFailure(e sfntypes.HistoryEvent, past map[int64]sfntypes.HistoryEvent, name, cause string) (kind, text string) {
 	function, state := "a task", ""
 	for before, ok := past[e.PreviousEventId]; ok && state == ""; before, ok = past[before.PreviousEventId] {
 		if d := before.TaskScheduledEventDetails; d != nil {
@@ -210,7 +210,7 @@ func failed(e sfntypes.HistoryEvent, past map[int64]sfntypes.HistoryEvent, name,
 	return kindFunction, fmt.Sprintf("%s failed in state %s: %s", function, state, strings.TrimSuffix(name+": "+causeOf(cause), ": "))
 }
 
-// functionIn is the function that a task invokes, or the call that it makes.
+// functionIn returns the function that a task invokes, or the name of its call to another service.
 func functionIn(parameters, resource string) string {
 	var in struct {
 		FunctionName string `json:"FunctionName"`
@@ -221,7 +221,7 @@ func functionIn(parameters, resource string) string {
 	return in.FunctionName[strings.LastIndex(in.FunctionName, ":")+1:]
 }
 
-// causeOf is the message in Lambda's error object, or the cause itself.
+// causeOf returns the message in Lambda's error object, or the cause unchanged.
 func causeOf(cause string) string {
 	var failure struct {
 		ErrorMessage string `json:"errorMessage"`
@@ -238,7 +238,7 @@ func causeOf(cause string) string {
 	return cause
 }
 
-// DrainSummary says how the drain of a node ended, by the output of its execution. It is empty when there was no node.
+// DrainSummary describes the result of a node's drain from the output of its execution. It is empty if the output names no node.
 func DrainSummary(output string) string {
 	var r events.DrainResult
 	if json.Unmarshal([]byte(output), &r) != nil || r.Node == "" {

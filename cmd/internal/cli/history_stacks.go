@@ -1,6 +1,6 @@
 package cli
 
-// History of stacks: the events of CloudFormation.
+// History of stacks: CloudFormation's events.
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// changed are the events of the cluster's stacks: of the stacks themselves, of resources that failed, and of rolls.
-func (h *history) changed(ctx context.Context) (found []entry, err error) {
+// readStackEvents returns the new events of the cluster's stacks: statuses of stacks, failures of resources, and rolls.
+func (h *history) readStackEvents(ctx context.Context) (found []entry, err error) {
 	if h.stacks == nil {
 		if err := h.findDeleted(ctx); err != nil {
 			return nil, err
@@ -40,7 +40,7 @@ func (h *history) changed(ctx context.Context) (found []entry, err error) {
 	return found, nil
 }
 
-// findDeleted lists the stacks of the cluster that were deleted in the period. Their events are read by id only.
+// findDeleted lists the stacks of the cluster that were deleted in the period. CloudFormation returns their events by id only.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
 func (h *history) findDeleted(ctx context.Context) error {
 	var deleted []string
@@ -63,18 +63,18 @@ func (h *history) findDeleted(ctx context.Context) error {
 	return nil
 }
 
-// stackNames are the stacks that the cluster may have: those of its status, and those of its spec.
+// stackNames returns the stacks that the cluster may have: those in its status and those of its spec.
 func (h *history) stackNames(ctx context.Context) ([]string, error) {
 	stacks := map[string]bool{names.Network: true, names.ControlPlane: true, names.Addons: true, names.NodeAddons: true}
-	known, err := h.c.State.Status(ctx, h.cluster)
+	recorded, err := h.c.State.Status(ctx, h.cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	if err == nil {
-		for _, s := range known.Status.Stacks {
+		for _, s := range recorded.Status.Stacks {
 			stacks[s.Name] = true
 		}
-		for _, s := range known.Status.Plan {
+		for _, s := range recorded.Status.Plan {
 			stacks[s.Stack] = true
 		}
 	}
@@ -94,14 +94,13 @@ func (h *history) stackNames(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// stackEvents are the new events of a stack, by name or id. A stack that is gone is read by its id, so that the end of its deletion is
-// not missed.
+// stackEvents returns the new events of a stack, by name or id. It reads a deleted stack by its id, to include the end of the deletion.
 func (h *history) stackEvents(ctx context.Context, stack string) (found []entry, err error) {
 	found, absent, err := h.eventsOf(ctx, stack)
 	if id := h.stacks[stack]; err == nil && absent && id != "" {
 		found, _, err = h.eventsOf(ctx, id)
 	}
-	slices.Reverse(found) // the newest came first
+	slices.Reverse(found) // CloudFormation returns the newest first
 	return found, err
 }
 
@@ -140,14 +139,14 @@ func (h *history) eventsOf(ctx context.Context, stack string) (found []entry, ab
 	return found, false, nil
 }
 
-// noStack reports whether an error is that there is no such stack. CloudFormation has no code of its own for it.
+// noStack reports whether an error means that the stack does not exist. CloudFormation has no separate code for this error.
 func noStack(err error) bool {
 	var apiError smithy.APIError
 	return errors.As(err, &apiError) && apiError.ErrorCode() == "ValidationError" && strings.Contains(apiError.ErrorMessage(),
 		"does not exist")
 }
 
-// stackText is the text of a stack's event. Without a text it is left out.
+// stackText describes a stack's event. An event without text is omitted.
 func stackText(e cfntypes.StackEvent) string {
 	status, reason := string(e.ResourceStatus), aws.ToString(e.ResourceStatusReason)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// showHistory is a part of the demo cluster's day: it was created, drained, rolled, and a roll was refused.
+// showHistory tests events and logs of the demo cluster after its creation, a drain, a refused roll and a roll.
 func showHistory(t *testing.T) {
 	out := ok(t, "events", "demo")
 	last := -1
@@ -79,14 +79,14 @@ func TestClusterOfExecution(t *testing.T) {
 			require.Equal(t, want != "", ok)
 			require.Equal(t, want, cluster)
 			_, ok = clusterOfExecution(machineDrain, name)
-			require.False(t, ok, "those are named by anybody")
+			require.False(t, ok, "executions of this machine have no name from drover")
 		})
 	}
 }
 
 func TestSubjectOf(t *testing.T) {
 	tests := map[string]struct{ input, output, cluster, subject string }{
-		"an input by hand":        {`{"cluster":"demo","node":"ip-1"}`, "", "demo", "ip-1"},
+		"a manual input":          {`{"cluster":"demo","node":"ip-1"}`, "", "demo", "ip-1"},
 		"a hook":                  {`{"AutoScalingGroupName":"drover-demo-2-pool-a","EC2InstanceId":"i-1"}`, "", "demo-2", "i-1"},
 		"a spot warning":          {`{"instance-id":"i-1"}`, `{"cluster":"demo"}`, "demo", "i-1"},
 		"a spot warning, running": {`{"instance-id":"i-1"}`, "", "", "i-1"},
@@ -101,7 +101,7 @@ func TestSubjectOf(t *testing.T) {
 	}
 }
 
-// A failed task names its function, its state and its stack, and the message that Lambda wraps.
+// The text of a failed task has its function, state and stack, and the message from Lambda's error object.
 func TestFailedTask(t *testing.T) {
 	past := map[int64]sfntypes.HistoryEvent{
 		1: {Id: 1, StateEnteredEventDetails: &sfntypes.StateEnteredEventDetails{
@@ -111,7 +111,7 @@ func TestFailedTask(t *testing.T) {
 			Parameters: aws.String(`{"FunctionName":"arn:aws:lambda:us-east-1:1:function:drover-change"}`), Resource: aws.String("invoke"),
 		}},
 	}
-	kind, text := (&execution{machine: machineConverge}).describe(sfntypes.HistoryEvent{
+	kind, text := (&execution{machine: machineConverge}).describeEvent(sfntypes.HistoryEvent{
 		Id: 3, PreviousEventId: 2, Type: sfntypes.HistoryEventTypeTaskFailed,
 		TaskFailedEventDetails: &sfntypes.TaskFailedEventDetails{
 			Error: aws.String("Internal"), Cause: aws.String(`{"errorMessage":"panic: nil","errorType":"Internal"}`),
@@ -165,7 +165,7 @@ func TestLogLinesOfACluster(t *testing.T) {
 		all = append(all, l)
 	}
 	var got []string
-	for _, l := range (&functionLogs{cluster: "demo", mention: mentions("demo")}).concerning(all) {
+	for _, l := range (&functionLogs{cluster: "demo", mention: mentions("demo")}).filterLines(all) {
 		got = append(got, l.text())
 	}
 	require.Equal(t, []string{
@@ -175,8 +175,8 @@ func TestLogLinesOfACluster(t *testing.T) {
 	}, got)
 }
 
-// The list of functions is that of the deployed ones.
-func TestFunctionsAreTheDeployedOnes(t *testing.T) {
+// functions lists exactly the deployed functions.
+func TestFunctions(t *testing.T) {
 	steps, err := os.ReadDir(filepath.Join(repository, "functions"))
 	require.NoError(t, err)
 	var deployed []string

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// clusterInterval and fleetInterval are between two pictures. The table of all lists every stack of the account.
+	// clusterInterval and fleetInterval are the pauses between two refreshes. The table of all clusters lists every stack of the account.
 	clusterInterval = 3 * time.Second
 	fleetInterval   = 10 * time.Second
 )
 
-// showLive shows a cluster, or all without a name, as drover recorded it and as AWS and the cluster have it now. On a terminal it goes on
-// until ctx ends, and a picture that cannot be made names the error. Elsewhere it prints once.
+// showLive shows the recorded and the observed state of a cluster, or of all clusters if name is empty. On a terminal it refreshes until
+// ctx ends; if a refresh fails, it shows the previous state with the error. Elsewhere it prints once.
 func showLive(ctx context.Context, out io.Writer, source *liveSource, name string, all, verbose bool) error {
 	interval := clusterInterval
 	if name == "" {
@@ -26,7 +26,7 @@ func showLive(ctx context.Context, out io.Writer, source *liveSource, name strin
 	var frame view.Frame
 	var last []byte
 	for first := true; ; first = false {
-		picture, err := drawLive(ctx, out, source, name, all, verbose)
+		text, err := drawLive(ctx, out, source, name, all, verbose)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -35,16 +35,16 @@ func showLive(ctx context.Context, out io.Writer, source *liveSource, name strin
 			return err
 		}
 		if !terminal {
-			_, err := out.Write(picture)
+			_, err := out.Write(text)
 			return err
 		}
 		footer := fmt.Sprintf("live, every %s; Ctrl-C ends", interval)
 		if err != nil {
-			picture, footer = last, "not refreshed: "+err.Error()
+			text, footer = last, "not refreshed: "+err.Error()
 		}
-		last = picture
+		last = text
 		end := draw(out, verbose, func(d *display) { d.say("\n%s", footer) })
-		if _, err := io.WriteString(out, frame.Next(string(picture)+string(end), rows)); err != nil {
+		if _, err := io.WriteString(out, frame.Next(string(text)+string(end), rows)); err != nil {
 			return err
 		}
 		select {
@@ -55,7 +55,7 @@ func showLive(ctx context.Context, out io.Writer, source *liveSource, name strin
 	}
 }
 
-// drawLive reads everything and makes one picture.
+// drawLive reads all sources and formats them.
 func drawLive(ctx context.Context, out io.Writer, source *liveSource, name string, all, verbose bool) ([]byte, error) {
 	if name == "" {
 		clusters, err := allStatuses(ctx, source.c)
@@ -73,11 +73,11 @@ func drawLive(ctx context.Context, out io.Writer, source *liveSource, name strin
 	return draw(out, verbose, func(d *display) { d.cluster(cluster, live) }), nil
 }
 
-// draw into memory what is to be shown on out.
+// draw formats a view for out, and returns it without writing to out.
 func draw(out io.Writer, verbose bool, show func(*display)) []byte {
-	var picture bytes.Buffer
+	var text bytes.Buffer
 	d := newDisplay(out, verbose)
-	d.out = &picture
+	d.out = &text
 	show(d)
-	return picture.Bytes()
+	return text.Bytes()
 }

@@ -64,7 +64,7 @@ func targetTemplate(g pool.Group, rollsBack bool) string {
 	return target
 }
 
-// number returns a version as a number, or 0 if it is not one.
+// number returns a version as a number, or 0 if the version is not a number.
 func number(version string) int {
 	n, _ := strconv.Atoi(version)
 	return n

@@ -28,7 +28,7 @@ func TestPoolProgress(t *testing.T) {
 				in("Pending:Wait", "2")),
 			want: "2 of 4 nodes replaced, 1 joining, 1 draining", changing: true,
 		},
-		"goes on until the last drain ends": {
+		"continues until the last drain ends": {
 			group: group(2, "2", in("InService", "2"), in("InService", "2"), in("Terminating:Wait", "1")), want: "2 of 2 nodes replaced, 1 draining",
 		},
 		"takes the newest template during an instance refresh": {

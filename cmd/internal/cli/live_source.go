@@ -67,15 +67,15 @@ type liveSource struct {
 	c      *Cell
 	stacks *cloudformation.Stacks
 	groups *autoscaling.Groups
-	// known has the last read of each stack. opened is the connection to the cluster's API, made at since.
-	known  map[string]liveStack
+	// cached has the last read of each stack. opened is the connection to the cluster's API since the time since.
+	cached map[string]liveStack
 	opened *kube.Cluster
 	since  time.Time
 }
 
 func newLiveSource(c *Cell) *liveSource {
 	return &liveSource{
-		c: c, known: map[string]liveStack{}, groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
+		c: c, cached: map[string]liveStack{}, groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
 		stacks: cloudformation.New(awscloudformation.NewFromConfig(c.cfg), nil, ""),
 	}
 }
@@ -161,10 +161,10 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 	}
 	all := map[string]liveStack{}
 	for _, name := range expected {
-		known, ok := l.known[name]
-		idle := ok && !next[name] && !stack.InProgress(known.Status) && known.Status == recorded[name]
-		if idle && time.Since(known.read) < idleStackAge {
-			all[name] = known
+		last, ok := l.cached[name]
+		idle := ok && !next[name] && !stack.InProgress(last.Status) && last.Status == recorded[name]
+		if idle && time.Since(last.read) < idleStackAge {
+			all[name] = last
 			continue
 		}
 		full := names.Stack(c.Metadata.Name, name)
@@ -178,7 +178,7 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 				return all, err
 			}
 		}
-		all[name], l.known[name] = now, now
+		all[name], l.cached[name] = now, now
 	}
 	return all, nil
 }

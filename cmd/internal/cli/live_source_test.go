@@ -53,8 +53,8 @@ func TestLiveSource(t *testing.T) {
 		for _, name := range []string{"network", "control-plane", "addons", "pool-a", "pool-b"} {
 			planned.Status.Plan = append(planned.Status.Plan, status.Change{Stack: name, Operation: "Create"})
 		}
-		source.known = map[string]liveStack{}
-		for _, want := range []int{5, nextStacks, nextStacks} { // which drover makes next is known: the others can wait
+		source.cached = map[string]liveStack{}
+		for _, want := range []int{5, nextStacks, nextStacks} { // only the stacks that drover changes next are read each time
 			mark := a.Calls.Mark()
 			_, err := source.readStacks(t.Context(), planned, stackNames(planned.Status))
 			require.NoError(t, err)

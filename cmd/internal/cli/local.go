@@ -1,6 +1,6 @@
 package cli
 
-// The local account is a program of its own, drover-local, so that drover links no simulator.
+// The local account is a separate program, drover-local. drover therefore links no simulator.
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// localProgram runs the local account. drover runs it from its own folder or from PATH.
+// localProgram is the name of the program that runs the local account. drover looks for it in its own folder, then in PATH.
 const localProgram = "drover-local"
 
-// localCommand replaces this process by drover-local, which so receives every flag and signal, and ends with its own exit code.
+// localCommand replaces this process with drover-local. That program receives all flags and signals, and sets the exit code.
 func localCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "local",
@@ -50,7 +50,7 @@ func runLocal(args []string) error {
 	return nil
 }
 
-// findLocal returns the path of drover-local. It looks in the folder of drover, also where a link leads to, and then in PATH.
+// findLocal returns the path of drover-local. It searches the folder of drover, the folder that a link to drover resolves to, and PATH.
 func findLocal() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -74,7 +74,7 @@ func findLocal() (string, error) {
 	return found, nil
 }
 
-// completeLocal asks drover-local for the candidates of an argument or a flag.
+// completeLocal runs drover-local to complete an argument or a flag.
 func completeLocal(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	program, err := findLocal()
 	if err != nil {
@@ -97,7 +97,7 @@ func completeLocal(cmd *cobra.Command, args []string, typed string) ([]cobra.Com
 	return found, directive
 }
 
-// parseCompletion reads the answer of cobra's completion command: a candidate a line, then a colon and the directive.
+// parseCompletion parses the output of cobra's completion command: one candidate a line, then a colon and the directive.
 func parseCompletion(answer []byte) ([]cobra.Completion, cobra.ShellCompDirective, error) {
 	lines := strings.Split(string(bytes.TrimRight(answer, "\n")), "\n")
 	last := len(lines) - 1

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// standIn is a drover-local that prints its arguments.
+// standIn is a replacement of drover-local that prints its arguments.
 const standIn = `#!/bin/sh
 case "$1" in
 __complete) shift; echo "$# words, the last is '$2'"; echo "other	with a description"; echo ":6" ;;
@@ -27,7 +27,7 @@ func TestLocal(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, localProgram), []byte(standIn), 0o700))
 	onPath := map[string]string{"PATH": folder + ":/usr/bin:/bin", "DROVER_TEST_STAND_IN": "PATH"}
-	t.Run("hands flags and help through, and returns the exit code", func(t *testing.T) {
+	t.Run("passes flags and help, and returns the exit code", func(t *testing.T) {
 		for _, arguments := range [][]string{{"--port", "1", "--once"}, {"--help"}, {"env", "-h"}, {"--", "x"}, {}} {
 			r := droverIn(t, onPath, append([]string{"local"}, arguments...)...)
 			require.Equal(t, result{7, "PATH has: " + strings.Join(arguments, " ") + "\n", "an error\n"}, r)
@@ -38,7 +38,7 @@ func TestLocal(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, os.Args[0], "local", "wait")
-		cmd.Env = []string{beDrover + "=1", "PATH=" + onPath["PATH"]}
+		cmd.Env = []string{asCommand + "=1", "PATH=" + onPath["PATH"]}
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
@@ -53,7 +53,7 @@ func TestLocal(t *testing.T) {
 		require.Error(t, cmd.Wait())
 		require.Equal(t, 9, cmd.ProcessState.ExitCode())
 	})
-	t.Run("completes what drover-local completes", func(t *testing.T) {
+	t.Run("completes like drover-local", func(t *testing.T) {
 		r := droverIn(t, onPath, "__complete", "local", "--port", "1", "--de")
 		require.Equal(t, "3 words, the last is '1'\nother\twith a description\n:6\n", strings.Replace(r.stdout, "--help\n", "", 1))
 	})
@@ -67,13 +67,13 @@ func TestLocal(t *testing.T) {
 		require.NoError(t, os.Symlink(filepath.Join(folder, "drover"), link))
 		for _, program := range []string{filepath.Join(folder, "drover"), link} {
 			cmd := exec.CommandContext(t.Context(), program, "local")
-			cmd.Env = []string{beDrover + "=1", "PATH=" + onPath["PATH"]}
+			cmd.Env = []string{asCommand + "=1", "PATH=" + onPath["PATH"]}
 			out, err := cmd.Output()
 			require.NoError(t, err)
 			require.Equal(t, "own folder\n", string(out))
 		}
 	})
-	t.Run("says how to build what is missing", func(t *testing.T) {
+	t.Run("reports how to build a missing program", func(t *testing.T) {
 		for _, arguments := range [][]string{{"local"}, {"local", "--once"}} {
 			r := droverIn(t, map[string]string{"PATH": "/nowhere"}, arguments...)
 			require.Equal(t, 1, r.code)

@@ -1,6 +1,6 @@
 package cli
 
-// The log lines of drover's functions that concern a cluster.
+// Log lines of drover's functions about one cluster.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// functions of drover, in the order of a spec's way. A test compares them with the deployed ones.
+// functions of drover, in the order in which they process a spec. A test compares them with the deployed functions.
 var functions = []string{
 	"admit", "publish", "plan", "change", "stackevent", "prepare", "join", "drain", "upgrade", "clean", "report", "sweep",
 }
@@ -74,8 +74,8 @@ It reads all lines of the functions in the period from CloudWatch Logs (logs:Fil
 	return cmd
 }
 
-// ingestion is how late lines may come into CloudWatch Logs. Reads that follow begin so long before the last one.
-const ingestion = 2 * time.Minute
+// ingestionDelay bounds the time until a line is readable in CloudWatch Logs. Each read starts this long before the previous read.
+const ingestionDelay = 2 * time.Minute
 
 func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
@@ -84,7 +84,7 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// showLogs prints lines, the oldest first, and goes on with new ones when followed.
+// showLogs prints lines, the oldest first. If followed is true, it continues with new lines until ctx ends.
 func showLogs(ctx context.Context, out io.Writer, logs *functionLogs, chosen []string, since time.Time, followed bool) error {
 	seen, judge := map[string]bool{}, followPolls(out)
 	for {
@@ -97,7 +97,7 @@ func showLogs(ctx context.Context, out io.Writer, logs *functionLogs, chosen []s
 			return err
 		}
 		if err == nil {
-			since = laterOf(since, began.Add(-ingestion))
+			since = laterOf(since, began.Add(-ingestionDelay))
 		}
 		slices.SortStableFunc(lines, func(a, b logLine) int { return a.Time.Compare(b.Time) })
 		for _, l := range lines {
@@ -135,7 +135,7 @@ func (l *functionLogs) readAll(ctx context.Context, functions []string, since ti
 	return lines, nil
 }
 
-// mentions matches a text that names a cluster by a stack, an S3 key, or its EKS cluster.
+// mentions returns a pattern for texts that name a cluster, by a stack, an S3 key or its EKS cluster.
 func mentions(cluster string) *regexp.Regexp {
 	name := regexp.QuoteMeta(cluster)
 	stacks := strings.Join([]string{names.Network, names.ControlPlane, names.NodeAddons, names.Addons, names.PoolPrefix + `[a-z0-9-]+`}, "|")
@@ -147,30 +147,30 @@ func mentions(cluster string) *regexp.Regexp {
 type logLine struct {
 	Time  time.Time
 	Level string
-	// Message is the event, or the whole line of a log that is not JSON. Fields are the others.
+	// Message is the event, or the complete line if the log is not JSON. Fields has the other fields.
 	Message  string
 	Fields   map[string]any
 	function string
 	// request is the id of the invocation.
 	request, stream, id string
 	raw                 string
-	// platform lines are Lambda's own.
+	// platform is true for a line that Lambda wrote.
 	platform bool
 }
 
-// hidden are fields that every line has, or that the line's columns show.
+// hidden lists the fields that every line has or that a column shows.
 var hidden = []string{"time", "level", "msg", "step", "requestId", "cluster"}
 
-// text is the line for people: level, event and fields.
+// text formats the line: level, event and fields.
 func (l logLine) text() string {
 	parts := []string{strings.TrimSpace(l.Level + " " + l.Message)}
 	for _, key := range slices.Sorted(maps.Keys(l.Fields)) {
 		if slices.Contains(hidden, key) {
 			continue
 		}
-		value, isText := l.Fields[key].(string)
-		if !isText {
-			body, _ := json.Marshal(l.Fields[key]) // it was read from JSON
+		value, ok := l.Fields[key].(string)
+		if !ok {
+			body, _ := json.Marshal(l.Fields[key]) // a value from JSON always encodes
 			value = string(body)
 		} else if value == "" || strings.ContainsAny(value, " \"\n") {
 			value = fmt.Sprintf("%q", value)
@@ -180,7 +180,7 @@ func (l logLine) text() string {
 	return strings.Join(parts, " ")
 }
 
-// read returns the lines of a function that concern the cluster, the oldest first. A function that never ran has no log.
+// read returns the lines of a function about the cluster, the oldest first. A function that never ran has no log group.
 // https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
 func (f *functionLogs) read(ctx context.Context, function string, since time.Time) ([]logLine, error) {
 	group := "/aws/lambda/" + names.Function(function)
@@ -188,8 +188,8 @@ func (f *functionLogs) read(ctx context.Context, function string, since time.Tim
 		LogGroupName: &group, StartTime: aws.Int64(since.UnixMilli()),
 	})
 	var all []logLine
-	open := map[string]string{} // the invocation that each stream is in
-	for pages.HasMorePages() {  // a page may be empty though others follow
+	requests := map[string]string{} // the current invocation of each stream
+	for pages.HasMorePages() {      // an empty page may precede others
 		page, err := pages.NextPage(ctx)
 		var absent *types.ResourceNotFoundException
 		if errors.As(err, &absent) {
@@ -203,49 +203,50 @@ func (f *functionLogs) read(ctx context.Context, function string, since time.Tim
 			l.function, l.stream, l.id = function, aws.ToString(e.LogStreamName), aws.ToString(e.EventId)
 			l.Time = time.UnixMilli(aws.ToInt64(e.Timestamp))
 			if l.request == "" {
-				l.request = open[l.stream]
+				l.request = requests[l.stream]
 			}
-			open[l.stream] = l.request
+			requests[l.stream] = l.request
 			all = append(all, l)
 		}
 	}
-	return f.concerning(all), nil
+	return f.filterLines(all), nil
 }
 
-// concerning keeps the lines about the cluster: those that name it, and the others of invocations that name no other cluster.
-func (f *functionLogs) concerning(all []logLine) []logLine {
-	mine, others := map[string]bool{}, map[string]bool{}
+// filterLines keeps the lines that name the cluster. It also keeps the other lines of their invocations, unless the invocation names
+// another cluster.
+func (f *functionLogs) filterLines(all []logLine) []logLine {
+	matching, foreign := map[string]bool{}, map[string]bool{}
 	for _, l := range all {
-		if f.names(l) {
-			mine[l.request] = true
+		if f.isAboutCluster(l) {
+			matching[l.request] = true
 		} else if other, _ := l.Fields["cluster"].(string); other != "" && other != f.cluster {
-			others[l.request] = true
+			foreign[l.request] = true
 		}
 	}
 	return slices.DeleteFunc(all, func(l logLine) bool {
-		if _, metric := l.Fields["_aws"]; metric { // for CloudWatch's metrics
+		if _, metric := l.Fields["_aws"]; metric { // a CloudWatch metric
 			return true
 		}
-		if f.names(l) {
+		if f.isAboutCluster(l) {
 			return false
 		}
 		other, _ := l.Fields["cluster"].(string)
-		return l.request == "" || !mine[l.request] || others[l.request] || other != "" || l.platform && l.Level == ""
+		return l.request == "" || !matching[l.request] || foreign[l.request] || other != "" || l.platform && l.Level == ""
 	})
 }
 
-// names reports whether a line names the cluster.
-func (f *functionLogs) names(l logLine) bool {
+// isAboutCluster reports whether a line names the cluster.
+func (f *functionLogs) isAboutCluster(l logLine) bool {
 	if cluster, ok := l.Fields["cluster"].(string); ok {
 		return cluster == f.cluster
 	}
 	return !l.platform && f.mention.MatchString(l.raw)
 }
 
-// platformRequest finds the request in Lambda's own lines of text.
+// platformRequest matches the request in text lines that Lambda wrote.
 var platformRequest = regexp.MustCompile(`^(START|END|REPORT) RequestId: (\S+)`)
 
-// parseLine reads a line of a function, or of Lambda: JSON, or text.
+// parseLine parses a line of a function or of Lambda, in JSON or text.
 // https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-logformat.html
 func parseLine(raw string) logLine {
 	l := logLine{Message: strings.TrimRight(raw, "\n"), raw: raw}

@@ -1,6 +1,6 @@
 package cli
 
-// The command is run as a process of its own, with its exit code: the test binary, told to be drover.
+// The commands run as separate processes, with their exit codes. The test binary runs as drover if asCommand is set.
 
 import (
 	"bytes"
@@ -20,17 +20,17 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
-// beDrover is the variable that has the test binary be drover.
-const beDrover = "DROVER_TEST_AS_COMMAND"
+// asCommand is the environment variable that makes the test binary run as drover.
+const asCommand = "DROVER_TEST_AS_COMMAND"
 
-// repository is its root, absolute: the account changes the working directory.
+// repository is the absolute path of the repository, because the account changes the working directory.
 var repository string
 
-// cloud is the account that tests share; see needAccount.
+// cloud is the account that tests share. needAccount starts it.
 var cloud *account.Account
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beDrover) != "" {
+	if os.Getenv(asCommand) != "" {
 		Main(Root())
 		return
 	}
@@ -60,7 +60,7 @@ func runTests(m *testing.M) int {
 
 var accountDir string
 
-// needAccount starts the account with drover in it, once: the S3 gateway can run once in a process.
+// needAccount starts the account with drover once, because the S3 gateway can start only once in a process.
 func needAccount(t *testing.T) {
 	t.Helper()
 	if cloud != nil {
@@ -76,16 +76,16 @@ func needAccount(t *testing.T) {
 	require.NoError(t, a.Deploy(t.Context(), assembly))
 }
 
-// patience bounds what takes seconds, or a minute: on a machine that has a fifth of the time for it, it is still not what fails.
+// patience is the timeout for operations of at most a minute. It allows for a machine that is five times slower.
 const patience = 5 * time.Minute
 
-// result of a command.
+// result is the result of a command.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// drover runs the command with the shared account's environment, or with none when there is no account.
+// drover runs a command with the environment of the shared account, or with an empty environment before the account starts.
 func drover(t *testing.T, arguments ...string) result {
 	t.Helper()
 	environment := map[string]string{}
@@ -101,9 +101,9 @@ func droverIn(t *testing.T, environment map[string]string, arguments ...string) 
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, os.Args[0], arguments...)
-	// The environment of this machine is hidden: no credentials, no configuration, no network except the loopback.
+	// The command does not inherit this machine's environment. It has no credentials, no configuration, and only the loopback network.
 	cmd.Env = []string{
-		beDrover + "=1", "HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true",
+		asCommand + "=1", "HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true",
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1",
 	}
 	for key, value := range environment {
@@ -115,11 +115,11 @@ func droverIn(t *testing.T, environment map[string]string, arguments ...string) 
 	if !errors.As(err, &exit) {
 		require.NoError(t, err)
 	}
-	require.NotContains(t, stderr.String(), "SDK ", "the SDK talks to nobody: %s", arguments)
+	require.NotContains(t, stderr.String(), "SDK ", "the SDK prints nothing: %s", arguments)
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// ok is what a command that does well prints.
+// ok runs a command that succeeds, and returns its output.
 func ok(t *testing.T, arguments ...string) string {
 	t.Helper()
 	r := drover(t, arguments...)
@@ -127,7 +127,7 @@ func ok(t *testing.T, arguments ...string) string {
 	return r.stdout
 }
 
-// finds is what a command prints that has findings, as diff of a spec that changes something.
+// finds runs a command that reports findings, such as diff of a changed spec, and returns its output.
 func finds(t *testing.T, arguments ...string) string {
 	t.Helper()
 	r := drover(t, arguments...)
@@ -136,7 +136,7 @@ func finds(t *testing.T, arguments ...string) string {
 	return r.stdout
 }
 
-// fails is what a command says that does not.
+// fails runs a command that fails, and returns its error.
 func fails(t *testing.T, arguments ...string) string {
 	t.Helper()
 	r := drover(t, arguments...)
@@ -145,7 +145,7 @@ func fails(t *testing.T, arguments ...string) string {
 	return r.stderr
 }
 
-// write writes a file that tests give to the command, and returns its path.
+// write writes a file for a command, and returns its path.
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -13,38 +13,38 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// manifest is a valid file.
+// manifest is a valid file with one object.
 type manifest struct {
 	file string
 	data []byte
-	// name of its object, and key that it is uploaded to.
+	// name of the object, and the key of its upload.
 	name, key string
-	// cluster or release that it holds; neither for the channels.
+	// cluster or release in the file. Both are nil for the channels.
 	cluster *api.Cluster
 	release *api.Release
 }
 
-// readManifests reads files, folders and standard input, and checks all of them: the error has those of every file.
-// Releases come first, then the channels, then clusters, so that what a spec names is there before it.
+// readManifests reads and validates files, folders and standard input. The error joins the errors of all files.
+// The result has releases first, then the channels, then clusters, because a spec refers to a release or a channel.
 func readManifests(sources []string) ([]manifest, error) {
 	if len(sources) == 0 {
 		return nil, errors.New("there is nothing to upload: give a FILE, or -f with a file, a folder or - for standard input")
 	}
 	var all []manifest
-	var wrong []error
+	var errs []error
 	from := map[string]string{}
 	for _, source := range sources {
 		files, err := filesIn(source)
 		if err != nil {
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 		}
 		for _, file := range files {
 			m, err := readManifest(file)
 			switch {
 			case err != nil:
-				wrong = append(wrong, err)
+				errs = append(errs, err)
 			case from[m.key] != "":
-				wrong = append(wrong, fmt.Errorf("%s and %s are both %s: upload one of them", from[m.key], file, m.key))
+				errs = append(errs, fmt.Errorf("%s and %s are both %s: upload one of them", from[m.key], file, m.key))
 			default:
 				from[m.key] = file
 				all = append(all, m)
@@ -52,10 +52,10 @@ func readManifests(sources []string) ([]manifest, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b manifest) int { return a.order() - b.order() })
-	return all, errors.Join(wrong...)
+	return all, errors.Join(errs...)
 }
 
-// filesIn lists the YAML files of a folder, by name; any other source is a file itself.
+// filesIn lists the YAML files of a folder, sorted by name. It returns any other source as it was given.
 func filesIn(source string) ([]string, error) {
 	if source == standardInput {
 		return []string{source}, nil
@@ -83,7 +83,7 @@ func filesIn(source string) ([]string, error) {
 	return files, nil
 }
 
-// readManifest reads a file of the kind that it names; one that names none is taken for the spec of a cluster.
+// readManifest reads a file by its kind. A file without a kind is validated as the spec of a cluster.
 func readManifest(file string) (manifest, error) {
 	m := manifest{file: file}
 	var err error
@@ -113,7 +113,7 @@ func readManifest(file string) (manifest, error) {
 	return m, errs.Err()
 }
 
-// order of uploads.
+// order is the position of the manifest's kind in an upload.
 func (m manifest) order() int {
 	switch {
 	case m.cluster != nil:

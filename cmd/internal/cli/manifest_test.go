@@ -28,12 +28,12 @@ func TestReadManifests(t *testing.T) {
 		return all
 	}
 
-	t.Run("puts releases before the clusters that name them", func(t *testing.T) {
+	t.Run("returns releases before the clusters that use them", func(t *testing.T) {
 		all, err := readManifests([]string{demo, channels, release})
 		require.NoError(t, err)
 		require.Equal(t, []string{"releases/1.36-1.yaml", "releases/channels.yaml", "clusters/demo.yaml"}, keys(all))
 	})
-	t.Run("takes the YAML files directly in a folder", func(t *testing.T) {
+	t.Run("reads the YAML files directly in a folder", func(t *testing.T) {
 		all, err := readManifests([]string{dir, filepath.Join(dir, "releases")})
 		require.NoError(t, err)
 		require.Equal(t, []string{"releases/1.36-1.yaml", "releases/channels.yaml", "clusters/demo.yaml"}, keys(all))
@@ -48,11 +48,11 @@ func TestReadManifests(t *testing.T) {
 		}
 		require.Equal(t, []string{"clusters/demo.yaml"}, keys(all))
 	})
-	t.Run("refuses two files of one object", func(t *testing.T) {
+	t.Run("rejects two files of one object", func(t *testing.T) {
 		_, err := readManifests([]string{demo, put("again/demo.yaml", example(t, "clusters/demo.yaml"))})
 		require.ErrorContains(t, err, "are both clusters/demo.yaml: upload one of them")
 	})
-	t.Run("wants a source", func(t *testing.T) {
+	t.Run("requires a source", func(t *testing.T) {
 		_, err := readManifests(nil)
 		require.ErrorContains(t, err, "there is nothing to upload: give a FILE")
 	})

@@ -18,20 +18,20 @@ func TestValidate(t *testing.T) {
 		code           int
 		stdout, stderr []string
 	}{
-		"good specs and releases": {
+		"valid specs and releases": {
 			files:  []string{good, "examples/releases/1.36-1.yaml"},
 			stdout: []string{"examples/clusters/demo.yaml: valid\n", "examples/releases/1.36-1.yaml: valid\n"},
 		},
-		"every error of a bad one, with file, line and field": {
+		"every error of an invalid spec, with file, line and field": {
 			files: []string{bad}, code: 1,
 			stderr: []string{bad + ":7:", "metadata.name", "spec.pools[0].m", "spec.tag:", "1 of 1 files cannot be used"},
 		},
-		"a bad one does not hide a good one": {
+		"an invalid file does not hide a valid one": {
 			files: []string{bad, good}, code: 1,
 			stdout: []string{good + ": valid\n"}, stderr: []string{"1 of 2 files cannot be used"},
 		},
-		"a file that is not there": {files: []string{"nothing.yaml"}, code: 1, stderr: []string{"nothing.yaml: no such file"}},
-		"a file that is too large": {
+		"a missing file": {files: []string{"nothing.yaml"}, code: 1, stderr: []string{"nothing.yaml: no such file"}},
+		"a file over the limit": {
 			files: []string{write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1,
 			stderr: []string{"large.yaml is too large: more than 1048576 bytes"},
 		},
@@ -56,15 +56,15 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A warning is no error: the file is valid, and what it says may be meant.
+// A file with a warning is valid, because the settings may be intentional.
 func TestValidateWarns(t *testing.T) {
 	file := write(t, "minimal.yaml", example(t, "clusters/minimal.yaml", "maxSize: 3",
 		"maxSize: 3\n      taints: [{key: dedicated, value: batch, effect: NoSchedule}]"))
 	for name, test := range map[string]struct{ files, names string }{
-		"CoreDNS, without the release":     {names: "coredns"},
-		"and all others with it":           {files: "examples/releases/1.36-1.yaml", names: "coredns, aws-ebs-csi-driver"},
-		"another release says nothing":     {files: "examples/releases/1.35-1.yaml", names: "coredns"},
-		"a file that is not there neither": {files: "nothing.yaml", names: "coredns"},
+		"only CoreDNS without the release":  {names: "coredns"},
+		"all add-ons with the release":      {files: "examples/releases/1.36-1.yaml", names: "coredns, aws-ebs-csi-driver"},
+		"only CoreDNS with another release": {files: "examples/releases/1.35-1.yaml", names: "coredns"},
+		"only CoreDNS with a missing file":  {files: "nothing.yaml", names: "coredns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := droverIn(t, nil, append([]string{"validate", file}, strings.Fields(test.files)...)...)
@@ -74,7 +74,7 @@ func TestValidateWarns(t *testing.T) {
 	}
 }
 
-func TestRenderNeedsNeitherCredentialsNorNetwork(t *testing.T) {
+func TestRender(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "b")
 	r := droverIn(t, nil, "render", "examples/clusters/demo.yaml", "--out", out)
 	require.Equal(t, 0, r.code, r.stderr)
@@ -107,19 +107,19 @@ func TestRenderNeedsNeitherCredentialsNorNetwork(t *testing.T) {
 	}
 }
 
-func TestRenderSaysWhatItLacks(t *testing.T) {
+func TestRenderErrors(t *testing.T) {
 	tests := map[string]struct {
 		arguments []string
 		stderr    string
 	}{
-		"where to write to": {[]string{"examples/clusters/demo.yaml"}, `required flag(s) "out" not set`},
+		"the output folder": {[]string{"examples/clusters/demo.yaml"}, `required flag(s) "out" not set`},
 		"the release": {
 			[]string{write(t, "demo.yaml", example(t, "clusters/demo.yaml")), "--out", t.TempDir()}, "say where it is with --release FILE",
 		},
-		"the region":  {[]string{"examples/clusters/existing-network.yaml", "--out", t.TempDir()}, "say which --region it is for"},
-		"a good spec": {[]string{write(t, "demo.yaml", "kind: Cluster"), "--out", t.TempDir()}, "demo.yaml:1"},
-		"a spec":      {[]string{"--out", t.TempDir()}, "accepts 1 arg(s), received 0"},
-		"a release that is one": {
+		"the region":   {[]string{"examples/clusters/existing-network.yaml", "--out", t.TempDir()}, "say which --region it is for"},
+		"a valid spec": {[]string{write(t, "demo.yaml", "kind: Cluster"), "--out", t.TempDir()}, "demo.yaml:1"},
+		"a spec":       {[]string{"--out", t.TempDir()}, "accepts 1 arg(s), received 0"},
+		"a file with a release": {
 			[]string{"examples/clusters/demo.yaml", "--release", "examples/clusters/demo.yaml", "--out", t.TempDir()}, `kind: `,
 		},
 	}
@@ -135,7 +135,7 @@ func TestRenderSaysWhatItLacks(t *testing.T) {
 	require.Equal(t, 0, r.code, r.stderr)
 }
 
-func TestCommandsThatNeedAnAccountSayWhatIsMissing(t *testing.T) {
+func TestCommandsWithoutConfiguration(t *testing.T) {
 	for _, arguments := range [][]string{{"status"}, {"diff", "examples/clusters/demo.yaml"}, {"apply", "examples/clusters/demo.yaml"}} {
 		t.Run(arguments[0], func(t *testing.T) {
 			r := droverIn(t, nil, arguments...)
@@ -149,7 +149,7 @@ func TestCommandsThatNeedAnAccountSayWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestUnknownWords(t *testing.T) {
+func TestUnknownCommands(t *testing.T) {
 	r := droverIn(t, nil, "deploy")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, `unknown command "deploy"`)

@@ -35,7 +35,7 @@ func TestOutputFlag(t *testing.T) {
 			}
 		})
 	}
-	t.Run("refuses another format and names those it has", func(t *testing.T) {
+	t.Run("rejects another format and lists its formats", func(t *testing.T) {
 		cmd := &cobra.Command{Use: "x"}
 		addOutputFlag(cmd, "wide")
 		require.ErrorContains(t, cmd.ParseFlags([]string{"-o", "xml"}), "must be json, yaml or wide")

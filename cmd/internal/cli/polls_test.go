@@ -18,7 +18,7 @@ import (
 
 var errReset = errors.New("connection reset")
 
-// failingEvents fails all reads of a period, and returns one entry with each other read.
+// failingEvents fails all reads in a period. All other reads return one entry.
 type failingEvents struct{ from, to time.Time }
 
 func (f *failingEvents) drains() bool { return false }
@@ -31,7 +31,7 @@ func (f *failingEvents) read(context.Context) ([]entry, error) {
 }
 
 func TestWatcherPolls(t *testing.T) {
-	// watch an event source that fails from the fourth second on, for a condition that holds after two minutes.
+	// watch waits two minutes for a condition. Its event source fails after four seconds, for the time outage.
 	watch := func(outage time.Duration) (out string, err error) {
 		synctest.Test(t, func(t *testing.T) {
 			var text strings.Builder
@@ -104,20 +104,20 @@ func TestStatusWatchPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket := &failingBucket{Bucket: storetest.NewBucket("state")}
 		c := &Cell{State: store.NewState(bucket, store.Silent, time.Now)}
-		comesTo(t, c, status.Converging, "", "1")
+		setStatus(t, c, status.Converging, "", "1")
 		time.AfterFunc(4*time.Second, func() { bucket.failing = true })
-		time.AfterFunc(14*time.Second, func() { bucket.failing = false; comesTo(t, c, status.Ready, "done", "1") })
+		time.AfterFunc(14*time.Second, func() { bucket.failing = false; setStatus(t, c, status.Ready, "done", "1") })
 		var out strings.Builder
 		require.NoError(t, watchStatus(t.Context(), &out, c, "demo", AnyUpload))
 		require.Contains(t, out.String(), "a poll failed; retrying for 1m0s: ")
 
-		comesTo(t, c, status.Converging, "", "2")
+		setStatus(t, c, status.Converging, "", "2")
 		time.AfterFunc(4*time.Second, func() { bucket.failing = true })
 		require.ErrorIs(t, watchStatus(t.Context(), io.Discard, c, "demo", AnyUpload), errReset)
 	})
 }
 
-// An entry that a failed read found is in the next read.
+// The next read returns an entry that a failed read found.
 func TestHistoryAfterAFailedRead(t *testing.T) {
 	h := newHistory(&Cell{}, "demo", time.Time{})
 	source := func(id string, err error) func(context.Context) ([]entry, error) {

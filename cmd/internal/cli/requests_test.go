@@ -1,6 +1,6 @@
 package cli
 
-// Commands against the services of the local account in this process, with drover's functions as Go handlers.
+// Commands with the services of the local account in this process. drover's functions run as Go handlers.
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 
 func inProcess(t *testing.T) (*harness.Account, *Cell) {
 	t.Helper()
-	// S3 of the harness changes the working directory of the process. The account that other tests share reads its buckets there.
+	// The harness's S3 changes the working directory of the process. The shared account of other tests reads its buckets there.
 	folder, err := os.Getwd()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.Chdir(folder)) })
@@ -27,7 +27,7 @@ func inProcess(t *testing.T) (*harness.Account, *Cell) {
 	return a, NewCell(a.Config(), "aws", harness.ID)
 }
 
-// startsNothing expects that a command calls nothing that changes something, and starts no execution.
+// startsNothing fails if a command calls a mutating action or starts an execution.
 func startsNothing(t *testing.T, a *harness.Account, run func()) {
 	t.Helper()
 	mark, before := a.Calls.Mark(), len(a.States.Executions())
@@ -46,7 +46,7 @@ func TestRoll(t *testing.T) {
 		return startRoll(t.Context(), &out, c, cluster, pool, watch)
 	}
 	a.Cluster("demo", "")
-	t.Run("is refused for what there is not", func(t *testing.T) {
+	t.Run("is refused for an unknown cluster or pool", func(t *testing.T) {
 		startsNothing(t, a, func() {
 			require.ErrorContains(t, roll("other", "a", false), "no cluster other is known in this account and region")
 			require.EqualError(t, roll("demo", "b", false), "nothing was rolled: cluster demo has no pool b: its pools are a")
@@ -106,7 +106,7 @@ func TestConverge(t *testing.T) {
 		})
 	})
 	a.Cluster("demo", "")
-	t.Run("says when nothing differs", func(t *testing.T) {
+	t.Run("reports that nothing differs", func(t *testing.T) {
 		require.NoError(t, run("demo", true))
 		require.Contains(t, out.String(), "nothing differs: cluster demo is what its spec says\n")
 	})
@@ -119,7 +119,7 @@ func TestConverge(t *testing.T) {
 		})
 		a.Cluster("demo", "")
 	})
-	t.Run("repairs what is missing, and is watched to its end", func(t *testing.T) {
+	t.Run("repairs drift, and is watched until it ends", func(t *testing.T) {
 		a.Events.Decide(func(harness.Event) harness.Fate { return harness.Held })
 		require.NoError(t, a.Retag(names.Stack("demo", names.Addons), func(tags map[string]string) { delete(tags, names.TagChecksum) }))
 		a.Events.Decide(func(harness.Event) harness.Fate { return harness.Delivered })
@@ -128,7 +128,7 @@ func TestConverge(t *testing.T) {
 		require.Contains(t, out.String(), ": state Change add-ons stack, stack addons\n")
 		require.Contains(t, out.String(), "demo is Ready: ")
 	})
-	t.Run("says why a cluster cannot be converged", func(t *testing.T) {
+	t.Run("reports that the newest spec is not used", func(t *testing.T) {
 		a.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", ""), "r1", "r9", 1))
 		a.Settle()
 		require.NoError(t, run("demo", false), "the last good spec is in effect")
@@ -149,10 +149,10 @@ func TestUpgradeAnswers(t *testing.T) {
 		in   events.Upgrade
 		want events.UpgradeResult
 	}{
-		"there already": {
+		"the current release by default": {
 			events.Upgrade{}, events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at release r1 (Kubernetes 1.36)"},
 		},
-		"named, and there": {
+		"the current release by name": {
 			events.Upgrade{
 				Release: "r1",
 			}, events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at release r1 (Kubernetes 1.36)"},
@@ -162,7 +162,7 @@ func TestUpgradeAnswers(t *testing.T) {
 				Release: "r9",
 			}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there is no release releases/r9.yaml: upload it, or name another"},
 		},
-		"a rollback of none": {
+		"a rollback without an upgrade": {
 			events.Upgrade{
 				Rollback: true,
 			}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there was no upgrade of this cluster that could be rolled back"},
@@ -187,7 +187,7 @@ func TestEvents(t *testing.T) {
 	a, c := inProcess(t)
 	began := time.Now()
 	a.Cluster("demo", "  deletionProtection: false\n")
-	a.Cluster("demo-two", "") // no name of an execution of demo starts like it: their hashes have no t
+	a.Cluster("demo-two", "") // no execution name of demo has the prefix demo-t: hashes have no t
 	h := newHistory(c, "demo", began.Add(-time.Second))
 	found, err := h.read(t.Context())
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, again, "each event once")
 	require.False(t, h.drains())
-	t.Run("go on with what is new, and with a deletion to its end", func(t *testing.T) {
+	t.Run("return new events, including a complete deletion", func(t *testing.T) {
 		a.Remove(names.ClusterSpec("demo"), "")
 		a.Settle()
 		found, err := h.read(t.Context())
@@ -224,6 +224,6 @@ func TestEvents(t *testing.T) {
 			text.WriteString(e.String() + "\n")
 		}
 		require.Contains(t, text.String(), "stack       network: CREATE_COMPLETE\n")
-		require.Contains(t, text.String(), "stack       network: DELETE_COMPLETE\n", "whoever comes later sees it, too")
+		require.Contains(t, text.String(), "stack       network: DELETE_COMPLETE\n", "a later reader sees the deletion, too")
 	})
 }

@@ -35,7 +35,7 @@ func TestFleetShowsRejectedSpecs(t *testing.T) {
 	}
 }
 
-// Ready is the verdict of the last execution: it does not hide what was found since.
+// Ready is the result of the last execution. It does not hide drift that was found since then.
 func TestViewsShowDriftOfReadyClusters(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	show := func(message string) string {

@@ -13,12 +13,12 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// PrintUpgrade shows an upgrade as drover status does.
+// PrintUpgrade prints an upgrade in the format of drover status.
 func PrintUpgrade(w io.Writer, u *status.Upgrade) {
 	newDisplay(w, false).upgrades(status.Status{Upgrade: u})
 }
 
-// upgrades shows a cluster's last or next upgrade with its steps and the results of its checks, and below it those before.
+// upgrades shows a cluster's last or next upgrade with its steps and the results of its checks, then the earlier upgrades.
 func (d *display) upgrades(s status.Status) {
 	if s.Upgrade == nil {
 		return
@@ -55,7 +55,7 @@ func (d *display) upgrades(s status.Status) {
 	}
 }
 
-// linesOf selects how much of an upgrade's message is shown beside its checks. The message of a blocked one repeats them.
+// linesOf selects the lines of an upgrade's message to show. The message of a blocked upgrade repeats the checks below its first line.
 func linesOf(u status.Upgrade) func(string) string {
 	if u.Phase == string(upgrade.Blocked) && len(u.Checks) > 0 {
 		return firstLine
@@ -63,7 +63,7 @@ func linesOf(u status.Upgrade) func(string) string {
 	return allLines
 }
 
-// upgradeLine describes an upgrade: its phase, from where to where, when, and why it waits or stopped, as much of that as lines leaves.
+// upgradeLine describes an upgrade: its phase, releases, times and message. lines selects the lines of the message.
 func upgradeLine(u status.Upgrade, lines func(string) string, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", u.Phase)
@@ -79,7 +79,7 @@ func upgradeLine(u status.Upgrade, lines func(string) string, now time.Time) str
 		fmt.Fprintf(&b, ", ended %s, took %s", view.Relative(now, *u.Ended), u.Ended.Sub(*u.Started).Round(time.Second))
 	case u.Started != nil:
 		fmt.Fprintf(&b, ", began %s", view.Relative(now, *u.Started))
-	case u.At != nil && u.Phase == status.UpgradeScheduled: // the sweep, every five minutes, starts it
+	case u.At != nil && u.Phase == status.UpgradeScheduled: // the sweep starts it, every five minutes
 		fmt.Fprintf(&b, ", %s (%s), within five minutes", view.Relative(now, *u.At), u.At.UTC().Format("2006-01-02 15:04 UTC"))
 	case u.At != nil:
 		fmt.Fprintf(&b, ", due %s", view.Relative(now, *u.At))
@@ -97,8 +97,8 @@ func ReleaseLabel(release, version string) string {
 	return fmt.Sprintf("%s (Kubernetes %s)", release, version)
 }
 
-// stepTimes says how long a step took, or how long it has been running. The time between a stop and the retry does not count. With a zero
-// now, for lines that are printed when they change, it leaves out what changes each second.
+// stepTimes describes how long a step took or has been running. It excludes the time between a stop and the retry. If now is zero, it
+// omits the time of a running step; this is for lines that are printed when they change.
 func stepTimes(s status.UpgradeStep, ended bool, now time.Time) string {
 	if s.Started == nil {
 		return "pending"
@@ -118,7 +118,7 @@ func stepTimes(s status.UpgradeStep, ended bool, now time.Time) string {
 	return "running for " + view.Duration(now.Sub(began)) + retried
 }
 
-// CheckLines describe the results of checks, each with what to do.
+// CheckLines describes the results of checks, each with the action that fixes it.
 func CheckLines(checks []status.Check) []string {
 	var lines []string
 	for _, c := range checks {

@@ -10,8 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// AWS's reason has lines of its own, and how to go on comes after it: whoever looks or watches reads that.
-func TestHowToGoOnIsShownToTheLastLine(t *testing.T) {
+// A reason from AWS may have several lines. Status and watch also show the next action after it.
+func TestUpgradeMessageLines(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	stopped := status.Upgrade{
 		Phase: "Stopped", To: "r2", Started: &at, Ended: &at,
@@ -23,9 +23,9 @@ func TestHowToGoOnIsShownToTheLastLine(t *testing.T) {
 	d.upgrades(s)
 	require.Contains(t, out.String(), "is UPDATE_ROLLBACK_COMPLETE: no\n    mend the cause\n    To go on, drover upgrade demo\n")
 
-	said := map[string]string{}
-	sayUpgrade(func(key, text string) { said[key] = text }, stopped)
-	require.Contains(t, said["phase"], "To go on, drover upgrade demo")
+	lines := map[string]string{}
+	sayUpgrade(func(key, text string) { lines[key] = text }, stopped)
+	require.Contains(t, lines["phase"], "To go on, drover upgrade demo")
 	require.Contains(t, phaseLine("demo", s), "To go on, drover upgrade demo")
 
 	out.Reset()

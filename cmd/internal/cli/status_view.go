@@ -19,10 +19,10 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// PrintStatus shows a cluster as drover status does.
+// PrintStatus prints a cluster in the format of drover status.
 func PrintStatus(w io.Writer, c *status.Cluster) { newDisplay(w, false).cluster(c, nil) }
 
-// cluster shows one cluster; live is what its sources say now, or nil.
+// cluster shows one cluster. live is its observed state, or nil.
 func (d *display) cluster(c *status.Cluster, live *liveCluster) {
 	s := c.Status
 	d.head(string(s.Phase), strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", c.Metadata.Name, s.Phase, d.words(headline(s))), ": "))
@@ -50,7 +50,7 @@ func (d *display) cluster(c *status.Cluster, live *liveCluster) {
 	d.plan(s.Plan)
 }
 
-// facts are versions, and how old the document is: whatever it says may be as old.
+// facts returns the versions and the age of the status. Everything in the status may be as old.
 func (d *display) facts(s status.Status) []string {
 	var facts []string
 	for _, f := range []struct{ name, value string }{
@@ -66,7 +66,7 @@ func (d *display) facts(s status.Status) []string {
 	return append(facts, "status last changed "+view.Relative(d.now, s.UpdatedAt))
 }
 
-// identifiers are what only a report of a problem needs.
+// identifiers shows the identifiers for a problem report.
 func (d *display) identifiers(s status.Status) {
 	for _, id := range []struct{ name, value string }{
 		{"spec version", s.SpecVersion}, {"last good spec version", s.GoodVersion}, {"observed spec version", s.ObservedVersion},
@@ -78,19 +78,19 @@ func (d *display) identifiers(s status.Status) {
 	}
 }
 
-// sourceErrors name the sources that did not answer: what they would show is missing below.
+// sourceErrors shows the sources that could not be read. Their part of the view is missing.
 func (d *display) sourceErrors(live *liveCluster) {
 	for _, source := range []struct {
 		name string
 		err  error
 	}{{"CloudFormation", live.stacksErr}, {"Auto Scaling", live.groupsErr}, {"the cluster", live.nodesErr}} {
-		if source.err != nil && !errors.Is(source.err, kube.ErrNoCluster) { // before it is created, and after it is deleted
+		if source.err != nil && !errors.Is(source.err, kube.ErrNoCluster) { // the cluster is not created yet, or deleted
 			d.say("%s was not read: %s", source.name, d.words(source.err.Error()))
 		}
 	}
 }
 
-// messageColumn is the last of most tables.
+// messageColumn is the last column of most tables.
 var messageColumn = view.Column{Title: "MESSAGE", Min: 20, Wrap: true}
 
 func (d *display) conditions(s status.Status) *view.Table {
@@ -102,7 +102,7 @@ func (d *display) conditions(s status.Status) *view.Table {
 	return table
 }
 
-// stacks shows each stack as CloudFormation has it now or, without that, as drover recorded it.
+// stacks shows the observed state of each stack, or the recorded state if live is nil.
 func (d *display) stacks(s status.Status, live *liveCluster) *view.Table {
 	table := &view.Table{Columns: []view.Column{{Title: "STACK"}, {Title: "STATUS"}, {Title: "AGE"}, messageColumn}}
 	if live != nil {
@@ -144,7 +144,7 @@ func absentStatus(s status.Status, stack string) string {
 	return "absent"
 }
 
-// token of a stack's operation in progress, which CloudFormation repeats in its events.
+// token returns the token of a stack's operation in progress. CloudFormation repeats it in the events of the operation.
 func (d *display) token(stack liveStack) string {
 	if !d.verbose || stack.Operation.Token == "" {
 		return ""
@@ -152,7 +152,7 @@ func (d *display) token(stack liveStack) string {
 	return "token " + stack.Operation.Token
 }
 
-// pools shows the nodes of each pool as Auto Scaling and Kubernetes have them now.
+// pools shows the nodes of each pool in Auto Scaling and Kubernetes.
 func (d *display) pools(cluster string, s status.Status, live *liveCluster) *view.Table {
 	table := &view.Table{
 		Columns: []view.Column{
@@ -180,24 +180,24 @@ func (d *display) pools(cluster string, s status.Status, live *liveCluster) *vie
 	return table
 }
 
-// stackNote says why a stack failed, and what its change waits for.
+// stackNote describes why a stack failed and what its operation waits for.
 func stackNote(stack status.Stack, now time.Time) string {
 	text := strings.TrimPrefix(stack.Resource+": "+stack.Reason, ": ")
 	if stack.Waits == nil {
 		return text
 	}
 	waits := stack.Waits.Message
-	switch left := stack.Waits.Until.Sub(now); {
+	switch remaining := stack.Waits.Until.Sub(now); {
 	case stack.Waits.Until.IsZero():
-	case left > 0:
-		waits += ", for " + view.Duration(left) + " at most"
+	case remaining > 0:
+		waits += ", for " + view.Duration(remaining) + " at most"
 	default:
 		waits += ", until now at most"
 	}
 	return strings.TrimPrefix(text+"; "+waits, "; ")
 }
 
-// slowNodes shows the nodes that others wait for, and under each the pods that cannot leave.
+// slowNodes shows the nodes that delay others, each with the pods that block its drain.
 func (d *display) slowNodes(nodes []status.Node) {
 	table := &view.Table{
 		Columns: []view.Column{{Title: "NODE"}, {Title: "POOL"}, {Title: "STATE"}, {Title: "AGE"}, {Title: "LEFT"}, messageColumn},
@@ -231,7 +231,7 @@ func timeLeft(n status.Node) string {
 	return "-"
 }
 
-// deletion shows what was done with the resources that Kubernetes made in the account.
+// deletion shows the result for resources that Kubernetes created in the account.
 func (d *display) deletion(deletion *status.Deletion) {
 	if deletion == nil {
 		return
@@ -246,7 +246,7 @@ func (d *display) deletion(deletion *status.Deletion) {
 	}
 }
 
-// plan shows the changes that drover makes, with their reasons.
+// plan shows the planned changes with their reasons.
 func (d *display) plan(changes []status.Change) {
 	for _, change := range changes {
 		fmt.Fprintln(d.out)
@@ -257,7 +257,7 @@ func (d *display) plan(changes []status.Change) {
 	}
 }
 
-// fleet shows a row for each cluster. live is what AWS says of all of them now, or nil.
+// fleet shows a row for each cluster. live is the observed state of all clusters, or nil.
 func (d *display) fleet(clusters []*status.Cluster, live *liveFleet, all bool) {
 	table := &view.Table{Columns: []view.Column{{Title: "NAME"}, {Title: "PHASE"}, {Title: "KUBERNETES"}, {Title: "RELEASE"}}}
 	if live != nil {
@@ -304,7 +304,7 @@ func (l *liveFleet) stackCell(cluster string) view.Cell {
 	}
 	total, moving, bad := 0, 0, 0
 	for full, deployed := range l.stacks {
-		if of, _, ours := names.SplitStack(full); !ours || of != cluster || stack.Absent(deployed.Status) {
+		if owner, _, ok := names.SplitStack(full); !ok || owner != cluster || stack.Absent(deployed.Status) {
 			continue
 		}
 		total++
@@ -324,14 +324,14 @@ func (l *liveFleet) stackCell(cluster string) view.Cell {
 	return view.Text(fmt.Sprint(total))
 }
 
-// nodeCell counts a cluster's instances in service, of those desired.
+// nodeCell counts a cluster's instances in service and its desired instances.
 func (l *liveFleet) nodeCell(cluster string) view.Cell {
 	if l.groupsErr != nil {
 		return view.Text("?")
 	}
 	serving, desired := 0, 0
 	for _, group := range l.groups {
-		if of, _, ours := names.SplitStack(group.Name); ours && of == cluster {
+		if owner, _, ok := names.SplitStack(group.Name); ok && owner == cluster {
 			serving, desired = serving+group.Serving(), desired+group.Desired
 		}
 	}
@@ -342,7 +342,7 @@ func (l *liveFleet) nodeCell(cluster string) view.Cell {
 	return cell
 }
 
-// summary of a cluster in one line, with the reason why its newest spec is not used.
+// summary describes a cluster in one line. It includes the reason if the newest spec is not used.
 func summary(s status.Status) string {
 	message, accepted := view.FirstLine(headline(s)), s.Condition(status.SpecAccepted)
 	if accepted == nil || accepted.Status == "True" || s.Phase == status.Deleted || strings.Contains(s.Message, accepted.Message) {
@@ -351,7 +351,7 @@ func summary(s status.Status) string {
 	return strings.TrimPrefix(fmt.Sprintf("%s; %s: %s", message, accepted.Reason, view.FirstLine(accepted.Message)), "; ")
 }
 
-// headline is the message of a status for people. Ready is a past verdict: what changed since, the condition InSync knows.
+// headline returns the message of a status. Ready is the result of the last execution; the condition InSync has drift since then.
 func headline(s status.Status) string {
 	c := s.Condition(status.InSync)
 	if s.Phase != status.Ready || c == nil || c.Status != "False" {
@@ -364,8 +364,8 @@ func headline(s status.Status) string {
 	return s.Message + "; " + drift
 }
 
-// firstLine of a text, and how many lines follow.
+// firstLine returns the first line of a text and the number of further lines.
 func firstLine(text string) string { return view.FirstLine(text) }
 
-// allLines of a text, the others below the first and indented: what to do next often comes last.
+// allLines returns a text with all lines after the first indented. The last line often has the next action.
 func allLines(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }

@@ -15,11 +15,11 @@ import (
 	"github.com/drover-run/drover/shared/store/storetest"
 )
 
-func TestADeletionThatIsWatchedEndsWithTheCluster(t *testing.T) {
-	watching(t, func(t *testing.T, c *Cell) {
-		comesTo(t, c, status.Deleted, "", "")
+func TestWatchOfADeletion(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Cell) {
+		setStatus(t, c, status.Deleted, "", "")
 		require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", Upload{Before: "1"}))
-		comesTo(t, c, status.Ready, "", "2")
+		setStatus(t, c, status.Ready, "", "2")
 		require.ErrorContains(t, watchStatus(t.Context(), io.Discard, c, "demo", Upload{Before: "1"}),
 			"demo was not deleted: its spec was uploaded again")
 		require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", Upload{"2", "1"}))
@@ -27,10 +27,10 @@ func TestADeletionThatIsWatchedEndsWithTheCluster(t *testing.T) {
 	})
 }
 
-func TestWhatAnUploadBeforeCameToIsNotToldOfThisOne(t *testing.T) {
-	watching(t, func(t *testing.T, c *Cell) {
-		comesTo(t, c, status.Failed, "the quota is used up", "1")
-		time.AfterFunc(time.Minute-time.Millisecond, func() { comesTo(t, c, status.Ready, "every stack is as it should be", "2") })
+func TestWatchIgnoresEarlierUploads(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Cell) {
+		setStatus(t, c, status.Failed, "the quota is used up", "1")
+		time.AfterFunc(time.Minute-time.Millisecond, func() { setStatus(t, c, status.Ready, "every stack is as it should be", "2") })
 		var out strings.Builder
 		require.NoError(t, watchStatus(t.Context(), &out, c, "demo", Upload{"2", "1"}))
 		require.Equal(t, `   0.0s  drover has not handled the upload yet
@@ -42,16 +42,16 @@ func TestWhatAnUploadBeforeCameToIsNotToldOfThisOne(t *testing.T) {
 
 func TestWatchOfAFailure(t *testing.T) {
 	fails := func(t *testing.T, c *Cell, pause time.Duration) {
-		comesTo(t, c, status.Failed, "the API server is down", "1")
+		setStatus(t, c, status.Failed, "the API server is down", "1")
 		require.NoError(t, c.State.UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 			at := time.Now().Add(pause)
 			s.RetryAt = &at
 		}))
 	}
 	t.Run("continues when drover retries within minutes", func(t *testing.T) {
-		watching(t, func(t *testing.T, c *Cell) {
+		inBubble(t, func(t *testing.T, c *Cell) {
 			fails(t, c, time.Minute)
-			time.AfterFunc(70*time.Second, func() { comesTo(t, c, status.Ready, "", "1") })
+			time.AfterFunc(70*time.Second, func() { setStatus(t, c, status.Ready, "", "1") })
 			var out strings.Builder
 			require.NoError(t, watchStatus(t.Context(), &out, c, "demo", AnyUpload))
 			require.Contains(t, out.String(), "demo is Failed: the API server is down")
@@ -61,7 +61,7 @@ func TestWatchOfAFailure(t *testing.T) {
 	})
 	t.Run("ends when the next retry is a long way off, or overdue", func(t *testing.T) {
 		for _, pause := range []time.Duration{15 * time.Minute, -15 * time.Minute} {
-			watching(t, func(t *testing.T, c *Cell) {
+			inBubble(t, func(t *testing.T, c *Cell) {
 				fails(t, c, pause)
 				require.EqualError(t, watchStatus(t.Context(), io.Discard, c, "demo", AnyUpload), "demo is Failed: the API server is down")
 			})
@@ -69,9 +69,9 @@ func TestWatchOfAFailure(t *testing.T) {
 	})
 }
 
-func TestWhoStopsWatchingCancelsNothing(t *testing.T) {
-	watching(t, func(t *testing.T, c *Cell) {
-		comesTo(t, c, status.Converging, "", "1")
+func TestWatchInterrupted(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *Cell) {
+		setStatus(t, c, status.Converging, "", "1")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		require.EqualError(t, watchStatus(ctx, io.Discard, c, "demo", AnyUpload),
@@ -79,14 +79,14 @@ func TestWhoStopsWatchingCancelsNothing(t *testing.T) {
 	})
 }
 
-// watching runs a test in virtual time, over a state bucket in memory.
-func watching(t *testing.T, test func(t *testing.T, c *Cell)) {
+// inBubble runs a test in virtual time, over a state bucket in memory.
+func inBubble(t *testing.T, test func(t *testing.T, c *Cell)) {
 	synctest.Test(t, func(t *testing.T) {
 		test(t, &Cell{State: store.NewState(storetest.NewBucket("state"), store.Silent, time.Now)})
 	})
 }
 
-func comesTo(t *testing.T, c *Cell, phase status.Phase, message, version string) {
+func setStatus(t *testing.T, c *Cell, phase status.Phase, message, version string) {
 	require.NoError(t, c.State.UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 		s.Phase, s.Message, s.SpecVersion, s.ObservedVersion = phase, message, version, version
 	}))

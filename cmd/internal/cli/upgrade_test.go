@@ -22,16 +22,17 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// previewAnUpgrade of the demo cluster, on which a budget that allows nothing blocks, or not; config reaches its API server.
+// previewAnUpgrade tests the preview of an upgrade of the demo cluster. blocked is true if a disruption budget blocks the drains.
+// config connects to the cluster's API server.
 func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, blocked bool) {
 	require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").stdout, "uploaded release 1.37-1")
 	require.NoError(t, cloud.Settle(ctx))
-	nobody, err := rest.TransportFor(rest.AnonymousClientConfig(config))
+	anonymous, err := rest.TransportFor(rest.AnonymousClientConfig(config))
 	require.NoError(t, err)
 	seen := &recorder{}
 	aws := cloud.Config()
 	clusters := kube.NewClusters(eks.NewFromConfig(aws), sts.NewFromConfig(aws), kube.WithTransport(func(string) http.RoundTripper {
-		return seen.wrap(nobody)
+		return seen.wrap(anonymous)
 	}))
 
 	var out bytes.Buffer
@@ -42,11 +43,11 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 		require.Regexp(t, "^GET ", request)
 	}
 	for _, call := range cloud.Calls.Since(mark) {
-		if !strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) { // drover itself may still be at the release
+		if !strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) { // drover may still check the release
 			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
 		}
 	}
-	said := out.String()
+	printed := out.String()
 	for _, line := range []string{
 		"A dry run: nothing is changed.\n\ndemo: release 1.36-1 (Kubernetes 1.36) → release 1.37-1 (Kubernetes 1.37)\n",
 		"  1. control plane to 1.37: at least 8m0s\n  2. add-ons to those of the release: at least 30s\n",
@@ -55,29 +56,29 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 		"     pool workers: 2 nodes to ami-cad6f48a6f7586fe6, in at least ", "     pool spot: 2 nodes to ", "\nLeast time: ",
 		"  passed: ControlPlaneHealthy, ",
 	} {
-		require.Contains(t, said, line)
+		require.Contains(t, printed, line)
 	}
-	require.Regexp(t, `(?m)^       ip-\S+ (drained in at least \d|would wait for what blocks its pods: drover roll demo )`, said)
-	require.NotContains(t, said, "vpc-cni v", "it does not change")
+	require.Regexp(t, `(?m)^       ip-\S+ (drained in at least \d|would wait for what blocks its pods: drover roll demo )`, printed)
+	require.NotContains(t, printed, "vpc-cni v", "vpc-cni does not change")
 	if blocked {
-		require.Contains(t, said, "drained/frozen")
+		require.Contains(t, printed, "drained/frozen")
 	}
-	if strings.Contains(said, " blocks: ") {
+	if strings.Contains(printed, " blocks: ") {
 		require.ErrorContains(t, err, "is blocked: checks failed; fix the checks listed above")
 		return
 	}
-	require.NoError(t, err, said)
+	require.NoError(t, err, printed)
 
-	// The command says the same, and what cannot be done.
+	// The command prints the same preview, and rejects impossible upgrades.
 	r := drover(t, "upgrade", "demo", "--to", "1.37-1", "--dry-run")
 	require.Equal(t, 0, r.code, r.stderr)
-	require.Equal(t, strings.Split(said, "\n")[:3], strings.Split(r.stdout, "\n")[:3])
+	require.Equal(t, strings.Split(printed, "\n")[:3], strings.Split(r.stdout, "\n")[:3])
 	require.Contains(t, drover(t, "upgrade", "demo", "--to", "1.36-1", "--dry-run").stdout, "there is nothing to upgrade")
 	require.Contains(t, drover(t, "upgrade", "demo", "--to", "9.99-1", "--dry-run").stderr, "there is no release releases/9.99-1.yaml")
 	require.Contains(t, drover(t, "upgrade", "demo", "--rollback", "--dry-run").stderr, "there was no upgrade of this cluster")
 }
 
-// An upgrade by hand and back again, of a cluster with one pool, by the machine as it is deployed.
+// A requested upgrade and its rollback, of a cluster with one pool, with the deployed state machine.
 func TestUpgrade(t *testing.T) {
 	needAccount(t)
 	ok(t, "apply", "examples/releases/1.35-1.yaml")
@@ -85,17 +86,17 @@ func TestUpgrade(t *testing.T) {
 	spec := example(t, "clusters/minimal.yaml", append([]string{`name: "1.36-1"`, `name: "1.35-1"`}, withAccess...)...)
 	ok(t, "apply", write(t, "minimal.yaml", spec), "--watch")
 
-	// unchanged does something, and fails if that changes anything in AWS, or what drover keeps of the cluster. The sweep may run meanwhile.
+	// unchanged calls do, and fails if do changes AWS or the cluster's objects in the state bucket. The sweep may run at the same time.
 	unchanged := func(t *testing.T, do func()) {
 		t.Helper()
 		require.NoError(t, cloud.Settle(t.Context()))
-		state, mark := kept(t, "minimal"), cloud.Calls.Mark()
+		state, mark := stateObjects(t, "minimal"), cloud.Calls.Mark()
 		do()
 		for _, call := range cloud.Calls.Since(mark) {
-			ours := strings.Contains(call.Caller, ":assumed-role/"+names.Prefix)
-			require.False(t, call.Mutating && !ours, "%s called %s %s", call.Caller, call.Service, call.Action)
+			byDrover := strings.Contains(call.Caller, ":assumed-role/"+names.Prefix)
+			require.False(t, call.Mutating && !byDrover, "%s called %s %s", call.Caller, call.Service, call.Action)
 		}
-		require.Equal(t, state, kept(t, "minimal"))
+		require.Equal(t, state, stateObjects(t, "minimal"))
 	}
 	versions := func(t *testing.T) ClusterVersions {
 		t.Helper()
@@ -129,17 +130,17 @@ func TestUpgrade(t *testing.T) {
 		require.NoError(t, err)
 		nodes, err := account.PoolNodes(t.Context(), client, "workers")
 		require.NoError(t, err)
-		require.Len(t, nodes, 1, "the old one is gone when the upgrade is done")
+		require.Len(t, nodes, 1, "the old node is deleted when the upgrade is done")
 	}
 	at(t, "1.35-1", "1.35")
 
-	t.Run("what cannot be done", func(t *testing.T) {
+	t.Run("refuses impossible requests", func(t *testing.T) {
 		unchanged(t, func() {
 			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "1.36-1", "--rollback"), "--to and --rollback: give one of them")
 			require.Contains(t, fails(t, "upgrade", "nobody", "--to", "1.36-1"), "no cluster nobody is known in this account")
 			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--dry-run"), "there was no upgrade of this cluster")
 		})
-		// What the machine would refuse at once is refused here: nobody would look for it in the status.
+		// The command rejects requests that the state machine would reject at once. A user would not expect such an error in the status.
 		unchanged(t, func() {
 			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "9.99-1"),
 				"the upgrade of minimal is refused: there is no release releases/9.99-1.yaml")
@@ -147,7 +148,7 @@ func TestUpgrade(t *testing.T) {
 				"the upgrade of minimal is refused: there was no upgrade of this cluster")
 		})
 	})
-	t.Run("diff shows the upgrade that another release in the spec starts", func(t *testing.T) {
+	t.Run("diff shows the upgrade to another release in the spec", func(t *testing.T) {
 		unchanged(t, func() {
 			next := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "1.36-1"`, 1))
 			out := finds(t, "diff", next)
@@ -178,14 +179,14 @@ func TestUpgrade(t *testing.T) {
 			require.Contains(t, out, "  3. nodes to the images of the release: at least 1m55s\n     pool workers: 1 nodes to ami-d390dc44800d0e650")
 			require.Regexp(t, "passed: .*VolumeQuota, ClusterQuota, ", out)
 
-			most := cloud.Quotas.Limit(servicequotas.Clusters)
+			limit := cloud.Quotas.Limit(servicequotas.Clusters)
 			cloud.Quotas.Set(servicequotas.Clusters, 1)
 			out = ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")
-			cloud.Quotas.Set(servicequotas.Clusters, float64(most))
+			cloud.Quotas.Set(servicequotas.Clusters, float64(limit))
 			require.Regexp(t, `ClusterQuota.*Clusters \(L-1194D53C\): \d+ of 1 are there`, out)
 		})
 	})
-	t.Run("--watch follows it to its end", func(t *testing.T) {
+	t.Run("--watch follows an upgrade until it ends", func(t *testing.T) {
 		out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--watch")
 		last := 0
 		for _, line := range []string{
@@ -201,7 +202,7 @@ func TestUpgrade(t *testing.T) {
 		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested by Hand, ")
 		at(t, "1.36-1", "1.36")
 	})
-	t.Run("again finds nothing to do", func(t *testing.T) {
+	t.Run("a repeated upgrade starts no execution", func(t *testing.T) {
 		started := len(cloud.States.Executions())
 		unchanged(t, func() {
 			for _, arguments := range [][]string{{"--to", "1.36-1", "--watch"}, {"--to", "1.36-1"}} {
@@ -212,7 +213,7 @@ func TestUpgrade(t *testing.T) {
 		require.Len(t, cloud.States.Executions(), started)
 		require.Contains(t, ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run"), "there is nothing to upgrade")
 	})
-	t.Run("--rollback goes back, nodes first", func(t *testing.T) {
+	t.Run("--rollback starts with the nodes", func(t *testing.T) {
 		unchanged(t, func() {
 			out := ok(t, "upgrade", "minimal", "--rollback", "--dry-run")
 			require.Contains(t, out, "minimal: release 1.36-1 (Kubernetes 1.36) → release 1.35-1 (Kubernetes 1.35)")
@@ -223,7 +224,7 @@ func TestUpgrade(t *testing.T) {
 		require.Contains(t, ok(t, "upgrade", "minimal", "--rollback"), "follow it: drover status minimal")
 		v := versions(t)
 		for deadline := time.Now().Add(patience); v.Due != "Running"; v = versions(t) {
-			require.True(t, time.Now().Before(deadline), "it is not under way: %+v", v)
+			require.True(t, time.Now().Before(deadline), "the rollback is not in flight: %+v", v)
 		}
 		var waits strings.Builder
 		require.NoError(t, printBusy(t.Context(), &waits, NewCell(cloud.Config(), "aws", account.ID), "minimal"))
@@ -231,7 +232,7 @@ func TestUpgrade(t *testing.T) {
 			"would wait for it.\n")
 		require.Equal(t, "1.35-1", v.Release.Target)
 		require.Equal(t, planeMove{moves: moves{"1.36", "1.35"}}, v.ControlPlane)
-		// The nodes go first: by now they may be back already.
+		// Nodes roll back first. They may have the previous image already.
 		require.Equal(t, "ami-06efac426bf628e4f", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
 		at(t, "1.35-1", "1.35")
 		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.36-1 (Kubernetes 1.36) → 1.35-1 (Kubernetes 1.35), "+
@@ -240,8 +241,8 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// kept is everything of a cluster in the state bucket, by its version.
-func kept(t *testing.T, cluster string) map[string]string {
+// stateObjects returns the ETags of a cluster's objects in the state bucket, by key.
+func stateObjects(t *testing.T, cluster string) map[string]string {
 	t.Helper()
 	entries, err := NewCell(cloud.Config(), "aws", account.ID).State.List(t.Context(), "")
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// An execution that was stopped could not write what became of its upgrade: the status still says that it runs.
-func TestWhatBecameOfAnUpgradeWhoseExecutionWasStopped(t *testing.T) {
+// An aborted execution cannot record the result of its upgrade. The status still has the phase Running.
+func TestUpgradeVerdict(t *testing.T) {
 	verdict := func(u *status.Upgrade, x *sfn.DescribeExecutionOutput) string {
 		var out bytes.Buffer
 		return upgradeVerdict(view.NewProgress(&out), "demo", x, u, u != nil).Error()

@@ -33,11 +33,11 @@ func versionCommand() *cobra.Command {
 	return cmd
 }
 
-// buildVersion is what the Go command recorded of a build.
+// buildVersion is the build information that the Go command recorded.
 type buildVersion struct {
-	// Version of the module; (devel) when it was built from a folder without version control.
+	// Version of the module. It is (devel) for a build from a folder without version control.
 	Version string `json:"version"`
-	// Commit and Time of it; Modified says that there were changes beside it.
+	// Commit and its Time. Modified is true if the folder had uncommitted changes.
 	Commit   string `json:"commit,omitempty"`
 	Time     string `json:"time,omitempty"`
 	Modified bool   `json:"modified,omitempty"`

@@ -1,6 +1,6 @@
 package cli
 
-// What runs where, what it is to become, and until when it is supported.
+// Current and target versions of clusters, and the end of their support.
 
 import (
 	"cmp"
@@ -68,26 +68,26 @@ A cluster whose newest spec cannot be read is shown by its last good one.`,
 	return cmd
 }
 
-// formatWide is the format with a row for each part.
+// formatWide is the output format with a row for each part.
 const formatWide = "wide"
 
-// ClusterVersions is what a cluster runs. Targets are empty where nothing is to change.
+// ClusterVersions has the current and target versions of a cluster. A target is empty if no change is due.
 type ClusterVersions struct {
 	Cluster string `json:"cluster"`
 	Phase   string `json:"phase"`
 	Channel string `json:"channel"`
 	Release moves  `json:"release"`
-	// ControlPlane is a Kubernetes version; StandardSupportEnds and ExtendedSupportEnds are of the current one, as days.
+	// ControlPlane has Kubernetes versions. StandardSupportEnds and ExtendedSupportEnds are dates for the current version.
 	ControlPlane        planeMove  `json:"controlPlane"`
 	StandardSupportEnds string     `json:"standardSupportEnds,omitempty"`
 	ExtendedSupportEnds string     `json:"extendedSupportEnds,omitempty"`
 	Pools               []poolMove `json:"pools,omitempty"`
 	Addons              []named    `json:"addons,omitempty"`
-	// Upgrade is in flight, scheduled, or the last one.
+	// Upgrade is the upgrade in flight, the scheduled upgrade, or the last upgrade.
 	Upgrade *status.Upgrade `json:"upgrade,omitempty"`
-	// NextUpgrade is the one that waits for Upgrade.
+	// NextUpgrade is the upgrade that waits for Upgrade.
 	NextUpgrade *status.Upgrade `json:"nextUpgrade,omitempty"`
-	// Due says when the target comes. Its times are RFC 3339, in UTC.
+	// Due describes when the change to the target starts. Its times are RFC 3339, in UTC.
 	Due string `json:"due,omitempty"`
 }
 
@@ -103,7 +103,7 @@ type planeMove struct {
 	Deployed string `json:"deployed,omitempty"`
 }
 
-// poolMove is of images; KubernetesVersion is that of the current image's kubelet, where its name says so.
+// poolMove is the change of a pool's image. KubernetesVersion is the kubelet's version in the name of the current image, if any.
 type poolMove struct {
 	named
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
@@ -114,21 +114,21 @@ type named struct {
 	moves
 }
 
-// to sets the target if it is another.
+// to sets the target if it differs from the current version.
 func (m *moves) to(target string) {
 	if target != m.Current {
 		m.Target = target
 	}
 }
 
-// to sets the target unless stack and control plane are both at it.
+// to sets the target unless both the stack and the control plane have that version.
 func (m *planeMove) to(target string) {
 	if m.moves.to(target); m.Deployed != "" && m.Deployed != target {
 		m.Target = target
 	}
 }
 
-// fleetReader reads once what all clusters have in common.
+// fleetReader reads the data that all clusters share once.
 type fleetReader struct {
 	c         *Cell
 	stacks    map[string]stack.Deployed
@@ -163,7 +163,7 @@ func ReadFleet(ctx context.Context, c *Cell) ([]ClusterVersions, error) {
 	}
 	if object, err := c.Specs.Get(ctx, names.ReleaseSpec(api.ChannelsName), api.MaxFile); err == nil {
 		r.channels, _ = api.ReadChannels("", object.Body, api.Options{})
-	} else if !unusable(err) {
+	} else if !isUnusable(err) {
 		return nil, err
 	}
 	for _, s := range statuses {
@@ -173,7 +173,7 @@ func ReadFleet(ctx context.Context, c *Cell) ([]ClusterVersions, error) {
 		}
 		fleet = append(fleet, v)
 	}
-	return fleet, r.kubelets(ctx, fleet)
+	return fleet, r.readKubelets(ctx, fleet)
 }
 
 func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (ClusterVersions, error) {
@@ -184,34 +184,34 @@ func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (ClusterVe
 	}
 	deployed := map[string]stack.Deployed{}
 	for full, stack := range r.stacks {
-		if cluster, _, ours := names.SplitStack(full); ours && cluster == name {
+		if cluster, _, ok := names.SplitStack(full); ok && cluster == name {
 			deployed[stack.Name] = stack
 		}
 	}
 	v.Release.Current, _ = plan.Pin(deployed)
-	if err := r.plane(ctx, &v, plan.KubernetesVersion(deployed)); err != nil {
+	if err := r.readControlPlane(ctx, &v, plan.KubernetesVersion(deployed)); err != nil {
 		return v, err
 	}
-	if known, ok := r.catalogue[v.ControlPlane.Current]; ok {
-		v.StandardSupportEnds, v.ExtendedSupportEnds = dayOf(known.EndOfStandard), dayOf(known.EndOfExtended)
+	if version, ok := r.catalogue[v.ControlPlane.Current]; ok {
+		v.StandardSupportEnds, v.ExtendedSupportEnds = dayOf(version.EndOfStandard), dayOf(version.EndOfExtended)
 	}
 	images := plan.Images(deployed)
 	for _, pool := range slices.Sorted(maps.Keys(images)) {
 		v.Pools = append(v.Pools, poolMove{named: named{pool, moves{Current: images[pool]}}})
 	}
-	spec, err := r.spec(ctx, s)
+	spec, err := r.readSpec(ctx, s)
 	if err != nil || spec == nil {
 		return v, err
 	}
 	if c := spec.Spec.Upgrade.Channel; c != "" {
 		v.Channel = string(c)
 	}
-	return v, r.parts(ctx, &v, spec, deployed)
+	return v, r.setParts(ctx, &v, spec, deployed)
 }
 
-// spec is the newest spec of a cluster or, if that is absent or cannot be used, its last good one; nil if there is
-// neither. What is deployed does not depend on an upload that drover rejected.
-func (r *fleetReader) spec(ctx context.Context, s *status.Cluster) (*api.Cluster, error) {
+// readSpec returns the newest spec of a cluster. If that spec is absent or unusable, it returns the last good spec, or nil. The deployed
+// state does not depend on an upload that drover rejected.
+func (r *fleetReader) readSpec(ctx context.Context, s *status.Cluster) (*api.Cluster, error) {
 	key := names.ClusterSpec(s.Metadata.Name)
 	for _, version := range []string{"", s.Status.GoodVersion} {
 		read := func() (store.Object, error) { return r.c.Specs.Get(ctx, key, api.MaxFile) }
@@ -219,7 +219,7 @@ func (r *fleetReader) spec(ctx context.Context, s *status.Cluster) (*api.Cluster
 			read = func() (store.Object, error) { return r.c.Specs.GetVersion(ctx, key, version, api.MaxFile) }
 		}
 		object, err := read()
-		if err != nil && !unusable(err) {
+		if err != nil && !isUnusable(err) {
 			return nil, err
 		}
 		if err != nil {
@@ -232,11 +232,11 @@ func (r *fleetReader) spec(ctx context.Context, s *status.Cluster) (*api.Cluster
 	return nil, nil
 }
 
-// unusable reports whether an object is absent or too large. This concerns one object: the other clusters are still shown.
-func unusable(err error) bool { return specs.Missing(specs.Explain(err)) }
+// isUnusable reports whether an object is absent or too large. The table still shows the other clusters.
+func isUnusable(err error) bool { return specs.Missing(specs.Explain(err)) }
 
-// plane asks EKS what it runs, of a control plane that was deployed.
-func (r *fleetReader) plane(ctx context.Context, v *ClusterVersions, deployed string) error {
+// readControlPlane reads the version of a deployed control plane from EKS.
+func (r *fleetReader) readControlPlane(ctx context.Context, v *ClusterVersions, deployed string) error {
 	if deployed == "" {
 		return nil
 	}
@@ -250,25 +250,25 @@ func (r *fleetReader) plane(ctx context.Context, v *ClusterVersions, deployed st
 	return nil
 }
 
-// parts fills in the current versions of a cluster's parts, and their targets by its upgrade or by its channel.
-func (r *fleetReader) parts(ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) error {
+// setParts sets the current versions of a cluster's parts, and their targets from its upgrade or its channel.
+func (r *fleetReader) setParts(ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) error {
 	release, sha := plan.Pin(deployed)
 	if sha == "" {
 		v.Due = "as it is created"
 		v.Release.to(spec.Spec.Release.Name)
 		return nil
 	}
-	pinned, err := r.read(ctx, r.c.State.Objects, names.PinnedRelease(sha), release)
+	pinned, err := r.readRelease(ctx, r.c.State.Objects, names.PinnedRelease(sha), release)
 	if err != nil {
 		return err
 	}
-	now := resolveWith(spec, pinned)
-	for _, addon := range now.Spec.Addons {
-		if current := plan.AddonVersions(deployed, []api.Addon{addon})[addon.Name]; current != "" {
-			v.Addons = append(v.Addons, named{addon.Name, moves{Current: current}})
+	current := resolveWith(spec, pinned)
+	for _, addon := range current.Spec.Addons {
+		if version := plan.AddonVersions(deployed, []api.Addon{addon})[addon.Name]; version != "" {
+			v.Addons = append(v.Addons, named{addon.Name, moves{Current: version}})
 		}
 	}
-	target, version, err := r.due(ctx, v, spec, deployed)
+	target, version, err := r.resolveTarget(ctx, v, spec, deployed)
 	if err != nil {
 		return err
 	}
@@ -279,29 +279,29 @@ func (r *fleetReader) parts(ctx context.Context, v *ClusterVersions, spec *api.C
 		return nil
 	}
 	v.Release.to(target)
-	next := pinned // a release that the cluster has counts as it had it
+	next := pinned // the deployed release, in the version that was pinned
 	if target != release {
-		if next, err = r.read(ctx, r.c.Specs, names.ReleaseSpec(target), target); err != nil || next == nil {
+		if next, err = r.readRelease(ctx, r.c.Specs, names.ReleaseSpec(target), target); err != nil || next == nil {
 			return err // its content is unknown; the status reports it
 		}
 	}
-	then := resolveWith(spec, next)
-	v.ControlPlane.to(cmp.Or(version, then.Spec.KubernetesVersion))
+	future := resolveWith(spec, next)
+	v.ControlPlane.to(cmp.Or(version, future.Spec.KubernetesVersion))
 	for i := range v.Pools {
-		for _, pool := range then.Spec.Pools {
+		for _, pool := range future.Spec.Pools {
 			if pool.Name == v.Pools[i].Name {
 				v.Pools[i].to(pool.ImageID)
 			}
 		}
 	}
 	for i := range v.Addons {
-		for _, addon := range then.Spec.Addons {
+		for _, addon := range future.Spec.Addons {
 			if addon.Name == v.Addons[i].Name {
 				v.Addons[i].to(addon.Version)
 			}
 		}
 	}
-	for _, addon := range then.Spec.Addons {
+	for _, addon := range future.Spec.Addons {
 		if !slices.ContainsFunc(v.Addons, func(a named) bool { return a.Name == addon.Name }) {
 			v.Addons = append(v.Addons, named{addon.Name, moves{Target: addon.Version}})
 		}
@@ -309,7 +309,7 @@ func (r *fleetReader) parts(ctx context.Context, v *ClusterVersions, spec *api.C
 	return nil
 }
 
-// resolveWith is a spec with a release's defaults, whichever it names; what neither states stays empty.
+// resolveWith returns a spec with the defaults of a release, which may differ from the release in the spec. Other defaults stay empty.
 func resolveWith(spec *api.Cluster, release *api.Release) *api.Cluster {
 	if release == nil {
 		return spec
@@ -320,13 +320,13 @@ func resolveWith(spec *api.Cluster, release *api.Release) *api.Cluster {
 	return resolved
 }
 
-// read a release; nil when it is not there, or cannot be used.
-func (r *fleetReader) read(ctx context.Context, from store.Objects, key, name string) (*api.Release, error) {
-	if known, read := r.releases[key]; read {
-		return known, nil
+// readRelease returns a release, or nil if it is absent or invalid.
+func (r *fleetReader) readRelease(ctx context.Context, from store.Objects, key, name string) (*api.Release, error) {
+	if release, found := r.releases[key]; found {
+		return release, nil
 	}
 	object, err := from.Get(ctx, key, api.MaxFile)
-	if err != nil && !unusable(err) {
+	if err != nil && !isUnusable(err) {
 		return nil, err
 	}
 	release, _ := api.ReadRelease("", object.Body, api.Options{Name: name})
@@ -334,19 +334,20 @@ func (r *fleetReader) read(ctx context.Context, from store.Objects, key, name st
 	return release, nil
 }
 
-// due is the release that the cluster goes to, with its Kubernetes version where that is known, and says when. "" when it stays as it is.
-func (r *fleetReader) due(
+// resolveTarget returns the target release, with its Kubernetes version if an upgrade recorded it, and sets v.Due.
+// The release is empty if no change is due.
+func (r *fleetReader) resolveTarget(
 	ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed,
 ) (release, version string, err error) {
 	if u := v.Upgrade; u != nil {
 		switch {
 		case u.Phase == string(upgrade.Done):
-		case !refused(u):
+		case !needsUser(u):
 			if v.Due = dueOf(u); spec.Spec.Paused && u.Started == nil {
 				v.Due = "paused"
 			}
 			return u.To, u.ToVersion, nil
-		case wanted(u, spec):
+		case isStillTarget(u, spec):
 			v.Due = u.Phase + ": see drover status"
 			return u.To, u.ToVersion, nil
 		}
@@ -357,20 +358,20 @@ func (r *fleetReader) due(
 		}
 		return "", "", nil
 	}
-	return r.followed(ctx, v, spec, deployed)
+	return r.resolveChannel(ctx, v, spec, deployed)
 }
 
 // dueOf returns when an upgrade that is in flight or scheduled is due.
 func dueOf(u *status.Upgrade) string {
-	if u.At != nil && u.Started == nil && !refused(u) {
+	if u.At != nil && u.Started == nil && !needsUser(u) {
 		return u.At.UTC().Format(time.RFC3339) + " (" + u.Origin + ")"
 	}
 	return u.Phase
 }
 
-// followed returns the release of the cluster's channel, as planning would decide now. A release that a rollback or another
-// upgrade has answered is not a target.
-func (r *fleetReader) followed(
+// resolveChannel returns the release of the cluster's channel, as planning would decide now. A release that a rollback or another
+// upgrade superseded is not a target.
+func (r *fleetReader) resolveChannel(
 	ctx context.Context, v *ClusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed,
 ) (release, version string, err error) {
 	record, _, err := r.c.State.Upgrade(ctx, v.Cluster)
@@ -378,13 +379,13 @@ func (r *fleetReader) followed(
 		return "", "", err
 	}
 	if record != nil && record.Stack != deployed[names.ControlPlane].ID {
-		record = nil // of a cluster of this name that is gone
+		record = nil // from a deleted cluster of the same name
 	}
 	in := upgrade.Situation{Spec: spec, Record: record, Channels: &r.channels.Spec, Now: time.Now()}
 	in.Deployed.Release, in.Deployed.SHA256 = plan.Pin(deployed)
 	in.Deployed.KubernetesVersion = plan.KubernetesVersion(deployed)
 	in.KubernetesVersion = func(release string) (string, error) {
-		next, err := r.read(ctx, r.c.Specs, names.ReleaseSpec(release), release)
+		next, err := r.readRelease(ctx, r.c.Specs, names.ReleaseSpec(release), release)
 		if err == nil && next == nil {
 			err = fmt.Errorf("the release %s is not there, or cannot be used", release)
 		}
@@ -396,7 +397,7 @@ func (r *fleetReader) followed(
 	d, err := upgrade.Decide(in)
 	switch {
 	case err != nil:
-		return "", "", nil // the release of the spec; the status reports it
+		return "", "", nil // the status reports the error in the release of the spec
 	case d.Start != nil && d.Start.Origin == upgrade.OriginChannel:
 		release, v.Due = d.Start.Release, "within five minutes (Channel)"
 	case d.Wait == nil || d.Wait.Origin != upgrade.OriginChannel:
@@ -419,14 +420,14 @@ func (r *fleetReader) followed(
 	return release, "", nil
 }
 
-// refused reports whether an upgrade continues only after a user acts.
-func refused(u *status.Upgrade) bool {
+// needsUser reports whether an upgrade continues only after a user acts.
+func needsUser(u *status.Upgrade) bool {
 	return u.Phase == string(upgrade.Blocked) || u.Phase == string(upgrade.Stopped) || u.Phase == status.UpgradeMissed
 }
 
-// wanted reports whether the target of a refused upgrade is still the cluster's target: the upgrade was stopped, or the spec
-// still requests it.
-func wanted(u *status.Upgrade, spec *api.Cluster) bool {
+// isStillTarget reports whether the release of an upgrade that needs a user is still the cluster's target: the
+// upgrade was stopped, or the spec still requests it.
+func isStillTarget(u *status.Upgrade, spec *api.Cluster) bool {
 	switch {
 	case u.Phase == string(upgrade.Stopped):
 		return true
@@ -438,8 +439,8 @@ func wanted(u *status.Upgrade, spec *api.Cluster) bool {
 	return false
 }
 
-// kubelets fills in which Kubernetes version the images of pools have: EKS's images say so in their names.
-func (r *fleetReader) kubelets(ctx context.Context, fleet []ClusterVersions) error {
+// readKubelets sets the Kubernetes version of each pool's image. The names of EKS images contain it.
+func (r *fleetReader) readKubelets(ctx context.Context, fleet []ClusterVersions) error {
 	ids := map[string]bool{}
 	for _, v := range fleet {
 		for _, pool := range v.Pools {

@@ -12,26 +12,26 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// What a channel asks for is due when planning would begin it, and is no target when it was answered.
-func TestVersionsOfAClusterThatFollowsAChannel(t *testing.T) {
-	synctest.Test(t, versionsOfAClusterThatFollowsAChannel)
+// The release of a channel is due when planning would start its upgrade. It is no target after a rollback superseded it.
+func TestVersionsOfAChannel(t *testing.T) {
+	synctest.Test(t, testChannelVersions)
 }
 
-func versionsOfAClusterThatFollowsAChannel(t *testing.T) {
+func testChannelVersions(t *testing.T) {
 	a := harness.StartWith(t, harness.Options{Bubble: true})
-	follows := func(more string) {
+	uploadSpec := func(more string) {
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", "  upgrade: {channel: Stable}\n"+more))
 		a.Settle()
 	}
-	stable := func(release string) {
+	setStable := func(release string) {
 		a.Upload("releases/channels.yaml", "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: "+
 			release+"}\n")
 	}
 	a.Upload("releases/r1.yaml", harness.ReleaseOf("1.35", "r1"))
 	a.Upload("releases/r2.yaml", harness.ReleaseOf("1.36", "r2"))
-	stable("r1")
-	follows("")
-	is := func(release, due string) {
+	setStable("r1")
+	uploadSpec("")
+	requireTarget := func(release, due string) {
 		t.Helper()
 		fleet, err := ReadFleet(t.Context(), NewCell(a.Config(), "aws", "111122223333"))
 		require.NoError(t, err)
@@ -42,17 +42,17 @@ func versionsOfAClusterThatFollowsAChannel(t *testing.T) {
 			require.Equal(t, planeMove{moves: moves{Current: "1.35"}}, fleet[0].ControlPlane)
 		}
 	}
-	is("", "")
+	requireTarget("", "")
 	a.Upload("releases/channels.yaml", "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {rapid: r2}\n")
-	is("", "never: no release is in its channel Stable")
+	requireTarget("", "never: no release is in its channel Stable")
 	a.Remove("releases/channels.yaml", "")
-	is("", "never: no release is in its channel Stable")
-	stable("r2") // nobody has swept yet
-	is("r2", "within five minutes (Channel)")
-	follows("  paused: true\n")
-	is("r2", "paused")
-	stable("r3")
-	is("r3", "paused")
+	requireTarget("", "never: no release is in its channel Stable")
+	setStable("r2") // the sweep did not run yet
+	requireTarget("r2", "within five minutes (Channel)")
+	uploadSpec("  paused: true\n")
+	requireTarget("r2", "paused")
+	setStable("r3")
+	requireTarget("r3", "paused")
 
 	rolledBack := &upgrade.Record{
 		Number: 2, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginRollback, Key: "rollback", Over: "r1",
@@ -63,11 +63,11 @@ func versionsOfAClusterThatFollowsAChannel(t *testing.T) {
 	}
 	_, err := a.State().PutUpgrade(t.Context(), "demo", rolledBack, "")
 	require.NoError(t, err)
-	stable("r2")
-	is("", "")
-	stable("r3")
-	is("r3", "paused")
-	stable("r1")
-	is("", "")
+	setStable("r2")
+	requireTarget("", "")
+	setStable("r3")
+	requireTarget("r3", "paused")
+	setStable("r1")
+	requireTarget("", "")
 	require.NotContains(t, strings.Join(a.Notices(), "\n"), "upgrade")
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/drover-run/drover/local/testkit/harness"
 )
 
-// The table says what EKS runs, and what the stack was made with where that is another.
+// The table shows the version that EKS runs. It also shows the version in the stack if that differs.
 func TestVersionsOfAControlPlaneThatWasMovedElsewhere(t *testing.T) {
-	synctest.Test(t, versionsOfAControlPlaneThatWasMovedElsewhere)
+	synctest.Test(t, testControlPlaneDrift)
 }
 
-func versionsOfAControlPlaneThatWasMovedElsewhere(t *testing.T) {
+func testControlPlaneDrift(t *testing.T) {
 	a := harness.StartWith(t, harness.Options{Bubble: true})
 	a.Upload("releases/r1.yaml", harness.ReleaseOf("1.35", "r1"))
 	a.Upload("releases/r2.yaml", harness.ReleaseOf("1.36", "r2"))
@@ -42,13 +42,13 @@ func versionsOfAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	time.Sleep(eks.UpdateTakes + time.Minute)
 	require.Regexp(t, `^demo +control plane +1\.36 \(deployed with 1\.35\) +- +- +2027-08-03`, row())
-	// The upgrade that mends it has its target, though EKS is there.
+	// The upgrade that repairs the drift has a target, although EKS runs that version already.
 	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"),
 		"name: r1", "name: r2", 1))
 	a.Settle()
 	require.Regexp(t, `^demo +control plane +1\.36 \(deployed with 1\.35\) +1\.36 +- +`, row())
 
-	// Somebody deletes it.
+	// An external change deletes the EKS cluster.
 	_, err = a.EKS.UpdateClusterConfig(t.Context(), a.Admin(), eks.UpdateClusterConfigInput{
 		Name: "drover-demo", DeletionProtection: aws.Bool(false),
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// showVersions tries the table on a cluster that is Ready at 1.36-1: before and after a channel that it follows moves.
+// showVersions tests the table for a Ready cluster at 1.36-1, before and after its channel changes to a newer release.
 func showVersions(t *testing.T) {
 	mark := cloud.Calls.Mark()
 	out := ok(t, "versions")
@@ -38,7 +38,7 @@ func showVersions(t *testing.T) {
 		require.False(t, call.Mutating, "versions called %s %s", call.Service, call.Action)
 	}
 
-	// It follows a channel whose window is shut for years, and the channel moves.
+	// The cluster follows a channel that changes. Its window opens in years.
 	require.Contains(t, ok(t, "apply", "examples/releases/1.37-1.yaml"), "uploaded release 1.37-1")
 	require.Contains(t, ok(t, "apply", "examples/releases/channels.yaml"), "uploaded the channels")
 	followed := example(t, "clusters/demo.yaml", "  tags:\n", "  upgrade: {channel: Rapid, window: {cron: \"0 1 1 1 ? 2090\", duration: "+
@@ -61,8 +61,8 @@ func showVersions(t *testing.T) {
 	ok(t, "apply", "examples/clusters/demo.yaml", "--watch")
 }
 
-// What an upgrade did not reach is still where the cluster is to go, and every part says what it is.
-func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
+// Parts that an upgrade did not reach still have its versions as targets. Every part shows its current version.
+func TestVersionsOfUnfinishedUpgrades(t *testing.T) {
 	release := func(name, version, image, coredns string) *api.Release {
 		r := &api.Release{}
 		r.Metadata.Name, r.Spec.KubernetesVersion, r.Spec.TemplateVersion = name, version, "v1"
@@ -70,7 +70,7 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 		r.Spec.Addons = []api.Addon{{Name: "coredns", Version: coredns}}
 		return r
 	}
-	was, next := release("1.36-1", "1.36", "ami-36", "v1"), release("1.37-1", "1.37", "ami-37", "v2")
+	current, next := release("1.36-1", "1.36", "ami-36", "v1"), release("1.37-1", "1.37", "ami-37", "v2")
 	deployed := func(pin, version, image, coredns string) map[string]stack.Deployed {
 		return map[string]stack.Deployed{
 			names.ControlPlane: {
@@ -100,11 +100,11 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			status.Upgrade{Phase: "Missed", To: "1.37-1", Origin: "Spec"}, "1.37-1", begins,
 			"Missed: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
 		},
-		"blocked, and taken back": {
+		"blocked, and no longer requested": {
 			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
 			moves{"ami-36", ""}, moves{"v1", ""},
 		},
-		"blocked, and asked by somebody who must ask again": {
+		"blocked, and requested by hand": {
 			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Hand"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
 			moves{"ami-36", ""}, moves{"v1", ""},
 		},
@@ -114,7 +114,7 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			}, "1.36-1", deployed("1.36-1", "1.37", "ami-36", "v1"),
 			"Stopped: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
 		},
-		"stopped at the nodes, when everything else is of the new release": {
+		"stopped at the nodes, after all other parts changed": {
 			status.Upgrade{Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.37-1", deployed("1.37-1", "1.37", "ami-36", "v2"),
 			"Stopped: see drover status", moves{"1.37-1", ""}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v2", ""},
 		},
@@ -122,7 +122,7 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			status.Upgrade{Phase: "Running", To: "1.36-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "Running", stays,
 			moves{"1.36", "1.37"}, moves{"ami-36", ""}, moves{"v1", ""},
 		},
-		"to come, and paused": {
+		"scheduled, and paused": {
 			status.Upgrade{Phase: "Scheduled", To: "1.37-1", ToVersion: "1.37", Origin: "Spec", At: &at}, "paused", begins,
 			"paused", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
 		},
@@ -138,13 +138,13 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			spec.Spec.Release.Name, spec.Spec.Pools = test.spec, []api.Pool{{Name: "a", Architecture: api.AMD64}}
 			r := &fleetReader{c: NewCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), stacks: map[string]stack.Deployed{},
 				releases: map[string]*api.Release{
-					names.PinnedRelease("1.36-1"): was, names.PinnedRelease("1.37-1"): next, names.ReleaseSpec("1.37-1"): next,
+					names.PinnedRelease("1.36-1"): current, names.PinnedRelease("1.37-1"): next, names.ReleaseSpec("1.37-1"): next,
 				}}
 			v := ClusterVersions{Upgrade: &test.upgrade}
 			v.Release.Current, _ = plan.Pin(test.deployed)
 			v.ControlPlane.Current = plan.KubernetesVersion(test.deployed)
 			v.Pools = []poolMove{{named: named{"a", moves{Current: plan.Images(test.deployed)["a"]}}}}
-			require.NoError(t, r.parts(t.Context(), &v, spec, test.deployed))
+			require.NoError(t, r.setParts(t.Context(), &v, spec, test.deployed))
 			require.Equal(t, test.due, v.Due)
 			require.Equal(t, test.release, v.Release)
 			require.Equal(t, planeMove{moves: test.plane}, v.ControlPlane)
@@ -154,8 +154,8 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 	}
 }
 
-// Beside the upgrade that is under way the table says what comes after it, and which add-ons are new.
-func TestVersionsOfWhatIsToCome(t *testing.T) {
+// The table shows the upgrade in flight, the next upgrade, and new add-ons.
+func TestVersionsOfNextUpgrade(t *testing.T) {
 	release := func(name, version string, addons ...api.Addon) *api.Release {
 		r := &api.Release{}
 		r.Metadata.Name, r.Spec.KubernetesVersion, r.Spec.TemplateVersion, r.Spec.Addons = name, version, "v1", addons
@@ -171,7 +171,7 @@ func TestVersionsOfWhatIsToCome(t *testing.T) {
 		Upgrade:     &status.Upgrade{Phase: "Running", To: "1.37-1", Started: &at},
 		NextUpgrade: &status.Upgrade{Phase: "Scheduled", To: "1.37-2", Origin: "At", At: &at},
 	}
-	require.NoError(t, r.parts(t.Context(), &v, &api.Cluster{}, map[string]stack.Deployed{
+	require.NoError(t, r.setParts(t.Context(), &v, &api.Cluster{}, map[string]stack.Deployed{
 		names.ControlPlane: {Tags: map[string]string{names.TagRelease: "1.36-1@1.36-1"}, Outputs: map[string]string{"KubernetesVersion": "1.36"}},
 		names.NodeAddons:   {Outputs: map[string]string{render.AddonOutput("coredns"): "v1"}},
 	}))
@@ -224,12 +224,12 @@ earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested b
 
 	b.Reset()
 	d.upgrades(status.Status{Upgrade: &done, Upgrades: []status.Upgrade{done}})
-	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "the last one is told once")
+	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "the last upgrade is shown once")
 
 	b.Reset()
 	missed := status.Upgrade{Phase: "Missed", From: "1.35-1", To: "1.36-1", Origin: "Hand", At: at(5), Execution: "x"}
 	d.upgrades(status.Status{Upgrade: &missed, Upgrades: []status.Upgrade{missed}})
-	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "one that never began, too")
+	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "a missed upgrade is shown once, too")
 
 	require.Equal(t, "Scheduled: 1.36-1, requested by At, in 5m (2026-11-20 12:05 UTC), within five minutes",
 		upgradeLine(status.Upgrade{Phase: "Scheduled", To: "1.36-1", Origin: "At", At: at(5)}, firstLine, *at(0)))

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// One object that cannot be used hides neither the fleet nor the add-ons of its own cluster.
+// The table shows the fleet and the add-ons of every cluster, also if one object is unusable.
 func TestVersionsOfUnusableObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := harness.StartWith(t, harness.Options{Bubble: true})

@@ -28,7 +28,7 @@ func (d *display) versions(fleet []ClusterVersions) {
 	table.Write(d.out, d.width, d.colour)
 }
 
-// arrow is "1.36 → 1.37", or the current version when nothing is to change.
+// arrow returns "1.36 → 1.37", or the current version if no change is due.
 func (m moves) arrow() string {
 	if m.Target == "" {
 		return cmp.Or(m.Current, "-")
@@ -36,7 +36,7 @@ func (m moves) arrow() string {
 	return cmp.Or(m.Current, "-") + " → " + m.Target
 }
 
-// arrow names the deployed version, too, if EKS runs another.
+// arrow includes the deployed version if EKS runs a different version.
 func (m planeMove) arrow() string {
 	if m.Deployed != "" {
 		m.Current = cmp.Or(m.Current, "-") + " (deployed with " + m.Deployed + ")"
@@ -67,7 +67,7 @@ func (v ClusterVersions) changes() string {
 	return strings.Join(parts, ", ")
 }
 
-// PrintVersions shows the versions of clusters as drover versions does.
+// PrintVersions prints the versions of clusters in the format of drover versions -o wide.
 func PrintVersions(w io.Writer, fleet []ClusterVersions) { newDisplay(w, false).parts(fleet) }
 
 // parts shows a row for each part of each cluster.
@@ -105,10 +105,10 @@ func (d *display) parts(fleet []ClusterVersions) {
 	table.Write(d.out, d.width, d.colour)
 }
 
-// timestamp is a time of RFC 3339, in UTC.
+// timestamp matches an RFC 3339 time in UTC.
 var timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// relativeTimes has "in 3d" in place of each time stamp.
+// relativeTimes replaces each time stamp with a relative time, such as "in 3d".
 func relativeTimes(text string, now time.Time) string {
 	return timestamp.ReplaceAllStringFunc(text, func(stamp string) string {
 		at, err := time.Parse(time.RFC3339, stamp)

@@ -7,12 +7,13 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// warnings of a manifest; only the spec of a cluster has any. The cluster's release counts if it is among the manifests beside it.
-func warnings(m manifest, beside []manifest) []string {
+// warnings returns the warnings about the spec of a cluster; other manifests have none. It considers the cluster's release if all
+// contains it.
+func warnings(m manifest, all []manifest) []string {
 	if m.cluster == nil {
 		return nil
 	}
-	for _, other := range beside {
+	for _, other := range all {
 		if other.release != nil && other.name == m.cluster.Spec.Release.Name {
 			return api.Warnings(m.cluster, other.release)
 		}
@@ -20,7 +21,7 @@ func warnings(m manifest, beside []manifest) []string {
 	return api.Warnings(m.cluster, nil)
 }
 
-// printWarnings prints each in a line of its own.
+// printWarnings prints one warning a line.
 func printWarnings(w io.Writer, file string, warnings []string) {
 	for _, warning := range warnings {
 		fmt.Fprintf(w, "%s: warning: %s\n", file, warning)

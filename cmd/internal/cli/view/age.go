@@ -1,5 +1,5 @@
-// Package view formats text for people: ages, colours, and tables that fit a terminal. It is pure: the time, the width and whether
-// there is colour are arguments.
+// Package view formats output for a terminal: ages, colours, tables, refreshed frames and progress lines. It reads no state of drover.
+// Formatting is pure: the time, the width and the use of colour are arguments. Progress and TerminalSize use the terminal.
 package view
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Duration in its largest unit: "45s", "3m", "2h", "5d", "2y". Negative ones are "0s".
+// Duration formats a duration in its largest unit: "45s", "3m", "2h", "5d", "2y". A negative duration is "0s".
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -25,7 +25,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dy", d/(365*day))
 }
 
-// Age of what began at t; "-" when that is not known.
+// Age formats the time since t, or "-" if t is zero.
 func Age(now, t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -33,7 +33,7 @@ func Age(now, t time.Time) string {
 	return Duration(now.Sub(t))
 }
 
-// Relative says when t is: "in 3m", "3m ago" or "now".
+// Relative formats t relative to now: "in 3m", "3m ago" or "now".
 func Relative(now, t time.Time) string {
 	switch d := t.Sub(now).Round(time.Second); {
 	case d > 0:

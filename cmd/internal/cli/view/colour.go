@@ -2,7 +2,7 @@ package view
 
 import "strings"
 
-// Tone is what a state means to the reader.
+// Tone is the colour of a state by its meaning.
 type Tone string
 
 // The tones, as SGR parameters of ECMA-48.
@@ -14,7 +14,7 @@ const (
 	Quiet  Tone = "90"
 )
 
-// paint a text.
+// paint colours a text with the tone.
 func (t Tone) paint(text string, colour bool) string {
 	if !colour || t == Plain || text == "" {
 		return text
@@ -22,10 +22,10 @@ func (t Tone) paint(text string, colour bool) string {
 	return "\x1b[" + string(t) + "m" + text + "\x1b[0m"
 }
 
-// Paint a text with the tone of the state that it names.
+// Paint colours a state with its tone.
 func Paint(state string, colour bool) string { return ToneOf(state).paint(state, colour) }
 
-// tones of the states that have no pattern.
+// tones has the states that no pattern in ToneOf matches.
 var tones = map[string]Tone{
 	// Phases of clusters and of upgrades.
 	"Ready": Good, "Done": Good, "Pending": Moving, "Converging": Moving, "Upgrading": Moving, "Deleting": Moving, "Stopped": Bad,
@@ -37,7 +37,7 @@ var tones = map[string]Tone{
 	"absent": Bad,
 }
 
-// ToneOf a phase, a node's state, or a status of CloudFormation.
+// ToneOf returns the tone of a phase, a node's state, or a CloudFormation status.
 func ToneOf(state string) Tone {
 	if tone, ok := tones[state]; ok {
 		return tone
@@ -55,7 +55,8 @@ func ToneOf(state string) Tone {
 	return Plain
 }
 
-// ToneOfCondition is that of a Kubernetes-style condition, of which True is good. One that is False while drover works on it is moving.
+// ToneOfCondition returns the tone of a Kubernetes-style condition. True is Good. False is Moving while an operation
+// is in flight, else Bad.
 func ToneOfCondition(status, reason string) Tone {
 	switch {
 	case status == "True":

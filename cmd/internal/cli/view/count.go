@@ -2,10 +2,10 @@ package view
 
 import "fmt"
 
-// Count of things, by the name of one: "1 node", "2 nodes".
-func Count(n int, one string) string {
+// Count formats a number with a noun in the singular or plural: "1 node", "2 nodes".
+func Count(n int, singular string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
-	return fmt.Sprintf("%d %ss", n, one)
+	return fmt.Sprintf("%d %ss", n, singular)
 }

@@ -5,14 +5,16 @@ import (
 	"strings"
 )
 
-// Frame is a picture on a terminal that the next one replaces.
+// Frame is a text on a terminal that the next text replaces.
 type Frame struct{ height int }
 
-// Next returns what replaces the last picture by a text, of which no more is shown than fits: what scrolls away cannot be replaced.
+// Next returns the output that replaces the previous text. It cuts the text to the rows of the terminal, because lines that scroll off
+// the screen cannot be replaced.
 func (f *Frame) Next(text string, rows int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	if most := rows - 1; most > 0 && len(lines) > most {
-		lines = append(lines[:most-1:most-1], fmt.Sprintf("%s (%d more lines: make the terminal higher)", ellipsis, len(lines)-most+1))
+	if maxLines := rows - 1; maxLines > 0 && len(lines) > maxLines {
+		lines = append(lines[:maxLines-1:maxLines-1], fmt.Sprintf("%s (%d more lines: make the terminal higher)", ellipsis,
+			len(lines)-maxLines+1))
 	}
 	var out strings.Builder
 	if f.height > 0 {

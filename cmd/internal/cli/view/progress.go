@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress prints events, a line each with the seconds since it began. On a terminal, a last line that is rewritten in place shows what it
-// waits for and for how long. Elsewhere, such as in the log of CI, it prints plain lines only.
+// Progress prints one line for each event, with the seconds since the start. On a terminal, it also updates a last line with the current
+// wait and its duration. Elsewhere, such as in a CI log, it prints plain lines only.
 type Progress struct {
 	out      io.Writer
 	started  time.Time
@@ -24,7 +24,7 @@ type Progress struct {
 	stop    chan struct{}
 }
 
-// NewProgress begins now. End ends it.
+// NewProgress starts a Progress. The caller must call End.
 func NewProgress(out io.Writer) *Progress {
 	p := &Progress{out: out, started: time.Now(), stop: make(chan struct{})}
 	p.width, _, p.terminal = TerminalSize(out)
@@ -34,7 +34,7 @@ func NewProgress(out io.Writer) *Progress {
 	return p
 }
 
-// Elapsed is the time since it began.
+// Elapsed returns the time since the start.
 func (p *Progress) Elapsed() time.Duration { return time.Since(p.started) }
 
 // Say prints a line.
@@ -46,7 +46,7 @@ func (p *Progress) Say(format string, args ...any) {
 	p.draw()
 }
 
-// Wait sets what the last line shows; empty removes it.
+// Wait sets the text of the last line. An empty text removes the line.
 func (p *Progress) Wait(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *Progress) Wait(what string) {
 	p.draw()
 }
 
-// End removes the last line.
+// End removes the last line and stops its updates.
 func (p *Progress) End() {
 	p.Wait("")
 	close(p.stop)
@@ -94,7 +94,7 @@ func (p *Progress) draw() {
 	fmt.Fprint(p.out, Cut(line, max(1, p.width-1)))
 }
 
-// TerminalSize of an output in characters; false when it is no terminal.
+// TerminalSize returns the size of a terminal in characters. ok is false if out is not a terminal.
 func TerminalSize(out io.Writer) (width, height int, ok bool) {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

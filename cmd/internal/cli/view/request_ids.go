@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// requestID is an identifier that AWS puts into its messages for its own support.
+// requestID matches an identifier that AWS adds to messages for AWS Support.
 var requestID = regexp.MustCompile(
 	`(?i),? ?\b(?:extended request ?id|request ?id|request ?token|client ?request ?token|host ?id): [^\s,;)]+`)
 
-// WithoutRequestIDs is a message without the identifiers of requests.
+// WithoutRequestIDs removes the identifiers of requests from a message.
 func WithoutRequestIDs(message string) string {
 	short := requestID.ReplaceAllString(message, "")
 	return strings.NewReplacer(" ()", "", "(, ", "(").Replace(short)

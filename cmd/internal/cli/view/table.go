@@ -7,41 +7,41 @@ import (
 	"unicode/utf8"
 )
 
-// gap is between two columns.
+// gap separates two columns.
 const gap = "  "
 
-// least is the width below which no column is cut.
-const least = 4
+// minWidth is the least width of a column.
+const minWidth = 4
 
-// Column of a table.
+// Column is a column of a table.
 type Column struct {
 	Title string
-	// Min is the width that a column may shrink to before the others are cut; 0 is none: names that people copy stay whole.
+	// Min is the width to which the column shrinks before columns without Min shrink. It is 0 for names that users copy.
 	Min int
-	// Wrap continues a text that is too long on the next line; others are cut.
+	// Wrap continues a long text on the next line. Without Wrap, the table cuts the text.
 	Wrap bool
 }
 
-// Cell of a table.
+// Cell is a cell of a table.
 type Cell struct {
 	Text string
 	Tone Tone
 }
 
-// Text is a cell without a tone, and State one with the tone of the state that it names.
+// Text returns a cell without a tone. State returns a cell with the tone of the state.
 func Text(text string) Cell   { return Cell{Text: text} }
 func State(state string) Cell { return Cell{Text: state, Tone: ToneOf(state)} }
 
-// Table of cells, a row for each entity.
+// Table has a row of cells for each entity.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
 }
 
-// Add a row. Cells that are missing are empty.
+// Add adds a row. Missing cells are empty.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// Write the table, no wider than width characters if that is not 0. Without a width each row is one line, for grep.
+// Write writes the table with at most width characters a line. If width is 0, each row is one line, for grep.
 func (t *Table) Write(w io.Writer, width int, colour bool) {
 	if width == 0 {
 		t = t.flat()
@@ -58,7 +58,7 @@ func (t *Table) Write(w io.Writer, width int, colour bool) {
 	}
 }
 
-// flat has one line a cell.
+// flat returns a copy of the table with one line a cell.
 func (t *Table) flat() *Table {
 	flat := &Table{Columns: t.Columns}
 	for _, row := range t.Rows {
@@ -71,7 +71,7 @@ func (t *Table) flat() *Table {
 	return flat
 }
 
-// fit decides how wide each column is.
+// fit returns the width of each column.
 func (t *Table) fit(width int) []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -87,23 +87,23 @@ func (t *Table) fit(width int) []int {
 	if width <= 0 {
 		return widths
 	}
-	over := len(gap)*(len(widths)-1) - width
+	excess := len(gap)*(len(widths)-1) - width
 	for _, w := range widths {
-		over += w
+		excess += w
 	}
-	over = shrink(widths, over, func(i int) int {
+	excess = shrink(widths, excess, func(i int) int {
 		if t.Columns[i].Min == 0 {
 			return widths[i]
 		}
 		return t.Columns[i].Min
 	})
-	shrink(widths, over, func(int) int { return least })
+	shrink(widths, excess, func(int) int { return minWidth })
 	return widths
 }
 
-// shrink takes what is over from the widest columns, none below its bound, and returns what it could not take.
-func shrink(widths []int, over int, bound func(column int) int) int {
-	for ; over > 0; over-- {
+// shrink reduces the widest columns by excess characters in total, no column below its bound. It returns the remaining excess.
+func shrink(widths []int, excess int, bound func(column int) int) int {
+	for ; excess > 0; excess-- {
 		widest := -1
 		for i, w := range widths {
 			if w > bound(i) && (widest < 0 || w > widths[widest]) {
@@ -115,10 +115,10 @@ func shrink(widths []int, over int, bound func(column int) int) int {
 		}
 		widths[widest]--
 	}
-	return over
+	return excess
 }
 
-// lines of a row.
+// lines formats a row.
 func (t *Table) lines(row []Cell, widths []int, colour bool) []string {
 	columns, height := make([][]string, len(widths)), 1
 	for i, cell := range row {

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// ellipsis ends what is cut.
+// ellipsis ends a text that was cut.
 const ellipsis = "…"
 
-// clean makes control characters spaces, because a message may hold what moves the cursor. Line ends stay.
+// clean replaces control characters with spaces, because a message may contain sequences that move the cursor. It keeps line ends.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && unicode.IsControl(r) {
@@ -19,7 +19,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// Cut a line to a width in characters; 0 is any.
+// Cut shortens a line to a width in characters. If width is 0, it returns the line unchanged.
 func Cut(line string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(line) <= width {
 		return line
@@ -27,8 +27,8 @@ func Cut(line string, width int) string {
 	return strings.TrimRight(string([]rune(line)[:width-1]), " ") + ellipsis
 }
 
-// Wrap breaks a text into lines of at most width characters, at spaces where there are any; 0 keeps its lines. What an indentation begins
-// goes on below itself.
+// Wrap breaks a text into lines of at most width characters, at spaces if possible. Continuation lines keep the indentation. If width
+// is 0, it keeps the lines of the text.
 func Wrap(text string, width int) []string {
 	var lines []string
 	for _, line := range strings.Split(clean(text), "\n") {
@@ -53,14 +53,14 @@ func wrapLine(line string, width int) []string {
 			current += " "
 		}
 		current += word
-		for runes := []rune(current); len(runes) > width; runes = []rune(current) { // a word of more than a line
+		for runes := []rune(current); len(runes) > width; runes = []rune(current) { // the word is longer than a line
 			lines, current = append(lines, string(runes[:width])), indent+string(runes[width:])
 		}
 	}
 	return append(lines, current)
 }
 
-// FirstLine of a text, and how many lines follow.
+// FirstLine returns the first line of a text and the number of further lines.
 func FirstLine(text string) string {
 	line, rest, more := strings.Cut(text, "\n")
 	if more {

@@ -53,7 +53,7 @@ func TestWrap(t *testing.T) {
 		"keeps lines and their indentation":    {"a\n  b c d e", 6, "a|  b c|  d e"},
 		"breaks a word that is too long":       {"i arn:aws:eks", 5, "i|arn:a|ws:ek|s"},
 		"without a width keeps everything":     {strings.Repeat("x ", 200) + "x", 0, strings.Repeat("x ", 200) + "x"},
-		"takes out what moves the cursor":      {"a\x1b[2Jb\tc", 0, "a [2Jb c"},
+		"replaces control characters":          {"a\x1b[2Jb\tc", 0, "a [2Jb c"},
 		"counts characters instead of bytes":   {"→→→ →→→", 7, "→→→ →→→"},
 		"an indentation wider than the screen": {"      a b", 4, "      a b"},
 	} {
