@@ -11,19 +11,19 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 )
 
-func TestAnotherImage(t *testing.T) {
+func TestWithImage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pool    string
 		replace []string
 		fails   string
 	}{
-		"of a pool":  {pool: "workers"},
-		"of another": {pool: "spot"},
-		"of none":    {pool: "nobody", fails: "has no pool nobody"},
-		"of one that is written otherwise": {
+		"of the pool":        {pool: "workers"},
+		"of another pool":    {pool: "spot"},
+		"of an unknown pool": {pool: "nobody", fails: "has no pool nobody"},
+		"of a pool in another format": {
 			pool: "workers", replace: []string{"- name: workers", `- name: "workers"`}, fails: "is not written as - name: workers",
 		},
-		"of one that has an image": {
+		"of a pool with an image": {
 			pool: "workers", replace: []string{
 				"minSize: 2\n      maxSize: 4", "minSize: 2\n      imageID: ami-00000000000000000\n      maxSize: 4",
 			}, fails: "imageID",
@@ -51,7 +51,7 @@ func TestAnotherImage(t *testing.T) {
 	}
 }
 
-func TestABrokenBudgetFails(t *testing.T) {
+func TestPrintDisruption(t *testing.T) {
 	least := map[string]int{"web": 9, "cart": 3, "search": 3, "database": 2}
 	healthy := func(_, name string) (int, int) { return 0, least[name] }
 	var out bytes.Buffer

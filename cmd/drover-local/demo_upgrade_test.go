@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/cmd/internal/cli"
 )
 
-func TestAnotherRelease(t *testing.T) {
+func TestWithRelease(t *testing.T) {
 	spec := example(t, "clusters/demo.yaml")
 	cluster, err := cli.ParseCluster("demo.yaml", []byte(spec))
 	require.NoError(t, err)
@@ -25,7 +25,7 @@ func TestAnotherRelease(t *testing.T) {
 	require.ErrorContains(t, err, "is not written on a line of its own")
 }
 
-func TestAnUpgradeOfNoDemo(t *testing.T) {
+func TestUpgradeWithoutDemo(t *testing.T) {
 	r := drover(t, "local", "--upgrade", "examples/releases/1.36-1.yaml", "--demo", "examples/clusters/demo.yaml")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "give all three")

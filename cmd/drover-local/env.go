@@ -48,7 +48,8 @@ func runLocalEnv(ctx context.Context, out io.Writer, dir string) error {
 	return nil
 }
 
-// printEnvironment prints what a shell needs. A session token or profile that the shell has would win over, or mix with, the access key.
+// printEnvironment prints the variables for a shell. It unsets a session token and a profile, because they would override the access key or
+// be combined with it.
 func printEnvironment(out io.Writer, indent string, environment map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(environment)) {
 		fmt.Fprintf(out, "%sexport %s=%s\n", indent, name, quoteShell(environment[name]))
@@ -58,7 +59,7 @@ func printEnvironment(out io.Writer, indent string, environment map[string]strin
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quoteShell quotes a word for a POSIX shell where that is needed.
+// quoteShell quotes a word for a POSIX shell if necessary.
 func quoteShell(word string) string {
 	if plainWord.MatchString(word) {
 		return word

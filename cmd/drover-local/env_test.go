@@ -12,7 +12,7 @@ import (
 )
 
 func TestLocalDir(t *testing.T) {
-	t.Run("is refused when an earlier account left something", func(t *testing.T) {
+	t.Run("is refused if it is not empty", func(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, os.Mkdir(filepath.Join(dir, "s3"), 0o700))
 		r := droverIn(t, nil, "local", "--dir", dir)
@@ -24,12 +24,12 @@ func TestLocalDir(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, entries, 1)
 	})
-	t.Run("is refused when it is a file", func(t *testing.T) {
+	t.Run("is refused if it is a file", func(t *testing.T) {
 		r := droverIn(t, nil, "local", "--dir", write(t, "file", "x"))
 		require.Equal(t, 1, r.code)
 		require.Contains(t, r.stderr, "--dir cannot be read")
 	})
-	t.Run("--help says how long an account lives", func(t *testing.T) {
+	t.Run("--help describes the lifetime of an account", func(t *testing.T) {
 		require.Contains(t, droverIn(t, nil, "local", "--help").stdout, "An account lives as long as this process")
 	})
 }
@@ -73,7 +73,7 @@ func TestSelectAccount(t *testing.T) {
 }
 
 func TestLocalEnv(t *testing.T) {
-	t.Run("fails without an account, and forgets one that was killed", func(t *testing.T) {
+	t.Run("fails and removes the file of a killed account", func(t *testing.T) {
 		home := t.TempDir()
 		file := filepath.Join(home, ".cache", "drover", "local", "1.json")
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
@@ -85,7 +85,7 @@ func TestLocalEnv(t *testing.T) {
 		require.Contains(t, r.stderr, "no local account runs on this machine for your user: start one with `make up`")
 		require.NoFileExists(t, file)
 	})
-	t.Run("quotes what a shell would change", func(t *testing.T) {
+	t.Run("quotes special characters of a shell", func(t *testing.T) {
 		var out strings.Builder
 		printEnvironment(&out, "", map[string]string{"B": `it's $HOME`, "A": "http://127.0.0.1:4566"})
 		require.Equal(t, "export A=http://127.0.0.1:4566\nexport B='it'\\''s $HOME'\nunset AWS_SESSION_TOKEN AWS_PROFILE\n", out.String())
@@ -96,7 +96,7 @@ func TestLocalEnv(t *testing.T) {
 	})
 }
 
-// closedAddress is one of this machine where nothing listens.
+// closedAddress returns an address of this machine without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,6 +1,6 @@
 package main
 
-// The commands in messages of drover.
+// Commands in drover's messages.
 
 import (
 	"fmt"
@@ -18,14 +18,15 @@ import (
 )
 
 var (
-	// hint is a command of drover's, as far as it goes: a quote or the end of a sentence ends it.
+	// hint matches a drover command in a message. A quote or the end of a sentence ends the command.
 	hint = regexp.MustCompile("\\bdrover (validate|render|diff|apply|delete|status|versions|upgrade|drain|roll|local)\\b((?: " +
 		"[^\\s;,:`)\"]+)*)")
 	verb = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 )
 
-// Every command in a status, a notice or an error can be pasted: it is whole, with names and not words for them, and its flags are there.
-func TestCommandsThatPeopleAreToldToTypeCanBeTyped(t *testing.T) {
+// Users can paste every command in a status, a notification or an error. It is complete, has names instead of placeholders, and its flags
+// exist.
+func TestCommandsInMessages(t *testing.T) {
 	var bad []string
 	found := 0
 	for _, dir := range []string{"shared", "functions", "cmd/internal/cli", "cmd/drover-local"} {
@@ -43,7 +44,7 @@ func TestCommandsThatPeopleAreToldToTypeCanBeTyped(t *testing.T) {
 				text, ok := constant(expression)
 				for _, command := range hint.FindAllString(verb.ReplaceAllString(text, "demo"), -1) {
 					found++
-					if err := typed(strings.TrimRight(command, ".")); err != nil {
+					if err := parseCommand(strings.TrimRight(command, ".")); err != nil {
 						bad = append(bad, fmt.Sprintf("%s: %s: %s", path, command, err))
 					}
 				}
@@ -57,11 +58,11 @@ func TestCommandsThatPeopleAreToldToTypeCanBeTyped(t *testing.T) {
 	for _, bad := range []string{
 		"drover upgrade", "drover upgrade with rollback", "drover upgrade CLUSTER --rollback", "drover upgrade demo --back",
 	} {
-		require.Error(t, typed(bad), bad)
+		require.Error(t, parseCommand(bad), bad)
 	}
 }
 
-// constant returns the text of a string literal, or of several that are added.
+// constant returns the text of a string literal or of a concatenation of literals.
 func constant(e ast.Expr) (text string, ok bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -78,8 +79,8 @@ func constant(e ast.Expr) (text string, ok bool) {
 	return "", false
 }
 
-// typed is what comes of a command before it does anything.
-func typed(command string) error {
+// parseCommand parses a command and validates its arguments. It does not run the command.
+func parseCommand(command string) error {
 	words := strings.Fields(command)[1:]
 	cmd, rest, err := tree().Find(words)
 	if err != nil {

@@ -156,12 +156,12 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 		fmt.Fprintf(out, "\nTo keep an account up: make up. It prints how to reach it with drover, kubectl and the aws command.\n")
 		return nil
 	}
-	howToReach(out, a, o)
+	printUsage(out, a, o)
 	<-ctx.Done()
 	return nil
 }
 
-// checkDir refuses a folder that holds anything. Nothing was done before.
+// checkDir rejects a folder that is not empty, before the account writes to it.
 func checkDir(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -181,8 +181,8 @@ func checkDir(ctx context.Context, dir string) error {
 		"remove the folder, or give another", dir)
 }
 
-// howToReach prints what a shell needs.
-func howToReach(out io.Writer, a *account.Account, o localOptions) {
+// printUsage prints how to use the account from a shell.
+func printUsage(out io.Writer, a *account.Account, o localOptions) {
 	fmt.Fprintf(out, "\nIn another shell, eval \"$(build/drover local env)\", or:\n\n")
 	printEnvironment(out, "  ", a.Environment())
 	fmt.Fprintf(out, `

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
-// The flags of drover local are the rules and the seed of its control API, its port and its access key; drover local env leads to it.
+// Flags of drover local set the fault rules and the seed, the port and the access key. drover local env prints the account's variables.
 func TestFaultsByFlags(t *testing.T) {
 	require.Empty(t, kubernetes.Missing(kubernetes.BinDir(repository)), "run make local first")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -31,7 +31,7 @@ func TestFaultsByFlags(t *testing.T) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "local", "--dir", dir, "--build", filepath.Join(repository, "build"),
 		"--fault", rules[0], "--fault", rules[1], "--fault-seed", "7",
 		"--port", port, "--access-key-id", "AKIALOCALACCOUNT0001", "--secret-access-key", "local-secret")
-	cmd.Env = []string{beDrover + "=1", "HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "NO_PROXY=127.0.0.1"}
+	cmd.Env = []string{asCommand + "=1", "HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "NO_PROXY=127.0.0.1"}
 	cmd.Dir = repository
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestFaultsByFlags(t *testing.T) {
 	url, begun := "", 0
 	lines := bufio.NewScanner(out)
 	for begun < len(rules) && lines.Scan() {
-		if _, after, is := strings.Cut(lines.Text(), " at http://"); is && url == "" {
+		if _, after, found := strings.Cut(lines.Text(), " at http://"); found && url == "" {
 			url = "http://" + strings.Fields(after)[0]
 		}
 		if strings.Contains(lines.Text(), "from now on: ") {
@@ -99,7 +99,7 @@ unset AWS_SESSION_TOKEN AWS_PROFILE
 	require.Contains(t, droverIn(t, shell, "status").stderr, "the local account at "+url+" does not know your access key")
 
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	for lines.Scan() { // or it could not end
+	for lines.Scan() { // an unread pipe would block the process
 	}
 	err = cmd.Wait()
 	ended = true

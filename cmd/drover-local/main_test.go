@@ -1,7 +1,6 @@
 package main
 
-// The commands run as processes of their own: the test binary, which a variable makes drover. It is drover-local for the
-// command local.
+// The commands run as separate processes. The test binary runs as drover if asCommand is set, and as drover-local for the command local.
 
 import (
 	"bytes"
@@ -20,14 +19,14 @@ import (
 	"github.com/drover-run/drover/cmd/internal/cli"
 )
 
-// beDrover is the variable that has the test binary be drover.
-const beDrover = "DROVER_TEST_AS_COMMAND"
+// asCommand is the environment variable that makes the test binary run as drover.
+const asCommand = "DROVER_TEST_AS_COMMAND"
 
-// repository is its root, absolute: the account changes the working directory.
+// repository is the absolute path of the repository, because the account changes the working directory.
 var repository string
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beDrover) != "" {
+	if os.Getenv(asCommand) != "" {
 		if len(os.Args) > 1 && os.Args[1] == "local" {
 			os.Args = append(os.Args[:1], os.Args[2:]...)
 			main()
@@ -44,16 +43,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds what takes seconds, or a minute: on a machine that has a fifth of the time for it, it is still not what fails.
+// patience is the timeout for operations of at most a minute. It allows for a machine that is five times slower.
 const patience = 5 * time.Minute
 
-// result of a command.
+// result is the result of a command.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// drover runs the command without an environment.
+// drover runs a command with an empty environment.
 func drover(t *testing.T, arguments ...string) result {
 	t.Helper()
 	return droverIn(t, nil, arguments...)
@@ -65,9 +64,9 @@ func droverIn(t *testing.T, environment map[string]string, arguments ...string) 
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, os.Args[0], arguments...)
-	// The environment of this machine is hidden: no credentials, no configuration, no network except the loopback.
+	// The command does not inherit this machine's environment. It has no credentials, no configuration, and only the loopback network.
 	cmd.Env = []string{
-		beDrover + "=1", "HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true",
+		asCommand + "=1", "HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true",
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1",
 	}
 	for key, value := range environment {
@@ -79,11 +78,11 @@ func droverIn(t *testing.T, environment map[string]string, arguments ...string) 
 	if !errors.As(err, &exit) {
 		require.NoError(t, err)
 	}
-	require.NotContains(t, stderr.String(), "SDK ", "the SDK talks to nobody: %s", arguments)
+	require.NotContains(t, stderr.String(), "SDK ", "the SDK prints nothing: %s", arguments)
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// write writes a file that tests give to the command, and returns its path.
+// write writes a file for a command, and returns its path.
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

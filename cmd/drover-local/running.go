@@ -1,7 +1,7 @@
 package main
 
-// The local accounts that run on this machine: each lists itself in the user's cache folder while it runs, so that drover local env
-// finds it.
+// The list of local accounts that run on this machine. Each account has a file in the user's cache folder while it runs. drover local
+// env reads these files.
 
 import (
 	"context"
@@ -22,13 +22,13 @@ import (
 	"github.com/drover-run/drover/local/account"
 )
 
-// runningAccount is what a running local account writes about itself.
+// runningAccount is the content of a running account's file.
 type runningAccount struct {
 	Dir         string            `json:"dir"`
 	Environment map[string]string `json:"environment"`
 }
 
-// runningDir is where running accounts are listed, a file each. Only the user can read it: it holds access keys.
+// runningDir returns the folder with the files of running accounts. Only the user can read it, because it contains access keys.
 func runningDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -37,7 +37,7 @@ func runningDir() (string, error) {
 	return filepath.Join(cache, "drover", "local"), nil
 }
 
-// register lists an account until unregister.
+// register writes the file of an account. unregister removes it.
 func register(a *account.Account, dir string) (unregister func(), err error) {
 	folder, err := runningDir()
 	if err != nil {
@@ -61,7 +61,7 @@ func register(a *account.Account, dir string) (unregister func(), err error) {
 	return func() { _ = os.Remove(file) }, nil
 }
 
-// runningAccounts lists the accounts that answer. It removes the files of those that ended without doing so, and skips what it cannot read.
+// runningAccounts lists the reachable accounts. It removes the files of accounts that were killed, and skips files that it cannot read.
 func runningAccounts(ctx context.Context) ([]runningAccount, error) {
 	folder, err := runningDir()
 	if err != nil {
@@ -92,7 +92,7 @@ func runningAccounts(ctx context.Context) ([]runningAccount, error) {
 	return running, nil
 }
 
-// verify that the account answers to its own access key: another program may have its port now.
+// verify checks that the account accepts its access key. Another program may use its port now.
 func (a runningAccount) verify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -104,7 +104,7 @@ func (a runningAccount) verify(ctx context.Context) error {
 	return err
 }
 
-// selectAccount finds the running account of a folder, or the only one.
+// selectAccount returns the running account of a folder, or the only running account.
 func selectAccount(running []runningAccount, dir string) (runningAccount, error) {
 	if dir != "" {
 		for _, a := range running {

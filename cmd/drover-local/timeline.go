@@ -17,32 +17,32 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// timeline shows what happens in an account.
+// timeline prints the events of an account.
 type timeline struct {
 	*view.Progress
 
-	mu   sync.Mutex
-	made int
+	mu      sync.Mutex
+	created int
 }
 
-// resources of drover's own stack that were made.
+// resources returns the number of created resources in drover's stack.
 func (t *timeline) resources() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.made
+	return t.created
 }
 
-// line prints a line of a kind, such as stack, about a cluster. One that concerns no cluster, or none that is known, has a dash instead.
+// line prints an event of a kind, such as stack, about a cluster. It prints a dash if the cluster is empty.
 func (t *timeline) line(kind, cluster, format string, args ...any) {
 	t.Say("%-11s %-12s %s", kind, cmp.Or(cluster, "-"), fmt.Sprintf(format, args...))
 }
 
-// stack shows the statuses of stacks, and the resources that failed.
+// stack shows the statuses of stacks, the failures of resources, and rolls.
 func (t *timeline) stack(e cloudformation.StackEvent) {
 	if e.StackName == account.Stack {
 		if e.ResourceStatus == "CREATE_COMPLETE" {
 			t.mu.Lock()
-			t.made++
+			t.created++
 			t.mu.Unlock()
 		}
 		return
@@ -62,7 +62,7 @@ func (t *timeline) stack(e cloudformation.StackEvent) {
 	}
 }
 
-// execution shows the steps of executions.
+// execution shows the states and the results of executions.
 func (t *timeline) execution(x states.Execution, e asl.Event) {
 	machine, cluster := strings.TrimPrefix(x.MachineName, names.Prefix), clusterOf([]byte(x.Input))
 	switch e.Type {
@@ -78,11 +78,11 @@ func (t *timeline) execution(x states.Execution, e asl.Event) {
 			t.line(machine, cluster, "%s", message)
 		}
 	case "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut":
-		t.line(machine, cluster, "%s: %s", e.Type, brief(e.Details["cause"]))
+		t.line(machine, cluster, "%s: %s", e.Type, truncate(e.Details["cause"]))
 	}
 }
 
-// function shows the invocations that failed.
+// function shows failed invocations.
 func (t *timeline) function(r lambda.Report) {
 	if !r.Failed {
 		return
@@ -91,14 +91,14 @@ func (t *timeline) function(r lambda.Report) {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(r.Answer, &failure) // what is no JSON has no type and message
+	_ = json.Unmarshal(r.Answer, &failure) // other output has no type and no message
 	reason, _, _ := strings.Cut(failure.Message, "\n")
 	t.line("function", clusterOf(r.Payload), "%s failed: %s", strings.TrimPrefix(r.Function, names.Prefix),
-		brief(strings.TrimPrefix(failure.Type+": "+reason, ": ")))
+		truncate(strings.TrimPrefix(failure.Type+": "+reason, ": ")))
 }
 
-// clusterOf finds the cluster that an event or an execution's input concerns, or "". It may be named by a field, by
-// an Auto Scaling group, by a stack, or by the key of a spec.
+// clusterOf returns the cluster of an event or of an execution's input, or "". The cluster is in a field, in the name of an Auto Scaling
+// group or a stack, or in the key of a spec.
 func clusterOf(input []byte) string {
 	var in struct {
 		Cluster string
@@ -127,24 +127,24 @@ func clusterOf(input []byte) string {
 	return clusterOf(in.Detail)
 }
 
-// message is what a function said about its outcome, or nothing.
+// message returns the message in a function's output, or "".
 func message(output any) string {
 	text, _ := output.(string)
 	var result struct{ Message string }
 	if json.Unmarshal([]byte(text), &result) != nil {
 		return ""
 	}
-	return brief(result.Message)
+	return truncate(result.Message)
 }
 
-// drainSummary says how the drain of a node ended, or nothing when there was no node.
+// drainSummary describes the result of a node's drain. It is empty if the output names no node.
 func drainSummary(output any) string {
 	text, _ := output.(string)
 	return cli.DrainSummary(text)
 }
 
-// brief is the start of what a state said.
-func brief(v any) string {
+// truncate returns the first 600 characters of a text.
+func truncate(v any) string {
 	text, _ := v.(string)
 	return fmt.Sprintf("%.600s", text)
 }

@@ -16,15 +16,15 @@ import (
 
 func TestClusterOf(t *testing.T) {
 	tests := map[string]struct{ input, want string }{
-		"converge's input":      {`{"cluster":"demo"}`, "demo"},
-		"a lifecycle action":    {`{"AutoScalingGroupName":"drover-demo-pool-workers","EC2InstanceId":"i-1"}`, "demo"},
-		"a stack event":         {`{"detail":{"stack-id":"arn:aws:cloudformation:us-east-1:000000000000:stack/drover-a-b-network/1"}}`, "a-b"},
-		"an upload":             {`{"detail":{"object":{"key":"clusters/demo.yaml"}}}`, "demo"},
-		"a release":             {`{"detail":{"object":{"key":"releases/1.36-1.yaml"}}}`, ""},
-		"a spot warning":        {`{"instance-id":"i-1","instance-action":"terminate"}`, ""},
-		"another group":         {`{"AutoScalingGroupName":"web"}`, ""},
-		"no object":             {`[1]`, ""},
-		"the sweep's empty one": {`{}`, ""},
+		"converge's input":        {`{"cluster":"demo"}`, "demo"},
+		"a lifecycle action":      {`{"AutoScalingGroupName":"drover-demo-pool-workers","EC2InstanceId":"i-1"}`, "demo"},
+		"a stack event":           {`{"detail":{"stack-id":"arn:aws:cloudformation:us-east-1:000000000000:stack/drover-a-b-network/1"}}`, "a-b"},
+		"an upload":               {`{"detail":{"object":{"key":"clusters/demo.yaml"}}}`, "demo"},
+		"a release":               {`{"detail":{"object":{"key":"releases/1.36-1.yaml"}}}`, ""},
+		"a spot warning":          {`{"instance-id":"i-1","instance-action":"terminate"}`, ""},
+		"another group":           {`{"AutoScalingGroupName":"web"}`, ""},
+		"no object":               {`[1]`, ""},
+		"the sweep's empty event": {`{}`, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, clusterOf([]byte(tt.input))) })
