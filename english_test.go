@@ -40,8 +40,8 @@ const (
 	longTestName = 50
 )
 
-// avoidedWords are counted in Go and in Markdown, in any case and as whole words. For each there is a term of Kubernetes or AWS, or a plain verb.
-// A row is one count; its phrases are separated by "|".
+// avoidedWords are counted in Go and in Markdown, in any case and as whole words. For each there is a term of
+// Kubernetes or AWS, or a plain verb. A row is one count; its phrases are separated by "|".
 var avoidedWords = []string{
 	"anew", "mend|mends|mended|mending", "whoever", "nobody", "somebody", "anybody|everybody",
 	"told", "tell|tells|telling", "becomes of|become of|became of", "as ever", "no good", "let go|lets go",

@@ -155,11 +155,11 @@ func constants(t *testing.T, file, of string) (all []string) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	require.NoError(t, err)
 	ast.Inspect(parsed, func(n ast.Node) bool {
-		spec, is := n.(*ast.ValueSpec)
-		if !is {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
 			return true
 		}
-		if kind, named := spec.Type.(*ast.Ident); named && kind.Name == of {
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == of {
 			for _, value := range spec.Values {
 				text, err := strconv.Unquote(value.(*ast.BasicLit).Value)
 				require.NoError(t, err)
@@ -215,8 +215,8 @@ func formats(t *testing.T, file, function string) (all []string) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	require.NoError(t, err)
 	ast.Inspect(parsed, func(n ast.Node) bool {
-		call, is := n.(*ast.CallExpr)
-		if !is || len(call.Args) == 0 {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) == 0 {
 			return true
 		}
 		name := ""
@@ -226,7 +226,7 @@ func formats(t *testing.T, file, function string) (all []string) {
 		case *ast.SelectorExpr:
 			name = f.Sel.Name
 		}
-		if literal, is := call.Args[0].(*ast.BasicLit); is && name == function {
+		if literal, ok := call.Args[0].(*ast.BasicLit); ok && name == function {
 			format, err := strconv.Unquote(literal.Value)
 			require.NoError(t, err)
 			all = append(all, format)

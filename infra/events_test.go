@@ -15,12 +15,43 @@ import (
 
 // The samples of the AWS documentation, with this account's names in the fields that rules match.
 const (
-	objectCreated = `{"version":"0","id":"17793124-05d4-b198-2fde-7ededc63b103","detail-type":"Object Created","source":"aws.s3","account":"111122223333","time":"2021-11-12T00:00:00Z","region":"eu-central-1","resources":["arn:aws:s3:::drover-specs-111122223333-eu-central-1"],"detail":{"version":"0","bucket":{"name":"drover-specs-111122223333-eu-central-1"},"object":{"key":"clusters/demo.yaml","size":5,"etag":"b1946ac92492d2347c6235b4d2611184","version-id":"IYV3p45BT0ac8hjHg1houSdS1a.Mro8e","sequencer":"617f08299329d189"},"request-id":"N4N7GDK58NMKJ12R","requester":"123456789012","source-ip-address":"1.2.3.4","reason":"PutObject"}}`
-	objectDeleted = `{"version":"0","id":"2ee9cc15-d022-99ea-1fb8-1b1bac4850f9","detail-type":"Object Deleted","source":"aws.s3","account":"111122223333","time":"2021-11-12T00:00:00Z","region":"eu-central-1","resources":["arn:aws:s3:::drover-specs-111122223333-eu-central-1"],"detail":{"version":"0","bucket":{"name":"drover-specs-111122223333-eu-central-1"},"object":{"key":"clusters/demo.yaml","etag":"d41d8cd98f00b204e9800998ecf8427e","version-id":"1QW9g1Z99LUNbvaaYVpW9xDlOLU.qxgF","sequencer":"617f0837b476e463"},"request-id":"0BH729840619AG5K","requester":"123456789012","source-ip-address":"1.2.3.4","reason":"DeleteObject","deletion-type":"Delete Marker Created"}}`
-	stackStatus   = `{"version":"0","id":"6a7e8feb-b491-4cf7-a9f1-bf3703467718","detail-type":"CloudFormation Stack Status Change","source":"aws.cloudformation","account":"111122223333","time":"2017-12-22T18:43:48Z","region":"eu-central-1","resources":["arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/6a7e8feb"],"detail":{"stack-id":"arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/6a7e8feb","status-details":{"status":"CREATE_COMPLETE","status-reason":""},"client-request-token":""}}`
-	launch        = `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":"EC2 Instance-launch Lifecycle Action","source":"aws.autoscaling","account":"111122223333","time":"2026-01-01T00:00:00Z","region":"eu-central-1","resources":["auto-scaling-group-arn"],"detail":{"LifecycleActionToken":"87654321-4321-4321-4321-210987654321","AutoScalingGroupName":"drover-demo-pool-workers","LifecycleHookName":"launch","EC2InstanceId":"i-1234567890abcdef0","LifecycleTransition":"autoscaling:EC2_INSTANCE_LAUNCHING","NotificationMetadata":"additional-info","Origin":"EC2","Destination":"AutoScalingGroup"}}`
-	spot          = `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","account":"111122223333","time":"2026-01-01T00:00:00Z","region":"eu-central-1","resources":["arn:aws:ec2:eu-central-1a:instance/i-1234567890abcdef0"],"detail":{"instance-id":"i-1234567890abcdef0","instance-action":"terminate"}}`
-	terminate     = `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":"EC2 Instance-terminate Lifecycle Action","source":"aws.autoscaling","account":"111122223333","time":"2026-01-01T00:00:00Z","region":"eu-central-1","resources":["auto-scaling-group-arn"],"detail":{"LifecycleActionToken":"87654321-4321-4321-4321-210987654321","AutoScalingGroupName":"drover-demo-pool-workers","LifecycleHookName":"terminate","EC2InstanceId":"i-1234567890abcdef0","LifecycleTransition":"autoscaling:EC2_INSTANCE_TERMINATING","NotificationMetadata":"additional-info","Origin":"AutoScalingGroup","Destination":"EC2"}}`
+	objectCreated = `{"version":"0","id":"17793124-05d4-b198-2fde-7ededc63b103","detail-type":"Object Created","source":"aws.s3",` +
+		`"account":"111122223333","time":"2021-11-12T00:00:00Z","region":"eu-central-1",` +
+		`"resources":["arn:aws:s3:::drover-specs-111122223333-eu-central-1"],` +
+		`"detail":{"version":"0","bucket":{"name":"drover-specs-111122223333-eu-central-1"},` +
+		`"object":{"key":"clusters/demo.yaml","size":5,"etag":"b1946ac92492d2347c6235b4d2611184",` +
+		`"version-id":"IYV3p45BT0ac8hjHg1houSdS1a.Mro8e","sequencer":"617f08299329d189"},` +
+		`"request-id":"N4N7GDK58NMKJ12R","requester":"123456789012","source-ip-address":"1.2.3.4","reason":"PutObject"}}`
+	objectDeleted = `{"version":"0","id":"2ee9cc15-d022-99ea-1fb8-1b1bac4850f9","detail-type":"Object Deleted","source":"aws.s3",` +
+		`"account":"111122223333","time":"2021-11-12T00:00:00Z","region":"eu-central-1",` +
+		`"resources":["arn:aws:s3:::drover-specs-111122223333-eu-central-1"],` +
+		`"detail":{"version":"0","bucket":{"name":"drover-specs-111122223333-eu-central-1"},` +
+		`"object":{"key":"clusters/demo.yaml","etag":"d41d8cd98f00b204e9800998ecf8427e",` +
+		`"version-id":"1QW9g1Z99LUNbvaaYVpW9xDlOLU.qxgF","sequencer":"617f0837b476e463"},` +
+		`"request-id":"0BH729840619AG5K","requester":"123456789012","source-ip-address":"1.2.3.4","reason":"DeleteObject",` +
+		`"deletion-type":"Delete Marker Created"}}`
+	stackStatus = `{"version":"0","id":"6a7e8feb-b491-4cf7-a9f1-bf3703467718","detail-type":"CloudFormation Stack Status Change",` +
+		`"source":"aws.cloudformation","account":"111122223333","time":"2017-12-22T18:43:48Z","region":"eu-central-1",` +
+		`"resources":["arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/6a7e8feb"],` +
+		`"detail":{"stack-id":"arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/6a7e8feb",` +
+		`"status-details":{"status":"CREATE_COMPLETE","status-reason":""},"client-request-token":""}}`
+	launch = `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":"EC2 Instance-launch Lifecycle Action",` +
+		`"source":"aws.autoscaling","account":"111122223333","time":"2026-01-01T00:00:00Z","region":"eu-central-1",` +
+		`"resources":["auto-scaling-group-arn"],"detail":{"LifecycleActionToken":"87654321-4321-4321-4321-210987654321",` +
+		`"AutoScalingGroupName":"drover-demo-pool-workers","LifecycleHookName":"launch","EC2InstanceId":"i-1234567890abcdef0",` +
+		`"LifecycleTransition":"autoscaling:EC2_INSTANCE_LAUNCHING","NotificationMetadata":"additional-info","Origin":"EC2",` +
+		`"Destination":"AutoScalingGroup"}}`
+	spot = `{"version":"0","id":"12345678-1234-1234-1234-123456789012",` +
+		`"detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","account":"111122223333",` +
+		`"time":"2026-01-01T00:00:00Z","region":"eu-central-1",` +
+		`"resources":["arn:aws:ec2:eu-central-1a:instance/i-1234567890abcdef0"],"detail":{"instance-id":"i-1234567890abcdef0","instance-action":"terminate"}}`
+	terminate = `{"version":"0","id":"12345678-1234-1234-1234-123456789012",` +
+		`"detail-type":"EC2 Instance-terminate Lifecycle Action","source":"aws.autoscaling","account":"111122223333",` +
+		`"time":"2026-01-01T00:00:00Z","region":"eu-central-1","resources":["auto-scaling-group-arn"],` +
+		`"detail":{"LifecycleActionToken":"87654321-4321-4321-4321-210987654321","AutoScalingGroupName":"drover-demo-pool-workers",` +
+		`"LifecycleHookName":"terminate","EC2InstanceId":"i-1234567890abcdef0",` +
+		`"LifecycleTransition":"autoscaling:EC2_INSTANCE_TERMINATING","NotificationMetadata":"additional-info",` +
+		`"Origin":"AutoScalingGroup","Destination":"EC2"}}`
 )
 
 func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {

@@ -67,16 +67,16 @@ func measureCreate(ctx context.Context, s *settings, r *report) error {
 		return err
 	}
 	states := float64(sum(transitions)) * transitionPrice
-	here, there := lambdaCost(invocations, memory, 1), lambdaCost(invocations, memory, speed)
+	local, onLambda := lambdaCost(invocations, memory, 1), lambdaCost(invocations, memory, speed)
 	objects := s3Cost(calls)
 	for _, c := range calls {
 		if c.Action == "Publish" {
 			objects += publishPrice
 		}
 	}
-	r.add("list price of drover's part", states+here+objects, "$", nil,
-		fmt.Sprintf("Step Functions $%.6f, Lambda $%.6f, S3 and SNS $%.6f", states, here, objects))
-	r.add("the same, with the boot times of AWS", states+there+objects, "$", nil,
+	r.add("list price of drover's part", states+local+objects, "$", nil,
+		fmt.Sprintf("Step Functions $%.6f, Lambda $%.6f, S3 and SNS $%.6f", states, local, objects))
+	r.add("the same, with the boot times of AWS", states+onLambda+objects, "$", nil,
 		fmt.Sprintf("at most: join watches nodes boot, its time × %d", speed))
 	return nil
 }

@@ -112,7 +112,8 @@ func measureDrain(ctx context.Context, s *settings, r *report) error {
 }
 
 // measureDrainsOn runs the cases of one ground. It returns their rows of the table, and the time that clients waited for their own limits.
-func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, broken map[string]int) (rows string, limited time.Duration, err error) {
+func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, broken map[string]int) (rows string, limited time.Duration,
+	err error) {
 	cases := slices.DeleteFunc(drainCases(), func(c drainCase) bool { return c.swift != swift || !s.drain.MatchString(c.name) })
 	if len(cases) == 0 {
 		return "", 0, nil

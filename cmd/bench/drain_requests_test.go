@@ -12,10 +12,14 @@ func TestKubectlsRequestsAreRead(t *testing.T) {
 	r := requests{evictions: map[int]int{}}
 	said := r.read(
 		`I1122 02:47:10.123456    4711 loader.go:405] "Config loaded from file" logger="kubeconfig-loader" filename="/tmp/admin.kubeconfig"
-I1122 02:47:10.345678    4711 round_trippers.go:632] "Response" verb="GET" url="https://127.0.0.1:6443/api/v1/pods?fieldSelector=spec.nodeName%3Da" status="200 OK" milliseconds=12
-I1122 02:47:10.445678    4711 round_trippers.go:632] "Response" verb="POST" url="https://127.0.0.1:6443/api/v1/namespaces/bench/pods/web-1/eviction?timeout=1s" status="201 Created" milliseconds=5
-I1122 02:47:10.545678    4711 round_trippers.go:632] "Response" verb="POST" url="https://127.0.0.1:6443/api/v1/namespaces/bench/pods/web-2/eviction" status="409 Conflict" milliseconds=5
-I1122 02:47:10.645678    4711 round_trippers.go:632] "Response" verb="POST" url="https://127.0.0.1:6443/api/v1/namespaces/bench/pods/web-3/eviction" status="" milliseconds=5
+I1122 02:47:10.345678    4711 round_trippers.go:632] "Response" verb="GET" ` +
+			`url="https://127.0.0.1:6443/api/v1/pods?fieldSelector=spec.nodeName%3Da" status="200 OK" milliseconds=12
+I1122 02:47:10.445678    4711 round_trippers.go:632] "Response" verb="POST" ` +
+			`url="https://127.0.0.1:6443/api/v1/namespaces/bench/pods/web-1/eviction?timeout=1s" status="201 Created" milliseconds=5
+I1122 02:47:10.545678    4711 round_trippers.go:632] "Response" verb="POST" ` +
+			`url="https://127.0.0.1:6443/api/v1/namespaces/bench/pods/web-2/eviction" status="409 Conflict" milliseconds=5
+I1122 02:47:10.645678    4711 round_trippers.go:632] "Response" verb="POST" ` +
+			`url="https://127.0.0.1:6443/api/v1/namespaces/bench/pods/web-3/eviction" status="" milliseconds=5
 evicting pod bench/web-1
 error: unable to drain node "a"
 I1122 02:47:10.745678    4711 helpers.go:246] server response object: []

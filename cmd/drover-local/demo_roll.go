@@ -29,10 +29,14 @@ import (
 
 // shop has the workloads of the demo.
 var shop = []workload.Workload{
-	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "25%", ReadyAfter: time.Second, EndsAfter: time.Second, Grace: 10 * time.Second},
-	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "3", ReadyAfter: time.Second, EndsAfter: time.Second, Grace: 10 * time.Second},
-	{Namespace: "shop", Name: "search", Kind: workload.Deployment, Replicas: 6, MaxUnavailable: "50%", ReadyAfter: 500 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: 5 * time.Second, EmptyDir: true},
-	{Namespace: "shop", Name: "database", Kind: workload.StatefulSet, Replicas: 3, MaxUnavailable: "1", ReadyAfter: time.Second, EndsAfter: time.Second, Grace: 10 * time.Second},
+	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "25%", ReadyAfter: time.Second,
+		EndsAfter: time.Second, Grace: 10 * time.Second},
+	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "3", ReadyAfter: time.Second,
+		EndsAfter: time.Second, Grace: 10 * time.Second},
+	{Namespace: "shop", Name: "search", Kind: workload.Deployment, Replicas: 6, MaxUnavailable: "50%",
+		ReadyAfter: 500 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: 5 * time.Second, EmptyDir: true},
+	{Namespace: "shop", Name: "database", Kind: workload.StatefulSet, Replicas: 3, MaxUnavailable: "1", ReadyAfter: time.Second,
+		EndsAfter: time.Second, Grace: 10 * time.Second},
 	{Namespace: "shop", Name: "log-agent", Kind: workload.DaemonSet},
 }
 
@@ -138,7 +142,8 @@ func deployShop(ctx context.Context, show *timeline, name string, run *workload.
 			budgets++
 		}
 	}
-	show.line("workloads", name, "%d, of %d replicas and a pod on each node, under %d disruption budgets: all Ready", len(shop), replicas, budgets)
+	show.line("workloads", name, "%d, of %d replicas and a pod on each node, under %d disruption budgets: all Ready", len(shop),
+		replicas, budgets)
 	return nil
 }
 

@@ -199,7 +199,8 @@ func printUsage(out io.Writer, a *account.Account, o localOptions) {
     --state-machine-arn arn:aws:states:%s:%s:stateMachine:drover-converge
   kubectl --kubeconfig %s get nodes
 
-build/demo.yaml is the example with an access entry for you, so that the dry runs may look into the cluster. The kubeconfig is its administrator's.
+build/demo.yaml is the example with an access entry for you, so that the dry runs may look into the cluster. The kubeconfig `+
+		`is its administrator's.
 The clusters' logs are in %s.
 
 Warning: give the aws command --endpoint-url each time. Version 1 ignores AWS_ENDPOINT_URL for sqs, and versions before 1.29.0 and

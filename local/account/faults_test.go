@@ -150,7 +150,8 @@ func subscribed(t *testing.T) string {
 	t.Helper()
 	topics, queues := sns.NewFromConfig(cloud.Config()), sqs.NewFromConfig(cloud.Config())
 	created, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("oncall"), Attributes: map[string]string{
-		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}]}`,
+		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},` +
+			`"Action":"sqs:SendMessage","Resource":"*"}]}`,
 	}})
 	require.NoError(t, err)
 	all, err := topics.ListTopics(t.Context(), &sns.ListTopicsInput{})

@@ -21,8 +21,10 @@ import (
 var rolled = []workload.Workload{
 	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 9, MaxUnavailable: "2", ReadyAfter: 200 *
 		time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
-	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "75%", ReadyAfter: 100 * time.Millisecond, Grace: time.Second, EmptyDir: true},
-	{Namespace: "shop", Name: "db", Kind: workload.StatefulSet, Replicas: 2, MaxUnavailable: "1", ReadyAfter: 200 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
+	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "75%",
+		ReadyAfter: 100 * time.Millisecond, Grace: time.Second, EmptyDir: true},
+	{Namespace: "shop", Name: "db", Kind: workload.StatefulSet, Replicas: 2, MaxUnavailable: "1",
+		ReadyAfter: 200 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
 	{Namespace: "shop", Name: "agent", Kind: workload.DaemonSet},
 }
 

@@ -129,7 +129,8 @@ func TestFaultsOfEvents(t *testing.T) {
 	}
 	bus, queues := eventbridge.NewFromConfig(cloud.Config()), sqs.NewFromConfig(cloud.Config())
 	queue, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("struck"), Attributes: map[string]string{
-		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}]}`,
+		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},` +
+			`"Action":"sqs:SendMessage","Resource":"*"}]}`,
 	}})
 	require.NoError(t, err)
 	rule := aws.String("struck")

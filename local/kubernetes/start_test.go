@@ -113,7 +113,8 @@ func TestControlPlane(t *testing.T) {
 	t.Run("makes a node Ready when its network is ready", func(t *testing.T) {
 		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n1"}}`)
 		call(t, http.MethodPost, "/api/v1/nodes", "application/json",
-			`{"metadata":{"name":"n2","annotations":{"local.drover.run/network":"ready"}},"status":{"capacity":{"cpu":"2","memory":"8Gi","pods":"29"}}}`)
+			`{"metadata":{"name":"n2","annotations":{"local.drover.run/network":"ready"}},`+
+				`"status":{"capacity":{"cpu":"2","memory":"8Gi","pods":"29"}}}`)
 		require.Eventually(t, func() bool { return nodeReady(t, "n2") == "True" }, patience, 50*time.Millisecond)
 		require.NotEqual(t, "True", nodeReady(t, "n1"))
 		call(t, http.MethodPatch, "/api/v1/nodes/n1", "application/merge-patch+json",
@@ -122,7 +123,8 @@ func TestControlPlane(t *testing.T) {
 	})
 	t.Run("schedules and runs pods", func(t *testing.T) {
 		call(t, http.MethodPost, "/apis/apps/v1/namespaces/default/deployments", "application/json",
-			`{"metadata":{"name":"web"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}`)
+			`{"metadata":{"name":"web"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},`+
+				`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}`)
 		require.Eventually(t, func() bool {
 			status := call(t, http.MethodGet, "/apis/apps/v1/namespaces/default/deployments/web", "", "")["status"].(map[string]any)
 			return status["availableReplicas"] == float64(2)

@@ -49,7 +49,7 @@ func TestUpgradesAreMeasured(t *testing.T) {
 				var m map[string]any
 				require.NoError(t, json.Unmarshal([]byte(line), &m))
 				for _, metric := range []string{"ClusterPhase", "UpgradePhase", "UpgradeDuration"} {
-					if amount, is := m[metric]; is {
+					if amount, ok := m[metric]; ok {
 						got = append(got, fmt.Sprint(metric, " ", m["phase"], " ", amount))
 					}
 				}

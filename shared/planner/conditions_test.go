@@ -80,7 +80,8 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 			s := withSpec(t)
 			s.status = &status.Status{GoodVersion: "v1", SpecVersion: "v1", Failures: 2, RetryAt: &retry}
 			s.status.Refuse(status.ReasonRollRefused, "there is no pool b", planned)
-			w := work{cluster: "demo", version: test.good, newest: test.newest, resolved: &api.Cluster{}, rendered: &render.Output{}, record: test.record}
+			w := work{cluster: "demo", version: test.good, newest: test.newest, resolved: &api.Cluster{}, rendered: &render.Output{},
+				record: test.record}
 			(&Outcome{Plan: changes, work: w}).Record(s.status, "mine", planned)
 			require.Equal(t, test.failures, s.status.Failures)
 			require.Equal(t, test.refusal, s.status.Condition(status.RequestAccepted) != nil)
@@ -116,13 +117,17 @@ func TestReleaseThatAClusterIsAt(t *testing.T) {
 		recorded string
 		want     upgrade.Target
 	}{
-		"is the tag's":                                            {at("CREATE_COMPLETE", "r1"), record, "r2", upgrade.Target{Release: "r1", SHA256: "sha", KubernetesVersion: "1.36"}},
-		"is none without a control plane":                         {nil, record, "r2", upgrade.Target{}},
-		"is none of a failed creation at another release":         {at("ROLLBACK_COMPLETE", "r1"), record, "r2", upgrade.Target{}},
-		"is the tag's of a failed creation at the same release":   {at("ROLLBACK_COMPLETE", "1.36-1"), nil, "", upgrade.Target{Release: "1.36-1", SHA256: "sha"}},
-		"is none of a failed creation without a tag":              {at("ROLLBACK_COMPLETE", ""), record, "r2", upgrade.Target{}},
-		"is the last upgrade's when the tag is gone":              {at("CREATE_COMPLETE", ""), record, "r2", upgrade.Target{Release: "r0", SHA256: "sha-0", KubernetesVersion: "1.36"}},
-		"is the status's when the tag is gone before any upgrade": {at("CREATE_COMPLETE", ""), nil, "r2", upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}},
+		"is the tag's": {at("CREATE_COMPLETE", "r1"), record, "r2",
+			upgrade.Target{Release: "r1", SHA256: "sha", KubernetesVersion: "1.36"}},
+		"is none without a control plane":                 {nil, record, "r2", upgrade.Target{}},
+		"is none of a failed creation at another release": {at("ROLLBACK_COMPLETE", "r1"), record, "r2", upgrade.Target{}},
+		"is the tag's of a failed creation at the same release": {at("ROLLBACK_COMPLETE", "1.36-1"), nil, "",
+			upgrade.Target{Release: "1.36-1", SHA256: "sha"}},
+		"is none of a failed creation without a tag": {at("ROLLBACK_COMPLETE", ""), record, "r2", upgrade.Target{}},
+		"is the last upgrade's when the tag is gone": {at("CREATE_COMPLETE", ""), record, "r2",
+			upgrade.Target{Release: "r0", SHA256: "sha-0", KubernetesVersion: "1.36"}},
+		"is the status's when the tag is gone before any upgrade": {at("CREATE_COMPLETE", ""), nil, "r2",
+			upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withSpec(t)
@@ -207,11 +212,13 @@ func TestDecisionOfAnUpgrade(t *testing.T) {
 		require.Empty(t, errs)
 		for name, counts := range map[string]bool{"stack-1": true, "stack-0": false} {
 			s := withSpec(t)
-			w := work{cluster: "demo", releases: map[string]content{}, record: &upgrade.Record{Stack: name, State: upgrade.Done}, deployed: map[string]stack.Deployed{
-				names.ControlPlane: {
-					ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
-				},
-			}}
+			w := work{cluster: "demo", releases: map[string]content{}, record: &upgrade.Record{Stack: name, State: upgrade.Done},
+				deployed: map[string]stack.Deployed{
+					names.ControlPlane: {
+						ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"},
+						Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
+					},
+				}}
 			s.objects[names.PinnedRelease("sha")] = s.objects[names.ReleaseSpec("1.36-1")]
 			require.NoError(t, s.planner().decide(t.Context(), &w, spec))
 			require.Equal(t, counts, w.record != nil, name)
@@ -226,7 +233,8 @@ func TestDecisionOfAnUpgrade(t *testing.T) {
 		s := withSpec(t)
 		s.objects[names.ReleaseSpec(api.ChannelsName)] = strings.ReplaceAll(string(channels), "1.36-1", "1.37-1")
 		w := work{cluster: "demo", releases: map[string]content{}, deployed: map[string]stack.Deployed{names.ControlPlane: {
-			ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
+			ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"},
+			Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
 		}}}
 		s.objects[names.PinnedRelease("sha")] = s.objects[names.ReleaseSpec("1.36-1")]
 		require.NoError(t, s.planner().decide(t.Context(), &w, spec), "one that is absent is waited for")

@@ -31,8 +31,8 @@ func (p *Planner) RollRefusal(ctx context.Context, cluster string, pools []strin
 	return "", err
 }
 
-// SpecToRoll returns the spec whose pools may be rolled: the newest, or the last good one while the newest is invalid. Without such a spec it
-// returns RollRefused.
+// SpecToRoll returns the spec whose pools may be rolled: the newest, or the last good one while the newest is
+// invalid. Without such a spec it returns RollRefused.
 func (p *Planner) SpecToRoll(ctx context.Context, cluster string) (*api.Cluster, error) {
 	spec, err := p.effectiveSpec(ctx, cluster)
 	if err != nil {

@@ -74,8 +74,8 @@ type Facts struct {
 	// Survey is from the cluster's own API. If that did not answer, Unreachable is why, and the survey is empty.
 	Survey      Survey
 	Unreachable string
-	// Forbidden reports that the caller may not read the cluster's API, for example an operator in a dry run. The survey is then empty. That is
-	// no finding: drover itself may read it.
+	// Forbidden reports that the caller may not read the cluster's API, for example an operator in a dry run. The survey
+	// is then empty. That is no finding: drover itself may read it.
 	Forbidden bool
 	// Addons of the cluster, drover's and others.
 	Addons []Addon

@@ -16,7 +16,8 @@ import (
 
 // Answers as EC2 and Elastic Load Balancing give them. What they do when asked well is in the tests of those who ask.
 func TestAnswers(t *testing.T) {
-	const throttled = `<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>less</Message></Error></Errors><RequestID>x</RequestID></Response>`
+	const throttled = `<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>less</Message></Error></` +
+		`Errors><RequestID>x</RequestID></Response>`
 	for name, c := range map[string]struct {
 		status int
 		body   string

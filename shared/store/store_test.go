@@ -77,7 +77,8 @@ func TestStatus(t *testing.T) {
 func TestLease(t *testing.T) {
 	m, s := state()
 	ctx := t.Context()
-	const one, two = "arn:aws:states:x:1:execution:drover-converge:one-with-a-name-as-long-as-they-are", "arn:aws:states:x:1:execution:drover-converge:two-with-a-name-as-long-as-they-are"
+	const one, two = "arn:aws:states:x:1:execution:drover-converge:one-with-a-name-as-long-as-they-are",
+		"arn:aws:states:x:1:execution:drover-converge:two-with-a-name-as-long-as-they-are"
 
 	nobody, err := s.Lease(ctx, "demo")
 	require.NoError(t, err)

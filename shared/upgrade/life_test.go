@@ -129,18 +129,18 @@ func (l *life) converge() {
 	require.Nil(l, errs)
 	d.Keep.Apply(l.in.Spec, resolved, d.Step, map[string]string{"a": l.image}, l.addons)
 
-	was, is := Minor(l.in.Deployed.KubernetesVersion), Minor(resolved.Spec.KubernetesVersion)
+	before, after := Minor(l.in.Deployed.KubernetesVersion), Minor(resolved.Spec.KubernetesVersion)
 	if d.Step.NodesBack {
-		require.Contains(l, []int{was, was - 1}, is, "a rollback takes the control plane one minor version back, or resumes")
+		require.Contains(l, []int{before, before - 1}, after, "a rollback takes the control plane one minor version back, or resumes")
 	} else {
-		require.Contains(l, []int{was, was + 1}, is, "the control plane moves one minor version at a time, and never back")
+		require.Contains(l, []int{before, before + 1}, after, "the control plane moves one minor version at a time, and never back")
 	}
 	nodes, proxy := Minor(resolved.Spec.Pools[0].ImageID[4:]), Minor(resolved.Spec.Addons[0].Version[1:])
 	for what, minor := range map[string]int{"kubelets": nodes, "kube-proxy": proxy} {
-		require.LessOrEqual(l, minor, min(was, is), "%s are never newer than the control plane, also while it moves", what)
-		require.GreaterOrEqual(l, minor, max(was, is)-Skew, "%s are never too old", what)
+		require.LessOrEqual(l, minor, min(before, after), "%s are never newer than the control plane, also while it moves", what)
+		require.GreaterOrEqual(l, minor, max(before, after)-Skew, "%s are never too old", what)
 	}
-	require.LessOrEqual(l, Minor(resolved.Spec.Pools[1].ImageID[4:]), is,
+	require.LessOrEqual(l, Minor(resolved.Spec.Pools[1].ImageID[4:]), after,
 		"nor are kubelets of a pool that is added, which comes after the control plane")
 	if l.IntN(6) > 0 || !l.in.Record.underWay() { // or the converge fails at once
 		l.in.Deployed = Target{pin.Release, pin.SHA256, resolved.Spec.KubernetesVersion}

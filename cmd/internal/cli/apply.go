@@ -22,7 +22,8 @@ func applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply [FILE...]",
 		Short: "Check specs, releases and the channels, and upload them",
-		Long: `Checks every file first. If all of them are valid, uploads releases, then the channels, then the specs of clusters. -f takes a file, a folder
+		Long: `Checks every file first. If all of them are valid, uploads releases, then the channels, ` +
+			`then the specs of clusters. -f takes a file, a folder
 (every .yaml file directly in it) or - for standard input, and may be repeated; FILE is the same without -f.`,
 		Example: `  drover apply clusters/demo.yaml
   drover apply clusters/demo.yaml --watch

@@ -99,7 +99,8 @@ func checkLocal(ctx context.Context, cfg aws.Config) error {
 	return fmt.Errorf(
 		`nothing listens at %s, where AWS_ENDPOINT_URL leads: is the local account running? Start it with make up or drover local, then run
   eval "$(drover local env)"
-An account that ended does not come back: the next one has another port and access key. To reach AWS, unset AWS_ENDPOINT_URL and the access key`, endpoint)
+An account that ended does not come back: the next one has another port and access key. To reach AWS, `+
+			`unset AWS_ENDPOINT_URL and the access key`, endpoint)
 }
 
 func nothingListens(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

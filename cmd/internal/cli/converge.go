@@ -26,7 +26,8 @@ func convergeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "converge CLUSTER",
 		Short: "Retry a cluster now: plan it again, and change what differs",
-		Long: `Plans a cluster again and changes what differs from its spec, as an upload does. Use it after you fixed the cause of a failure, to retry
+		Long: `Plans a cluster again and changes what differs from its spec, ` +
+			`as an upload does. Use it after you fixed the cause of a failure, to retry
 before drover does. It also applies what a newer version of drover renders differently, which may replace nodes.
 To see the changes first: drover diff clusters/demo.yaml
 

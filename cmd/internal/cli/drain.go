@@ -78,8 +78,10 @@ func rollCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roll CLUSTER POOL",
 		Short: "Replace all nodes of a pool, as its update policy says",
-		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
-the roll is recorded, and made after that. A roll of an unknown, paused or deleted cluster, or of an unknown pool, is refused. Then nothing is
+		Long: `Replaces every node of a pool once, though nothing else changed, ` +
+			`as the pool's update policy says. While the cluster converges already,
+the roll is recorded, and made after that. A roll of an unknown, paused or deleted cluster, or of an unknown pool, ` +
+			`is refused. Then nothing is
 started.
 
 With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that it takes. For that

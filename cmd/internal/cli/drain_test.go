@@ -114,7 +114,8 @@ func TestDrain(t *testing.T) {
 			require.NotContains(t, r.stdout, "blocks")
 			require.Regexp(t, `\d+ of \d+ checks were made, `, r.stdout)
 			require.Regexp(t,
-				`not made, as the cluster does not let you read it: NodesReady, .*BudgetsAllow.*; ControlPlaneHealthy and SurgeCapacity were made with data of AWS only`, r.stdout)
+				`not made, as the cluster does not let you read it: NodesReady, `+
+					`.*BudgetsAllow.*; ControlPlaneHealthy and SurgeCapacity were made with data of AWS only`, r.stdout)
 			require.Contains(t, r.stdout, "  3. nodes to the images of the release: at least ")
 			require.Contains(t, r.stdout, "and pods leave at once: they could not be read")
 		}

@@ -33,7 +33,8 @@ func logsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs CLUSTER",
 		Short: "Show the log lines of drover's functions that concern a cluster",
-		Long: `Shows the log lines of drover's functions that name a cluster or its stacks, and the other lines of the same invocations: also what a
+		Long: `Shows the log lines of drover's functions that name a cluster or its stacks, ` +
+			`and the other lines of the same invocations: also what a
 function prints when it crashes. An invocation that works on many clusters, such as a sweep, shows only the lines that name this one.
 
 It reads all lines of the functions in the period from CloudWatch Logs (logs:FilterLogEvents), so a short --since is fast.`,

@@ -37,7 +37,8 @@ func upgradeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade CLUSTER",
 		Short: "Upgrade a cluster to a release, or roll back its last upgrade",
-		Long: `Starts an upgrade of a cluster now, also outside its window. It makes checks, and then upgrades the control plane, the add-ons and the nodes.
+		Long: `Starts an upgrade of a cluster now, also outside its window. It makes checks, and then upgrades the control plane, ` +
+			`the add-ons and the nodes.
 The release is in effect until the spec names another one. Without --to and --rollback, an upgrade that stopped is continued.
 
 With --dry-run it only shows the checks, the steps and the least time that they take. It fails with 1 if a check blocks the upgrade.

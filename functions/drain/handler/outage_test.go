@@ -137,7 +137,8 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-const terminating = `{"AutoScalingGroupName":"drover-demo-pool-workers","LifecycleHookName":"terminate","EC2InstanceId":"i-1","NotificationMetadata":"{\"cluster\":\"demo\",\"pool\":\"workers\"}"}`
+const terminating = `{"AutoScalingGroupName":"drover-demo-pool-workers","LifecycleHookName":"terminate","EC2InstanceId":"i-1",` +
+	`"NotificationMetadata":"{\"cluster\":\"demo\",\"pool\":\"workers\"}"}`
 
 func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 	for name, c := range map[string]struct {

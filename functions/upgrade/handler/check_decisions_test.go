@@ -241,9 +241,10 @@ func (f factsOf) After(context.Context, *preflight.Plan) (*preflight.Facts, erro
 }
 
 func TestUpgradeIsFinished(t *testing.T) {
-	well := preflight.Facts{ControlPlane: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, Forbidden: true, Addons: []preflight.Addon{
-		{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1", Status: "ACTIVE"}, {Name: "coredns", Version: "v1.13.2-eksbuild.1", Status: "ACTIVE"},
-	}}
+	well := preflight.Facts{ControlPlane: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, Forbidden: true,
+		Addons: []preflight.Addon{
+			{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1", Status: "ACTIVE"}, {Name: "coredns", Version: "v1.13.2-eksbuild.1", Status: "ACTIVE"},
+		}}
 	unwell := well
 	unwell.ControlPlane.Version = "1.35"
 	for name, test := range map[string]struct {

@@ -78,7 +78,8 @@ func TestThroughTheSDK(t *testing.T) {
 			},
 		},
 		LifecycleHookSpecificationList: []types.LifecycleHookSpecification{
-			{LifecycleHookName: aws.String("launch"), LifecycleTransition: aws.String("autoscaling:EC2_INSTANCE_LAUNCHING"), HeartbeatTimeout: aws.Int32(60)},
+			{LifecycleHookName: aws.String("launch"), LifecycleTransition: aws.String("autoscaling:EC2_INSTANCE_LAUNCHING"),
+				HeartbeatTimeout: aws.Int32(60)},
 		},
 		Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("shop"), PropagateAtLaunch: aws.Bool(true)}},
 	})

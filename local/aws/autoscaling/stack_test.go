@@ -38,7 +38,8 @@ const poolTemplate = `{
         "LifecycleHookSpecificationList": [
           {"LifecycleHookName": "launch", "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "HeartbeatTimeout": 900,
 	"DefaultResult": "ABANDON"},
-          {"LifecycleHookName": "terminate", "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING", "HeartbeatTimeout": 1800, "DefaultResult": "CONTINUE"}]
+          {"LifecycleHookName": "terminate", "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING", ` +
+	`"HeartbeatTimeout": 1800, "DefaultResult": "CONTINUE"}]
       }
     }
   }
@@ -47,7 +48,8 @@ const poolTemplate = `{
 const (
 	rollingPolicy = `"AutoScalingRollingUpdate": {"MinInstancesInService": {"Ref": "Least"}, "MaxBatchSize": {"Ref": "Batch"},
 		"PauseTime": "PT1H",
-		"WaitOnResourceSignals": true, "SuspendProcesses": ["HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"]}`
+		"WaitOnResourceSignals": true, "SuspendProcesses": ["HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", ` +
+		`"ScheduledActions"]}`
 	refreshPolicy = `"AutoScalingInstanceRefresh": {"Strategy": "Rolling", "Preferences": {
 		"MinHealthyPercentage": {"Ref": "LowPercent"}, "MaxHealthyPercentage": {"Ref": "HighPercent"}, "SkipMatching": true}}`
 )

@@ -18,12 +18,14 @@ import (
 func TestAlarmActions(t *testing.T) {
 	s, sink, identities := newService()
 	role, err := identities.CreateRole(iam.Role{
-		Name:          "upgrade",
-		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`,
+		Name: "upgrade",
+		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},` +
+			`"Action":"sts:AssumeRole"}]}`,
 	})
 	require.NoError(t, err)
 	require.NoError(t, identities.PutRolePolicy("upgrade", "p", `{"Version":"2012-10-17","Statement":[
-		{"Effect":"Allow","Action":["cloudwatch:DisableAlarmActions","cloudwatch:EnableAlarmActions"],"Resource":"arn:aws:cloudwatch:eu-west-1:111122223333:alarm:errors"},
+		{"Effect":"Allow","Action":["cloudwatch:DisableAlarmActions","cloudwatch:EnableAlarmActions"],`+
+		`"Resource":"arn:aws:cloudwatch:eu-west-1:111122223333:alarm:errors"},
 		{"Effect":"Allow","Action":"cloudwatch:DescribeAlarms","Resource":"arn:aws:cloudwatch:eu-west-1:111122223333:alarm:*"}]}`))
 	_, limited, err := identities.AssumeRoleAs(identities.RoleARN(role), "session", "lambda.amazonaws.com")
 	require.NoError(t, err)
@@ -32,16 +34,19 @@ func TestAlarmActions(t *testing.T) {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	as := func(c iam.Credentials) *aws_cw.Client {
-		return aws_cw.New(aws_cw.Options{Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)})
+		return aws_cw.New(aws_cw.Options{Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+			Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)})
 	}
 	_, root := identities.Admin()
 	admin, upgrade, ctx := as(root), as(limited), t.Context()
 
 	put := func(name string) error {
 		_, err := admin.PutMetricAlarm(ctx, &aws_cw.PutMetricAlarmInput{
-			AlarmName: aws.String(name), Namespace: aws.String("shop"), MetricName: aws.String("Errors"), Statistic: types.StatisticSum, Period: aws.Int32(60), EvaluationPeriods: aws.Int32(1),
-			Threshold: aws.Float64(1), ComparisonOperator: types.ComparisonOperatorGreaterThanOrEqualToThreshold, TreatMissingData: aws.String("ignore"),
-			AlarmActions: []string{"arn:aws:sns:eu-west-1:111122223333:page"},
+			AlarmName: aws.String(name), Namespace: aws.String("shop"), MetricName: aws.String("Errors"),
+			Statistic: types.StatisticSum, Period: aws.Int32(60), EvaluationPeriods: aws.Int32(1),
+			Threshold: aws.Float64(1), ComparisonOperator: types.ComparisonOperatorGreaterThanOrEqualToThreshold,
+			TreatMissingData: aws.String("ignore"),
+			AlarmActions:     []string{"arn:aws:sns:eu-west-1:111122223333:page"},
 		})
 		return err
 	}
@@ -81,7 +86,8 @@ func TestAlarmActions(t *testing.T) {
 		_, err := upgrade.DisableAlarmActions(ctx, &aws_cw.DisableAlarmActionsInput{AlarmNames: []string{"other"}})
 		return err
 	}
-	require.NoError(t, identities.PutRolePolicy("upgrade", "tagged", `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"cloudwatch:DisableAlarmActions",
+	require.NoError(t, identities.PutRolePolicy("upgrade", "tagged", `{"Version":"2012-10-17","Statement":{"Effect":"Allow",`+
+		`"Action":"cloudwatch:DisableAlarmActions",
 		"Resource":"*","Condition":{"StringEquals":{"aws:ResourceTag/drover:silence":"upgrade"}}}}`))
 	require.Equal(t, "AccessDenied", code(silence()), "it has no such tag")
 	other := aws.String("arn:aws:cloudwatch:eu-west-1:111122223333:alarm:other")

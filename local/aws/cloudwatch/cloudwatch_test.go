@@ -65,7 +65,8 @@ func code(err error) string {
 
 func embedded(at time.Time, value string) string {
 	return fmt.Sprintf(
-		`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"drover","Dimensions":[["Cluster"],[]],"Metrics":[{"Name":"Converged","Unit":"Count"}]}]},"Cluster":"demo","Converged":%s,"level":"INFO"}`, at.UnixMilli(), value)
+		`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"drover","Dimensions":[["Cluster"],[]],`+
+			`"Metrics":[{"Name":"Converged","Unit":"Count"}]}]},"Cluster":"demo","Converged":%s,"level":"INFO"}`, at.UnixMilli(), value)
 }
 
 func TestMetricsFromLogLines(t *testing.T) {
@@ -73,7 +74,8 @@ func TestMetricsFromLogLines(t *testing.T) {
 	now := time.Now()
 	for _, line := range []string{
 		embedded(now, "1"), embedded(now, "[2,3]"), embedded(now, `"many"`), `{"_aws":"nothing"}`, `not JSON but "_aws"`,
-		`{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"drover","Dimensions":[["Absent"]],"Metrics":[{"Name":"Converged"}]}]},"Converged":9}`,
+		`{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"drover","Dimensions":[["Absent"]],` +
+			`"Metrics":[{"Name":"Converged"}]}]},"Converged":9}`,
 	} {
 		s.WriteLog("/aws/lambda/drover-report", "stream", line)
 	}

@@ -281,7 +281,8 @@ func (s *Service) describeVolumes(_ context.Context, c *wire.Call) (any, error) 
 		NextToken string `xml:",omitempty"`
 	}{NextToken: next}
 	for _, v := range list {
-		x := item{VolumeId: v.id, AvailabilityZone: v.zone, VolumeType: v.typ, Status: status(v), Size: v.size, Iops: v.iops, Throughput: v.throughput, Encrypted: v.encrypted, CreateTime: v.created, TagSet: tagSet(v.tags)}
+		x := item{VolumeId: v.id, AvailabilityZone: v.zone, VolumeType: v.typ, Status: status(v), Size: v.size, Iops: v.iops,
+			Throughput: v.throughput, Encrypted: v.encrypted, CreateTime: v.created, TagSet: tagSet(v.tags)}
 		if v.instance != "" {
 			x.AttachmentSet = []attachment{{v.id, v.instance, v.device, "attached", v.dies}}
 		}
@@ -331,7 +332,8 @@ func (s *Service) describeLaunchTemplates(_ context.Context, c *wire.Call) (any,
 		NextToken       string `xml:",omitempty"`
 	}{NextToken: next}
 	for _, t := range list {
-		out.LaunchTemplates = append(out.LaunchTemplates, launchTemplateItem{t.id, t.name, t.created, "arn:" + s.config.Partition + ":iam::" + s.config.Account + ":root", t.byDefault, t.latest().number, tagSet(t.tags)})
+		out.LaunchTemplates = append(out.LaunchTemplates, launchTemplateItem{t.id, t.name, t.created,
+			"arn:" + s.config.Partition + ":iam::" + s.config.Account + ":root", t.byDefault, t.latest().number, tagSet(t.tags)})
 	}
 	return out, nil
 }
@@ -413,7 +415,8 @@ func (s *Service) describeTags(_ context.Context, c *wire.Call) (any, error) {
 	var found []item
 	for _, o := range s.objects() {
 		for _, t := range tagSet(o.tags) {
-			ok, err := passes(in.Filter, fixed(map[string][]string{"resource-id": {o.id}, "resource-type": {o.kind}, "key": {t.Key}, "value": {t.Value}}))
+			ok, err := passes(in.Filter, fixed(map[string][]string{"resource-id": {o.id}, "resource-type": {o.kind}, "key": {t.Key},
+				"value": {t.Value}}))
 			if err != nil {
 				return nil, err
 			}

@@ -294,16 +294,19 @@ func (s *Service) describeInterfaces(_ context.Context, c *wire.Call) (any, erro
 		return nil, err
 	}
 	type item struct {
-		NetworkInterfaceId, SubnetId, VpcId, AvailabilityZone, Description, OwnerId, Status, InterfaceType, PrivateIpAddress, RequesterId string
-		GroupSet                                                                                                                          []groupItem
-		TagSet                                                                                                                            []tagItem
+		NetworkInterfaceId, SubnetId, VpcId, AvailabilityZone, Description string
+		OwnerId, Status, InterfaceType, PrivateIpAddress, RequesterId      string
+		GroupSet                                                           []groupItem
+		TagSet                                                             []tagItem
 	}
 	out := struct {
 		NetworkInterfaceSet []item
 		NextToken           string `xml:",omitempty"`
 	}{NextToken: next}
 	for _, i := range list {
-		x := item{NetworkInterfaceId: i.id, SubnetId: i.subnet, VpcId: i.vpc, AvailabilityZone: i.zone, Description: i.description, OwnerId: s.config.Account, Status: "in-use", InterfaceType: i.typ, PrivateIpAddress: i.address.String(), RequesterId: cmp.Or(i.owner, s.config.Account), TagSet: tagSet(i.tags)}
+		x := item{NetworkInterfaceId: i.id, SubnetId: i.subnet, VpcId: i.vpc, AvailabilityZone: i.zone, Description: i.description,
+			OwnerId: s.config.Account, Status: "in-use", InterfaceType: i.typ, PrivateIpAddress: i.address.String(),
+			RequesterId: cmp.Or(i.owner, s.config.Account), TagSet: tagSet(i.tags)}
 		for _, id := range i.groups {
 			if g, ok := s.groups.get(id); ok {
 				x.GroupSet = append(x.GroupSet, groupItem{id, g.name})

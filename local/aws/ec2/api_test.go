@@ -184,7 +184,8 @@ func TestAPIErrors(t *testing.T) {
 func TestNetworkByHand(t *testing.T) {
 	w := newWorld(t, nil)
 	_, body := w.call(w.admin,
-		"Action=CreateVpc&CidrBlock=10.7.0.0/16&TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value=mine")
+		"Action=CreateVpc&CidrBlock=10.7.0.0/16&TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.1.Key=Name&"+
+			"TagSpecification.1.Tag.1.Value=mine")
 	vpc := texts(t, body, "vpcId")[0]
 	status, body := w.call(w.admin, "Action=ModifyVpcAttribute&EnableDnsHostnames.Value=true&VpcId="+vpc)
 	require.Equal(t, 200, status, body)
@@ -212,7 +213,8 @@ func TestVolumesAndInterfacesByHand(t *testing.T) {
 	vpc := texts(t, body, "vpcId")[0]
 	_, body = w.call(w.admin, "Action=CreateSubnet&CidrBlock=10.7.1.0/24&AvailabilityZone=us-east-1a&VpcId="+vpc)
 	subnet := texts(t, body, "subnetId")[0]
-	const volume = "Action=CreateVolume&AvailabilityZone=us-east-1a&Size=10&TagSpecification.1.ResourceType=volume&TagSpecification.1.Tag.1.Key=a&TagSpecification.1.Tag.1.Value=b"
+	const volume = "Action=CreateVolume&AvailabilityZone=us-east-1a&Size=10&TagSpecification.1.ResourceType=volume&" +
+		"TagSpecification.1.Tag.1.Key=a&TagSpecification.1.Tag.1.Value=b"
 	_, body = w.call(w.admin, volume+"&ClientToken=once")
 	id := texts(t, body, "volumeId")[0]
 	require.Equal(t, []string{"gp3"}, texts(t, body, "volumeType"))

@@ -113,8 +113,9 @@ func (w *world) makeAs(caller iam.Caller, typ string, properties map[string]any)
 
 func (w *world) request(caller iam.Caller, typ string, properties map[string]any) resource.Request {
 	return resource.Request{
-		StackName: "net", StackID: "stack/net/1", LogicalID: "It", Type: typ, Properties: properties, Caller: caller, Region: region, Account: account,
-		Tags: map[string]string{"team": "platform", "aws:cloudformation:stack-name": "net"},
+		StackName: "net", StackID: "stack/net/1", LogicalID: "It", Type: typ, Properties: properties, Caller: caller, Region: region,
+		Account: account,
+		Tags:    map[string]string{"team": "platform", "aws:cloudformation:stack-name": "net"},
 	}
 }
 

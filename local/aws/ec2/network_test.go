@@ -194,7 +194,8 @@ func TestTagConditions(t *testing.T) {
 			"Condition":{"StringEquals":{"aws:RequestTag/team":"platform"}}},
 		{"Effect":"Allow","Action":["ec2:CreateSubnet","ec2:DeleteVpc"],"Resource":"arn:aws:ec2:*:*:vpc/*",
 			"Condition":{"StringEquals":{"aws:ResourceTag/team":"platform"}}},
-		{"Effect":"Allow","Action":"ec2:CreateTags","Resource":"*","Condition":{"StringEquals":{"ec2:CreateAction":["CreateVpc","CreateSubnet"]}}}]`
+		{"Effect":"Allow","Action":"ec2:CreateTags","Resource":"*","Condition":{"StringEquals":{"ec2:CreateAction":["CreateVpc",` +
+		`"CreateSubnet"]}}}]`
 	caller := w.role("cloudformation", policy)
 	vpc := map[string]any{"CidrBlock": "10.0.0.0/16"}
 

@@ -67,8 +67,10 @@ func TestInsightsBeforeAnUpgrade(t *testing.T) {
 	b.addon(t, "vpc-cni", "v1.20.4-eksbuild.2")
 	b.clusters["demo"].addons["vpc-cni"].AddonVersion = "v1.20.0-eksbuild.1" // the version of a cluster with 1.34
 	b.planes["demo"].metrics =
-		"apiserver_requested_deprecated_apis{group=\"networking.k8s.io\",removed_release=\"1.37\",resource=\"ipaddresses\",subresource=\"\",version=\"v1beta1\"} 1\n" +
-			"apiserver_requested_deprecated_apis{group=\"policy\",removed_release=\"1.36\",resource=\"poddisruptionbudgets\",subresource=\"\",version=\"v1beta1\"} 1\n" +
+		"apiserver_requested_deprecated_apis{group=\"networking.k8s.io\",removed_release=\"1.37\",resource=\"ipaddresses\"," +
+			"subresource=\"\",version=\"v1beta1\"} 1\n" +
+			"apiserver_requested_deprecated_apis{group=\"policy\",removed_release=\"1.36\",resource=\"poddisruptionbudgets\"," +
+			"subresource=\"\",version=\"v1beta1\"} 1\n" +
 			"apiserver_requested_deprecated_apis{group=\"\",removed_release=\"\",resource=\"componentstatuses\",subresource=\"\",version=\"v1\"} 1\n"
 	require.Equal(t, "1.36 PASSING", b.statuses(t, upgradeReadiness)["Kubelet version skew"])
 	b.refresh(t)

@@ -258,9 +258,12 @@ func (s *Service) routes() map[string]wire.Operation {
 			s.UpdateAccessEntry),
 		"DELETE /clusters/{clusterName}/access-entries/{principalArn} > DeleteAccessEntry": operation(
 			s.DeleteAccessEntry),
-		"POST /clusters/{clusterName}/access-entries/{principalArn}/access-policies > AssociateAccessPolicy":                  operation(s.AssociateAccessPolicy),
-		"GET /clusters/{clusterName}/access-entries/{principalArn}/access-policies > ListAssociatedAccessPolicies":            operation(s.ListAssociatedAccessPolicies),
-		"DELETE /clusters/{clusterName}/access-entries/{principalArn}/access-policies/{policyArn} > DisassociateAccessPolicy": operation(s.DisassociateAccessPolicy),
+		"POST /clusters/{clusterName}/access-entries/{principalArn}/access-policies > AssociateAccessPolicy": operation(
+			s.AssociateAccessPolicy),
+		"GET /clusters/{clusterName}/access-entries/{principalArn}/access-policies > ListAssociatedAccessPolicies": operation(
+			s.ListAssociatedAccessPolicies),
+		"DELETE /clusters/{clusterName}/access-entries/{principalArn}/access-policies/{policyArn} > DisassociateAccessPolicy": operation(
+			s.DisassociateAccessPolicy),
 
 		"GET /addons/supported-versions > DescribeAddonVersions":               operation(s.DescribeAddonVersions),
 		"POST /clusters/{clusterName}/addons > CreateAddon":                    operation(s.CreateAddon),
@@ -269,11 +272,16 @@ func (s *Service) routes() map[string]wire.Operation {
 		"POST /clusters/{clusterName}/addons/{addonName}/update > UpdateAddon": operation(s.UpdateAddon),
 		"DELETE /clusters/{clusterName}/addons/{addonName} > DeleteAddon":      operation(s.DeleteAddon),
 
-		"POST /clusters/{clusterName}/pod-identity-associations > CreatePodIdentityAssociation":                   operation(s.CreatePodIdentityAssociation),
-		"GET /clusters/{clusterName}/pod-identity-associations > ListPodIdentityAssociations":                     operation(s.ListPodIdentityAssociations),
-		"GET /clusters/{clusterName}/pod-identity-associations/{associationId} > DescribePodIdentityAssociation":  operation(s.DescribePodIdentityAssociation),
-		"POST /clusters/{clusterName}/pod-identity-associations/{associationId} > UpdatePodIdentityAssociation":   operation(s.UpdatePodIdentityAssociation),
-		"DELETE /clusters/{clusterName}/pod-identity-associations/{associationId} > DeletePodIdentityAssociation": operation(s.DeletePodIdentityAssociation),
+		"POST /clusters/{clusterName}/pod-identity-associations > CreatePodIdentityAssociation": operation(
+			s.CreatePodIdentityAssociation),
+		"GET /clusters/{clusterName}/pod-identity-associations > ListPodIdentityAssociations": operation(
+			s.ListPodIdentityAssociations),
+		"GET /clusters/{clusterName}/pod-identity-associations/{associationId} > DescribePodIdentityAssociation": operation(
+			s.DescribePodIdentityAssociation),
+		"POST /clusters/{clusterName}/pod-identity-associations/{associationId} > UpdatePodIdentityAssociation": operation(
+			s.UpdatePodIdentityAssociation),
+		"DELETE /clusters/{clusterName}/pod-identity-associations/{associationId} > DeletePodIdentityAssociation": operation(
+			s.DeletePodIdentityAssociation),
 
 		"GET /tags/{resourceArn} > ListTagsForResource": operation(s.ListTagsForResource),
 		"POST /tags/{resourceArn} > TagResource":        operation(s.TagResource),

@@ -33,7 +33,8 @@ const (
 	function = "arn:aws:lambda:eu-central-1:111122223333:function:f"
 	machine  = "arn:aws:states:eu-central-1:111122223333:stateMachine:m"
 	queue    = "arn:aws:sqs:eu-central-1:111122223333:dead"
-	trust    = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+	trust    = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},` +
+		`"Action":"sts:AssumeRole"}]}`
 )
 
 // delivered is a payload that reached a target.
@@ -85,7 +86,8 @@ func newWorld(t *testing.T, speed float64) *world {
 	w := &world{identities: iam.New(account, region, c), arrived: make(chan delivered, 100)}
 	w.queues = sqs.New(w.identities, c)
 	require.NoError(t, w.queues.Create("dead", map[string]string{
-		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"` + queue + `"}]}`,
+		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},` +
+			`"Action":"sqs:SendMessage","Resource":"` + queue + `"}]}`,
 	}, nil))
 	w.Service = New(Config{Account: account, Region: region, Clock: c, Identities: w.identities})
 	w.SetTargets(delivery.Targets{Functions: w, Machines: w, Queues: w.queues})

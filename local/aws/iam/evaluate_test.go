@@ -178,17 +178,18 @@ func TestEvaluation(t *testing.T) {
 
 func TestParsePolicyRejects(t *testing.T) {
 	for name, policy := range map[string]string{
-		"is not JSON":                     `{`,
-		"has no statement":                `{"Version":"2012-10-17"}`,
-		"has an unknown version":          `{"Version":"2020-01-01","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`,
-		"has an unknown element":          document(`{"Effect":"Allow","Action":"*","Resource":"*","Resources":"*"}`),
-		"has an unknown effect":           document(`{"Effect":"allow","Action":"*","Resource":"*"}`),
-		"has no action":                   document(`{"Effect":"Allow","Resource":"*"}`),
-		"has Action and NotAction":        document(`{"Effect":"Allow","Action":"*","NotAction":"x:*","Resource":"*"}`),
-		"has no resource":                 document(`{"Effect":"Allow","Action":"*"}`),
-		"names a principal":               document(`{"Effect":"Allow","Action":"*","Resource":"*","Principal":"*"}`),
-		"has an unknown operator":         document(`{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEqual":{"a:b":"c"}}}`),
-		"has a list inside a value":       document(`{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"a:b":[["c"]]}}}`),
+		"is not JSON":              `{`,
+		"has no statement":         `{"Version":"2012-10-17"}`,
+		"has an unknown version":   `{"Version":"2020-01-01","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`,
+		"has an unknown element":   document(`{"Effect":"Allow","Action":"*","Resource":"*","Resources":"*"}`),
+		"has an unknown effect":    document(`{"Effect":"allow","Action":"*","Resource":"*"}`),
+		"has no action":            document(`{"Effect":"Allow","Resource":"*"}`),
+		"has Action and NotAction": document(`{"Effect":"Allow","Action":"*","NotAction":"x:*","Resource":"*"}`),
+		"has no resource":          document(`{"Effect":"Allow","Action":"*"}`),
+		"names a principal":        document(`{"Effect":"Allow","Action":"*","Resource":"*","Principal":"*"}`),
+		"has an unknown operator":  document(`{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEqual":{"a:b":"c"}}}`),
+		"has a list inside a value": document(`{"Effect":"Allow","Action":"*","Resource":"*",` +
+			`"Condition":{"StringEquals":{"a:b":[["c"]]}}}`),
 		"is followed by another document": document(`{"Effect":"Allow","Action":"*","Resource":"*"}`) + `{}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,12 +230,14 @@ func TestPrincipals(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, test.want, EvaluateResourcePolicy(p, test.by, "s3:GetObject", "x", nil))
 			p.Statements[0].Allow = false
-			require.Equal(t, test.want != NoMatch, EvaluateResourcePolicy(p, test.by, "s3:GetObject", "x", nil) == Denied, "a deny of an account applies to all its identities")
+			require.Equal(t, test.want != NoMatch, EvaluateResourcePolicy(p, test.by, "s3:GetObject", "x", nil) == Denied,
+				"a deny of an account applies to all its identities")
 		})
 	}
 }
 
-const lambdaTrust = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"lambda.amazonaws.com"}}}`
+const lambdaTrust = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole",` +
+	`"Principal":{"Service":"lambda.amazonaws.com"}}}`
 
 func newRole(t *testing.T, s *Service, name, trust, policy string) string {
 	t.Helper()
@@ -257,7 +260,8 @@ func TestCallerOfARole(t *testing.T) {
 
 	require.NoError(t, c.Authorize("s3:GetObject", "arn:aws:s3:::specs/a", nil))
 	err = c.Authorize("s3:PutObject", "arn:aws:s3:::specs/a", nil)
-	require.EqualError(t, err, "AccessDenied: User: arn:aws:sts::111122223333:assumed-role/reader/plan is not authorized to perform: s3:PutObject on resource: arn:aws:s3:::specs/a because no identity-based policy allows the s3:PutObject action")
+	require.EqualError(t, err, "AccessDenied: User: arn:aws:sts::111122223333:assumed-role/reader/plan is not authorized to "+
+		"perform: s3:PutObject on resource: arn:aws:s3:::specs/a because no identity-based policy allows the s3:PutObject action")
 
 	bucketPolicy, err := ParsePolicy(document(
 		`{"Effect":"Allow","Action":"s3:PutObject","Resource":"*","Principal":{"AWS":"`+arn+`"}}`,
@@ -286,7 +290,9 @@ func TestServiceCaller(t *testing.T) {
 	s := New("111122223333", "eu-west-1", &clock.Clock{})
 	c := s.ServiceCaller("events.amazonaws.com", "arn:aws:events:eu-west-1:111122223333:rule/r")
 	require.ErrorContains(t, c.Authorize("sqs:SendMessage", "arn:q", nil), "no resource-based policy allows")
-	p, err := ParsePolicy(document(`{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"arn:q","Principal":{"Service":"events.amazonaws.com"},"Condition":{"ArnEquals":{"aws:SourceArn":"arn:aws:events:eu-west-1:111122223333:rule/r"}}}`), true)
+	p, err := ParsePolicy(document(`{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"arn:q",`+
+		`"Principal":{"Service":"events.amazonaws.com"},`+
+		`"Condition":{"ArnEquals":{"aws:SourceArn":"arn:aws:events:eu-west-1:111122223333:rule/r"}}}`), true)
 	require.NoError(t, err)
 	require.NoError(t, c.AuthorizeWith("sqs:SendMessage", "arn:q", nil, p))
 	other := s.ServiceCaller("events.amazonaws.com", "arn:aws:events:eu-west-1:111122223333:rule/other")
@@ -295,7 +301,8 @@ func TestServiceCaller(t *testing.T) {
 
 func TestAssumeRole(t *testing.T) {
 	s := New("111122223333", "eu-west-1", &clock.Clock{})
-	from := newRole(t, s, "from", lambdaTrust, document(`{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"arn:aws:iam::111122223333:role/by-account"}`))
+	from := newRole(t, s, "from", lambdaTrust, document(`{"Effect":"Allow","Action":"sts:AssumeRole",`+
+		`"Resource":"arn:aws:iam::111122223333:role/by-account"}`))
 	c, _, err := s.AssumeRoleAs(from, "session", "lambda.amazonaws.com")
 	require.NoError(t, err)
 	trust := func(principal string) string {
@@ -385,7 +392,8 @@ func TestBoundaries(t *testing.T) {
 // A condition key of the request overrides one of the caller, which overrides a global one.
 func TestConditionKeys(t *testing.T) {
 	s := New("111122223333", "eu-central-1", &clock.Clock{})
-	_, err := s.CreateRole(Role{Name: "r", TrustDocument: document(`{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}`), Tags: map[string]string{"Team": "a"}})
+	_, err := s.CreateRole(Role{Name: "r", TrustDocument: document(
+		`{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}`), Tags: map[string]string{"Team": "a"}})
 	require.NoError(t, err)
 	role, _, err := s.AssumeRoleAs("arn:aws:iam::111122223333:role/r", "session", "lambda.amazonaws.com")
 	require.NoError(t, err)
@@ -397,13 +405,17 @@ func TestConditionKeys(t *testing.T) {
 		want map[string]string
 	}{
 		"a user": {admin, map[string]string{
-			"aws:securetransport": "true", "aws:requestedregion": "eu-central-1", "aws:principalisawsservice": "false", "aws:principalaccount": "111122223333",
-			"aws:principalarn": "arn:aws:iam::111122223333:user/admin", "aws:principaltype": "User", "aws:username": "admin", "aws:sourceip": "127.0.0.1",
-			"aws:viaawsservice": "false", "aws:calledvia": none, "aws:principalservicename": none, "aws:principaltag/team": none, "of:request": "its own",
+			"aws:securetransport": "true", "aws:requestedregion": "eu-central-1", "aws:principalisawsservice": "false",
+			"aws:principalaccount": "111122223333",
+			"aws:principalarn":     "arn:aws:iam::111122223333:user/admin", "aws:principaltype": "User", "aws:username": "admin",
+			"aws:sourceip":      "127.0.0.1",
+			"aws:viaawsservice": "false", "aws:calledvia": none, "aws:principalservicename": none, "aws:principaltag/team": none,
+			"of:request": "its own",
 		}},
 		"a role": {role, map[string]string{
-			"aws:principalarn": "arn:aws:iam::111122223333:role/r", "aws:principaltype": "AssumedRole", "aws:principaltag/team": "a", "aws:username": none,
-			"aws:userid": role.UserID(), "aws:principaltag/other": none,
+			"aws:principalarn": "arn:aws:iam::111122223333:role/r", "aws:principaltype": "AssumedRole", "aws:principaltag/team": "a",
+			"aws:username": none,
+			"aws:userid":   role.UserID(), "aws:principaltag/other": none,
 		}},
 		"a service that acts for a role": {role.InvokedBy("cloudformation.amazonaws.com"), map[string]string{
 			"aws:viaawsservice": "true", "aws:calledvia": "cloudformation.amazonaws.com", "aws:calledviafirst": "cloudformation.amazonaws.com",

@@ -12,21 +12,24 @@ import (
 // account evaluates. The others are attached to callers inside clusters (kubelets, add-ons), which make no calls here.
 // They allow nothing. https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 var awsManaged = map[string]string{
-	"service-role/AWSLambdaBasicExecutionRole": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["logs:CreateLogGroup","logs:CreateLogStream","logs:PutLogEvents"],"Resource":"*"}]}`,
-	"AWSXRayDaemonWriteAccess":                 `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["xray:PutTraceSegments","xray:PutTelemetryRecords","xray:GetSamplingRules","xray:GetSamplingTargets","xray:GetSamplingStatisticSummaries"],"Resource":["*"]}]}`,
-	"AmazonEKSClusterPolicy":                   allowsNothing,
-	"AmazonEKSVPCResourceController":           allowsNothing,
-	"AmazonEKSWorkerNodePolicy":                allowsNothing,
-	"AmazonEKSWorkerNodeMinimalPolicy":         allowsNothing,
-	"AmazonEKS_CNI_Policy":                     allowsNothing,
-	"AmazonEC2ContainerRegistryPullOnly":       allowsNothing,
-	"AmazonEC2ContainerRegistryReadOnly":       allowsNothing,
-	"AmazonSSMManagedInstanceCore":             allowsNothing,
-	"CloudWatchAgentServerPolicy":              allowsNothing,
-	"service-role/AmazonEBSCSIDriverPolicy":    allowsNothing,
-	"AmazonEBSCSIDriverPolicyV2":               allowsNothing,
-	"service-role/AmazonEBSCSIDriverPolicyV2":  allowsNothing,
-	"service-role/AmazonEFSCSIDriverPolicy":    allowsNothing,
+	"service-role/AWSLambdaBasicExecutionRole": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
+		`"Action":["logs:CreateLogGroup","logs:CreateLogStream","logs:PutLogEvents"],"Resource":"*"}]}`,
+	"AWSXRayDaemonWriteAccess": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
+		`"Action":["xray:PutTraceSegments","xray:PutTelemetryRecords","xray:GetSamplingRules","xray:GetSamplingTargets",` +
+		`"xray:GetSamplingStatisticSummaries"],"Resource":["*"]}]}`,
+	"AmazonEKSClusterPolicy":                  allowsNothing,
+	"AmazonEKSVPCResourceController":          allowsNothing,
+	"AmazonEKSWorkerNodePolicy":               allowsNothing,
+	"AmazonEKSWorkerNodeMinimalPolicy":        allowsNothing,
+	"AmazonEKS_CNI_Policy":                    allowsNothing,
+	"AmazonEC2ContainerRegistryPullOnly":      allowsNothing,
+	"AmazonEC2ContainerRegistryReadOnly":      allowsNothing,
+	"AmazonSSMManagedInstanceCore":            allowsNothing,
+	"CloudWatchAgentServerPolicy":             allowsNothing,
+	"service-role/AmazonEBSCSIDriverPolicy":   allowsNothing,
+	"AmazonEBSCSIDriverPolicyV2":              allowsNothing,
+	"service-role/AmazonEBSCSIDriverPolicyV2": allowsNothing,
+	"service-role/AmazonEFSCSIDriverPolicy":   allowsNothing,
 }
 
 const allowsNothing = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"none:None","Resource":"arn:aws:none:::none"}]}`

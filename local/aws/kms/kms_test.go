@@ -42,7 +42,8 @@ func TestKeys(t *testing.T) {
 	ctx := t.Context()
 	provider := s.Resources()["AWS::KMS::Key"]
 	role, err := identities.CreateRole(iam.Role{
-		Name: "r", TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"eks.amazonaws.com"}}}`,
+		Name: "r", TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole",` +
+			`"Principal":{"Service":"eks.amazonaws.com"}}}`,
 	})
 	require.NoError(t, err)
 	caller, _, err := identities.AssumeRoleAs(identities.RoleARN(role), "x1", "eks.amazonaws.com")
@@ -71,7 +72,8 @@ func TestKeys(t *testing.T) {
 
 	// The default policy delegates to IAM. Another may name the caller, or no identity of the account.
 	require.Equal(t, "AccessDenied", code(s.Authorize(caller, "Decrypt", "alias/drover")))
-	require.NoError(t, identities.PutRolePolicy("r", "p", `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"kms:Decrypt","Resource":"*"}}`))
+	require.NoError(t, identities.PutRolePolicy("r", "p", `{"Version":"2012-10-17","Statement":{"Effect":"Allow",`+
+		`"Action":"kms:Decrypt","Resource":"*"}}`))
 	require.NoError(t, s.Authorize(caller, "Decrypt", "alias/drover"))
 	statement := func(principal any, action string) map[string]any {
 		return map[string]any{"Effect": "Allow", "Principal": principal, "Action": action, "Resource": "*"}

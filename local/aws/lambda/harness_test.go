@@ -28,8 +28,10 @@ import (
 const (
 	account = "111122223333"
 	region  = "eu-central-1"
-	trust   = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
-	writing = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["logs:CreateLogStream","logs:PutLogEvents"],"Resource":"*"},{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"*"}]}`
+	trust   = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},` +
+		`"Action":"sts:AssumeRole"}]}`
+	writing = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["logs:CreateLogStream","logs:PutLogEvents"],` +
+		`"Resource":"*"},{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"*"}]}`
 )
 
 var bootstrap = sync.OnceValues(func() ([]byte, error) {

@@ -112,7 +112,9 @@ func TestLogs(t *testing.T) {
 		out := w.invoke(t, `{"do":"print","text":"hello"}`)
 		text := w.logs.text()
 		require.Regexp(t,
-			`(?s)^START RequestId: [-0-9a-f]{36} Version: \$LATEST\nhello\nand to stderr\nEND RequestId: .*\nREPORT RequestId: .*\tDuration: [0-9.]+ ms\tBilled Duration: \d+ ms\tMemory Size: 128 MB\tMax Memory Used: [1-9]\d* MB\tInit Duration: [0-9.]+ ms\t$`, text)
+			`(?s)^START RequestId: [-0-9a-f]{36} Version: \$LATEST\nhello\nand to stderr\nEND RequestId: .*\nREPORT RequestId: `+
+				`.*\tDuration: [0-9.]+ ms\tBilled Duration: \d+ ms\tMemory Size: 128 MB\tMax Memory Used: [1-9]\d* MB\tInit Duration: `+
+				`[0-9.]+ ms\t$`, text)
 		require.Equal(t, "/aws/lambda/fn", w.logs.group)
 		tail, err := base64.StdEncoding.DecodeString(*out.LogResult)
 		require.NoError(t, err)

@@ -143,7 +143,8 @@ func newBucket(t *testing.T, name string) string {
 func role(t *testing.T, name string, statements ...string) (*awss3.Client, iam.Caller) {
 	t.Helper()
 	r, err := account.identities.CreateRole(iam.Role{
-		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"lambda.amazonaws.com"}}}`,
+		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole",` +
+			`"Principal":{"Service":"lambda.amazonaws.com"}}}`,
 	})
 	require.NoError(t, err)
 	require.NoError(t, account.identities.PutRolePolicy(name, "p", `{"Version":"2012-10-17","Statement":[`+strings.Join(statements, ",")+`]}`))
@@ -184,7 +185,8 @@ func testObjectsAndTheirEvents(t *testing.T) {
 	b, c := newBucket(t, "events"), admin()
 	first := put(t, c, b, "clusters/a b+ü.yaml", "one")
 	second := put(t, c, b, "clusters/a b+ü.yaml", "three")
-	got, err := c.GetObject(t.Context(), &awss3.GetObjectInput{Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"), VersionId: first.VersionId})
+	got, err := c.GetObject(t.Context(), &awss3.GetObjectInput{Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"),
+		VersionId: first.VersionId})
 	require.NoError(t, err)
 	body, err := io.ReadAll(got.Body)
 	require.NoError(t, err)
@@ -193,7 +195,8 @@ func testObjectsAndTheirEvents(t *testing.T) {
 	deleted, err := c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String("clusters/a b+ü.yaml")})
 	require.NoError(t, err)
 	_, err = c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{
-		Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"), VersionId: first.VersionId,
+		Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"),
+		VersionId: first.VersionId,
 	})
 	require.NoError(t, err)
 	if account == inMemory { // the store in memory does not support copies
@@ -303,8 +306,10 @@ func testRolePermissions(t *testing.T) {
 	b := newBucket(t, "access")
 	first := put(t, admin(), b, "clusters/demo.yaml", "x")
 	put(t, admin(), b, "secret", "x")
-	reader, caller := role(t, "s3-reader", `{"Effect":"Allow","Action":["s3:GetObject","s3:DeleteObject"],"Resource":"arn:aws:s3:::access/clusters/*"}`)
-	lister, _ := role(t, "s3-lister", `{"Effect":"Allow","Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::access","arn:aws:s3:::access/*"]}`)
+	reader, caller := role(t, "s3-reader", `{"Effect":"Allow","Action":["s3:GetObject","s3:DeleteObject"],`+
+		`"Resource":"arn:aws:s3:::access/clusters/*"}`)
+	lister, _ := role(t, "s3-lister", `{"Effect":"Allow","Action":["s3:GetObject","s3:ListBucket"],`+
+		`"Resource":["arn:aws:s3:::access","arn:aws:s3:::access/*"]}`)
 	get := func(c *awss3.Client, key string, version *string) error {
 		_, err := c.GetObject(t.Context(), &awss3.GetObjectInput{Bucket: &b, Key: &key, VersionId: version})
 		return err
@@ -350,8 +355,10 @@ func testBucketPolicies(t *testing.T) {
 	_, err := stranger.GetObject(t.Context(), &awss3.GetObjectInput{Bucket: &b, Key: aws.String("a")})
 	require.Equal(t, "AccessDenied", code(err))
 	policy := `{"Version":"2012-10-17","Statement":[
-		{"Effect":"Deny","Principal":"*","Action":"s3:*","Resource":["arn:aws:s3:::policies","arn:aws:s3:::policies/*"],"Condition":{"Bool":{"aws:SecureTransport":"false"}}},
-		{"Effect":"Deny","Principal":"*","Action":"s3:*","Resource":["arn:aws:s3:::policies","arn:aws:s3:::policies/*"],"Condition":{"NumericLessThan":{"s3:TlsVersion":1.2}}},
+		{"Effect":"Deny","Principal":"*","Action":"s3:*","Resource":["arn:aws:s3:::policies","arn:aws:s3:::policies/*"],` +
+		`"Condition":{"Bool":{"aws:SecureTransport":"false"}}},
+		{"Effect":"Deny","Principal":"*","Action":"s3:*","Resource":["arn:aws:s3:::policies","arn:aws:s3:::policies/*"],` +
+		`"Condition":{"NumericLessThan":{"s3:TlsVersion":1.2}}},
 		{"Effect":"Allow","Principal":{"AWS":"` + caller.RoleARN() + `"},"Action":"s3:GetObject","Resource":"arn:aws:s3:::policies/a"},
 		{"Effect":"Deny","Principal":"*","Action":"s3:DeleteObject","Resource":"arn:aws:s3:::policies/*"}]}`
 	_, err = admin().PutBucketPolicy(t.Context(), &awss3.PutBucketPolicyInput{Bucket: &b, Policy: &policy})
@@ -444,7 +451,8 @@ func testBucketConfiguration(t *testing.T) {
 		"BucketEncryption": map[string]any{"ServerSideEncryptionConfiguration": []any{map[string]any{
 			"ServerSideEncryptionByDefault": map[string]any{"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "k"}, "BucketKeyEnabled": true,
 		}}},
-		"LifecycleConfiguration": map[string]any{"Rules": []any{map[string]any{"Id": "old", "Status": "Enabled", "Prefix": "waiters/", "ExpirationInDays": 7.0, "NoncurrentVersionExpiration": map[string]any{"NoncurrentDays": 30.0}}}},
+		"LifecycleConfiguration": map[string]any{"Rules": []any{map[string]any{"Id": "old", "Status": "Enabled", "Prefix": "waiters/",
+			"ExpirationInDays": 7.0, "NoncurrentVersionExpiration": map[string]any{"NoncurrentDays": 30.0}}}},
 		"PublicAccessBlockConfiguration": map[string]any{
 			"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
 		},

@@ -352,7 +352,8 @@ func TestPermissions(t *testing.T) {
 
 	passing := w.as(t, "passing", `{"Version":"2012-10-17","Statement":[
 		{"Effect":"Allow","Action":["scheduler:CreateSchedule","scheduler:CreateScheduleGroup","scheduler:DeleteScheduleGroup"],"Resource":"*"},
-		{"Effect":"Allow","Action":"iam:PassRole","Resource":"`+w.role+`","Condition":{"StringEquals":{"iam:PassedToService":"scheduler.amazonaws.com"}}}]}`)
+		{"Effect":"Allow","Action":"iam:PassRole","Resource":"`+w.role+
+		`","Condition":{"StringEquals":{"iam:PassedToService":"scheduler.amazonaws.com"}}}]}`)
 	_, err = passing.CreateSchedule(ctx, w.nightly(func(in *sdk.CreateScheduleInput) { in.Name = aws.String("other") }))
 	require.NoError(t, err)
 	_, err = passing.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{Name: aws.String("g")})

@@ -22,8 +22,9 @@ const (
 	function = "arn:aws:lambda:eu-central-1:111122223333:function:drover-sweep"
 	queue    = "arn:aws:sqs:eu-central-1:111122223333:work"
 	letters  = "arn:aws:sqs:eu-central-1:111122223333:letters"
-	trust    = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"scheduler.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
-	grants   = `{"Version":"2012-10-17","Statement":[
+	trust    = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"scheduler.amazonaws.com"},` +
+		`"Action":"sts:AssumeRole"}]}`
+	grants = `{"Version":"2012-10-17","Statement":[
 		{"Effect":"Allow","Action":"lambda:InvokeFunction","Resource":"` + function + `"},
 		{"Effect":"Allow","Action":"sqs:SendMessage","Resource":["` + queue + `","` + letters + `"]},
 		{"Effect":"Allow","Action":"states:StartExecution","Resource":"*"}]}`

@@ -133,7 +133,8 @@ func TestInput(t *testing.T) {
 			w.functions.failures = 1
 			w.create(t, func(c *settings) {
 				c.Target.Input =
-					`{"a":"<aws.scheduler.schedule-arn>","t":"<aws.scheduler.scheduled-time>","n":"<aws.scheduler.attempt-number>","x":"<aws.scheduler.else>"}`
+					`{"a":"<aws.scheduler.schedule-arn>","t":"<aws.scheduler.scheduled-time>","n":"<aws.scheduler.attempt-number>",` +
+						`"x":"<aws.scheduler.else>"}`
 				c.StartDate = time.Date(2000, 1, 1, 2, 0, 0, 0, time.FixedZone("", 3600))
 			})
 			time.Sleep(62 * minute)
@@ -190,7 +191,8 @@ func TestInput(t *testing.T) {
 				Properties: map[string]any{
 					"StateMachineName": "m", "DefinitionString": `{"QueryLanguage":"JSONata","StartAt":"Done","States":{"Done":{"Type":"Succeed"}}}`,
 					"RoleArn": w.newRole(t, "machine",
-						`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"states.amazonaws.com"},"Action":"sts:AssumeRole"}]}`, grants),
+						`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"states.amazonaws.com"},`+
+							`"Action":"sts:AssumeRole"}]}`, grants),
 				}})
 			require.NoError(t, err)
 			w.create(t, func(c *settings) { c.Target.Arn = machine.Attributes["Arn"].(string) })

@@ -48,7 +48,8 @@ func TestTopics(t *testing.T) {
 	ctx := t.Context()
 
 	require.NoError(t, queues.Create("inbox", map[string]string{
-		"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}}`,
+		"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},` +
+			`"Action":"sqs:SendMessage","Resource":"*"}}`,
 	}, nil))
 	require.NoError(t, queues.Create("closed", nil, nil))
 	provider := s.Resources()["AWS::SNS::Topic"]
@@ -80,7 +81,8 @@ func TestTopics(t *testing.T) {
 
 	// A raw message has attributes, but no subject.
 	require.NoError(t, queues.Create("raw", map[string]string{
-		"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}}`,
+		"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},` +
+			`"Action":"sqs:SendMessage","Resource":"*"}}`,
 	}, nil))
 	_, err = client.Subscribe(ctx, &awssns.SubscribeInput{
 		TopicArn: &arn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:eu-west-1:111122223333:raw"),

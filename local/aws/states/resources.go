@@ -82,7 +82,8 @@ func decodeMachine(r resource.Request) (spec, error) {
 		}
 		sp.definition = string(raw)
 	}
-	// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-stepfunctions-statemachine.html#cfn-stepfunctions-statemachine-definitionsubstitutions
+	// DefinitionSubstitutions of
+	// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-stepfunctions-statemachine.html
 	for name, value := range p.DefinitionSubstitutions {
 		sp.definition = strings.ReplaceAll(sp.definition, "${"+name+"}", fmt.Sprint(value))
 	}

@@ -24,9 +24,10 @@ import (
 )
 
 const (
-	account           = "111122223333"
-	region            = "eu-central-1"
-	trust             = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"states.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+	account = "111122223333"
+	region  = "eu-central-1"
+	trust   = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"states.amazonaws.com"},` +
+		`"Action":"sts:AssumeRole"}]}`
 	authorizedMachine = `{"Version":"2012-10-17","Statement":[
 		{"Effect":"Allow","Action":"lambda:InvokeFunction","Resource":"arn:aws:lambda:eu-central-1:111122223333:function:good*"},
 		{"Effect":"Allow","Action":"states:StartExecution","Resource":"arn:aws:states:eu-central-1:111122223333:stateMachine:child"}]}`
@@ -282,7 +283,8 @@ func TestTasks(t *testing.T) {
 	for name, test := range map[string]struct{ states, output, fault string }{
 		"a function's answer has its wrapping": {
 			task("good"),
-			`{"ExecutedVersion":"$LATEST","Payload":"well","SdkHttpMetadata":{"HttpStatusCode":200},"SdkResponseMetadata":{"RequestId":"r"},"StatusCode":200}`, "",
+			`{"ExecutedVersion":"$LATEST","Payload":"well","SdkHttpMetadata":{"HttpStatusCode":200},` +
+				`"SdkResponseMetadata":{"RequestId":"r"},"StatusCode":200}`, "",
 		},
 		"a function's error is the error": {task("good-fails"), "", "Throttled"},
 		"an error without a type":         {task("good-unknown"), "", "Lambda.Unknown"},
@@ -327,7 +329,8 @@ func TestTaskTokens(t *testing.T) {
 		return lambda.Result{Payload: []byte(`null`)}, nil
 	}
 	machine := w.create(t, "m",
-		`"A":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","Arguments":{"FunctionName":"good","Payload":"{% $states.context.Task.Token %}"},"End":true}`)
+		`"A":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","Arguments":{"FunctionName":"good",`+
+			`"Payload":"{% $states.context.Task.Token %}"},"End":true}`)
 	begin := func() (string, string) {
 		out, err := w.client.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: aws.String(machine)})
 		require.NoError(t, err)
@@ -466,11 +469,13 @@ func TestRefusals(t *testing.T) {
 		"a wrong definition": {create(func(in *sfn.CreateStateMachineInput) { in.Definition = aws.String(`{}`) }), "InvalidDefinition"},
 		"a task that is not there": {create(func(in *sfn.CreateStateMachineInput) {
 			in.Definition =
-				aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::sns:publish","End":true}}}`)
+				aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task",` +
+					`"Resource":"arn:aws:states:::sns:publish","End":true}}}`)
 		}), "UnsupportedByLocalAccount"},
 		"a job of another service": {create(func(in *sfn.CreateStateMachineInput) {
 			in.Definition =
-				aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::ecs:runTask.sync:2","End":true}}}`)
+				aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task",` +
+					`"Resource":"arn:aws:states:::ecs:runTask.sync:2","End":true}}}`)
 		}), "UnsupportedByLocalAccount"},
 		"a role for another service": {create(func(in *sfn.CreateStateMachineInput) {
 			in.RoleArn = aws.String(w.identities.RoleARN(stranger))

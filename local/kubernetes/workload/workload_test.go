@@ -62,7 +62,8 @@ func TestWorkloads(t *testing.T) {
 	require.NoError(t, err)
 	workloads := []Workload{
 		{Namespace: "shop", Name: "web", Kind: Deployment, Replicas: 4, MaxUnavailable: "25%", ReadyAfter: 200 * time.Millisecond},
-		{Namespace: "shop", Name: "db", Kind: StatefulSet, Replicas: 2, MinAvailable: "1", Grace: time.Second, EndsAfter: time.Second, EmptyDir: true},
+		{Namespace: "shop", Name: "db", Kind: StatefulSet, Replicas: 2, MinAvailable: "1", Grace: time.Second,
+			EndsAfter: time.Second, EmptyDir: true},
 		{Namespace: "system", Name: "agent", Kind: DaemonSet},
 		{Namespace: "batch", Name: "once", Kind: Pods, Replicas: 2},
 	}
@@ -77,7 +78,8 @@ func TestWorkloads(t *testing.T) {
 		require.Equal(t, []int{4, 4}, []int{now, least})
 		pods := append(watcher.On("shop", "a"), watcher.On("shop", "b")...)
 		require.Len(t, pods, 6)
-		require.NoError(t, c.core.Pods("shop").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: nameLabel + "=db"}))
+		require.NoError(t, c.core.Pods("shop").DeleteCollection(ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: nameLabel + "=db"}))
 		require.NoError(t, watcher.Wait(ctx, "db to be back", func() bool {
 			_, least := watcher.Healthy("shop", "db")
 			return least == 0 && settled()
@@ -106,7 +108,8 @@ func TestWorkloads(t *testing.T) {
 		require.NoError(t, c.Remove(ctx, workloads...), "it may be done again")
 	})
 	t.Run("reports mistakes", func(t *testing.T) {
-		require.ErrorContains(t, c.Deploy(ctx, Workload{Namespace: "shop", Name: "job", Kind: "Job"}), `shop/job: there is no kind of workload "Job"`)
+		require.ErrorContains(t, c.Deploy(ctx, Workload{Namespace: "shop", Name: "job", Kind: "Job"}),
+			`shop/job: there is no kind of workload "Job"`)
 		require.ErrorContains(t, c.Deploy(ctx, Workload{Namespace: "shop", Name: "x", Kind: Deployment, MinAvailable: "all"}), "neither a number")
 		require.ErrorContains(t, c.Reset(ctx, true, "nowhere"), "reset node nowhere")
 	})

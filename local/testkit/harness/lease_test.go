@@ -22,7 +22,8 @@ import (
 func (a *Account) thief() string {
 	machine := a.make("AWS::StepFunctions::StateMachine", map[string]any{
 		"StateMachineName": names.Prefix + "thief", "RoleArn": role("converge"),
-		"DefinitionString": `{"QueryLanguage": "JSONata", "StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 90000000, "End": true}}}`,
+		"DefinitionString": `{"QueryLanguage": "JSONata", "StartAt": "Wait", "States": {"Wait": {"Type": "Wait", ` +
+			`"Seconds": 90000000, "End": true}}}`,
 	})
 	// Functions ask about executions of converge alone.
 	for _, step := range []string{"plan", "sweep"} {
@@ -53,7 +54,8 @@ func (a *Account) steal(cluster, thief string, phase status.Phase) int64 {
 	}))
 	for _, stack := range stolenStacks {
 		_, err := a.State().PutWaiter(context.Background(), store.Waiter{
-			Cluster: cluster, Stack: stack, StackName: names.Stack(cluster, stack), ClientRequestToken: "thief", TaskToken: "thief's", Execution: thief, Fence: taken.Fence,
+			Cluster: cluster, Stack: stack, StackName: names.Stack(cluster, stack), ClientRequestToken: "thief", TaskToken: "thief's",
+			Execution: thief, Fence: taken.Fence,
 		})
 		require.NoError(a.t, err)
 	}
@@ -61,7 +63,8 @@ func (a *Account) steal(cluster, thief string, phase status.Phase) int64 {
 }
 
 // onStacks are the calls that change a stack. Making a change set changes none, and it is its maker's own.
-var onStacks = []string{"ExecuteChangeSet", "DeleteStack", "UpdateTerminationProtection", "ContinueUpdateRollback", "UpdateStack", "CreateStack"}
+var onStacks = []string{"ExecuteChangeSet", "DeleteStack", "UpdateTerminationProtection", "ContinueUpdateRollback",
+	"UpdateStack", "CreateStack"}
 
 // The lease is taken over just before each call that each function makes, in turn, while a cluster is changed, gets its protection, or is
 // deleted. Whatever the old holder still does changes nothing: no stack, nothing that Kubernetes made, none of the new holder's waiters,

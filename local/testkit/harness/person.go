@@ -180,8 +180,9 @@ func (a *Account) Retag(stackName string, change func(tags map[string]string)) e
 func (a *Account) Administrator() string {
 	a.t.Helper()
 	role, err := a.identities.CreateRole(iam.Role{
-		Name:          "administrator",
-		TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`,
+		Name: "administrator",
+		TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", ` +
+			`"Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`,
 	})
 	require.NoError(a.t, err)
 	everything := `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}`

@@ -445,7 +445,8 @@ func TestOnlyRolesOfThisCellsClusterAreLeftOfIt(t *testing.T) {
 	} {
 		role := iam.Role{
 			Name: r.name, Path: r.path, Tags: map[string]string{names.TagCluster: r.cluster},
-			TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`,
+			TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, ` +
+				`"Action": "sts:AssumeRole"}]}`,
 		}
 		if r.region != "" {
 			role.Boundary = names.BoundaryARN("aws", ID, r.region)
@@ -454,7 +455,8 @@ func TestOnlyRolesOfThisCellsClusterAreLeftOfIt(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for cluster, want := range map[string][]string{
-		"shop": {"role drover-shop-control-plane-ClusterRole-1"}, "shop-two": {"role drover-shop-two-control-plane-ClusterRole-5"}, long: {"role " + short}, "sho": nil,
+		"shop": {"role drover-shop-control-plane-ClusterRole-1"}, "shop-two": {"role drover-shop-two-control-plane-ClusterRole-5"},
+		long: {"role " + short}, "sho": nil,
 	} {
 		kept, err := leftovers.New(config, names.RoleARN("aws", ID, Region, "leftovers")).Kept(t.Context(), cluster)
 		require.NoError(t, err)

@@ -65,18 +65,23 @@ func TestRecovery(t *testing.T) {
 		{fault: "change dies after its third call", weather: "crash-after=3 caller=change count=1", within: 15 * time.Minute},
 		{fault: "every function dies at any call, one time in ten, for 10 minutes", weather: "crash-after p=0.1 for=10m", within: time.Hour},
 		{fault: "converge is stopped", weather: "kill machine=converge count=1", within: 40 * time.Minute},
-		{fault: "converge is stopped while the nodes are replaced", weather: `kill machine=converge state="Change pool stack" count=1`, byHand: true},
+		{fault: "converge is stopped while the nodes are replaced",
+			weather: `kill machine=converge state="Change pool stack" count=1`, byHand: true},
 		{fault: "join-node is stopped", weather: "kill machine=join-node count=1", within: 40 * time.Minute},
 		{fault: "drain-node is stopped", weather: "kill machine=drain-node count=1", within: 40 * time.Minute},
 		{fault: "the API server is down for 10 minutes", weather: "api-server-down=10m count=1", within: 40 * time.Minute},
 		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, byHand: true},
 		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, byHand: true},
 		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 40 * time.Minute},
-		{fault: "the new node's kubelet is newer than the control plane", weather: "kubelet-version=v1.39.1-eks-1 count=1", within: 40 * time.Minute},
+		{fault: "the new node's kubelet is newer than the control plane", weather: "kubelet-version=v1.39.1-eks-1 count=1",
+			within: 40 * time.Minute},
 		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: 15 * time.Minute},
-		{fault: "the add-ons' stack is deleted by hand, until it is there again", befalls: func(w *world) { w.deleteStack(unstacked) }, within: 30 * time.Minute},
-		{fault: "a Node is deleted by hand, until another instance is in service", befalls: func(w *world) { w.deleteNode("c0", "a", 0) }, within: 30 * time.Minute},
-		{fault: "a node is not Ready any more, until another is in service", befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 45 * time.Minute},
+		{fault: "the add-ons' stack is deleted by hand, until it is there again",
+			befalls: func(w *world) { w.deleteStack(unstacked) }, within: 30 * time.Minute},
+		{fault: "a Node is deleted by hand, until another instance is in service",
+			befalls: func(w *world) { w.deleteNode("c0", "a", 0) }, within: 30 * time.Minute},
+		{fault: "a node is not Ready any more, until another is in service",
+			befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 45 * time.Minute},
 	}
 	shown := map[faults.Kind]bool{faults.UpdateFails: true} // of upgrades, below
 	for _, test := range tests {
@@ -181,7 +186,8 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 		{fault: "EKS fails the control plane's update", weather: "update-fails count=1", byHand: true},
 		{fault: "the upgrade machine is stopped in the middle", weather: `kill machine=upgrade state="Verify the step" count=1`, byHand: true},
 		{fault: "none, at a time", at: true, within: 30 * time.Minute},
-		{fault: "the event of the schedule that would start it at its time is lost", at: true, weather: `drop event="Scheduled Event" count=1`, within: 35 * time.Minute},
+		{fault: "the event of the schedule that would start it at its time is lost", at: true,
+			weather: `drop event="Scheduled Event" count=1`, within: 35 * time.Minute},
 		{fault: "a budget allows nothing, and the pool says Force", blocked: true, onTimeout: "Force", within: 80 * time.Minute},
 		{fault: "a budget allows nothing, and the pool says Continue", blocked: true, onTimeout: "Continue", within: 80 * time.Minute},
 		{fault: "a budget allows nothing, and the pool says Wait", blocked: true, byHand: true},
@@ -207,7 +213,8 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 				p.acts[1].spec, p.last["c0"] = &second, &second
 			}
 			if test.blocked {
-				p.acts = append(p.acts, act{cluster: "c0", at: changed + 2*time.Minute, what: "block by a budget", do: func(w *world) { w.block("c0", true) }})
+				p.acts = append(p.acts, act{cluster: "c0", at: changed + 2*time.Minute, what: "block by a budget",
+					do: func(w *world) { w.block("c0", true) }})
 			}
 			var took time.Duration
 			struck := 0

@@ -22,7 +22,8 @@ import (
 
 const (
 	// autoscalerHold keeps the cluster autoscaler from choosing the node while it is drained.
-	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#how-can-i-prevent-cluster-autoscaler-from-scaling-down-a-particular-node
+	// See the FAQ of the cluster autoscaler, "How can I prevent Cluster Autoscaler from scaling down a particular node?":
+	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 	autoscalerHold = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	// annotationBegan says when the node's drain began, whoever goes on with it: its time counts from when it was cordoned first.
 	// annotationSince says since when it is cordoned and out of load balancers, annotationHolds which of the three are drover's own doing.
@@ -86,9 +87,9 @@ func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, e
 			return nil
 		}
 		ours := holds(&node)
-		for what, is := range map[string]bool{cordoned: node.Spec.Unschedulable, excluded: isExcluded, autoscaler: isHeld} {
-			if !is && !slices.Contains(ours, what) {
-				ours = append(ours, what)
+		for hold, present := range map[string]bool{cordoned: node.Spec.Unschedulable, excluded: isExcluded, autoscaler: isHeld} {
+			if !present && !slices.Contains(ours, hold) {
+				ours = append(ours, hold)
 			}
 		}
 		slices.Sort(ours)

@@ -43,7 +43,8 @@ func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusTooManyRequests)
 					_, _ = fmt.Fprintf(w,
-						`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"message":"slow down","details":{"retryAfterSeconds":%d}}`, pause/time.Second)
+						`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"message":"slow down",`+
+							`"details":{"retryAfterSeconds":%d}}`, pause/time.Second)
 					if pod := strings.TrimSuffix(r.URL.Path, "/eviction"); c.deleted {
 						time.AfterFunc(3*time.Second, func() { require.NoError(t, s.nodes.cluster.Core.Delete().AbsPath(pod).Do(t.Context()).Error()) })
 					}

@@ -76,7 +76,7 @@ func add(to, what corev1.ResourceList) {
 
 func raise(to, least corev1.ResourceList) {
 	for name, quantity := range least {
-		if so, there := to[name]; !there || so.Cmp(quantity) < 0 {
+		if so, found := to[name]; !found || so.Cmp(quantity) < 0 {
 			to[name] = quantity.DeepCopy()
 		}
 	}

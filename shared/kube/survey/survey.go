@@ -1,5 +1,6 @@
 // Package survey reads what the checks before and after an upgrade need to know of a whole cluster. It lists a page
-// at a time and keeps only what the checks report, so that its memory does not grow with the number of pods. shared/preflight judges the result.
+// at a time and keeps only what the checks report, so that its memory does not grow with the number of pods.
+// shared/preflight judges the result.
 package survey
 
 import (
@@ -155,7 +156,7 @@ func (s *surveyor) readiness(ctx context.Context) error {
 		return nil
 	}
 	for line := range strings.Lines(string(body)) {
-		if failed, is := strings.CutPrefix(line, "[-]"); is {
+		if failed, ok := strings.CutPrefix(line, "[-]"); ok {
 			name, _, _ := strings.Cut(failed, " ")
 			s.found.Unhealthy = append(s.found.Unhealthy, name)
 		}

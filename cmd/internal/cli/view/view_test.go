@@ -122,7 +122,9 @@ func TestFrame(t *testing.T) {
 
 func TestWithoutRequestIDs(t *testing.T) {
 	for message, want := range map[string]string{
-		`Resource handler returned message: "no (Service: Eks, Status Code: 400, Request ID: 5d1f)" (RequestToken: 95f6a4c6-1, HandlerErrorCode: InvalidRequest)`: `Resource handler returned message: "no (Service: Eks, Status Code: 400)" (HandlerErrorCode: InvalidRequest)`,
+		`Resource handler returned message: "no (Service: Eks, Status Code: 400, Request ID: 5d1f)" (RequestToken: 95f6a4c6-1, ` +
+			`HandlerErrorCode: InvalidRequest)`: `Resource handler returned message: "no (Service: Eks, ` +
+			`Status Code: 400)" (HandlerErrorCode: InvalidRequest)`,
 		"api error Throttled: no (RequestToken: 1)":                "api error Throttled: no",
 		"S3, StatusCode: 403, RequestID: A1, HostID: b/c=, denied": "S3, StatusCode: 403, denied",
 		"Request ID: x, Extended Request ID: null":                 "",

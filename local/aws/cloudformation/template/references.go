@@ -150,8 +150,8 @@ func knownFunction(name string) bool {
 	case "Fn::GetAtt", "Fn::Sub", "Fn::If", "Fn::Equals", "Fn::And", "Fn::Or", "Fn::Not":
 		return true
 	}
-	_, known := functions[name]
-	return known
+	_, found := functions[name]
+	return found
 }
 
 // References lists the distinct references of a value, in order. With a scope whose conditions are evaluated, it follows only the branches

@@ -172,8 +172,8 @@ func (s *Scope) call(function string, argument any) (any, error) {
 	case "Fn::Sub":
 		return s.sub(argument)
 	}
-	run, known := functions[function]
-	if !known {
+	run, found := functions[function]
+	if !found {
 		return nil, &UnsupportedError{What: function}
 	}
 	evaluated, err := s.value(argument)

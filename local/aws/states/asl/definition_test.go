@@ -48,7 +48,8 @@ func TestParseRefuses(t *testing.T) {
 			"1 to 80 characters",
 		},
 		"a name that is there twice": {
-			machineOf(`"A":{"Type":"Parallel","End":true,"Branches":[{"StartAt":"B","States":{"B":{"Type":"Succeed"}}},{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}]}`), `State name "B" is already used`,
+			machineOf(`"A":{"Type":"Parallel","End":true,"Branches":[{"StartAt":"B","States":{"B":{"Type":"Succeed"}}},` +
+				`{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}]}`), `State name "B" is already used`,
 		},
 		"no states":                 {`{"QueryLanguage":"JSONata","StartAt":"A"}`, `The field "States" is required`},
 		"a task without a resource": {machineOf(`"A":{"Type":"Task","End":true}`), `"Resource" is required`},
@@ -78,7 +79,8 @@ func TestParseRefuses(t *testing.T) {
 		"a variable with a dash":      {machineOf(`"A":{"Type":"Pass","End":true,"Assign":{"a-b":1}}`), `"a-b" is no name for a variable`},
 		"an Assign that is no object": {machineOf(`"A":{"Type":"Pass","End":true,"Assign":[1]}`), "Assign is not an object"},
 		"an outer variable written inside": {
-			machineOf(`"A":{"Type":"Map","Next":"C","Assign":{"x":1},"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Assign":{"x":2}}}}},"C":{"Type":"Succeed"}`), `Variable "x" belongs to an enclosing flow`,
+			machineOf(`"A":{"Type":"Map","Next":"C","Assign":{"x":1},"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass",` +
+				`"End":true,"Assign":{"x":2}}}}},"C":{"Type":"Succeed"}`), `Variable "x" belongs to an enclosing flow`,
 		},
 		"a choice without rules": {machineOf(`"A":{"Type":"Choice","Choices":[]}`), "at least one rule"},
 		"a condition that is a string": {
@@ -94,10 +96,12 @@ func TestParseRefuses(t *testing.T) {
 		"a wait for a negative time": {machineOf(`"A":{"Type":"Wait","End":true,"Seconds":-1}`), "integer between 0 and"},
 		"a timeout of zero":          {machineOf(`"A":{` + lambdaTask + `,"End":true,"TimeoutSeconds":0}`), "integer between 1 and"},
 		"a distributed map": {
-			machineOf(`"A":{"Type":"Map","End":true,"ItemProcessor":{"ProcessorConfig":{"Mode":"DISTRIBUTED","ExecutionType":"STANDARD"},"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`), "Map in mode DISTRIBUTED is not supported",
+			machineOf(`"A":{"Type":"Map","End":true,"ItemProcessor":{"ProcessorConfig":{"Mode":"DISTRIBUTED",` +
+				`"ExecutionType":"STANDARD"},"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`), "Map in mode DISTRIBUTED is not supported",
 		},
 		"a tolerated failure": {
-			machineOf(`"A":{"Type":"Map","End":true,"ToleratedFailurePercentage":5,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`), `"ToleratedFailurePercentage" belongs to a distributed Map`,
+			machineOf(`"A":{"Type":"Map","End":true,"ToleratedFailurePercentage":5,"ItemProcessor":{"StartAt":"B",` +
+				`"States":{"B":{"Type":"Succeed"}}}}`), `"ToleratedFailurePercentage" belongs to a distributed Map`,
 		},
 		"items that are an object": {
 			machineOf(`"A":{"Type":"Map","End":true,"Items":{"a":1},"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`),
@@ -167,7 +171,8 @@ func TestResources(t *testing.T) {
 	m, err := Parse([]byte(machineOf(`
 		"A":{` + lambdaTask + `,"Next":"B"},
 		"B":{"Type":"Task","Resource":"arn:aws:states:::aws-sdk:autoscaling:completeLifecycleAction","Next":"C"},
-		"C":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"D","States":{"D":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","Next":"E"},
+		"C":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"D","States":{"D":{"Type":"Task",` +
+		`"Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","Next":"E"},
 			"E":{"Type":"Task","Resource":"arn:aws:states:::states:startExecution.sync:2","End":true}}}}`)))
 	require.NoError(t, err)
 	require.Equal(t, []Resource{

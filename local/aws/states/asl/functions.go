@@ -47,9 +47,10 @@ var jsonataFunctions = strings.Fields(`sum count max min average string substrin
 // by a path, but not for an array from the input.
 var corrections = map[string]string{
 	"filter": `function($a, $f) { ($r := $gnata_filter($a, $f); $count($r) = 1 ? $r[0] : $r) }`,
-	"match":  `function($s, $p, $l) { $map($gnata_match($s, $p, $l), function($m) { {"match": $m.match, "index": $m.start, "groups": $m.groups} }) }`,
-	"now":    `function($p, $z) { $fromMillis($millis(), $p, $z) }`,
-	"clone":  `function($x) { $x }`,
+	"match": `function($s, $p, $l) { $map($gnata_match($s, $p, $l), function($m) { {"match": $m.match, "index": $m.start, ` +
+		`"groups": $m.groups} }) }`,
+	"now":   `function($p, $z) { $fromMillis($millis(), $p, $z) }`,
+	"clone": `function($x) { $x }`,
 }
 
 func init() {

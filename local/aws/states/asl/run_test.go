@@ -108,7 +108,9 @@ func TestOutcomes(t *testing.T) {
 			states: `"A":{"Type":"Pass","End":true,"Output":"{% $states.input.n %}"}`, input: `{"n":12345678901234567}`, output: `12345678901234567`,
 		},
 		"Assign is seen by the next state, not by its own": {
-			states: `"A":{"Type":"Pass","Next":"B","Assign":{"x":1}},"B":{"Type":"Pass","Next":"C","Assign":{"x":"{% $x + 1 %}","y":"{% $x %}"},"Output":"{% $x %}"},"C":{"Type":"Pass","End":true,"Output":["{% $states.input %}","{% $x %}","{% $y %}"]}`, input: `{}`, output: `[1,2,1]`,
+			states: `"A":{"Type":"Pass","Next":"B","Assign":{"x":1}},"B":{"Type":"Pass","Next":"C","Assign":{"x":"{% $x + 1 %}",` +
+				`"y":"{% $x %}"},"Output":"{% $x %}"},"C":{"Type":"Pass","End":true,"Output":["{% $states.input %}","{% $x %}",` +
+				`"{% $y %}"]}`, input: `{}`, output: `[1,2,1]`,
 		},
 		"what is undefined is an error": {
 			states: `"A":{"Type":"Pass","End":true,"Output":{"a":{"b":"{% $states.input.nope %}"}}}`, input: `{}`,
@@ -125,10 +127,13 @@ func TestOutcomes(t *testing.T) {
 				"a regular expression.",
 		},
 		"the first rule that holds": {
-			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% $states.input.n > 5 %}","Next":"B"},{"Condition":"{% $states.input.n > 1 %}","Next":"C","Output":"{% 'c' %}","Assign":{"x":7}}],"Default":"B"},"B":{"Type":"Succeed"},"C":{"Type":"Succeed","Output":["{% $states.input %}","{% $x %}"]}`, input: `{"n":2}`, output: `["c",7]`,
+			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% $states.input.n > 5 %}","Next":"B"},` +
+				`{"Condition":"{% $states.input.n > 1 %}","Next":"C","Output":"{% 'c' %}","Assign":{"x":7}}],"Default":"B"},` +
+				`"B":{"Type":"Succeed"},"C":{"Type":"Succeed","Output":["{% $states.input %}","{% $x %}"]}`, input: `{"n":2}`, output: `["c",7]`,
 		},
 		"the default": {
-			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% false %}","Next":"B"}],"Default":"C","Output":"{% 'd' %}"},"B":{"Type":"Succeed"},"C":{"Type":"Succeed"}`, input: `{}`, output: `"d"`,
+			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% false %}","Next":"B"}],"Default":"C","Output":"{% 'd' %}"},` +
+				`"B":{"Type":"Succeed"},"C":{"Type":"Succeed"}`, input: `{}`, output: `"d"`,
 		},
 		"no rule and no default": {
 			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% false %}","Next":"B"}]},"B":{"Type":"Succeed"}`, input: `{}`,
@@ -159,7 +164,10 @@ func TestOutcomes(t *testing.T) {
 		}, fault: "States.TaskFailed", cause: "plain"},
 		"a catch by name": {
 			states: `"A":` +
-				invoke(`,"End":true,"Catch":[{"ErrorEquals":["Other"],"Next":"C"},{"ErrorEquals":["Oops"],"Next":"B","Assign":{"e":"{% $states.errorOutput.Error %}"},"Output":"{% $states.errorOutput.Cause & $states.input.a %}"}]`) + `,"B":{"Type":"Succeed","Output":["{% $e %}","{% $states.input %}"]},"C":{"Type":"Succeed"}`, input: `{"a":"!"}`, f: fail("Oops"), output: `["Oops","why!"]`,
+				invoke(`,"End":true,"Catch":[{"ErrorEquals":["Other"],"Next":"C"},`+
+					`{"ErrorEquals":["Oops"],"Next":"B","Assign":{"e":"{% $states.errorOutput.Error %}"},`+
+					`"Output":"{% $states.errorOutput.Cause & $states.input.a %}"}]`) + `,"B":{"Type":"Succeed","Output":["{% $e %}",` +
+				`"{% $states.input %}"]},"C":{"Type":"Succeed"}`, input: `{"a":"!"}`, f: fail("Oops"), output: `["Oops","why!"]`,
 		},
 		"a catch without Output": {
 			states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`,
@@ -179,7 +187,9 @@ func TestOutcomes(t *testing.T) {
 		},
 		"a failed expression of a task is caught": {
 			states: `"A":` +
-				invoke(`,"End":true,"Output":"{% $nope %}","Catch":[{"ErrorEquals":["States.QueryEvaluationError"],"Next":"B","Output":"{% $states.errorOutput.Error %}"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: echo, output: `"States.QueryEvaluationError"`,
+				invoke(`,"End":true,"Output":"{% $nope %}","Catch":[{"ErrorEquals":["States.QueryEvaluationError"],`+
+					`"Next":"B","Output":"{% $states.errorOutput.Error %}"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: echo,
+			output: `"States.QueryEvaluationError"`,
 		},
 		"a result over 256 KiB": {
 			states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`,
@@ -190,33 +200,51 @@ func TestOutcomes(t *testing.T) {
 				`,"B":{"Type":"Succeed"}`, input: `{}`, f: large, output: `1`,
 		},
 		"a Parallel's outputs in order": {
-			states: `"A":{"Type":"Parallel","End":true,"Arguments":{"n":"{% $states.input.n %}"},"Branches":[{"StartAt":"B","States":{"B":{"Type":"Wait","Seconds":5,"End":true}}},{"StartAt":"C","States":{"C":{"Type":"Pass","End":true,"Output":"{% $states.input.n + 1 %}"}}}]}`, input: `{"n":1,"m":2}`, output: `[{"n":1},2]`,
+			states: `"A":{"Type":"Parallel","End":true,"Arguments":{"n":"{% $states.input.n %}"},` +
+				`"Branches":[{"StartAt":"B","States":{"B":{"Type":"Wait","Seconds":5,"End":true}}},` +
+				`{"StartAt":"C","States":{"C":{"Type":"Pass","End":true,"Output":"{% $states.input.n + 1 %}"}}}]}`,
+			input: `{"n":1,"m":2}`, output: `[{"n":1},2]`,
 		},
 		"a failed branch ends the others": {
-			states: `"A":{"Type":"Parallel","End":true,"Branches":[{"StartAt":"B","States":{"B":{"Type":"Wait","Seconds":99999999,"End":true}}},{"StartAt":"C","States":{"C":{"Type":"Fail","Error":"X"}}}]}`, input: `{}`, fault: "X",
+			states: `"A":{"Type":"Parallel","End":true,"Branches":[{"StartAt":"B","States":{"B":{"Type":"Wait",` +
+				`"Seconds":99999999,"End":true}}},{"StartAt":"C","States":{"C":{"Type":"Fail","Error":"X"}}}]}`, input: `{}`, fault: "X",
 		},
 		"a Map over its input": {
-			states: `"A":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":"{% $states.input * 2 %}"}}}}`, input: `[1,2,3]`, output: `[2,4,6]`,
+			states: `"A":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass",` +
+				`"End":true,"Output":"{% $states.input * 2 %}"}}}}`, input: `[1,2,3]`, output: `[2,4,6]`,
 		},
 		"a Map over nothing": {
 			states: `"A":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Fail","Error":"X"}}}}`, input: `[]`,
 			output: `[]`,
 		},
 		"a Map with selector and context": {
-			states: `"A":{"Type":"Map","End":true,"Items":"{% $states.input.list %}","ItemSelector":{"i":"{% $states.context.Map.Item.Index %}","v":"{% $states.context.Map.Item.Value %}","n":"{% $states.input.n %}"},"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":["{% $states.input.i %}","{% $states.input.v %}","{% $states.input.n %}","{% $states.context.Map.Item.Value %}"]}}}}`, input: `{"list":["a","b"],"n":1}`, output: `[[0,"a",1,"a"],[1,"b",1,"b"]]`,
+			states: `"A":{"Type":"Map","End":true,"Items":"{% $states.input.list %}",` +
+				`"ItemSelector":{"i":"{% $states.context.Map.Item.Index %}","v":"{% $states.context.Map.Item.Value %}",` +
+				`"n":"{% $states.input.n %}"},"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass",` +
+				`"End":true,"Output":["{% $states.input.i %}","{% $states.input.v %}","{% $states.input.n %}",` +
+				`"{% $states.context.Map.Item.Value %}"]}}}}`, input: `{"list":["a","b"],"n":1}`, output: `[[0,"a",1,"a"],[1,"b",1,"b"]]`,
 		},
 		"a Map over a literal": {
 			states: `"A":{"Type":"Map","End":true,"Items":[1,"{% 1+1 %}"],"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`,
 			input:  `{}`, output: `[1,2]`,
 		},
 		"a Map over what is no array": {
-			states: `"A":{"Type":"Map","End":true,"Items":"{% $states.input %}","ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`, input: `{"a":1}`, fault: "States.QueryEvaluationError",
+			states: `"A":{"Type":"Map","End":true,"Items":"{% $states.input %}","ItemProcessor":{"StartAt":"B",` +
+				`"States":{"B":{"Type":"Succeed"}}}}`, input: `{"a":1}`, fault: "States.QueryEvaluationError",
 		},
 		"variables inside are read and not written": {
-			states: `"A":{"Type":"Pass","Next":"B","Assign":{"x":1}},"B":{"Type":"Map","Items":[1,2],"Next":"D","ItemProcessor":{"StartAt":"C","States":{"C":{"Type":"Pass","Next":"C2","Assign":{"y":"{% $x + $states.input %}"}},"C2":{"Type":"Pass","End":true,"Output":"{% $y %}"}}}},"D":{"Type":"Pass","End":true,"Output":["{% $states.input %}","{% $x %}","{% $exists($y) %}"]}`, input: `{}`, output: `[[2,3],1,false]`,
+			states: `"A":{"Type":"Pass","Next":"B","Assign":{"x":1}},"B":{"Type":"Map","Items":[1,2],` +
+				`"Next":"D","ItemProcessor":{"StartAt":"C","States":{"C":{"Type":"Pass","Next":"C2",` +
+				`"Assign":{"y":"{% $x + $states.input %}"}},"C2":{"Type":"Pass","End":true,"Output":"{% $y %}"}}}},` +
+				`"D":{"Type":"Pass","End":true,"Output":["{% $states.input %}","{% $x %}","{% $exists($y) %}"]}`, input: `{}`,
+			output: `[[2,3],1,false]`,
 		},
 		"the context": {
-			states: `"A":{"Type":"Pass","End":true,"Output":["{% $states.context.Execution.Name %}","{% $states.context.Execution.Input.a %}","{% $states.context.State.Name %}","{% $states.context.State.RetryCount %}","{% $states.context.StateMachine.Name %}","{% $states.context.Execution.StartTime %}","{% $states.context.Execution.RoleArn %}"]}`, input: `{"a":1}`, output: `["x",1,"A",0,"m","2000-01-01T00:00:00.000Z","arn:aws:iam::111122223333:role/r"]`,
+			states: `"A":{"Type":"Pass","End":true,"Output":["{% $states.context.Execution.Name %}",` +
+				`"{% $states.context.Execution.Input.a %}","{% $states.context.State.Name %}","{% $states.context.State.RetryCount %}",` +
+				`"{% $states.context.StateMachine.Name %}","{% $states.context.Execution.StartTime %}",` +
+				`"{% $states.context.Execution.RoleArn %}"]}`, input: `{"a":1}`, output: `["x",1,"A",0,"m","2000-01-01T00:00:00.000Z",` +
+				`"arn:aws:iam::111122223333:role/r"]`,
 		},
 		"a token is there only for those who wait": {
 			states: `"A":` + strings.Replace(invoke(`,"End":true`), "$states.input", "$states.context.Task.Token", 1), input: `{}`, f: echo,
@@ -230,7 +258,8 @@ func TestOutcomes(t *testing.T) {
 			output: `"2000-01-01T00:10:00.000Z"`,
 		},
 		"a wait until a computed time": {
-			states: `"A":{"Type":"Wait","Timestamp":"{% $fromMillis($toMillis($states.context.Execution.StartTime) + 1000) %}","End":true,"Output":"{% $now() %}"}`, input: `{}`, output: `"2000-01-01T00:00:01.000Z"`,
+			states: `"A":{"Type":"Wait","Timestamp":"{% $fromMillis($toMillis($states.context.Execution.StartTime) + 1000) %}",` +
+				`"End":true,"Output":"{% $now() %}"}`, input: `{}`, output: `"2000-01-01T00:00:01.000Z"`,
 		},
 		"a wait of computed seconds": {
 			states: `"A":{"Type":"Wait","Seconds":"{% $states.input.n * 2 %}","End":true,"Output":"{% $now() %}"}`, input: `{"n":30}`,
@@ -266,7 +295,8 @@ func large(context.Context, map[string]any) (any, error) { return strings.Repeat
 func TestRetries(t *testing.T) {
 	const definition = `{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{` + lambdaTask +
 		`,"Arguments":{"FunctionName":"f","Payload":{"n":"{% $states.context.State.RetryCount %}"}},
-		"Retry":[{"ErrorEquals":["Throttled"],"IntervalSeconds":2,"MaxAttempts":4,"BackoffRate":3,"MaxDelaySeconds":10},{"ErrorEquals":["Jitter"],"IntervalSeconds":8,"MaxAttempts":1,"JitterStrategy":"FULL"},{"ErrorEquals":["Never"],"MaxAttempts":0}],
+		"Retry":[{"ErrorEquals":["Throttled"],"IntervalSeconds":2,"MaxAttempts":4,"BackoffRate":3,"MaxDelaySeconds":10},` +
+		`{"ErrorEquals":["Jitter"],"IntervalSeconds":8,"MaxAttempts":1,"JitterStrategy":"FULL"},{"ErrorEquals":["Never"],"MaxAttempts":0}],
 		"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}],"End":true},"B":{"Type":"Succeed"}}}`
 	for name, test := range map[string]struct {
 		errors      []string // of the first attempts
@@ -313,8 +343,10 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-const waiting = `{"QueryLanguage":"JSONata","StartAt":"A","TimeoutSeconds":1000,"States":{"A":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken",
-	"Arguments":{"FunctionName":"f","Payload":{"token":"{% $states.context.Task.Token %}"}},"TimeoutSeconds":600,"HeartbeatSeconds":"{% 60 %}","End":true,
+const waiting = `{"QueryLanguage":"JSONata","StartAt":"A","TimeoutSeconds":1000,"States":{"A":{"Type":"Task",` +
+	`"Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken",
+	"Arguments":{"FunctionName":"f","Payload":{"token":"{% $states.context.Task.Token %}"}},` +
+	`"TimeoutSeconds":600,"HeartbeatSeconds":"{% 60 %}","End":true,
 	"Catch":[{"ErrorEquals":["States.Timeout"],"Next":"B"}]},"B":{"Type":"Pass","End":true,"Output":["{% $states.input %}"]}}}`
 
 func TestTaskTokens(t *testing.T) {
@@ -398,8 +430,10 @@ func TestTaskFailsBeforeItsToken(t *testing.T) {
 }
 
 func TestEnds(t *testing.T) {
-	const forever = `{"QueryLanguage":"JSONata","StartAt":"A","TimeoutSeconds":3600,"States":{"A":{"Type":"Map","Items":[1,2],"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"C"}],
-		"ItemProcessor":{"StartAt":"B","States":{"B":{` + lambdaTask + `,"Arguments":{"FunctionName":"f"},"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"D"}]},"D":{"Type":"Succeed"}}}},"C":{"Type":"Succeed"}}}`
+	const forever = `{"QueryLanguage":"JSONata","StartAt":"A","TimeoutSeconds":3600,"States":{"A":{"Type":"Map","Items":[1,2],` +
+		`"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"C"}],
+		"ItemProcessor":{"StartAt":"B","States":{"B":{` + lambdaTask + `,"Arguments":{"FunctionName":"f"},` +
+		`"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"D"}]},"D":{"Type":"Succeed"}}}},"C":{"Type":"Succeed"}}}`
 	hang := map[string]func(context.Context, map[string]any) (any, error){"f": func(ctx context.Context, _ map[string]any) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -512,7 +546,8 @@ func TestHistoryOfFailedExpression(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
 		w.run(t, machineOf(
-			`"A":{"Type":"Map","Items":[1],"End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":"{% $nope %}"}}}}`), `{}`)
+			`"A":{"Type":"Map","Items":[1],"End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass",`+
+				`"End":true,"Output":"{% $nope %}"}}}}`), `{}`)
 		require.Equal(t, 1, strings.Count(strings.Join(w.types(), " "), "EvaluationFailed"))
 		require.Equal(t, []string{
 			"ExecutionStarted", "MapStateEntered", "MapStateStarted", "MapIterationStarted", "PassStateEntered", "EvaluationFailed",

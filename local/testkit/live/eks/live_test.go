@@ -171,7 +171,8 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 	ctx := t.Context()
 	_, credentials := w.identities.Admin()
 	admin, adminIdentity := w.clients(credentials)
-	describe := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"eks:DescribeCluster","Resource":"arn:aws:eks:us-east-1:111122223333:cluster/drover-*"}]}`
+	describe := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"eks:DescribeCluster",` +
+		`"Resource":"arn:aws:eks:us-east-1:111122223333:cluster/drover-*"}]}`
 	clusterRole := w.role("cluster", "eks.amazonaws.com", "")
 	nodeRole := w.role("node", "ec2.amazonaws.com", "")
 	prepareRole := w.role("drover-us-east-1-prepare", "lambda.amazonaws.com", describe)

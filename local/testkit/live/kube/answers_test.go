@@ -96,7 +96,8 @@ func answer(rw http.ResponseWriter, code int, reason, message string, retryAfter
 	}
 	rw.WriteHeader(code)
 	fmt.Fprintf(rw,
-		`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":%d,"details":{"retryAfterSeconds":%d,"causes":[%s]}}`,
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":%d,"details":{"retryAfterSeconds":%d,`+
+			`"causes":[%s]}}`,
 		message, reason, code, retryAfter, strings.Join(list, ","))
 	return true
 }
@@ -264,7 +265,8 @@ func TestManyNodesUnderOneBudget(t *testing.T) {
 	}
 	w.create(deployments, w.name,
 		fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 64, selector: {matchLabels: {app: web}},
-		template: {metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %s}, containers: [{name: c, image: c}]}}}}`, w.name))
+		template: {metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %s}, `+
+			`containers: [{name: c, image: c}]}}}}`, w.name))
 	w.budget("web", "{maxUnavailable: 10%, selector: {matchLabels: {app: web}}}", 7)
 	w.node("to")
 	least := make(chan int, 1)

@@ -120,7 +120,8 @@ func TestWhatStaysAndWhatGoes(t *testing.T) {
 	require.NoError(t, w.patch(pods, w.name, "static", `{"metadata":{"annotations":{"local":"x"}}}`))
 	w.create(pods, w.name,
 		fmt.Sprintf(
-			`{apiVersion: v1, kind: Pod, metadata: {name: mirror, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: %s, containers: [{name: c, image: c}]}}`, from))
+			`{apiVersion: v1, kind: Pod, metadata: {name: mirror, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: %s, `+
+				`containers: [{name: c, image: c}]}}`, from))
 	w.bare("finished", from, "")
 	_, err := w.api.Resource(pods).Namespace(w.name).Patch(context.Background(), "finished", "application/merge-patch+json",
 		[]byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
@@ -312,7 +313,8 @@ func TestAPodThatIsReplacedUnderTheSameNameIsAnother(t *testing.T) {
 	w.create(statefuls, w.name,
 		fmt.Sprintf(
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {serviceName: db, replicas: 3, podManagementPolicy: Parallel,
-		selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %s}, containers: [{name: c, image: c}]}}}}`, w.name))
+		selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {terminationGracePeriodSeconds: 1, `+
+				`nodeSelector: {world: %s}, containers: [{name: c, image: c}]}}}}`, w.name))
 	w.eventually(func() bool { return len(w.podsOn(from))+len(w.podsOn(w.name+"-b")) == 3 }, "the pods do not run")
 	report := w.drain(from, policy(), patience)
 	require.Equal(t, drain.Done, report.Outcome)

@@ -40,7 +40,8 @@ func (w *world) kubeletDies(node string) {
 	w.lease(node, 3600)
 	w.kwokSawLeases()
 	_, err := w.api.Resource(nodes).Patch(context.Background(), node, types.StrategicMergePatchType,
-		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`), metav1.PatchOptions{}, "status")
+		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown",`+
+			`"message":"Kubelet stopped posting node status."}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(w.t, err)
 	for _, p := range w.podsOn(node) {
 		_, err := w.api.Resource(pods).Namespace(w.name).Patch(context.Background(), p.Name, types.StrategicMergePatchType,
@@ -209,7 +210,8 @@ func TestANodeThatJoinsWhileItsDrainIsUnderWay(t *testing.T) {
 	i := &instance{world: newWorld(t)}
 	i.create(deployments, i.name,
 		fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 5, selector: {matchLabels: {app: web}},
-		template: {metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %s}, containers: [{name: c, image: c}]}}}}`, i.name))
+		template: {metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %s}, `+
+			`containers: [{name: c, image: c}]}}}}`, i.name))
 	ended := make(chan events.DrainResult, 1)
 	go func() { ended <- i.end(t, 30*time.Second) }()
 	late := i.name + "-a"

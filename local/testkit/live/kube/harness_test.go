@@ -176,7 +176,8 @@ func (w *world) deploy(name string, replicas int, node, extra string) {
 	w.create(deployments, w.name, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s},
 		spec: {replicas: %[2]d, selector: {matchLabels: {app: %[1]s}},
 			template: {metadata: {labels: {app: %[1]s}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %[3]s},
-				affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: {matchExpressions: [{key: node, operator: In, values: [%[4]s]}]}}]}},
+				affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, `+
+		`preference: {matchExpressions: [{key: node, operator: In, values: [%[4]s]}]}}]}},
 				containers: [{name: c, image: c}]%[5]s}}}}`, name, replicas, w.name, node, extra))
 	w.eventually(func() bool {
 		running := 0

@@ -131,7 +131,8 @@ func TestADrainThatWasGivenUpLeavesNothing(t *testing.T) {
 		"all was the drain's own doing": {`{}`, false, false, false},
 		"somebody had cordoned it":      {`{"spec":{"unschedulable":true}}`, true, false, false},
 		"somebody had taken it out of load balancers, and held the autoscaler": {
-			`{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`, false, true, true,
+			`{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},` +
+				`"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`, false, true, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -121,10 +121,12 @@ func TestASurveyOfNodesAndPods(t *testing.T) {
 	w.create(pods, w.name, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: sized}, spec: {nodeName: %s,
 		initContainers: [{name: big, image: i, resources: {requests: {cpu: "3", memory: 1Gi}}},
 			{name: side, image: i, restartPolicy: Always, resources: {requests: {cpu: 250m, memory: 128Mi}}}],
-		containers: [{name: c, image: c, resources: {requests: {cpu: 500m, memory: 512Mi}}}, {name: d, image: c, resources: {requests: {cpu: "1", memory: 1Gi}}}]}}`, a))
+		containers: [{name: c, image: c, resources: {requests: {cpu: 500m, memory: 512Mi}}}, {name: d, image: c, `+
+		`resources: {requests: {cpu: "1", memory: 1Gi}}}]}}`, a))
 	w.bare("crashing", b, "")
 	w.status(pods, "crashing",
-		`{"status":{"containerStatuses":[{"name":"c","image":"c","imageID":"","ready":false,"restartCount":9,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`)
+		`{"status":{"containerStatuses":[{"name":"c","image":"c","imageID":"",`+
+			`"ready":false,"restartCount":9,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`)
 	w.bare("finished", b, "")
 	w.status(pods, "finished", `{"status":{"phase":"Succeeded"}}`)
 	require.NoError(t, w.patch(nodes, "", other, `{"spec":{"unschedulable":true}}`))

@@ -51,8 +51,8 @@ func groupReasons(t *testing.T, a *harness.Account) (sentences []string) {
 }
 
 func updates(t *testing.T, a *harness.Account) (n int) {
-	for _, is := range statuses(t, a, "drover-demo-pool-a") {
-		if is == "UPDATE_IN_PROGRESS" {
+	for _, state := range statuses(t, a, "drover-demo-pool-a") {
+		if state == "UPDATE_IN_PROGRESS" {
 			n++
 		}
 	}

@@ -77,15 +77,15 @@ func TestPausesBetweenTries(t *testing.T) {
 		require.NotNil(t, s.RetryAt)
 		return result, s.RetryAt.Sub(now).Round(time.Second)
 	}
-	for n, pause := range []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour} {
-		result, is := fail("ClusterUnreachable", mine)
-		require.InDelta(t, pause.Seconds(), is.Seconds(), 1)
+	for n, want := range []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour} {
+		result, pause := fail("ClusterUnreachable", mine)
+		require.InDelta(t, want.Seconds(), pause.Seconds(), 1)
 		require.Equal(t, n+1, a.Status("demo").Failures)
 		require.Equal(t, n < 3, result.Again, "the audit retries after long pauses")
 		if result.Again {
-			require.InDelta(t, pause.Seconds(), float64(result.WaitSeconds), 2)
+			require.InDelta(t, want.Seconds(), float64(result.WaitSeconds), 2)
 		}
-		now = now.Add(pause + 2*time.Second)
+		now = now.Add(want + 2*time.Second)
 		try++
 	}
 
@@ -96,8 +96,8 @@ func TestPausesBetweenTries(t *testing.T) {
 		"what does not pass within minutes": {"Internal", mine},
 		"a step of an upgrade":              {"Throttled", strings.Replace(mine, ":mine", ":demo-upgrade-0123456789abcdef-0-0", 1)},
 	} {
-		result, is := fail(test.fault, test.execution)
-		require.InDelta(t, (15 * time.Minute).Seconds(), is.Seconds(), 1, name)
+		result, pause := fail(test.fault, test.execution)
+		require.InDelta(t, (15 * time.Minute).Seconds(), pause.Seconds(), 1, name)
 		require.False(t, result.Again, name)
 		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 			s.Failures, s.RetryAt, s.Phase = 0, nil, status.Ready
@@ -115,10 +115,12 @@ func TestFailuresNameTheirStep(t *testing.T) {
 	plan := &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true}
 	crash := `{"errorType":"Runtime.ExitError","errorMessage":"RequestId: 1234 Error: Runtime exited with error: exit status 2"}`
 	for want, in := range map[string]events.ReportRequest{
-		`Runtime.ExitError: RequestId: 1234 Error: Runtime exited with error: exit status 2 (step "Change network stack" of stack network, function drover-change, log group /aws/lambda/drover-change)`: {
+		`Runtime.ExitError: RequestId: 1234 Error: Runtime exited with error: exit status 2 (step "Change network stack" of stack ` +
+			`network, function drover-change, log group /aws/lambda/drover-change)`: {
 			Error: "Runtime.ExitError", Cause: crash, Failed: &events.FailedStep{Step: "Change network stack", Function: "change", Stack: "network"},
 		},
-		`Runtime.ExitError: RequestId: 1234 Error: Runtime exited with error: exit status 2 (step "Change pool stack" of stack pool-a, function drover-change, log group /aws/lambda/drover-change)`: {
+		`Runtime.ExitError: RequestId: 1234 Error: Runtime exited with error: exit status 2 (step "Change pool stack" of stack ` +
+			`pool-a, function drover-change, log group /aws/lambda/drover-change)`: {
 			Results: []events.ChangeResult{{Stack: "pool-a", Error: "Runtime.ExitError", Cause: crash, Step: "Change pool stack"}},
 		},
 		`StackFailed: stack drover-demo-network is ROLLBACK_COMPLETE`: {

@@ -83,8 +83,8 @@ func TestEventsOfEarlierOperationsResumeNobody(t *testing.T) {
 	}
 	a.Settle()
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-	for stack, is := range a.Stacks("demo") {
-		require.Equal(t, "UPDATE_COMPLETE", is, stack)
+	for stack, state := range a.Stacks("demo") {
+		require.Equal(t, "UPDATE_COMPLETE", state, stack)
 	}
 }
 

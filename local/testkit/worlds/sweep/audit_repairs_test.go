@@ -324,11 +324,11 @@ func putBack(t *testing.T, a *harness.Account, message string) {
 		StackName: words[4], UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_NAMED_IAM"}, RoleARN: a.Administrator(),
 	}
 	for _, word := range words {
-		if key, is := strings.CutPrefix(word, "Key="); is {
+		if key, ok := strings.CutPrefix(word, "Key="); ok {
 			key, value, _ := strings.Cut(key, ",Value=")
 			in.Tags = append(in.Tags, cloudformation.Tag{Key: key, Value: value})
 		}
-		if key, is := strings.CutPrefix(word, "ParameterKey="); is {
+		if key, ok := strings.CutPrefix(word, "ParameterKey="); ok {
 			in.Parameters = append(in.Parameters, cloudformation.Parameter{
 				ParameterKey: strings.TrimSuffix(key, ",UsePreviousValue=true"), UsePreviousValue: true,
 			})

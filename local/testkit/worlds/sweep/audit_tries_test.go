@@ -70,7 +70,7 @@ func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 	})
 	sent := func() (phases []string) {
 		for _, n := range a.Notices() {
-			if phase, is := strings.CutPrefix(n, "drover: demo is "); is {
+			if phase, ok := strings.CutPrefix(n, "drover: demo is "); ok {
 				phase, _, _ = strings.Cut(phase, "\n")
 				phases = append(phases, phase)
 			}
@@ -208,8 +208,8 @@ func TestADeletionThatWaitsForNothingGoesOn(t *testing.T) {
 	losing(a, "aws.cloudformation")
 	a.Remove("clusters/demo.yaml", "")
 	a.Until("the pool is deleted, and its event is lost", func() bool {
-		_, there := a.Stacks("demo")["pool-a"]
-		return !there && a.Still()
+		_, found := a.Stacks("demo")["pool-a"]
+		return !found && a.Still()
 	})
 	w, err := a.State().Waiter(t.Context(), "drover-demo-pool-a")
 	require.NoError(t, err)
