@@ -87,7 +87,7 @@ func (s *strikes) call(r *http.Request, call endpoint.Call) error {
 	if !strike.Done() {
 		return answer
 	}
-	return &endpoint.Lost{After: func(err error) error {
+	return &endpoint.Dropped{After: func(err error) error {
 		switch {
 		case strike.Kind == faults.CrashAfter:
 			s.account.Lambda.Kill(key)

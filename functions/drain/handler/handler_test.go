@@ -226,7 +226,7 @@ func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
 }
 
 // Volumes have ten minutes to detach, even if the timeout for pods has passed.
-func TestAnEmptyNodeWaitsForItsVolumesAlsoAfterTheTimeout(t *testing.T) {
+func TestEmptyNodeWaitsForVolumesAfterTheTimeout(t *testing.T) {
 	w := newWorld()
 	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
 	w.attach()

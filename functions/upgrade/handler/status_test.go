@@ -90,7 +90,7 @@ func (c calm) After(context.Context, string) (status.PostUpgrade, error) {
 }
 
 // What others told of a converge since the end was looked at stays: it is what is.
-func TestTheEndOfAnUpgradeIsNotToldOverAConvergeThatBegins(t *testing.T) {
+func TestUpgradeEndKeepsTheStatusOfANewConverge(t *testing.T) {
 	r := &upgrade.Record{
 		Number: 1, Execution: "x", Origin: upgrade.OriginHand, State: upgrade.Stopped, Over: "r1", Target: upgrade.Target{Release: "r2"},
 	}

@@ -32,7 +32,7 @@ type S3 interface {
 // Endpoint is an http.Handler. Register services before it serves.
 type Endpoint struct {
 	// Intercept, if set, is called before each call, to inject faults. It may wait. Its error is sent instead of a result:
-	// see also Lost. The call's Time, Caller, Service and Action are set. Resource is set for S3, and for other calls if
+	// see also Dropped. The call's Time, Caller, Service and Action are set. Resource is set for S3, and for other calls if
 	// they name a stack or a group.
 	Intercept func(r *http.Request, call Call) error
 
@@ -120,8 +120,8 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request, call *Call) err
 	if err := e.checkRegion(signature); err != nil {
 		return fail(err)
 	}
-	answer := &loseable{ResponseWriter: w}
-	var lost *Lost
+	answer := &droppable{ResponseWriter: w}
+	var dropped *Dropped
 	c, err := service.Serve(answer, wire.Request{
 		HTTP: r, Body: body, Caller: caller, Region: e.identities.Region, Account: e.identities.Account, RequestID: call.RequestID,
 		Before: func(c *wire.Call) error {
@@ -130,8 +130,8 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request, call *Call) err
 				return nil
 			}
 			err := e.Intercept(r, *call)
-			if errors.As(err, &lost) {
-				answer.lose()
+			if errors.As(err, &dropped) {
+				answer.drop()
 				return nil
 			}
 			return err
@@ -140,8 +140,8 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request, call *Call) err
 	if c != nil {
 		call.Action, call.Resource = c.Action, c.Resource
 	}
-	if lost != nil {
-		return fail(lost.After(err))
+	if dropped != nil {
+		return fail(dropped.After(err))
 	}
 	return err
 }
@@ -165,11 +165,11 @@ func (e *Endpoint) serveS3(w http.ResponseWriter, r *http.Request, signature *ia
 	call.Action, call.Resource = e.s3.Describe(r)
 	if e.Intercept != nil {
 		err := e.Intercept(r, *call)
-		var lost *Lost
-		if errors.As(err, &lost) {
-			answer := &loseable{ResponseWriter: w}
-			answer.lose()
-			err = lost.After(e.s3.Serve(answer, r, caller, call.RequestID))
+		var dropped *Dropped
+		if errors.As(err, &dropped) {
+			answer := &droppable{ResponseWriter: w}
+			answer.drop()
+			err = dropped.After(e.s3.Serve(answer, r, caller, call.RequestID))
 		}
 		if err != nil {
 			e.s3.Fail(w, r, call.RequestID, err)

@@ -297,7 +297,7 @@ func TestLostAnswers(t *testing.T) {
 	a := newAccount(t, service)
 	var codes []string
 	a.endpoint.Intercept = func(*http.Request, endpoint.Call) error {
-		return &endpoint.Lost{After: func(err error) error {
+		return &endpoint.Dropped{After: func(err error) error {
 			codes = append(codes, code(err))
 			return &wire.Error{Code: "Unknown", Message: "the outcome is unknown", Status: 400}
 		}}

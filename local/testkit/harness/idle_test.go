@@ -8,7 +8,7 @@ import (
 )
 
 // A stack that has ended and whose event is not on the bus yet is in neither of the two.
-func TestAnEventThatIsStillToBeToldIsSomethingThatHappens(t *testing.T) {
+func TestUndeliveredStackEventIsNotIdle(t *testing.T) {
 	a := Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
 	reached, telling := make(chan struct{}), make(chan struct{})

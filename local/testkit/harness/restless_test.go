@@ -19,7 +19,7 @@ import (
 
 // The pace changes by itself each time, for a size that is past by then. The roll begins all the same, and no call
 // makes more change sets than it has time for.
-func TestAnAutoscalerThatNeverRestsKeepsNoRollFromBeginning(t *testing.T) {
+func TestRollStartsDespiteConstantScaling(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const pool = "minSize: 1, maxSize: 4"
 		l.grown(pool)

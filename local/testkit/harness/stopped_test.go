@@ -66,7 +66,7 @@ func rollIsStopped(t *testing.T, sweep func(*life), checkInSync func(*status.Con
 
 // A channel moves, and the execution that should plan the upgrade is stopped at once. The audit then starts the upgrade, or records it as
 // scheduled, exactly once. It leaves a paused cluster unchanged.
-func TestAnUpgradeByAChannelWhoseExecutionIsStoppedAtOnce(t *testing.T) {
+func TestChannelUpgradeAfterItsExecutionStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		more, paused string
 		to           string

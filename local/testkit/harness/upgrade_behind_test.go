@@ -180,7 +180,7 @@ func TestAnUpgradeWhoseTimeComesWhileAnotherIsUnderWay(t *testing.T) {
 }
 
 // The upgrade that is under way waits for drains: nothing converges the cluster meanwhile.
-func TestAnUpgradeWhoseTimeComesWhileAnotherWaitsForDrains(t *testing.T) {
+func TestScheduledUpgradeDuringDrainsOfAnother(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		patient := func(more string) string {
 			return strings.Replace(Spec("demo", more), "maxSize: 3", "maxSize: 3, drain: {timeout: 6h}", 1)

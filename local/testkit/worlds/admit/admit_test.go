@@ -220,7 +220,7 @@ func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
 
 // The slow copy writes after the verdict of the newer spec, and before that execution ends. The execution that the slow copy starts leaves
 // the cluster to it.
-func TestASlowCopyWithAnOldSpecWhileTheNewerOneIsReported(t *testing.T) {
+func TestSlowCopyDuringTheReportOfANewerSpec(t *testing.T) {
 	for name, test := range map[string]struct {
 		fails bool
 		phase status.Phase
@@ -313,7 +313,7 @@ func TestADeletedSpecLeavesAProtectedClusterAlone(t *testing.T) {
 }
 
 // An invalid spec is uploaded for a cluster without a spec and deleted again. The status is the same as before.
-func TestAnUploadThatCannotBeUsedChangesNothingOfAClusterWithoutASpec(t *testing.T) {
+func TestInvalidUploadForAClusterWithoutASpec(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec      string
 		converged string
@@ -354,7 +354,7 @@ func TestAnUploadThatCannotBeUsedChangesNothingOfAClusterWithoutASpec(t *testing
 }
 
 // An older drover recorded a deleted cluster as Stopped. The next event of its spec corrects the phase to Deleted.
-func TestAClusterThatIsGoneAndCountsAsStoppedIsToldToBeGone(t *testing.T) {
+func TestStoppedPhaseOfADeletedClusterIsCorrected(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
 	a.Remove("clusters/demo.yaml", "")

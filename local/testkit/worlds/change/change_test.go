@@ -318,7 +318,7 @@ func TestProtectionIsOnAsSoonAsAClusterIsThere(t *testing.T) {
 	require.True(t, a.Protected("drover-demo"))
 }
 
-func TestProtectionComesLaterWhenAnExecutionEndedBeforeIt(t *testing.T) {
+func TestProtectionIsSetAfterAnAbortedExecution(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Events.Decide(func(e harness.Event) harness.Fate {

@@ -53,7 +53,7 @@ func TestAClusterWithoutANodeIsReadyAndItsAddonsWait(t *testing.T) {
 	}
 }
 
-func TestAddonsComeWithTheFirstNodeOfAPoolThatMayBeEmpty(t *testing.T) {
+func TestAddonsAreCreatedWithTheFirstNode(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	converged(t, a, empty(""))

@@ -41,7 +41,7 @@ func TestAnUnchangedClusterCostsNoMutatingCall(t *testing.T) {
 	require.Len(t, a.Verdicts(), 1, "no new verdict")
 }
 
-func TestOfTwoExecutionsAtTheSameMomentOneWorksAndTheOtherLeaves(t *testing.T) {
+func TestOneOfTwoSimultaneousExecutionsWorks(t *testing.T) {
 	a := harness.Start(t)
 	a.Events.Decide(func(e harness.Event) harness.Fate {
 		if e.Source == "aws.s3" {

@@ -26,7 +26,7 @@ import (
 
 // The converge of a spec fails permanently. A newer spec was left to it, and its report ends after it released the lease and before it read
 // the bucket.
-func TestAReportThatIsCutOffAfterItGaveTheLeaseUpStillLooksForWhatCame(t *testing.T) {
+func TestInterruptedReportStillFindsNewerWork(t *testing.T) {
 	tests := map[string]struct {
 		comes func(a *harness.Account) (version string)
 		phase status.Phase
@@ -109,7 +109,7 @@ func failed(fence int64) events.ReportRequest {
 	}
 }
 
-func TestAReportThatIsMadeAgainSaysWhatItSaidAndWritesNothing(t *testing.T) {
+func TestRepeatedReportWritesNothing(t *testing.T) {
 	a := harness.Start(t)
 	held, err := a.State().Acquire(t.Context(), "demo", store.Lease{}, mine)
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestAnExecutionThatLostItsLeaseEndsAsFailed(t *testing.T) {
 
 // Planning fails permanently while a spec is pending. The spec gets one more try, after the status records it. The response to that write,
 // or to the whole report, is lost.
-func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.T) {
+func TestPendingSpecIsPlannedAfterALostReport(t *testing.T) {
 	unplanned := events.ReportRequest{Cluster: "demo", Execution: mine, Error: "AccessDeniedException", Cause: "not allowed"}
 	marked := func(s *status.Status) bool { return s.SpecVersion == "two" }
 	start := func(t *testing.T) (*harness.Account, *losesAnswers) {

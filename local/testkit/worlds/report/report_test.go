@@ -87,7 +87,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 }
 
 // The second plan of the first execution fails permanently, right after the execution of the newer spec left the cluster to it.
-func TestAnExecutionThatCannotPlanStillLooksForANewerSpec(t *testing.T) {
+func TestExecutionThatCannotPlanFindsANewerSpec(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	var second string

@@ -195,7 +195,7 @@ func TestRepairsThatDoNotHelpBecomeRare(t *testing.T) {
 	require.Equal(t, 6, converges(a)-before, "at once, after 15 and 30 minutes, 1, 2 and 4 hours")
 }
 
-func TestARepairThatCouldNotBeStartedIsStartedByTheNextAudit(t *testing.T) {
+func TestNextAuditStartsAFailedRepair(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	deleted(t, a, "pool-a")
@@ -267,7 +267,7 @@ func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
 
 // drover's role may change only resources with the cluster's tag. A change of a network or control plane without the tag would fail half
 // way, and so would its rollback.
-func TestANetworkOrControlPlaneWithoutTheClustersTagIsOnlyToldOf(t *testing.T) {
+func TestNetworkOrControlPlaneWithoutTagIsReported(t *testing.T) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		for how, harm := range map[string]func(tags map[string]string){
 			"that tag alone": func(tags map[string]string) { delete(tags, names.TagCluster) },
@@ -342,7 +342,7 @@ func putBack(t *testing.T, a *harness.Account, message string) {
 
 // drover's role holds other stacks, and a control plane without a key of its own, by their names. Another value of the tag denies it
 // nothing either.
-func TestAStackThatIsHeldByItsNameIsRepairedWithoutTheClustersTag(t *testing.T) {
+func TestStackWithAccessByNameIsRepairedWithoutTag(t *testing.T) {
 	tests := map[string]struct {
 		stack string
 		harm  func(tags map[string]string)
@@ -366,7 +366,7 @@ func TestAStackThatIsHeldByItsNameIsRepairedWithoutTheClustersTag(t *testing.T) 
 }
 
 // A converge reads stacks, so it clears findings about stacks. It does not read nodes, so findings about nodes stay until the next audit.
-func TestWhatConvergingDoesNotLookAtStaysToldUntilTheNextAudit(t *testing.T) {
+func TestConvergeKeepsFindingsAboutNodes(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.Nodes.Decide(func(string, []pool.NodeHealth) ([]pool.NodeHealth, error) {

@@ -40,7 +40,7 @@ func there(a *harness.Account, kinds ...string) (found []string) {
 	return found
 }
 
-func TestNothingIsMadeBesideAClusterThatLostItsNetworkOrControlPlane(t *testing.T) {
+func TestMissingStackOfALiveClusterIsNotCreated(t *testing.T) {
 	const orphaned = "the EKS cluster drover-demo is there without it"
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		t.Run(stack, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestNothingIsMadeBesideAClusterThatLostItsNetworkOrControlPlane(t *testing.
 }
 
 // The stack is deleted between planning and changing. The change reads it again, and the next plan refuses to create it.
-func TestAStackThatIsDeletedAfterItWasPlannedIsNotMadeBesideItsCluster(t *testing.T) {
+func TestStackDeletedAfterPlanningIsNotCreated(t *testing.T) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		t.Run(stack, func(t *testing.T) {
 			a := harness.Start(t)
@@ -106,7 +106,7 @@ func TestAStackThatIsDeletedAfterItWasPlannedIsNotMadeBesideItsCluster(t *testin
 }
 
 // The tag is removed between planning and changing. The change reads the stack again.
-func TestAStackThatLosesItsTagAfterItWasPlannedIsNotChanged(t *testing.T) {
+func TestStackUntaggedAfterPlanningIsNotChanged(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	beforeItsChange(a, "drover-demo-network", func(name string) {

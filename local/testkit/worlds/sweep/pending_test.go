@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestWhatWasLeftToAnExecutionThatNeverLookedIsActedOnByTheAudit(t *testing.T) {
+func TestAuditActsOnWhatAReportMissed(t *testing.T) {
 	key := names.ClusterSpec("demo")
 	newer := func(a *harness.Account) string { return a.Upload(key, harness.Spec("demo", "  tags: {team: b}\n")) }
 	removed := func(a *harness.Account) string { a.Remove(key, ""); return "" }

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestTheAuditFindsAnUploadThatAStatusWrittenSinceDoesNotName(t *testing.T) {
+func TestAuditFindsUploadMissingFromTheStatus(t *testing.T) {
 	key := names.ClusterSpec("demo")
 	same, large := harness.Spec("demo", ""), strings.Repeat("#", api.MaxFile+1)
 	for name, upload := range map[string]func(t *testing.T, a *harness.Account) (version string){

@@ -138,7 +138,7 @@ func TestAnUpgradeWhoseClusterIsBusy(t *testing.T) {
 }
 
 // The spec is paused or rejected after an upgrade was scheduled. The audit records the upgrade as delayed, then as missed.
-func TestAnUpgradeWhoseTimeComesWhileTheClusterIsNotReady(t *testing.T) {
+func TestScheduledUpgradeOfAClusterThatIsNotReady(t *testing.T) {
 	a := following(t, "")
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	scheduled := "  upgrade: {at: {time: " + at.Format(time.RFC3339) + ", release: r2}}\n"

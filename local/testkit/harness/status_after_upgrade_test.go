@@ -49,7 +49,7 @@ func (l *life) halfway() {
 	l.phase(status.Stopped)
 }
 
-func TestAnUpgradeThatIsBlockedLeavesTheClusterWhatItWas(t *testing.T) {
+func TestBlockedUpgradeKeepsThePhase(t *testing.T) {
 	byHand := events.Upgrade{Release: "r2"}
 	for name, c := range map[string]struct {
 		was     func(l *life)
@@ -203,7 +203,7 @@ func TestUpgradeThatStopsWithoutAChange(t *testing.T) {
 
 // A user deletes the spec while its upgrade replaces nodes, and uploads it again before the deletion ends. The execution of the step
 // deletes and recreates the cluster. The ended upgrade does not belong to the new cluster.
-func TestAnUpgradeOfAClusterThatWasMadeAnewLeavesThatAlone(t *testing.T) {
+func TestUpgradeLeavesARecreatedClusterAlone(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed + unprotected)
 		spec := strings.Replace(Spec("demo", alarmed+unprotected), "name: r1", "name: r2", 1)

@@ -1,6 +1,6 @@
 package endpoint
 
-// Lost answers: the call is performed, but its caller gets no result.
+// Dropped answers: the call is performed, but its caller gets no result.
 
 import (
 	"net/http"
@@ -8,25 +8,25 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Lost, returned by Intercept, performs the call and drops its answer.
-type Lost struct {
+// Dropped, returned by Intercept, performs the call and drops its answer.
+type Dropped struct {
 	// After is called after the call with its error, or nil. Its own error is sent instead of the result and must not be
 	// nil.
 	After func(err error) error
 }
 
-func (*Lost) Error() string { return "the answer is lost" }
+func (*Dropped) Error() string { return "the answer is lost" }
 
-// loseable is a response that can be dropped before it is written.
-type loseable struct {
+// droppable is a response that can be dropped before it is written.
+type droppable struct {
 	http.ResponseWriter
 	header http.Header // headers of a dropped response; nil until then
 }
 
-func (w *loseable) lose() { w.header = http.Header{} }
+func (w *droppable) drop() { w.header = http.Header{} }
 
 // Header implements http.ResponseWriter.
-func (w *loseable) Header() http.Header {
+func (w *droppable) Header() http.Header {
 	if w.header != nil {
 		return w.header
 	}
@@ -34,14 +34,14 @@ func (w *loseable) Header() http.Header {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *loseable) WriteHeader(status int) {
+func (w *droppable) WriteHeader(status int) {
 	if w.header == nil {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
 // Write implements http.ResponseWriter.
-func (w *loseable) Write(b []byte) (int, error) {
+func (w *droppable) Write(b []byte) (int, error) {
 	if w.header != nil {
 		return len(b), nil
 	}
@@ -49,7 +49,7 @@ func (w *loseable) Write(b []byte) (int, error) {
 }
 
 // Accept implements wire.ResultSink, for clients in this process.
-func (w *loseable) Accept(result any, format wire.Protocol) bool {
+func (w *droppable) Accept(result any, format wire.Protocol) bool {
 	taker, ok := w.ResponseWriter.(wire.ResultSink)
 	return ok && (w.header != nil || taker.Accept(result, format))
 }

@@ -48,7 +48,7 @@ func TestFailedJoinIsRemovedOnceItsPoolIsWhole(t *testing.T) {
 }
 
 // A drain goes on when the status cannot be written. What its last word was to take out is taken out once no execution drains the node.
-func TestANodeIsToldOfUntilNobodyDrainsIt(t *testing.T) {
+func TestNodeIsReportedUntilItsDrainEnds(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.create(unprotected)
 		l.busy(3) // its budget allows none
@@ -77,7 +77,7 @@ func TestANodeIsToldOfUntilNobodyDrainsIt(t *testing.T) {
 }
 
 // A new instance waits while its cluster is unreachable. The status reports it for as long, although no drain runs.
-func TestAnInstanceThatWaitsForItsClusterIsToldOfMeanwhile(t *testing.T) {
+func TestInstanceThatWaitsForItsClusterIsReported(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.create(unprotected)
 		l.API("drover-demo").Down(2 * time.Hour)
