@@ -83,6 +83,14 @@ storm: ## Live random lives of clusters under random faults for ten minutes (STO
 	@go test -c -o build/storm.test ./local/testkit/storm
 	@build/storm.test -test.run '^TestStorm$$' -test.timeout 0 -storm $(STORM) -from $(SEED)
 
+# One package, such as PKG=./shared/drain. WORKERS is the number of mutants to test at once.
+PKG :=
+WORKERS :=
+
+.PHONY: mutate
+mutate: ## Change operators in decisions and handlers, and fail if their tests notice less than 90 % of it: hours (PKG=./shared/roll: one package)
+	@go run ./cmd/mutate $(if $(WORKERS),-workers $(WORKERS)) $(PKG)
+
 # Compiling the functions for arm64 takes two minutes of CPU, and make deploy does it. What could differ there is which files they are of: no package
 # may be without any, and those of drover must have the same.
 .PHONY: lint
