@@ -1,7 +1,7 @@
 package kube
 
-// Typed clients of the API groups that drover reads most. Hundreds of pods change within a second or two, and protobuf
-// costs both sides a fraction of JSON. client-go's whole clientset would double the size of a function.
+// Typed clients of the API groups that drover reads most. They use protobuf, which costs far less than JSON when hundreds
+// of pods change at once. The complete clientset of client-go would double the size of a function.
 
 import (
 	"net/http"
@@ -32,7 +32,7 @@ func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			panic(err) // two types of one name: no input leads here
+			panic(err) // two types have one name, which no input can cause
 		}
 	}
 	return scheme

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// ErrNoCluster says that EKS knows no such cluster, or that it is not there yet.
+// ErrNoCluster means that EKS has no such cluster, or that it is still being created.
 var ErrNoCluster = errors.New("the EKS cluster is not there")
 
 // Clusters opens the APIs of clusters.
@@ -34,8 +34,8 @@ type Clusters struct {
 // Option of Clusters.
 type Option func(*Clusters)
 
-// WithTransport has the API server at an endpoint called through a transport, instead of over the network. The authority of
-// the cluster is then not checked.
+// WithTransport calls API servers through a transport instead of the network. The authority of the cluster is then not
+// verified.
 func WithTransport(reach func(endpoint string) http.RoundTripper) Option {
 	return func(c *Clusters) { c.reach = reach }
 }
@@ -57,10 +57,10 @@ type Cluster struct {
 	Dynamic dynamic.Interface
 }
 
-// CallTimeout bounds one call to an API server that does not answer.
+// CallTimeout limits one call to an API server that does not respond.
 const CallTimeout = 10 * time.Second
 
-// Open finds a cluster's endpoint and signs in. Its token lasts for longer than a function runs.
+// Open finds the endpoint of a cluster and signs in. The token is valid for longer than a function runs.
 func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
 	name := names.EKSCluster(cluster)
 	out, err := c.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &name})
@@ -102,7 +102,7 @@ func (c *Clusters) connect(ctx context.Context, eksCluster, endpoint, authority 
 	return opened, nil
 }
 
-// Connect to the API that a configuration names.
+// Connect connects to the API of a configuration.
 func Connect(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "drover"

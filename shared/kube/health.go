@@ -1,6 +1,6 @@
 package kube
 
-// How all nodes of a cluster are, for finding those that do not come back.
+// The health of all nodes of a cluster, to find nodes that stay NotReady.
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 )
 
-// Health lists the nodes of drover's pools in a cluster, over the endpoint and authority (base64) that its stack tells: one call, to
-// its own API. One that does not answer is *fault.ClusterUnreachable.
+// Health lists the nodes of drover's pools in a cluster, with one call. endpoint and authority (base64) are outputs of its
+// control plane stack. If the API server does not respond, the error is *fault.ClusterUnreachable.
 func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error) {
 	opened, err := c.connect(ctx, names.EKSCluster(cluster), endpoint, authority)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority stri
 
 // Health lists the nodes of drover's pools.
 func (c *Cluster) Health(ctx context.Context) ([]pool.NodeHealth, error) {
-	// Version 0 is answered from the API server's memory.
+	// Version 0 reads from the API server's cache.
 	options := metav1.ListOptions{LabelSelector: PoolLabel, ResourceVersion: "0"}
 	var list corev1.NodeList
 	if err := c.Core.Get().Resource("nodes").VersionedParams(&options, Parameters).Do(ctx).Into(&list); err != nil {

@@ -18,13 +18,14 @@ import (
 
 var nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 
-// PoolLabel is the label by which nodes tell their pool.
+// PoolLabel is the label with the pool of a node.
 const PoolLabel = "drover.run/pool"
 
-// AnnotationDraining says since when a node is drained: it is cordoned and out of load balancers.
+// AnnotationDraining is the time since when a node is cordoned and out of load balancers for a drain.
 const AnnotationDraining = "drover.run/draining-since"
 
-// PoolNodes lists the nodes of a pool. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
+// PoolNodes lists the nodes of a pool. If the API server does not respond or denies access, the error is
+// *fault.ClusterUnreachable.
 func (c *Cluster) PoolNodes(ctx context.Context, poolName string) ([]pool.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -41,9 +42,9 @@ func (c *Cluster) PoolNodes(ctx context.Context, poolName string) ([]pool.Node, 
 	return all, nil
 }
 
-// WaitNode watches until the node of an instance is what is waited for or ctx ends, and returns what it saw last; nil when no
-// such node has registered. It lists again when the server closes the watch. An API that does not answer, or refuses, is
-// *fault.ClusterUnreachable.
+// WaitNode watches the node of an instance until the condition holds or ctx ends, and returns the last version; nil if no
+// such node has registered. It lists again when the server closes the watch. If the API server does not respond or denies
+// access, the error is *fault.ClusterUnreachable.
 func (c *Cluster) WaitNode(ctx context.Context, poolName, instance string, done func(*pool.Node) bool) (*pool.Node, error) {
 	var last *pool.Node
 	for ctx.Err() == nil {
@@ -84,7 +85,7 @@ func (c *Cluster) unless(ctx context.Context, err error) error {
 	return &fault.ClusterUnreachable{Cause: err}
 }
 
-// found reads a node if it is the instance's, else returns what was known.
+// found returns the node if it is the instance's, or else the earlier version.
 func found(last *pool.Node, object *unstructured.Unstructured, instance string) *pool.Node {
 	if n := read(object); n != nil && n.Instance == instance {
 		return n
@@ -113,7 +114,7 @@ func read(object *unstructured.Unstructured) *pool.Node {
 	return n
 }
 
-// NodeOf finds the node of an instance, "" when there is none. Pool limits the search to a pool's nodes, "" does not.
+// NodeOf returns the name of an instance's node, or "" if there is none. A pool limits the search to its nodes.
 func (c *Cluster) NodeOf(ctx context.Context, pool, instance string) (string, error) {
 	options := metav1.ListOptions{}
 	if pool != "" {
@@ -133,7 +134,7 @@ func (c *Cluster) NodeOf(ctx context.Context, pool, instance string) (string, er
 	return "", nil
 }
 
-// InstanceOf is the EC2 instance of a node, "" when there is no such node or it is on none.
+// InstanceOf returns the EC2 instance of a node, or "" if the node does not exist or has no instance.
 func (c *Cluster) InstanceOf(ctx context.Context, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

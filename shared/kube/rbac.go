@@ -23,7 +23,7 @@ const (
 	JoinGroup  = "drover:join"
 	DrainGroup = "drover:drain"
 	SweepGroup = "drover:sweep"
-	// UpgradeGroup reads what the checks before and after an upgrade need, and changes nothing: see package survey.
+	// UpgradeGroup reads what the checks before and after an upgrade need: see package survey. It changes nothing.
 	UpgradeGroup = "drover:upgrade"
 )
 
@@ -60,8 +60,7 @@ func rule(group, resource string, verbs ...any) any {
 	return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}
 }
 
-// GrantRoles gives drover's own functions the little they need in a cluster, by server-side apply: the same every time,
-// and a no-op when it is there already.
+// GrantRoles gives drover's functions their rights in a cluster, by server-side apply. A repeated call changes nothing.
 func (c *Cluster) GrantRoles(ctx context.Context) error {
 	for _, group := range slices.Sorted(maps.Keys(grants)) {
 		role := object("ClusterRole", group)

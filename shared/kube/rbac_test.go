@@ -40,7 +40,7 @@ var rights = map[string][]string{
 	},
 }
 
-// applied is what the API server is sent, as far as RBAC counts it.
+// applied is the RBAC part of an object that is sent to the API server.
 type applied struct {
 	Kind     string
 	Metadata struct{ Name string }

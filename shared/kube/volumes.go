@@ -20,7 +20,7 @@ var persistentVolumes = schema.GroupVersionResource{Version: "v1", Resource: "pe
 // driver's a URL that ends in it.
 var ebs = regexp.MustCompile(`vol-[0-9a-f]+$`)
 
-// RetainedVolumes lists the EBS volumes, by id, whose PersistentVolume says that they outlive it.
+// RetainedVolumes lists the IDs of EBS volumes whose PersistentVolume has the reclaim policy Retain.
 // https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming
 func (c *Cluster) RetainedVolumes(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)

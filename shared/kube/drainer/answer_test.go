@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 )
 
-// What each answer to an eviction means for its pod, for its budget and for all others.
-func TestWhatAnAnswerMeans(t *testing.T) {
+// The result of an eviction changes its pod, its budget and the pause of the drain.
+func TestAnswer(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	caused := func(err *apierrors.StatusError, cause metav1.CauseType, after int32) error {
 		err.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}, RetryAfterSeconds: after}
@@ -26,57 +26,57 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	noBudget := func() error { return caused(apierrors.NewTooManyRequests("no", 0), policyv1.DisruptionBudgetCause, 10) }
 	for name, c := range map[string]struct {
 		err error
-		// uncounted pods need nothing of a budget; newer is that the budget's status was seen anew meanwhile; failures are those before.
+		// uncounted: the pod needs no budget. newer: a newer status of the budget has arrived. failures: consecutive earlier failures.
 		uncounted, newer bool
 		failures         int
-		// again is after which time the pod's turn comes again, and all is until when nobody's does.
+		// again is the pause for this pod, and all is the pause for every pod.
 		again, all time.Duration
 		why        string
-		uses       bool // the request counts against its budget
-		left       int  // what the budget has
+		uses       bool // the request counts against the budget
+		left       int  // evictions that the budget allows
 		gone       bool
-		heard      bool
+		trouble    bool
 		fails      int
 	}{
-		"yes":                               {uses: true, left: 2},
-		"the pod is gone":                   {err: apierrors.NewNotFound(pods, "a"), left: 2, gone: true},
-		"the budget has less than was seen": {err: noBudget(), left: 0},
-		"and that was seen meanwhile":       {err: noBudget(), newer: true, again: conflictPause, why: drain.WhyWritten, left: 1},
-		"the pod was not to be counted":     {err: noBudget(), uncounted: true, again: failurePause, why: drain.WhyReadiness, left: 2},
-		"the server is asked too much": {
+		"success":                 {uses: true, left: 2},
+		"the pod does not exist":  {err: apierrors.NewNotFound(pods, "a"), left: 2, gone: true},
+		"the budget is exhausted": {err: noBudget(), left: 0},
+		"the budget is exhausted, and a newer status has arrived": {err: noBudget(), newer: true, again: conflictPause, why: drain.WhyWritten, left: 1},
+		"the pod has become Ready":                                {err: noBudget(), uncounted: true, again: failurePause, why: drain.WhyReadiness, left: 2},
+		"the server is overloaded": {
 			err: apierrors.NewTooManyRequests("slow down", 7), again: 7 * time.Second, all: 7 * time.Second, why: drain.WhyOverload,
-			left: 2, heard: true,
+			left: 2, trouble: true,
 		},
-		"and does not say until when": {
+		"the server is overloaded, and suggests no delay": {
 			err: apierrors.NewTooManyRequestsError("slow down"), again: failurePause, all: failurePause, why: drain.WhyOverload,
-			left: 2, heard: true,
+			left: 2, trouble: true,
 		},
-		"somebody wrote the budget": {
+		"the budget was written at the same time": {
 			err: apierrors.NewConflict(pods, "a", errors.New("no")), again: conflictPause, why: drain.WhyConflict, left: 2,
 		},
-		"the namespace ends": {
+		"the namespace is terminating": {
 			err: caused(apierrors.NewForbidden(pods, "a", nil), corev1.NamespaceTerminatingCause, 0), again: refusedPause,
 			why: drain.WhyTerminating, left: 2,
 		},
-		"a webhook says no": {
+		"a webhook denies it": {
 			err: apierrors.NewForbidden(pods, "a", errors.New("not now")), again: refusedPause, why: drain.WhyRefused + ": ", left: 2,
 		},
-		"the credentials are no good": {
+		"the credentials are invalid": {
 			err: apierrors.NewUnauthorized("who?"), again: refusedPause, why: drain.WhyRefused + ": ", left: 2,
 		},
-		"two budgets, or another failure": {
-			err: apierrors.NewInternalError(errors.New("etcd")), again: failurePause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 1,
+		"two budgets, or another internal error": {
+			err: apierrors.NewInternalError(errors.New("etcd")), again: failurePause, why: drain.WhyFailed + ": ", left: 2, trouble: true, fails: 1,
 		},
-		"no answer, for the third time": {
-			err: errors.New("connection reset"), failures: 2, again: 4 * failurePause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 3,
+		"no response, for the third time": {
+			err: errors.New("connection reset"), failures: 2, again: 4 * failurePause, why: drain.WhyFailed + ": ", left: 2, trouble: true, fails: 3,
 		},
-		"for ever": {
-			err: errors.New("connection reset"), failures: 1000, again: longestPause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 1001,
+		"no response, after 1000 failures": {
+			err: errors.New("connection reset"), failures: 1000, again: longestPause, why: drain.WhyFailed + ": ", left: 2, trouble: true, fails: 1001,
 		},
-		"a refusal ends a row of failures": {
+		"a denial resets the number of failures": {
 			err: apierrors.NewForbidden(pods, "a", nil), failures: 3, again: refusedPause, why: drain.WhyRefused + ": ", left: 2,
 		},
-		"the pod is gone after a row of failures": {err: apierrors.NewNotFound(pods, "a"), failures: 3, left: 2, gone: true},
+		"the pod does not exist, after failures": {err: apierrors.NewNotFound(pods, "a"), failures: 3, left: 2, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, seen := &drain.Pod{UID: "uid", Namespace: "shop", Name: "a"}, &drain.Budget{Key: "shop/web", Allowed: 2}
@@ -111,9 +111,9 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 			}
 			require.Contains(t, try.Why, c.why)
 			require.Equal(t, c.left, d.view.Budgets["shop/web"].Allowed)
-			require.Equal(t, 2, seen.Allowed, "what others hold is not changed")
+			require.Equal(t, 2, seen.Allowed, "the budget that others use is not modified")
 			require.Equal(t, c.gone, d.view.Pods["uid"] == nil)
-			require.Equal(t, c.heard, d.report.Message != "")
+			require.Equal(t, c.trouble, d.report.Message != "")
 			require.Equal(t, c.fails, try.Failures)
 			evicted := 0
 			if c.err == nil {
@@ -122,13 +122,13 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 			require.Equal(t, evicted, d.report.Evicted)
 		})
 	}
-	t.Run("yes to a deletion against its budget", func(t *testing.T) {
-		var told []string
+	t.Run("success of a deletion against its budget", func(t *testing.T) {
+		var forced []string
 		pod := &drain.Pod{UID: "uid", Namespace: "shop", Name: "a"}
-		d := &operation{inFlight: 1, forced: func(pod string) { told = append(told, pod) }, view: drain.View{Tries: map[types.UID]drain.Try{}}}
+		d := &operation{inFlight: 1, forced: func(pod string) { forced = append(forced, pod) }, view: drain.View{Tries: map[types.UID]drain.Try{}}}
 		d.answer(result{request: drain.Request{Pod: pod, Forced: true}, answered: time.Now()})
-		require.Equal(t, []string{"shop/a"}, told)
-		require.Equal(t, told, d.report.Forced)
+		require.Equal(t, []string{"shop/a"}, forced)
+		require.Equal(t, forced, d.report.Forced)
 		require.Zero(t, d.report.Evicted)
 	})
 }

@@ -1,6 +1,7 @@
-// Package drainer drains nodes: it carries out what shared/drain decides. It watches budgets, so that it sends an eviction
-// as soon as a budget allows one. It lists pods first. It watches them when it has no request to send, or after watchDelay.
-// It keeps no state between calls: the next call finds the drain in the cluster. functions/drain calls it.
+// Package drainer drains nodes: it carries out the decisions of shared/drain. It watches disruption budgets, so it sends
+// an eviction as soon as a budget allows one. It lists pods first. It watches them once it has no request to send, or
+// after watchDelay. It keeps no state between calls: the next call reads the drain's state from the cluster.
+// functions/drain calls it.
 package drainer
 
 import (
@@ -18,26 +19,26 @@ import (
 )
 
 const (
-	// atOnce bounds the requests in flight of one drain.
-	atOnce = 32
-	// requestTimeout bounds one eviction: the API server itself tries for 10 s to write a budget.
+	// maxInFlight limits the concurrent requests of one drain.
+	maxInFlight = 32
+	// requestTimeout limits one eviction. The API server itself retries a conflicting budget update for 10 s.
 	requestTimeout = 15 * time.Second
-	// lastAnswers is for how long answers are read that had not come when a call's time was over.
-	lastAnswers = 3 * time.Second
-	// confirmAfter is between the two lists that must show no pods, as long as a pod that was bound while the node was being
-	// cordoned may not show yet: for boundBy after that.
-	confirmAfter, boundBy = 100 * time.Millisecond, time.Second
-	// looksApart is between two decisions, each of which looks at every pod: while hundreds of pods change in a second, what
-	// changes within it is looked at together.
-	looksApart = 5 * time.Millisecond
-	// volumesTimeout is how long volumes are waited for once the pods are gone: longer than the six minutes after which
-	// Kubernetes detaches them by force.
+	// flushTimeout limits the wait for results that are outstanding when the time of a call is over.
+	flushTimeout = 3 * time.Second
+	// A drain ends after two lists without pods. A pod that was bound while the node was being cordoned may appear late:
+	// confirmPause is between the lists, up to bindTimeout after the cordon.
+	confirmPause, bindTimeout = 100 * time.Millisecond, time.Second
+	// decisionInterval is the least time between two decisions. Each decision examines every pod, so changes within it are
+	// handled together.
+	decisionInterval = 5 * time.Millisecond
+	// volumesTimeout limits the wait for volumes after the pods left. It is longer than the six minutes after which
+	// Kubernetes detaches volumes by force.
 	volumesTimeout = 10 * time.Minute
-	// watchDelay is how long pods are not watched while there is something to send.
+	// watchDelay is how long pods stay unwatched while there are requests to send.
 	watchDelay = 5 * time.Second
-	// troubleFor is how long trouble is told of that was not heard of again: lists and watches that fail are asked for again, and answered
-	// with another failure, sooner than that.
-	troubleFor = kube.CallTimeout + longPause + 5*time.Second
+	// troubleTimeout is how long the report contains an error that did not occur again. Failing lists and watches repeat
+	// sooner than that.
+	troubleTimeout = kube.CallTimeout + longPause + 5*time.Second
 )
 
 // Nodes drains the nodes of one cluster.
@@ -46,17 +47,18 @@ type Nodes struct{ cluster *kube.Cluster }
 // New returns the nodes of an opened cluster.
 func New(cluster *kube.Cluster) *Nodes { return &Nodes{cluster} }
 
-// Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and the next call
-// goes on with it. The task's time counts from when the node was cordoned first. API servers that fail or cannot be reached are no failure
-// of a drain, they are waited for. It calls forced with each pod that it deleted against its budget, as soon as that is done: the report
-// may be lost. It calls blocked, beside the drain, with what is left once something has blocked it for a while, and not again for the same.
+// Drain cordons a node and removes its pods, until none is left or ctx ends. The report then lists the remaining pods, and
+// the next call continues. The task's time starts with the first cordon. A failing or unreachable API server does not fail
+// a drain: Drain waits for it. Drain calls forced right after each deletion of a pod against its budget, since the report
+// may be lost. It calls blocked concurrently, once something has blocked the drain for a while. It reports the same
+// blockers only once.
 func (n *Nodes) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
 	blocked func(context.Context, drain.Report)) drain.Report {
 	d := &operation{
-		Nodes: n, node: node, task: task, forced: forced, tell: telling{blocked: blocked}, results: make(chan result, atOnce),
-		trouble: make(chan error, 8),
-		waits:   make(chan struct{}),
-		view:    drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
+		Nodes: n, node: node, task: task, forced: forced, blocked: blockedReports{send: blocked}, results: make(chan result, maxInFlight),
+		trouble:   make(chan error, 8),
+		watchPods: make(chan struct{}),
+		view:      drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
 	d.report.Outcome = drain.Remaining
 	held, err := n.hold(ctx, node, time.Time{})
@@ -68,27 +70,27 @@ func (n *Nodes) Drain(ctx context.Context, node string, task drain.Task, forced 
 		d.report.Message = err.Error()
 		return d.report
 	}
-	d.holds(held)
+	d.setHold(held)
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches
 	d.run(inside)
 	d.flushResults()
 	d.awaitReports()
 	if d.report.Outcome == drain.Remaining {
-		if d.known {
-			d.forget(time.Now())
+		if d.synced {
+			d.clearTrouble(time.Now())
 		}
 		d.note(ctx)
 		if d.report.Evicted == 0 && d.report.Terminating == 0 {
-			d.report.Pending = d.pending(ctx, d.holding())
+			d.report.Pending = d.pending(ctx, d.blockingBudgets())
 		}
 	}
 	return d.report
 }
 
-// holds takes in that the node is held.
-func (d *operation) holds(held held) {
-	d.awaitReports() // it reads of the node
+// setHold records that the node is held.
+func (d *operation) setHold(held held) {
+	d.awaitReports() // a report in progress writes d.held.waits
 	d.held, d.view.Excluded, d.view.Cordoned, d.task.Started = held, held.since, held.since, held.began
 }
 
@@ -103,69 +105,69 @@ type operation struct {
 	report  drain.Report
 	results chan result
 	trouble chan error
-	// known says that this call has seen pods and budgets.
-	known bool
-	// waits is closed once there is nothing to send before something happens.
-	waits chan struct{}
-	// inFlight requests, and until when the API server asked for none at all.
+	// synced is true once this call has listed pods and budgets.
+	synced bool
+	// watchPods is closed once pods must be watched.
+	watchPods chan struct{}
+	// inFlight is the number of requests without a result. Before pause no request is sent: the API server is overloaded.
 	inFlight int
 	pause    time.Time
-	// heard is when trouble was heard of last.
-	heard time.Time
-	tell  telling
+	// troubleAt is when the last error of the API server occurred.
+	troubleAt time.Time
+	blocked   blockedReports
 }
 
 // result of a request.
 type result struct {
 	request drain.Request
-	// budget as it was when the request was sent.
+	// budget is the budget as it was when the request was sent.
 	budget *drain.Budget
 	err    error
-	// answered is when.
+	// answered is when the result arrived.
 	answered time.Time
 }
 
 func (d *operation) run(ctx context.Context) {
 	pods := make(chan change[corev1.Pod], 64)
 	budgets := make(chan change[policyv1.PodDisruptionBudget], 64)
-	// While there is something to send, nobody has to be told of what that does to the pods: four times each, which
-	// would be a tenth of all that the API server has to do.
+	// While there are requests to send, pods are not watched: each eviction causes four events, which would be a tenth of
+	// the API server's load.
 	mine := d.podsOf(d.node)
-	mine.needed = d.waits
+	mine.needed = d.watchPods
 	go follow(ctx, mine, pods, d.trouble)
 	go follow(ctx, d.allBudgets(), budgets, d.trouble)
-	// Before both lists are there, nothing is known that a decision could be made on.
-	for known := [2]bool{}; known != [2]bool{true, true}; {
+	// A decision needs both lists.
+	for listed := [2]bool{}; listed != [2]bool{true, true}; {
 		select {
 		case change := <-pods:
 			d.seePods(change)
-			known[0] = true
+			listed[0] = true
 		case change := <-budgets:
 			d.seeBudgets(change)
-			known[1] = true
+			listed[1] = true
 		case err := <-d.trouble:
 			d.report.Message = err.Error()
 		case <-ctx.Done():
 			return
 		}
 	}
-	d.known, d.report.Message = true, ""
-	if now := time.Now(); d.held.lost(now) {
+	d.synced, d.report.Message = true, ""
+	if now := time.Now(); d.held.isOutage(now) {
 		d.task.Regained = now
 	}
-	var servedAt time.Time // when to check again whether system pods serve anything
+	var systemCheckAt time.Time // the next check whether other pods need the system pods
 	for began := time.Now(); ctx.Err() == nil; {
 		now := time.Now()
-		room := atOnce - d.inFlight
+		room := maxInFlight - d.inFlight
 		if now.Before(d.pause) {
 			room = 0
 		}
 		decision := drain.Decide(now, d.task, d.view, room)
 		drain.Describe(&d.report, decision)
-		d.forget(now)
+		d.clearTrouble(now)
 		if decision.Over {
-			// A cluster that cannot be asked keeps its nodes, and what is left is told as it is.
-			if !d.look(ctx) {
+			// The node stays while its pods cannot be listed. The report must contain the pods that are left.
+			if !d.listPods(ctx) {
 				continue
 			}
 			if decision = drain.Decide(time.Now(), d.task, d.view, 0); !decision.Over {
@@ -176,28 +178,28 @@ func (d *operation) run(ctx context.Context) {
 			d.report.Message = fmt.Sprintf("the node goes after %s with what is left", d.task.Policy.Timeout.Duration())
 			return
 		}
-		if decision.Served && d.inFlight == 0 && !now.Before(servedAt) {
-			if d.servesNothing(ctx) {
+		if decision.Served && d.inFlight == 0 && !now.Before(systemCheckAt) {
+			if d.systemUnneeded(ctx) {
 				d.report.Outcome = drain.Done
 				d.report.Message = "the cluster is deleted, and nothing else runs on it: the node goes with its system pods"
 				return
 			}
-			servedAt = time.Now().Add(servedPause)
+			systemCheckAt = time.Now().Add(systemCheckPause)
 		}
 		if decision.Served {
-			decision.Next = sooner(decision.Next, servedAt)
+			decision.Next = sooner(decision.Next, systemCheckAt)
 		}
 		if len(decision.Left) == 0 && d.inFlight == 0 {
-			if d.confirm(ctx) {
+			if d.confirmEmpty(ctx) {
 				d.report.Outcome = drain.Done
 				return
 			}
-			continue // it knows more now
+			continue // the view has changed
 		}
 		for _, request := range decision.Send {
 			d.send(ctx, request)
 		}
-		if sighted := began.Add(watchDelay); d.inFlight < atOnce || !now.Before(sighted) {
+		if sighted := began.Add(watchDelay); d.inFlight < maxInFlight || !now.Before(sighted) {
 			d.startPodWatch()
 		} else {
 			decision.Next = sooner(decision.Next, sighted)
@@ -205,22 +207,22 @@ func (d *operation) run(ctx context.Context) {
 		if d.pause.After(now) {
 			decision.Next = sooner(decision.Next, d.pause)
 		}
-		d.next(ctx, now, sooner(decision.Next, d.tellBlocked(ctx, now, decision)), pods, budgets)
+		d.next(ctx, now, sooner(decision.Next, d.reportBlocked(ctx, now, decision)), pods, budgets)
 	}
 }
 
-// startPodWatch has the pods watched from now on.
+// startPodWatch starts the watch of pods.
 func (d *operation) startPodWatch() {
 	select {
-	case <-d.waits:
+	case <-d.watchPods:
 	default:
-		close(d.waits)
+		close(d.watchPods)
 	}
 }
 
-// next waits until something happens or the time has come, and takes in all that has happened by then, looksApart from the
-// last look.
-func (d *operation) next(ctx context.Context, looked, at time.Time, pods <-chan change[corev1.Pod],
+// next waits until something changes or the time has come. It then applies all changes that arrived within
+// decisionInterval since the last decision.
+func (d *operation) next(ctx context.Context, decided, at time.Time, pods <-chan change[corev1.Pod],
 	budgets <-chan change[policyv1.PodDisruptionBudget]) {
 	var alarm <-chan time.Time
 	if !at.IsZero() {
@@ -236,13 +238,13 @@ func (d *operation) next(ctx context.Context, looked, at time.Time, pods <-chan 
 	case r := <-d.results:
 		d.answer(r)
 	case err := <-d.trouble:
-		d.hear(err)
+		d.recordTrouble(err)
 	case <-alarm:
 		return
 	case <-ctx.Done():
 		return
 	}
-	time.Sleep(time.Until(looked.Add(looksApart)))
+	time.Sleep(time.Until(decided.Add(decisionInterval)))
 	for {
 		select {
 		case change := <-pods:
@@ -252,16 +254,16 @@ func (d *operation) next(ctx context.Context, looked, at time.Time, pods <-chan 
 		case r := <-d.results:
 			d.answer(r)
 		case err := <-d.trouble:
-			d.hear(err)
+			d.recordTrouble(err)
 		default:
 			return
 		}
 	}
 }
 
-// flushResults reads the results of requests that were sent before the call's time was over: they may have removed pods.
+// flushResults reads the results of requests that are outstanding at the end of the call. They may have removed pods.
 func (d *operation) flushResults() {
-	patience := time.After(lastAnswers)
+	patience := time.After(flushTimeout)
 	for d.inFlight > 0 {
 		select {
 		case r := <-d.results:
@@ -272,12 +274,12 @@ func (d *operation) flushResults() {
 	}
 }
 
-// hear of trouble with the API server, for the report.
-func (d *operation) hear(err error) { d.report.Message, d.heard = err.Error(), time.Now() }
+// recordTrouble adds an error of the API server to the report.
+func (d *operation) recordTrouble(err error) { d.report.Message, d.troubleAt = err.Error(), time.Now() }
 
-// forget trouble that is over.
-func (d *operation) forget(now time.Time) {
-	if now.Sub(d.heard) > troubleFor {
+// clearTrouble removes an old error from the report.
+func (d *operation) clearTrouble(now time.Time) {
+	if now.Sub(d.troubleAt) > troubleTimeout {
 		d.report.Message = ""
 	}
 }
@@ -288,7 +290,7 @@ func (d *operation) seePods(change change[corev1.Pod]) {
 	}
 	for i := range change.items {
 		pod := drain.NewPod(&change.items[i])
-		if change.gone {
+		if change.deleted {
 			delete(d.view.Pods, pod.UID)
 		} else {
 			d.view.Pods[pod.UID] = pod
@@ -302,7 +304,7 @@ func (d *operation) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 	}
 	for i := range change.items {
 		b := drain.NewBudget(&change.items[i])
-		if change.gone {
+		if change.deleted {
 			delete(d.view.Budgets, b.Key)
 		} else {
 			d.view.Budgets[b.Key] = b
@@ -312,7 +314,7 @@ func (d *operation) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 				continue
 			}
 			_, counted := b.Disrupted[try.Pod]
-			// A list is newer than every answer that came before it was asked for.
+			// A list includes every eviction that was accepted before the list was requested.
 			if counted || change.all && !try.Accepted.IsZero() && try.Accepted.Before(change.asked) {
 				try.Counted = true
 				d.view.Tries[uid] = try
@@ -321,8 +323,8 @@ func (d *operation) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 	}
 }
 
-// look at the pods by a list of its own.
-func (d *operation) look(ctx context.Context) bool {
+// listPods replaces the pods of the view by a new list.
+func (d *operation) listPods(ctx context.Context) bool {
 	items, _, err := d.podsOf(d.node).list(ctx)
 	if err != nil {
 		d.wait(ctx, err)
@@ -332,21 +334,21 @@ func (d *operation) look(ctx context.Context) bool {
 	return true
 }
 
-// confirm that no pods are left by two lists of their own, and that the volumes are gone. Between the lists the node must be held as it
-// was: whoever uncordoned it, or gave it back, let pods come, and it is held again.
-func (d *operation) confirm(ctx context.Context) bool {
+// confirmEmpty verifies with two new lists that no pods are left, and that the volumes are detached. If the node was
+// uncordoned or released between the lists, pods may have arrived: confirmEmpty cordons the node again and returns false.
+func (d *operation) confirmEmpty(ctx context.Context) bool {
 	for pass := range 2 {
 		if pass > 0 {
 			select {
-			case <-time.After(min(confirmAfter, time.Until(d.held.since.Add(boundBy)))):
+			case <-time.After(min(confirmPause, time.Until(d.held.since.Add(bindTimeout)))):
 			case <-ctx.Done():
 				return false
 			}
-			if d.released(ctx) {
+			if d.holdChanged(ctx) {
 				return false
 			}
 		}
-		if !d.look(ctx) {
+		if !d.listPods(ctx) {
 			return false
 		}
 		decision := drain.Decide(time.Now(), d.task, d.view, 0)
@@ -355,28 +357,29 @@ func (d *operation) confirm(ctx context.Context) bool {
 		}
 		drain.Describe(&d.report, decision)
 	}
-	return d.detached(ctx)
+	return d.volumesDetached(ctx)
 }
 
-// released says whether the node was not held any more, as it is now, or that nobody knows.
-func (d *operation) released(ctx context.Context) bool {
+// holdChanged cordons the node again if necessary. It returns true if the node was not held any longer, or if that is
+// unknown.
+func (d *operation) holdChanged(ctx context.Context) bool {
 	held, err := d.hold(ctx, d.node, d.held.began)
 	switch {
-	case apierrors.IsNotFound(err): // nothing is started on it
+	case apierrors.IsNotFound(err): // no pod starts on it
 		return false
 	case err != nil:
-		d.hear(err)
+		d.recordTrouble(err)
 		return true
 	case held.uid == d.held.uid && held.since.Equal(d.held.since):
 		return false
 	}
-	d.holds(held)
+	d.setHold(held)
 	return true
 }
 
-// wait a little after an error of the API server.
+// wait pauses after an error of the API server.
 func (d *operation) wait(ctx context.Context, err error) {
-	d.hear(err)
+	d.recordTrouble(err)
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():

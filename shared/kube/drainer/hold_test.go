@@ -11,39 +11,39 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// What a node says of a drain before counts, if it can be, and nothing that somebody else made of it meanwhile.
-func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
-	const never, began = 1000 * time.Hour, -10 * time.Minute // by whoever goes on
+// hold uses the annotations of an earlier drain if they are valid and the node was not changed since.
+func TestHoldContinuesAnEarlierDrain(t *testing.T) {
+	const invalid, began = 1000 * time.Hour, -10 * time.Minute // began is an argument of hold
 	for name, c := range map[string]struct {
-		annotations        map[string]time.Duration // from now; never is that nobody can read it
+		annotations        map[string]time.Duration // from now
 		cordoned, excluded bool
-		// Those that hold says.
+		// The result of hold.
 		began, contact, since time.Duration
 	}{
-		"nothing is known": {nil, false, false, began, began, 0},
-		"it began before": {
+		"no annotations": {nil, false, false, began, began, 0},
+		"the drain began earlier": {
 			map[string]time.Duration{annotationBegan: -30 * time.Minute}, false, false, -30 * time.Minute, -30 * time.Minute, 0,
 		},
-		"it began later than whoever goes on": {map[string]time.Duration{annotationBegan: -5 * time.Minute}, false, false, began, began, 0},
-		"nobody can read when": {
-			map[string]time.Duration{annotationBegan: never, annotationContact: never, annotationSince: never}, true, true, began, began, 0,
+		"the annotation is later than the argument": {map[string]time.Duration{annotationBegan: -5 * time.Minute}, false, false, began, began, 0},
+		"invalid times": {
+			map[string]time.Duration{annotationBegan: invalid, annotationContact: invalid, annotationSince: invalid}, true, true, began, began, 0,
 		},
-		"somebody had contact":            {map[string]time.Duration{annotationContact: -time.Minute}, false, false, began, -time.Minute, 0},
-		"somebody had, of a drain before": {map[string]time.Duration{annotationContact: -40 * time.Minute}, false, false, began, began, 0},
-		"it is as the drain left it": {
+		"an earlier call had contact":            {map[string]time.Duration{annotationContact: -time.Minute}, false, false, began, -time.Minute, 0},
+		"a call of an earlier drain had contact": {map[string]time.Duration{annotationContact: -40 * time.Minute}, false, false, began, began, 0},
+		"the node is as the drain left it": {
 			map[string]time.Duration{annotationSince: -3 * time.Minute}, true, true, began, began, -3 * time.Minute,
 		},
-		"it was uncordoned meanwhile":        {map[string]time.Duration{annotationSince: -3 * time.Minute}, false, true, began, began, 0},
-		"load balancers were told otherwise": {map[string]time.Duration{annotationSince: -3 * time.Minute}, true, false, began, began, 0},
-		"people cordoned it":                 {nil, true, true, began, began, 0},
+		"the node was uncordoned":              {map[string]time.Duration{annotationSince: -3 * time.Minute}, false, true, began, began, 0},
+		"the node was added to load balancers": {map[string]time.Duration{annotationSince: -3 * time.Minute}, true, false, began, began, 0},
+		"an operator cordoned the node":        {nil, true, true, began, began, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				now := time.Now().UTC()
 				annotations, labels := map[string]any{}, map[string]any{}
 				for key, at := range c.annotations {
 					annotations[key] = now.Add(at).Format(time.RFC3339Nano)
-					if at == never {
+					if at == invalid {
 						annotations[key] = "yesterday"
 					}
 				}
@@ -67,35 +67,35 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 				again, err := s.nodes.hold(t.Context(), "n1", now.Add(began))
 				require.NoError(t, err)
 				require.Equal(t, c.began, ago(again.began))
-				require.Equal(t, c.since, ago(again.since), "it goes on")
+				require.Equal(t, c.since, ago(again.since), "the drain continues")
 				require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
 			})
 		})
 	}
 }
 
-// A node whose drain was given up is as it was before, and one that was drained stays away from pods and load
-// balancers; what people said of it to the autoscaler stays either way.
-func TestWhatANodeIsWhenItIsGivenBack(t *testing.T) {
+// After an aborted drain the node is as before. A drained node stays cordoned and out of load balancers. The
+// autoscaler's annotation is restored in both cases.
+func TestReleaseRestoresTheNode(t *testing.T) {
 	for bits := range 8 {
-		done, byPeople, toldByPeople := bits&1 > 0, bits&2 > 0, bits&4 > 0
-		for _, said := range []string{"", "true", "false"} {
-			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler told %q", done, byPeople, toldByPeople, said),
+		done, cordonedBefore, excludedBefore := bits&1 > 0, bits&2 > 0, bits&4 > 0
+		for _, value := range []string{"", "true", "false"} {
+			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler hold %q", done, cordonedBefore, excludedBefore, value),
 				func(t *testing.T) {
-					drained(t, func(t *testing.T, s *simulated) { givenBack(t, s, done, byPeople, toldByPeople, said) })
+					inSimulation(t, func(t *testing.T, s *simulated) { checkRelease(t, s, done, cordonedBefore, excludedBefore, value) })
 				})
 		}
 	}
 }
 
-// givenBack drains n1 and gives it back. People had cordoned it or not, had taken it out of load balancers or not,
-// and had said something to the autoscaler, or nothing.
-func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, said string) {
+// checkRelease drains n1 and releases it. Before, an operator may have cordoned it, excluded it from load balancers, or
+// set the autoscaler's annotation.
+func checkRelease(t *testing.T, s *simulated, done, cordonedBefore, excludedBefore bool, value string) {
 	annotations, labels := map[string]any{}, map[string]any{}
-	if said != "" {
-		annotations[autoscalerHold] = said
+	if value != "" {
+		annotations[autoscalerHold] = value
 	}
-	if toldByPeople {
+	if excludedBefore {
 		labels[corev1.LabelNodeExcludeBalancers] = ""
 	}
 	patch := func(metadata map[string]any, cordoned bool) {
@@ -103,11 +103,11 @@ func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, sa
 			"metadata": metadata, "spec": map[string]any{"unschedulable": cordoned},
 		}))
 	}
-	patch(map[string]any{"annotations": annotations, "labels": labels}, byPeople)
+	patch(map[string]any{"annotations": annotations, "labels": labels}, cordonedBefore)
 	for range 2 {
 		_, err := s.nodes.hold(t.Context(), "n1", time.Now())
 		require.NoError(t, err)
-		if !byPeople { // somebody uncordons it meanwhile, and the drain goes on
+		if !cordonedBefore { // an operator uncordons it during the drain
 			patch(map[string]any{}, false)
 		}
 	}
@@ -117,19 +117,19 @@ func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, sa
 	require.True(t, node.Spec.Unschedulable)
 	require.Equal(t, "true", node.Annotations[autoscalerHold])
 	var ours []string
-	for what, theirs := range map[string]bool{autoscaler: said == "true", cordoned: byPeople, excluded: toldByPeople} {
+	for what, theirs := range map[string]bool{autoscaler: value == "true", cordoned: cordonedBefore, excluded: excludedBefore} {
 		if !theirs {
 			ours = append(ours, what)
 		}
 	}
-	require.ElementsMatch(t, ours, holds(&node))
+	require.ElementsMatch(t, ours, ownHolds(&node))
 
 	require.NoError(t, s.nodes.Release(t.Context(), "n1", done))
 	node = s.read("n1")
-	require.Equal(t, done || byPeople, node.Spec.Unschedulable)
+	require.Equal(t, done || cordonedBefore, node.Spec.Unschedulable)
 	_, away := node.Labels[corev1.LabelNodeExcludeBalancers]
-	require.Equal(t, done || toldByPeople, away)
-	require.Equal(t, said, node.Annotations[autoscalerHold])
+	require.Equal(t, done || excludedBefore, away)
+	require.Equal(t, value, node.Annotations[autoscalerHold])
 	for key := range node.Annotations {
 		require.False(t, strings.HasPrefix(key, "drover.run/"), key)
 	}
@@ -137,8 +137,8 @@ func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, sa
 	require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
 }
 
-func TestANodeThatIsNotThereIsNotWaitedFor(t *testing.T) {
-	drained(t, func(t *testing.T, s *simulated) {
+func TestMissingNodeIsNotAwaited(t *testing.T) {
+	inSimulation(t, func(t *testing.T, s *simulated) {
 		began := time.Now()
 		_, err := s.nodes.hold(t.Context(), "n9", began)
 		require.True(t, apierrors.IsNotFound(err), "%v", err)

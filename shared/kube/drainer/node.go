@@ -1,7 +1,7 @@
 package drainer
 
-// What a drain writes to the node itself: one patch that cordons it, takes it out of load balancers and holds off the
-// cluster autoscaler; and one that gives back what a node that stays should not keep. What others did to it stays theirs.
+// What a drain writes to the node. One patch cordons it, excludes it from load balancers and keeps the cluster autoscaler
+// away. Another patch reverts that on a node that stays. Settings that others made are kept.
 
 import (
 	"context"
@@ -25,21 +25,22 @@ const (
 	// See the FAQ of the cluster autoscaler, "How can I prevent Cluster Autoscaler from scaling down a particular node?":
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 	autoscalerHold = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// annotationBegan says when the node's drain began, whoever goes on with it: its time counts from when it was cordoned first.
-	// annotationSince says since when it is cordoned and out of load balancers, annotationHolds which of the three are drover's own doing.
+	// annotationBegan is when the drain of the node began, with the first cordon. annotationSince is since when the node is
+	// cordoned and excluded from load balancers. annotationHolds lists which of the three settings drover made.
 	annotationBegan = "drover.run/drain-began"
 	annotationSince = kube.AnnotationDraining
 	annotationHolds = "drover.run/drain-holds"
-	// annotationSaid is what autoscalerHold was before, if people had said otherwise.
-	annotationSaid = "drover.run/autoscaler-hold-before"
-	// annotationContact says when a call ended that had reached the cluster for long enough to end the drain, had its time been over.
+	// annotationAutoscalerBefore is the value that autoscalerHold had before the drain, if it had another one.
+	annotationAutoscalerBefore = "drover.run/autoscaler-hold-before"
+	// annotationContact is when the last call ended that could reach the cluster long enough to end the drain, if its time
+	// had been over.
 	annotationContact = "drover.run/drain-contact"
-	// annotationEmpty says since when no pods are left, annotationWaits what the drain waits for.
+	// annotationEmpty is since when no pods are left, annotationWaits is what the drain waits for.
 	annotationEmpty = "drover.run/pods-gone-since"
 	annotationWaits = "drover.run/drain-waits-for"
 )
 
-// What a drain does to its node, in annotationHolds.
+// Settings in annotationHolds.
 const (
 	cordoned   = "cordon"
 	excluded   = "load-balancers"
@@ -49,18 +50,19 @@ const (
 // held is a node that is cordoned.
 type held struct {
 	uid types.UID
-	// began is when its drain did, since when it is out of load balancers, contact when it was seen to last.
+	// began is when the drain began. The node is out of load balancers since. contact is the last time a call reached the
+	// cluster.
 	began, since, contact time.Time
-	// waits is what the last call of Drain noted.
+	// waits is annotationWaits.
 	waits string
 }
 
-// hold cordons a node, excludes it from load balancers and holds the autoscaler off, by one patch; not again when that is
-// done already, so that the time since then counts; a node that is drained already keeps the time of whoever began, and
-// one that was given back meanwhile that of whoever goes on; zero is now. It tries again until ctx ends.
+// hold cordons a node, excludes it from load balancers and keeps the autoscaler away, with one patch. It writes nothing if
+// that is done already, so the time of the first patch counts. The drain began at the time on the node, or else at began;
+// zero is now. hold retries until ctx ends.
 func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, error) {
 	var h held
-	err := c.patiently(ctx, func(ctx context.Context) error {
+	err := c.retry(ctx, func(ctx context.Context) error {
 		var node corev1.Node
 		if err := c.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
@@ -78,15 +80,15 @@ func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, e
 			h.contact = h.began
 		}
 		_, isExcluded := node.Labels[corev1.LabelNodeExcludeBalancers]
-		said, isSaid := node.Annotations[autoscalerHold]
-		isHeld := said == "true" // the autoscaler heeds nothing else
+		value, hasValue := node.Annotations[autoscalerHold]
+		isHeld := value == "true" // the autoscaler ignores other values
 		since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationSince])
 		if h.since = since; err != nil || !node.Spec.Unschedulable || !isExcluded {
 			h.since = time.Now()
 		} else if isHeld {
 			return nil
 		}
-		ours := holds(&node)
+		ours := ownHolds(&node)
 		for hold, present := range map[string]bool{cordoned: node.Spec.Unschedulable, excluded: isExcluded, autoscaler: isHeld} {
 			if !present && !slices.Contains(ours, hold) {
 				ours = append(ours, hold)
@@ -97,8 +99,8 @@ func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, e
 			annotationBegan: h.began.UTC().Format(time.RFC3339Nano), annotationSince: h.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
 			annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
 		}
-		if isSaid && !isHeld {
-			annotations[annotationSaid] = said
+		if hasValue && !isHeld {
+			annotations[annotationAutoscalerBefore] = value
 		}
 		return c.patch(ctx, name, node.UID, map[string]any{
 			"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"}},
@@ -108,22 +110,22 @@ func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, e
 	return h, err
 }
 
-// holds lists what a drain did to a node.
-func holds(node *corev1.Node) []string {
+// ownHolds lists the settings of a node that drover made.
+func ownHolds(node *corev1.Node) []string {
 	return strings.FieldsFunc(node.Annotations[annotationHolds], func(r rune) bool { return r == ',' })
 }
 
-// Release gives a node back that stays. One that was drained stays cordoned and out of load balancers, as whoever wanted it empty
-// wants it, and may be scaled in; one whose drain was given up is as it was before.
+// Release reverts the settings of a drain on a node that stays. A drained node stays cordoned and out of load balancers,
+// and the autoscaler may remove it. After an aborted drain the node is as it was before.
 func (c *Nodes) Release(ctx context.Context, name string, drained bool) error {
-	return c.patiently(ctx, func(ctx context.Context) error {
+	return c.retry(ctx, func(ctx context.Context) error {
 		var node corev1.Node
 		if err := c.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
 		annotations := map[string]any{}
 		for _, key := range []string{
-			annotationBegan, annotationSince, annotationHolds, annotationSaid, annotationContact, annotationEmpty, annotationWaits,
+			annotationBegan, annotationSince, annotationHolds, annotationAutoscalerBefore, annotationContact, annotationEmpty, annotationWaits,
 		} {
 			if _, ok := node.Annotations[key]; ok {
 				annotations[key] = nil
@@ -132,11 +134,11 @@ func (c *Nodes) Release(ctx context.Context, name string, drained bool) error {
 		if len(annotations) == 0 {
 			return nil
 		}
-		ours, labels, patch := holds(&node), map[string]any{}, map[string]any{}
+		ours, labels, patch := ownHolds(&node), map[string]any{}, map[string]any{}
 		if slices.Contains(ours, autoscaler) && node.Annotations[autoscalerHold] == "true" {
 			annotations[autoscalerHold] = nil
-			if said, ok := node.Annotations[annotationSaid]; ok {
-				annotations[autoscalerHold] = said
+			if value, ok := node.Annotations[annotationAutoscalerBefore]; ok {
+				annotations[autoscalerHold] = value
 			}
 		}
 		if !drained && slices.Contains(ours, excluded) {
@@ -150,21 +152,23 @@ func (c *Nodes) Release(ctx context.Context, name string, drained bool) error {
 	})
 }
 
-// lostAfter is how long nobody may have contact at the least, beyond twice the longest time between two calls, before that is an outage.
-const lostAfter = 30 * time.Second
+// minOutage is the least time without contact that counts as an outage, in addition to twice the longest pause between
+// calls.
+const minOutage = 30 * time.Second
 
-// lost says whether nobody was in contact for so long that what the drain could not do meanwhile is to be tried before it is ended.
-func (h held) lost(now time.Time) bool {
-	return now.Sub(h.contact) > lostAfter+2*backoff.DrainCalls.Pause(h.contact.Sub(h.began))
+// isOutage returns true if no call had contact for so long that the drain must retry its requests before its timeout may
+// end it.
+func (h held) isOutage(now time.Time) bool {
+	return now.Sub(h.contact) > minOutage+2*backoff.DrainCalls.Pause(h.contact.Sub(h.began))
 }
 
-// note on the node what its drain waits for, where whoever looks at the node finds it; and, for the next call, that this one had contact.
+// note writes to the node what its drain waits for, and, for the next call, that this call had contact.
 func (d *operation) note(ctx context.Context) {
 	annotations := map[string]any{}
 	if text := d.report.Summary(); text != d.held.waits {
 		annotations[annotationWaits] = text
 	}
-	if now := time.Now(); d.known && d.task.Ends() && d.task.Tried(now, d.held.since) {
+	if now := time.Now(); d.synced && d.task.Ends() && d.task.Tried(now, d.held.since) {
 		annotations[annotationContact] = now.UTC().Format(time.RFC3339Nano)
 	}
 	if len(annotations) == 0 {
@@ -181,8 +185,8 @@ func (d *operation) annotate(ctx context.Context, annotations map[string]any) er
 	return d.patch(ctx, d.node, d.held.uid, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
-// emptied is since when no pods are left on the node: now, if nobody noted it before.
-func (d *operation) emptied(ctx context.Context) (time.Time, error) {
+// emptySince returns since when no pods are left on the node. The first call records the current time on the node.
+func (d *operation) emptySince(ctx context.Context) (time.Time, error) {
 	var node corev1.Node
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
@@ -198,7 +202,7 @@ func (d *operation) emptied(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// awaitDetached watches until one of the attachments is gone, the time is over, or the watch ends.
+// awaitDetached watches until one of the attachments is deleted, the time is over, or the watch ends.
 func (d *operation) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool,
 	left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, left)
@@ -219,7 +223,7 @@ func (d *operation) awaitDetached(ctx context.Context, s source[storagev1.Volume
 	return nil
 }
 
-// patch the node if it is still the one that was read.
+// patch changes the node if its UID is the one that was read.
 func (c *Nodes) patch(ctx context.Context, name string, uid types.UID, patch map[string]any) error {
 	patch["metadata"].(map[string]any)["uid"] = uid
 	body, err := json.Marshal(patch)
@@ -232,8 +236,8 @@ func (c *Nodes) patch(ctx context.Context, name string, uid types.UID, patch map
 	return nil
 }
 
-// patiently calls until it succeeds, the node is not there, or ctx ends.
-func (c *Nodes) patiently(ctx context.Context, call func(context.Context) error) error {
+// retry calls until the call succeeds, the node does not exist, or ctx ends.
+func (c *Nodes) retry(ctx context.Context, call func(context.Context) error) error {
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		within, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 		err := call(within)

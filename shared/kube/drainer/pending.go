@@ -1,6 +1,7 @@
 package drainer
 
-// Pods that no node can run, while a drain waits for them: a budget allows no eviction before the last evicted pod's replacement is Ready.
+// Pods that no node can run, while a drain waits for them: a budget allows no eviction before the replacement of the last
+// evicted pod is Ready.
 
 import (
 	"context"
@@ -15,14 +16,14 @@ import (
 )
 
 const (
-	// maxPendingRead bounds the pods that are read to find those of a drain's budgets.
+	// maxPendingRead limits the pods that are read to find those of a drain's budgets.
 	maxPendingRead = 500
-	// maxWhy bounds the scheduler's message, in bytes: it has a clause for each kind of node.
+	// maxWhy limits the scheduler's message, in bytes: it has a clause for each kind of node.
 	maxWhy = 300
 )
 
-// holding are the budgets that block pods of the last decision.
-func (d *operation) holding() (budgets []*drain.Budget) {
+// blockingBudgets returns the budgets that block pods in the last decision.
+func (d *operation) blockingBudgets() (budgets []*drain.Budget) {
 	seen := map[drain.Key]bool{}
 	for _, blocked := range d.report.Blocked {
 		for _, name := range blocked.Budgets {
@@ -35,8 +36,8 @@ func (d *operation) holding() (budgets []*drain.Budget) {
 	return budgets
 }
 
-// pending lists the pods under these budgets that the scheduler found no node for, with its message. It makes one call, and none without
-// budgets. A call that fails finds nothing: the drain goes on, and the next slice calls again.
+// pending lists the pods under these budgets that the scheduler could not place, with its message. Without budgets it
+// makes no call. A failed call returns none: the next slice calls again.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
 func (d *operation) pending(ctx context.Context, budgets []*drain.Budget) (found []events.PendingPod) {
 	if len(budgets) == 0 {
@@ -67,7 +68,7 @@ func (d *operation) pending(ctx context.Context, budgets []*drain.Budget) (found
 	return found
 }
 
-// unschedulable is the scheduler's message on a pod that it finds no node for; empty for others.
+// unschedulable returns the message of the scheduler on a pod that it could not place, or "".
 func unschedulable(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 )
 
-// A drain reports the pods that its budgets wait for and that no node can run, with the scheduler's message.
+// A drain reports replacements that no node can run, with the scheduler's message.
 func TestPendingReplacements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulate(t)
@@ -37,23 +37,23 @@ func TestPendingReplacements(t *testing.T) {
 		time.Sleep(time.Minute)
 
 		first := s.drain(50 * time.Second)
-		require.Equal(t, 1, first.Left, "the budget lets one of two go")
-		require.Empty(t, first.Pending, "it is not blocked for as long as pods left in the same slice")
-		require.Len(t, s.told, 1)
+		require.Equal(t, 1, first.Left, "the budget allows one of two")
+		require.Empty(t, first.Pending, "pods left in this slice, so the drain is not blocked yet")
+		require.Len(t, s.reported, 1)
 		const why = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
 		check := func(pending []events.PendingPod) {
 			t.Helper()
-			require.Len(t, pending, 1, "pods under no budget of the drain's are not what it waits for")
+			require.Len(t, pending, 1, "only pods under the blocking budgets")
 			require.True(t, strings.HasPrefix(pending[0].Pod, "default/dns-"), pending[0].Pod)
 			require.Equal(t, why, pending[0].Why)
 		}
-		check(s.told[0].report.Pending)
+		check(s.reported[0].report.Pending)
 
 		second := s.drain(50 * time.Second)
 		check(second.Pending)
 		require.Contains(t, second.Summary(), "; their replacements are Pending: "+second.Pending[0].Pod+": "+why)
-		require.Len(t, s.when("GET /api/v1/pods"), 2, "those of the node, and those without one")
-		require.Empty(t, s.told, "nothing is new")
+		require.Len(t, s.when("GET /api/v1/pods"), 2, "the pods of the node, and the pods without a node")
+		require.Empty(t, s.reported, "the blockers are the same")
 	})
 }
 

@@ -1,6 +1,6 @@
 package drainer
 
-// What a drain writes is about one node and its pods, by UID: a name may be another object's by now.
+// A drain changes one node and its pods by UID: another object may have taken the name.
 
 import (
 	"bytes"
@@ -25,10 +25,10 @@ type sent struct {
 	body map[string]any
 }
 
-// record the bodies of what is asked from now on.
+// record collects the bodies of all later requests that change something.
 func (s *simulated) record() *[]sent {
 	var all []sent
-	s.instead = func(_ http.ResponseWriter, r *http.Request) bool {
+	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet || r.Body == nil {
 			return false
 		}
@@ -52,14 +52,14 @@ func (s *simulated) say(annotations map[string]any, spec map[string]any) {
 
 func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("each patch names the UID of the node that was read", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			all, uid := s.record(), string(s.read("n1").UID)
 			h, err := s.nodes.hold(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			require.Equal(t, uid, string(h.uid))
 			d := &operation{Nodes: s.nodes, node: "n1", held: h}
 			require.NoError(t, d.annotate(t.Context(), map[string]any{annotationWaits: "x"}))
-			_, err = d.emptied(t.Context())
+			_, err = d.emptySince(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			require.Len(t, *all, 4)
@@ -70,10 +70,10 @@ func TestNodePatchPrecondition(t *testing.T) {
 		})
 	})
 	t.Run("a node of the same name that took its place is left alone", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			before := s.read("n1")
 			d := &operation{Nodes: s.nodes, node: "n1", held: held{uid: types.UID("of the node before")}}
-			_, err := d.emptied(t.Context())
+			_, err := d.emptySince(t.Context())
 			for _, err := range []error{err, d.annotate(t.Context(), map[string]any{annotationWaits: "x"})} {
 				require.True(t, apierrors.IsConflict(err), "%v", err)
 				require.ErrorContains(t, err, "patching node n1")
@@ -82,14 +82,14 @@ func TestNodePatchPrecondition(t *testing.T) {
 		})
 	})
 	t.Run("a node that cannot be read is not patched", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			call := map[string]func() error{
 				"hold":    func() error { _, err := s.nodes.hold(t.Context(), "n1", time.Now()); return err },
 				"release": func() error { return s.nodes.Release(t.Context(), "n1", false) },
 			}
 			for _, name := range []string{"hold", "release"} {
 				failures, early := 2, 0
-				s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+				s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 					if r.Method == http.MethodPatch && failures > 0 {
 						early++
 					}
@@ -106,22 +106,22 @@ func TestNodePatchPrecondition(t *testing.T) {
 				require.Zero(t, failures)
 				require.Zero(t, early, name)
 			}
-			s.instead = nil
+			s.intercept = nil
 		})
 	})
 }
 
 func TestRelease(t *testing.T) {
 	t.Run("writes nothing to a node that no drain touched", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			s.say(map[string]any{autoscalerHold: "true"}, map[string]any{"unschedulable": true})
 			all := s.record()
 			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			require.Empty(t, *all)
 		})
 	})
-	t.Run("keeps what an operator told the autoscaler meanwhile", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+	t.Run("keeps what an operator set for the autoscaler", func(t *testing.T) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			_, err := s.nodes.hold(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			s.say(map[string]any{autoscalerHold: "false"}, map[string]any{})
@@ -130,10 +130,10 @@ func TestRelease(t *testing.T) {
 		})
 	})
 	t.Run("leaves no annotation where there was none", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			_, err := s.nodes.hold(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
-			require.NotContains(t, s.read("n1").Annotations, annotationSaid)
+			require.NotContains(t, s.read("n1").Annotations, annotationAutoscalerBefore)
 			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			require.NotContains(t, s.read("n1").Annotations, autoscalerHold)
 		})
@@ -143,7 +143,7 @@ func TestRelease(t *testing.T) {
 func TestPodPrecondition(t *testing.T) {
 	for name, forced := range map[string]bool{"an eviction": false, "a deletion": true} {
 		t.Run(name+" is of the pod with its UID only", func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				pods := func() (list corev1.PodList) {
 					require.NoError(t, s.nodes.cluster.Core.Get().Resource("pods").Do(t.Context()).Into(&list))
 					return list

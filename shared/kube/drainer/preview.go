@@ -1,6 +1,6 @@
 package drainer
 
-// What a drain would meet, for those who only look: it lists, and changes nothing.
+// The input of a drain, for dry runs. It lists objects, and changes nothing.
 
 import (
 	"context"
@@ -17,23 +17,23 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 )
 
-// Preview is a node and what its drain would know at first.
+// Preview is a node and the view that its drain would start with.
 type Preview struct {
 	Node string
-	// Pool of drover's, "" when the node is of none; Instance by id.
+	// Pool is "" if the node belongs to no pool. Instance is an ID.
 	Pool, Instance string
 	Cordoned       bool
 	View           drain.View
 }
 
-// Preview looks at one node, or at all nodes of a pool when node is "". Nodes that are not there are left out.
+// Preview reads one node, or all nodes of a pool if node is "". It omits nodes that do not exist.
 func (c *Nodes) Preview(ctx context.Context, pool, node string) ([]Preview, error) {
 	options := metav1.ListOptions{LabelSelector: kube.PoolLabel + "=" + pool}
 	if node != "" {
 		options = metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()}
 	}
 	var list corev1.NodeList
-	// of this call alone: a pool may have hundreds of nodes, whose pods are listed node by node
+	// This timeout covers only the list of nodes: the pods of hundreds of nodes are listed node by node.
 	listing, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	if err := c.cluster.Core.Get().Resource("nodes").VersionedParams(&options, kube.Parameters).Do(listing).Into(&list); err != nil {

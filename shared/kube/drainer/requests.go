@@ -1,6 +1,6 @@
 package drainer
 
-// Evictions and deletions, and what each answer means.
+// Evictions and deletions, and how their results change the view.
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 )
 
-// Pauses after answers that are neither yes nor "no such pod".
+// Pauses after a failed request, unless the pod does not exist.
 const (
 	conflictPause = 50 * time.Millisecond
-	failurePause  = time.Second // doubled by each failure in a row, up to longestPause
+	failurePause  = time.Second // doubled by each consecutive failure, up to longestPause
 	longestPause  = 30 * time.Second
 	refusedPause  = 5 * time.Second
 )
 
-// send a request; its answer comes back in results. It outlives the call's time, or nobody would know what became of it.
+// send starts a request. Its result arrives in results. It may outlive ctx, so that its result is known.
 func (d *operation) send(ctx context.Context, request drain.Request) {
 	pod := request.Pod
 	d.inFlight++
@@ -36,18 +36,18 @@ func (d *operation) send(ctx context.Context, request drain.Request) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
 		err := d.remove(ctx, request)
-		d.results <- result{request: request, budget: budget, err: err, answered: time.Now()} // has room for all that may be in flight
+		d.results <- result{request: request, budget: budget, err: err, answered: time.Now()} // its buffer holds maxInFlight
 	}()
 }
 
-// remove asks for the eviction of a pod, or deletes it: this one, not another that has its name meanwhile.
+// remove evicts or deletes the pod with this UID, never another pod of the same name.
 func (c *Nodes) remove(ctx context.Context, request drain.Request) error {
 	pod := request.Pod
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	if request.Grace > 0 {
 		options.GracePeriodSeconds = &request.Grace
 	}
-	// Retries are the drainer's: it knows what else is to be done meanwhile.
+	// The drainer retries: it can handle other pods during the pause.
 	if request.Forced {
 		return c.cluster.Core.Delete().MaxRetries(0).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).Body(&options).Do(ctx).Error()
 	}
@@ -56,7 +56,7 @@ func (c *Nodes) remove(ctx context.Context, request drain.Request) error {
 		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &options}).Do(ctx).Error()
 }
 
-// answer takes in what the API server said to a request.
+// answer applies the result of a request to the view and the report.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
 func (d *operation) answer(r result) {
 	d.inFlight--
@@ -81,11 +81,11 @@ func (d *operation) answer(r result) {
 		delete(d.view.Pods, pod.UID)
 		try.Budget = ""
 	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
-		// The budget has less than was seen when this was sent. If nothing newer has been seen since, something newer is on its
-		// way, and until then the budget has nothing.
+		// The budget allows less than when the request was sent. If no newer version has arrived, the budget counts as
+		// exhausted until it arrives.
 		switch b := d.view.Budgets[r.request.Budget]; {
 		case r.budget == nil:
-			// It was not to be counted, and its readiness changed meanwhile.
+			// The pod needed no budget when the request was sent. Its readiness has changed.
 			later(failurePause, drain.WhyReadiness)
 		case b == r.budget:
 			none := *b
@@ -96,32 +96,32 @@ func (d *operation) answer(r result) {
 			later(conflictPause, drain.WhyWritten)
 		}
 	case apierrors.IsTooManyRequests(err):
-		// Not the budget: the server is asked too much.
+		// The cause is an overloaded server, not the budget.
 		pause := failurePause
 		if after, ok := apierrors.SuggestsClientDelay(err); ok && after > 0 {
 			pause = time.Duration(after) * time.Second
 		}
 		d.pause = now.Add(pause)
 		later(pause, drain.WhyOverload)
-		d.hear(err)
+		d.recordTrouble(err)
 	case apierrors.IsConflict(err):
-		// Somebody wrote the budget at the same time, or the pod is another by now, which the watch will tell.
+		// The budget was written at the same time, or the pod was replaced. The watch will show it.
 		later(conflictPause, drain.WhyConflict)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		later(refusedPause, drain.WhyTerminating)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		later(refusedPause, drain.WhyRefused+": "+err.Error())
-	default: // 5xx, or no answer at all
+	default: // 5xx, or no response
 		try.Failures = failures + 1
 		later(min(longestPause, failurePause<<min(failures, 5)), drain.WhyFailed+": "+err.Error())
-		d.hear(err)
+		d.recordTrouble(err)
 	}
 	d.view.Tries[pod.UID] = try
 }
 
-// detached says whether the node's volumes are detached, waiting for them while it can. If it had to, pods may have come meanwhile, and it
-// is to be asked again.
-func (d *operation) detached(ctx context.Context) bool {
+// volumesDetached returns true if the node's volumes are detached, and waits for them until ctx ends. After a wait it
+// returns false, since pods may have arrived: the caller verifies again.
+func (d *operation) volumesDetached(ctx context.Context) bool {
 	source := d.allAttachments()
 	for waited := false; ; waited = true {
 		items, version, err := source.list(ctx)
@@ -135,7 +135,7 @@ func (d *operation) detached(ctx context.Context) bool {
 				attached[items[i].UID] = true
 			}
 		}
-		// Pods that stay keep theirs. Which ones, only the claims would tell; how many is enough.
+		// Pods that stay keep their volumes. Only their number matters.
 		kept := 0
 		for _, pod := range d.view.Pods {
 			if pod.Class != drain.Finished {
@@ -146,7 +146,7 @@ func (d *operation) detached(ctx context.Context) bool {
 		if d.report.Volumes == 0 {
 			return !waited
 		}
-		since, err := d.emptied(ctx)
+		since, err := d.emptySince(ctx)
 		if apierrors.IsNotFound(err) {
 			return true
 		}

@@ -1,6 +1,6 @@
 package drainer
 
-// API servers that are slow, or asked too much: what a drain makes of late answers, and of none.
+// Slow and overloaded API servers: late and missing responses.
 
 import (
 	"fmt"
@@ -21,22 +21,22 @@ func quick(name string, replicas, out int) apiserver.App {
 	return apiserver.App{Name: name, Replicas: replicas, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
 }
 
-// A server that is asked too much is asked for nothing at all until the time that it says, and then for all that is left.
-func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
+// An overloaded server gets no request until the time that it suggests, and then all the rest.
+func TestOverloadedServerGetsAPause(t *testing.T) {
 	for name, c := range map[string]struct {
-		frozen  int  // pods whose budget lets none of them go
-		deleted bool // by somebody, which was refused
+		frozen  int  // pods whose budget allows no eviction
+		deleted bool // the pod of the refused request is deleted
 	}{
-		"nothing else is to come":           {},
-		"something else is told before":     {frozen: 3}, // what blocks, after seven seconds
-		"what was refused is gone by then":  {deleted: true},
-		"and something else is told before": {frozen: 3, deleted: true},
+		"nothing else happens":               {},
+		"blockers are reported in the pause": {frozen: 3}, // after seven seconds
+		"the pod is deleted in the pause":    {deleted: true},
+		"both":                               {frozen: 3, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const pause = 12 * time.Second
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				var refused atomic.Bool
-				s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+				s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 					if !strings.HasSuffix(r.URL.Path, "/eviction") || refused.Swap(true) {
 						return false
 					}
@@ -52,7 +52,7 @@ func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
 				}
 				report := s.drain(slice)
 				require.Equal(t, c.frozen, report.Left, "%+v", report)
-				evicted, late := 2*atOnce, atOnce+1 // what was refused, and what had not been asked for
+				evicted, late := 2*maxInFlight, maxInFlight+1 // the refused requests, and those not sent yet
 				if c.deleted {
 					evicted, late = evicted-1, late-1
 				}
@@ -67,59 +67,59 @@ func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
 					}
 				}
 				require.Zero(t, late)
-			}, quick("web", 2*atOnce, -1), quick("frozen", c.frozen, 0))
+			}, quick("web", 2*maxInFlight, -1), quick("frozen", c.frozen, 0))
 		})
 	}
 }
 
-// What was asked for when the time of a call is over counts once it is answered, but nobody waits for long.
-func TestAnswersThatComeWhenACallIsOver(t *testing.T) {
+// Results of outstanding requests count at the end of a call. The call waits for them at most flushTimeout.
+func TestResultsAtTheEndOfACall(t *testing.T) {
 	for name, c := range map[string]struct {
 		evicting, took time.Duration
 		evicted        int
 	}{
 		"soon": {2 * time.Second, 2 * time.Second, 5},
-		"late": {20 * time.Second, time.Second + lastAnswers, 0},
+		"late": {20 * time.Second, time.Second + flushTimeout, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				s.evicting = c.evicting
 				report := s.drain(time.Second)
 				require.Equal(t, c.took, time.Since(s.began))
 				require.Equal(t, drain.Remaining, report.Outcome)
 				require.Equal(t, 5, report.Requests)
 				require.Equal(t, c.evicted, report.Evicted)
-				time.Sleep(time.Minute) // they are answered by then
+				time.Sleep(time.Minute) // until the requests have ended
 			}, quick("web", 5, -1))
 		})
 	}
 }
 
-// Trouble is told of while it lasts, and not long after.
-func TestTroubleIsForgotten(t *testing.T) {
+// The report contains an error while it lasts, and not long after.
+func TestTroubleIsCleared(t *testing.T) {
 	for name, c := range map[string]struct {
-		lasts time.Duration
-		told  bool
+		lasts    time.Duration
+		reported bool
 	}{
-		"it is over for long": {10 * time.Second, false},
-		"it was just there":   {30 * time.Second, true},
-		"it lasts":            {time.Minute, true},
+		"it ended long ago": {10 * time.Second, false},
+		"it ended recently": {30 * time.Second, true},
+		"it lasts":          {time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				time.AfterFunc(5*time.Second, func() { s.server.Down(c.lasts) })
 				report := s.drain(slice)
 				require.Equal(t, drain.Remaining, report.Outcome)
-				require.Equal(t, c.told, report.Message != "", report.Message)
-				require.Equal(t, c.told, strings.Contains(report.Summary(), "down"), report.Summary())
+				require.Equal(t, c.reported, report.Message != "", report.Message)
+				require.Equal(t, c.reported, strings.Contains(report.Summary(), "down"), report.Summary())
 				if c.lasts < slice {
 					require.Equal(t, report.Summary(), s.waits("n1"))
 				}
 			}, quick("frozen", 3, 0))
 		})
 	}
-	t.Run("it was over for long when the drain was", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+	t.Run("it ended long before the drain", func(t *testing.T) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			time.AfterFunc(5*time.Second, func() { s.server.Down(10 * time.Second) })
 			time.AfterFunc(45*time.Second, func() { s.server.Run(quick("frozen", 3, 3)) })
 			report := s.drain(slice)
@@ -127,10 +127,10 @@ func TestTroubleIsForgotten(t *testing.T) {
 			require.Equal(t, "no pods are left", report.Summary())
 		}, quick("frozen", 3, 0))
 	})
-	t.Run("it was there from the beginning", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+	t.Run("it exists from the beginning", func(t *testing.T) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			time.AfterFunc(time.Millisecond, func() { s.server.Down(time.Hour) })
-			s.instead = func(w http.ResponseWriter, r *http.Request) bool { // nothing is known of the pods
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool { // the pods are unknown
 				if r.URL.Path == "/api/v1/pods" {
 					time.Sleep(time.Second)
 				}
@@ -143,22 +143,22 @@ func TestTroubleIsForgotten(t *testing.T) {
 	})
 }
 
-// Nobody is told of what blocks shortly before a call is over: its end tells.
-func TestWhatBlocksIsLeftToTheEndOfTheCall(t *testing.T) {
-	for within, told := range map[time.Duration]int{7*time.Second + tellWithin - 1: 0, 7*time.Second + tellWithin: 1} {
+// Shortly before the end of a call blockers are not reported separately: the final report has them.
+func TestBlockersShortlyBeforeTheEndOfACall(t *testing.T) {
+	for within, reports := range map[time.Duration]int{7*time.Second + reportTimeout - 1: 0, 7*time.Second + reportTimeout: 1} {
 		t.Run(within.String(), func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				report := s.drain(within)
 				require.Equal(t, drain.Remaining, report.Outcome)
-				require.Len(t, s.told, told)
+				require.Len(t, s.reported, reports)
 				require.Equal(t, report.Summary(), s.waits("n1"))
 			}, quick("frozen", 3, 0))
 		})
 	}
 }
 
-// A drain whose time is over looks for itself before its node goes: nobody has told it that all pods are gone.
-func TestADrainLooksBeforeItsNodeGoes(t *testing.T) {
+// A drain that timed out lists the pods before it ends: its watch may have missed that all pods left.
+func TestTimedOutDrainListsPodsFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		left int
 		want drain.Outcome
@@ -167,14 +167,14 @@ func TestADrainLooksBeforeItsNodeGoes(t *testing.T) {
 		"something is left": {2, drain.TimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				s.ends = drain.Continue
-				s.instead = func(_ http.ResponseWriter, r *http.Request) bool {
-					deaf := r.URL.Query().Get("watch") != ""
-					if deaf {
+				s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+					isWatch := r.URL.Query().Get("watch") != ""
+					if isWatch {
 						<-r.Context().Done()
 					}
-					return deaf
+					return isWatch
 				}
 				time.AfterFunc(45*time.Second, func() { s.server.Run(quick("frozen", c.left, 0)) })
 				report := s.drain(2 * time.Minute)
@@ -196,9 +196,9 @@ func TestSooner(t *testing.T) {
 	}
 }
 
-// A drain of a node that is not there is over, and one that cannot say so is not.
-func TestADrainOfANodeThatIsNotThere(t *testing.T) {
-	drained(t, func(t *testing.T, s *simulated) {
+// The drain of a missing node has ended. If the API server does not respond, it continues.
+func TestDrainOfAMissingNode(t *testing.T) {
+	inSimulation(t, func(t *testing.T, s *simulated) {
 		require.True(t, apierrors.IsNotFound(s.nodes.Release(t.Context(), "n9", false)))
 		require.NoError(t, s.nodes.cluster.Core.Delete().Resource("nodes").Name("n1").Do(t.Context()).Error())
 		report := s.drain(slice)

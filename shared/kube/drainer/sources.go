@@ -28,7 +28,7 @@ func (c *Nodes) allBudgets() source[policyv1.PodDisruptionBudget] {
 	})
 }
 
-// allAttachments are those of all nodes: the API cannot select them by node.
+// allAttachments lists the attachments of all nodes: the API cannot select them by node.
 func (c *Nodes) allAttachments() source[storagev1.VolumeAttachment] {
 	return from(c.cluster.Storage, "volumeattachments", "", func(l *storagev1.VolumeAttachmentList) []storagev1.VolumeAttachment {
 		return l.Items

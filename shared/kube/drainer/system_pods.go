@@ -1,8 +1,7 @@
 package drainer
 
-// The end of a deleted cluster's system pods. Their budgets cannot be satisfied once no node is left to run their
-// replacements, and they are worth waiting for only as long as other pods need them: CoreDNS for names, the EBS
-// driver to detach volumes. See ADR 12.
+// The system pods of a deleted cluster. Their budgets cannot be satisfied once no node is left for their replacements. A
+// drain waits for them only while other pods need them: CoreDNS for names, the EBS driver to detach volumes. See ADR 12.
 
 import (
 	"context"
@@ -16,15 +15,15 @@ import (
 )
 
 const (
-	// servedPause is between two checks, each of which reads pods of the whole cluster.
-	servedPause = 5 * time.Second
-	// podsPage is how many pods are read at a time. The first that needs the system pods ends a check.
+	// systemCheckPause is between two checks, each of which reads pods of the whole cluster.
+	systemCheckPause = 5 * time.Second
+	// podsPage is how many pods are read at a time. A check ends at the first pod that needs the system pods.
 	podsPage = 500
 )
 
-// servesNothing says whether no pod of the cluster needs its system pods any more, and no volume is attached. If the API server does not
-// say, they are still needed: the drain's timeout ends it.
-func (d *operation) servesNothing(ctx context.Context) bool {
+// systemUnneeded returns true if no pod of the cluster needs the system pods, and no volume is attached. If the API server
+// does not respond, they count as needed: the drain's timeout ends the wait.
+func (d *operation) systemUnneeded(ctx context.Context) bool {
 	attachments, _, err := d.allAttachments().list(ctx)
 	if err != nil || len(attachments) > 0 {
 		return false

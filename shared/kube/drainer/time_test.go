@@ -1,6 +1,6 @@
 package drainer
 
-// Drains in virtual time, of the API server in memory: what is asked when, and what is told when.
+// Drains in virtual time, over the API server in memory: when they call the server, and when they report.
 
 import (
 	"context"
@@ -27,33 +27,33 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 )
 
-// simulated is a cluster and what was asked of it.
+// simulated is a cluster, its requests and its reports.
 type simulated struct {
 	t      *testing.T
 	server *apiserver.Server
 	nodes  *Nodes
 	// evicting is how long an eviction takes.
 	evicting time.Duration
-	// instead answers in the place of the server what it says is answered; nil is nothing.
-	instead func(http.ResponseWriter, *http.Request) bool
-	// ends is what happens after a minute, "" for nothing.
+	// intercept answers a request in place of the server if it returns true.
+	intercept func(http.ResponseWriter, *http.Request) bool
+	// ends is the timeout policy after one minute; "" waits without a timeout.
 	ends events.OnTimeout
-	// deletes says that the whole cluster is deleted.
-	deletes bool
-	began   time.Time
-	mu      sync.Mutex
-	asked   []asked
-	told    []told
+	// deletes: the whole cluster is deleted.
+	deletes  bool
+	began    time.Time
+	mu       sync.Mutex
+	asked    []asked
+	reported []reported
 }
 
-// asked of the API server: "GET /api/v1/nodes/n1", or "watch pods".
+// asked is a request: "GET /api/v1/nodes/n1", or "watch pods".
 type asked struct {
 	what string
 	at   time.Duration
 }
 
-// told of what blocks.
-type told struct {
+// reported is a report of what blocks.
+type reported struct {
 	at     time.Duration
 	report drain.Report
 }
@@ -78,13 +78,13 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/eviction") {
 		time.Sleep(s.evicting)
 	}
-	if s.instead != nil && s.instead(w, r) {
+	if s.intercept != nil && s.intercept(w, r) {
 		return
 	}
 	s.server.ServeHTTP(w, r)
 }
 
-// when something was asked.
+// when returns the times of a request.
 func (s *simulated) when(what string) (at []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *simulated) node(name string) {
 	require.NoError(s.t, err)
 }
 
-// waits is what the node says that its drain waits for.
+// waits is the annotation of what the drain waits for.
 func (s *simulated) waits(name string) string {
 	s.t.Helper()
 	return s.read(name).Annotations[annotationWaits]
@@ -119,10 +119,10 @@ func (s *simulated) read(name string) (node corev1.Node) {
 	return node
 }
 
-// drain n1 within a time, which begins now.
+// drain drains n1 within a time that starts now.
 func (s *simulated) drain(within time.Duration) drain.Report {
 	s.mu.Lock()
-	s.began, s.asked, s.told = time.Now(), nil, nil
+	s.began, s.asked, s.reported = time.Now(), nil, nil
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
@@ -132,12 +132,12 @@ func (s *simulated) drain(within time.Duration) drain.Report {
 		task.Policy.Timeout, task.Policy.OnTimeout = 60, s.ends
 	}
 	return s.nodes.Drain(ctx, "n1", task, func(string) {}, func(_ context.Context, report drain.Report) {
-		s.told = append(s.told, told{time.Since(s.began), report})
+		s.reported = append(s.reported, reported{time.Since(s.began), report})
 	})
 }
 
-// in virtual time, a node and apps on it, and another node that is there once they are.
-func drained(t *testing.T, do func(*testing.T, *simulated), apps ...apiserver.App) {
+// inSimulation runs a test in virtual time: a node with apps, and a second node that joins later.
+func inSimulation(t *testing.T, do func(*testing.T, *simulated), apps ...apiserver.App) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulate(t)
 		s.node("n1")
@@ -156,56 +156,56 @@ func drained(t *testing.T, do func(*testing.T, *simulated), apps ...apiserver.Ap
 
 const slice = 50 * time.Second
 
-func TestWhatBlocksIsToldWhileItDoes(t *testing.T) {
+func TestBlockersAreReportedDuringTheCall(t *testing.T) {
 	app := func(name string, out int) apiserver.App {
 		return apiserver.App{Name: name, Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
 	}
-	drained(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulated) {
 		read := make(chan string, 1)
 		time.AfterFunc(10*time.Second, func() { read <- s.waits("n1") })
 		report := s.drain(slice)
 		noted := <-read
 		require.Equal(t, drain.Remaining, report.Outcome)
-		require.Len(t, s.told, 1, "once")
-		require.Equal(t, 7*time.Second, s.told[0].at)
-		require.Equal(t, 3, s.told[0].report.Evicted, "what is not blocked goes meanwhile")
-		require.Len(t, s.told[0].report.Blocked, 3)
-		require.Equal(t, []string{"default/frozen"}, s.told[0].report.Blocked[0].Budgets)
-		require.Equal(t, s.told[0].report.Summary(), noted)
+		require.Len(t, s.reported, 1, "once")
+		require.Equal(t, 7*time.Second, s.reported[0].at)
+		require.Equal(t, 3, s.reported[0].report.Evicted, "pods that are not blocked are evicted")
+		require.Len(t, s.reported[0].report.Blocked, 3)
+		require.Equal(t, []string{"default/frozen"}, s.reported[0].report.Blocked[0].Budgets)
+		require.Equal(t, s.reported[0].report.Summary(), noted)
 		require.Contains(t, noted, "3 pods are left, 0 of them terminating; blocked: default/frozen-")
 		require.Equal(t, noted, s.waits("n1"))
-		require.Len(t, s.when("PATCH /api/v1/nodes/n1"), 2, "the cordon and this: the end of the slice has nothing new")
+		require.Len(t, s.when("PATCH /api/v1/nodes/n1"), 2, "the cordon and the report: the end of the slice has the same blockers")
 
 		s.drain(slice)
-		require.Empty(t, s.told, "the next slice has nothing new either")
+		require.Empty(t, s.reported, "the next slice has the same blockers")
 		require.Empty(t, s.when("PATCH /api/v1/nodes/n1"))
 	}, app("free", 1), app("frozen", 0))
 }
 
-func TestWhatElseBlocksIsToldAlsoButNotAtOnce(t *testing.T) {
+func TestNewBlockersAreReportedLater(t *testing.T) {
 	app := func(name string, out int) apiserver.App {
 		return apiserver.App{Name: name, Replicas: 6, MaxUnavailable: out, Start: 2 * time.Second, Stop: time.Second, Grace: 30 * time.Second}
 	}
-	drained(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulated) {
 		// The other app's budget is changed when some of its pods are gone.
 		time.AfterFunc(6500*time.Millisecond, func() { s.server.Run(app("web", 0)) })
 		report := s.drain(slice)
 		require.Equal(t, drain.Remaining, report.Outcome)
-		require.Len(t, s.told, 2, "%+v", s.told)
-		require.Equal(t, 7*time.Second, s.told[0].at)
-		require.Equal(t, 22*time.Second, s.told[1].at, "a quarter of a minute later at the earliest")
-		require.NotEqual(t, s.told[0].report.Summary(), s.told[1].report.Summary())
+		require.Len(t, s.reported, 2, "%+v", s.reported)
+		require.Equal(t, 7*time.Second, s.reported[0].at)
+		require.Equal(t, 22*time.Second, s.reported[1].at, "a quarter of a minute later at the earliest")
+		require.NotEqual(t, s.reported[0].report.Summary(), s.reported[1].report.Summary())
 		require.Len(t, s.when("PATCH /api/v1/nodes/n1"), 3)
 	}, app("frozen", 0), app("web", 1))
 }
 
-// A drain that is not blocked asks for nothing more, and tells nobody, however long it takes.
-func TestADrainThatNothingBlocksTellsNothing(t *testing.T) {
+// A drain that is not blocked makes no further requests and reports nothing, however long it takes.
+func TestUnblockedDrainReportsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		app apiserver.App
-		// long is the least that it takes.
+		// long is the least duration.
 		long time.Duration
-		// over says that it is within the slice: then it is looked twice whether nothing is left, and else what is left is noted.
+		// over: the drain ends within the slice, and verifies that with two lists. Otherwise the node is annotated.
 		over bool
 	}{
 		"pods that end slowly": {
@@ -221,11 +221,11 @@ func TestADrainThatNothingBlocksTellsNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				report := s.drain(slice)
 				require.GreaterOrEqual(t, time.Since(s.began), c.long)
 				require.Equal(t, c.over, report.Outcome == drain.Done, "%+v", report)
-				require.Empty(t, s.told)
+				require.Empty(t, s.reported)
 				want := map[string]int{
 					"GET /api/v1/nodes/n1": 1, "PATCH /api/v1/nodes/n1": 1, "GET /api/v1/pods": 1, "watch pods": 1,
 					"GET /apis/policy/v1/poddisruptionbudgets": 1, "watch poddisruptionbudgets": 1,
@@ -249,10 +249,10 @@ func TestADrainThatNothingBlocksTellsNothing(t *testing.T) {
 	}
 }
 
-// A store that hangs holds up neither the drain nor its end.
-func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
+// A report that hangs delays neither evictions nor, for long, the end of the drain.
+func TestDrainDoesNotWaitForItsReports(t *testing.T) {
 	frozen := apiserver.App{Name: "frozen", Replicas: 3, MaxUnavailable: 0, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
-	drained(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulated) {
 		began := time.Now()
 		time.AfterFunc(8*time.Second, func() { frozen.MaxUnavailable = 3; s.server.Run(frozen) })
 		ctx, cancel := context.WithTimeout(t.Context(), slice)
@@ -266,28 +266,28 @@ func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
 		})
 		require.Equal(t, drain.Done, report.Outcome)
 		require.InDelta(t, 8*time.Second, evicted, float64(50*time.Millisecond))
-		require.Equal(t, 7*time.Second+tellWithin, time.Since(began), "what is told late must not come after what is told in the end")
+		require.Equal(t, 7*time.Second+reportTimeout, time.Since(began), "an interim report must not follow the final one")
 	}, frozen)
 }
 
-// Pods need not be watched while there is something to send, but for no longer than watchDelay.
-func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
+// Pods are not watched while there are requests to send, but for at most watchDelay.
+func TestPodsAreWatchedOnceAllRequestsAreSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods     int
 		evicting time.Duration
 		watched  time.Duration
 	}{
-		"all are sent":                               {atOnce - 1, 2 * time.Second, 0},
-		"all are sent after a while":                 {atOnce + 1, 2 * time.Second, 2 * time.Second},
-		"there is always something to send":          {4 * atOnce, 2 * time.Second, watchDelay},
-		"there is, and nothing is answered for long": {2 * atOnce, 12 * time.Second, watchDelay},
+		"all are sent":                      {maxInFlight - 1, 2 * time.Second, 0},
+		"all are sent after a while":        {maxInFlight + 1, 2 * time.Second, 2 * time.Second},
+		"there is always something to send": {4 * maxInFlight, 2 * time.Second, watchDelay},
+		"there is, and responses take long": {2 * maxInFlight, 12 * time.Second, watchDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				s.evicting = c.evicting
 				report := s.drain(slice)
 				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
-				require.Equal(t, c.pods, report.Requests, "none is asked for twice")
+				require.Equal(t, c.pods, report.Requests, "no pod is evicted twice")
 				watched := s.when("watch pods")
 				require.NotEmpty(t, watched)
 				require.InDelta(t, c.watched, watched[0], float64(50*time.Millisecond))
@@ -296,20 +296,20 @@ func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
 	}
 }
 
-// Pods that tolerate the cordon come back for as long as somebody evicts them. They go once, or twice within the first seconds, in which
-// nobody can say whether they were there before; and then with the node.
-func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
+// Pods that tolerate the cordon return after each eviction. drover evicts them once, or twice in the first seconds, when it cannot know
+// whether they existed before the cordon. Then they stay until the node is terminated.
+func TestPodThatReturnsToACordonedNode(t *testing.T) {
 	for name, out := range map[string]int{"without a budget": -1, "under a budget": 1} {
 		t.Run(name, func(t *testing.T) {
 			tolerant := apiserver.App{
 				Name: "agent", Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second, Tolerant: true,
 			}
 			web := apiserver.App{Name: "web", Replicas: 5, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				report := s.drain(slice)
 				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
-				require.LessOrEqual(t, report.Evicted, 5+2*3, "nothing is evicted for ever")
-				require.GreaterOrEqual(t, report.Evicted, 5+3, "all that were there before are evicted")
+				require.LessOrEqual(t, report.Evicted, 5+2*3, "evictions end")
+				require.GreaterOrEqual(t, report.Evicted, 5+3, "all pods that existed before are evicted")
 				require.Equal(t, report.Evicted, report.Requests)
 				require.NotEmpty(t, report.Returned)
 				require.Contains(t, report.Summary(), "came back")
@@ -318,7 +318,7 @@ func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
 					if p.Node == "n1" {
 						there++
 						require.Equal(t, "agent", p.App)
-						require.Contains(t, report.Returned, "default/"+p.Name, "who goes with the node is named")
+						require.Contains(t, report.Returned, "default/"+p.Name, "pods that stay are named")
 					}
 				}
 				require.Len(t, report.Returned, there)
@@ -327,8 +327,8 @@ func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
 	}
 }
 
-// What is longer than two of the function's waits is an outage, and nothing that is shorter.
-func TestHowLongAnOutageIs(t *testing.T) {
+// A silence is an outage if it is longer than two pauses of the function.
+func TestOutage(t *testing.T) {
 	for name, c := range map[string]struct{ taken, silence time.Duration }{
 		"from the beginning":  {0, 30 * time.Second},
 		"after ten minutes":   {10 * time.Minute, 90 * time.Second},
@@ -340,20 +340,19 @@ func TestHowLongAnOutageIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
 			h := held{began: began, contact: began.Add(c.taken)}
-			require.False(t, h.lost(h.contact.Add(c.silence)))
-			require.True(t, h.lost(h.contact.Add(c.silence+1)))
+			require.False(t, h.isOutage(h.contact.Add(c.silence)))
+			require.True(t, h.isOutage(h.contact.Add(c.silence+1)))
 		})
 	}
 }
 
-// A drain ends at its deadline, not later, when the cluster could be reached all the time; and else once it can be, and evictions were
-// tried for a while, within one slice.
-func TestWhenADrainIsOver(t *testing.T) {
+// A drain ends at its deadline if the cluster was always reachable. After an outage it first tries evictions for a while, within one slice.
+func TestDeadline(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends events.OnTimeout
-		// down is when the API server does not answer, for how long.
+		// down is when an outage of the API server starts, and lasts is its duration.
 		down, lasts time.Duration
-		// pause between two slices, and when the pods go, or the node does: at the earliest, and at the latest.
+		// pause is between two slices. least and most limit when the pods are deleted, or the drain ends.
 		pause       time.Duration
 		least, most time.Duration
 	}{
@@ -361,21 +360,21 @@ func TestWhenADrainIsOver(t *testing.T) {
 		"Force, in the middle of a slice":    {drain.Force, 0, 0, time.Second, time.Minute, time.Minute + time.Second},
 		"Continue, between two slices":       {drain.Continue, 0, 0, 12 * time.Second, 62 * time.Second, 62 * time.Second},
 		"Force, between two slices":          {drain.Force, 0, 0, 12 * time.Second, 62 * time.Second, 63 * time.Second},
-		"Continue, while the API server is away": {
+		"Continue, during an outage": {
 			drain.Continue, 55 * time.Second, 20 * time.Second, time.Second, 75 * time.Second, 80 * time.Second,
 		},
-		"Continue, when it has been away since before": {
+		"Continue, after an outage that began before": {
 			drain.Continue, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second,
 		},
-		"Force, when it has been away since before": {
+		"Force, after an outage that began before": {
 			drain.Force, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second,
 		},
-		"Continue, when nobody has drained for minutes": {drain.Continue, 0, 0, 5 * time.Minute, 380 * time.Second, 380 * time.Second},
-		"Force, when nobody has drained for minutes":    {drain.Force, 0, 0, 5 * time.Minute, 380 * time.Second, 381 * time.Second},
+		"Continue, after a pause of minutes": {drain.Continue, 0, 0, 5 * time.Minute, 380 * time.Second, 380 * time.Second},
+		"Force, after a pause of minutes":    {drain.Force, 0, 0, 5 * time.Minute, 380 * time.Second, 381 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			frozen := apiserver.App{Name: "frozen", Replicas: 3, MaxUnavailable: 0, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				s.ends = c.ends
 				began := time.Now()
 				if c.lasts > 0 {
@@ -407,22 +406,21 @@ func TestWhenADrainIsOver(t *testing.T) {
 	}
 }
 
-// Somebody may have uncordoned the node meanwhile, and what comes then leaves, too: the drain does not end on a node on which pods are
-// started.
-func TestANodeThatIsUncordonedInTheMiddleOfItsDrain(t *testing.T) {
+// An operator uncordons the node during its drain. The drain cordons it again, and also evicts the pods that arrived.
+func TestNodeIsUncordonedDuringItsDrain(t *testing.T) {
 	uncordon := func(s *simulated) error {
 		return s.nodes.cluster.Core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).
 			Do(s.t.Context()).Error()
 	}
 	for name, undo := range map[string]func(*simulated) error{
-		"by a person":                     uncordon,
-		"by a release, with all the rest": func(s *simulated) error { return s.nodes.Release(s.t.Context(), "n1", false) },
+		"by an operator":                      uncordon,
+		"by Release, with all other settings": func(s *simulated) error { return s.nodes.Release(s.t.Context(), "n1", false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				began := time.Now()
-				// When nothing is left, just before that is looked at once more: then pods come again.
+				// No pod is left, and the second list has not been requested: then new pods arrive.
 				time.AfterFunc(900*time.Millisecond, func() {
 					require.NoError(t, undo(s))
 					web.Replicas = 16
@@ -436,17 +434,17 @@ func TestANodeThatIsUncordonedInTheMiddleOfItsDrain(t *testing.T) {
 				for _, p := range s.server.Pods() {
 					require.NotEqual(t, "n1", p.Node)
 				}
-				require.Greater(t, report.Evicted, 8, "pods did come")
+				require.Greater(t, report.Evicted, 8, "pods arrived")
 				require.Less(t, time.Since(began), 10*time.Second)
-				require.LessOrEqual(t, len(s.when("GET /api/v1/nodes/n1")), 1+3, "one for each look whether nothing is left")
+				require.LessOrEqual(t, len(s.when("GET /api/v1/nodes/n1")), 1+3, "one for each verification")
 				at, err := time.Parse(time.RFC3339Nano, s.read("n1").Annotations[annotationBegan])
 				require.NoError(t, err)
-				require.WithinDuration(t, began, at, 10*time.Millisecond, "its time counts on")
+				require.WithinDuration(t, began, at, 10*time.Millisecond, "its time continues")
 			}, web)
 		})
 	}
-	t.Run("when nothing is left and nothing comes", func(t *testing.T) {
-		drained(t, func(t *testing.T, s *simulated) {
+	t.Run("when no pod is left and none arrives", func(t *testing.T) {
+		inSimulation(t, func(t *testing.T, s *simulated) {
 			time.AfterFunc(1050*time.Millisecond, func() { require.NoError(t, uncordon(s)) }) // between the two lists
 			report := s.drain(slice)
 			require.Equal(t, drain.Done, report.Outcome)

@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 )
 
-// seeing is a drain that knows of pods p1 and p2, and of budgets shop/web and shop/old.
-func seeing() *operation {
+// viewed is a drain that has seen pods p1 and p2, and budgets shop/web and shop/old.
+func viewed() *operation {
 	d := &operation{
 		view: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
@@ -43,8 +43,8 @@ func keys[K comparable, V any](m map[K]V) (list []K) {
 	return list
 }
 
-// A list is all there is, and what a watch tells is of one object: that it is as it says, or gone.
-func TestWhatIsSeenOfPodsAndBudgets(t *testing.T) {
+// A list replaces all objects. An event of a watch adds, replaces or deletes one.
+func TestChangesOfPodsAndBudgets(t *testing.T) {
 	pods := func(names ...string) (list []corev1.Pod) {
 		for _, name := range names {
 			list = append(list, podOf(name))
@@ -58,26 +58,27 @@ func TestWhatIsSeenOfPodsAndBudgets(t *testing.T) {
 		return list
 	}
 	for name, c := range map[string]struct {
-		all, gone bool
-		pods      []types.UID
-		budgets   []drain.Key
+		all, deleted bool
+		pods         []types.UID
+		budgets      []drain.Key
 	}{
-		"a list":                {all: true, pods: []types.UID{"p2", "p3"}, budgets: []drain.Key{"shop/old", "shop/new"}},
-		"what is there":         {pods: []types.UID{"p1", "p2", "p3"}, budgets: []drain.Key{"shop/web", "shop/old", "shop/new"}},
-		"what is there no more": {gone: true, pods: []types.UID{"p1"}, budgets: []drain.Key{"shop/web"}},
+		"a list":            {all: true, pods: []types.UID{"p2", "p3"}, budgets: []drain.Key{"shop/old", "shop/new"}},
+		"added or modified": {pods: []types.UID{"p1", "p2", "p3"}, budgets: []drain.Key{"shop/web", "shop/old", "shop/new"}},
+		"deleted":           {deleted: true, pods: []types.UID{"p1"}, budgets: []drain.Key{"shop/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := seeing()
-			d.seePods(change[corev1.Pod]{all: c.all, gone: c.gone, items: pods("p2", "p3")})
-			d.seeBudgets(change[policyv1.PodDisruptionBudget]{all: c.all, gone: c.gone, items: budgets("old", "new")})
+			d := viewed()
+			d.seePods(change[corev1.Pod]{all: c.all, deleted: c.deleted, items: pods("p2", "p3")})
+			d.seeBudgets(change[policyv1.PodDisruptionBudget]{all: c.all, deleted: c.deleted, items: budgets("old", "new")})
 			require.ElementsMatch(t, c.pods, keys(d.view.Pods))
 			require.ElementsMatch(t, c.budgets, keys(d.view.Budgets))
 		})
 	}
 }
 
-// An eviction counts against its budget until the budget itself has counted it: it says so, or a list of it is newer than the answer.
-func TestWhatABudgetHasCounted(t *testing.T) {
+// An eviction counts against its budget until the budget itself has counted it: its status names the pod, or a list of it is newer
+// than the result.
+func TestBudgetCountsEvictions(t *testing.T) {
 	answered := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
 	seen := func(of string, disrupted ...string) change[policyv1.PodDisruptionBudget] {
 		return change[policyv1.PodDisruptionBudget]{items: []policyv1.PodDisruptionBudget{budgetOf(of, disrupted...)}}
@@ -92,29 +93,29 @@ func TestWhatABudgetHasCounted(t *testing.T) {
 		accepted time.Time
 		counted  bool
 	}{
-		"it says so":                            {seen("web", "p1"), answered, true},
-		"it says so before the answer is there": {seen("web", "p1"), time.Time{}, true},
-		"it says so of another pod":             {seen("web", "p2"), answered, false},
-		"another budget says so":                {seen("old", "p1"), answered, false},
-		"it changed for another reason":         {seen("web"), answered, false},
-		"it was listed after the answer":        {listed(1), answered, true},
-		"it was asked for before the answer":    {listed(-1), answered, false},
-		"it was listed, and there is no answer": {listed(1), time.Time{}, false},
-		"another was listed, without this": {
+		"its status names the pod":                           {seen("web", "p1"), answered, true},
+		"its status names the pod before the result arrives": {seen("web", "p1"), time.Time{}, true},
+		"its status names another pod":                       {seen("web", "p2"), answered, false},
+		"the status of another budget names the pod":         {seen("old", "p1"), answered, false},
+		"its status changed for another reason":              {seen("web"), answered, false},
+		"it was listed after the result":                     {listed(1), answered, true},
+		"the list was requested before the result":           {listed(-1), answered, false},
+		"it was listed without a result":                     {listed(1), time.Time{}, false},
+		"the list does not contain it": {
 			change[policyv1.PodDisruptionBudget]{all: true, asked: answered.Add(1), items: []policyv1.PodDisruptionBudget{budgetOf("old")}},
 			answered, false,
 		},
-		"it changed, newer than every list there": {
+		"its status changed after the result": {
 			change[policyv1.PodDisruptionBudget]{asked: answered.Add(1), items: []policyv1.PodDisruptionBudget{budgetOf("web")}}, answered, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := seeing()
+			d := viewed()
 			d.view.Tries["p1"] = drain.Try{Pod: "p1", Budget: "shop/web", Accepted: c.accepted}
 			d.seeBudgets(c.change)
 			require.Equal(t, c.counted, d.view.Tries["p1"].Counted)
 			d.seeBudgets(seen("web"))
-			require.Equal(t, c.counted, d.view.Tries["p1"].Counted, "and that for good")
+			require.Equal(t, c.counted, d.view.Tries["p1"].Counted, "it stays counted")
 		})
 	}
 }

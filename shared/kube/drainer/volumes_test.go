@@ -30,7 +30,7 @@ func (s *simulated) attach(name, node string) {
 	require.NoError(s.t, err)
 }
 
-// stays has a pod on n1 that a drain leaves there, with a volume of its own, whether it runs or is over.
+// stays creates a pod on n1 that a drain leaves there, with a volume of its own.
 func (s *simulated) stays(name, phase string) {
 	s.t.Helper()
 	_, err := s.nodes.cluster.Dynamic.Resource(podResource).Namespace("kube-system").Create(s.t.Context(),
@@ -52,25 +52,25 @@ func (s *simulated) stays(name, phase string) {
 
 var owners = map[string]string{"Running": "DaemonSet", "Succeeded": "Job"}
 
-// The volumes of pods that left are waited for, for ten minutes; not those of pods that stay, or of other nodes.
-func TestWhichVolumesAreWaitedFor(t *testing.T) {
+// A drain waits ten minutes for the volumes of evicted pods, and not for those of pods that stay, or of other nodes.
+func TestVolumesOfEvictedPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		here, elsewhere int      // volumes
 		stay            []string // pods
 		detached        int      // after 20 s
-		left            int      // volumes that are waited for
+		left            int      // volumes that the drain waits for
 		took            time.Duration
 	}{
-		"none":                                  {},
-		"another node's":                        {elsewhere: 2},
-		"those of its pods":                     {here: 2, left: 2, detached: 2, took: 20 * time.Second},
-		"not that of a pod that stays":          {here: 1, elsewhere: 1, stay: []string{"Running"}},
-		"but all others":                        {here: 3, stay: []string{"Running"}, left: 2, detached: 2, took: 20 * time.Second},
-		"a pod that is over has none":           {here: 1, stay: []string{"Succeeded"}, left: 1, detached: 1, took: 20 * time.Second},
-		"one that is not detached, for a while": {here: 3, left: 3, detached: 2, took: volumesTimeout},
+		"none":                           {},
+		"volumes of another node":        {elsewhere: 2},
+		"volumes of evicted pods":        {here: 2, left: 2, detached: 2, took: 20 * time.Second},
+		"the volume of a pod that stays": {here: 1, elsewhere: 1, stay: []string{"Running"}},
+		"volumes of both kinds of pods":  {here: 3, stay: []string{"Running"}, left: 2, detached: 2, took: 20 * time.Second},
+		"a finished pod has none":        {here: 1, stay: []string{"Succeeded"}, left: 1, detached: 1, took: 20 * time.Second},
+		"a volume that stays attached":   {here: 3, left: 3, detached: 2, took: volumesTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drained(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulated) {
 				for _, phase := range c.stay {
 					s.stays(strings.ToLower(phase), phase)
 				}
@@ -99,7 +99,7 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 				}
 				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 				require.InDelta(t, c.took, time.Since(began), float64(2500*time.Millisecond),
-					"the pods take a second, and to look twice a tenth of one")
+					"the pods take a second, and two lists a tenth of one")
 				require.Equal(t, c.left, most)
 				require.Equal(t, c.took == volumesTimeout, strings.Contains(report.Message, "1 volume is still attached 10m0s after the pods left"),
 					report.Message)
@@ -108,9 +108,9 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// Volumes may take minutes. Pods that come meanwhile, because somebody uncordoned the node, leave too.
-func TestPodsThatComeWhileVolumesAreWaitedFor(t *testing.T) {
-	drained(t, func(t *testing.T, s *simulated) {
+// Volumes may take minutes. Pods that arrive in that time, because the node was uncordoned, are evicted too.
+func TestPodsThatArriveDuringTheWaitForVolumes(t *testing.T) {
+	inSimulation(t, func(t *testing.T, s *simulated) {
 		s.attach("here", "n1")
 		time.AfterFunc(10*time.Second, func() {
 			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
@@ -129,10 +129,10 @@ func TestPodsThatComeWhileVolumesAreWaitedFor(t *testing.T) {
 	}, quick("web", 3, -1))
 }
 
-// A server that does not answer for the volumes is no reason to let the node go.
-func TestVolumesThatNobodyKnowsOf(t *testing.T) {
-	drained(t, func(t *testing.T, s *simulated) {
-		s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+// While attachments cannot be listed, the drain does not end.
+func TestVolumesThatCannotBeListed(t *testing.T) {
+	inSimulation(t, func(t *testing.T, s *simulated) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 			fails := strings.HasSuffix(r.URL.Path, "/volumeattachments") && time.Since(s.began) < 10*time.Second
 			if fails {
 				http.Error(w, "no", http.StatusInternalServerError)

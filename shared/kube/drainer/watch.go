@@ -1,7 +1,7 @@
 package drainer
 
-// Lists that are kept current. The API server closes watches as it likes, several times in a burst of evictions: each time
-// the list is read anew.
+// Lists that are kept current by watches. The API server may close a watch at any time, several times in a burst of
+// evictions. Then the list is read again.
 
 import (
 	"context"
@@ -12,27 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// change of what is watched: all of it, or one object that is there or gone.
+// change is a new list, or one object that was added, modified or deleted.
 type change[T any] struct {
-	all, gone bool
-	items     []T
-	// asked is when a list was asked for.
+	all, deleted bool
+	items        []T
+	// asked is when the list was requested.
 	asked time.Time
 }
 
-// source is what is listed and watched.
+// source lists and watches one kind of object.
 type source[T any] struct {
 	list  func(ctx context.Context) (items []T, version string, err error)
 	watch func(ctx context.Context, version string) (watch.Interface, error)
-	// needed is closed when somebody has to know what happens after the first list; nil is always.
+	// needed is closed when changes after the first list matter; nil is always.
 	needed <-chan struct{}
 }
 
-// listAgain is how long after a list it costs less to list again than to be told of all that happened since.
-const listAgain = 250 * time.Millisecond
+// relistAfter is the age of a list from which a new list costs less than all events since.
+const relistAfter = 250 * time.Millisecond
 
-// unneeded returns when the source must be watched. It says whether so much may have happened since a list that it is to be read again.
-func (s source[T]) unneeded(ctx context.Context, asked time.Time) (stale bool) {
+// awaitNeed returns once the source must be watched. stale is true if the list must be read again.
+func (s source[T]) awaitNeed(ctx context.Context, asked time.Time) (stale bool) {
 	if s.needed == nil {
 		return false
 	}
@@ -45,7 +45,7 @@ func (s source[T]) unneeded(ctx context.Context, asked time.Time) (stale bool) {
 	case <-s.needed:
 	case <-ctx.Done():
 	}
-	return time.Since(asked) > listAgain
+	return time.Since(asked) > relistAfter
 }
 
 // Pauses between two tries to list.
@@ -54,17 +54,17 @@ const (
 	longPause  = 5 * time.Second
 )
 
-// follow a source until ctx ends. Errors go to trouble, and are tried again.
+// follow sends the changes of a source until ctx ends. It sends errors to trouble, and retries.
 func follow[T any](ctx context.Context, s source[T], out chan<- change[T], trouble chan<- error) {
 	pause := shortPause
 	for ctx.Err() == nil {
-		err := once(ctx, s, out)
+		err := listAndWatch(ctx, s, out)
 		if err == nil {
 			pause = shortPause
 		} else if ctx.Err() == nil {
 			select {
 			case trouble <- err:
-			default: // nobody reads as fast as it fails
+			default: // the buffer is full: the reader is busy
 			}
 			pause = min(2*pause, longPause)
 		}
@@ -75,8 +75,8 @@ func follow[T any](ctx context.Context, s source[T], out chan<- change[T], troub
 	}
 }
 
-// once lists and watches until the watch ends.
-func once[T any](ctx context.Context, s source[T], out chan<- change[T]) error {
+// listAndWatch lists and watches until the watch ends.
+func listAndWatch[T any](ctx context.Context, s source[T], out chan<- change[T]) error {
 	send := func(c change[T]) {
 		select {
 		case out <- c:
@@ -91,7 +91,7 @@ func once[T any](ctx context.Context, s source[T], out chan<- change[T]) error {
 			return err
 		}
 		send(change[T]{all: true, items: items, asked: asked})
-		version, current = listed, !s.unneeded(ctx, asked)
+		version, current = listed, !s.awaitNeed(ctx, asked)
 	}
 	w, err := s.watch(ctx, version)
 	if err != nil {
@@ -108,7 +108,7 @@ func once[T any](ctx context.Context, s source[T], out chan<- change[T]) error {
 			return fmt.Errorf("watching: %w", err)
 		case watch.Added, watch.Modified, watch.Deleted:
 			if object, ok := any(event.Object).(*T); ok {
-				send(change[T]{gone: event.Type == watch.Deleted, items: []T{*object}})
+				send(change[T]{deleted: event.Type == watch.Deleted, items: []T{*object}})
 			}
 		}
 	}

@@ -14,18 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// What nobody needs to know is not watched. Who comes to need it is told of what happened since the list, or, when
-// that may be much, reads a new one.
-func TestASourceIsWatchedOnceItIsNeeded(t *testing.T) {
+// A source is watched once it is needed. If the list is old by then, it is read again.
+func TestSourceIsWatchedOnceItIsNeeded(t *testing.T) {
 	const never = time.Duration(-1)
 	for name, test := range map[string]struct {
 		needed time.Duration
 		asked  string
 	}{
-		"at once":            {0, "[list watch v1]"},
-		"soon":               {listAgain, "[list watch v1]"},
-		"when much happened": {listAgain + 1, "[list list watch v2]"},
-		"never":              {never, "[list]"},
+		"needed at once":           {0, "[list watch v1]"},
+		"needed soon":              {relistAfter, "[list watch v1]"},
+		"needed after relistAfter": {relistAfter + 1, "[list list watch v2]"},
+		"never needed":             {never, "[list]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,27 +61,27 @@ func TestASourceIsWatchedOnceItIsNeeded(t *testing.T) {
 	}
 }
 
-// A source that fails is asked again, less and less often, and each failure is heard of; what the API server forgot
-// is no failure. Once it could be listed and watched, it is asked again soon.
-func TestASourceThatFails(t *testing.T) {
+// A failing source is retried with growing pauses, and each error is reported. An expired version is no error. After a
+// success the pause is short again.
+func TestSourceThatFails(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old")
 	for name, test := range map[string]struct {
-		// listing and watching fail, or what is watched ends with.
+		// listing and watching are errors of the calls. The watch ends with ends.
 		listing, watching error
 		ends              *apierrors.StatusError
-		// pauses between tries, and what is heard.
-		pauses string
-		heard  string
+		// pauses between tries, and the reported error.
+		pauses  string
+		trouble string
 	}{
-		"it cannot be listed":  {listing: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "no"},
-		"it cannot be watched": {watching: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "no"},
-		"it fails while it is": {
+		"it cannot be listed":  {listing: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", trouble: "no"},
+		"it cannot be watched": {watching: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", trouble: "no"},
+		"the watch fails": {
 			ends: apierrors.NewInternalError(errors.New("no")), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]",
-			heard: "watching: Internal error occurred: no",
+			trouble: "watching: Internal error occurred: no",
 		},
-		"it forgot what was":        {ends: expired, pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
-		"it forgot, in other words": {ends: apierrors.NewGone("too old"), pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
-		"it ends":                   {pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+		"the version expired": {ends: expired, pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+		"the version is gone": {ends: apierrors.NewGone("too old"), pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+		"the watch ends":      {pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,10 +110,10 @@ func TestASourceThatFails(t *testing.T) {
 					pauses = append(pauses, asked[i+1].Sub(asked[i]))
 				}
 				require.Equal(t, test.pauses, fmt.Sprint(pauses))
-				if test.heard == "" {
+				if test.trouble == "" {
 					require.Empty(t, trouble)
 				} else {
-					require.EqualError(t, <-trouble, test.heard)
+					require.EqualError(t, <-trouble, test.trouble)
 				}
 				cancel()
 				synctest.Wait()

@@ -1,6 +1,6 @@
 package survey
 
-// Pods: the resources that they request of their nodes, those that do not run, and the budgets that cover them.
+// Pods: the resources that they request, those that do not run, and the budgets that cover them.
 
 import (
 	"maps"
@@ -19,12 +19,12 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// over says that a pod runs no more.
+// over returns true if a pod has ended.
 func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// load adds what a pod asks for to its node.
+// load adds a pod's requests to its node.
 func (s *surveyor) load(node *preflight.Node, p *corev1.Pod) {
 	if node == nil || over(p) {
 		return
@@ -43,7 +43,7 @@ func (s *surveyor) load(node *preflight.Node, p *corev1.Pod) {
 	}
 }
 
-// requests of a pod as the scheduler counts them: its containers together, or the largest of those that run before them.
+// requests of a pod as the scheduler counts them: the sum of its containers, or the largest init container.
 // https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
 func requests(p *corev1.Pod) (cpu, memory resource.Quantity) {
 	sum, most := corev1.ResourceList{}, corev1.ResourceList{}
@@ -82,7 +82,7 @@ func raise(to, least corev1.ResourceList) {
 	}
 }
 
-// standOut notes a pod that does not run as it should. One that ends, or has ended, is as it should be.
+// standOut records a pod that should run and does not. A pod that ends or has ended is normal.
 func (s *surveyor) standOut(p *corev1.Pod) {
 	if over(p) || !p.DeletionTimestamp.IsZero() {
 		return
@@ -96,8 +96,8 @@ func (s *surveyor) standOut(p *corev1.Pod) {
 	})
 }
 
-// stateOf a pod that does not run as it should, "" of one that does. Containers that wait again and again do so for
-// as long as the pod is there, as far as it can be seen: their conditions change with each try.
+// stateOf returns why a pod does not run, or "". A container that waits counts as waiting since the pod was created: its
+// conditions change with each restart, so they do not show the true time.
 func stateOf(p *corev1.Pod) (string, time.Time) {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
@@ -115,7 +115,8 @@ func stateOf(p *corev1.Pod) (string, time.Time) {
 	return "", time.Time{}
 }
 
-// workloadOf a pod, such as "Deployment coredns": a ReplicaSet is called like its Deployment, with the hash that its pods have too.
+// workloadOf returns the workload of a pod, such as "Deployment coredns". The name of a ReplicaSet is that of its
+// Deployment, with a hash that its pods have too.
 func workloadOf(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {
@@ -129,7 +130,7 @@ func workloadOf(p *corev1.Pod) string {
 	return owner.Kind + " " + owner.Name
 }
 
-// watchedBudget is a budget and the pods that were seen of it.
+// watchedBudget is a budget and its pods.
 type watchedBudget struct {
 	drain *drain.Budget
 	found preflight.Budget
@@ -156,11 +157,11 @@ func newWatchedBudget(b *policyv1.PodDisruptionBudget) *watchedBudget {
 	return w
 }
 
-// overlapsAtMost is how many pods under several budgets are named: who has more has one cause for all.
+// overlapsAtMost limits the pods under several budgets that are listed: more of them have one cause.
 const overlapsAtMost = 100
 
-// cover counts a pod for the budgets of its namespace that select it: as one that must be evicted if it is on a node
-// of a pool, and as one that is not ready.
+// cover counts a pod for the budgets of its namespace that select it: pods on nodes of a pool, which must be evicted, and
+// pods that are not Ready.
 func (s *surveyor) cover(node *preflight.Node, p *corev1.Pod) {
 	pod := drain.NewPod(p)
 	var covering []string

@@ -1,6 +1,6 @@
-// Package survey reads what the checks before and after an upgrade need to know of a whole cluster. It lists a page
-// at a time and keeps only what the checks report, so that its memory does not grow with the number of pods.
-// shared/preflight judges the result.
+// Package survey reads the state of a whole cluster for the checks before and after an upgrade. It lists page by page and
+// keeps only what the checks report, so its memory does not grow with the number of pods. It judges nothing:
+// shared/preflight does.
 package survey
 
 import (
@@ -30,7 +30,8 @@ type Clusters struct{ clusters *kube.Clusters }
 // New returns the surveys of an account's clusters.
 func New(clusters *kube.Clusters) *Clusters { return &Clusters{clusters} }
 
-// Survey opens a cluster and surveys it. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
+// Survey opens a cluster and surveys it. If the API server does not respond or denies access, the error is
+// *fault.ClusterUnreachable.
 func (c *Clusters) Survey(ctx context.Context, cluster string) (preflight.Survey, error) {
 	opened, err := c.clusters.Open(ctx, cluster)
 	if err != nil {
@@ -39,30 +40,31 @@ func (c *Clusters) Survey(ctx context.Context, cluster string) (preflight.Survey
 	return Of(ctx, opened)
 }
 
-// Of surveys an opened cluster. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
+// Of surveys an opened cluster. If the API server does not respond or denies access, the error is
+// *fault.ClusterUnreachable.
 func Of(ctx context.Context, cluster *kube.Cluster) (preflight.Survey, error) {
 	s := &surveyor{cluster: cluster, nodes: map[string]*preflight.Node{}}
-	// What nodes and pods are held against comes before them.
-	for _, look := range []func(context.Context) error{
+	// Budgets and webhooks are read before the nodes and pods that they apply to.
+	for _, read := range []func(context.Context) error{
 		s.readiness, s.allBudgets, s.allHooks, s.allNodes, s.allPods, s.allEndpoints, s.allWorkloads,
 	} {
-		if err := look(ctx); err != nil {
+		if err := read(ctx); err != nil {
 			return preflight.Survey{}, &fault.ClusterUnreachable{Cause: err}
 		}
 	}
 	return s.result(), nil
 }
 
-// surveyor holds what was seen so far.
+// surveyor collects the survey.
 type surveyor struct {
 	cluster *kube.Cluster
 	found   preflight.Survey
-	// nodes by name; order is theirs as listed.
+	// nodes by name, in the order of the list.
 	nodes   map[string]*preflight.Node
 	order   []string
 	budgets map[string][]*watchedBudget // by namespace
 	hooks   []*watchedHook
-	// namespaces by name, with their labels, as far as a webhook selects by them.
+	// namespaces holds the labels of namespaces by name, if a webhook selects by them.
 	namespaces map[string]labels.Set
 	proxies    map[string]bool
 }
@@ -79,7 +81,7 @@ func (s *surveyor) result() preflight.Survey {
 // pageSize is how many objects a call lists.
 const pageSize = 500
 
-// eachPage lists a kind page by page. A page is let go of when handled.
+// eachPage lists a kind page by page. It keeps no page after handling it.
 func eachPage[T any, L any, PL interface {
 	*L
 	runtime.Object
@@ -106,8 +108,8 @@ func eachPage[T any, L any, PL interface {
 	}
 }
 
-// eachObject does the same for kinds of which a few fields are read: T has them, with their JSON names. Their types
-// would make every function larger that speaks to a cluster.
+// eachObject lists kinds of which drover reads a few fields: T has them, with their JSON names. The complete types would
+// enlarge every function that calls a cluster.
 func eachObject[T any](ctx context.Context, c *kube.Cluster, resource schema.GroupVersionResource, namespace string,
 	options metav1.ListOptions, handle func(*T)) error {
 	options.Limit = pageSize
@@ -131,12 +133,13 @@ func eachObject[T any](ctx context.Context, c *kube.Cluster, resource schema.Gro
 	}
 }
 
-// readiness is what the API server says of itself. Everybody who is signed in may ask, unless somebody took that away.
+// readiness reads the API server's own health checks. Every authenticated user may do so, unless an operator removed that
+// right.
 // https://kubernetes.io/docs/reference/using-api/health-checks/
 func (s *surveyor) readiness(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	// Not by the REST client, which takes the body of a refusal for an error's text and cuts it short.
+	// The REST client would truncate the body of a 503, as the text of an error.
 	url := s.cluster.Core.Get().AbsPath("/readyz").Param("verbose", "true").URL()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
 	if err != nil {
@@ -167,10 +170,10 @@ func (s *surveyor) readiness(ctx context.Context) error {
 	return nil
 }
 
-// readyzLimit bounds what is read of an answer, in bytes: it has a line for each of some fifty checks.
+// readyzLimit limits the bytes of a response: it has a line for each of about fifty checks.
 const readyzLimit = 64 << 10
 
-// Marks of those who take nodes away by themselves: nobody cordoned these by hand.
+// leavingTaints are set by autoscalers on nodes that they remove. Such a node was not cordoned by an operator.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/utils/taints/taints.go,
 // https://karpenter.sh/docs/concepts/disruption/
 var leavingTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
@@ -225,7 +228,7 @@ func (s *surveyor) allBudgets(ctx context.Context) error {
 		})
 }
 
-// controller is what is read of a workload that keeps pods running.
+// controller has the fields of a workload that keeps pods running.
 type controller struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
@@ -246,7 +249,7 @@ func (s *surveyor) allWorkloads(ctx context.Context) error {
 		resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: k.resource}
 		errs = append(errs, eachObject(ctx, s.cluster, resource, "", metav1.ListOptions{}, func(c *controller) {
 			w := preflight.Workload{Kind: k.kind, Namespace: c.Metadata.Namespace, Name: c.Metadata.Name}
-			w.Desired, w.Ready = 1, int(c.Status.ReadyReplicas) // 1 is what Kubernetes takes for none stated
+			w.Desired, w.Ready = 1, int(c.Status.ReadyReplicas) // 1 is the default of Kubernetes
 			if c.Spec.Replicas != nil {
 				w.Desired = int(*c.Spec.Replicas)
 			}

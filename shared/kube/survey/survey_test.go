@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// empty answers every list with nothing, and /readyz as told.
+// empty responds with empty lists, and with this status and body for /readyz.
 func empty(readyz func(w http.ResponseWriter)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/readyz" {
@@ -50,12 +50,12 @@ func TestReadiness(t *testing.T) {
 		want   []string
 	}{
 		"it is ready": {200, "[+]ping ok\n[+]etcd ok\nreadyz check passed\n", nil},
-		"what fails is named": {
+		"failed checks are listed": {
 			500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: reason withheld\nreadyz check failed\n",
 			[]string{"etcd", "poststarthook/x"},
 		},
-		"a refusal that names nothing": {503, "no", []string{"503 Service Unavailable"}},
-		"somebody took the right to ask from all": {
+		"a failure without a list": {503, "no", []string{"503 Service Unavailable"}},
+		"access is denied to everyone": {
 			403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, nil,
 		},
 	} {
@@ -105,9 +105,9 @@ func TestWhatWebhooksAreAskedAbout(t *testing.T) {
 		rule hookRule
 		want string
 	}{
-		"pods":                           {rule("", "pods", "CREATE", "*"), "new pods"},
-		"pods, whatever happens to them": {rule("", "pods", "*", "*"), "new pods, deletions of pods"},
-		"a star covers no subresources":  {rule("*", "*", "CREATE", "*"), "new pods, new nodes, leases of new nodes"},
+		"pods":                          {rule("", "pods", "CREATE", "*"), "new pods"},
+		"every operation on pods":       {rule("", "pods", "*", "*"), "new pods, deletions of pods"},
+		"a star covers no subresources": {rule("*", "*", "CREATE", "*"), "new pods, new nodes, leases of new nodes"},
 		"two stars cover all": {
 			rule("*", "*/*", "UPDATE", ""), "the status of pods, nodes, the status of nodes, leases of nodes",
 		},
@@ -119,12 +119,12 @@ func TestWhatWebhooksAreAskedAbout(t *testing.T) {
 		"namespaced objects": {
 			rule("*", "*", "UPDATE,CREATE", "Namespaced"), "new pods, leases of new nodes, leases of nodes",
 		},
-		"leases":                                {rule("coordination.k8s.io", "leases", "UPDATE", "*"), "leases of nodes"},
-		"leases that new nodes make":            {rule("coordination.k8s.io", "leases", "CREATE", "*"), "leases of new nodes"},
-		"nodes that go":                         {rule("", "nodes", "DELETE", "Cluster"), "deletions of nodes"},
-		"another group's pods":                  {rule("metrics.k8s.io", "pods", "*", "*"), ""},
-		"what an upgrade does not have written": {rule("", "secrets", "*", "*"), ""},
-		"what is only connected to":             {rule("", "pods/exec", "CONNECT", "*"), ""},
+		"leases":                                    {rule("coordination.k8s.io", "leases", "UPDATE", "*"), "leases of nodes"},
+		"leases that new nodes make":                {rule("coordination.k8s.io", "leases", "CREATE", "*"), "leases of new nodes"},
+		"deletions of nodes":                        {rule("", "nodes", "DELETE", "Cluster"), "deletions of nodes"},
+		"another group's pods":                      {rule("metrics.k8s.io", "pods", "*", "*"), ""},
+		"a resource that an upgrade does not write": {rule("", "secrets", "*", "*"), ""},
+		"a connection":                              {rule("", "pods/exec", "CONNECT", "*"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -151,29 +151,29 @@ func TestStatesOfPods(t *testing.T) {
 		want   string
 		since  metav1.Time
 	}{
-		"one that is ready": {
+		"Ready": {
 			corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionTrue)}, "", metav1.Time{},
 		},
-		"one that is not": {
+		"not Ready": {
 			corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionFalse)}, "NotReady", changed,
 		},
-		"one that waits for a place": {corev1.PodStatus{Phase: corev1.PodPending}, "Pending", made},
-		"one that is being started": {
+		"not scheduled": {corev1.PodStatus{Phase: corev1.PodPending}, "Pending", made},
+		"starting": {
 			corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ContainerCreating")}, "Pending", made,
 		},
-		"one that crashes again and again": {
+		"in a crash loop": {
 			corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionFalse), ContainerStatuses: waiting("CrashLoopBackOff")},
 			"CrashLoopBackOff", made,
 		},
-		"one whose first container does": {
+		"in a crash loop of its first container": {
 			corev1.PodStatus{
 				Phase: corev1.PodPending, InitContainerStatuses: waiting("CrashLoopBackOff"), ContainerStatuses: waiting("PodInitializing"),
 			}, "CrashLoopBackOff", made,
 		},
-		"one whose image is not to be had": {
+		"without its image": {
 			corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ImagePullBackOff")}, "ImagePullBackOff", made,
 		},
-		"one of which the kubelet tells little": {corev1.PodStatus{Phase: corev1.PodRunning}, "", metav1.Time{}},
+		"without conditions": {corev1.PodStatus{Phase: corev1.PodRunning}, "", metav1.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state, since := stateOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: made}, Status: c.status})
@@ -193,7 +193,7 @@ func TestWorkloadOfAPod(t *testing.T) {
 		return p
 	}
 	require.Equal(t, "Deployment coredns", workloadOf(owned("ReplicaSet", "coredns-7d8f9", "7d8f9")))
-	require.Equal(t, "ReplicaSet bare", workloadOf(owned("ReplicaSet", "bare", "")), "one that somebody made by hand")
+	require.Equal(t, "ReplicaSet bare", workloadOf(owned("ReplicaSet", "bare", "")), "a ReplicaSet without a Deployment")
 	require.Equal(t, "ReplicaSet x-1", workloadOf(owned("ReplicaSet", "x-1", "2")))
 	require.Equal(t, "DaemonSet aws-node", workloadOf(owned("DaemonSet", "aws-node", "")))
 	require.Empty(t, workloadOf(&corev1.Pod{}))

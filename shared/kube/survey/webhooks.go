@@ -1,6 +1,7 @@
 package survey
 
-// Admission webhooks that reject requests while they cannot answer, of the requests that an upgrade makes for nodes and pods.
+// Admission webhooks that reject requests while they are unavailable, and that apply to requests of an upgrade for nodes
+// and pods.
 
 import (
 	"context"
@@ -17,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// hookConfiguration is what is read of a ValidatingWebhookConfiguration or a MutatingWebhookConfiguration.
+// hookConfiguration has the fields of a ValidatingWebhookConfiguration or a MutatingWebhookConfiguration.
 type hookConfiguration struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Webhooks []hook            `json:"webhooks"`
@@ -45,12 +46,12 @@ type hookRule struct {
 	Scope      string   `json:"scope"`
 }
 
-// write is something that an upgrade has written: by kubelets that join and leave, by controllers that start pods elsewhere and take away
-// the nodes of instances that are gone, by drover that evicts pods.
+// write is a request that an upgrade causes: by kubelets of new and old nodes, by controllers that start replacements and
+// delete Node objects, and by drover, which evicts pods.
 type write struct {
 	words                      string
 	group, resource, operation string
-	// of is what it is about: "pod" or "node".
+	// of is the kind of the object: "pod" or "node".
 	of string
 }
 
@@ -68,7 +69,7 @@ var writes = []write{
 	{"leases of nodes", "coordination.k8s.io", "leases", "UPDATE", "lease"},
 }
 
-// asks says whether a rule has the webhook asked about a write.
+// asks returns true if a rule applies to a write.
 // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-rules
 func (r hookRule) asks(w write) bool {
 	if r.Scope == "Cluster" && w.of != "node" || r.Scope == "Namespaced" && w.of == "node" {
@@ -79,7 +80,7 @@ func (r hookRule) asks(w write) bool {
 		slices.ContainsFunc(r.Resources, func(resource string) bool { return covers(resource, w.resource) })
 }
 
-// covers says whether a rule's resource, such as "*", "*/*", "pods/*" or "*/status", covers a resource or
+// covers returns true if a rule's resource, such as "*", "*/*", "pods/*" or "*/status", covers a resource or
 // subresource. "*" covers no subresources.
 func covers(rule, resource string) bool {
 	ruled, ruledSub, ruledHasSub := strings.Cut(rule, "/")
@@ -95,18 +96,18 @@ func covers(rule, resource string) bool {
 	return ruledHasSub == hasSub && ruledSub == sub
 }
 
-// watchedHook is a webhook with what it is asked about of what was seen.
+// watchedHook is a webhook and the writes of an upgrade that it applies to.
 type watchedHook struct {
 	found              preflight.Webhook
 	namespace, service string
-	// asked about these, if its selectors let it: namespaces selects by the labels of namespaces, objects by those of what is written.
+	// The selectors limit these writes: namespaces selects by the labels of namespaces, objects by those of the object.
 	asked               []write
 	namespaces, objects labels.Selector
 	matches             map[string]bool
 }
 
-// allHooks reads the webhooks with failurePolicy Fail that are asked about something of what an upgrade has written. EKS's own run beside
-// the API server, at an address of its own machine, and are EKS's business. Conditions in CEL are taken to hold.
+// allHooks reads the webhooks with failurePolicy Fail that apply to a write of an upgrade. It omits those of EKS, which run on the
+// control plane's own machines. Conditions in CEL count as true.
 func (s *surveyor) allHooks(ctx context.Context) error {
 	for _, k := range []struct{ kind, resource string }{
 		{"ValidatingWebhookConfiguration", "validatingwebhookconfigurations"}, {"MutatingWebhookConfiguration", "mutatingwebhookconfigurations"},
@@ -125,7 +126,7 @@ func (s *surveyor) allHooks(ctx context.Context) error {
 	return s.allNamespaces(ctx)
 }
 
-// newWatchedHook is nil for one that cannot stand in the way.
+// newWatchedHook returns nil for a webhook that cannot block an upgrade.
 func newWatchedHook(configuration string, h hook) *watchedHook {
 	host := ""
 	if at, err := url.Parse(h.ClientConfig.URL); err == nil {
@@ -151,7 +152,7 @@ func newWatchedHook(configuration string, h hook) *watchedHook {
 	return w
 }
 
-// selector of labels: without one, everything is selected. One that cannot be read selects everything too, to be safe.
+// selector converts a selector of labels. A missing or invalid one selects everything.
 func selector(s *metav1.LabelSelector) labels.Selector {
 	if s == nil {
 		return labels.Everything()
@@ -176,7 +177,7 @@ func (s *surveyor) allNamespaces(ctx context.Context) error {
 	})
 }
 
-// seeNode notes what the webhooks are asked about a node, and its lease.
+// seeNode records the webhooks that apply to a node and its lease.
 func (s *surveyor) seeNode(n *corev1.Node) {
 	for _, h := range s.hooks {
 		for _, w := range h.asked {
@@ -190,7 +191,7 @@ func (s *surveyor) seeNode(n *corev1.Node) {
 	}
 }
 
-// seePod notes what the webhooks are asked about a pod.
+// seePod records the webhooks that apply to a pod.
 func (s *surveyor) seePod(p *corev1.Pod) {
 	for _, h := range s.hooks {
 		if !h.objects.Matches(labels.Set(p.Labels)) || !h.namespaces.Matches(s.namespaces[p.Namespace]) {
@@ -204,7 +205,7 @@ func (s *surveyor) seePod(p *corev1.Pod) {
 	}
 }
 
-// endpointSlice is what is read of one.
+// endpointSlice has the fields that are read.
 type endpointSlice struct {
 	Endpoints []struct {
 		Addresses  []string `json:"addresses"`
@@ -214,7 +215,7 @@ type endpointSlice struct {
 	} `json:"endpoints"`
 }
 
-// allEndpoints counts the ready endpoints behind the webhooks that are asked about something.
+// allEndpoints counts the ready endpoints behind the webhooks that apply.
 // https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
 func (s *surveyor) allEndpoints(ctx context.Context) error {
 	resource := schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
@@ -222,7 +223,7 @@ func (s *surveyor) allEndpoints(ctx context.Context) error {
 		if len(h.matches) == 0 || h.service == "" {
 			continue
 		}
-		ready := map[string]bool{} // an address is in two slices while it moves
+		ready := map[string]bool{} // an address may be in two slices for a while
 		options := metav1.ListOptions{LabelSelector: labels.Set{"kubernetes.io/service-name": h.service}.String()}
 		if err := eachObject(ctx, s.cluster, resource, h.namespace, options, func(slice *endpointSlice) {
 			for _, e := range slice.Endpoints {
