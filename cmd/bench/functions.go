@@ -39,8 +39,6 @@ const absent = "absent"
 
 // functions in an account without clusters.
 func functions() []function {
-	var removed events.Event[events.Object]
-	removed.Detail.Object.Key = names.ClusterSpec(absent)
 	var stack events.Event[events.StackStatus]
 	stack.Detail.StackID = "arn:aws:cloudformation:us-east-1:000000000000:stack/" + names.Stack(absent, names.Network) + "/1"
 	stack.Detail.StatusDetails.Status = "CREATE_COMPLETE"
@@ -51,16 +49,27 @@ func functions() []function {
 	// Not the cluster of admit, or each would write a status that the other had changed.
 	const stranger = "stranger"
 	stopped := events.PlanResult{Cluster: stranger, Outcome: events.OutcomeStopped, Reason: "SpecAbsent", Message: "there is no spec"}
+	upgrade := events.UpgradeRequest{Upgrade: events.Upgrade{Cluster: absent}, Action: events.UpgradeNext, Execution: "by hand"}
 	return []function{
-		{"admit", false, removed, "a spec was deleted", false},
+		{"admit", false, uploaded(names.ClusterSpec(absent)), "a spec was deleted", false},
 		{"plan", false, events.PlanRequest{Cluster: absent}, "a cluster without a spec: Stopped", false},
 		{"change", false, events.ChangeRequest{Cluster: absent, PlanKey: "plans/none.json"}, "an absent plan: an error", true},
 		{"stackevent", false, stack, "a stack without a waiter", false},
 		{"prepare", true, events.PrepareRequest{Cluster: absent}, "an absent EKS cluster: an error", true},
 		{"join", true, join, "an instance without a hook: Gone", false},
 		{"report", false, events.ReportRequest{Cluster: stranger, Execution: "by hand", Plan: &stopped}, "a cluster that stays Stopped", false},
-		{"sweep", false, struct{}{}, "no waiting step, no spec", false},
+		{"sweep", true, struct{}{}, "no waiting step, no spec", false},
+		{"drain", true, events.DrainRequest{InstanceID: join.EC2InstanceID}, "an instance of no pool", false},
+		{"clean", false, events.CleanRequest{Cluster: absent, Execution: "by hand"}, "a cluster without a lease: an error", true},
+		{"publish", false, uploaded(names.ReleaseSpec(absent)), "a release was deleted", false},
+		{"upgrade", true, upgrade, "a cluster without an upgrade: an error", true},
 	}
+}
+
+// uploaded is S3's event for a key.
+func uploaded(key string) (event events.Event[events.Object]) {
+	event.Detail.Object.Key = key
+	return event
 }
 
 // measureFunctions measures packages, and cold and warm invocations by Lambda's reports.

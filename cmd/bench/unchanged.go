@@ -55,10 +55,11 @@ func measureUnchanged(ctx context.Context, s *settings, r *report) error {
 	if err != nil {
 		return err
 	}
-	// These functions do more than starting: they render templates or call the cluster's API server.
+	// These functions do more than starting: they render templates, call the cluster's API server, or read images from EC2.
 	return a.measureStarts(ctx, s, r, []function{
 		{"plan", false, events.PlanRequest{Cluster: demo, Execution: "by hand"}, "reads, renders and compares 6 stacks: Unchanged", false},
 		{"prepare", true, events.PrepareRequest{Cluster: demo}, "asks the cluster's API server for drover's roles", false},
+		{"publish", false, uploaded(names.ReleaseSpec("1.36-1")), "checks the release of the cluster, with calls to EKS and EC2", false},
 	}, nil)
 }
 
