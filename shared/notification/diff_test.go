@@ -12,7 +12,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func TestWhatIsTold(t *testing.T) {
+func TestDiff(t *testing.T) {
 	accepted := func(value, reason, message string) func(*status.Status) {
 		return func(s *status.Status) {
 			s.Set(status.Condition{Type: status.SpecAccepted, Status: value, Reason: reason, Message: message}, now)
@@ -44,16 +44,16 @@ func TestWhatIsTold(t *testing.T) {
 		want          []string
 	}{
 		"nothing": {want: nil},
-		"a cluster that is new": {
+		"a new cluster": {
 			after: []func(*status.Status){
 				is(status.Pending, "the spec was accepted"),
 			}, want: []string{"drover: demo is Pending: the spec was accepted"},
 		},
-		"work that begins": {
+		"a converge begins": {
 			[]func(*status.Status){is(status.Pending, "a")}, []func(*status.Status){is(status.Converging, "changing 5 of 5 stacks")},
 			[]string{"drover: demo is Converging: changing 5 of 5 stacks"},
 		},
-		"progress is no news": {
+		"progress is not sent": {
 			[]func(*status.Status){is(status.Converging, "changing 5")}, []func(*status.Status){is(status.Converging, "changing 4")}, nil,
 		},
 		"a verdict": {
@@ -66,61 +66,61 @@ func TestWhatIsTold(t *testing.T) {
 				is(status.Failed, "no capacity"),
 			}, []func(*status.Status){is(status.Failed, "quota")}, []string{"drover: demo is Failed: quota"},
 		},
-		"a verdict that is the same": {
+		"the same verdict": {
 			[]func(*status.Status){
 				is(status.Failed, "quota"),
 			}, []func(*status.Status){is(status.Failed, "quota"), accepted("True", "Valid", "")}, nil,
 		},
-		"a spec that is rejected": {
+		"a rejected spec": {
 			[]func(*status.Status){is(status.Ready, "")}, []func(*status.Status){is(status.Ready, ""), accepted("False", "SpecInvalid", "line 3")},
 			[]string{"drover: the spec of demo is not used: line 3"},
 		},
-		"and again, for the same reason": {
+		"a spec rejected again for the same reason": {
 			[]func(*status.Status){
 				accepted("False", "SpecInvalid", "line 3"),
 			}, []func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, nil,
 		},
-		"and again, for another reason": {
+		"a spec rejected again for another reason": {
 			[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("False", "SpecInvalid", "line 4")},
 			[]string{"drover: the spec of demo is not used: line 4"},
 		},
-		"a spec that is good": {
+		"a valid spec": {
 			[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("True", "Valid", "")}, nil,
 		},
-		"an audit that finds something": {
+		"a drift": {
 			nil, []func(*status.Status){
 				sync("False", "Drifted", "stack a is missing"),
 			}, []string{"drover: demo is not what it was made: stack a is missing"},
 		},
-		"an audit that finds the same": {
+		"the same drift": {
 			[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a")}, nil,
 		},
-		"an audit that finds more": {
+		"more drift": {
 			[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a\nb")},
 			[]string{"drover: demo is not what it was made: a\nb"},
 		},
-		"an audit that finds nothing more": {
+		"a resolved drift": {
 			[]func(*status.Status){
 				sync("False", "Drifted", "a"),
 			}, []func(*status.Status){
 				sync("True", "InSync", ""),
 			}, []string{"drover: demo is what it was made again: nothing is left of what the audit found"},
 		},
-		"an audit that finds nothing": {
+		"an audit without drift": {
 			[]func(*status.Status){sync("True", "InSync", "")}, []func(*status.Status){sync("True", "InSync", "")}, nil,
 		},
-		"a cluster that is gone": {[]func(*status.Status){sync("False", "Drifted", "a")}, nil, nil},
-		"the first spec is bad": {
+		"a deleted status": {[]func(*status.Status){sync("False", "Drifted", "a")}, nil, nil},
+		"an invalid first spec": {
 			nil, []func(*status.Status){
 				is(status.Stopped, "there is no spec"), accepted("False", "SpecAbsent", ""),
 			}, []string{"drover: the spec of demo is not used: SpecAbsent", "drover: demo is Stopped: there is no spec"},
 		},
-		"a drain is no news": {nil, []func(*status.Status){node("i-1", status.NodeDraining, "3 pods left")}, nil},
-		"a drain that is blocked": {
+		"a drain is not sent": {nil, []func(*status.Status){node("i-1", status.NodeDraining, "3 pods left")}, nil},
+		"a blocked drain": {
 			[]func(*status.Status){node("i-1", status.NodeDraining, "")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget")},
 			[]string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: a budget"},
 		},
-		"and still is, a minute later": {
+		"a blocked drain a minute later": {
 			[]func(*status.Status){
 				node("i-1", status.NodeBlocked, "a budget, 9 min"),
 			}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget, 8 min")}, nil,
@@ -130,7 +130,7 @@ func TestWhatIsTold(t *testing.T) {
 				node("i-2", status.NodeNotJoined, ""),
 			}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: NotJoined"},
 		},
-		"the next that does not join": {
+		"the next instance that did not join": {
 			[]func(*status.Status){
 				node("i-0123456789abcdef0", status.NodeNotJoined, "i-0123456789abcdef0 is older"),
 			}, []func(*status.Status){
@@ -138,21 +138,21 @@ func TestWhatIsTold(t *testing.T) {
 					"i-0123456789abcdef1 is older"),
 			}, nil,
 		},
-		"nor does one when nothing is changed any more": {
+		"an instance that did not join after the change": {
 			[]func(*status.Status){
 				during("x", node("i-2", status.NodeNotJoined, "a")),
 			}, []func(*status.Status){during("x", node("i-2", status.NodeNotJoined, "a")), node("i-3", status.NodeNotJoined, "a")},
 			[]string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: a"},
 		},
-		"or does not for another reason": {
+		"the next instance, for another reason": {
 			[]func(*status.Status){
 				node("i-2", status.NodeNotJoined, "a"),
 			}, []func(*status.Status){
 				node("i-2", status.NodeNotJoined, "a"), node("i-3", status.NodeNotJoined, "b"),
 			}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: b"},
 		},
-		"a node that is fine again": {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, nil, nil},
-		"another node that is blocked also": {
+		"a node that recovered": {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, nil, nil},
+		"another blocked node": {
 			[]func(*status.Status){
 				node("i-1", status.NodeBlocked, "b"),
 			}, []func(*status.Status){
@@ -173,22 +173,22 @@ func TestWhatIsTold(t *testing.T) {
 			for _, n := range Diff("demo", &before, &after) {
 				got = append(got, n.Subject+": "+n.Message)
 				require.Equal(t, "demo", n.Attributes["cluster"])
-				require.Len(t, n.Attributes, 3, "its phase or state, and how urgent it is")
+				require.Len(t, n.Attributes, 3, "the cluster, its phase or state, and the urgency")
 			}
 			require.Equal(t, test.want, got)
 		})
 	}
 }
 
-// Who is called out subscribes to problems: what somebody asked for is none.
+// People on call subscribe to problems. The result of a request is no problem.
 func TestUrgencies(t *testing.T) {
 	for phase, urgency := range map[status.Phase]string{
 		status.Pending: Progress, status.Converging: Progress, status.Upgrading: Progress, status.Deleting: Progress,
 		status.Ready: Result, status.Deleted: Result, status.Stopped: Problem, status.Failed: Problem,
 	} {
-		told := Diff("demo", &status.Status{Phase: "Before"}, &status.Status{Phase: phase})
-		require.Len(t, told, 1, phase)
-		require.Equal(t, urgency, told[0].Attributes["urgency"], phase)
+		notices := Diff("demo", &status.Status{Phase: "Before"}, &status.Status{Phase: phase})
+		require.Len(t, notices, 1, phase)
+		require.Equal(t, urgency, notices[0].Attributes["urgency"], phase)
 	}
 }
 

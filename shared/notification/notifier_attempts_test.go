@@ -49,8 +49,8 @@ func (b *busy) StatusChanging(ctx context.Context, cluster string, before, after
 	return b.Notifier.StatusChanging(ctx, cluster, before, after, sent)
 }
 
-// Drains of a whole pool write one status: who has to write once more has told already.
-func TestTheNextTryOfAWriteTellsNothingAgain(t *testing.T) {
+// Many drains write one status, so writes conflict and are retried. A retry does not send its notices again.
+func TestRetriedWriteSendsNothingAgain(t *testing.T) {
 	bucket, sender := storetest.NewBucket("state"), &sender{}
 	others := store.NewState(bucket, store.Silent, time.Now)
 	var out bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Each phase of an upgrade is counted once, whatever happens within it, and how long one took is told when it is over.
+// Each phase of an upgrade is counted once. Its duration is measured at its end.
 func TestUpgradesAreMeasured(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	began, ended := now.Add(-time.Hour), now.Add(-time.Minute)
@@ -29,13 +29,13 @@ func TestUpgradesAreMeasured(t *testing.T) {
 		before, after *status.Upgrade
 		want          []string
 	}{
-		"one that is to come":        {nil, toCome, []string{"UpgradePhase Scheduled 1"}},
-		"one that begins":            {toCome, at("Checking"), []string{"UpgradePhase Checking 1"}},
-		"a step":                     {at("Running"), at("Running", status.UpgradeStep{Name: "nodes", Started: &began}), nil},
-		"the end":                    {at("Running"), done, []string{"UpgradePhase Done 1", "UpgradeDuration Done 3540"}},
-		"nothing new":                {done, done, nil},
-		"one that was taken back":    {toCome, nil, []string{"UpgradePhase Cancelled 1"}},
-		"and the last is seen again": {toCome, last, []string{"UpgradePhase Cancelled 1"}},
+		"a scheduled upgrade": {nil, toCome, []string{"UpgradePhase Scheduled 1"}},
+		"an upgrade begins":   {toCome, at("Checking"), []string{"UpgradePhase Checking 1"}},
+		"a step":              {at("Running"), at("Running", status.UpgradeStep{Name: "nodes", Started: &began}), nil},
+		"the end":             {at("Running"), done, []string{"UpgradePhase Done 1", "UpgradeDuration Done 3540"}},
+		"no change":           {done, done, nil},
+		"a removed upgrade":   {toCome, nil, []string{"UpgradePhase Cancelled 1"}},
+		"a removed upgrade, and the last one shows again": {toCome, last, []string{"UpgradePhase Cancelled 1"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -24,15 +24,15 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// entry is an event as EventBridge gets it.
+// entry is an event of a PutEvents call.
 type entry struct{ EventBusName, Source, DetailType, Detail string }
 
-// services answer PutEvents and Publish.
+// services simulates PutEvents and Publish.
 type services struct {
 	entries   []entry
 	published []url.Values
 	calls     int
-	// refused says which entries of a call EventBridge refuses, though it answers 200.
+	// refused returns true for entries that EventBridge refuses, although the call succeeds.
 	// https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html (FailedEntryCount)
 	refused func(call, i int) bool
 	topic   error
@@ -87,7 +87,7 @@ func listen(s *services, out io.Writer) *notification.Notifier {
 	return notification.New(sns.NewTopic(cfg, "arn:aws:sns:eu-west-1:1:topic"), eventbridge.NewBus(cfg, names.Bus), out, time.Now)
 }
 
-// blocked is a change with one notice for each of so many nodes.
+// blocked is a change with one notice for each node.
 func blocked(nodes int) (before, after *status.Status) {
 	before, after = &status.Status{Phase: status.Ready}, &status.Status{Phase: status.Ready}
 	for i := range nodes {
@@ -97,7 +97,7 @@ func blocked(nodes int) (before, after *status.Status) {
 	return before, after
 }
 
-// A call that succeeds may still have refused events: those were told to nobody.
+// A successful call may have refused events. They were not sent.
 func TestRefusedEvents(t *testing.T) {
 	for name, refused := range map[string]func(call, i int) bool{
 		"the first of a call":  func(_, i int) bool { return i == 0 },
@@ -108,32 +108,32 @@ func TestRefusedEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &services{refused: refused}
 			before, after := blocked(12)
-			told := map[string]bool{}
-			err := listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, told)
+			sent := map[string]bool{}
+			err := listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, sent)
 			require.Equal(t, "ThrottlingException", fault.Code(err))
-			require.Equal(t, "Throttled", fault.NameOf(err), "the machine tries again")
+			require.Equal(t, "Throttled", fault.NameOf(err), "the state machine retries")
 			require.ErrorContains(t, err, "Rate exceeded")
-			require.Empty(t, told, "it is all told again")
+			require.Empty(t, sent, "all are sent again")
 			require.Empty(t, s.published)
 		})
 	}
-	t.Run("are put again on the next try", func(t *testing.T) {
+	t.Run("are sent again by the next try", func(t *testing.T) {
 		s := &services{refused: func(call, i int) bool { return call == 0 && i == 1 }}
 		before, after := blocked(2)
-		told, listeners := map[string]bool{}, listen(s, io.Discard)
-		require.Error(t, listeners.StatusChanging(t.Context(), "demo", before, after, told))
-		require.NoError(t, listeners.StatusChanging(t.Context(), "demo", before, after, told))
+		sent, listeners := map[string]bool{}, listen(s, io.Discard)
+		require.Error(t, listeners.StatusChanging(t.Context(), "demo", before, after, sent))
+		require.NoError(t, listeners.StatusChanging(t.Context(), "demo", before, after, sent))
 		require.Len(t, s.entries, 3)
-		require.Len(t, told, 2)
-		require.NoError(t, listeners.StatusChanging(t.Context(), "demo", before, after, told))
-		require.Len(t, s.entries, 3, "and no more once they are told")
+		require.Len(t, sent, 2)
+		require.NoError(t, listeners.StatusChanging(t.Context(), "demo", before, after, sent))
+		require.Len(t, s.entries, 3, "and not again after that")
 	})
-	t.Run("are of the bus and the source of drover", func(t *testing.T) {
+	t.Run("have the bus and the source of drover", func(t *testing.T) {
 		s := &services{}
 		before, after := blocked(12)
 		require.NoError(t, listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, map[string]bool{}))
 		require.Len(t, s.entries, 12)
-		require.Equal(t, 2, s.calls, "ten a call")
+		require.Equal(t, 2, s.calls, "ten entries a call")
 		for _, e := range s.entries {
 			require.Equal(t, "drover", e.EventBusName)
 			require.Equal(t, events.Source, e.Source)
@@ -150,25 +150,25 @@ func TestRefusedEvents(t *testing.T) {
 	})
 }
 
-func TestTopicThatRefuses(t *testing.T) {
+func TestTopicRefuses(t *testing.T) {
 	s := &services{topic: errors.New("no")}
 	var out bytes.Buffer
-	told := map[string]bool{}
-	err := listen(s, &out).StatusChanging(t.Context(), "demo", &status.Status{Phase: status.Ready}, &status.Status{Phase: status.Failed}, told)
+	sent := map[string]bool{}
+	err := listen(s, &out).StatusChanging(t.Context(), "demo", &status.Status{Phase: status.Ready}, &status.Status{Phase: status.Failed}, sent)
 	require.Equal(t, "AuthorizationError", fault.Code(err))
-	require.Empty(t, told)
-	require.Empty(t, out.String(), "nothing is counted that was not told")
+	require.Empty(t, sent)
+	require.Empty(t, out.String(), "only sent changes are counted")
 }
 
-// The same failure of an execution that was started again by itself is told once: so the status remembers what was told.
-func TestToldFailureIsRemembered(t *testing.T) {
+// The status records the failure that was sent, so that a retry with the same failure is not sent again.
+func TestSentFailureIsRecorded(t *testing.T) {
 	s := &services{}
 	before := &status.Status{Phase: status.Converging, SpecVersion: "v1"}
 	after := &status.Status{Phase: status.Failed, SpecVersion: "v1", Message: "the quota is used up"}
 	require.NoError(t, listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, map[string]bool{}))
-	require.Equal(t, &status.Failure{SpecVersion: "v1", Message: "the quota is used up"}, after.ToldFailure)
+	require.Equal(t, &status.Failure{SpecVersion: "v1", Message: "the quota is used up"}, after.NotifiedFailure)
 	refusing := &services{topic: errors.New("no")}
-	after.ToldFailure = nil
+	after.NotifiedFailure = nil
 	require.Error(t, listen(refusing, io.Discard).StatusChanging(t.Context(), "demo", before, after, map[string]bool{}))
-	require.Nil(t, after.ToldFailure, "what nobody was told is not remembered")
+	require.Nil(t, after.NotifiedFailure, "a failure that was not sent is not recorded")
 }

@@ -19,18 +19,18 @@ func TestVerdictsOnReleases(t *testing.T) {
 		before, after status.ReleaseStatus
 		subject       string
 	}{
-		"the first": {status.ReleaseStatus{}, good, "drover: release 1.36-1 can be used"},
+		"the first verdict": {status.ReleaseStatus{}, good, "drover: release 1.36-1 can be used"},
 		"other content": {
 			good, status.ReleaseStatus{Version: "v2", SHA256: "b", Usable: true}, "drover: release 1.36-1 can be used",
 		},
-		"the same content again":        {good, status.ReleaseStatus{Version: "v2", SHA256: "a", Usable: true}, ""},
-		"something wrong":               {good, bad, "drover: release 1.36-1 cannot be used"},
-		"something wrong that is known": {bad, status.ReleaseStatus{Version: "v3", SHA256: "b", Checks: bad.Checks}, ""},
-		"what was wrong is there by now": {
+		"the same content again": {good, status.ReleaseStatus{Version: "v2", SHA256: "a", Usable: true}, ""},
+		"a failed check":         {good, bad, "drover: release 1.36-1 cannot be used"},
+		"the same failed check":  {bad, status.ReleaseStatus{Version: "v3", SHA256: "b", Checks: bad.Checks}, ""},
+		"a fixed check": {
 			bad, status.ReleaseStatus{Version: "v3", SHA256: "b", Usable: true}, "drover: release 1.36-1 can be used",
 		},
-		"deleted":     {good, status.ReleaseStatus{Message: "it was deleted"}, ""},
-		"there again": {status.ReleaseStatus{Message: "it was deleted"}, good, "drover: release 1.36-1 can be used"},
+		"deleted":        {good, status.ReleaseStatus{Message: "it was deleted"}, ""},
+		"uploaded again": {status.ReleaseStatus{Message: "it was deleted"}, good, "drover: release 1.36-1 can be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := DiffRelease("1.36-1", &test.before, &test.after)
@@ -44,8 +44,8 @@ func TestVerdictsOnReleases(t *testing.T) {
 			require.Len(t, got[0].Attributes, 3)
 		})
 	}
-	told := DiffRelease("1.36-1", &good, &bad)[0]
-	require.Equal(t, "Images: ami-1 is not there\nName another.\n\nSupportDates: it ends\nMove.", told.Message)
-	require.Equal(t, Problem, told.Attributes["urgency"])
-	require.Equal(t, events.Verdict{Release: "1.36-1", Version: "v2", Checks: []string{"Images", "SupportDates"}}, told.Detail)
+	notice := DiffRelease("1.36-1", &good, &bad)[0]
+	require.Equal(t, "Images: ami-1 is not there\nName another.\n\nSupportDates: it ends\nMove.", notice.Message)
+	require.Equal(t, Problem, notice.Attributes["urgency"])
+	require.Equal(t, events.Verdict{Release: "1.36-1", Version: "v2", Checks: []string{"Images", "SupportDates"}}, notice.Detail)
 }

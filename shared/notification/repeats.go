@@ -11,7 +11,7 @@ import (
 
 // isNew reports whether the phase of a cluster, or its message, is worth a notification.
 func isNew(before, after *status.Status) bool {
-	sent, progress, other := before.ToldFailure, urgencies[after.Phase] == Progress, after.Execution != before.Execution
+	sent, progress, other := before.NotifiedFailure, urgencies[after.Phase] == Progress, after.Execution != before.Execution
 	known := sent != nil && sent.SpecVersion == after.SpecVersion
 	again := known && names.IsAgain(after.Execution) // an execution that drover started itself
 	retries := known && !other                       // an execution that retries itself
@@ -38,10 +38,10 @@ func RecordSent(before, after *status.Status) {
 	if !isNew(before, after) {
 		return
 	}
-	after.ToldFailure = nil
+	after.NotifiedFailure = nil
 	if after.Phase == status.Failed {
 		f := failure(after)
-		after.ToldFailure = &f
+		after.NotifiedFailure = &f
 	}
 }
 

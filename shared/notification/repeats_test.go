@@ -8,9 +8,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// A failure is told once, however often drover itself tries, and again when anything about it is new.
-func TestWhatIsTriedAgainIsToldOnce(t *testing.T) {
-	const byPerson, byDrover, another = "arn:x:by-hand", "arn:x:demo-0123456789abcdef-again", "arn:x:demo-fedcba9876543210-again"
+// A failure is sent once while retries by drover fail in the same way. A different failure is sent again.
+func TestRepeatedFailureIsSentOnce(t *testing.T) {
+	const byOperator, byDrover, another = "arn:x:by-hand", "arn:x:demo-0123456789abcdef-again", "arn:x:demo-fedcba9876543210-again"
 	failed := func(execution, message string) status.Status {
 		s := status.Status{Phase: status.Failed, Message: message, SpecVersion: "v1", Execution: execution}
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed", Message: message}, now)
@@ -31,83 +31,83 @@ func TestWhatIsTriedAgainIsToldOnce(t *testing.T) {
 		s3Too = "https response error StatusCode: 503, RequestID: 5552587FB7D0A2F9, HostID: abR7PnpV2Ce81l0P/RW6+==, SlowDown"
 	)
 	tests := map[string]struct {
-		// The first is told; then what follows it, and which of these are told.
+		// first is always sent. sent says which of the later statuses are sent.
 		first status.Status
 		then  []status.Status
-		told  []bool
+		sent  []bool
 	}{
-		"a try that ends the same": {
-			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, again)}, []bool{false, false},
+		"a retry with the same failure": {
+			failed(byOperator, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, again)}, []bool{false, false},
 		},
-		"and the next": {
-			failed(byPerson, aws), []status.Status{
+		"two retries with the same failure": {
+			failed(byOperator, aws), []status.Status{
 				phase(status.Converging, byDrover), failed(byDrover, again), phase(status.Converging, another), failed(another, aws),
 			}, []bool{false, false, false, false},
 		},
-		"one that cannot even plan": {failed(byPerson, s3), []status.Status{failed(byDrover, s3Too)}, []bool{false}},
-		"a deletion that fails again": {
-			failed(byPerson, aws), []status.Status{phase(status.Deleting, byDrover), failed(byDrover, again)}, []bool{false, false},
+		"a retry that cannot plan": {failed(byOperator, s3), []status.Status{failed(byDrover, s3Too)}, []bool{false}},
+		"a deletion with the same failure": {
+			failed(byOperator, aws), []status.Status{phase(status.Deleting, byDrover), failed(byDrover, again)}, []bool{false, false},
 		},
-		"one of other instances": {
-			failed(byPerson, "instance i-0123456789abcdef0 did not join"), []status.Status{
+		"the same failure of other instances": {
+			failed(byOperator, "instance i-0123456789abcdef0 did not join"), []status.Status{
 				failed(byDrover, "instance i-fedcba98765432100 did not join"),
 			}, []bool{false},
 		},
-		"another try of one execution": {
-			failed(byPerson, aws), []status.Status{phase(status.Converging, byPerson), failed(byPerson, again)}, []bool{false, false},
+		"a retry within one execution": {
+			failed(byOperator, aws), []status.Status{phase(status.Converging, byOperator), failed(byOperator, again)}, []bool{false, false},
 		},
-		"another try that ends in other words": {
-			failed(byPerson, aws), []status.Status{phase(status.Converging, byPerson), failed(byPerson, "quota")}, []bool{false, true},
+		"a retry within one execution, with another message": {
+			failed(byOperator, aws), []status.Status{phase(status.Converging, byOperator), failed(byOperator, "quota")}, []bool{false, true},
 		},
-		"a try that ends in other words": {
-			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, "quota")}, []bool{false, true},
+		"a retry with another message": {
+			failed(byOperator, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, "quota")}, []bool{false, true},
 		},
-		"which are told once, too": {
-			failed(byPerson, aws), []status.Status{failed(byDrover, "quota"), phase(status.Converging, another), failed(another, "quota")},
+		"a third try with that message": {
+			failed(byOperator, aws), []status.Status{failed(byDrover, "quota"), phase(status.Converging, another), failed(another, "quota")},
 			[]bool{true, false, false},
 		},
-		"a try that ends for another reason": {
-			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), of("v1", "Throttled", failed(byDrover, aws))},
+		"a retry with another reason": {
+			failed(byOperator, aws), []status.Status{phase(status.Converging, byDrover), of("v1", "Throttled", failed(byDrover, aws))},
 			[]bool{false, true},
 		},
-		"a try that succeeds": {
-			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), phase(status.Ready, byDrover)}, []bool{false, true},
+		"a retry that succeeds": {
+			failed(byOperator, aws), []status.Status{phase(status.Converging, byDrover), phase(status.Ready, byDrover)}, []bool{false, true},
 		},
-		"after which the same failure is new": {
-			failed(byPerson, aws), []status.Status{phase(status.Ready, byDrover), phase(status.Converging, another), failed(another, aws)},
+		"the same failure after a success": {
+			failed(byOperator, aws), []status.Status{phase(status.Ready, byDrover), phase(status.Converging, another), failed(another, aws)},
 			[]bool{true, true, true},
 		},
-		"a try of a person that ends the same": {
-			failed(byPerson, aws), []status.Status{phase(status.Converging, "arn:x:2"), failed("arn:x:2", again)}, []bool{true, true},
+		"an operator's try with the same failure": {
+			failed(byOperator, aws), []status.Status{phase(status.Converging, "arn:x:2"), failed("arn:x:2", again)}, []bool{true, true},
 		},
-		"one of a person that cannot even plan": {failed(byPerson, s3), []status.Status{failed("arn:x:2", s3)}, []bool{true}},
-		"the same report twice":                 {failed(byPerson, s3), []status.Status{failed(byPerson, s3Too)}, []bool{false}},
-		"a new spec that waits":                 {failed(byDrover, aws), []status.Status{phase(status.Pending, byDrover)}, []bool{true}},
-		"a new spec that fails the same": {
-			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), of("v2", "StackFailed", failed(byDrover, aws))},
+		"an operator's try that cannot plan": {failed(byOperator, s3), []status.Status{failed("arn:x:2", s3)}, []bool{true}},
+		"a repeated report":                  {failed(byOperator, s3), []status.Status{failed(byOperator, s3Too)}, []bool{false}},
+		"a new spec":                         {failed(byDrover, aws), []status.Status{phase(status.Pending, byDrover)}, []bool{true}},
+		"a new spec with the same failure": {
+			failed(byOperator, aws), []status.Status{phase(status.Converging, byDrover), of("v2", "StackFailed", failed(byDrover, aws))},
 			[]bool{false, true},
 		},
-		"an upgrade that begins after a try that failed": {
+		"an upgrade after a failed retry": {
 			failed(byDrover, aws), []status.Status{phase(status.Upgrading, byDrover)}, []bool{true},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			// As notify does with what is written: what is noted stays until the next.
+			// The status keeps the recorded failure until the next one.
 			before := status.Status{Phase: status.Converging, SpecVersion: "v1"}
-			tell := func(after status.Status) bool {
-				after.ToldFailure = before.ToldFailure
-				told := len(Diff("demo", &before, &after)) > 0
+			isSent := func(after status.Status) bool {
+				after.NotifiedFailure = before.NotifiedFailure
+				sent := len(Diff("demo", &before, &after)) > 0
 				RecordSent(&before, &after)
 				before = after
-				return told
+				return sent
 			}
-			require.True(t, tell(test.first))
-			var told []bool
+			require.True(t, isSent(test.first))
+			var sent []bool
 			for _, s := range test.then {
-				told = append(told, tell(s))
+				sent = append(sent, isSent(s))
 			}
-			require.Equal(t, test.told, told)
+			require.Equal(t, test.sent, sent)
 		})
 	}
 }

@@ -1,6 +1,6 @@
 package notification
 
-// Upgrades: that one is to come, and how it goes.
+// Scheduled upgrades, and the progress of upgrades.
 
 import (
 	"fmt"
@@ -121,7 +121,7 @@ func isRemoved(was, is *status.Upgrade, earlier []status.Upgrade) bool {
 	return is.Ended != nil && !same(was, is)
 }
 
-// progress returns what of an upgrade is worth a notice when it changes.
+// progress returns the fields of an upgrade whose change is worth a notice.
 func progress(u status.Upgrade) string {
 	at := ""
 	if status.ToCome(u.Phase) && u.At != nil {

@@ -27,7 +27,7 @@ func TestUpgradeNoticeFields(t *testing.T) {
 		require.Len(t, notices, 1)
 		return notices[0]
 	}
-	t.Run("are all there", func(t *testing.T) {
+	t.Run("are complete", func(t *testing.T) {
 		require.Equal(t, Notice{
 			DetailType: events.ClusterUpgradeChange,
 			Detail: events.UpgradeChange{
@@ -38,7 +38,7 @@ func TestUpgradeNoticeFields(t *testing.T) {
 			Attributes: map[string]string{"cluster": "demo", "state": "Running", "urgency": Progress},
 		}, notify(t, nil, &running))
 	})
-	t.Run("name no step before the first is begun", func(t *testing.T) {
+	t.Run("name no step before the first one begins", func(t *testing.T) {
 		u := running
 		u.Steps = []status.UpgradeStep{{Name: "control plane"}}
 		require.Empty(t, notify(t, nil, &u).Detail.(events.UpgradeChange).Step)
@@ -108,7 +108,7 @@ func TestUpgradeNoticeIsSent(t *testing.T) {
 				u.Message = "a budget allows none"
 			})}, []string{"r2 Blocked problem"},
 		},
-		"not for the time of one that began": {
+		"not for the time of an upgrade that began": {
 			status.Status{Upgrade: u("Running", "r2", "Spec")},
 			status.Status{Upgrade: u("Running", "r2", "Spec", func(u *status.Upgrade) { u.At = nil })}, nil,
 		},
@@ -120,7 +120,7 @@ func TestUpgradeNoticeIsSent(t *testing.T) {
 			status.Status{Upgrade: u("Blocked", "r2", "Spec", checked(blocks))},
 			status.Status{Upgrade: u("Scheduled", "r3", "Spec", checked(blocks))}, []string{"r3 Scheduled problem"},
 		},
-		"as a problem when it is put off and would still be blocked": {
+		"as a problem when it is postponed and would still be blocked": {
 			status.Status{Upgrade: u("Scheduled", "r2", "Spec", checked(blocks))},
 			status.Status{Upgrade: u("Scheduled", "r2", "Spec", checked(blocks), func(u *status.Upgrade) {
 				u.At = &other
@@ -142,15 +142,15 @@ func TestUpgradeNoticeIsSent(t *testing.T) {
 			}), Upgrades: []status.Upgrade{*u("Done", "r1", "Hand")}},
 			status.Status{Upgrade: u("Done", "r3", "Hand", over)}, []string{"r3 Done result"},
 		},
-		"of both when an upgrade to another release takes the place of the next": {
+		"of both when an upgrade to another release replaces the queued one": {
 			status.Status{Upgrade: u("Done", "r2", "Hand", over), NextUpgrade: u("Scheduled", "r3", "At")},
 			status.Status{Upgrade: u("Scheduled", "r4", "At")}, []string{"r4 Scheduled progress", "r3 Cancelled progress"},
 		},
-		"of both when an upgrade of another origin takes the place of the next": {
+		"of both when an upgrade of another origin replaces the queued one": {
 			status.Status{Upgrade: u("Done", "r2", "Hand", over), NextUpgrade: u("Scheduled", "r3", "At")},
 			status.Status{Upgrade: u("Scheduled", "r3", "Channel")}, []string{"r3 Scheduled progress", "r3 Cancelled progress"},
 		},
-		"when the next one is cancelled while the same upgrade runs": {
+		"when the queued one is cancelled while the same upgrade runs": {
 			status.Status{Upgrade: u("Running", "r3", "At"), NextUpgrade: u("Scheduled", "r3", "At")},
 			status.Status{Upgrade: u("Running", "r3", "At")}, []string{"r3 Cancelled progress"},
 		},

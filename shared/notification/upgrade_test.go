@@ -10,7 +10,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestUpgradesThatAreTold(t *testing.T) {
+func TestUpgradeNotices(t *testing.T) {
 	at, later := now.Add(time.Hour), now.Add(2*time.Hour)
 	scheduled := func(at time.Time) *status.Upgrade {
 		return &status.Upgrade{
@@ -42,54 +42,54 @@ func TestUpgradesThatAreTold(t *testing.T) {
 		want          string
 	}{
 		"nothing": {nil, nil, ""},
-		"one that is to come": {
+		"a scheduled upgrade": {
 			nil, scheduled(at), "progress: drover: the upgrade of demo is Scheduled: release r1 to r2 (Kubernetes 1.37), within five minutes of " +
 				"2026-11-20T13:00:00Z: it waits for the window",
 		},
-		"and still is": {scheduled(at), scheduled(at), ""},
-		"at another time": {
+		"the same scheduled upgrade": {scheduled(at), scheduled(at), ""},
+		"another time": {
 			scheduled(at), scheduled(later), "progress: drover: the upgrade of demo is Scheduled: release r1 to r2 (Kubernetes 1.37), within five " +
 				"minutes of 2026-11-20T14:00:00Z: it waits for the window",
 		},
-		"taken back": {
+		"a removed upgrade": {
 			scheduled(at), nil, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was taken " +
 				"back: it does not begin",
 		},
-		"and the last one shows again": {
+		"a removed upgrade, and the last one shows again": {
 			scheduled(at), over, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was taken " +
 				"back: it does not begin",
 		},
-		"one that is late": {
+		"a delayed upgrade": {
 			scheduled(at), phase(status.UpgradeDelayed, "the cluster is busy"), "problem: drover: the upgrade of demo is Delayed: release r1 to " +
 				"r2: the cluster is busy",
 		},
-		"and waits for the next": {
+		"a delayed upgrade waits for another execution": {
 			phase(status.UpgradeDelayed, "the cluster is being converged by a"), phase(status.UpgradeDelayed,
 				"the cluster is being converged by b"), "",
 		},
-		"one that was given up": {
+		"a missed upgrade": {
 			phase(status.UpgradeDelayed, "busy"), phase(status.UpgradeMissed, "for two hours"),
 			"problem: drover: the upgrade of demo is Missed: release r1 to r2: for two hours",
 		},
-		"that was told": {phase(status.UpgradeMissed, "for two hours"), nil, ""},
-		"one that does not begin": {
+		"a missed upgrade that is removed": {phase(status.UpgradeMissed, "for two hours"), nil, ""},
+		"an upgrade that is refused": {
 			nil, phase("Blocked", "an older release"), "problem: drover: the upgrade of demo is Blocked: release r1 to r2: an older release",
 		},
-		"and still does not": {phase("Blocked", "an older release"), phase("Blocked", "an older release"), ""},
-		"taken back, and what was missed shows again": {
+		"the same refusal": {phase("Blocked", "an older release"), phase("Blocked", "an older release"), ""},
+		"a removed upgrade, and a missed one shows again": {
 			scheduled(at), missed, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was taken " +
 				"back: it does not begin",
 		},
-		"which was taken back":        {phase("Blocked", "an older release"), nil, ""},
-		"and what it hid shows again": {phase("Blocked", "an older release"), over, ""},
-		"as what was missed did":      {phase(status.UpgradeMissed, "for two hours"), over, ""},
-		"one that begins": {
+		"a refused upgrade is removed":                               {phase("Blocked", "an older release"), nil, ""},
+		"a refused upgrade is removed, and the last one shows again": {phase("Blocked", "an older release"), over, ""},
+		"a missed upgrade is removed, and the last one shows again":  {phase(status.UpgradeMissed, "for two hours"), over, ""},
+		"an upgrade begins": {
 			scheduled(at), phase("Checking", "the checks run"), "progress: drover: the upgrade of demo is Checking: release r1 " +
 				"to r2: the checks run",
 		},
 		"a step":        {running(0), running(1), "progress: drover: the upgrade of demo is Running: release r1 to r2: nodes"},
 		"within a step": {running(1), running(1), ""},
-		"one that is blocked": {
+		"a blocked upgrade": {
 			phase("Checking", ""), phase("Blocked", "2 checks"), "problem: drover: the upgrade of demo is Blocked: release r1 to r2: 2 checks",
 		},
 		"the end": {running(1), phase("Done", ""), "result: drover: the upgrade of demo is Done: release r1 to r2"},
@@ -110,8 +110,8 @@ func TestUpgradesThatAreTold(t *testing.T) {
 	}
 }
 
-// What was found in advance is told with the notice that an upgrade is to come, and again when it is something else.
-func TestFindingsInAdvance(t *testing.T) {
+// The notice of a scheduled upgrade includes the findings of early checks. Different findings are sent again.
+func TestNoticesOfEarlyFindings(t *testing.T) {
 	at := now.Add(time.Hour)
 	to := func(checks ...status.Check) *status.Status {
 		return &status.Status{
@@ -122,58 +122,58 @@ func TestFindingsInAdvance(t *testing.T) {
 		Name: "BudgetsAllow", Blocks: true, Message: "shop/web allows none.", Next: "Raise it.",
 	}, status.Check{Name: "SupportDates", Message: "soon."}
 	urgency := func(before, after *status.Status) string {
-		told := Diff("demo", before, after)
-		if len(told) == 0 {
+		notices := Diff("demo", before, after)
+		if len(notices) == 0 {
 			return ""
 		}
-		require.Len(t, told, 1)
-		return told[0].Attributes["urgency"]
+		require.Len(t, notices, 1)
+		return notices[0].Attributes["urgency"]
 	}
 	require.Equal(t, Problem, urgency(to(), to(blocks)))
 	require.Equal(t, "release r1 to r2, within five minutes of 2026-11-20T13:00:00Z\nBudgetsAllow: shop/web allows none. Raise it.",
 		Diff("demo", to(), to(blocks))[0].Message)
 	other := blocks
 	other.Message = "shop/web allows none of 3."
-	require.Empty(t, urgency(to(blocks), to(other)), "the same check found the same, in other words")
+	require.Empty(t, urgency(to(blocks), to(other)), "the same check with another message")
 	require.Equal(t, Problem, urgency(to(blocks), to(blocks, warns)))
-	require.Equal(t, Progress, urgency(to(blocks), to(warns)), "what blocked was mended")
+	require.Equal(t, Progress, urgency(to(blocks), to(warns)), "the blocker was fixed")
 	blocked := to(blocks)
 	blocked.Upgrade.Phase, blocked.Upgrade.At, blocked.Upgrade.Execution = "Blocked", nil, "x"
-	require.Equal(t, Progress, urgency(blocked, to(blocks)), "it is tried again, and what blocked it was told")
+	require.Equal(t, Progress, urgency(blocked, to(blocks)), "it is retried, and the blocker was sent before")
 	over := *blocked.Upgrade
 	over.Ended = &now
 	require.Equal(t, Progress, urgency(&status.Status{Upgrade: &over}, &status.Status{Upgrade: &over, NextUpgrade: to(blocks).Upgrade}),
 		"beside it as well")
 	require.Equal(t, Problem, urgency(blocked, to(blocks, warns)))
-	require.Equal(t, Progress, urgency(to(blocks), &status.Status{}), "it was taken back")
+	require.Equal(t, Progress, urgency(to(blocks), &status.Status{}), "it was removed")
 	require.NotContains(t, Diff("demo", to(blocks), &status.Status{})[0].Message, "BudgetsAllow")
 }
 
-// Checks that found something are in the message, with what to do.
-func TestChecksAreTold(t *testing.T) {
+// The message includes findings of checks and their remedies.
+func TestNoticeIncludesFindings(t *testing.T) {
 	blocked := &status.Upgrade{Phase: "Blocked", To: "r2", Message: "checks found something", Checks: []status.Check{
 		{Name: "NodesReady", Blocks: true, Message: "node a is NotReady.", Next: "Look at it."}, {
 			Name: "Webhooks", Message: "one.", Next: "None.",
 		},
 	}}
-	told := Diff("demo", &status.Status{}, &status.Status{Upgrade: blocked})
-	require.Len(t, told, 1)
+	notices := Diff("demo", &status.Status{}, &status.Status{Upgrade: blocked})
+	require.Len(t, notices, 1)
 	require.Equal(t, "release ? to r2: checks found something\nNodesReady: node a is NotReady. Look at it.\nWebhooks: one. None.",
-		told[0].Message)
+		notices[0].Message)
 
-	// One that stops hours later says when: nobody looked again.
+	// If the upgrade stops hours later, the message includes the time of the checks.
 	found, ended := now.Add(-3*time.Hour), now
 	stopped := &status.Upgrade{
 		Phase: "Stopped", To: "r2", Message: "nodes are still drained", Checks: blocked.Checks[1:], Checked: &found, Ended: &ended,
 	}
-	told = Diff("demo", &status.Status{}, &status.Status{Upgrade: stopped})
+	notices = Diff("demo", &status.Status{}, &status.Status{Upgrade: stopped})
 	require.Equal(t, "release ? to r2: nodes are still drained\nThe checks found at "+found.UTC().Format(time.RFC3339)+
 		", which may have passed since:\nWebhooks: one. None.",
-		told[0].Message)
+		notices[0].Message)
 }
 
-// An upgrade that waits for another is told of like any, beside that one: as it comes, is late, is missed, begins, or is taken back.
-func TestUpgradesBehindAnotherAreTold(t *testing.T) {
+// A queued upgrade is sent like any other: when it is scheduled, delayed, missed, removed, or begins.
+func TestNoticesOfAQueuedUpgrade(t *testing.T) {
 	at := now.Add(-time.Hour)
 	running := &status.Upgrade{Phase: "Running", To: "r2", Origin: "Hand", Execution: "x"}
 	done := &status.Upgrade{Phase: "Done", To: "r2", Origin: "Hand", Execution: "x", Ended: &now}
@@ -185,42 +185,42 @@ func TestUpgradesBehindAnotherAreTold(t *testing.T) {
 		before, after status.Status
 		want          []string
 	}{
-		"it comes": {
+		"it is scheduled": {
 			status.Status{Upgrade: running}, status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, []string{"r3 Scheduled"},
 		},
-		"and is there": {
+		"it is the same": {
 			status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, nil,
 		},
-		"it is late": {
+		"it is delayed": {
 			status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: running, NextUpgrade: next("Delayed")},
 			[]string{"r3 Delayed"},
 		},
-		"too late": {
+		"it is missed": {
 			status.Status{Upgrade: running, NextUpgrade: next("Delayed")}, status.Status{Upgrade: running, NextUpgrade: next("Missed")},
 			[]string{"r3 Missed"},
 		},
-		"which is told once": {
+		"it is missed, and that was sent": {
 			status.Status{Upgrade: done, NextUpgrade: next("Missed")}, status.Status{Upgrade: next("Missed")}, nil,
 		},
-		"also when it is not shown": {status.Status{Upgrade: running, NextUpgrade: next("Missed")}, status.Status{Upgrade: running}, nil},
-		"the other is over": {
+		"it was missed, and is removed": {status.Status{Upgrade: running, NextUpgrade: next("Missed")}, status.Status{Upgrade: running}, nil},
+		"the other one ended": {
 			status.Status{Upgrade: running, NextUpgrade: next("Delayed")}, status.Status{Upgrade: done, NextUpgrade: next("Delayed")},
 			[]string{"r2 Done"},
 		},
-		"its turn has come": {
+		"it becomes the current one": {
 			status.Status{Upgrade: done, NextUpgrade: next("Delayed")}, status.Status{Upgrade: next("Scheduled")}, []string{"r3 Scheduled"},
 		},
 		"it begins": {
 			status.Status{Upgrade: done, NextUpgrade: next("Delayed")}, status.Status{Upgrade: next("Checking")}, []string{"r3 Checking"},
 		},
-		"it is taken back": {
+		"it is removed": {
 			status.Status{Upgrade: running, NextUpgrade: next("Delayed")}, status.Status{Upgrade: running}, []string{"r3 Cancelled"},
 		},
 		"another begins before it": {status.Status{Upgrade: next("Scheduled")}, status.Status{Upgrade: running}, []string{"r2 Running"}},
-		"and it is still to come": {
+		"another begins, and it stays scheduled": {
 			status.Status{Upgrade: next("Scheduled")}, status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, []string{"r2 Running"},
 		},
-		"both change in the same moment": {
+		"both change at once": {
 			status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: done, NextUpgrade: next("Delayed")},
 			[]string{"r2 Done", "r3 Delayed"},
 		},
@@ -228,17 +228,17 @@ func TestUpgradesBehindAnotherAreTold(t *testing.T) {
 			status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: blocked, NextUpgrade: next("Scheduled")},
 			[]string{"r3 Blocked"},
 		},
-		"and is tried again": {
+		"it is retried": {
 			status.Status{Upgrade: blocked}, status.Status{Upgrade: blocked, NextUpgrade: next("Scheduled")}, []string{"r3 Scheduled"},
 		},
-		"which is told once, too": {
+		"it is retried and blocked, and that was sent": {
 			status.Status{Upgrade: blocked, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: next("Scheduled")}, nil,
 		},
-		"or is not": {
+		"it is not retried": {
 			status.Status{Upgrade: blocked, NextUpgrade: next("Scheduled"), Upgrades: []status.Upgrade{*blocked}}, status.Status{Upgrade: blocked},
 			[]string{"r3 Cancelled"},
 		},
-		"it is the same, by another name": {
+		"it is the same under another name": {
 			status.Status{Upgrade: done, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: next("Scheduled")}, nil,
 		},
 	}
@@ -246,8 +246,8 @@ func TestUpgradesBehindAnotherAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, n := range Diff("demo", &test.before, &test.after) {
-				told := n.Detail.(events.UpgradeChange)
-				got = append(got, told.To+" "+told.Phase)
+				change := n.Detail.(events.UpgradeChange)
+				got = append(got, change.To+" "+change.Phase)
 			}
 			require.Equal(t, test.want, got)
 		})

@@ -90,9 +90,9 @@ type Status struct {
 	RetryAt  *time.Time `json:"retryAt,omitempty"`
 	// FailedTry is the try of Execution that Failures counted last: an execution itself retries what may pass within minutes.
 	FailedTry int `json:"failedTry,omitempty"`
-	// ToldFailure is the failure that was notified last, until something else is notified. Automatic retries that fail the same way are not
+	// NotifiedFailure is the failure that was notified last, until something else is notified. Automatic retries that fail the same way are not
 	// notified.
-	ToldFailure *Failure `json:"toldFailure,omitempty"`
+	NotifiedFailure *Failure `json:"toldFailure,omitempty"`
 	// Replaced counts the replacements of a cluster's only node, which drover replaces if it is not Ready.
 	Replaced *Replaced `json:"replaced,omitempty"`
 	// Drift are the findings of InSync that come from planning. They end when a plan finds nothing to change. The other findings of the audit

@@ -121,7 +121,7 @@ func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 	require.Equal(t, append(uploaded, "Failed", "Ready"), sent())
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 	require.Zero(t, a.Status("demo").Failures)
-	require.Nil(t, a.Status("demo").ToldFailure)
+	require.Nil(t, a.Status("demo").NotifiedFailure)
 }
 
 // Each retry of a rolled back change could replace nodes, and replace them again in its rollback.
