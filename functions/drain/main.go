@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notification"
@@ -27,8 +28,9 @@ func main() {
 	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
 	notifier := notification.New(topic, bus, os.Stdout, time.Now)
 	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
+	clusters := kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	h := &handler.Handler{
-		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+		Clusters: kube.Opener[handler.Cluster]{Clusters: clusters, As: func(c *kube.Cluster) handler.Cluster { return drainer.NewCluster(c) }},
 		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		State:    state,
 		Slice:    50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: os.Stdout,

@@ -29,8 +29,9 @@ func main() {
 	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
 	notifier := notification.New(topic, bus, os.Stdout, time.Now)
 	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
+	clusters := kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	h := &handler.Handler{
-		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+		Clusters: kube.Opener[handler.Cluster]{Clusters: clusters, As: func(c *kube.Cluster) handler.Cluster { return c }},
 		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		Stacks:   cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""),
 		State:    state,

@@ -17,8 +17,9 @@ import (
 
 func main() {
 	cfg := lambdaruntime.AWS()
+	clusters := kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	h := &handler.Handler{
-		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+		Clusters: kube.Opener[handler.Cluster]{Clusters: clusters, As: func(c *kube.Cluster) handler.Cluster { return c }},
 		State:    store.NewState(s3.NewBucket(s3.NewClient(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), store.Silent, time.Now),
 		Timeout:  80 * time.Second, Pause: 2 * time.Second,
 	}

@@ -5,7 +5,6 @@ package kube
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -19,10 +18,8 @@ import (
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 )
-
-// ErrNoCluster means that EKS has no such cluster, or that it is still being created.
-var ErrNoCluster = errors.New("the EKS cluster is not there")
 
 // Clusters opens the APIs of clusters.
 type Clusters struct {
@@ -51,11 +48,13 @@ func NewClusters(client *eks.Client, identity *sts.Client, options ...Option) *C
 
 // Cluster is one cluster's API.
 type Cluster struct {
-	// Version of the control plane, such as "1.36".
-	Version string
 	Typed
 	Dynamic dynamic.Interface
+	version string
 }
+
+// Version is that of the control plane, such as "1.36". It is empty after Connect.
+func (c *Cluster) Version() string { return c.version }
 
 // CallTimeout limits one call to an API server that does not respond.
 const CallTimeout = 10 * time.Second
@@ -66,19 +65,35 @@ func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
 	out, err := c.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &name})
 	if err != nil {
 		if fault.Code(err) == "ResourceNotFoundException" {
-			return nil, fmt.Errorf("EKS cluster %s: %w", name, ErrNoCluster)
+			return nil, fmt.Errorf("EKS cluster %s: %w", name, pool.ErrNoCluster)
 		}
 		return nil, fmt.Errorf("describing EKS cluster %s: %w", name, err)
 	}
 	if out.Cluster.Status == types.ClusterStatusCreating || out.Cluster.Endpoint == nil {
-		return nil, fmt.Errorf("EKS cluster %s is %s: %w", name, out.Cluster.Status, ErrNoCluster)
+		return nil, fmt.Errorf("EKS cluster %s is %s: %w", name, out.Cluster.Status, pool.ErrNoCluster)
 	}
 	opened, err := c.connect(ctx, name, *out.Cluster.Endpoint, aws.ToString(out.Cluster.CertificateAuthority.Data))
 	if err != nil {
 		return nil, err
 	}
-	opened.Version = aws.ToString(out.Cluster.Version)
+	opened.version = aws.ToString(out.Cluster.Version)
 	return opened, nil
+}
+
+// Opener opens clusters as the interface that a function declares.
+type Opener[C any] struct {
+	Clusters *Clusters
+	As       func(*Cluster) C
+}
+
+// Open opens a cluster, as Clusters.Open does.
+func (o Opener[C]) Open(ctx context.Context, cluster string) (C, error) {
+	opened, err := o.Clusters.Open(ctx, cluster)
+	if err != nil {
+		var none C
+		return none, err
+	}
+	return o.As(opened), nil
 }
 
 // connect signs in; authority is base64.

@@ -13,6 +13,9 @@ import (
 	"github.com/drover-run/drover/events"
 )
 
+// ErrNoCluster means that EKS has no such cluster, or that it is still being created.
+var ErrNoCluster = errors.New("the EKS cluster is not there")
+
 // Node is a node of a pool, as join waits for it.
 type Node struct {
 	// Name is that of the Node object, Instance the EC2 instance that it runs on.

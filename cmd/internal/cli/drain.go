@@ -31,6 +31,7 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 func drainCommand() *cobra.Command {
@@ -262,15 +263,15 @@ func noteRefusal(ctx context.Context, out io.Writer, c *Cell, cluster, pool stri
 }
 
 // previewDrain shows the pods and the least time of a drain of a node, or of all nodes of a pool.
-func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, pool, node string) error {
+func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, poolName, node string) error {
 	opened, err := kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)).Open(ctx, cluster)
-	if errors.Is(err, kube.ErrNoCluster) {
+	if errors.Is(err, pool.ErrNoCluster) {
 		return fmt.Errorf("cluster %s: %w", cluster, err)
 	}
 	if err != nil {
 		return err
 	}
-	return preview(ctx, out, opened, c, cluster, pool, node)
+	return preview(ctx, out, opened, c, cluster, poolName, node)
 }
 
 // preview is previewDrain with an open connection to the cluster. It only reads.

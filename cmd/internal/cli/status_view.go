@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/status"
@@ -84,7 +84,7 @@ func (d *display) sourceErrors(live *liveCluster) {
 		name string
 		err  error
 	}{{"CloudFormation", live.stacksErr}, {"Auto Scaling", live.groupsErr}, {"the cluster", live.nodesErr}} {
-		if source.err != nil && !errors.Is(source.err, kube.ErrNoCluster) { // the cluster is not created yet, or deleted
+		if source.err != nil && !errors.Is(source.err, pool.ErrNoCluster) { // the cluster is not created yet, or deleted
 			d.say("%s was not read: %s", source.name, d.words(source.err.Error()))
 		}
 	}

@@ -15,12 +15,10 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+
 	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
@@ -29,9 +27,18 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Clusters opens clusters: a subset of kube.Clusters.
+// Clusters opens clusters: kube.Opener. The error is pool.ErrNoCluster if the cluster does not exist.
 type Clusters interface {
-	Open(ctx context.Context, cluster string) (*kube.Cluster, error)
+	Open(ctx context.Context, cluster string) (Cluster, error)
+}
+
+// Cluster finds and drains the nodes of one cluster: subsets of kube.Cluster and drainer.Nodes.
+type Cluster interface {
+	NodeOf(ctx context.Context, pool, instance string) (string, error)
+	InstanceOf(ctx context.Context, node string) (string, error)
+	Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
+		blocked func(context.Context, drain.Report)) drain.Report
+	Release(ctx context.Context, node string, drained bool) error
 }
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
@@ -40,7 +47,7 @@ type Groups interface {
 	State(ctx context.Context, instance string) (string, error)
 	Pool(ctx context.Context, group string) (events.Pool, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
-	Complete(ctx context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error)
+	Complete(ctx context.Context, hook events.Lifecycle, result pool.HookResult) (bool, error)
 }
 
 // State is the status of clusters: a subset of store.State.
@@ -64,7 +71,7 @@ type Handler struct {
 type node struct {
 	pool           events.Pool
 	name, instance string
-	cluster        *kube.Cluster
+	cluster        Cluster
 }
 
 // Handle drains until nothing is left or the slice is over. If there is a hook, it completes it as soon as the instance may terminate.
@@ -98,7 +105,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 		return ended(drain.Done, "the instance goes: who drains it at its hook has the node"), nil
 	case in.Release:
 		result = ended(drain.Done, "the node is as it was before")
-		if err := drainer.New(n.cluster).Release(ctx, n.name, false); err != nil {
+		if err := n.cluster.Release(ctx, n.name, false); err != nil {
 			return h.continueLater(ctx, in, n, ended(drain.Remaining, err.Error())), nil
 		}
 		h.recordProgress(ctx, n, result)
@@ -106,7 +113,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	}
 	slice, cancel := context.WithTimeout(ctx, h.Slice)
 	defer cancel()
-	result.DrainReport = drainer.New(n.cluster).Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool)},
+	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool)},
 		func(pod string) { h.reportForced(ctx, n, pod) }, func(ctx context.Context, report drain.Report) { h.recordBlocked(ctx, n, report) })
 	if result.Outcome == drain.Remaining {
 		return h.continueLater(ctx, in, n, result), nil
@@ -188,12 +195,12 @@ func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, resul
 	switch {
 	case in.Release:
 	case in.Lifecycle != nil:
-		_, err := h.Groups.Complete(ctx, *in.Lifecycle, autoscaling.Continue)
+		_, err := h.Groups.Complete(ctx, *in.Lifecycle, pool.Continue)
 		return result, err
 	case n.name != "" && result.Outcome != drain.Gone:
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
-		return result, drainer.New(n.cluster).Release(ctx, n.name, true)
+		return result, n.cluster.Release(ctx, n.name, true)
 	}
 	return result, nil
 }
@@ -243,7 +250,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 	if err == nil && n.cluster == nil {
 		n.cluster, err = h.open(ctx, n.pool.Cluster)
 	}
-	if errors.Is(err, kube.ErrNoCluster) {
+	if errors.Is(err, pool.ErrNoCluster) {
 		return n, ended(drain.Gone, err.Error()), nil
 	}
 	if err == nil {
@@ -255,10 +262,10 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 	return n, events.DrainResult{}, err
 }
 
-// open opens a cluster. Every error but kube.ErrNoCluster becomes *fault.ClusterUnreachable.
-func (h *Handler) open(ctx context.Context, cluster string) (*kube.Cluster, error) {
+// open opens a cluster. Every error but pool.ErrNoCluster becomes *fault.ClusterUnreachable.
+func (h *Handler) open(ctx context.Context, cluster string) (Cluster, error) {
 	opened, err := h.Clusters.Open(ctx, cluster)
-	if err != nil && !errors.Is(err, kube.ErrNoCluster) {
+	if err != nil && !errors.Is(err, pool.ErrNoCluster) {
 		return nil, &fault.ClusterUnreachable{Cause: err}
 	}
 	return opened, err

@@ -14,7 +14,6 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -45,7 +44,7 @@ func TestDrain(t *testing.T) {
 		},
 		"an instance of a deleted cluster terminates": {
 			sample: "drain-request-hook", world: func(w *world) {
-				w.openErr = fmt.Errorf("demo: %w", kube.ErrNoCluster)
+				w.openErr = fmt.Errorf("demo: %w", pool.ErrNoCluster)
 			}, outcome: drain.Gone, completed: true,
 		},
 		"a cluster that does not answer keeps its nodes": {

@@ -20,7 +20,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/states/asl"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/status"
@@ -70,7 +71,7 @@ func (h *hook) Heartbeat(ctx context.Context, l events.Lifecycle) (bool, error) 
 	return h.world.Heartbeat(ctx, l)
 }
 
-func (h *hook) Complete(ctx context.Context, l events.Lifecycle, result autoscaling.Result) (bool, error) {
+func (h *hook) Complete(ctx context.Context, l events.Lifecycle, result pool.HookResult) (bool, error) {
 	h.mu.Lock()
 	h.expire()
 	if h.how == "" {
@@ -97,7 +98,7 @@ func (h *hook) machine(input string) asl.Outcome {
 		Task: func(ctx context.Context, task asl.Task) (json.RawMessage, error) {
 			switch task.Resource.Action {
 			case "completeLifecycleAction":
-				_, err := h.Complete(ctx, events.Lifecycle{EC2InstanceID: "i-1"}, autoscaling.Continue)
+				_, err := h.Complete(ctx, events.Lifecycle{EC2InstanceID: "i-1"}, pool.Continue)
 				return json.RawMessage(`{}`), err
 			case "recordLifecycleActionHeartbeat":
 				if waits, err := h.Heartbeat(ctx, events.Lifecycle{EC2InstanceID: "i-1"}); err != nil || waits {

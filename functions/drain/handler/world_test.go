@@ -25,9 +25,11 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/engine/inprocess"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -227,14 +229,15 @@ func merged(into map[string]string, patch map[string]*string) map[string]string 
 }
 
 // Open is Clusters.
-func (w *world) Open(_ context.Context, cluster string) (*kube.Cluster, error) {
+func (w *world) Open(_ context.Context, cluster string) (Cluster, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened = append(w.opened, cluster)
 	if w.openErr != nil {
 		return nil, w.openErr
 	}
-	return kube.Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(http.HandlerFunc(w.serve))})
+	opened, err := kube.Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(http.HandlerFunc(w.serve))})
+	return drainer.NewCluster(opened), err
 }
 
 // Groups.
@@ -265,7 +268,7 @@ func (w *world) Heartbeat(_ context.Context, hook events.Lifecycle) (bool, error
 	return w.open[hook.EC2InstanceID], w.beatErr
 }
 
-func (w *world) Complete(_ context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error) {
+func (w *world) Complete(_ context.Context, hook events.Lifecycle, result pool.HookResult) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	was := w.open[hook.EC2InstanceID]

@@ -12,7 +12,6 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/backoff"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
@@ -201,7 +200,7 @@ func (w *work) recentFailures(ctx context.Context, gate *roll.Gate, launching []
 // what to wait for.
 func (w *work) readNodes(ctx context.Context) (found bool, unreachable string) {
 	cluster, err := w.open(ctx)
-	if errors.Is(err, kube.ErrNoCluster) {
+	if errors.Is(err, pool.ErrNoCluster) {
 		return false, ""
 	}
 	var nodes []pool.Node

@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+
 	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
@@ -22,9 +21,16 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Clusters opens clusters: a subset of kube.Clusters.
+// Clusters opens clusters: kube.Opener. The error is pool.ErrNoCluster if the cluster does not exist.
 type Clusters interface {
-	Open(ctx context.Context, cluster string) (*kube.Cluster, error)
+	Open(ctx context.Context, cluster string) (Cluster, error)
+}
+
+// Cluster reads the nodes of one cluster: a subset of kube.Cluster.
+type Cluster interface {
+	Version() string
+	PoolNodes(ctx context.Context, poolName string) ([]pool.Node, error)
+	WaitNode(ctx context.Context, poolName, instance string, done func(*pool.Node) bool) (*pool.Node, error)
 }
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
@@ -32,7 +38,7 @@ type Groups interface {
 	State(ctx context.Context, instance string) (string, error)
 	Describe(ctx context.Context, group string) (pool.Group, bool, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
-	Complete(ctx context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error)
+	Complete(ctx context.Context, hook events.Lifecycle, result pool.HookResult) (bool, error)
 }
 
 // Stacks reads and signals stacks: a subset of cloudformation.Stacks.
@@ -68,7 +74,7 @@ type work struct {
 	in   events.JoinRequest
 	pool events.Pool
 	// cluster is nil until open.
-	cluster *kube.Cluster
+	cluster Cluster
 	// nodes of the pool, as readNodes read them last.
 	nodes []pool.Node
 	// described is true once readUpdate has read the pool's stack. minDuringUpdate is how many instances a rolling update keeps in the
@@ -129,7 +135,7 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 }
 
 // open opens the cluster, once.
-func (w *work) open(ctx context.Context) (_ *kube.Cluster, err error) {
+func (w *work) open(ctx context.Context) (_ Cluster, err error) {
 	if w.cluster == nil {
 		w.cluster, err = w.Clusters.Open(ctx, w.pool.Cluster)
 	}
@@ -146,9 +152,9 @@ func (w *work) join(ctx, watching context.Context) error {
 		return nil
 	}
 	cluster, err := w.open(ctx)
-	if errors.Is(err, kube.ErrNoCluster) {
+	if errors.Is(err, pool.ErrNoCluster) {
 		w.result.Message = err.Error()
-		return w.complete(ctx, autoscaling.Abandon, events.JoinAbandoned)
+		return w.complete(ctx, pool.Abandon, events.JoinAbandoned)
 	}
 	if err != nil {
 		return w.onUnreachable(ctx, err)
@@ -172,7 +178,7 @@ func (w *work) join(ctx, watching context.Context) error {
 		w.result.Outcome, w.result.Message = events.JoinWaiting, missing
 		return nil
 	}
-	if skew := pool.KubeletSkew(node.KubeletVersion, cluster.Version); skew != "" {
+	if skew := pool.KubeletSkew(node.KubeletVersion, cluster.Version()); skew != "" {
 		w.result.Message = skew
 		return w.abandon(ctx)
 	}
@@ -184,7 +190,7 @@ func (w *work) join(ctx, watching context.Context) error {
 			return err
 		}
 	}
-	if err := w.complete(ctx, autoscaling.Continue, events.JoinReady); err != nil {
+	if err := w.complete(ctx, pool.Continue, events.JoinReady); err != nil {
 		return err
 	}
 	w.requestAddons(ctx)
@@ -214,11 +220,11 @@ func (w *work) abandon(ctx context.Context) error {
 		w.result.WaitSeconds = max(minWaitSeconds, w.result.WaitSeconds-int64((w.Now().Sub(w.in.Started)-w.elapsed)/time.Second))
 		return nil
 	}
-	return w.complete(ctx, autoscaling.Abandon, events.JoinAbandoned)
+	return w.complete(ctx, pool.Abandon, events.JoinAbandoned)
 }
 
 // complete completes the launch hook.
-func (w *work) complete(ctx context.Context, with autoscaling.Result, outcome events.JoinOutcome) error {
+func (w *work) complete(ctx context.Context, with pool.HookResult, outcome events.JoinOutcome) error {
 	waited, err := w.Groups.Complete(ctx, w.in.Lifecycle, with)
 	w.result.Outcome = outcome
 	if err == nil && !waited && outcome != events.JoinReady {

@@ -3,27 +3,20 @@ package handler
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/engine/inprocess"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -57,7 +50,7 @@ type world struct {
 
 	state    string
 	lastBeat time.Time
-	result   autoscaling.Result
+	result   pool.HookResult
 	ended    time.Duration
 	signals  []signal
 	reads    int
@@ -95,90 +88,76 @@ func (w *world) after(d time.Duration, happens func()) {
 
 func (w *world) since() time.Duration { return time.Since(w.start) }
 
-// node returns the nodes that exist now.
-func (w *world) node() []corev1.Node {
+// nodes returns the nodes of the pool that exist now.
+func (w *world) nodes() []pool.Node {
 	if w.since() < w.registers {
 		return nil
 	}
-	n := corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{kube.PoolLabel: "workers"}},
-		Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-new"},
-		Status: corev1.NodeStatus{
-			NodeInfo: corev1.NodeSystemInfo{
-				KubeletVersion: w.kubelet,
-			}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "no network"}},
-		},
+	n := pool.Node{
+		Name: "n1", Instance: "i-new", KubeletVersion: w.kubelet, Message: "no network", Ready: w.isReady(), Labels: map[string]string{},
 	}
-	if w.since() >= w.ready && (w.since() < w.unwell || w.since() >= w.well) {
-		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(w.start.Add(w.ready))
-		for key, value := range w.labels {
-			n.Labels[key] = value
-		}
-		for _, c := range w.conditions {
-			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(c), Status: corev1.ConditionTrue})
-		}
+	if n.Ready {
+		n.ReadySince, n.Labels, n.True = w.start.Add(w.ready), w.labels, append([]string{"Ready"}, w.conditions...)
 	}
-	old := corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-old"},
-	}
-	if w.since() < w.drained {
-		old.Annotations = map[string]string{"drover.run/draining-since": w.start.UTC().Format(time.RFC3339)}
-	}
-	nodes := []corev1.Node{old, n}
-	healthy := corev1.ConditionTrue
-	if w.since() < w.ill {
-		healthy = corev1.ConditionUnknown
-	}
+	nodes := []pool.Node{{Name: "n0", Instance: "i-old", Draining: w.since() < w.drained}, n}
 	for i := range w.fellows {
 		if w.ill < 0 {
 			break
 		}
-		nodes = append(nodes, corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: fmt.Sprintf("n1%d", i), Labels: n.Labels,
-			}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///eu-central-1a/i-fellow%d", i)},
-			Status: corev1.NodeStatus{
-				Conditions: []corev1.NodeCondition{
-					{Type: corev1.NodeReady, Status: healthy, LastTransitionTime: metav1.NewTime(w.start.Add(-time.Minute))},
-				},
-			},
+		nodes = append(nodes, pool.Node{
+			Name: fmt.Sprintf("n1%d", i), Instance: fmt.Sprintf("i-fellow%d", i), Labels: n.Labels,
+			Ready: w.since() >= w.ill, ReadySince: w.start.Add(-time.Minute),
 		})
 	}
 	return nodes
 }
 
-// ServeHTTP lists nodes. A watch ends after one second without an event, so the client lists again.
-func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w.mu.Lock()
-	away, nodes := w.since() < w.away, w.node()
-	w.mu.Unlock()
-	if away {
-		http.Error(rw, "away", http.StatusServiceUnavailable)
-		return
-	}
-	rw.Header().Set("Content-Type", "application/json")
-	if r.URL.Query().Get("watch") != "" {
-		rw.(http.Flusher).Flush()
-		select {
-		case <-time.After(time.Second):
-		case <-r.Context().Done():
-		}
-		return
-	}
-	_ = json.NewEncoder(rw).Encode(corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: nodes})
+// isReady reports whether the node of the new instance is Ready.
+func (w *world) isReady() bool {
+	return w.since() >= w.ready && (w.since() < w.unwell || w.since() >= w.well)
 }
 
-func (w *world) Open(context.Context, string) (*kube.Cluster, error) {
+func (w *world) Open(context.Context, string) (Cluster, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.openErr != nil {
 		return nil, w.openErr
 	}
-	c, err := kube.Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(w)})
-	if err == nil {
-		c.Version = "1.36"
+	return w, nil
+}
+
+func (w *world) Version() string { return "1.36" }
+
+func (w *world) PoolNodes(context.Context, string) ([]pool.Node, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.since() < w.away {
+		return nil, &fault.ClusterUnreachable{Cause: errors.New("listing the nodes of pool workers: away")}
 	}
-	return c, err
+	return w.nodes(), nil
+}
+
+// WaitNode lists the nodes once a second.
+func (w *world) WaitNode(ctx context.Context, poolName, instance string, done func(*pool.Node) bool) (last *pool.Node, err error) {
+	for ctx.Err() == nil {
+		nodes, err := w.PoolNodes(ctx, poolName)
+		if err != nil {
+			return last, err
+		}
+		for _, n := range nodes {
+			if n.Instance != instance {
+				continue
+			}
+			if last = &n; done(last) {
+				return last, nil
+			}
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+	return last, nil
 }
 
 // hookTimeout and hookCap are the launch hook's, as in the pool's template.
@@ -238,13 +217,13 @@ func (w *world) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 	return w.state == pool.PendingWait, nil
 }
 
-func (w *world) Complete(_ context.Context, _ events.Lifecycle, result autoscaling.Result) (bool, error) {
+func (w *world) Complete(_ context.Context, _ events.Lifecycle, result pool.HookResult) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expire()
 	was := w.state == pool.PendingWait
 	w.result, w.ended, w.state = result, w.since(), pool.InService
-	if result == autoscaling.Abandon {
+	if result == pool.Abandon {
 		w.state = ""
 	}
 	return was, nil

@@ -10,14 +10,19 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Clusters opens clusters: a subset of kube.Clusters.
+// Clusters opens clusters: kube.Opener.
 type Clusters interface {
-	Open(ctx context.Context, cluster string) (*kube.Cluster, error)
+	Open(ctx context.Context, cluster string) (Cluster, error)
+}
+
+// Cluster is one cluster, as its administrator: a subset of kube.Cluster.
+type Cluster interface {
+	GrantRoles(ctx context.Context) error
+	RetainedVolumes(ctx context.Context) ([]string, error)
 }
 
 // State holds statuses: a subset of store.State.
@@ -67,7 +72,7 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 
 // survey records which volumes a cluster that is being deleted retains, unless a later holder of the lease has written the status. An old
 // answer must not decide what that holder deletes. survey is idempotent.
-func (h *Handler) survey(ctx context.Context, in events.PrepareRequest, cluster *kube.Cluster) error {
+func (h *Handler) survey(ctx context.Context, in events.PrepareRequest, cluster Cluster) error {
 	retain, err := cluster.RetainedVolumes(ctx)
 	if err != nil {
 		return err

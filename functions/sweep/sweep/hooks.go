@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/pool"
 )
@@ -28,8 +28,8 @@ func (p Hooks) Run(ctx context.Context, groups []pool.Group) error {
 			}
 		}
 	}
-	drains := p.start(ctx, p.DrainNode, autoscaling.TerminateHook, leaving)
-	return errors.Join(drains, p.start(ctx, p.JoinNode, autoscaling.LaunchHook, joining))
+	drains := p.start(ctx, p.DrainNode, pool.TerminateHook, leaving)
+	return errors.Join(drains, p.start(ctx, p.JoinNode, pool.LaunchHook, joining))
 }
 
 // start starts an execution for each instance, by its group, that has none. An instance whose event is late gets two: they do not harm each

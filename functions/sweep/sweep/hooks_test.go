@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -26,7 +26,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 		instance("i-4", pool.TerminatingWait),
 	}}
 	hooks := map[string]events.Lifecycle{
-		"g " + autoscaling.LaunchHook: {LifecycleHookName: "launch"}, "g " + autoscaling.TerminateHook: {LifecycleHookName: "terminate"},
+		"g " + pool.LaunchHook: {LifecycleHookName: "launch"}, "g " + pool.TerminateHook: {LifecycleHookName: "terminate"},
 	}
 	for name, test := range map[string]struct {
 		hooks   map[string]events.Lifecycle

@@ -56,11 +56,13 @@ import (
 	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/planner"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/releases"
@@ -239,18 +241,21 @@ func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *st
 	}
 	cfg := f.config("join")
 	f.handlers["join"] = wrap(logs, "join", (&join.Handler{
-		Clusters: clusters(cfg), Groups: f.account.groups(cfg), Stacks: cloud(cfg), State: told(cfg),
+		Clusters: kube.Opener[join.Cluster]{Clusters: clusters(cfg), As: func(c *kube.Cluster) join.Cluster { return c }},
+		Groups:   f.account.groups(cfg), Stacks: cloud(cfg), State: told(cfg),
 		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldTimeout: 24 * time.Hour, Now: time.Now,
 	}).Handle)
 	cfg = f.config("drain")
 	f.handlers["drain"] = wrap(logs, "drain", (&drain.Handler{
-		Clusters: clusters(cfg), Groups: f.account.groups(cfg), State: told(cfg),
+		Clusters: kube.Opener[drain.Cluster]{Clusters: clusters(cfg), As: func(c *kube.Cluster) drain.Cluster { return drainer.NewCluster(c) }},
+		Groups:   f.account.groups(cfg), State: told(cfg),
 		Slice: 50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: logs,
 	}).Handle)
 	cfg = f.config("prepare")
 	f.handlers["prepare"] = wrap(logs, "prepare", (&prepare.Handler{
 		// not both over at once, or no world replays
-		Clusters: clusters(cfg), State: state(cfg), Timeout: 79 * time.Second, Pause: 2 * time.Second,
+		Clusters: kube.Opener[prepare.Cluster]{Clusters: clusters(cfg), As: func(c *kube.Cluster) prepare.Cluster { return c }},
+		State:    state(cfg), Timeout: 79 * time.Second, Pause: 2 * time.Second,
 	}).Handle)
 }
 
@@ -272,7 +277,7 @@ func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) lambdarunti
 	return func(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 		err := cloud.Signal(ctx, in.AutoScalingGroupName, names.GroupResource, in.EC2InstanceID, true)
 		if err == nil {
-			_, err = hooks.Complete(ctx, in.Lifecycle, autoscaling.Continue)
+			_, err = hooks.Complete(ctx, in.Lifecycle, pool.Continue)
 		}
 		return events.JoinResult{Outcome: events.JoinReady}, err
 	}
@@ -284,7 +289,7 @@ func drained(hooks *autoscaling.Groups) lambdaruntime.Handler[events.DrainReques
 		if in.Lifecycle == nil {
 			return events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}, nil
 		}
-		_, err := hooks.Complete(ctx, *in.Lifecycle, autoscaling.Continue)
+		_, err := hooks.Complete(ctx, *in.Lifecycle, pool.Continue)
 		return events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}, err
 	}
 }

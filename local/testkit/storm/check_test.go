@@ -351,7 +351,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				instead(w, "drain", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
 					var in events.DrainRequest
 					require.NoError(w.t, json.Unmarshal(payload, &in))
-					_, err := autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, *in.Lifecycle, autoscaling.Continue)
+					_, err := autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, *in.Lifecycle, pool.Continue)
 					return []byte(`{"outcome": "Done"}`), err
 				})
 			}
@@ -373,7 +373,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 						Status: "SUCCESS",
 					})
 					if err == nil {
-						_, err = autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, in.Lifecycle, autoscaling.Continue)
+						_, err = autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, in.Lifecycle, pool.Continue)
 					}
 					return []byte(`{"outcome": "Ready"}`), err
 				})

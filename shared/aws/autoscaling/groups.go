@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 // Groups are the Auto Scaling groups of one account and region.
@@ -23,18 +24,9 @@ type Groups struct {
 // New returns the groups of an account.
 func New(client *autoscaling.Client) *Groups { return &Groups{client} }
 
-// Result that completes a lifecycle action.
-type Result string
-
-// The results. After ABANDON at launch, Auto Scaling replaces the instance.
-const (
-	Continue Result = "CONTINUE"
-	Abandon  Result = "ABANDON"
-)
-
 // Complete ends an instance's wait at a hook. waited is false if nothing waits there: the action was completed or timed out, or the
 // instance no longer exists.
-func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Result) (waited bool, err error) {
+func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result pool.HookResult) (waited bool, err error) {
 	_, err = g.client.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
 		AutoScalingGroupName: &hook.AutoScalingGroupName, LifecycleHookName: &hook.LifecycleHookName,
 		InstanceId: &hook.EC2InstanceID, LifecycleActionResult: aws.String(string(result)),
@@ -106,29 +98,23 @@ func (g *Groups) groupOf(ctx context.Context, instance string) (string, error) {
 	return "", nil
 }
 
-// The hooks of pools' instances: see the pool's template.
-const (
-	LaunchHook    = "launch"
-	TerminateHook = "terminate"
-)
-
 // Pool reads a group's pool from its terminate hook, as deployed. It is empty if there is no such hook or group.
 func (g *Groups) Pool(ctx context.Context, group string) (events.Pool, error) {
-	var pool events.Pool
+	var deployed events.Pool
 	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
-		AutoScalingGroupName: &group, LifecycleHookNames: []string{TerminateHook},
+		AutoScalingGroupName: &group, LifecycleHookNames: []string{pool.TerminateHook},
 	})
 	if fault.Code(err) == "ValidationError" { // no such group
-		return pool, nil
+		return deployed, nil
 	}
 	if err != nil {
-		return pool, fmt.Errorf("describing the hooks of %s: %w", group, err)
+		return deployed, fmt.Errorf("describing the hooks of %s: %w", group, err)
 	}
 	for _, hook := range out.LifecycleHooks {
-		if err := json.Unmarshal([]byte(aws.ToString(hook.NotificationMetadata)), &pool); err != nil {
-			return events.Pool{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", TerminateHook, group,
+		if err := json.Unmarshal([]byte(aws.ToString(hook.NotificationMetadata)), &deployed); err != nil {
+			return events.Pool{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", pool.TerminateHook, group,
 				aws.ToString(hook.NotificationMetadata))
 		}
 	}
-	return pool, nil
+	return deployed, nil
 }

@@ -47,6 +47,15 @@ type Nodes struct{ cluster *kube.Cluster }
 // New returns the nodes of an opened cluster.
 func New(cluster *kube.Cluster) *Nodes { return &Nodes{cluster} }
 
+// Cluster is an opened cluster whose nodes can be drained.
+type Cluster struct {
+	*kube.Cluster
+	*Nodes
+}
+
+// NewCluster returns an opened cluster with its nodes.
+func NewCluster(cluster *kube.Cluster) Cluster { return Cluster{cluster, New(cluster)} }
+
 // Drain cordons a node and removes its pods, until none is left or ctx ends. The report then lists the remaining pods, and
 // the next call continues. The task's time starts with the first cordon. A failing or unreachable API server does not fail
 // a drain: Drain waits for it. Drain calls forced right after each deletion of a pod against its budget, since the report

@@ -18,9 +18,9 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -143,10 +143,12 @@ func TestANodeThatIsOutOfService(t *testing.T) {
 // instance of a pool that waits at its terminate hook, for the drain function.
 type instance struct {
 	*world
-	completed []autoscaling.Result
+	completed []pool.HookResult
 }
 
-func (i *instance) Open(context.Context, string) (*kube.Cluster, error) { return i.cluster, nil }
+func (i *instance) Open(context.Context, string) (handler.Cluster, error) {
+	return drainer.NewCluster(i.cluster), nil
+}
 
 func (i *instance) PoolOf(ctx context.Context, _ string) (events.Pool, error) {
 	return i.Pool(ctx, "drover-demo-pool-a")
@@ -165,7 +167,7 @@ func (i *instance) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 	return len(i.completed) == 0, nil
 }
 
-func (i *instance) Complete(_ context.Context, _ events.Lifecycle, result autoscaling.Result) (bool, error) {
+func (i *instance) Complete(_ context.Context, _ events.Lifecycle, result pool.HookResult) (bool, error) {
 	i.completed = append(i.completed, result)
 	return true, nil
 }
@@ -201,7 +203,7 @@ func TestAnInstanceThatNeverJoinedGoes(t *testing.T) {
 	result := i.end(t, 3*time.Second)
 	require.Equal(t, drain.Gone, result.Outcome)
 	require.Contains(t, result.Message, "never joined")
-	require.Equal(t, []autoscaling.Result{autoscaling.Continue}, i.completed)
+	require.Equal(t, []pool.HookResult{pool.Continue}, i.completed)
 }
 
 // A node that joins while its drain is under way takes pods at once. It is cordoned, and they leave it.
@@ -224,5 +226,5 @@ func TestANodeThatJoinsWhileItsDrainIsUnderWay(t *testing.T) {
 	require.Equal(t, late, result.Node)
 	require.True(t, i.readNode(late).Spec.Unschedulable)
 	require.Empty(t, i.podsOn(late))
-	require.Equal(t, []autoscaling.Result{autoscaling.Continue}, i.completed)
+	require.Equal(t, []pool.HookResult{pool.Continue}, i.completed)
 }

@@ -85,7 +85,7 @@ func TestHooks(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, waited)
 	for attempt, want := range []bool{true, false, false} {
-		waited, err = g.Complete(ctx, hook, autoscaling.Continue)
+		waited, err = g.Complete(ctx, hook, pool.Continue)
 		require.NoError(t, err)
 		require.Equal(t, want, waited, "attempt %d", attempt)
 	}
@@ -109,7 +109,7 @@ func TestHooks(t *testing.T) {
 
 	deleted := hook
 	deleted.AutoScalingGroupName = "drover-demo-pool-deleted"
-	waited, err = g.Complete(ctx, deleted, autoscaling.Continue)
+	waited, err = g.Complete(ctx, deleted, pool.Continue)
 	require.NoError(t, err, "nothing waits in a deleted group")
 	require.False(t, waited)
 }
@@ -143,7 +143,7 @@ func TestLaunchFailure(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, why, "it is in flight")
 
-	_, err = g.Complete(ctx, first, autoscaling.Abandon)
+	_, err = g.Complete(ctx, first, pool.Abandon)
 	require.NoError(t, err)
 	a.Until("the failure is reported", func() bool {
 		var at time.Time
@@ -152,7 +152,7 @@ func TestLaunchFailure(t *testing.T) {
 		return why != "" && !at.IsZero()
 	})
 	a.Until("another waits", func() bool { return launching(first.EC2InstanceID).EC2InstanceID != "" })
-	_, err = g.Complete(ctx, launching(first.EC2InstanceID), autoscaling.Continue)
+	_, err = g.Complete(ctx, launching(first.EC2InstanceID), pool.Continue)
 	require.NoError(t, err)
 	a.Until("the failure is no longer reported", func() bool {
 		why, _, err = g.LaunchFailure(ctx, first.AutoScalingGroupName)
