@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/leftover"
+
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -28,10 +29,10 @@ type account struct {
 	unreadable, unwritable error
 	eks                    bool
 	eksError               error
-	found                  []leftovers.Resource
+	found                  []leftover.Resource
 	findError              error
 	// outcomes of removals, by resource. The default is Removed.
-	outcomes   map[string]leftovers.Outcome
+	outcomes   map[string]leftover.Outcome
 	failing    map[string]error
 	kept       []string
 	keptError  error
@@ -83,13 +84,13 @@ func (a *account) Exists(_ context.Context, eksCluster string) (bool, error) {
 	return a.eks, a.eksError
 }
 
-func (a *account) Find(context.Context, string) ([]leftovers.Resource, error) {
+func (a *account) Find(context.Context, string) ([]leftover.Resource, error) {
 	return a.found, a.findError
 }
 
-func (a *account) Remove(_ context.Context, cluster string, r leftovers.Resource) (leftovers.Outcome, string, error) {
+func (a *account) Remove(_ context.Context, cluster string, r leftover.Resource) (leftover.Outcome, string, error) {
 	if err := a.failing[r.String()]; err != nil || cluster != "demo" {
-		return leftovers.Remains, "", err
+		return leftover.Remains, "", err
 	}
 	a.removed = append(a.removed, r.String())
 	return a.outcomes[r.String()], "in use", nil
@@ -107,7 +108,7 @@ func newAccount() *account {
 	return &account{
 		spec: store.ErrNotFound, leases: []error{nil},
 		status: &status.Status{Phase: status.Deleting, Fence: 7, Deletion: &status.Deletion{Surveyed: true, Retain: []string{"vol-b"}}},
-		found: []leftovers.Resource{
+		found: []leftover.Resource{
 			{Kind: "network interface", ID: "eni-a"},
 			{Kind: "volume", ID: "vol-a"},
 			{Kind: "volume", ID: "vol-b"},
@@ -210,7 +211,7 @@ func TestCleanChecksTheLeaseBeforeEachRemoval(t *testing.T) {
 func TestCleanReports(t *testing.T) {
 	t.Run("what remains, with the reason, and waits", func(t *testing.T) {
 		w := newAccount()
-		w.outcomes = map[string]leftovers.Outcome{"network interface eni-a": leftovers.Remains, "volume vol-a": leftovers.Absent}
+		w.outcomes = map[string]leftover.Outcome{"network interface eni-a": leftover.Remains, "volume vol-a": leftover.Absent}
 		result, err := w.clean(t, false)
 		require.NoError(t, err)
 		require.Equal(t, events.CleanResult{Outcome: events.CleanWaiting, Message: "network interface eni-a: in use"}, result)
@@ -219,10 +220,10 @@ func TestCleanReports(t *testing.T) {
 	})
 	t.Run("ten of many", func(t *testing.T) {
 		w := newAccount()
-		w.found, w.outcomes = nil, map[string]leftovers.Outcome{}
+		w.found, w.outcomes = nil, map[string]leftover.Outcome{}
 		for i := range 12 {
-			r := leftovers.Resource{Kind: "security group", ID: fmt.Sprintf("sg-%02d", i)}
-			w.found, w.outcomes[r.String()] = append(w.found, r), leftovers.Remains
+			r := leftover.Resource{Kind: "security group", ID: fmt.Sprintf("sg-%02d", i)}
+			w.found, w.outcomes[r.String()] = append(w.found, r), leftover.Remains
 		}
 		result, err := w.clean(t, false)
 		require.NoError(t, err)

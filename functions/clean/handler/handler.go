@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/leftover"
+
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -39,8 +40,8 @@ type Clusters interface {
 
 // Leftovers finds and removes what Kubernetes created: leftovers.Leftovers.
 type Leftovers interface {
-	Find(ctx context.Context, cluster string) ([]leftovers.Resource, error)
-	Remove(ctx context.Context, cluster string, r leftovers.Resource) (leftovers.Outcome, string, error)
+	Find(ctx context.Context, cluster string) ([]leftover.Resource, error)
+	Remove(ctx context.Context, cluster string, r leftover.Resource) (leftover.Outcome, string, error)
 	Kept(ctx context.Context, cluster string) ([]string, error)
 }
 
@@ -98,7 +99,7 @@ func (h *Handler) specExists(ctx context.Context, cluster string) (bool, error) 
 
 // remove tries to remove each resource once. If a call to AWS fails, it returns the error and what it has done until then. It keeps all
 // volumes if no survey has said which are retained.
-func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []leftovers.Resource) (seen status.Deletion, err error) {
+func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []leftover.Resource) (seen status.Deletion, err error) {
 	before, err := h.State.Status(ctx, in.Cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return seen, err
@@ -108,7 +109,7 @@ func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []le
 		survey = *before.Status.Deletion
 	}
 	for _, r := range found {
-		if r.Volume() && (!survey.Surveyed || slices.Contains(survey.Retain, r.ID)) {
+		if r.IsVolume() && (!survey.Surveyed || slices.Contains(survey.Retain, r.ID)) {
 			seen.Kept = append(seen.Kept, r.String())
 			continue
 		}
@@ -121,9 +122,9 @@ func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []le
 		}
 		logging.From(ctx).Info("leftover handled", "cluster", in.Cluster, "resource", r.String(), "outcome", outcome, "reason", reason)
 		switch outcome {
-		case leftovers.Removed:
+		case leftover.Removed:
 			seen.Removed = append(seen.Removed, r.String())
-		case leftovers.Remains:
+		case leftover.Remains:
 			seen.Remaining = append(seen.Remaining, r.String()+": "+reason)
 		}
 	}

@@ -24,7 +24,8 @@ import (
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
-	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/leftover"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -85,7 +86,7 @@ func (a *Account) deletions(cluster string) (order []string) {
 	for line := range strings.Lines(a.Log()) {
 		var said struct {
 			Msg, Stack, Operation, Cluster, Resource string
-			Outcome                                  leftovers.Outcome
+			Outcome                                  leftover.Outcome
 		}
 		if json.Unmarshal([]byte(line), &said) != nil {
 			continue
@@ -94,7 +95,7 @@ func (a *Account) deletions(cluster string) (order []string) {
 		switch {
 		case said.Msg == "changing a stack" && said.Operation == string(plan.Delete) && ours:
 			order = append(order, name)
-		case said.Msg == "leftover handled" && said.Cluster == cluster && said.Outcome == leftovers.Removed:
+		case said.Msg == "leftover handled" && said.Cluster == cluster && said.Outcome == leftover.Removed:
 			order = append(order, said.Resource[:strings.LastIndex(said.Resource, " ")])
 		}
 	}

@@ -3,9 +3,11 @@
 package leftovers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,26 +21,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/leftover"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/query"
 )
-
-// Resource that Kubernetes created.
-type Resource struct {
-	// Kind in words, such as "load balancer".
-	Kind string
-	// ID as the resource's API takes it: a name, an id or an ARN.
-	ID string
-
-	remove removal
-}
-
-func (r Resource) String() string { return r.Kind + " " + r.ID }
-
-// Volume reports whether the resource is an EBS volume. Volumes hold data.
-func (r Resource) Volume() bool { return r.Kind == volume }
-
-const volume = "volume"
 
 // removal is how a kind of resource is removed.
 type removal struct {
@@ -63,7 +49,16 @@ var removals = []removal{
 	{kind: "network interface", api: query.EC2, action: "DeleteNetworkInterface", argument: "NetworkInterfaceId",
 		prefix: "network-interface/"},
 	{kind: "security group", api: query.EC2, action: "DeleteSecurityGroup", argument: "GroupId", prefix: "security-group/"},
-	{kind: volume, api: query.EC2, action: "DeleteVolume", argument: "VolumeId", prefix: "volume/"},
+	{kind: leftover.Volume, api: query.EC2, action: "DeleteVolume", argument: "VolumeId", prefix: "volume/"},
+}
+
+// removalOf returns how a kind is removed. Rows of the same kind differ only in their ARNs.
+func removalOf(kind string) (how removal, found bool) {
+	i := slices.IndexFunc(removals, func(r removal) bool { return r.kind == kind })
+	if i < 0 {
+		return removal{}, false
+	}
+	return removals[i], true
 }
 
 // types are the resource types to find, with the names of the tagging API.
@@ -108,8 +103,8 @@ func New(config aws.Config, roleARN string) *Leftovers {
 // Find returns what Kubernetes created for a cluster, in the order in which it can be removed. Resources of the cluster's stacks are not
 // included: CloudFormation removes them. The tag index lags by minutes, so some resources may no longer exist.
 // https://docs.aws.amazon.com/resourcegroupstagging/latest/APIReference/API_GetResources.html
-func (l *Leftovers) Find(ctx context.Context, cluster string) ([]Resource, error) {
-	found := map[string]Resource{}
+func (l *Leftovers) Find(ctx context.Context, cluster string) ([]leftover.Resource, error) {
+	found := map[string]tagged{}
 	for _, tag := range owned(cluster) {
 		pages := resourcegroupstaggingapi.NewGetResourcesPaginator(l.tags, &resourcegroupstaggingapi.GetResourcesInput{
 			ResourceTypeFilters: types, TagFilters: []tagging.TagFilter{{Key: &tag[0], Values: []string{tag[1]}}},
@@ -126,16 +121,11 @@ func (l *Leftovers) Find(ctx context.Context, cluster string) ([]Resource, error
 			}
 		}
 	}
-	var list []Resource
-	for _, r := range found {
-		list = append(list, r)
+	inOrder := slices.SortedFunc(maps.Values(found), func(a, b tagged) int { return cmp.Or(a.order-b.order, strings.Compare(a.ID, b.ID)) })
+	var list []leftover.Resource
+	for _, r := range inOrder {
+		list = append(list, r.Resource)
 	}
-	slices.SortFunc(list, func(a, b Resource) int {
-		if by := slices.Index(removals, a.remove) - slices.Index(removals, b.remove); by != 0 {
-			return by
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
 	return list, nil
 }
 
@@ -145,62 +135,60 @@ func ofStack(tag tagging.Tag) bool {
 	return strings.HasPrefix(key, "aws:cloudformation:") || key == names.TagCluster
 }
 
+// tagged is a resource that a listing named, with the index of its removal.
+type tagged struct {
+	leftover.Resource
+	order int
+}
+
 // parse reads an ARN. ok is false for kinds that drover does not remove.
-func parse(arn string) (resource Resource, ok bool) {
+func parse(arn string) (resource tagged, ok bool) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
-		return Resource{}, false
+		return tagged{}, false
 	}
-	for _, r := range removals {
+	for order, r := range removals {
 		if id, ok := strings.CutPrefix(parts[5], r.prefix); ok && r.api.Service == parts[2] {
 			if r.arn {
 				id = arn
 			}
-			return Resource{r.kind, id, r}, true
+			return tagged{leftover.Resource{Kind: r.kind, ID: id}, order}, true
 		}
 	}
-	return Resource{}, false
+	return tagged{}, false
 }
-
-// Outcome of a removal.
-type Outcome int
-
-// The outcomes of removals.
-const (
-	// Removed: the resource is deleted or being deleted.
-	Removed Outcome = iota
-	// Absent: the resource did not exist.
-	Absent
-	// Remains: the resource is in use or protected, or its tags no longer allow its removal.
-	Remains
-)
 
 // codes maps error codes of the APIs to outcomes. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_DeleteLoadBalancer.html
-var codes = map[string]Outcome{
-	"InvalidVolume.NotFound": Absent, "InvalidGroup.NotFound": Absent, "InvalidNetworkInterfaceID.NotFound": Absent,
-	"LoadBalancerNotFound": Absent, "TargetGroupNotFound": Absent,
-	"DependencyViolation": Remains, "ResourceInUse": Remains, "VolumeInUse": Remains, "InvalidNetworkInterface.InUse": Remains,
-	"IncorrectState": Remains, "OperationNotPermitted": Remains, "CannotDelete": Remains,
+var codes = map[string]leftover.Outcome{
+	"InvalidVolume.NotFound": leftover.Absent, "InvalidGroup.NotFound": leftover.Absent, "InvalidNetworkInterfaceID.NotFound": leftover.Absent,
+	"LoadBalancerNotFound": leftover.Absent, "TargetGroupNotFound": leftover.Absent,
+	"DependencyViolation": leftover.Remains, "ResourceInUse": leftover.Remains, "VolumeInUse": leftover.Remains,
+	"InvalidNetworkInterface.InUse": leftover.Remains,
+	"IncorrectState":                leftover.Remains, "OperationNotPermitted": leftover.Remains, "CannotDelete": leftover.Remains,
 	// An attached network interface.
-	"InvalidParameterValue": Remains,
+	"InvalidParameterValue": leftover.Remains,
 	// The tag index may list a deleted resource, which has no tag that would allow the call.
-	"UnauthorizedOperation": Remains, "AccessDenied": Remains,
+	"UnauthorizedOperation": leftover.Remains, "AccessDenied": leftover.Remains,
 }
 
 // Remove removes one resource. why is AWS's reason when it remains.
-func (l *Leftovers) Remove(ctx context.Context, cluster string, r Resource) (outcome Outcome, why string, err error) {
+func (l *Leftovers) Remove(ctx context.Context, cluster string, r leftover.Resource) (outcome leftover.Outcome, why string, err error) {
 	session, err := l.session(ctx, cluster)
 	if err != nil {
-		return Remains, "", err
+		return leftover.Remains, "", err
 	}
-	err = r.remove.api.Call(ctx, l.config, session, r.remove.action, map[string]string{r.remove.argument: r.ID}, nil)
+	how, found := removalOf(r.Kind)
+	if !found {
+		return leftover.Remains, "", fmt.Errorf("removing %s: no call removes a %s", r, r.Kind)
+	}
+	err = how.api.Call(ctx, l.config, session, how.action, map[string]string{how.argument: r.ID}, nil)
 	if err == nil {
-		return Removed, "", nil
+		return leftover.Removed, "", nil
 	}
 	outcome, ok := codes[fault.Code(err)]
 	if !ok {
-		return Remains, "", fmt.Errorf("removing %s: %w", r, err)
+		return leftover.Remains, "", fmt.Errorf("removing %s: %w", r, err)
 	}
 	return outcome, err.Error(), nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/leftover"
 )
 
 // recorder answers AssumeRole and every call that a session makes.
@@ -59,7 +61,7 @@ func newRecorder(expires time.Time) (*recorder, *Leftovers) {
 // The session of a cluster can delete only resources with one of that cluster's own tags, key and value.
 func TestSessionPolicy(t *testing.T) {
 	r, l := newRecorder(time.Now().Add(time.Hour))
-	_, _, err := l.Remove(t.Context(), "shop", Resource{Kind: volume, ID: "vol-1", remove: removals[len(removals)-1]})
+	_, _, err := l.Remove(t.Context(), "shop", leftover.Resource{Kind: leftover.Volume, ID: "vol-1"})
 	require.NoError(t, err)
 	require.Len(t, r.assumed, 1)
 	require.Equal(t, "arn:aws:iam::1:role/leftovers", r.assumed[0].Get("RoleArn"))
@@ -76,7 +78,7 @@ func TestSessionPolicy(t *testing.T) {
 }
 
 func TestSessionOfEachCluster(t *testing.T) {
-	disk := Resource{Kind: volume, ID: "vol-1", remove: removals[len(removals)-1]}
+	disk := leftover.Resource{Kind: leftover.Volume, ID: "vol-1"}
 	t.Run("is its own", func(t *testing.T) {
 		r, l := newRecorder(time.Now().Add(time.Hour))
 		for _, cluster := range []string{"shop", "web", "shop"} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/leftover"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -39,7 +40,7 @@ func (p place) must(id string, err error) string {
 }
 
 // found returns the leftovers of a cluster in order, also as text.
-func (p place) found(cluster string) (list []string, resources []leftovers.Resource) {
+func (p place) found(cluster string) (list []string, resources []leftover.Resource) {
 	p.t.Helper()
 	resources, err := p.leftovers.Find(p.t.Context(), cluster)
 	require.NoError(p.t, err)
@@ -74,13 +75,13 @@ func TestFindOrdersByRemoval(t *testing.T) {
 		"load balancer " + application, "classic load balancer classic", "target group " + target,
 		"network interface " + card, "security group " + group, "volume " + volume,
 	}, list)
-	require.True(t, resources[5].Volume())
-	require.False(t, resources[0].Volume())
+	require.True(t, resources[5].IsVolume())
+	require.False(t, resources[0].IsVolume())
 
 	for _, r := range resources {
 		outcome, why, err := p.leftovers.Remove(t.Context(), "shop", r)
 		require.NoError(t, err, r.String())
-		require.Equal(t, leftovers.Removed, outcome, "%s: %s", r, why)
+		require.Equal(t, leftover.Removed, outcome, "%s: %s", r, why)
 	}
 	list, _ = p.found("shop")
 	require.Empty(t, list)
@@ -100,13 +101,13 @@ func TestRemoveReportsWhyItRemains(t *testing.T) {
 	_, resources := p.found("shop")
 	require.Len(t, resources, 4)
 	for kind, c := range map[string]struct {
-		outcome leftovers.Outcome
+		outcome leftover.Outcome
 		why     string
 	}{
-		"load balancer " + protected: {leftovers.Remains, "deletion protection is enabled"},
-		"target group " + target:     {leftovers.Remains, "in use"},
-		"security group " + group:    {leftovers.Remains, "DependencyViolation"},
-		"volume " + volume:           {leftovers.Removed, ""},
+		"load balancer " + protected: {leftover.Remains, "deletion protection is enabled"},
+		"target group " + target:     {leftover.Remains, "in use"},
+		"security group " + group:    {leftover.Remains, "DependencyViolation"},
+		"volume " + volume:           {leftover.Removed, ""},
 	} {
 		for _, r := range resources {
 			if r.String() != kind {
@@ -120,10 +121,10 @@ func TestRemoveReportsWhyItRemains(t *testing.T) {
 	}
 	t.Run("accepts a resource that no longer exists", func(t *testing.T) {
 		for _, r := range resources {
-			if r.Volume() {
+			if r.IsVolume() {
 				outcome, _, err := p.leftovers.Remove(t.Context(), "shop", r)
 				require.NoError(t, err)
-				require.NotEqual(t, leftovers.Removed, outcome)
+				require.NotEqual(t, leftover.Removed, outcome)
 			}
 		}
 	})
@@ -136,7 +137,7 @@ func TestRemoveOnlyTheClustersOwn(t *testing.T) {
 	require.Len(t, resources, 1)
 	outcome, why, err := p.leftovers.Remove(t.Context(), "shop", resources[0])
 	require.NoError(t, err)
-	require.Equal(t, leftovers.Remains, outcome)
+	require.Equal(t, leftover.Remains, outcome)
 	require.Contains(t, why, "not authorized")
 	// A cluster's name cannot be a pattern that widens the session policy.
 	_, _, err = p.leftovers.Remove(t.Context(), "*", resources[0])
