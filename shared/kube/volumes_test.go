@@ -30,7 +30,8 @@ func TestRetainedVolumes(t *testing.T) {
 		retained, err := volumesOf(t, http.StatusOK, `{"kind":"PersistentVolumeList","apiVersion":"v1","items":[
 			{"metadata":{"name":"a"},"spec":{"persistentVolumeReclaimPolicy":"Retain","csi":{"driver":"ebs.csi.aws.com","volumeHandle":"vol-0b"}}},
 			{"metadata":{"name":"b"},"spec":{"persistentVolumeReclaimPolicy":"Delete","csi":{"driver":"ebs.csi.aws.com","volumeHandle":"vol-0c"}}},
-			{"metadata":{"name":"c"},"spec":{"persistentVolumeReclaimPolicy":"Retain","awsElasticBlockStore":{"volumeID":"aws://eu-west-1a/vol-0a"}}},
+			{"metadata":{"name":"c"},
+				"spec":{"persistentVolumeReclaimPolicy":"Retain","awsElasticBlockStore":{"volumeID":"aws://eu-west-1a/vol-0a"}}},
 			{"metadata":{"name":"d"},"spec":{"persistentVolumeReclaimPolicy":"Retain","hostPath":{"path":"/x"}}}]}`)
 		require.NoError(t, err)
 		require.Equal(t, []string{"vol-0a", "vol-0b"}, retained)

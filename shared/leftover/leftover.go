@@ -1,4 +1,4 @@
-// Package leftover describes what Kubernetes created in the account for a cluster, and what became of its removal. shared/aws/leftovers
+// Package leftover describes what Kubernetes created in the account for a cluster, and the outcomes of its removal. shared/aws/leftovers
 // finds and removes it, and the clean function decides what goes. The package is pure.
 package leftover
 
