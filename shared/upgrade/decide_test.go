@@ -11,7 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// kubernetes are the releases that there are: r36-1 is of 1.36.
+// kubernetes returns the version of an existing release: 1.36 for r36-1.
 func kubernetes(release string) (string, error) {
 	var minor, n int
 	if _, err := fmt.Sscanf(release, "r%d-%d", &minor, &n); err != nil {
@@ -56,7 +56,7 @@ func excluded(in *Situation) {
 	in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: "2026-11-20T00:00:00Z", Until: "2026-11-30T00:00:00Z", Reason: "the sale"}}
 }
 
-// excludedFor excludes a time that is told by how much it is from noon.
+// excludedFor excludes a time relative to noon.
 func excludedFor(from, until time.Duration) func(*Situation) {
 	return func(in *Situation) {
 		in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{
@@ -95,20 +95,20 @@ func TestDecide(t *testing.T) {
 	all := Keep{Images: true, Addons: true, Stated: true}
 	tests := map[string]struct {
 		given []func(*Situation)
-		// counts is the release, the Kubernetes version and the step that count.
+		// counts is the release, the Kubernetes version and the step that apply.
 		counts string
 		keep   Keep
 		start  string
 		wait   string
 		at     time.Time
-		// look is when to decide again, where that is not at.
+		// look is RecheckAt, if it differs from at.
 		look time.Time
 	}{
-		"nothing is asked for": {counts: "r36-1 1.36 "},
-		"a new cluster is created at what its spec says": {
+		"no upgrade is requested": {counts: "r36-1 1.36 "},
+		"a new cluster gets the release of its spec": {
 			given: []func(*Situation){deployed("", ""), names("r37-1"), stable("r37-2"), opens}, counts: "r37-1  ",
 		},
-		"one that is being made stays at its release": {
+		"a cluster in creation keeps its release": {
 			given: []func(*Situation){deployed("r36-1", ""), names("r37-1")}, counts: "r36-1  ",
 		},
 		"another release in the spec": {
@@ -121,65 +121,65 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){func(in *Situation) { in.Spec.Spec.KubernetesVersion = "1.37" }}, counts: "r36-1 1.36 ", keep: all,
 			start: "Spec spec v5 r36-1 1.37",
 		},
-		"an older one starts nothing": {
+		"an older version in the spec starts nothing": {
 			given: []func(*Situation){names("r35-1")}, counts: "r36-1 1.36 ", keep: all,
 		},
 		"a spec waits for the window": {
 			given: []func(*Situation){names("r37-1"), opens}, counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the window",
 			at: window,
 		},
-		"until it is open": {
+		"a spec begins when the window is open": {
 			given: []func(*Situation){names("r37-1"), opens, at22}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
 		},
-		"for an exclusion, too": {
+		"a spec waits for the end of an exclusion": {
 			given: []func(*Situation){names("r37-1"), excluded}, counts: "r36-1 1.36 ", keep: all,
 			wait: "Spec r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 		},
-		"but not for one that ends while the window is shut": {
+		"a spec ignores an exclusion that ends before the window opens": {
 			given: []func(*Situation){names("r37-1"), opens, excludedFor(-time.Minute, time.Hour)}, counts: "r36-1 1.36 ", keep: all,
 			wait: "Spec r37-1 1.37: it waits for the window", at: window,
 		},
-		"what was answered is not started again": {
+		"an answered spec is not started again": {
 			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v5", Blocked)}, counts: "r36-1 1.36 ", keep: all,
 		},
-		"the next upload is": {
+		"the next upload is started": {
 			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v4", Blocked)}, counts: "r36-1 1.36 ", keep: all,
 			start: "Spec spec v5 r37-1",
 		},
-		"a channel that moved": {given: []func(*Situation){stable("r37-1")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r37-1 r37-1"},
+		"a newer release in the channel": {given: []func(*Situation){stable("r37-1")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r37-1 r37-1"},
 		"a channel waits for the window": {
 			given: []func(*Situation){stable("r37-1"), opens}, counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: it waits for the window",
 			at: window,
 		},
-		"a channel that is behind": {given: []func(*Situation){stable("r35-1")}, counts: "r36-1 1.36 "},
-		"a channel at another release of the same version": {
+		"an older release in the channel": {given: []func(*Situation){stable("r35-1")}, counts: "r36-1 1.36 "},
+		"another release of the same version in the channel": {
 			given: []func(*Situation){stable("r36-0")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r36-0 r36-0",
 		},
-		"a channel at a release that there is not": {
+		"a missing release in the channel": {
 			given: []func(*Situation){stable("lost")}, counts: "r36-1 1.36 ", wait: "Channel lost : unread there is no release lost", look: soon,
 		},
-		"and waits for the window, too": {
+		"a missing release in the channel, and a window": {
 			given: []func(*Situation){stable("lost"), opens}, counts: "r36-1 1.36 ",
 			wait: "Channel lost : unread it waits for the window of spec.upgrade; there is no release lost", at: window,
 		},
-		"a time, of a release that there is not": {
+		"a time for a missing release": {
 			given: []func(*Situation){atTime(noon.Add(time.Hour), "lost")}, counts: "r36-1 1.36 ",
 			wait: "At lost : unread it waits for the time of spec.upgrade.at; there is no release lost", at: noon.Add(time.Hour),
 		},
-		"which is looked for every day": {
+		"a time for a missing release is rechecked every day": {
 			given: []func(*Situation){atTime(noon.Add(72*time.Hour), "lost")}, counts: "r36-1 1.36 ",
 			wait: "At lost : unread it waits for the time", at: noon.Add(72 * time.Hour), look: noon.Add(12 * time.Hour),
 		},
-		"and within the half hour when its time has come": {
+		"a due time for a missing release is rechecked every half hour": {
 			given: []func(*Situation){atTime(noon.Add(-time.Minute), "lost")}, counts: "r36-1 1.36 ",
 			wait: "At lost : unread there is no release lost", at: noon.Add(-time.Minute), look: soon,
 		},
-		"until it is over": {
+		"a missed time for a missing release": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "lost")}, counts: "r36-1 1.36 ",
 			wait: "At lost : missed it did not begin within 2h0m0s of its time: set another in spec.upgrade.at: there is no release lost",
 			at:   noon.Add(-2 * time.Hour),
 		},
-		"and behind another that is under way": {
+		"a time for a missing release, during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-time.Minute), "lost"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
@@ -190,18 +190,18 @@ func TestDecide(t *testing.T) {
 			given:  []func(*Situation){stable("r37-1"), func(in *Situation) { in.Spec.Spec.Upgrade.Channel = api.ChannelNodes }},
 			counts: "r36-1 1.36 ", start: "Channel channel Nodes r36-9 r36-9",
 		},
-		"what stopped is not started again by a channel": {
+		"a channel does not restart a stopped upgrade": {
 			given: []func(*Situation){stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Stopped)}, counts: "r36-1 1.36 ",
 		},
-		"what was blocked is, a day later": {
+		"a channel retries a blocked upgrade a day later": {
 			given:  []func(*Situation){stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked)},
 			counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: checks found", at: noon.Add(23 * time.Hour),
 		},
-		"or in the next window": {
+		"a channel retries a blocked upgrade in the next window": {
 			given:  []func(*Situation){opens, stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked)},
 			counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: checks found", at: window,
 		},
-		"when that has come": {
+		"a channel retries a blocked upgrade when the window opens": {
 			given:  []func(*Situation){opens, stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked), at22},
 			counts: "r36-1 1.36 ", start: "Channel channel Stable r37-1 r37-1",
 		},
@@ -211,172 +211,172 @@ func TestDecide(t *testing.T) {
 				r.Answered = map[Origin]string{OriginChannel: "channel Stable r37-1", OriginRollback: "rollback"}
 			})}, counts: "r36-1 1.36 ",
 		},
-		"a time that is to come": {
+		"a future time": {
 			given: []func(*Situation){atTime(noon.Add(time.Hour), "r37-1"), opens}, counts: "r36-1 1.36 ",
 			wait: "At r37-1 1.37: it waits for the time", at: noon.Add(time.Hour),
 		},
-		"a time that came, whatever the window": {
+		"a due time ignores the window": {
 			given: []func(*Situation){atTime(noon.Add(-5*time.Minute), "r37-1"), opens}, counts: "r36-1 1.36 ",
 			start: "At at 2026-11-22T11:55:00Z r37-1 r37-1",
 		},
-		"a time that came while the cluster was busy, until an exclusion began": {
+		"a due time in an exclusion that began later": {
 			given:  []func(*Situation){atTime(noon.Add(-30*time.Minute), "r37-1"), excludedFor(-time.Minute, time.Hour)},
 			counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the ball", at: noon.Add(time.Hour),
 		},
-		"and one that is over when the exclusion is": {
+		"a due time in an exclusion that ends too late": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-1"), excludedFor(-time.Hour, time.Minute)}, counts: "r36-1 1.36 ",
 			wait: "At r37-1 1.37: missed it did not begin", at: noon.Add(-2 * time.Hour),
 		},
-		"a time that is over": {
+		"a missed time": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-1")}, counts: "r36-1 1.36 ",
 			wait: "At r37-1 1.37: missed it did not begin", at: noon.Add(-2 * time.Hour),
 		},
-		"a time that came before an exclusion did, and whose cluster was busy": {
+		"a time shortly before an exclusion": {
 			given: []func(*Situation){atTime(noon.Add(-time.Hour), "r37-1"), func(in *Situation) {
 				in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: "2026-11-22T11:30:00Z", Until: "2026-11-22T12:30:00Z", Reason: "the sale"}}
 			}}, counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: noon.Add(30 * time.Minute),
 		},
-		"until it is missed": {
+		"a time before an exclusion is missed": {
 			given: []func(*Situation){atTime(noon.Add(-time.Hour), "r37-1"), excluded}, counts: "r36-1 1.36 ",
 			wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: noon.Add(time.Hour),
 		},
-		"a time of a part of a second waits for the whole one": {
+		"a time with fractions of a second is rounded up": {
 			given: []func(*Situation){atTime(noon.Add(time.Millisecond), "r37-1")}, counts: "r36-1 1.36 ",
 			wait: "At r37-1 1.37: it waits for the time", at: noon.Add(time.Second),
 		},
-		"a time that was answered": {
+		"an answered time": {
 			given: []func(*Situation){atTime(noon, "r37-1"), answeredBy(OriginAt, "at 2026-11-22T12:00:00Z r37-1", Blocked)}, counts: "r36-1 1.36 ",
 		},
 		"a time for an older release": {
 			given: []func(*Situation){atTime(noon, "r35-1")}, counts: "r36-1 1.36 ", wait: "At r35-1 1.35: release r35-1 has Kubernetes 1.35",
 		},
-		"the spec comes before the time, and that before the channel": {
+		"the spec comes first, then the time, then the channel": {
 			given:  []func(*Situation){names("r37-1"), atTime(noon, "r37-2"), stable("r37-3")},
 			counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
 		},
-		"a time for the spec's own release holds it": {
+		"a time for the release of the spec delays it": {
 			given:  []func(*Situation){names("r37-1"), atTime(noon.Add(time.Hour), "r37-1")},
 			counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the time", at: noon.Add(time.Hour),
 		},
-		"until it comes, whatever the window": {
+		"a due time for the release of the spec ignores the window": {
 			given:  []func(*Situation){names("r37-1"), atTime(noon.Add(-5*time.Minute), "r37-1"), opens},
 			counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
 		},
-		"and not when it is over": {
+		"a missed time for the release of the spec does not delay it": {
 			given:  []func(*Situation){names("r37-1"), atTime(noon.Add(-2*time.Hour), "r37-1")},
 			counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: missed it did not begin", at: noon.Add(-2 * time.Hour),
 		},
-		"a time holds another Kubernetes version, too": {
+		"a time delays another Kubernetes version of the spec": {
 			given:  []func(*Situation){func(in *Situation) { in.Spec.Spec.KubernetesVersion = "1.37" }, atTime(noon.Add(time.Hour), "r36-1")},
 			counts: "r36-1 1.36 ", keep: all, wait: "Spec r36-1 1.37: it waits for the time", at: noon.Add(time.Hour),
 		},
-		"the upload after one that began then does not wait again": {
+		"a later upload does not wait for a time that was used": {
 			given: []func(*Situation){names("r37-1"), atTime(noon.Add(-3*time.Hour), "r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.State, r.Started = OriginSpec, "spec v4", Blocked, noon.Add(-3*time.Hour)
 			})},
 			counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
 		},
-		"unless it names a later time": {
+		"a later upload waits for a later time": {
 			given: []func(*Situation){names("r37-1"), atTime(noon.Add(time.Hour), "r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.State, r.Started = OriginSpec, "spec v4", Blocked, noon.Add(-3*time.Hour)
 			})},
 			counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the time", at: noon.Add(time.Hour),
 		},
-		"what was asked for by hand counts": {
+		"an upgrade by hand overrides the spec": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
 				r.Origin, r.Over = OriginHand, "r36-1"
 			})}, counts: "r37-1 1.37 ",
 		},
-		"until the spec names another": {
+		"a spec with another release ends the override": {
 			given:  []func(*Situation){deployed("r37-1", "1.37"), names("r37-2"), last(func(r *Record) { r.Origin, r.Over = OriginHand, "r36-1" })},
 			counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-2",
 		},
-		"while it is checked nothing changes": {
+		"nothing changes during the checks": {
 			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.State, r.Step = OriginSpec, Checking, 0 })},
 			counts: "r36-1 1.36 ", keep: all,
 		},
-		"which the spec names by now, and which may be blocked": {
+		"during the checks, the spec names the target": {
 			given: []func(*Situation){names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Checking, 0
 			})},
 			counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true}, at: soon,
 		},
-		"the open step counts, and no more when the spec names where it leads": {
+		"the open step applies, and the spec names the target": {
 			given: []func(*Situation){names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 0
 			})},
 			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
 		},
-		"the open step counts": {
+		"the open step applies": {
 			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.State, r.Step = OriginSpec, Running, 0 })},
 			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
 		},
-		"whatever the spec says by now, which is looked at later; and the last one at the end": {
+		"the last step applies, and the spec is decided later": {
 			given:  []func(*Situation){names("r38-1"), deployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.State = OriginSpec, Running })},
 			counts: "r36-1 1.37 Nodes to r37-1", wait: "Spec r38-1 1.38: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
 		},
-		"another channel's release is looked at when that is over": {
+		"the channel is decided after the upgrade in flight": {
 			given: []func(*Situation){stable("r37-2"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
 			wait: "Channel r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
 		},
-		"which waits for the window, too": {
+		"the channel is decided after the upgrade in flight, and waits for the window": {
 			given: []func(*Situation){opens, stable("r37-2"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "Channel r37-2 1.37: it waits for the window",
 			at: window,
 		},
-		"a time that comes while another is under way": {
+		"a future time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(10*time.Minute), "r37-2"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At r37-2 1.37: it waits for the time",
 			at: noon.Add(10 * time.Minute),
 		},
-		"and has come": {
+		"a due time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-10*time.Minute), "r37-2"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-10 * time.Minute),
 			wait: "At r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
 		},
-		"and is over": {
+		"a missed time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-2"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-2 * time.Hour),
 			wait: "At r37-2 1.37: missed it did not begin",
 		},
-		"one to the same release is the one that is under way": {
+		"a request for the target of the upgrade in flight": {
 			given: []func(*Situation){atTime(noon, "r37-1"), stable("r37-1"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
 		},
-		"what stopped stays where it is": {
+		"a stopped upgrade keeps what it changed": {
 			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v5", Stopped, 1
 			})}, counts: "r36-1 1.37 ", keep: all,
 		},
-		"also among the nodes": {
+		"an upgrade that stopped during the nodes keeps what it changed": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v5", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all,
 		},
-		"and goes on with the next upload": {
+		"a stopped upgrade continues with the next upload": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v4", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
 		},
-		"and so does one by hand that the spec names by now": {
+		"a stopped upgrade by hand continues when the spec names it": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.Over, r.State, r.Step = OriginHand, "hand", "r36-1", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
 		},
-		"a rollback that stopped is the release that it leads to from the control plane on": {
+		"a stopped rollback applies its target from the control plane on": {
 			given: []func(*Situation){last(func(r *Record) {
 				r.Origin, r.Key, r.Over, r.State, r.Step, r.From, r.Target = OriginRollback, "rollback", "r36-1", Stopped, 2, target("r37-1"),
 					target("r36-1")
@@ -388,13 +388,13 @@ func TestDecide(t *testing.T) {
 				}
 			})}, counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true},
 		},
-		"one that the spec did not ask for leaves to the spec what it states": {
+		"an override keeps the version that the spec states": {
 			given: []func(*Situation){deployed("r36-1", "1.37"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Stopped, 1
 			})},
 			counts: "r36-1 1.37 ", keep: Keep{Images: true, Addons: true},
 		},
-		"one that was blocked leaves what counted before": {
+		"a blocked upgrade keeps the earlier override": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
 				before := *r
 				before.Origin, before.Over = OriginHand, "r36-1"
@@ -402,7 +402,7 @@ func TestDecide(t *testing.T) {
 				r.From, r.Target = target("r37-1"), target("r37-2")
 			})}, counts: "r37-1 1.37 ",
 		},
-		"what stopped stays where it is when the next is blocked": {
+		"a stopped upgrade keeps its changes when the next is blocked": {
 			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				before := *r
 				before.Origin, before.State, before.Step = OriginSpec, Stopped, 2
@@ -410,7 +410,7 @@ func TestDecide(t *testing.T) {
 				r.Answered = map[Origin]string{OriginSpec: "spec v5"}
 			})}, counts: "r36-1 1.37 ", keep: all,
 		},
-		"or is checked": {
+		"a stopped upgrade keeps its changes during the checks of the next": {
 			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				before := *r
 				before.Origin, before.State, before.Step = OriginSpec, Stopped, 2
@@ -472,9 +472,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// While an upgrade is under way and another waits behind it, whoever decides within the same half hour looks again at the same time: the
-// sweep then has one converge of a cluster to start, however often it was planned.
-func TestWhoDecidesWithinHalfAnHourLooksAgainAtOneTime(t *testing.T) {
+// During an upgrade with another one queued, all decisions within half an hour return the same RecheckAt. So the sweep starts one converge,
+// however often the cluster was planned.
+func TestRecheckAtIsTheSameForHalfAnHour(t *testing.T) {
 	in := Situation{Spec: spec("r36-1"), SpecVersion: "v5", Deployed: target("r36-1"), KubernetesVersion: kubernetes}
 	names("r37-2")(&in)
 	last(func(r *Record) { r.Origin, r.Key, r.State, r.Step, r.Over = OriginHand, "hand", Running, 1, "r36-1" })(&in)
@@ -499,18 +499,18 @@ func TestWhoDecidesWithinHalfAnHourLooksAgainAtOneTime(t *testing.T) {
 	require.Equal(t, noon.Add(7*time.Minute), d.RecheckAt, "what has a time of its own is looked at then")
 }
 
-func TestAReleaseThatTheSpecNamesMustBeThere(t *testing.T) {
+func TestDecideNeedsTheReleaseOfTheSpec(t *testing.T) {
 	_, err := Decide(Situation{Spec: spec("lost"), Deployed: target("r36-1"), Now: noon, KubernetesVersion: kubernetes})
 	require.ErrorContains(t, err, "there is no release lost")
 }
 
-// On the days that clocks change, the window opens at the hour that clocks show.
-func TestWindowsOnTheDaysThatClocksChange(t *testing.T) {
+// When clocks change, the window opens at its local hour.
+func TestWindowsWhenClocksChange(t *testing.T) {
 	for day, want := range map[string]string{
 		"2027-03-27": "2027-03-27T21:00:00Z", // winter
-		"2027-03-28": "2027-03-28T20:00:00Z", // clocks were put forward that morning
+		"2027-03-28": "2027-03-28T20:00:00Z", // summer time began that morning
 		"2026-10-24": "2026-10-24T20:00:00Z", // summer
-		"2026-10-25": "2026-10-25T21:00:00Z", // clocks were put back that morning
+		"2026-10-25": "2026-10-25T21:00:00Z", // summer time ended that morning
 	} {
 		now, err := time.Parse(time.DateOnly, day)
 		require.NoError(t, err)
@@ -535,29 +535,29 @@ func TestWindowsOnTheDaysThatClocksChange(t *testing.T) {
 	}
 }
 
-// Until a spec names what the cluster came to by another way, the spec that it had then asks for nothing. Afterwards it does, as any other.
-func TestASpecThatHasTheWordAgain(t *testing.T) {
+// After an override, the same spec requests nothing. Once a spec names the deployed release, every later spec is a request again.
+func TestOverrideCleared(t *testing.T) {
 	byHand := last(func(r *Record) { r.Origin, r.Key, r.Over, r.From = OriginHand, "hand x", "r37-0", target("r37-0") })
 	blockedSince := func(in *Situation) {
 		byHand(in)
 		in.Record = &Record{Number: 5, State: Blocked, Last: in.Record}
 	}
 	stopped := last(func(r *Record) { r.Origin, r.Key, r.Over, r.State, r.Step = OriginHand, "hand x", "r37-0", Stopped, 2 })
-	begun := last(func(r *Record) { // and all that it moved is back
+	begun := last(func(r *Record) { // and everything is as before
 		r.Origin, r.Key, r.Over, r.State, r.Step, r.From, r.Target = OriginHand, "hand x", "r37-0", Stopped, 1, target("r37-1"), target("r38-1")
 	})
 	tests := map[string]struct {
 		record func(*Situation)
 		named  string
 		served bool
-		wants  string // of r37-0, once that is written
+		wants  string // for r37-0, after the record is written
 	}{
-		"it names what was asked for by hand":               {byHand, "r37-1", true, "r37-0"},
-		"though another was blocked since":                  {blockedSince, "r37-1", true, "r37-0"},
-		"it says what it said":                              {byHand, "r37-0", false, ""},
-		"it names something else, which is still to come":   {byHand, "r37-2", false, ""},
-		"what was stopped on its way is not served by that": {stopped, "r37-1", false, ""},
-		"but by what the cluster was before":                {begun, "r37-1", true, "r37-0"},
+		"it names what was asked for by hand":             {byHand, "r37-1", true, "r37-0"},
+		"though another was blocked since":                {blockedSince, "r37-1", true, "r37-0"},
+		"it says what it said":                            {byHand, "r37-0", false, ""},
+		"it names something else, which is still to come": {byHand, "r37-2", false, ""},
+		"a stopped upgrade":                               {stopped, "r37-1", false, ""},
+		"but by what the cluster was before":              {begun, "r37-1", true, "r37-0"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -247,7 +247,7 @@ func (l *life) start(d Decision) {
 		return
 	}
 	steps, err := Steps(from, to2, proxies())
-	// What is too old for where it leads, a check finds: an upgrade that was left on its way may have left nodes, or kube-proxy, behind.
+	// A check finds components that are too old: a stopped upgrade may have left old nodes, or an old kube-proxy.
 	if err != nil || Minor(to.KubernetesVersion)-min(Minor(l.image[4:]), Minor(l.addons["kube-proxy"][1:])) > Skew {
 		l.end(Blocked)
 		return
@@ -255,7 +255,7 @@ func (l *life) start(d Decision) {
 	l.in.Record.Steps = steps
 }
 
-// back is a rollback that somebody asks for.
+// back requests a rollback.
 func (l *life) back() {
 	last := l.in.Record.Changed()
 	if l.in.Record.underWay() || last == nil || last.Origin == OriginRollback && last.State == Done {

@@ -22,16 +22,16 @@ func at(kubernetes string, addons ...string) *api.Cluster {
 	return c
 }
 
-// told is a step in one line.
-func told(steps []Step) (lines []string) {
+// lines returns each step as one line.
+func lines(steps []Step) (list []string) {
 	for _, s := range steps {
 		line := fmt.Sprintf("%s %s", s.Kind, s.KubernetesVersion)
 		if len(s.Addons) > 0 {
 			line += fmt.Sprint(" ", s.Addons)
 		}
-		lines = append(lines, line)
+		list = append(list, line)
 	}
-	return lines
+	return list
 }
 
 var catalogue = Compat{
@@ -60,7 +60,7 @@ func TestSteps(t *testing.T) {
 			at("1.35", "coredns v2"), at("1.36", "coredns v3"),
 			[]string{"AddonsFirst 1.35 map[coredns:v3]", "ControlPlane 1.36 map[coredns:v3]", "Addons 1.36", "Nodes 1.36"},
 		},
-		"by a version in between where the last one does not run yet": {
+		"an intermediate version if the last one does not run yet": {
 			at("1.34", "coredns v1"), at("1.37", "coredns v4"),
 			[]string{
 				"AddonsFirst 1.34 map[coredns:v2]", "ControlPlane 1.35 map[coredns:v2]", "AddonsFirst 1.35 map[coredns:v3]",
@@ -68,14 +68,14 @@ func TestSteps(t *testing.T) {
 				"Nodes 1.37",
 			},
 		},
-		"one that EKS does not know is left where it is": {
+		"an add-on that EKS does not know keeps its version": {
 			at("1.35", "own v1"), at("1.36", "own v2"), []string{"ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
 		},
-		"kube-proxy lags behind as far as it may": {
+		"kube-proxy is as old as allowed": {
 			at("1.33", "kube-proxy v1.33.1-eksbuild.1"), at("1.36", "kube-proxy v1.36.0-eksbuild.1"),
 			[]string{"ControlPlane 1.34", "ControlPlane 1.35", "ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
 		},
-		"and is never newer": {
+		"kube-proxy is never newer": {
 			at("1.35", "kube-proxy v1.32.1-eksbuild.1"), at("1.36", "kube-proxy v1.36.0-eksbuild.1"),
 			[]string{"ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
 		},
@@ -84,27 +84,27 @@ func TestSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			steps, err := Steps(test.from, test.to, catalogue)
 			require.NoError(t, err)
-			require.Equal(t, test.want, told(steps))
+			require.Equal(t, test.want, lines(steps))
 		})
 	}
 }
 
-// An upgrade stopped when the control plane had moved, and kube-proxy had not. On the way from there it comes to a
-// version between, in time.
-func TestStepsFromWhereAnUpgradeStopped(t *testing.T) {
+// An upgrade stopped after the update of the control plane, before that of kube-proxy. The next route updates kube-proxy to
+// an intermediate version in time.
+func TestStepsAfterAStoppedUpgrade(t *testing.T) {
 	steps, err := Steps(at("1.36", "kube-proxy v1.33.0"), at("1.38", "kube-proxy v1.38.0"), proxies())
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"AddonsFirst 1.36 map[kube-proxy:v1.36.0]", "ControlPlane 1.37 map[kube-proxy:v1.36.0]", "ControlPlane 1.38 map[kube-proxy:v1.36.0]",
 		"Addons 1.38", "Nodes 1.38",
-	}, told(steps))
+	}, lines(steps))
 }
 
-func TestThereAreNoStepsFor(t *testing.T) {
+func TestStepsRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, err string }{
-		"a downgrade":              {"1.37", "1.36", "not downgraded"},
-		"more than nodes can skip": {"1.33", "1.37", "upgrade to 1.36 first"},
-		"what is no version":       {"1.36", "2.0", "not two minor versions"},
+		"a downgrade":                 {"1.37", "1.36", "not downgraded"},
+		"more than the skew of nodes": {"1.33", "1.37", "upgrade to 1.36 first"},
+		"no version":                  {"1.36", "2.0", "not two minor versions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Steps(at(test.from), at(test.to), nil)
@@ -113,16 +113,16 @@ func TestThereAreNoStepsFor(t *testing.T) {
 	}
 }
 
-// What EKS does not offer is not named as the way.
-func TestWhatIsTooFarSaysWhatThereIs(t *testing.T) {
+// The error suggests only versions that EKS offers.
+func TestTooFar(t *testing.T) {
 	for name, test := range map[string]struct {
 		offered []string
 		says    string
 	}{
-		"nothing is known":        {nil, "on the way: upgrade to 1.38 first"},
-		"all are offered":         {[]string{"1.35", "1.44", "1.36"}, "on the way: upgrade to 1.38 first"},
-		"the next is not offered": {[]string{"1.37", "1.36", "1.35"}, "on the way: EKS offers up to 1.37 here, upgrade to 1.37 first"},
-		"there is nothing newer":  {[]string{"1.35", "1.34"}, "on the way: EKS offers up to 1.35 here, which the cluster has"},
+		"the offers are unknown":      {nil, "on the way: upgrade to 1.38 first"},
+		"all are offered":             {[]string{"1.35", "1.44", "1.36"}, "on the way: upgrade to 1.38 first"},
+		"the next is not offered":     {[]string{"1.37", "1.36", "1.35"}, "on the way: EKS offers up to 1.37 here, upgrade to 1.37 first"},
+		"no newer version is offered": {[]string{"1.35", "1.34"}, "on the way: EKS offers up to 1.35 here, which the cluster has"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorContains(t, &TooFar{From: "1.35", To: "1.44", Offered: test.offered}, test.says)
@@ -136,7 +136,7 @@ func TestStepsBack(t *testing.T) {
 	require.Equal(t, []string{
 		"NodesBack 1.37", "AddonsFirst 1.37 map[kube-proxy:v1.36.0-eksbuild.1]", "ControlPlane 1.36 map[kube-proxy:v1.36.0-eksbuild.1]",
 		"Addons 1.36", "Nodes 1.36",
-	}, told(steps))
+	}, lines(steps))
 	for _, step := range steps {
 		require.True(t, step.NodesBack, step.Kind)
 	}
@@ -144,30 +144,30 @@ func TestStepsBack(t *testing.T) {
 	require.ErrorContains(t, err, "by one minor version: go on with ")
 }
 
-// What moved a control plane elsewhere has made some of the steps, whether they were planned before or after.
-func TestStepsThatWereOvertaken(t *testing.T) {
+// An external update of the control plane completes some of the steps.
+func TestSkipReached(t *testing.T) {
 	steps, err := Steps(at("1.34", "coredns v1"), at("1.37", "coredns v4"), catalogue)
 	require.NoError(t, err)
 	rest := []string{
 		"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37", "Nodes 1.37",
 	}
-	require.Equal(t, told(steps), told(SkipReached(steps, 0, "1.34")), "it is where it was")
+	require.Equal(t, lines(steps), lines(SkipReached(steps, 0, "1.34")), "the version is the same")
 	require.Equal(t, append([]string{"ControlPlane 1.35 map[coredns:v2]", "AddonsFirst 1.35 map[coredns:v3]"}, rest...),
-		told(SkipReached(steps, 0, "1.35")))
-	require.Equal(t, rest, told(SkipReached(steps, 0, "1.36")), "by two versions")
+		lines(SkipReached(steps, 0, "1.35")))
+	require.Equal(t, rest, lines(SkipReached(steps, 0, "1.36")), "two versions newer")
 	require.Equal(t, append([]string{"AddonsFirst 1.34 map[coredns:v2]", "ControlPlane 1.35 map[coredns:v2]"}, rest...),
-		told(SkipReached(steps, 2, "1.36")), "what is made stays")
-	require.Equal(t, told(steps), told(SkipReached(steps, 2, "1.35")))
-	require.Equal(t, told(steps), told(SkipReached(steps, len(steps), "1.37")))
-	require.Equal(t, told(steps), told(SkipReached(steps, 0, "1.38")), "beyond all of them: the checks say so")
+		lines(SkipReached(steps, 2, "1.36")), "completed steps stay")
+	require.Equal(t, lines(steps), lines(SkipReached(steps, 2, "1.35")))
+	require.Equal(t, lines(steps), lines(SkipReached(steps, len(steps), "1.37")))
+	require.Equal(t, lines(steps), lines(SkipReached(steps, 0, "1.38")), "newer than all steps: the checks report it")
 
 	back, err := StepsBack(at("1.36"), at("1.35"), catalogue)
 	require.NoError(t, err)
-	require.Equal(t, told(back), told(SkipReached(back, 0, "1.35")), "nodes go back first")
+	require.Equal(t, lines(back), lines(SkipReached(back, 0, "1.35")), "nodes are rolled back first")
 }
 
-// Up to where the control plane moves next, what was made may have been undone: it is planned anew, and what was started stays so.
-func TestStepsThatArePlannedAnew(t *testing.T) {
+// Completed steps before the next update of the control plane may have been undone, so they are planned again. The first keeps its start.
+func TestReplan(t *testing.T) {
 	steps, err := Steps(at("1.34", "coredns v1"), at("1.36", "coredns v3"), catalogue)
 	require.NoError(t, err)
 	require.Equal(t, []StepKind{StepAddonsFirst, StepControlPlane, StepAddonsFirst, StepControlPlane, StepAddons, StepNodes}, kinds(steps))
@@ -180,32 +180,32 @@ func TestStepsThatArePlannedAnew(t *testing.T) {
 		deployed string
 		want     int
 	}{
-		"none yet":                               {nil, 0, "1.34", 0},
-		"before the first move":                  {steps, 0, "1.34", 0},
-		"in it":                                  {steps, 1, "1.34", 0},
-		"when that is made":                      {steps, 1, "1.35", -1},
-		"between two moves":                      {steps, 2, "1.35", 2},
-		"in the second":                          {steps, 3, "1.35", 2},
-		"after it":                               {steps, 4, "1.36", -1},
-		"in the last step":                       {steps, 5, "1.36", -1},
-		"when all are made":                      {steps, 6, "1.36", -1},
-		"back, while the control plane goes":     {back, 2, "1.36", 0},
-		"back, when it went":                     {back, 2, "1.35", -1},
-		"back, before the nodes have gone":       {back, 0, "1.36", 0},
-		"back, after the control plane has gone": {back, 3, "1.35", -1},
+		"no steps":                                   {nil, 0, "1.34", 0},
+		"before the first update":                    {steps, 0, "1.34", 0},
+		"during the first update":                    {steps, 1, "1.34", 0},
+		"after the first update":                     {steps, 1, "1.35", -1},
+		"between two updates":                        {steps, 2, "1.35", 2},
+		"during the second update":                   {steps, 3, "1.35", 2},
+		"after the second update":                    {steps, 4, "1.36", -1},
+		"during the last step":                       {steps, 5, "1.36", -1},
+		"after all steps":                            {steps, 6, "1.36", -1},
+		"rollback, during that of the control plane": {back, 2, "1.36", 0},
+		"rollback, after that of the control plane":  {back, 2, "1.35", -1},
+		"rollback, before the nodes":                 {back, 0, "1.36", 0},
+		"rollback, after all steps":                  {back, 3, "1.35", -1},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, FirstToReplan(test.steps, test.open, test.deployed)) })
 	}
 
 	steps[0].Started, steps[2].Started = noon, noon.Add(time.Hour)
-	anew, err := Steps(at("1.35", "coredns v3"), at("1.36", "coredns v3"), catalogue)
+	replanned, err := Steps(at("1.35", "coredns v3"), at("1.36", "coredns v3"), catalogue)
 	require.NoError(t, err)
-	all := Replan(steps, 2, anew)
+	all := Replan(steps, 2, replanned)
 	require.Equal(t, []StepKind{StepAddonsFirst, StepControlPlane, StepControlPlane, StepAddons, StepNodes}, kinds(all))
 	require.Equal(t, noon, all[0].Started)
 	require.Equal(t, noon.Add(time.Hour), all[2].Started)
-	require.Zero(t, anew[0].Started)
-	require.Equal(t, anew, Replan(nil, 0, anew))
+	require.Zero(t, replanned[0].Started)
+	require.Equal(t, replanned, Replan(nil, 0, replanned))
 }
 
 func kinds(steps []Step) (all []StepKind) {
