@@ -52,6 +52,8 @@ type DrainReport struct {
 	// Stalled reports that a disruption budget blocks pods and no pod under it is leaving this node. The drain continues when another pod is
 	// Ready.
 	Stalled bool `json:"stalled,omitempty"`
+	// Lasting reports that the reason of a pod of Blocked may last longer than some seconds. It is not part of the payload.
+	Lasting bool `json:"-"`
 	// Evicted counts the accepted evictions, Requests the requests sent for them.
 	Evicted  int `json:"evicted,omitempty"`
 	Requests int `json:"requests,omitempty"`
@@ -84,6 +86,15 @@ func (r *DrainReport) Summary() string {
 	if len(r.Returned) > 0 {
 		text += "; came back although the node is cordoned, which they tolerate, and end with it: " + strings.Join(some(r.Returned), ", ")
 	}
+	return text
+}
+
+// blockedClause begins the part of a summary that lists Blocked.
+const blockedClause = "; blocked: "
+
+// WithoutBlocked returns the part of a summary before the list of blocked pods, for output that shows these in rows of their own.
+func WithoutBlocked(summary string) string {
+	text, _, _ := strings.Cut(summary, blockedClause)
 	return text
 }
 
@@ -120,7 +131,7 @@ func (r *DrainReport) left() string {
 		blocked = append(blocked, b.Pod+": "+why)
 	}
 	if blocked != nil {
-		text += "; blocked: " + strings.Join(some(blocked), "; ")
+		text += blockedClause + strings.Join(some(blocked), "; ")
 	}
 	if r.Message != "" {
 		text += "; " + r.Message

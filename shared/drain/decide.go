@@ -37,7 +37,7 @@ type Try struct {
 	Counted bool
 	// NotBefore is when a refused request may be repeated. Why is the reason for the refusal.
 	NotBefore time.Time
-	Why       string
+	Why       Reason
 	// Failures counts consecutive failures of the API server for this pod.
 	Failures int
 }
@@ -177,7 +177,7 @@ func (d *decider) decide() Decision {
 			continue
 		case d.now.Before(begin) && !over:
 			continue // only load balancers delay it
-		case force && try.Why != "":
+		case force && try.Why.Code != 0:
 			// What refuses its eviction had time until the deadline.
 			send(d.forced(p))
 			continue
@@ -205,7 +205,7 @@ func (d *decider) decide() Decision {
 // onlySystem reports whether only system pods are left, and only their budgets block them.
 func (d *decider) onlySystem() bool {
 	return len(d.out.Blocked) == len(d.out.Left) && !slices.ContainsFunc(d.out.Left, func(p *Pod) bool { return !p.System }) &&
-		!slices.ContainsFunc(d.out.Blocked, func(b Blocked) bool { return b.Why != WhyBudget })
+		!slices.ContainsFunc(d.out.Blocked, func(b Blocked) bool { return b.Why.Code != BudgetEmpty })
 }
 
 // sorted returns the pods that must leave by priority, the lowest first. So pods on which others depend leave last.
@@ -244,18 +244,18 @@ func (d *decider) sorted() []*Pod {
 // are in flight.
 func (d *decider) request(p *Pod) (Request, *Blocked) {
 	policy := d.task.Policy
-	blocked := func(why string, budgets ...string) (Request, *Blocked) {
-		return Request{}, &Blocked{Pod: p.ID(), Why: why, Budgets: budgets}
+	blocked := func(code Code, budgets ...string) (Request, *Blocked) {
+		return Request{}, &Blocked{Pod: p.ID(), Why: Reason{Code: code}, Budgets: budgets}
 	}
 	request := Request{Pod: p}
 	if grace, capped := p.gracePeriod(policy); capped {
 		request.Grace = seconds(grace)
 	}
 	if !p.Managed && policy.UnmanagedPods == WaitForUnmanaged {
-		return blocked(WhyUnmanaged)
+		return blocked(Unmanaged)
 	}
 	if p.EmptyDir && !policy.DeleteEmptyDirData {
-		return blocked(WhyEmptyDir)
+		return blocked(KeepsEmptyDir)
 	}
 	if p.Pending {
 		return request, nil // the API server evicts pending pods without checking budgets
@@ -275,14 +275,14 @@ func (d *decider) request(p *Pod) (Request, *Blocked) {
 			names = append(names, string(b.Key))
 		}
 		slices.Sort(names)
-		return blocked(WhyBudgets, names...)
+		return blocked(ManyBudgets, names...)
 	case !covering[0].Counts(p):
 		return request, nil
 	}
 	key := covering[0].Key
 	d.waiting[key] = append(d.waiting[key], p)
 	if d.free[key] <= 0 {
-		return blocked(WhyBudget, string(key))
+		return blocked(BudgetEmpty, string(key))
 	}
 	d.free[key]--
 	if d.inFlight[key] >= perBudget {
@@ -330,7 +330,7 @@ func (d *decider) estimate(begin time.Time) time.Duration {
 		}
 	}
 	for _, b := range d.out.Blocked {
-		if b.Why != WhyBudget {
+		if b.Why.Code != BudgetEmpty {
 			return -1
 		}
 	}
@@ -339,7 +339,7 @@ func (d *decider) estimate(begin time.Time) time.Duration {
 
 // stalled reports whether a pod waits for a budget while no pod of this node uses that budget.
 func (d *decider) stalled(b Blocked) bool {
-	if b.Why != WhyBudget {
+	if b.Why.Code != BudgetEmpty {
 		return false
 	}
 	budget := d.view.Budgets[Key(b.Budgets[0])]

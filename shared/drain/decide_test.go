@@ -160,14 +160,14 @@ func TestDecide(t *testing.T) {
 		},
 		"an unmanaged pod is waited for": {
 			with(func(p *Policy) { p.UnmanagedPods = WaitForUnmanaged }), 0, view([]*corev1.Pod{pod("a", orphan), pod("b")}), 9,
-			[]string{"evict b"}, []string{"shop/a: " + WhyUnmanaged}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + Unmanaged.String()}, 2, none, false,
 		},
 		"a pod with local data is evicted": {
 			patient, 0, view([]*corev1.Pod{pod("a", emptyDir)}), 9, []string{"evict a"}, none, 1, none, false,
 		},
 		"a pod with local data stays": {
 			with(func(p *Policy) { p.DeleteEmptyDirData = false }), 0, view([]*corev1.Pod{pod("a", emptyDir), pod("b")}), 9,
-			[]string{"evict b"}, []string{"shop/a: " + WhyEmptyDir}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + KeepsEmptyDir.String()}, 2, none, false,
 		},
 		"grace periods are capped": {
 			with(func(p *Policy) { p.PodGracePeriod = 10 }), 0, view([]*corev1.Pod{pod("a"), pod("b", grace(5))}), 9,
@@ -178,18 +178,18 @@ func TestDecide(t *testing.T) {
 		},
 		"a budget limits evictions": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 2)), 9,
-			[]string{"evict a", "evict b"}, []string{"shop/c: " + WhyBudget + " [shop/web]"}, 3, none, false,
+			[]string{"evict a", "evict b"}, []string{"shop/c: " + BudgetEmpty.String() + " [shop/web]"}, 3, none, false,
 		},
 		"budgets apply in their namespace": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 0, ofNamespace("other"))), 9, []string{"evict a"}, none, 1, none, false,
 		},
 		"equal names in two namespaces": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", in("other"))}, budget("web", 0), budget("web", 1, ofNamespace("other"))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 2, none, false,
 		},
 		"an empty selector selects the whole namespace": {
 			patient, 0, view([]*corev1.Pod{pod("a", labelled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), 9,
-			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/all]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/all]"}, 1, none, false,
 		},
 		"no selector selects nothing": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("none", 0, selects(nil))), 9, []string{"evict a"}, none, 1, none, false,
@@ -208,20 +208,20 @@ func TestDecide(t *testing.T) {
 			}, budget("b", 0, selects(&metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{"db"}}},
 			}))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + WhyBudget + " [shop/b]"}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/b]"}, 2, none, false,
 		},
 		"two budgets block, and both are named": {
 			patient, 0, view([]*corev1.Pod{
 				pod("a"), pod("b", labelled("app", "db")),
 			}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + WhyBudgets + " [shop/all shop/web]"}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + ManyBudgets.String() + " [shop/all shop/web]"}, 2, none, false,
 		},
 		"a stale budget allows nothing": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 5, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })), 9,
-			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 1, none, false,
 		},
 		"a budget below zero allows nothing": {
-			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"},
+			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"},
 			1, none, false,
 		},
 		"a pending pod needs no budget": {
@@ -231,13 +231,13 @@ func TestDecide(t *testing.T) {
 		"an unready pod leaves while enough are ready": {
 			patient, 0, view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), 9, []string{
 				"evict a",
-			}, []string{"shop/b: " + WhyBudget + " [shop/web]"}, 2, none, false,
+			}, []string{"shop/b: " + BudgetEmpty.String() + " [shop/web]"}, 2, none, false,
 		},
 		"an unready pod stays while too few are ready": {
 			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
 				b.Status.CurrentHealthy = 8
 			})), 9,
-			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 1, none, false,
 		},
 		"an unready pod leaves if its budget always allows it": {
 			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
@@ -259,7 +259,7 @@ func TestDecide(t *testing.T) {
 
 		"before the deadline nothing is forced": {
 			forced, 599 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9, []string{}, []string{
-				"shop/a: " + WhyBudget + " [shop/web]",
+				"shop/a: " + BudgetEmpty.String() + " [shop/web]",
 			}, 1, none, false,
 		},
 		"at the deadline what is blocked is deleted, with its grace": {
@@ -289,11 +289,11 @@ func TestDecide(t *testing.T) {
 		},
 		"without a timeout there is no deadline": {
 			with(func(p *Policy) { p.OnTimeout = Force }), 1000 * time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 1, none, false,
 		},
 		"the policy Wait has no deadline": {
 			with(func(p *Policy) { p.Timeout = 600 }), time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 1, none, false,
 		},
 		"the policy Continue with nothing left": {
 			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view(nil), 9, []string{}, none, 0, none, false,
@@ -302,7 +302,7 @@ func TestDecide(t *testing.T) {
 			with(func(p *Policy) {
 				p.Timeout, p.OnTimeout = 600, Continue
 			}), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 2, none, true,
+			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 2, none, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,7 +310,7 @@ func TestDecide(t *testing.T) {
 			require.Equal(t, c.send, sent(got))
 			var blocked, stuck []string
 			for _, b := range got.Blocked {
-				text := b.Pod + ": " + b.Why
+				text := b.Pod + ": " + b.Why.String()
 				if b.Budgets != nil {
 					text += " " + fmt.Sprint(b.Budgets)
 				}
@@ -357,12 +357,13 @@ func TestDecideCountsRequestsInFlight(t *testing.T) {
 			map[types.UID]Try{"uid-a": {Accepted: now.Add(-resend), Budget: "shop/web"}}, 1, patient, []string{"evict a"}, 0,
 		},
 		"refused for now": {
-			map[types.UID]Try{"uid-a": {NotBefore: now.Add(time.Second), Why: "x"}}, 9, patient, []string{"evict b", "evict c"}, time.Second,
+			map[types.UID]Try{"uid-a": {NotBefore: now.Add(time.Second), Why: Reason{Code: Conflict}}}, 9, patient, []string{"evict b", "evict c"},
+			time.Second,
 		},
-		"refused a while ago": {map[types.UID]Try{"uid-a": {NotBefore: now, Why: "x"}}, 1, patient, []string{"evict a"}, 0},
+		"refused a while ago": {map[types.UID]Try{"uid-a": {NotBefore: now, Why: Reason{Code: Conflict}}}, 1, patient, []string{"evict a"}, 0},
 		"refused until the deadline: forced": {
 			map[types.UID]Try{
-				"uid-a": {NotBefore: now, Why: "a webhook says no"},
+				"uid-a": {NotBefore: now, Why: Reason{Code: Refused}},
 			}, 2, Policy{Timeout: 1, OnTimeout: Force, DeleteEmptyDirData: true},
 			[]string{"delete a in 30s", "evict b", "evict c"}, 0,
 		},
@@ -399,7 +400,7 @@ func FuzzBudgetsAreNeverExceeded(f *testing.F) {
 			case 2:
 				v.Tries[p.UID], held = Try{Accepted: now, Budget: "shop/web"}, held+1
 			case 3:
-				v.Tries[p.UID] = Try{NotBefore: now, Why: "x"}
+				v.Tries[p.UID] = Try{NotBefore: now, Why: Reason{Code: Conflict}}
 			}
 		}
 		got := Decide(now, Task{Policy: patient, Started: now}, v, 1000)

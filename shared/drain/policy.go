@@ -13,7 +13,6 @@ type (
 	Policy  = events.DrainPolicy
 	Report  = events.DrainReport
 	Outcome = events.DrainOutcome
-	Blocked = events.BlockedPod
 	Seconds = events.Seconds
 )
 

@@ -11,7 +11,12 @@ import (
 // Describe fills a report from a decision.
 func Describe(r *Report, d Decision) {
 	r.Left, r.Terminating = len(d.Left), len(d.Terminating)
-	r.Pods, r.Stuck, r.Blocked = Names(d.Left), Names(d.Stuck), d.Blocked[:min(len(d.Blocked), events.MaxNamed)]
+	r.Pods, r.Stuck = Names(d.Left), Names(d.Stuck)
+	r.Blocked, r.Lasting = nil, false
+	for _, b := range d.Blocked[:min(len(d.Blocked), events.MaxNamed)] {
+		r.Blocked = append(r.Blocked, events.BlockedPod{Pod: b.Pod, Why: b.Why.String(), Budgets: b.Budgets})
+		r.Lasting = r.Lasting || !b.Why.Code.passes()
+	}
 	r.Ending, r.Returned, r.Begins, r.EstimateSeconds = Names(d.Terminating), Names(d.Returned), nil, nil
 	if !d.Begins.IsZero() && len(d.Left) > 0 {
 		r.Begins = &d.Begins

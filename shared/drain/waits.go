@@ -110,6 +110,5 @@ func (w *Waits) note(now time.Time, blocked []Blocked) {
 
 // causeOf returns what blocks a pod, without the pod's own details: the API server's message may differ for each pod.
 func causeOf(b Blocked) string {
-	why, _, _ := strings.Cut(b.Why, ": ")
-	return why + " " + strings.Join(b.Budgets, " ")
+	return b.Why.Code.String() + " " + strings.Join(b.Budgets, " ")
 }

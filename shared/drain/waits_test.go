@@ -10,8 +10,10 @@ import (
 )
 
 func TestWaitsDue(t *testing.T) {
-	budget := func(pod, key string) Blocked { return Blocked{Pod: pod, Why: WhyBudget, Budgets: []string{key}} }
-	failed := func(pod string) Blocked { return Blocked{Pod: pod, Why: WhyFailed + ": webhook said no to " + pod} }
+	budget := func(pod, key string) Blocked {
+		return Blocked{Pod: pod, Why: Reason{Code: BudgetEmpty}, Budgets: []string{key}}
+	}
+	failed := func(pod string) Blocked { return Blocked{Pod: pod, Why: Reason{Failed, "webhook said no to " + pod}} }
 	type check struct {
 		at      time.Duration
 		blocked []Blocked

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -203,7 +204,7 @@ func (d *display) slowNodes(nodes []status.Node) {
 		Columns: []view.Column{{Title: "NODE"}, {Title: "POOL"}, {Title: "STATE"}, {Title: "AGE"}, {Title: "LEFT"}, messageColumn},
 	}
 	for _, n := range nodes {
-		message, _, _ := strings.Cut(n.Message, "; blocked: ") // the pods are listed below
+		message := events.WithoutBlocked(n.Message) // the pods are listed below
 		if n.More > 0 {
 			table.Add(view.Text(fmt.Sprintf("(%d more)", n.More)), view.Text(n.Pool), view.State(string(n.State)), view.Cell{}, view.Cell{},
 				view.Text("before this one"))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -112,9 +113,8 @@ func watchStatus(ctx context.Context, w io.Writer, c *Cell, name string, u Uploa
 			sayAs("stack "+stack.Name, line(stack.Since), line(time.Now()))
 		}
 		for _, n := range s.Nodes {
-			message, _, _ := strings.Cut(n.Message, "; blocked: ")
 			say("node "+n.Instance, fmt.Sprintf("node %s of pool %s is %s: %s", cmp.Or(n.Name, n.Instance), n.Pool, n.State,
-				view.FirstLine(message)))
+				view.FirstLine(events.WithoutBlocked(n.Message))))
 			for _, b := range n.Blocked {
 				say("pod "+n.Instance+b.Pod, strings.TrimSuffix(fmt.Sprintf("  pod %s waits: %s (%s)", b.Pod, b.Why, strings.Join(b.Budgets, ", ")),
 					" ()"))

@@ -456,7 +456,7 @@ func TestAResultNamesItsNode(t *testing.T) {
 
 // The state of a node at the end of a slice. It is Blocked if no pod leaves.
 func TestHowADrainIsDescribed(t *testing.T) {
-	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
+	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.BudgetEmpty.String(), Budgets: []string{"shop/web"}}}
 	for name, c := range map[string]struct {
 		report drain.Report
 		want   status.NodeState

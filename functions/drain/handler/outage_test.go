@@ -414,13 +414,15 @@ func TestWhatBlocksADrainIsToldInTheMiddleOfASlice(t *testing.T) {
 
 func TestTheMiddleOfASlice(t *testing.T) {
 	minute := int64(60)
-	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
-	never, inTurn := drain.Report{Left: 2, Blocked: blocked}, drain.Report{Left: 2, Blocked: blocked, EstimateSeconds: &minute}
-	stalled := drain.Report{Left: 2, Blocked: blocked, Stalled: true}
+	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.BudgetEmpty.String(), Budgets: []string{"shop/web"}}}
+	never := drain.Report{Left: 2, Blocked: blocked, Lasting: true}
+	inTurn, stalled := never, never
+	inTurn.EstimateSeconds, stalled.Stalled = &minute, true
 	failing := []events.BlockedPod{
-		{Pod: "shop/web", Why: drain.WhyFailed + ": etcdserver: leader changed"}, {Pod: "shop/cart", Why: drain.WhyOverload},
+		{Pod: "shop/web", Why: drain.Reason{Code: drain.Failed, Detail: "etcdserver: leader changed"}.String()},
+		{Pod: "shop/cart", Why: drain.Overload.String()},
 	}
-	outage, both := drain.Report{Left: 2, Blocked: failing}, drain.Report{Left: 3, Blocked: append(blocked, failing...)}
+	outage, both := drain.Report{Left: 2, Blocked: failing}, drain.Report{Left: 3, Blocked: append(blocked, failing...), Lasting: true}
 	for name, c := range map[string]struct {
 		before status.NodeState
 		report drain.Report
@@ -431,7 +433,7 @@ func TestTheMiddleOfASlice(t *testing.T) {
 		"a block with an estimate is Draining":         {"", inTurn, status.NodeDraining},
 		"a block by a pod on another node is Draining": {"", stalled, status.NodeDraining},
 		"a block while pods leave is Draining": {
-			"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked}, status.NodeDraining,
+			"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked, Lasting: true}, status.NodeDraining,
 		},
 		"a failure of the API server is Draining": {"", outage, status.NodeDraining},
 		"a failure and another block is Blocked":  {"", both, status.NodeBlocked},

@@ -40,20 +40,19 @@ func (h *Handler) recordBlocked(ctx context.Context, n node, report drain.Report
 	_, err := h.State.Status(ctx, n.pool.Cluster)
 	if err == nil {
 		err = h.State.UpdateStatus(ctx, n.pool.Cluster, func(s *status.Status) {
-			s.SetNode(interim(s, nodeStatus(n, events.DrainResult{DrainReport: report}), report.Stalled), h.Now())
+			s.SetNode(interim(s, nodeStatus(n, events.DrainResult{DrainReport: report}), report.Lasting && !report.Stalled), h.Now())
 		})
 	}
 	h.logWriteError(ctx, n, err)
 }
 
-// interim returns the state of a node during a slice. Two kinds of blocks are often over by the end of the slice, which then
-// decides: a budget that waits for another pod to be Ready (stalled, or with an estimate), and failures of the API
-// server. Without this, each slowly starting pod and each control plane update would be reported as Blocked.
-func interim(s *status.Status, node status.Node, stalled bool) status.Node {
+// interim returns the state of a node during a slice. Two kinds of blocks are often over by the end of the slice,
+// which then decides: a budget that waits for another pod to be Ready (stalled, or with an estimate), and failures of
+// the API server. lasts is false for both, except for an estimate. Without this, each slowly starting pod and each
+// control plane update would be reported as Blocked.
+func interim(s *status.Status, node status.Node, lasts bool) status.Node {
 	isBlocked := func(o status.Node) bool { return o.Instance == node.Instance && o.State == status.NodeBlocked }
-	lasts := node.EstimateSeconds == nil && !stalled && slices.ContainsFunc(node.Blocked, func(b events.BlockedPod) bool {
-		return !drain.Passes(b.Why)
-	})
+	lasts = lasts && node.EstimateSeconds == nil
 	if node.State == status.NodeBlocked && !lasts && !slices.ContainsFunc(s.Nodes, isBlocked) {
 		node.State = status.NodeDraining
 	}

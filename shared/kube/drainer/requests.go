@@ -65,8 +65,8 @@ func (d *operation) answer(r result) {
 	try.InFlight = false
 	failures := try.Failures
 	try.Failures = 0
-	later := func(pause time.Duration, why string) {
-		try.NotBefore, try.Why, try.Budget = now.Add(pause), why, ""
+	later := func(pause time.Duration, code drain.Code, detail string) {
+		try.NotBefore, try.Why, try.Budget = now.Add(pause), drain.Reason{Code: code, Detail: detail}, ""
 	}
 	switch err := r.err; {
 	case err == nil:
@@ -86,14 +86,14 @@ func (d *operation) answer(r result) {
 		switch b := d.view.Budgets[r.request.Budget]; {
 		case r.budget == nil:
 			// The pod needed no budget when the request was sent. Its readiness has changed.
-			later(failurePause, drain.WhyReadiness)
+			later(failurePause, drain.ReadinessChanges, "")
 		case b == r.budget:
 			none := *b
 			none.Allowed = 0
 			d.view.Budgets[b.Key] = &none
 			try.Budget = ""
 		default:
-			later(conflictPause, drain.WhyWritten)
+			later(conflictPause, drain.BudgetChanges, "")
 		}
 	case apierrors.IsTooManyRequests(err):
 		// The cause is an overloaded server, not the budget.
@@ -102,18 +102,18 @@ func (d *operation) answer(r result) {
 			pause = time.Duration(after) * time.Second
 		}
 		d.pause = now.Add(pause)
-		later(pause, drain.WhyOverload)
+		later(pause, drain.Overload, "")
 		d.recordTrouble(err)
 	case apierrors.IsConflict(err):
 		// The budget was written at the same time, or the pod was replaced. The watch will show it.
-		later(conflictPause, drain.WhyConflict)
+		later(conflictPause, drain.Conflict, "")
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		later(refusedPause, drain.WhyTerminating)
+		later(refusedPause, drain.NamespaceTerminating, "")
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		later(refusedPause, drain.WhyRefused+": "+err.Error())
+		later(refusedPause, drain.Refused, err.Error())
 	default: // 5xx, or no response
 		try.Failures = failures + 1
-		later(min(longestPause, failurePause<<min(failures, 5)), drain.WhyFailed+": "+err.Error())
+		later(min(longestPause, failurePause<<min(failures, 5)), drain.Failed, err.Error())
 		d.recordTrouble(err)
 	}
 	d.view.Tries[pod.UID] = try
