@@ -25,6 +25,14 @@ func attribute(c stack.ResourceChange, cause string) stack.ResourceChange {
 	return c
 }
 
+// never returns a change whose properties do not recreate the resource.
+func never(c stack.ResourceChange) stack.ResourceChange {
+	for i := range c.Details {
+		c.Details[i].Recreation = stack.RecreationNever
+	}
+	return c
+}
+
 func TestGuard(t *testing.T) {
 	tests := map[string]struct {
 		changes []stack.ResourceChange
@@ -65,6 +73,32 @@ func TestGuard(t *testing.T) {
 			changes: []stack.ResourceChange{
 				change(stack.ActionModify, "AWS::IAM::Role", "ClusterRole", stack.ReplacementTrue, "Path"),
 				attribute(change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
+			},
+			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
+		},
+		"a property that never recreates the resource is no reason": {
+			changes: []stack.ResourceChange{never(change(stack.ActionModify, "AWS::EC2::Subnet", "Private0", stack.ReplacementConditional, "Tags"))},
+		},
+		"each property is named once": {
+			changes: []stack.ResourceChange{
+				change(stack.ActionModify, "AWS::EC2::Subnet", "Private0", stack.ReplacementTrue, "CidrBlock", "AvailabilityZone", "CidrBlock"),
+			},
+			refused: "the change of stack s was not made: Private0 (AWS::EC2::Subnet) would be replaced because of AvailabilityZone, CidrBlock",
+		},
+		"an attribute of a removed resource counts as a replacement": {
+			changes: []stack.ResourceChange{
+				change(stack.ActionRemove, "AWS::IAM::Role", "ClusterRole", stack.ReplacementFalse),
+				attribute(change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
+			},
+			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
+		},
+		"a value of a kept resource that is no attribute counts as a replacement": {
+			changes: []stack.ResourceChange{
+				change(stack.ActionModify, "AWS::IAM::Role", "ClusterRole", stack.ReplacementFalse),
+				{
+					Action: stack.ActionModify, Type: "AWS::EKS::Cluster", LogicalID: "Cluster", Replacement: stack.ReplacementConditional,
+					Details: []stack.ChangeDetail{{Property: "RoleArn", Recreation: stack.RecreationConditionally, Cause: "ClusterRole"}},
+				},
 			},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},

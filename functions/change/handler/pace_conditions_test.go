@@ -3,16 +3,12 @@ package handler
 // When a change of a pool changes the pace first, when it proceeds, and which changes may replace nodes.
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
@@ -20,8 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stack"
-	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/waiter"
+	"github.com/drover-run/drover/shared/status"
 )
 
 var (
@@ -29,83 +24,23 @@ var (
 	errLost      = &fault.LeaseLost{Cause: errors.New("taken over")}
 )
 
-// pooled is a fake with a pool's stack. calls lists the calls, in order.
-type pooled struct {
-	State
-	Stacks
-	// desired is the group's desired capacity at each read. The last one is repeated.
-	desired []int
-	// draining is true if an instance of the group is drained.
-	draining bool
-	// empty is true if CloudFormation finds nothing to change in a change of the pace.
-	empty   bool
-	failing map[string]error
-	calls   []string
-	// pace has the parameters of the last change of the pace.
-	pace map[string]string
-}
-
-func (p *pooled) record(call string) error {
-	p.calls = append(p.calls, call)
-	return p.failing[call]
-}
-
-func (p *pooled) CheckLease(context.Context, string, string, int64) error { return p.failing["lease"] }
-
-func (p *pooled) PutWaiter(_ context.Context, w store.Waiter) (store.Waiter, error) {
-	return w, p.record("register")
-}
-
-func (p *pooled) PrepareParameters(
-	_ context.Context, _ plan.Change, _ stack.Deployed, _ string, parameters map[string]string, _, _ string,
-) (stack.ChangeSet, error) {
-	p.pace = parameters
-	return stack.ChangeSet{Empty: p.empty}, p.record("pace")
-}
-
-func (p *pooled) Prepare(context.Context, plan.Change, bool, string, map[string]string, string) (stack.ChangeSet, error) {
-	return stack.ChangeSet{Name: "second"}, p.record("prepare")
-}
-
-func (p *pooled) Execute(context.Context, plan.Change, stack.ChangeSet, string) error {
-	return p.record("execute")
-}
-
-type groupOf struct{ *pooled }
-
-func (g groupOf) Describe(context.Context, string) (pool.Group, bool, error) {
-	desired := g.desired[0]
-	if len(g.desired) > 1 {
-		g.desired = g.desired[1:]
-	}
-	g.pooled.desired = g.desired
-	group := pool.Group{Desired: desired}
-	if g.draining {
-		group.Instances = []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}
-	}
-	return group, true, g.failing["group"]
-}
-
-func (g groupOf) Began(context.Context, string, []string) (map[string]time.Time, error) {
-	return nil, g.record("drains")
-}
-
 func rolling() *render.Pace {
 	return &render.Pace{Group: "g", Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
 }
 
-func (p *pooled) step() *step {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	waited := int64(0)
-	return &step{
-		Handler: &Handler{State: p, Stacks: p, Groups: groupOf{p}, TemplateBase: "https://state",
-			Resume: &waiter.Resumer{Now: func() time.Time { return time.Unix(9000, 0) }},
-		}, token: "token",
-		in: events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7, TaskToken: "task", WaitedSeconds: &waited},
-		change: plan.Change{
-			Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Update, TemplateKey: "templates/x", Pace: rolling(),
-		},
-	}
+// pooled returns an account whose change updates a pool's stack.
+func pooled(t *testing.T, desired ...int) *account {
+	a := newAccount(t, plan.Change{
+		Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Update, TemplateKey: "templates/x", Pace: rolling(),
+		Reasons: []status.Reason{{Field: "spec.pools[a].instanceTypes"}},
+	})
+	a.desired = desired
+	return a
+}
+
+// draining lets an instance of the group be drained.
+func (a *account) draining() {
+	a.group.Instances = []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}
 }
 
 // deployedFor returns the pool's stack with the pace for a number of nodes.
@@ -118,58 +53,59 @@ func deployedFor(desired int) stack.Deployed {
 func TestPaceBeforeRoll(t *testing.T) {
 	changed := []string{"pace", "register", "execute"}
 	for name, test := range map[string]struct {
-		given func(*pooled, *stack.Deployed)
+		given func(*account, *stack.Deployed)
 		later bool
 		err   error
 		want  []string
 	}{
-		"is kept if it is deployed":      {func(p *pooled, _ *stack.Deployed) { p.desired = []int{2} }, false, nil, nil},
-		"is changed first if it differs": {func(*pooled, *stack.Deployed) {}, true, nil, changed},
-		"is kept if CloudFormation finds no change": {func(p *pooled, _ *stack.Deployed) {
-			p.empty = true
+		"is kept if it is deployed":      {func(p *account, _ *stack.Deployed) { p.desired = []int{2} }, false, nil, nil},
+		"is changed first if it differs": {func(*account, *stack.Deployed) {}, true, nil, changed},
+		"is kept if CloudFormation finds no change": {func(p *account, _ *stack.Deployed) {
+			p.emptyPace = true
 		}, false, nil, []string{"pace", "prepare", "pace"}},
-		"is changed up to ten times": {func(_ *pooled, now *stack.Deployed) {
+		"is changed up to ten times": {func(_ *account, now *stack.Deployed) {
 			now.Tags[names.TagPace] = "9 of token"
 		}, true, nil, changed},
-		"is not changed an eleventh time": {func(_ *pooled, now *stack.Deployed) {
+		"is not changed an eleventh time": {func(_ *account, now *stack.Deployed) {
 			now.Tags[names.TagPace] = "10 of token"
 		}, false, nil, []string{"prepare"}},
-		"does not count what another change did": {func(_ *pooled, now *stack.Deployed) {
+		"does not count what another change did": {func(_ *account, now *stack.Deployed) {
 			now.Tags[names.TagPace] = "10 of another"
 		}, true, nil, changed},
-		"is not changed if the template is unknown": {func(_ *pooled, now *stack.Deployed) {
+		"is not changed if the template is unknown": {func(_ *account, now *stack.Deployed) {
 			delete(now.Tags, names.TagTemplate)
 		}, false, nil, []string{"prepare"}},
-		"is not changed if the template has no such parameters": {func(_ *pooled, now *stack.Deployed) {
+		"is not changed if the template has no such parameters": {func(_ *account, now *stack.Deployed) {
 			now.Parameters = nil
 		}, false, nil, []string{"prepare"}},
 		"follows an autoscaler up to three times": {
-			func(p *pooled, now *stack.Deployed) {
+			func(p *account, now *stack.Deployed) {
 				p.desired, now.Tags[names.TagPace] = []int{3, 4, 5, 3, 4}, "10 of token"
 			}, false, nil,
 			[]string{"prepare", "prepare", "prepare"},
 		},
-		"waits for drains": {func(p *pooled, _ *stack.Deployed) {
-			p.draining, p.failing["drains"] = true, errThrottled
+		"waits for drains": {func(p *account, _ *stack.Deployed) {
+			p.draining()
+			p.failing["drains"] = errThrottled
 		}, false, errThrottled, []string{"drains"}},
-		"is not changed without the lease": {func(p *pooled, _ *stack.Deployed) {
+		"is not changed without the lease": {func(p *account, _ *stack.Deployed) {
 			p.failing["lease"] = errLost
 		}, false, errLost, []string{"pace"}},
-		"is not changed without a waiter": {func(p *pooled, _ *stack.Deployed) {
+		"is not changed without a waiter": {func(p *account, _ *stack.Deployed) {
 			p.failing["register"] = errThrottled
 		}, false, errThrottled, []string{"pace", "register"}},
-		"fails if the group cannot be read": {func(p *pooled, _ *stack.Deployed) {
+		"fails if the group cannot be read": {func(p *account, _ *stack.Deployed) {
 			p.failing["group"] = errThrottled
 		}, false, errThrottled, nil},
-		"fails if it cannot be prepared": {func(p *pooled, _ *stack.Deployed) {
+		"fails if it cannot be prepared": {func(p *account, _ *stack.Deployed) {
 			p.failing["pace"] = errThrottled
 		}, false, errThrottled, []string{"pace"}},
-		"fails if the change cannot be prepared again": {func(p *pooled, _ *stack.Deployed) {
-			p.empty, p.failing["prepare"] = true, errThrottled
+		"fails if the change cannot be prepared again": {func(p *account, _ *stack.Deployed) {
+			p.emptyPace, p.failing["prepare"] = true, errThrottled
 		}, false, errThrottled, []string{"pace", "prepare"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
+			p, now := pooled(t, 3), deployedFor(2)
 			test.given(p, &now)
 			_, later, err := p.step().applyPace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{})
 			require.ErrorIs(t, err, test.err)
@@ -191,12 +127,12 @@ func TestPaceBeforeRoll(t *testing.T) {
 		"may replace nodes if the last change of the pace did not":      {"UPDATE_ROLLBACK_COMPLETE", "false", replacing, "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
+			p, now := pooled(t, 3), deployedFor(2)
 			now.Status, now.Parameters[render.ReplaceNodes] = test.status, test.deployed
 			_, later, err := p.step().applyPace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{Changes: test.changes})
 			require.NoError(t, err)
 			require.True(t, later)
-			require.Equal(t, test.want, p.pace[render.ReplaceNodes])
+			require.Equal(t, test.want, p.sets[0].parameters[render.ReplaceNodes])
 		})
 	}
 }
@@ -214,7 +150,9 @@ func TestShrinkingPool(t *testing.T) {
 		"reads no group if the stack is no pool":    {false, 2, 5, 3, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pooled{desired: []int{test.desired, -1}, draining: true, failing: map[string]error{"drains": errThrottled}}
+			p := pooled(t, test.desired)
+			p.draining()
+			p.failing["drains"] = errThrottled
 			s := p.step()
 			if !test.pace {
 				s.change.Pace = nil
@@ -222,11 +160,22 @@ func TestShrinkingPool(t *testing.T) {
 			size := func(n int) map[string]string { return map[string]string{render.MaxSize: fmt.Sprint(n)} }
 			_, err := s.waitBeforeShrinking(t.Context(), stack.Deployed{Parameters: size(test.now)}, size(test.size))
 			require.Equal(t, test.waits, errors.Is(err, errThrottled))
-			require.Equal(t, test.reads, len(p.desired) == 1)
+			require.Equal(t, test.reads, p.reads["group"] == 1)
 		})
 	}
+	t.Run("executes nothing while it waits", func(t *testing.T) {
+		p := pooled(t, 3)
+		p.draining()
+		p.change.Pace.MaxSize, p.change.Pace.DrainSeconds = 2, 3600
+		p.change.Parameters = []render.Parameter{{Name: render.MaxSize, Value: "2"}}
+		p.stacks[p.change.StackName] = deployedFor(3)
+		require.NoError(t, p.handle(t))
+		require.Equal(t, []string{"prepare", "drains", "status", "resume"}, p.calls)
+		require.Equal(t, "the pool is made smaller when i-1 are drained", p.status(t).Waits.Message)
+	})
 	t.Run("fails if the group cannot be read", func(t *testing.T) {
-		p := &pooled{desired: []int{3}, failing: map[string]error{"group": errThrottled}}
+		p := pooled(t, 3)
+		p.failing["group"] = errThrottled
 		_, err := p.step().waitBeforeShrinking(t.Context(), stack.Deployed{
 			Parameters: map[string]string{render.MaxSize: "5"},
 		}, map[string]string{render.MaxSize: "2"})
@@ -267,12 +216,13 @@ func TestMaxSizeOfDeployedPace(t *testing.T) {
 		"is kept after a rollback":                 {"UPDATE_ROLLBACK_COMPLETE", "", 3, "9"},
 		"is kept while the pace is changed":        {"UPDATE_COMPLETE", "1 of token", 3, "9"},
 		"is kept while the group exceeds the spec": {"UPDATE_COMPLETE", "", 6, "9"},
+		"grows with the group to the spec's":       {"UPDATE_COMPLETE", "", 5, "6"},
 	} {
 		now := deployedFor(3)
 		now.Status, now.Tags[names.TagPace], now.Parameters[render.MaxSize] = test.status, test.tag, "9"
 		require.Equal(t, test.want, replacementPace(rolling(), pool.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
 	}
-	s := (&pooled{}).step()
+	s := pooled(t).step()
 	for want, room := range map[string]string{"8": "8", "3": "5"} {
 		require.Equal(t, room, s.rollbackPace(pool.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
 	}
