@@ -3,98 +3,16 @@ package handler
 // The conditions of planning, one by one: whose lease it is, which stacks and times count, and what an earlier status keeps.
 
 import (
-	"context"
 	"errors"
-	"log/slog"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/planner"
-	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
-
-const specOfA = `apiVersion: drover.run/v1alpha1
-kind: Cluster
-metadata: {name: demo}
-spec:
-  release: {name: 1.36-1}
-  network: {cidr: 10.0.0.0/16, zones: [us-east-1a, us-east-1b]}
-  pools:
-    - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, rollAt: "2026-11-27T12:00:00Z"}
-`
-
-// specced is a cluster with a spec. calls are what planning wrote, other than its status.
-type specced struct {
-	*specless
-	cell    render.Cell
-	objects map[string]string
-	rolls   []string
-	dues    []time.Time
-}
-
-func (s *specced) Get(_ context.Context, key string, _ int64) (store.Object, error) {
-	body, found := s.objects[key]
-	if !found {
-		return store.Object{}, store.ErrNotFound
-	}
-	return store.Object{Body: []byte(body), Version: "v1"}, s.err[key]
-}
-
-func (s *specced) Rolls(context.Context, string) (map[string]time.Time, error) { return nil, nil }
-
-func (s *specced) AddRolls(_ context.Context, _ string, pools []string, _ time.Time) error {
-	s.rolls = append(s.rolls, pools...)
-	return s.err["rolls"]
-}
-
-func (s *specced) AddDue(_ context.Context, _ string, at time.Time) error {
-	s.dues = append(s.dues, at)
-	return s.err["due"]
-}
-
-func (s *specced) Offered(context.Context) ([]string, error) {
-	return []string{"1.35", "1.36", "1.37"}, nil
-}
-
-func (s *specced) Exists(context.Context, string) (bool, error) { return false, nil }
-
-var planned = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-
-func withSpec(t *testing.T) *specced {
-	t.Helper()
-	release, err := os.ReadFile("../../../examples/releases/1.36-1.yaml")
-	require.NoError(t, err)
-	return &specced{
-		specless: &specless{status: &status.Status{}, err: map[string]error{}},
-		objects:  map[string]string{names.ClusterSpec("demo"): specOfA, names.ReleaseSpec("1.36-1"): string(release)},
-	}
-}
-
-func (s *specced) handler() *Handler {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return &Handler{Planner: s.planner(), State: s, Executions: s, Now: func() time.Time { return planned }}
-}
-
-func (s *specced) planner() *planner.Planner {
-	return &planner.Planner{
-		Specs: s, State: s, Stacks: none{s.specless}, EKS: s, Now: func() time.Time { return planned },
-		Cell: s.cell,
-	}
-}
-
-func (s *specced) plan(t *testing.T, roll ...string) (events.PlanResult, error) {
-	t.Helper()
-	return s.handler().Handle(t.Context(), events.PlanRequest{
-		Cluster: "demo", Execution: "mine", Roll: roll, Started: planned.Add(-time.Minute),
-	})
-}
 
 func TestLeaseOfAPlan(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -3,127 +3,19 @@ package handler
 // Planning the deletion of a cluster, with fakes.
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/upgrade"
 )
-
-// bucket is the state bucket, as the handler and its planner use it.
-type bucket interface {
-	State
-	planner.State
-}
-
-// specless is a cluster without a spec: its lease, its status and its stacks.
-type specless struct {
-	bucket
-	lease    store.Lease
-	status   *status.Status
-	deployed map[string]stack.Deployed
-	// expected are the stacks that planning asked for by name; kept the keys that it wrote.
-	expected, kept []string
-	// running is whether the holder of the lease runs; conflicts counts the takings of the lease that lose.
-	running   bool
-	conflicts int
-	acquired  int
-	err       map[string]error
-	// versions are those of the spec that the bucket still has; read are those that planning read.
-	versions map[string]string
-	read     []string
-}
-
-func (c *specless) GetVersion(_ context.Context, key, version string, _ int64) (store.Object, error) {
-	c.read = append(c.read, version)
-	if body, found := c.versions[version]; found && key == "clusters/demo.yaml" {
-		return store.Object{Version: version, Body: []byte(body)}, c.err["version"]
-	}
-	return store.Object{}, cmp.Or(c.err["version"], store.ErrNotFound)
-}
-
-func (c *specless) Get(context.Context, string, int64) (store.Object, error) {
-	return store.Object{}, store.ErrNotFound
-}
-
-func (c *specless) Lease(context.Context, string) (store.Lease, error) { return c.lease, nil }
-
-func (c *specless) Running(context.Context, string) (bool, error) { return c.running, nil }
-
-func (c *specless) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
-	return nil, "", nil
-}
-
-func (c *specless) Acquire(_ context.Context, _ string, seen store.Lease, execution string) (store.Lease, error) {
-	if c.conflicts > 0 {
-		c.conflicts--
-		return store.Lease{}, store.ErrConflict
-	}
-	c.acquired++
-	c.lease = store.Lease{Execution: execution, Fence: seen.Fence + 1}
-	return c.lease, nil
-}
-
-func (c *specless) Status(context.Context, string) (*status.Cluster, error) {
-	cluster := status.New("demo")
-	if c.status == nil {
-		return cluster, store.ErrNotFound
-	}
-	cluster.Status = *c.status
-	return cluster, c.err["status"]
-}
-
-func (c *specless) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
-	change(c.status)
-	return c.err["write"]
-}
-
-func (c *specless) PutOnce(_ context.Context, key string, _ []byte) error {
-	c.kept = append(c.kept, key)
-	return c.err["keep"]
-}
-
-func (c *specless) Of(_ context.Context, _ string, expected []string) (map[string]stack.Deployed, error) {
-	c.expected = expected
-	return c.deployed, c.err["stacks"]
-}
-
-// none knows no stack of anybody else.
-type none struct{ *specless }
-
-func (none) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
-
-// deployedAll are a network and a control plane with these parameters, and a pool.
-func deployedAll(protection string) map[string]stack.Deployed {
-	parameters := map[string]string{"DeletionProtection": protection}
-	return map[string]stack.Deployed{
-		names.Network: {Name: names.Network, Status: "CREATE_COMPLETE", Parameters: parameters},
-		names.ControlPlane: {
-			Name: names.ControlPlane, Status: "UPDATE_COMPLETE", Parameters: parameters, Outputs: map[string]string{"ClusterEndpoint": "https://x"},
-		},
-		names.PoolStack("a"): {Name: names.PoolStack("a"), Status: "CREATE_COMPLETE"},
-	}
-}
-
-func (c *specless) plan(t *testing.T) (events.PlanResult, error) {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	now := func() time.Time { return time.Unix(1000, 0) }
-	h := &Handler{Planner: &planner.Planner{Specs: c, State: c, Stacks: none{c}, Now: now}, State: c, Executions: c, Now: now}
-	return h.Handle(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "x"})
-}
 
 // Either protection alone keeps the cluster: someone who turned termination protection off did not say that the cluster may go.
 func TestDeletionOfAProtectedCluster(t *testing.T) {
