@@ -3,9 +3,6 @@ package handler
 // When a report tries again, and over which status it writes, decision by decision.
 
 import (
-	"context"
-	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -18,71 +15,6 @@ import (
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
-
-var errThrottled = errors.New("throttled")
-
-// noon is now.
-var noon = time.Unix(1000, 0).UTC()
-
-// round is a cluster whose execution, mine, reports.
-type round struct {
-	*reported
-	// version of its spec; "" when there is none.
-	version string
-	specErr error
-	// missing: there is no status.
-	missing   bool
-	statusErr error
-	// tries are the statuses that the tries of a write find.
-	tries []status.Status
-	// restored: the spec has version v1 again once it was read.
-	restored bool
-}
-
-func (r *round) Get(context.Context, string, int64) (store.Object, error) {
-	if r.version == "" && r.specErr == nil {
-		return store.Object{}, store.ErrNotFound
-	}
-	version := r.version
-	if r.restored {
-		r.version = "v1"
-	}
-	return store.Object{Version: version}, r.specErr
-}
-
-func (r *round) Status(ctx context.Context, cluster string) (*status.Cluster, error) {
-	if r.missing {
-		return nil, store.ErrNotFound
-	}
-	if r.statusErr != nil {
-		return nil, r.statusErr
-	}
-	return r.reported.Status(ctx, cluster)
-}
-
-func (r *round) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
-	for _, s := range r.tries {
-		change(&s)
-	}
-	return r.reported.UpdateStatus(ctx, cluster, change)
-}
-
-func (r *round) AmendStatus(_ context.Context, _ string, change func(*status.Status)) error {
-	if r.missing {
-		return store.ErrNotFound
-	}
-	change(&r.status)
-	return r.note("amend")
-}
-
-func (r *round) handler() *Handler {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return &Handler{Specs: r, State: r, Now: func() time.Time { return noon }}
-}
-
-func in(plan *events.PlanResult) events.ReportRequest {
-	return events.ReportRequest{Cluster: "demo", Execution: "mine", Plan: plan}
-}
 
 func TestFailureIsCounted(t *testing.T) {
 	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, again: true, execution: "mine", try: 1}
@@ -242,12 +174,6 @@ func TestEndOfARound(t *testing.T) {
 			require.Equal(t, test.want, result)
 		})
 	}
-}
-
-// reject has a status reject a spec.
-func (r *round) reject(version, reason string) {
-	r.status.SpecVersion = version
-	r.status.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason}, noon)
 }
 
 func TestNewerSpec(t *testing.T) {

@@ -3,12 +3,8 @@ package handler
 // Reports of an execution whose cluster, or whose status, another execution has by now.
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,63 +13,6 @@ import (
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
-
-// reported is a cluster with its spec v1. done is what was done to its state, in order.
-type reported struct {
-	lease   store.Lease
-	status  status.Status
-	record  *upgrade.Record
-	failing map[string]error
-	done    []string
-}
-
-func (r *reported) note(what string) error {
-	r.done = append(r.done, what)
-	return r.failing[what]
-}
-
-func (r *reported) Get(context.Context, string, int64) (store.Object, error) {
-	return store.Object{Version: "v1"}, r.failing["spec"]
-}
-
-func (r *reported) Status(context.Context, string) (*status.Cluster, error) {
-	c := status.New("demo")
-	c.Status = r.status
-	return c, nil
-}
-
-func (r *reported) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
-	change(&r.status)
-	return r.note("status")
-}
-
-func (r *reported) AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
-	return r.UpdateStatus(ctx, cluster, change)
-}
-
-func (r *reported) Lease(context.Context, string) (store.Lease, error) {
-	return r.lease, r.failing["lease"]
-}
-
-func (r *reported) Release(_ context.Context, _, execution string) error {
-	return r.note("release " + execution)
-}
-
-func (r *reported) Forget(context.Context, string) error { return r.note("forget") }
-
-func (r *reported) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
-	return r.record, "etag", r.failing["record"]
-}
-
-func (r *reported) PutUpgrade(_ context.Context, _ string, record *upgrade.Record, etag string) (string, error) {
-	return "", r.note(fmt.Sprintf("record %q %s", record.Over, etag))
-}
-
-func (r *reported) report(t *testing.T, plan *events.PlanResult) (events.ReportResult, error) {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	h := &Handler{Specs: r, State: r, Now: func() time.Time { return time.Unix(1000, 0) }}
-	return h.Handle(t.Context(), events.ReportRequest{Cluster: "demo", Execution: "mine", Plan: plan})
-}
 
 func unchanged(fence int64) *events.PlanResult {
 	return &events.PlanResult{Outcome: events.OutcomeUnchanged, SpecVersion: "v1", Accepted: true, Fence: fence, Seen: 7}
