@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,33 +40,40 @@ func TestStatus(t *testing.T) {
 		require.Equal(t, before, after)
 	})
 	t.Run("of writers at the same time none loses", func(t *testing.T) {
-		const writers = 32 // drains of a whole pool
-		var all sync.WaitGroup
-		var failed atomic.Int32
-		for i := range writers {
-			all.Go(func() {
-				err := s.UpdateStatus(ctx, "shared", func(s *status.Status) {
-					s.SetStack(status.Stack{Name: fmt.Sprint(i), Status: "CREATE_COMPLETE"}, time.Now())
+		synctest.Test(t, func(t *testing.T) {
+			const writers = 32 // drains of a whole pool
+			_, s := state()
+			var all sync.WaitGroup
+			var failed atomic.Int32
+			for i := range writers {
+				all.Go(func() {
+					err := s.UpdateStatus(t.Context(), "shared", func(s *status.Status) {
+						s.SetStack(status.Stack{Name: fmt.Sprint(i), Status: "CREATE_COMPLETE"}, time.Now())
+					})
+					if err != nil {
+						failed.Add(1)
+					}
 				})
-				if err != nil {
-					failed.Add(1)
-				}
-			})
-		}
-		all.Wait()
-		require.Zero(t, failed.Load())
-		c, err := s.Status(ctx, "shared")
-		require.NoError(t, err)
-		require.Len(t, c.Status.Stacks, writers)
+			}
+			all.Wait()
+			require.Zero(t, failed.Load())
+			c, err := s.Status(t.Context(), "shared")
+			require.NoError(t, err)
+			require.Len(t, c.Status.Stacks, writers)
+		})
 	})
 	t.Run("a writer that always loses says so, and that it may be tried again", func(t *testing.T) {
-		other := 0
-		err := s.UpdateStatus(ctx, "contended", func(mine *status.Status) {
-			mine.Message = "mine"
-			other++
-			require.NoError(t, s.UpdateStatus(ctx, "contended", func(s *status.Status) { s.Message = fmt.Sprint(other) }))
+		synctest.Test(t, func(t *testing.T) {
+			_, s := state()
+			other := 0
+			err := s.UpdateStatus(t.Context(), "contended", func(mine *status.Status) {
+				mine.Message = "mine"
+				other++
+				require.NoError(t, s.UpdateStatus(t.Context(), "contended", func(s *status.Status) { s.Message = fmt.Sprint(other) }))
+			})
+			require.Equal(t, "Transient", fault.NameOf(err))
+			require.Equal(t, 12, other)
 		})
-		require.Equal(t, "Transient", fault.NameOf(err))
 	})
 	t.Run("one that is no status is an error that names it", func(t *testing.T) {
 		_, err := s.Put(ctx, "status/clusters/odd.json", []byte("{"))
