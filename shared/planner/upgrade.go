@@ -185,19 +185,7 @@ func (w *work) recordUpgrade(s *status.Status, now time.Time) {
 		w.recordQueued(s, now)
 		return
 	}
-	next := w.pendingUpgrade(s, now)
-	switch {
-	case next != nil:
-		s.Upgrade = next
-		s.Judged(now)
-	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
-		// It was withdrawn, or nothing is left to do.
-		s.DropScheduled()
-		s.Judged(now)
-	}
-	if !hasWaiter(s.NextUpgrade) {
-		s.NextUpgrade = nil
-	}
+	s.PlanUpgrade(w.pendingUpgrade(s, now), now)
 }
 
 // After returns what to record about the cluster when an upgrade ends. It only reads.
@@ -234,14 +222,7 @@ func (p *Planner) After(ctx context.Context, cluster string) (status.PostUpgrade
 
 // recordQueued records the pending upgrade, next to the one that the status shows.
 func (w *work) recordQueued(s *status.Status, now time.Time) {
-	if next := w.pendingUpgrade(s, now); !hasWaiter(s.NextUpgrade) {
-		s.NextUpgrade = next
-	}
-}
-
-// hasWaiter reports whether an execution waits to start the upgrade.
-func hasWaiter(u *status.Upgrade) bool {
-	return u != nil && u.Execution != "" && u.Phase != status.UpgradeMissed
+	s.QueueUpgrade(w.pendingUpgrade(s, now))
 }
 
 // pendingUpgrade is nextUpgrade, and adds a missed upgrade to the history.

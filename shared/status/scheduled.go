@@ -17,6 +17,11 @@ func (u *Upgrade) Refused() bool {
 	return u != nil && u.Phase == string(upgrade.Blocked) && u.Execution == ""
 }
 
+// inFlight reports whether an execution checks or makes the upgrade.
+func (u *Upgrade) inFlight() bool {
+	return u.Phase == string(upgrade.Checking) || u.Phase == string(upgrade.Running)
+}
+
 // lateness orders the phases before an upgrade begins.
 var lateness = map[string]int{UpgradeScheduled: 1, UpgradeDelayed: 2, UpgradeMissed: 3}
 
@@ -89,7 +94,7 @@ func (s *Status) Judged(now time.Time) {
 	case u == nil:
 		s.Unset(Upgraded)
 	case u.Phase == UpgradeMissed:
-		s.Set(Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgradeMissed, Message: u.Message}, now)
+		s.setMissed(u.Message, now)
 	case u.Phase == string(upgrade.Done):
 		s.Set(Condition{Type: Upgraded, Status: "True", Reason: ReasonUpgraded, Message: u.Message}, now)
 	case GapForState(u.Phase).Phase == Stopped:

@@ -1,11 +1,13 @@
 package status
 
-// The transitions: every change of a cluster's phase, with the message and the conditions that belong to it.
+// The transitions: every change of the phase of a cluster or of its upgrade, with the message and the conditions that belong to it.
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -206,4 +208,94 @@ func (s *Status) setUpgradePhase(message string, r *upgrade.Record, a Aftermath,
 	default:
 		s.Phase, s.Message = cmp.Or(GapForReason(converged.Reason).Phase, Failed), converged.Message
 	}
+}
+
+// PlanUpgrade records the pending upgrade that planning found; nil if there is none. It removes a pending upgrade that was withdrawn. An
+// upgrade that an execution waits to start stays, because that execution records it.
+func (s *Status) PlanUpgrade(next *Upgrade, now time.Time) {
+	switch {
+	case next != nil:
+		s.Upgrade = next
+		s.Judged(now)
+	case s.Upgrade != nil && ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
+		// It was withdrawn, or nothing is left to do.
+		s.DropScheduled()
+		s.Judged(now)
+	}
+	s.QueueUpgrade(nil)
+}
+
+// QueueUpgrade records the upgrade that follows the one in Upgrade; nil if there is none. An upgrade that an
+// execution waits to start stays.
+func (s *Status) QueueUpgrade(next *Upgrade) {
+	if q := s.NextUpgrade; q == nil || q.Execution == "" || q.Phase == UpgradeMissed {
+		s.NextUpgrade = next
+	}
+}
+
+// RecordWaiting records that an upgrade waits for its cluster, or was missed. If another upgrade is in flight, that one stays in Upgrade,
+// and this one is NextUpgrade: it begins at the release of the other.
+func (s *Status) RecordWaiting(u Upgrade, now time.Time) {
+	other := s.Upgrade
+	if other != nil && (other.Execution == u.Execution || !other.inFlight()) {
+		other = nil
+	}
+	if other != nil {
+		u.From, u.FromVersion = other.To, other.ToVersion
+	}
+	if u.Phase == UpgradeMissed {
+		s.Remember(u)
+	}
+	if other != nil {
+		s.NextUpgrade = &u
+		return
+	}
+	s.Forgo(u.Execution)
+	s.Upgrade = &u
+	if u.Phase == UpgradeMissed {
+		s.setMissed(u.Message, now)
+	}
+}
+
+// BlockUpgrade records an upgrade that its execution refused to begin.
+func (s *Status) BlockUpgrade(u Upgrade, now time.Time) {
+	u.Phase = string(upgrade.Blocked)
+	s.Upgrade = &u
+	s.Remember(u)
+	s.Set(Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgradeBlocked, Message: u.Message}, now)
+}
+
+// LatePhase returns the phase of an upgrade that has not begun by now: Delayed half an hour after its time, Missed after two hours. It is
+// empty before.
+func LatePhase(at, now time.Time) string {
+	switch late := now.Sub(at); {
+	case late >= upgrade.Late:
+		return UpgradeMissed
+	case late >= upgrade.Delayed:
+		return UpgradeDelayed
+	}
+	return ""
+}
+
+// RecordLate records that the pending upgrade of a time did not begin then, and why. phase is Delayed or Missed. The message of a missed
+// upgrade says how to start it, which depends on the spec; nil if none is valid. A missed upgrade is recorded once.
+func (s *Status) RecordLate(at time.Time, phase, why string, spec *api.Cluster, now time.Time) {
+	for _, u := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
+		if u == nil || !ToCome(u.Phase) || u.Phase == phase || u.Phase == UpgradeMissed || u.At == nil || !u.At.Equal(at) {
+			continue
+		}
+		u.Phase, u.Message = phase, fmt.Sprintf("it was to begin at %s and %s", at.UTC().Format(time.RFC3339), why)
+		if phase == UpgradeDelayed {
+			continue
+		}
+		u.Message += fmt.Sprintf(", for %s by now. %s", upgrade.Late, upgrade.Again(spec, upgrade.Origin(u.Origin), now))
+		s.Remember(*u)
+		if u == s.Upgrade { // otherwise the condition describes the upgrade in flight
+			s.setMissed(u.Message, now)
+		}
+	}
+}
+
+func (s *Status) setMissed(message string, now time.Time) {
+	s.Set(Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgradeMissed, Message: message}, now)
 }

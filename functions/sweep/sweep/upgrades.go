@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -90,36 +89,19 @@ func UpgradeInFlight(u *status.Upgrade) bool {
 	return u != nil && (u.Phase == string(upgrade.Checking) || u.Phase == string(upgrade.Running)) && u.Execution != ""
 }
 
-// RecordLate records that an upgrade did not start at its time: it is delayed after half an hour, and missed after two hours.
+// RecordLate records that an upgrade did not start at its time: see status.LatePhase.
 func (d *Deps) RecordLate(ctx context.Context, cluster string, at time.Time, why string) error {
-	late := d.Now().Sub(at)
-	if late < upgrade.Delayed {
+	phase, spec := status.LatePhase(at, d.Now()), (*api.Cluster)(nil)
+	switch phase {
+	case "":
 		return nil
-	}
-	phase, spec := status.UpgradeDelayed, (*api.Cluster)(nil)
-	if late >= upgrade.Late {
-		phase = status.UpgradeMissed
+	case status.UpgradeMissed:
 		var err error
 		if spec, err = d.validSpec(ctx, cluster); err != nil {
 			return err
 		}
 	}
-	return d.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		for _, u := range []*status.Upgrade{s.Upgrade, s.NextUpgrade} {
-			if u == nil || !status.ToCome(u.Phase) || u.Phase == phase || u.Phase == status.UpgradeMissed || u.At == nil || !u.At.Equal(at) {
-				continue
-			}
-			u.Phase, u.Message = phase, fmt.Sprintf("it was to begin at %s and %s", at.UTC().Format(time.RFC3339), why)
-			if phase == status.UpgradeDelayed {
-				continue
-			}
-			u.Message += fmt.Sprintf(", for %s by now. %s", upgrade.Late, upgrade.Again(spec, upgrade.Origin(u.Origin), d.Now()))
-			s.Remember(*u)
-			if u == s.Upgrade { // otherwise the condition describes the upgrade in flight
-				s.Set(status.Condition{Type: status.Upgraded, Status: "False", Reason: status.ReasonUpgradeMissed, Message: u.Message}, d.Now())
-			}
-		}
-	})
+	return d.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.RecordLate(at, phase, why, spec, d.Now()) })
 }
 
 // validSpec reads the spec of a cluster; nil if there is none or it is invalid.

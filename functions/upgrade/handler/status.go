@@ -125,8 +125,7 @@ func when(t time.Time) *time.Time {
 	return &t
 }
 
-// recordWaiting records that an upgrade waits for its cluster, or was missed. If another upgrade is in flight, that one stays in
-// status.upgrade, and this one is status.nextUpgrade.
+// recordWaiting records that an upgrade waits for its cluster, or was missed.
 func (r *run) recordWaiting(ctx context.Context, to upgrade.Target, phase, message string) error {
 	u := status.Upgrade{
 		Phase: phase, To: to.Release, ToVersion: to.KubernetesVersion, Origin: string(startOf(r.in).Origin), At: when(dueAt(r.in)),
@@ -136,29 +135,8 @@ func (r *run) recordWaiting(ctx context.Context, to upgrade.Target, phase, messa
 	if err != nil {
 		return err
 	}
-	return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) {
-		other := s.Upgrade
-		if other != nil && (other.Execution == u.Execution ||
-			other.Phase != string(upgrade.Checking) && other.Phase != string(upgrade.Running)) {
-			other = nil
-		}
-		u.From, u.FromVersion = from.Release, from.KubernetesVersion
-		if other != nil {
-			u.From, u.FromVersion = other.To, other.ToVersion // this one begins after the other
-		}
-		if phase == status.UpgradeMissed {
-			s.Remember(u)
-		}
-		if other != nil {
-			s.NextUpgrade = &u
-			return
-		}
-		s.Forgo(u.Execution)
-		s.Upgrade = &u
-		if phase == status.UpgradeMissed {
-			s.Set(status.Condition{Type: status.Upgraded, Status: "False", Reason: status.ReasonUpgradeMissed, Message: message}, r.Now())
-		}
-	})
+	u.From, u.FromVersion = from.Release, from.KubernetesVersion
+	return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.RecordWaiting(u, r.Now()) })
 }
 
 // deployedTarget reads the deployed release; zero if the cluster has none that is known.
@@ -186,14 +164,10 @@ func (r *run) refuse(ctx context.Context, last *upgrade.Record, why error) (even
 		return events.UpgradeResult{}, errors.Join(why, err)
 	}
 	u := status.Upgrade{
-		Phase: string(upgrade.Blocked), From: from.Release, FromVersion: from.KubernetesVersion, To: r.in.Release,
-		ToVersion: r.in.KubernetesVersion, Origin: r.in.Origin, Ended: when(r.Now()), Execution: r.in.Execution, Message: stopped.Message,
+		From: from.Release, FromVersion: from.KubernetesVersion, To: r.in.Release, ToVersion: r.in.KubernetesVersion, Origin: r.in.Origin,
+		Ended: when(r.Now()), Execution: r.in.Execution, Message: stopped.Message,
 	}
-	err = r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) {
-		s.Upgrade = &u
-		s.Remember(u)
-		s.Set(status.Condition{Type: status.Upgraded, Status: "False", Reason: status.ReasonUpgradeBlocked, Message: stopped.Message}, r.Now())
-	})
+	err = r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.BlockUpgrade(u, r.Now()) })
 	return events.UpgradeResult{}, errors.Join(why, err)
 }
 
