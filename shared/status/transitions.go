@@ -277,6 +277,9 @@ func LatePhase(at, now time.Time) string {
 	return ""
 }
 
+// missedFor continues the message of a missed upgrade: for how long its cluster was busy, and how to start it.
+const missedFor = ", for %s by now. %s"
+
 // RecordLate records that the pending upgrade of a time did not begin then, and why. phase is Delayed or Missed. The message of a missed
 // upgrade says how to start it, which depends on the spec; nil if none is valid. A missed upgrade is recorded once.
 func (s *Status) RecordLate(at time.Time, phase, why string, spec *api.Cluster, now time.Time) {
@@ -288,7 +291,7 @@ func (s *Status) RecordLate(at time.Time, phase, why string, spec *api.Cluster, 
 		if phase == UpgradeDelayed {
 			continue
 		}
-		u.Message += fmt.Sprintf(", for %s by now. %s", upgrade.Late, upgrade.Again(spec, upgrade.Origin(u.Origin), now))
+		u.Message += fmt.Sprintf(missedFor, upgrade.Late, upgrade.Again(spec, upgrade.Origin(u.Origin), now))
 		s.Remember(*u)
 		if u == s.Upgrade { // otherwise the condition describes the upgrade in flight
 			s.setMissed(u.Message, now)
