@@ -10,6 +10,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -90,31 +91,33 @@ func (p *Planner) deployedSpecs(ctx context.Context, w work) (map[string]*api.Cl
 		name, sha = plan.Pin(w.deployed)
 	}
 	if sha != "" {
-		object, err := p.State.Get(ctx, names.PinnedRelease(sha), api.MaxFile)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		var err error
+		if release, _, err = specs.PinnedRelease(ctx, p.State, name, sha); err != nil && !isUnreadable(err) {
 			return nil, err
 		}
-		release, _ = api.ReadRelease(name, object.Body, api.Options{})
 	}
-	specs, old := map[string]*api.Cluster{}, map[string]*api.Cluster{}
+	read, old := map[string]*api.Cluster{}, map[string]*api.Cluster{}
 	for _, stack := range slices.Sorted(maps.Keys(w.deployed)) {
 		version := w.deployed[stack].Tags[names.TagSpecVersion]
-		if _, read := specs[version]; !read && version != "" {
-			object, err := p.Specs.GetVersion(ctx, names.ClusterSpec(w.cluster), version, api.MaxFile)
+		if _, found := read[version]; !found && version != "" {
+			object, err := specs.ClusterVersion(ctx, p.Specs, w.cluster, version)
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return nil, err
 			}
-			specs[version] = nil
+			read[version] = nil
 			if spec, errs := api.ReadCluster("", object.Body, api.Options{}); errs == nil && release != nil {
-				specs[version] = asDeployed(spec, release, w.deployed)
+				read[version] = asDeployed(spec, release, w.deployed)
 			}
 		}
-		if specs[version] != nil {
-			old[stack] = specs[version]
+		if read[version] != nil {
+			old[stack] = read[version]
 		}
 	}
 	return old, nil
 }
+
+// isUnreadable reports whether a pinned release is absent or unusable.
+func isUnreadable(err error) bool { return errors.Is(err, store.ErrNotFound) || specs.Missing(err) }
 
 // asDeployed resolves a spec as it was deployed. Releases and versions come from the stacks, whatever the spec says. It returns nil if
 // the spec cannot be resolved.

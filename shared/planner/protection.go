@@ -8,6 +8,7 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -23,7 +24,7 @@ func (p *Planner) protectedStacks(ctx context.Context, cluster string, deployed 
 		if _, read := protects[version]; read || version == "" {
 			continue
 		}
-		object, err := p.Specs.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
+		object, err := specs.ClusterVersion(ctx, p.Specs, cluster, version)
 		if errors.Is(err, store.ErrNotFound) {
 			logging.From(ctx).Warn("spec version not found", "cluster", cluster, "version", version)
 			continue

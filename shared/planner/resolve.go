@@ -116,24 +116,17 @@ func (p *Planner) pinnedRelease(ctx context.Context, w *work, t upgrade.Target) 
 	if c, read := w.releases[t.SHA256]; read {
 		return c, nil
 	}
-	object, err := p.State.Get(ctx, names.PinnedRelease(t.SHA256), api.MaxFile)
-	if err != nil {
+	release, body, err := specs.PinnedRelease(ctx, p.State, t.Release, t.SHA256)
+	var unusable *specs.Unusable
+	switch {
+	case errors.As(err, &unusable):
+		return content{}, &Stop{status.ReasonReleaseUnusable, unusable.Message}
+	case err != nil:
 		return content{}, fmt.Errorf("reading the release %s that %s is pinned to: %w", t.Release, w.cluster, err)
 	}
-	c, err := w.decodeRelease(t.Release, object.Body)
-	if err == nil {
-		w.releases[t.SHA256] = c
-	}
-	return c, err
-}
-
-func (w *work) decodeRelease(name string, body []byte) (content, error) {
-	release, errs := api.ReadRelease(names.ReleaseSpec(name), body, api.Options{Name: name})
-	if errs != nil {
-		return content{}, &Stop{status.ReasonReleaseUnusable, errs.Error()}
-	}
-	w.releases[name] = content{release, body}
-	return w.releases[name], nil
+	c := content{release, body}
+	w.releases[t.Release], w.releases[t.SHA256] = c, c
+	return c, nil
 }
 
 // channels reads the releases of the channels if the cluster follows one. Channels that cannot be used are ignored.

@@ -91,7 +91,7 @@ func (p *Planner) lastGoodSpec(ctx context.Context, w *work) (*api.Cluster, []by
 	if version == "" {
 		return nil, nil, store.ErrNotFound
 	}
-	object, err := p.Specs.GetVersion(ctx, names.ClusterSpec(w.cluster), version, api.MaxFile)
+	object, err := specs.ClusterVersion(ctx, p.Specs, w.cluster, version)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,6 +42,11 @@ type Source interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 }
 
+// Versions is the specs bucket with its earlier versions: a subset of store.Objects.
+type Versions interface {
+	GetVersion(ctx context.Context, key, version string, limit int64) (store.Object, error)
+}
+
 // Upload reads an upload without decoding it. It returns ErrAbsent, or *Unusable for an upload that is too large.
 func Upload(ctx context.Context, from Source, key string) (store.Object, error) {
 	object, err := from.Get(ctx, key, api.MaxFile)
@@ -105,14 +110,33 @@ func Cluster(ctx context.Context, from Source, cluster string) (spec *api.Cluste
 	return spec, object.Version, nil
 }
 
+// ClusterVersion reads a version of the spec of a cluster without decoding it. It returns store.ErrNotFound for a version that expired.
+func ClusterVersion(ctx context.Context, from Versions, cluster, version string) (store.Object, error) {
+	return from.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
+}
+
 // Release reads the newest content of a release, and its bytes.
 func Release(ctx context.Context, from Source, name string) (release *api.Release, body []byte, err error) {
-	key := names.ReleaseSpec(name)
-	object, err := Upload(ctx, from, key)
+	object, err := Upload(ctx, from, names.ReleaseSpec(name))
 	if err != nil {
 		return nil, nil, err
 	}
-	release, errs := api.ReadRelease(key, object.Body, api.Options{Name: name})
+	return decodeRelease(name, object)
+}
+
+// PinnedRelease reads the content of a release that a cluster or an upgrade is pinned to, and its bytes, from the
+// state bucket. An absent one is a failure of drover, so the error of the bucket is returned unchanged. The error is
+// *Unusable if this drover cannot decode it.
+func PinnedRelease(ctx context.Context, from Source, name, sha256 string) (release *api.Release, body []byte, err error) {
+	object, err := from.Get(ctx, names.PinnedRelease(sha256), api.MaxFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	return decodeRelease(name, object)
+}
+
+func decodeRelease(name string, object store.Object) (*api.Release, []byte, error) {
+	release, errs := api.ReadRelease(names.ReleaseSpec(name), object.Body, api.Options{Name: name})
 	if errs != nil {
 		return nil, nil, &Unusable{Reason: Invalid, Message: errs.Error(), Version: object.Version}
 	}

@@ -107,3 +107,39 @@ func TestReads(t *testing.T) {
 		})
 	}
 }
+
+func TestClusterVersion(t *testing.T) {
+	b := storetest.NewBucket("specs")
+	first := b.Upload(names.ClusterSpec("demo"), "first")
+	b.Upload(names.ClusterSpec("demo"), "second")
+	object, err := specs.ClusterVersion(t.Context(), b, "demo", first)
+	require.NoError(t, err)
+	require.Equal(t, "first", string(object.Body))
+	_, err = specs.ClusterVersion(t.Context(), b, "demo", "expired")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	large := b.Upload(names.ClusterSpec("demo"), strings.Repeat("#", api.MaxFile+1))
+	_, err = specs.ClusterVersion(t.Context(), b, "demo", large)
+	var tooLarge *store.TooLarge
+	require.ErrorAs(t, err, &tooLarge)
+}
+
+func TestPinnedRelease(t *testing.T) {
+	const name = "1.36-1"
+	b, body := storetest.NewBucket("state"), example(t, "releases/1.36-1.yaml")
+	_, _, err := specs.PinnedRelease(t.Context(), b, name, "sha")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.False(t, specs.Missing(err), "an absent one is a failure of drover")
+	b.Upload(names.PinnedRelease("sha"), body)
+	release, read, err := specs.PinnedRelease(t.Context(), b, name, "sha")
+	require.NoError(t, err)
+	require.Equal(t, name, release.Metadata.Name)
+	require.Equal(t, body, string(read))
+	for content, of := range map[string]string{body: "another name", "kind: Other\n": name} {
+		b.Upload(names.PinnedRelease("sha"), content)
+		_, _, err = specs.PinnedRelease(t.Context(), b, of, "sha")
+		var unusable *specs.Unusable
+		require.ErrorAs(t, err, &unusable)
+		require.Equal(t, specs.Invalid, unusable.Reason)
+		require.Contains(t, unusable.Message, names.ReleaseSpec(of))
+	}
+}

@@ -242,15 +242,15 @@ func (c *Checker) readRollbackTarget(ctx context.Context, r *route.Route) error 
 
 // pinned reads a release by its content.
 func (c *Checker) pinned(ctx context.Context, t upgrade.Target) (*api.Release, []byte, error) {
-	object, err := c.State.Get(ctx, names.PinnedRelease(t.SHA256), api.MaxFile)
-	if err != nil {
+	release, body, err := specs.PinnedRelease(ctx, c.State, t.Release, t.SHA256)
+	var unusable *specs.Unusable
+	switch {
+	case errors.As(err, &unusable):
+		return nil, nil, route.Stopf("the release %s, as it is pinned, cannot be read any more: %s", t.Release, unusable.Message)
+	case err != nil:
 		return nil, nil, fmt.Errorf("reading the pinned release %s: %w", t.Release, err)
 	}
-	release, errs := api.ReadRelease(names.ReleaseSpec(t.Release), object.Body, api.Options{})
-	if errs != nil {
-		return nil, nil, route.Stopf("the release %s, as it is pinned, cannot be read any more: %s", t.Release, errs)
-	}
-	return release, object.Body, nil
+	return release, body, nil
 }
 
 // readRelease reads a release from the specs bucket.
