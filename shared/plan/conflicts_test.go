@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
 )
 
 // Stacks of a deleted control plane are deleted before another control plane is created, and created by the plan after that. If an
@@ -43,4 +44,46 @@ func TestComputeDeletesOrphansFirst(t *testing.T) {
 	deployed[names.ControlPlane] = stack.Deployed{Name: names.ControlPlane, Status: "DELETE_FAILED"}
 	require.Equal(t, "Create control-plane", order(Compute(input(spec(), spec(), deployed)))[0],
 		"drains would wait for an EKS cluster that may still exist")
+	set(deployed, names.ControlPlane, "ROLLBACK_COMPLETE")
+	p = Compute(input(spec(), spec(), deployed))
+	require.Equal(t, "Create control-plane", order(p)[0], "its creation failed, and it is recreated")
+	require.NotContains(t, order(p), "Delete control-plane")
+	require.Len(t, p.Changes, len(first.Changes)-1)
+}
+
+func TestFounds(t *testing.T) {
+	for name, test := range map[string]struct {
+		stack     string
+		operation Operation
+		old       string
+		want      bool
+	}{
+		"a network":                          {names.Network, Create, "absent", true},
+		"a control plane":                    {names.ControlPlane, Create, "absent", true},
+		"but not add-ons":                    {names.Addons, Create, "absent", false},
+		"but not a pool":                     {names.PoolStack("a"), Create, "absent", false},
+		"but not one whose creation failed":  {names.Network, Create, "ROLLBACK_COMPLETE", false},
+		"but not one that exists":            {names.Network, Update, "absent", false},
+		"but not a control plane's deletion": {names.ControlPlane, Delete, "absent", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := Change{Stack: test.stack, Operation: test.operation, Reasons: []status.Reason{{Old: test.old}}}
+			require.Equal(t, test.want, change.Founds())
+		})
+	}
+}
+
+func TestConflictsWithLive(t *testing.T) {
+	for of, says := range map[string][]string{
+		names.Network:      {"a second network", "import the VPC"},
+		names.ControlPlane: {"a second control plane", "or delete that EKS cluster with all that it knows, and a new one is made"},
+	} {
+		reason := ConflictsWithLive("demo", of)
+		require.Equal(t, "stack drover-demo-"+of, reason.Field)
+		require.Equal(t, "absent", reason.Old)
+		for _, says := range append(says, "(the EKS cluster "+names.EKSCluster("demo")+" is there",
+			"set spec.deletionProtection to false, and delete") {
+			require.Contains(t, reason.New, says)
+		}
+	}
 }

@@ -39,4 +39,9 @@ func TestMissingTag(t *testing.T) {
 		"--role-arn ROLE --tags Key=drover:checksum,Value=2 Key=drover:cluster,Value=demo Key=drover:release,Value=r1@1 "+
 		"Key=drover:stack,Value=control-plane "+
 		"--parameters ParameterKey=DeletionProtection,UsePreviousValue=true ParameterKey=SubnetIds,UsePreviousValue=true")
+	bare := untagged(names.Network, "UPDATE_COMPLETE")
+	network := bare[names.Network]
+	network.Parameters = nil
+	bare[names.Network] = network
+	require.NotContains(t, Compute(input(spec(), spec(), bare)).Refused[0].Line(), "--parameters")
 }

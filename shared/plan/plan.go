@@ -125,7 +125,7 @@ func Compute(in Input) Plan {
 			change.Operation, change.Moving = Update, stack.InProgress(deployed.Status)
 			change.Reasons = in.whyUpdate(desired, deployed, checksum, tags)
 			p.Refused = append(p.Refused, refused(desired.Name, in.Old[desired.Name], in.New)...)
-			if reason, missing := change.MissingTag(deployed); missing && len(change.Reasons) > 0 {
+			if reason, missing := change.MissingTag(deployed); missing {
 				p.Refused = append(p.Refused, reason)
 			}
 		}

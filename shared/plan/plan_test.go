@@ -189,6 +189,21 @@ func TestCompute(t *testing.T) {
 			deployed: func(d map[string]stack.Deployed) { d["pool-spot"].Tags[names.TagChecksum] = "x" },
 			want:     []string{"Update pool-spot"},
 		},
+		"a tag that was changed alone is restored": {
+			deployed: func(d map[string]stack.Deployed) { d["pool-spot"].Tags[names.TagStack] = "other" },
+			want:     []string{"Update pool-spot"},
+			reasons: map[string][]status.Reason{"pool-spot": {{
+				Field: "tags.pool-spot." + names.TagStack, Old: "other", New: "pool-spot",
+			}}},
+		},
+		"the version of the spec that changed a stack last is no change": {
+			deployed: func(d map[string]stack.Deployed) { d["pool-spot"].Tags[names.TagSpecVersion] = "v1" },
+		},
+		"a removed pool that was never created is deleted": {
+			change:   func(c *api.Cluster) { c.Spec.Pools = c.Spec.Pools[:1] },
+			deployed: func(d map[string]stack.Deployed) { set(d, "pool-spot", stack.InReview) },
+			want:     []string{"Delete pool-spot"},
+		},
 		"a VPC's CIDR does not change": {
 			change:  func(c *api.Cluster) { c.Spec.Network.CIDR = "10.1.0.0/16" },
 			want:    []string{"Update network"},
@@ -255,6 +270,38 @@ func TestCompute(t *testing.T) {
 				require.Empty(t, again.Changes, "one plan is enough")
 			}
 		})
+	}
+}
+
+func TestComputeIgnoresDeletedStacks(t *testing.T) {
+	deployed, now := deploy(nil, Compute(input(spec(), nil, nil))), spec()
+	now.Spec.Pools = now.Spec.Pools[:1]
+	set(deployed, "pool-spot", "DELETE_COMPLETE")
+	require.Empty(t, Compute(input(now, spec(), deployed)).Changes)
+}
+
+func TestComputeParameterAtFirst(t *testing.T) {
+	parameter := render.Parameter{Name: "DeletionProtection", Value: "true", AtFirst: "false"}
+	in := input(spec(), nil, nil)
+	in.Desired[1].Parameters = append(in.Desired[1].Parameters, parameter)
+	deployed := deploy(nil, Compute(in))
+	in = input(spec(), spec(), deployed)
+	in.Desired[1].Parameters = append(in.Desired[1].Parameters, parameter)
+	deployed[names.ControlPlane].Parameters[parameter.Name] = "false"
+	p := Compute(in)
+	require.Equal(t, []string{"Update control-plane"}, order(p))
+	require.Equal(t, []status.Reason{{Field: "control-plane.parameters.DeletionProtection", Old: "false", New: "true"}}, p.Changes[0].Reasons)
+	deployed[names.ControlPlane].Parameters[parameter.Name] = "true"
+	require.Empty(t, Compute(in).Changes)
+}
+
+func TestComputeTagsPoolsWithTemplates(t *testing.T) {
+	for _, change := range Compute(input(spec(), nil, nil)).Changes {
+		want := ""
+		if change.Pace != nil {
+			want = change.TemplateKey
+		}
+		require.Equal(t, want, change.Tags[names.TagTemplate], change.Stack)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -63,6 +64,31 @@ func TestComputeRoll(t *testing.T) {
 	require.Equal(t, []status.Reason{{Field: "spec.pools[spot].rollAt", New: "2026-11-20T10:00:00Z"}}, p.Changes[0].Reasons)
 }
 
+func TestRollReasons(t *testing.T) {
+	const field, at, before = "spec.pools[spot].rollAt", "2026-11-20T10:00:00Z", "2026-11-19T10:00:00Z"
+	for name, test := range map[string]struct {
+		checksum, deployed, stated string
+		want                       []status.Reason
+	}{
+		"a later roll":                       {"x", before, "", []status.Reason{{Field: field, Old: before, New: at}}},
+		"a roll by the spec is named once":   {"x", before, at, []status.Reason{{Field: field, Old: before, New: at}}},
+		"no roll without a checksum's tag":   {"", "", "", []status.Reason{{Field: "checksum.pool-spot", New: "y"}}},
+		"a roll when only its tag was kept":  {"", before, "", []status.Reason{{Field: field, Old: before, New: at}}},
+		"no roll when the time is unchanged": {"x", at, "", []status.Reason{{Field: "checksum.pool-spot", Old: "x", New: "y"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := spec()
+			now.Spec.Pools[1].RollAt = test.stated
+			in := Input{New: now, Old: map[string]*api.Cluster{"pool-spot": spec()}}
+			desired := render.Stack{Name: "pool-spot", Tags: map[string]string{names.TagRollAt: at}}
+			deployed := stack.Deployed{
+				Status: "CREATE_COMPLETE", Tags: map[string]string{names.TagChecksum: test.checksum, names.TagRollAt: test.deployed},
+			}
+			require.Equal(t, test.want, in.whyUpdate(desired, deployed, "y", nil))
+		})
+	}
+}
+
 func TestStagesOrderPools(t *testing.T) {
 	c := spec()
 	c.Spec.Pools = []api.Pool{
@@ -75,4 +101,8 @@ func TestStagesOrderPools(t *testing.T) {
 	require.Equal(t, [][]string{{"pool-first", "pool-also-first"}, {"pool-second"}, {"pool-last", "pool-spot", "pool-workers"}},
 		p.Stages().Pools,
 		"removed pools are in the last group")
+	for i := range c.Spec.Pools {
+		c.Spec.Pools[i].Update.Order = 1
+	}
+	require.Equal(t, [][]string{{"pool-last", "pool-first", "pool-second", "pool-also-first"}}, Compute(input(c, nil, nil)).Stages().Pools)
 }

@@ -22,6 +22,7 @@ func TestDeployedVersions(t *testing.T) {
 	release, sha := plan.Pin(deployed)
 	require.Equal(t, []string{"r1", "abc", "1.36"}, []string{release, sha, plan.KubernetesVersion(deployed)})
 	require.Equal(t, map[string]string{"a": "ami-1"}, plan.Images(deployed))
+	require.Equal(t, map[string]string{"a": "v1"}, plan.TemplateVersions(deployed))
 	addons := []api.Addon{{Name: "coredns"}, {Name: "kube-proxy"}, {Name: "vpc-cni"}}
 	require.Equal(t, map[string]string{"coredns": "v1.12.4", "kube-proxy": "v1.36.1"}, plan.AddonVersions(deployed, addons))
 	release, sha = plan.Pin(nil)
