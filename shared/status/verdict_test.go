@@ -319,11 +319,11 @@ func TestRecordUpgradeEnds(t *testing.T) {
 			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec},
 			Aftermath{Busy: true}, want{Stopped, "message", stopped, planned},
 		},
-		"an upgrade that overrides nothing is stopped, and its spec has changes": {
+		"an upgrade without an override is stopped, and its spec has changes": {
 			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand}, Aftermath{},
 			want{Stopped, "message", stopped, nil},
 		},
-		"an upgrade that overrides nothing is stopped, and its spec has none": {
+		"an upgrade without an override is stopped, and its spec has none": {
 			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand},
 			Aftermath{PostUpgrade: PostUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
 		},
