@@ -265,7 +265,7 @@ func (s *Status) BlockUpgrade(u Upgrade, now time.Time) {
 	s.Set(Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgradeBlocked, Message: u.Message}, now)
 }
 
-// LatePhase returns the phase of an upgrade that has not begun by now: Delayed half an hour after its time, Missed after two hours. It is
+// LatePhase returns the phase of an upgrade that has not begun: Delayed half an hour after its time, Missed after two hours. It is
 // empty before.
 func LatePhase(at, now time.Time) string {
 	switch late := now.Sub(at); {

@@ -70,11 +70,11 @@ func TestVerdictOnUnchangedPlan(t *testing.T) {
 		"is Upgrading when an upgrade of a channel begins": {
 			Status{}, pending(UpgradeScheduled, false, start), Status{Phase: Upgrading, Message: "to r3", Conditions: conditions(upToDate)},
 		},
-		"is Ready but for its release until an upgrade of the spec begins": {
+		"is Ready without its release until an upgrade of the spec begins": {
 			Status{}, pending(UpgradeScheduled, true, nil),
 			Status{Phase: Ready, Message: ButRelease + "to r3", Conditions: conditions(lacks(ReasonUpgradeScheduled, ButRelease+"to r3"))},
 		},
-		"is Ready but for its release until an upgrade of a channel begins": {
+		"is Ready without its release until an upgrade of a channel begins": {
 			Status{}, pending(UpgradeScheduled, false, nil),
 			Status{Phase: Ready, Message: ButRelease + "to r3", Conditions: conditions(upToDate)},
 		},
