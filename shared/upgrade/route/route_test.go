@@ -50,11 +50,19 @@ func TestEndedRecord(t *testing.T) {
 }
 
 func TestStepNames(t *testing.T) {
-	back := func(kind upgrade.StepKind) string {
-		return StepName(upgrade.Step{Kind: kind, KubernetesVersion: "1.35", NodesBack: true})
+	for want, step := range map[string]upgrade.Step{
+		"add-ons to versions that the Kubernetes version before can have": {Kind: upgrade.StepAddonsFirst, NodesBack: true},
+		"what else the release before has":                                {Kind: upgrade.StepNodes, NodesBack: true},
+		"control plane to 1.35": {
+			Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesBack: true,
+		},
+		"nodes back to the images that they had":                        {Kind: upgrade.StepNodesBack, NodesBack: true},
+		"add-ons to versions that the next Kubernetes version can have": {Kind: upgrade.StepAddonsFirst},
+		"control plane to 1.36":                                         {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"},
+		"add-ons to those of the release":                               {Kind: upgrade.StepAddons},
+		"nodes to the images of the release":                            {Kind: upgrade.StepNodes},
+		"Other":                                                         {Kind: "Other"},
+	} {
+		require.Equal(t, want, StepName(step))
 	}
-	require.Equal(t, "add-ons to versions that the Kubernetes version before can have", back(upgrade.StepAddonsFirst))
-	require.Equal(t, "what else the release before has", back(upgrade.StepNodes))
-	require.Equal(t, "control plane to 1.35", back(upgrade.StepControlPlane))
-	require.Equal(t, "nodes to the images of the release", StepName(upgrade.Step{Kind: upgrade.StepNodes}))
 }
