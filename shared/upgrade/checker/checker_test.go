@@ -4,7 +4,9 @@ package checker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,12 +47,27 @@ spec:
 
 // world is a cluster, with its specs, its state and its account. Every method only reads.
 type world struct {
-	EKS
 	record  *upgrade.Record
 	stack   stack.Deployed
 	spec    string
 	running bool
 	eks     preflight.ControlPlane
+	// sha3 is the content of a third pinned release; empty if there is none.
+	sha3 string
+	// fails names the calls that fail with errThrottled: a method, with its argument where it has one.
+	fails []string
+	calls []string
+}
+
+var errThrottled = errors.New("throttled")
+
+func (w *world) call(format string, args ...any) error {
+	call := fmt.Sprintf(format, args...)
+	w.calls = append(w.calls, call)
+	if slices.Contains(w.fails, call) {
+		return errThrottled
+	}
+	return nil
 }
 
 // waiting is a cluster at r1 whose spec names r2.
@@ -85,32 +102,45 @@ func (s specsOf) Get(_ context.Context, key string, _ int64) (store.Object, erro
 }
 
 func (w *world) Get(_ context.Context, key string, _ int64) (store.Object, error) {
-	switch key {
-	case names.PinnedRelease("sha1"):
+	if err := w.call("Get %s", key); err != nil {
+		return store.Object{}, err
+	}
+	switch {
+	case key == names.PinnedRelease("sha1"):
 		return store.Object{Body: fmt.Appendf(nil, releaseText, "r1", "1.35")}, nil
-	case names.PinnedRelease("sha2"):
+	case key == names.PinnedRelease("sha2"):
 		return store.Object{Body: fmt.Appendf(nil, releaseText, "r2", "1.36")}, nil
+	case key == names.PinnedRelease("sha3") && w.sha3 != "":
+		return store.Object{Body: []byte(w.sha3)}, nil
 	}
 	return store.Object{}, store.ErrNotFound
 }
 
 func (w *world) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
-	return w.record, "etag", nil
+	return w.record, "etag", w.call("Upgrade")
 }
 
-func (w *world) Describe(context.Context, string) (stack.Deployed, error) { return w.stack, nil }
+func (w *world) Describe(_ context.Context, stackName string) (stack.Deployed, error) {
+	return w.stack, w.call("Describe %s", stackName)
+}
 
-func (w *world) Running(context.Context, string) (bool, error) { return w.running, nil }
+func (w *world) Running(_ context.Context, execution string) (bool, error) {
+	return w.running, w.call("Running %s", execution)
+}
 
 func (w *world) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
-	return w.eks, nil
+	return w.eks, w.call("ControlPlane")
 }
 
-func (w *world) Compat(context.Context, []string) (upgrade.Compat, error) {
+func (w *world) Offered(context.Context) ([]string, error) {
+	return []string{"1.35", "1.36"}, w.call("Offered")
+}
+
+func (w *world) Compat(_ context.Context, addons []string) (upgrade.Compat, error) {
 	both := func(version string) []upgrade.AddonVersion {
 		return []upgrade.AddonVersion{{Version: version, Kubernetes: []string{"1.35", "1.36"}}}
 	}
-	return upgrade.Compat{"vpc-cni": both("v1.21.1-eksbuild.1"), "coredns": both("v1.13.2-eksbuild.1")}, nil
+	return upgrade.Compat{"vpc-cni": both("v1.21.1-eksbuild.1"), "coredns": both("v1.13.2-eksbuild.1")}, w.call("Compat %v", addons)
 }
 
 // led is the record of an upgrade from r1 to r2.

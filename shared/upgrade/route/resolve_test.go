@@ -54,12 +54,16 @@ func TestDeployedTarget(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
-	for status, want := range map[string]string{
-		"UPDATE_COMPLETE": "", "UPDATE_ROLLBACK_COMPLETE": "", "": "", "UPDATE_IN_PROGRESS": "is being changed (UPDATE_IN_PROGRESS)",
-		"ROLLBACK_COMPLETE": "is to be made anew (ROLLBACK_COMPLETE)",
+	for status, waits := range map[string]bool{
+		"UPDATE_COMPLETE": false, "UPDATE_ROLLBACK_COMPLETE": false, "": false, "UPDATE_IN_PROGRESS": true, "ROLLBACK_COMPLETE": true,
 	} {
-		require.Equal(t, want, Busy(stack.Deployed{Status: status}), status)
+		busy := Busy(stack.Deployed{Status: status})
+		require.Equal(t, waits, busy != "", status)
+		if waits {
+			require.Contains(t, busy, "("+status+")")
+		}
 	}
+	require.NotEqual(t, Busy(stack.Deployed{Status: "DELETE_IN_PROGRESS"})[:10], Busy(stack.Deployed{Status: "ROLLBACK_COMPLETE"})[:10])
 }
 
 func TestSetTarget(t *testing.T) {
