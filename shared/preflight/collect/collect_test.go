@@ -229,7 +229,7 @@ func TestFactsBefore(t *testing.T) {
 		require.NotContains(t, f.Quotas, standard)
 		require.Contains(t, f.Quotas, gp3)
 	})
-	t.Run("asks for no insights when the control plane keeps its version", func(t *testing.T) {
+	t.Run("reads no insights when the control plane keeps its version", func(t *testing.T) {
 		p := plan()
 		p.From.KubernetesVersion = "1.36"
 		a, f := before(t, p)
@@ -237,13 +237,13 @@ func TestFactsBefore(t *testing.T) {
 		require.Empty(t, f.Insights)
 		require.Zero(t, f.Looked)
 	})
-	t.Run("asks for the insights of a rollback without a version", func(t *testing.T) {
+	t.Run("reads the insights of a rollback without a version", func(t *testing.T) {
 		p := plan()
 		p.Rollback = true
 		a, _ := before(t, p)
 		require.Contains(t, a.calls, "insights drover-demo true []")
 	})
-	t.Run("asks for no quota of nodes when none is replaced", func(t *testing.T) {
+	t.Run("reads no quota of nodes when none is replaced", func(t *testing.T) {
 		p := plan()
 		p.Steps = p.Steps[:1]
 		a, f := before(t, p)
