@@ -46,10 +46,13 @@ func TestFirstBatch(t *testing.T) {
 		"waits for no launch when nothing serves":    {group(2, pool.PendingWait, pool.PendingWait), nil, "", 0},
 		"waits for no launch beyond what is desired": {group(1, pool.InService, pool.PendingWait), nil, "", 0},
 	} {
-		b := FirstBatch(test.group, time.Hour)
-		require.Equal(t, test.instances, b.Instances, name)
-		require.Equal(t, test.until, b.Until, name)
-		require.Equal(t, test.longest, b.Max, name)
+		t.Run(name, func(t *testing.T) {
+			b := FirstBatch(test.group, time.Hour)
+			require.Equal(t, test.instances, b.Instances)
+			require.Equal(t, test.until, b.Until)
+			require.Equal(t, test.longest, b.Max)
+			require.Equal(t, test.until == "are drained", b.Draining)
+		})
 	}
 }
 
@@ -78,10 +81,41 @@ func TestBlockerWaits(t *testing.T) {
 			}, 0, []string{"a"}, time.Second,
 		},
 	} {
-		b := Blocker{Instances: []string{"a", "b"}, Max: 10 * time.Minute}
-		b.Since(test.began, test.waited, noon)
-		require.Equal(t, test.instances, b.Instances, name)
-		require.Equal(t, test.left, max(0, b.Left(test.waited, noon)), name)
+		t.Run(name, func(t *testing.T) {
+			b := Blocker{Instances: []string{"a", "b"}, Max: 10 * time.Minute}
+			b.Since(test.began, test.waited, noon)
+			require.Equal(t, test.instances, b.Instances)
+			require.Equal(t, test.left, max(0, b.Left(test.waited, noon)))
+		})
+	}
+}
+
+func TestBlockerTimes(t *testing.T) {
+	for name, test := range map[string]struct {
+		began           map[string]time.Time
+		waited          time.Duration
+		since, deadline time.Time
+	}{
+		"are of the oldest and of the youngest": {
+			map[string]time.Time{"a": noon.Add(-time.Minute), "b": noon.Add(-5 * time.Minute), "c": noon.Add(-3 * time.Minute)}, 0,
+			noon.Add(-5 * time.Minute), noon.Add(9 * time.Minute),
+		},
+		"are of the wait when no start is known": {nil, 4 * time.Minute, noon.Add(-4 * time.Minute), noon.Add(6 * time.Minute)},
+		"are of the wait when it began before the others": {
+			map[string]time.Time{"a": noon.Add(-time.Minute), "b": noon.Add(-2 * time.Minute)}, 4 * time.Minute,
+			noon.Add(-4 * time.Minute), noon.Add(9 * time.Minute),
+		},
+		"have no deadline when the time of all is over": {
+			map[string]time.Time{"a": noon.Add(-10 * time.Minute), "b": noon.Add(-time.Hour), "c": noon.Add(-time.Hour)}, 0,
+			noon.Add(-time.Hour), time.Time{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := Blocker{Instances: []string{"a", "b", "c"}, Max: 10 * time.Minute}
+			b.Since(test.began, test.waited, noon)
+			require.Equal(t, test.since, b.Began)
+			require.Equal(t, test.deadline, b.Deadline)
+		})
 	}
 }
 
@@ -111,6 +145,8 @@ func TestAddsFirst(t *testing.T) {
 		"a rolling update that grows":    {map[string]string{render.MinInstancesInService: "2", render.MaxBatchSize: "1"}, true},
 		"no rolling update that shrinks": {map[string]string{render.MinInstancesInService: "1", render.MaxBatchSize: "1"}, false},
 	} {
-		require.Equal(t, test.want, AddsFirst(group(2, pool.InService, pool.InService), test.parameters), name)
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, AddsFirst(group(2, pool.InService, pool.InService), test.parameters))
+		})
 	}
 }

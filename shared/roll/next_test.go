@@ -50,12 +50,28 @@ func TestGate(t *testing.T) {
 			g.Nodes[1].Ready = false
 		}, "", ""},
 	} {
-		test.change(test.gate)
-		require.Equal(t, test.byGroup, test.gate.ByGroup(), name)
-		if test.byGroup == "" {
-			require.Equal(t, test.byNode, test.gate.ByNodes(), name)
-		}
+		t.Run(name, func(t *testing.T) {
+			test.change(test.gate)
+			require.Equal(t, test.byGroup, test.gate.ByGroup())
+			if test.byGroup == "" {
+				require.Equal(t, test.byNode, test.gate.ByNodes())
+			}
+		})
 	}
+	t.Run("does not wait for the service of a stranger", func(t *testing.T) {
+		g := gate(serves, old)
+		g.Instance = "i-9"
+		require.Empty(t, g.ByGroup(), "the instance has terminated")
+		require.False(t, g.IsRolling(), "its launch template version is not known")
+	})
+	t.Run("names each node that it waits for", func(t *testing.T) {
+		g := gate(serves, serves, serves, old)
+		g.Nodes[1].Draining, g.Nodes[2].Draining, g.Nodes[3].Draining = true, true, true
+		g.Group.Instances[3].State = pool.TerminatingProceed
+		require.Equal(t, "node-i-1, node-i-2 are drained", g.ByNodes(), "instances that terminate do not count")
+		g.Group.Instances[1].State, g.Group.Instances[2].State = drained, pool.Terminating
+		require.Equal(t, "i-1, i-2 are drained", g.ByGroup())
+	})
 }
 
 func TestLastBatch(t *testing.T) {
@@ -68,6 +84,11 @@ func TestLastBatch(t *testing.T) {
 	require.False(t, more.IsLastBatch(), "an old instance is left")
 	more.Group.Instances[2].TemplateVersion = "2"
 	require.False(t, more.IsLastBatch(), "nothing is rolled")
+	leaves := gate(pool.TerminatingWait)
+	leaves.Refresh = true
+	require.True(t, leaves.IsLastBatch())
+	leaves.Group.TemplateVersion = ""
+	require.False(t, leaves.IsLastBatch(), "the group's version is not known")
 }
 
 func TestOutdatedInstance(t *testing.T) {
@@ -75,6 +96,9 @@ func TestOutdatedInstance(t *testing.T) {
 	require.False(t, IsOutdated(g, "i-0"))
 	require.True(t, IsOutdated(g, "i-1"))
 	require.False(t, IsOutdated(g, "i-9"), "it is not in the group")
+	g.Instances[1].TemplateVersion = ""
+	require.False(t, IsOutdated(g, "i-1"), "its version no longer exists")
+	g.Instances[1].TemplateVersion = "1"
 	g.TemplateVersion = ""
 	require.False(t, IsOutdated(g, "i-1"), "the group's version is not known")
 }
@@ -99,14 +123,40 @@ func TestSignals(t *testing.T) {
 		"wait for one that is to fail the update":     {[]string{serves, serves, launches, serves}, "i-1", 3, 1, 1, true, false, false},
 		"of the first do not wait for one that comes": {[]string{serves, serves, launches, serves}, "i-0", 3, 0, 0, true, false, true},
 	} {
-		g := gate(test.states...)
-		g.Instance, g.Group.Min = test.instance, 2
-		s, counted := g.Signals(test.during)
-		require.Equal(t, test.counted, counted, name)
-		if counted {
-			require.Equal(t, test.surplus, s.IsSurplus(), name)
-			require.Equal(t, test.needed, s.IsNeeded(test.replaced, test.held), name)
-		}
+		t.Run(name, func(t *testing.T) {
+			g := gate(test.states...)
+			g.Instance, g.Group.Min = test.instance, 2
+			s, counted := g.Signals(test.during)
+			require.Equal(t, test.counted, counted)
+			if counted {
+				require.Equal(t, test.surplus, s.IsSurplus())
+				require.Equal(t, test.needed, s.IsNeeded(test.replaced, test.held))
+			}
+		})
+	}
+	for name, test := range map[string]struct {
+		change          func(*Gate)
+		counted         bool
+		needed, earlier int
+	}{
+		"count each old instance as one less":        {func(g *Gate) { g.Group.Instances[3].TemplateVersion = "1" }, true, 1, 2},
+		"count the minimum when it is more":          {func(g *Gate) { g.Group.Min = 4 }, true, 3, 2},
+		"do not matter when the minimum is all":      {func(g *Gate) { g.Group.Min = 5 }, false, 0, 0},
+		"do not matter when the node is not known":   {func(g *Gate) { g.Nodes = g.Nodes[:2] }, false, 0, 0},
+		"count no node that is not Ready":            {func(g *Gate) { g.Nodes[0].Ready = false }, true, 2, 1},
+		"count no node that was Ready later":         {func(g *Gate) { g.Nodes[0].ReadySince = noon.Add(time.Hour) }, true, 2, 1},
+		"count no instance without a node":           {func(g *Gate) { g.Nodes = g.Nodes[1:] }, true, 2, 1},
+		"count no instance that is not in service":   {func(g *Gate) { g.Group.Instances[0].State = pool.Terminating }, true, 2, 1},
+		"count an instance of another version apart": {func(g *Gate) { g.Group.Instances[0].TemplateVersion = "3" }, true, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gate(serves, serves, serves, serves, serves)
+			g.Instance, g.Group.Min = "i-2", 2
+			test.change(g)
+			s, counted := g.Signals(3)
+			require.Equal(t, test.counted, counted)
+			require.Equal(t, []int{test.needed, test.earlier}, []int{s.Needed, s.Earlier})
+		})
 	}
 	g := gate(serves, serves)
 	require.False(t, g.MayAddNodes(), "the desired capacity is what CloudFormation raised")
