@@ -55,9 +55,14 @@ type world struct {
 	signals  []signal
 	reads    int
 	stack    string
-	status   *status.Cluster
+	// parameters are those of the pool's stack.
+	parameters map[string]string
+	status     *status.Cluster
 	// due has the requests to the sweep.
 	due []string
+	// failing has the error of a call, and before what happens before the first call, by name.
+	failing map[string]error
+	before  map[string]func()
 }
 
 // signal is a signal to CloudFormation, and when it was sent.
@@ -71,7 +76,9 @@ const never = 1000 * time.Hour
 func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, start: time.Now(), kubelet: "v1.36.3", state: pool.PendingWait, lastBeat: time.Now(), leaving: map[string]time.Duration{},
-		stack: "UPDATE_IN_PROGRESS", status: status.New("demo"),
+		stack: "UPDATE_IN_PROGRESS", status: status.New("demo"), failing: map[string]error{}, before: map[string]func(){},
+		// A group of three has four instances during the update.
+		parameters: map[string]string{"MinInstancesInService": "3", "MaxBatchSize": "1"},
 	}
 	w.status.Status.Phase, w.status.Status.Execution = status.Converging, "arn:converge:1"
 	return w
@@ -84,6 +91,15 @@ func (w *world) after(d time.Duration, happens func()) {
 		defer w.mu.Unlock()
 		happens()
 	})
+}
+
+// call returns the error of a call.
+func (w *world) call(name string) error {
+	if do := w.before[name]; do != nil {
+		delete(w.before, name)
+		do()
+	}
+	return w.failing[name]
 }
 
 func (w *world) since() time.Duration { return time.Since(w.start) }
@@ -176,6 +192,9 @@ func (w *world) expire() {
 func (w *world) State(context.Context, string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.call("state"); err != nil {
+		return "", err
+	}
 	w.expire()
 	return w.state, nil
 }
@@ -183,7 +202,11 @@ func (w *world) State(context.Context, string) (string, error) {
 func (w *world) Describe(_ context.Context, group string) (pool.Group, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.call("group"); err != nil {
+		return pool.Group{}, false, err
+	}
 	w.reads++
+	require.Less(w.t, w.reads, 100_000, "a day of waiting is not polled that often")
 	require.Equal(w.t, "drover-demo-pool-workers", group)
 	g := pool.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template}
 	if w.state != "" {
@@ -211,6 +234,9 @@ func (w *world) Describe(_ context.Context, group string) (pool.Group, bool, err
 func (w *world) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.call("heartbeat"); err != nil {
+		return false, err
+	}
 	w.expire()
 	require.LessOrEqual(w.t, time.Since(w.lastBeat), hookTimeout/2, "each heartbeat is within half of the hook's timeout")
 	w.lastBeat = time.Now()
@@ -220,6 +246,9 @@ func (w *world) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 func (w *world) Complete(_ context.Context, _ events.Lifecycle, result pool.HookResult) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.call("complete"); err != nil {
+		return false, err
+	}
 	w.expire()
 	was := w.state == pool.PendingWait
 	w.result, w.ended, w.state = result, w.since(), pool.InService
@@ -236,13 +265,18 @@ type stackFake struct{ *world }
 func (s stackFake) Describe(context.Context, string) (stack.Deployed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A group of three has four instances during the update.
-	return stack.Deployed{Status: s.stack, Parameters: map[string]string{"MinInstancesInService": "3", "MaxBatchSize": "1"}}, nil
+	if err := s.call("stack"); err != nil {
+		return stack.Deployed{}, err
+	}
+	return stack.Deployed{Status: s.stack, Parameters: s.parameters}, nil
 }
 
 func (s stackFake) Signal(_ context.Context, stackName, resource, instance string, success bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.call("signal"); err != nil {
+		return err
+	}
 	require.Equal(s.t, "drover-demo-pool-workers Group i-new", stackName+" "+resource+" "+instance)
 	s.signals = append(s.signals, signal{success, s.since()})
 	return nil
@@ -255,6 +289,9 @@ type state struct{ w *world }
 func (s state) Status(context.Context, string) (*status.Cluster, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
+	if err := s.w.call("status"); err != nil {
+		return nil, err
+	}
 	if s.w.status == nil {
 		return nil, store.ErrNotFound
 	}
@@ -266,6 +303,9 @@ func (s state) Status(context.Context, string) (*status.Cluster, error) {
 func (s state) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
+	if err := s.w.call("write"); err != nil {
+		return err
+	}
 	change(&s.w.status.Status)
 	return nil
 }
@@ -273,19 +313,30 @@ func (s state) UpdateStatus(_ context.Context, _ string, change func(*status.Sta
 func (s state) AddDue(_ context.Context, cluster string, at time.Time) error {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
+	if err := s.w.call("due"); err != nil {
+		return err
+	}
 	s.w.due = append(s.w.due, names.Due(at, cluster))
 	return nil
 }
 
-// run calls the function as the machine does, until it returns an end.
-func (w *world) run(pool string) events.JoinResult {
-	h := &Handler{
+func (w *world) handler() *Handler {
+	return &Handler{
 		Clusters: w, Groups: w, Stacks: stackFake{w}, State: state{w},
 		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldTimeout: 24 * time.Hour, Now: time.Now,
 	}
-	in := events.JoinRequest{Started: w.start, Lifecycle: events.Lifecycle{
+}
+
+// request is that of the machine, which began elapsed before.
+func (w *world) request(pool string, elapsed time.Duration) events.JoinRequest {
+	return events.JoinRequest{Started: w.start.Add(-elapsed), Lifecycle: events.Lifecycle{
 		AutoScalingGroupName: "drover-demo-pool-workers", LifecycleHookName: "launch", EC2InstanceID: "i-new", NotificationMetadata: pool,
 	}}
+}
+
+// run calls the function as the machine does, until it returns an end.
+func (w *world) run(pool string) events.JoinResult {
+	h, in := w.handler(), w.request(pool, 0)
 	for calls := 1; ; calls++ {
 		require.Less(w.t, calls, 2000, "an execution has 25,000 events")
 		result, err := h.Handle(w.t.Context(), in)
