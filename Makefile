@@ -42,31 +42,44 @@ destroy: functions-arm64 node_modules ## Remove drover from the account; buckets
 
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# Packages whose tests start processes, build CDK or need what `make local` builds.
-HEAVY := /infra$$|/local/kubernetes$$|/local/kubernetes/workload$$|/local/testkit/live/eks$$|/local/testkit/live/kube$$|/local/account$$|/cmd/internal/cli$$|/cmd/drover-local$$
+# Packages whose tests wait for processes: drover's functions, control planes, Node. Each needs what `make local` builds. The longest is first.
+WAITING := local/account local/testkit/live/kube cmd/internal/cli local/testkit/live/eks infra local/kubernetes cmd/drover-local \
+	local/kubernetes/workload
+# Prints those of the packages $(1) that do not wait.
+computing = go list $(1) | grep -vxE '.*/drover/($(subst $() ,|,$(strip $(WAITING))))'
 
-# Vetted by lint already, and with more checks than those of go test. Of the heavy ones several at once, because they mostly wait.
-.PHONY: test
-test: lint local ## Run every test
-	@go test -vet=off -timeout 30m $$(go list ./... | grep -vE '$(HEAVY)')
-	@go test -vet=off -timeout 30m -parallel 4 $$(go list ./... | grep -E '$(HEAVY)')
+# Tests allocate much and keep little. With less garbage collection they need a quarter less processor time. The programs of a control plane have
+# a setting of their own.
+GOTEST := GOGC=400 go test
+
+# Tests that wait and tests that compute run at the same time. The others have a lower priority than those that wait, whose timeouts then mean the
+# same as alone. -k: each reports, whatever the other finds. Lint vets, with more checks than those of go test.
+.PHONY: test test-waiting test-computing lint-and-compute
+test: node_modules local ## Run every test
+	@$(MAKE) -k -j2 test-waiting lint-and-compute
+lint-and-compute:
+	@nice $(MAKE) lint test-computing
+test-waiting:
+	@$(GOTEST) -vet=off -timeout 30m -p 3 -parallel 4 $(addprefix ./,$(WAITING))
+test-computing:
+	@$(GOTEST) -vet=off -timeout 30m $$($(call computing,./...))
 
 # What runs without a local account: decisions, adapters, and handlers with fakes.
 UNIT := ./events/... ./templates/... ./shared/... ./functions/... ./cmd/internal/... ./cmd/drover/... ./cmd/reference/...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing built: less than a minute
-	@go test $$(go list $(UNIT) | grep -vE '$(HEAVY)')
+	@$(GOTEST) $$($(call computing,$(UNIT)))
 
 .PHONY: test-local
 test-local: local ## Run the tests of the local account, and of drover in it
-	@go test -timeout 30m $$(go list ./local/... | grep -vE '$(HEAVY)')
-	@go test -timeout 30m -parallel 4 $$(go list ./local/... | grep -E '$(HEAVY)')
+	@$(GOTEST) -timeout 30m $$($(call computing,./local/...))
+	@$(GOTEST) -timeout 30m -p 3 -parallel 4 $(addprefix ./,$(filter local/%,$(WAITING)))
 
 .PHONY: race
 race: local ## Run every test with the race detector, which needs a C compiler: half an hour
-	@go test -race -vet=off -timeout 60m $$(go list ./... | grep -vE '$(HEAVY)')
-	@go test -race -vet=off -timeout 60m -parallel 4 $$(go list ./... | grep -E '$(HEAVY)')
+	@$(GOTEST) -race -vet=off -timeout 60m $$($(call computing,./...))
+	@$(GOTEST) -race -vet=off -timeout 60m -parallel 4 $(addprefix ./,$(WAITING))
 
 # How long, such as STORM=1m; SEED begins with a given world.
 STORM := 10m
