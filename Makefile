@@ -43,7 +43,7 @@ destroy: functions-arm64 node_modules ## Remove drover from the account; buckets
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests wait for processes: drover's functions, control planes, Node. Each needs what `make local` builds. The longest is first.
-WAITING := local/account local/testkit/live/kube cmd/internal/cli local/testkit/live/eks infra local/kubernetes cmd/drover-local \
+WAITING := local/account local/testkit/live/kube cmd/internal/worlds local/testkit/live/eks infra local/kubernetes cmd/drover-local \
 	local/kubernetes/workload
 # Prints those of the packages $(1) that do not wait.
 computing = go list $(1) | grep -vxE '.*/drover/($(subst $() ,|,$(strip $(WAITING))))'

@@ -74,7 +74,7 @@ func explainDenied(ctx context.Context, c *Cell, cluster string, cause error) (*
 		return &accessDenied{text + hint}, nil
 	}
 	text += "Add an access entry to its spec, upload the spec and try again; if the spec has your entry, add the policy to it:\n\n"
-	return &accessDenied{strings.TrimSuffix(text+accessEntry(principal)+hint, "\n")}, nil
+	return &accessDenied{strings.TrimSuffix(text+AccessEntry(principal)+hint, "\n")}, nil
 }
 
 // principalOf returns the IAM principal that an access entry must name for a caller. It is empty, with the reason as hint,
@@ -99,8 +99,8 @@ func principalOf(caller arn.ARN, lookUp func(role string) (string, error)) (prin
 	return "", "EKS accepts users and roles, and neither the root user nor federated ones: sign in as a user, or assume a role, and try again."
 }
 
-// accessEntry returns the part of a spec that allows a principal to read the cluster.
-func accessEntry(principal string) string {
+// AccessEntry returns the part of a spec that allows a principal to read the cluster.
+func AccessEntry(principal string) string {
 	return fmt.Sprintf(`spec:
   controlPlane:
     access:

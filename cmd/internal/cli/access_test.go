@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/clitest"
 	"github.com/drover-run/drover/shared/api"
 )
 
@@ -50,7 +51,7 @@ func TestPrincipalOf(t *testing.T) {
 				require.Empty(t, hint)
 			}
 			if principal != "" {
-				requireAccess(t, example(t, "clusters/minimal.yaml", "\nspec:\n", "\n"+accessEntry(principal)), principal)
+				requireAccess(t, example(t, "clusters/minimal.yaml", "\nspec:\n", "\n"+AccessEntry(principal)), principal)
 			}
 		})
 	}
@@ -71,8 +72,8 @@ func TestAccessLine(t *testing.T) {
 	principal := "arn:aws:iam::000000000000:user/admin"
 	spec := example(t, "clusters/demo.yaml") + AccessLine(principal) + "\n"
 	requireAccess(t, spec, principal)
-	r := droverIn(t, nil, "validate", write(t, "demo.yaml", spec))
-	require.Equal(t, 0, r.code, r.stderr)
+	r := droverIn(t, nil, "validate", clitest.Write(t, "demo.yaml", spec))
+	require.Equal(t, 0, r.Code, r.Stderr)
 }
 
 func TestExitCodes(t *testing.T) {

@@ -20,11 +20,11 @@ func TestWithoutLocalAccount(t *testing.T) {
 		t.Run(arguments[0], func(t *testing.T) {
 			began := time.Now()
 			r := droverIn(t, environment, arguments...)
-			require.Equal(t, 1, r.code)
-			require.Contains(t, r.stderr, "nothing listens at "+environment["AWS_ENDPOINT_URL"]+
+			require.Equal(t, 1, r.Code)
+			require.Contains(t, r.Stderr, "nothing listens at "+environment["AWS_ENDPOINT_URL"]+
 				", where AWS_ENDPOINT_URL leads: is the local account running?")
-			require.Contains(t, r.stderr, `eval "$(drover local env)"`)
-			require.NotContains(t, r.stderr, "operation error")
+			require.Contains(t, r.Stderr, `eval "$(drover local env)"`)
+			require.NotContains(t, r.Stderr, "operation error")
 			require.Less(t, time.Since(began), 2*time.Minute)
 		})
 	}
@@ -34,7 +34,7 @@ func TestWithoutLocalAccount(t *testing.T) {
 			away[k] = v
 		}
 		away["AWS_ENDPOINT_URL"] = "http://192.0.2.1:1" // the tests' proxy rejects it
-		require.Contains(t, droverIn(t, away, "status").stderr, "asking AWS who you are")
+		require.Contains(t, droverIn(t, away, "status").Stderr, "asking AWS who you are")
 	})
 }
 

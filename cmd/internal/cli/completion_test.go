@@ -29,8 +29,8 @@ func TestCompletion(t *testing.T) {
 	})
 	t.Run("offers YAML files for a file", func(t *testing.T) {
 		r := droverIn(t, nil, "__complete", "apply", "")
-		require.Equal(t, 0, r.code)
-		require.Contains(t, r.stdout, "yaml\n:8\n")
+		require.Equal(t, 0, r.Code)
+		require.Contains(t, r.Stdout, "yaml\n:8\n")
 	})
 	t.Run("offers the formats for -o", func(t *testing.T) {
 		cmd := &cobra.Command{Use: "x", Run: func(*cobra.Command, []string) {}}

@@ -44,7 +44,7 @@ converges the cluster: that execution plans again before it ends.`,
 			if err != nil {
 				return err
 			}
-			return converge(cmd.Context(), cmd.OutOrStdout(), c, args[0], watch)
+			return Converge(cmd.Context(), cmd.OutOrStdout(), c, args[0], watch)
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the cluster is Ready, Stopped or Failed; fails unless "+
@@ -52,7 +52,8 @@ converges the cluster: that execution plans again before it ends.`,
 	return cmd
 }
 
-func converge(ctx context.Context, out io.Writer, c *Cell, cluster string, watch bool) error {
+// Converge starts an execution that converges a cluster, unless it is paused or deleted, and prints the result of its plan.
+func Converge(ctx context.Context, out io.Writer, c *Cell, cluster string, watch bool) error {
 	if err := verifyKnown(ctx, c, cluster); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (c *Cell) diff(ctx context.Context, cluster string, spec []byte) (*differen
 	}
 	d := newDifference(cluster, f, time.Now())
 	if u := f.Upgrade; u != nil && u.To.KubernetesVersion != "" && !u.Queued {
-		upgrades := upgradeChecker(c)
+		upgrades := UpgradeChecker(c)
 		upgrades.Specs, upgrades.IgnorePaused = specs, true
 		if p, err := upgrades.Preview(ctx, u.Request); err == nil {
 			d.Upgrade.Steps = stepsInShort(p)

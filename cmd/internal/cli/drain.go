@@ -100,7 +100,7 @@ the cluster must let you read it. If it does not, the dry run prints the access 
 				return err
 			}
 			if !dryRun {
-				return startRoll(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1], watch)
+				return StartRoll(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1], watch)
 			}
 			if err := noteRefusal(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1]); err != nil {
 				return err
@@ -185,8 +185,8 @@ func watchDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node, exec
 	return fmt.Errorf("node %s is not drained: %s: %s", node, result.Outcome, cmp.Or(result.Message, result.Summary()))
 }
 
-// startRoll starts an execution that rolls a pool, unless drover would refuse it, and prints the result of its plan.
-func startRoll(ctx context.Context, out io.Writer, c *Cell, cluster, pool string, watch bool) error {
+// StartRoll starts an execution that rolls a pool, unless drover would refuse it, and prints the result of its plan.
+func StartRoll(ctx context.Context, out io.Writer, c *Cell, cluster, pool string, watch bool) error {
 	if err := verifyKnown(ctx, c, cluster); err != nil {
 		return err
 	}
@@ -271,11 +271,11 @@ func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, poolName
 	if err != nil {
 		return err
 	}
-	return preview(ctx, out, opened, c, cluster, poolName, node)
+	return PreviewDrain(ctx, out, opened, c, cluster, poolName, node)
 }
 
-// preview is previewDrain with an open connection to the cluster. It only reads.
-func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *Cell, cluster, pool, node string) error {
+// PreviewDrain is previewDrain with an open connection to the cluster. It only reads.
+func PreviewDrain(ctx context.Context, out io.Writer, opened *kube.Cluster, c *Cell, cluster, pool, node string) error {
 	found, err := drainer.New(opened).Preview(ctx, pool, node)
 	if isDenied(err) {
 		denied, err := explainDenied(ctx, c, cluster, err)

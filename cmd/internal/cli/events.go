@@ -63,15 +63,15 @@ drains of its nodes, and errors of drover's functions. Executions that began mor
 		if err := verifyKnown(ctx, c, args[0]); err != nil {
 			return err
 		}
-		h := newHistory(c, args[0], from)
+		h := NewHistory(c, args[0], from)
 		if !output.forMachines() {
 			return showEvents(ctx, out, h, followed)
 		}
-		found, err := h.read(ctx)
+		found, err := h.Read(ctx)
 		if err != nil {
 			return err
 		}
-		return output.print(out, append([]entry{}, found...))
+		return output.print(out, append([]Entry{}, found...))
 	}
 	return cmd
 }
@@ -80,7 +80,7 @@ drains of its nodes, and errors of drover's functions. Executions that began mor
 func showEvents(ctx context.Context, out io.Writer, h eventSource, followed bool) error {
 	judge := followPolls(out)
 	for {
-		found, err := h.read(ctx)
+		found, err := h.Read(ctx)
 		if followed && ctx.Err() != nil {
 			return nil
 		}

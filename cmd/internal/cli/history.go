@@ -34,8 +34,8 @@ const (
 	machineDrain    = "drain-node"
 )
 
-// entry is one line of a cluster's history.
-type entry struct {
+// Entry is one line of a cluster's history.
+type Entry struct {
 	Time time.Time `json:"time"`
 	// Kind is upload, stack, function, or a state machine. In the last case, Subject names its execution.
 	Kind    string `json:"kind"`
@@ -43,7 +43,7 @@ type entry struct {
 	Text    string `json:"text"`
 }
 
-func (e entry) String() string { return fmt.Sprintf("%-10s  %s: %s", e.Kind, e.Subject, e.Text) }
+func (e Entry) String() string { return fmt.Sprintf("%-10s  %s: %s", e.Kind, e.Subject, e.Text) }
 
 // execution is an execution of one of drover's state machines.
 type execution struct {
@@ -57,8 +57,8 @@ type execution struct {
 	read bool
 }
 
-// history reads the events of a cluster since a time. Each read returns only events that earlier reads did not return.
-type history struct {
+// History reads the events of a cluster since a time. Each read returns only events that earlier reads did not return.
+type History struct {
 	c       *Cell
 	cluster string
 	since   time.Time
@@ -74,23 +74,24 @@ type history struct {
 	seen       map[string]bool
 	// pending has the entries that sources returned before another source failed. marked has the ids that the current
 	// source added to seen.
-	pending []entry
+	pending []Entry
 	marked  []string
 }
 
-func newHistory(c *Cell, cluster string, since time.Time) *history {
-	return &history{
+// NewHistory returns the history of a cluster since a time.
+func NewHistory(c *Cell, cluster string, since time.Time) *History {
+	return &History{
 		c: c, cluster: cluster, since: since, sfn: sfn.NewFromConfig(c.cfg), cfn: cloudformation.NewFromConfig(c.cfg),
 		logs: newFunctionLogs(c, cluster), logsFrom: since, executions: map[string]*execution{}, seen: map[string]bool{},
 	}
 }
 
-// read returns the new entries, the oldest first. After an error, the next read returns the entries that this read found.
-func (h *history) read(ctx context.Context) ([]entry, error) {
+// Read returns the new entries, the oldest first. After an error, the next read returns the entries that this read found.
+func (h *History) Read(ctx context.Context) ([]Entry, error) {
 	return h.readFrom(ctx, h.readUploads, h.readExecutions, h.readStackEvents, h.readFunctionErrors)
 }
 
-func (h *history) readFrom(ctx context.Context, sources ...func(context.Context) ([]entry, error)) ([]entry, error) {
+func (h *History) readFrom(ctx context.Context, sources ...func(context.Context) ([]Entry, error)) ([]Entry, error) {
 	for _, source := range sources {
 		h.marked = nil
 		found, err := source(ctx)
@@ -104,12 +105,12 @@ func (h *history) readFrom(ctx context.Context, sources ...func(context.Context)
 	}
 	all := h.pending
 	h.pending = nil
-	slices.SortStableFunc(all, func(a, b entry) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(all, func(a, b Entry) int { return a.Time.Compare(b.Time) })
 	return all, nil
 }
 
 // fresh reports whether an event is in the period and new. It marks the event as seen.
-func (h *history) fresh(id string, at time.Time) bool {
+func (h *History) fresh(id string, at time.Time) bool {
 	if at.Before(h.since) || h.seen[id] {
 		return false
 	}
@@ -119,7 +120,7 @@ func (h *history) fresh(id string, at time.Time) bool {
 }
 
 // readUploads returns the new versions and deletions of the spec.
-func (h *history) readUploads(ctx context.Context) (found []entry, err error) {
+func (h *History) readUploads(ctx context.Context) (found []Entry, err error) {
 	key := names.ClusterSpec(h.cluster)
 	pages := s3.NewListObjectVersionsPaginator(s3adapter.NewClient(h.c.cfg), &s3.ListObjectVersionsInput{
 		Bucket: aws.String(h.c.Specs.Name()), Prefix: &key,
@@ -132,13 +133,13 @@ func (h *history) readUploads(ctx context.Context) (found []entry, err error) {
 		for _, v := range page.Versions {
 			id, at := aws.ToString(v.VersionId), aws.ToTime(v.LastModified)
 			if aws.ToString(v.Key) == key && h.fresh("upload "+id, at) {
-				found = append(found, entry{at, kindUpload, key, fmt.Sprintf("uploaded version %s, %d bytes", id, aws.ToInt64(v.Size))})
+				found = append(found, Entry{at, kindUpload, key, fmt.Sprintf("uploaded version %s, %d bytes", id, aws.ToInt64(v.Size))})
 			}
 		}
 		for _, v := range page.DeleteMarkers {
 			id, at := aws.ToString(v.VersionId), aws.ToTime(v.LastModified)
 			if aws.ToString(v.Key) == key && h.fresh("upload "+id, at) {
-				found = append(found, entry{at, kindUpload, key, "deleted, by delete marker " + id})
+				found = append(found, Entry{at, kindUpload, key, "deleted, by delete marker " + id})
 			}
 		}
 	}
@@ -149,7 +150,7 @@ func (h *history) readUploads(ctx context.Context) (found []entry, err error) {
 const maxExecution = 24 * time.Hour
 
 // readExecutions returns the new states of the cluster's executions.
-func (h *history) readExecutions(ctx context.Context) (found []entry, err error) {
+func (h *History) readExecutions(ctx context.Context) (found []Entry, err error) {
 	for _, machine := range []string{machineConverge, machineUpgrade, machineJoin, machineDrain} {
 		if err := h.listExecutions(ctx, machine); err != nil {
 			return nil, err
@@ -173,7 +174,7 @@ func (h *history) readExecutions(ctx context.Context) (found []entry, err error)
 }
 
 // listExecutions adds the running executions of a state machine, and those that ended in the period.
-func (h *history) listExecutions(ctx context.Context, machine string) error {
+func (h *History) listExecutions(ctx context.Context, machine string) error {
 	arn := h.c.machineARN(machine)
 	for _, running := range []bool{true, false} {
 		in := &sfn.ListExecutionsInput{StateMachineArn: &arn, MaxResults: 1000}
@@ -204,7 +205,7 @@ func (h *history) listExecutions(ctx context.Context, machine string) error {
 }
 
 // addExecution classifies an execution by its cluster. The cluster is in the name that drover gave it, or else in its input or output.
-func (h *history) addExecution(ctx context.Context, machine string, item sfntypes.ExecutionListItem) error {
+func (h *History) addExecution(ctx context.Context, machine string, item sfntypes.ExecutionListItem) error {
 	arn := aws.ToString(item.ExecutionArn)
 	if seen, ok := h.executions[arn]; ok && (seen.foreign || seen.subject != "" || seen.status == item.Status) {
 		seen.status = item.Status
@@ -233,7 +234,7 @@ func (h *history) addExecution(ctx context.Context, machine string, item sfntype
 
 // readFunctionErrors returns the errors about the cluster from functions that no state machine invokes. Executions report the errors of
 // the other functions.
-func (h *history) readFunctionErrors(ctx context.Context) (found []entry, err error) {
+func (h *History) readFunctionErrors(ctx context.Context) (found []Entry, err error) {
 	began := time.Now()
 	for _, function := range []string{"admit", "stackevent", "sweep"} {
 		lines, err := h.logs.read(ctx, function, h.logsFrom)
@@ -242,7 +243,7 @@ func (h *history) readFunctionErrors(ctx context.Context) (found []entry, err er
 		}
 		for _, l := range lines {
 			if l.Level == "ERROR" && h.fresh("log "+l.id, l.Time) {
-				found = append(found, entry{l.Time, kindFunction, names.Function(function), l.text()})
+				found = append(found, Entry{l.Time, kindFunction, names.Function(function), l.text()})
 			}
 		}
 	}
@@ -250,8 +251,8 @@ func (h *history) readFunctionErrors(ctx context.Context) (found []entry, err er
 	return found, nil
 }
 
-// drains reports whether a drain of one of the cluster's nodes is in flight.
-func (h *history) drains() bool {
+// Drains reports whether a drain of one of the cluster's nodes is in flight.
+func (h *History) Drains() bool {
 	for _, x := range h.executions {
 		if x.machine == machineDrain && !x.foreign && x.status == sfntypes.ExecutionStatusRunning {
 			return true

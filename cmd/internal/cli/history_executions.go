@@ -67,7 +67,7 @@ func subjectOf(input, output string) (cluster, subject string) {
 }
 
 // readStates returns the new events of an execution that show its progress. It omits the retries of a drain's single state.
-func (h *history) readStates(ctx context.Context, x *execution) (found []entry, err error) {
+func (h *History) readStates(ctx context.Context, x *execution) (found []Entry, err error) {
 	past := map[int64]sfntypes.HistoryEvent{}
 	pages := sfn.NewGetExecutionHistoryPaginator(h.sfn, &sfn.GetExecutionHistoryInput{ExecutionArn: &x.arn, MaxResults: 1000})
 	for pages.HasMorePages() {
@@ -85,7 +85,7 @@ func (h *history) readStates(ctx context.Context, x *execution) (found []entry, 
 			if x.subject != "" {
 				subject = x.subject
 			}
-			found = append(found, entry{aws.ToTime(e.Timestamp), kind, subject, text})
+			found = append(found, Entry{aws.ToTime(e.Timestamp), kind, subject, text})
 		}
 	}
 	return found, nil

@@ -20,7 +20,7 @@ import (
 )
 
 // readStackEvents returns the new events of the cluster's stacks: statuses of stacks, failures of resources, and rolls.
-func (h *history) readStackEvents(ctx context.Context) (found []entry, err error) {
+func (h *History) readStackEvents(ctx context.Context) (found []Entry, err error) {
 	if h.stacks == nil {
 		if err := h.findDeleted(ctx); err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func (h *history) readStackEvents(ctx context.Context) (found []entry, err error
 
 // findDeleted lists the stacks of the cluster that were deleted in the period. CloudFormation returns their events by id only.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
-func (h *history) findDeleted(ctx context.Context) error {
+func (h *History) findDeleted(ctx context.Context) error {
 	var deleted []string
 	pages := cloudformation.NewListStacksPaginator(h.cfn, &cloudformation.ListStacksInput{
 		StackStatusFilter: []cfntypes.StackStatus{cfntypes.StackStatusDeleteComplete},
@@ -64,7 +64,7 @@ func (h *history) findDeleted(ctx context.Context) error {
 }
 
 // stackNames returns the stacks that the cluster may have: those in its status and those of its spec.
-func (h *history) stackNames(ctx context.Context) ([]string, error) {
+func (h *History) stackNames(ctx context.Context) ([]string, error) {
 	stacks := map[string]bool{names.Network: true, names.ControlPlane: true, names.Addons: true, names.NodeAddons: true}
 	recorded, err := h.c.State.Status(ctx, h.cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -95,7 +95,7 @@ func (h *history) stackNames(ctx context.Context) ([]string, error) {
 }
 
 // stackEvents returns the new events of a stack, by name or id. It reads a deleted stack by its id, to include the end of the deletion.
-func (h *history) stackEvents(ctx context.Context, stack string) (found []entry, err error) {
+func (h *History) stackEvents(ctx context.Context, stack string) (found []Entry, err error) {
 	found, absent, err := h.eventsOf(ctx, stack)
 	if id := h.stacks[stack]; err == nil && absent && id != "" {
 		found, _, err = h.eventsOf(ctx, id)
@@ -104,7 +104,7 @@ func (h *history) stackEvents(ctx context.Context, stack string) (found []entry,
 	return found, err
 }
 
-func (h *history) eventsOf(ctx context.Context, stack string) (found []entry, absent bool, err error) {
+func (h *History) eventsOf(ctx context.Context, stack string) (found []Entry, absent bool, err error) {
 	pages := cloudformation.NewDescribeStackEventsPaginator(h.cfn, &cloudformation.DescribeStackEventsInput{StackName: &stack})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -129,7 +129,7 @@ func (h *history) eventsOf(ctx context.Context, stack string) (found []entry, ab
 			fresh = true
 			if text := stackText(e); text != "" {
 				_, short, _ := names.SplitStack(name)
-				found = append(found, entry{at, kindStack, short, text})
+				found = append(found, Entry{at, kindStack, short, text})
 			}
 		}
 		if !fresh {

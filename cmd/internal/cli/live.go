@@ -58,7 +58,7 @@ func showLive(ctx context.Context, out io.Writer, source *liveSource, name strin
 // drawLive reads all sources and formats them.
 func drawLive(ctx context.Context, out io.Writer, source *liveSource, name string, all, verbose bool) ([]byte, error) {
 	if name == "" {
-		clusters, err := allStatuses(ctx, source.c)
+		clusters, err := ReadStatuses(ctx, source.c)
 		if err != nil {
 			return nil, err
 		}

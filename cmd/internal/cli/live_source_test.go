@@ -1,40 +1,86 @@
 package cli
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/status"
 )
 
+// demoAWS answers for the stacks and the group of a cluster demo, and records the actions of calls.
+type demoAWS struct {
+	stacks  []string
+	actions []string
+}
+
+func (d *demoAWS) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	action, code, members := form.Get("Action"), http.StatusOK, ""
+	d.actions = append(d.actions, action)
+	switch action {
+	case "DescribeStacks":
+		for _, stack := range d.stacks {
+			if name := names.Stack("demo", stack); form.Get("StackName") == "" || form.Get("StackName") == name {
+				members += "<member><StackName>" + name + "</StackName><StackStatus>CREATE_COMPLETE</StackStatus></member>"
+			}
+		}
+		members = "<Stacks>" + members + "</Stacks>"
+		if members == "<Stacks></Stacks>" {
+			code = http.StatusBadRequest
+		}
+	case "DescribeAutoScalingGroups":
+		members = "<AutoScalingGroups><member><AutoScalingGroupName>" + names.Group("demo", "a") + "</AutoScalingGroupName>" +
+			"<MinSize>1</MinSize><MaxSize>2</MaxSize><DesiredCapacity>1</DesiredCapacity><Instances><member><InstanceId>i-1</InstanceId>" +
+			"<LifecycleState>InService</LifecycleState></member></Instances></member></AutoScalingGroups>"
+	}
+	answer := fmt.Sprintf("<%sResponse><%sResult>%s</%sResult></%sResponse>", action, action, members, action, action)
+	if code != http.StatusOK {
+		answer = "<ErrorResponse><Error><Code>ValidationError</Code><Message>Stack with id " + form.Get("StackName") +
+			" does not exist</Message></Error></ErrorResponse>"
+	}
+	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(answer))}, nil
+}
+
 func TestLiveSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := harness.StartWith(t, harness.Options{Bubble: true})
-		a.Cluster("demo", "")
-		c := NewCell(a.Config(), "aws", "111122223333")
+		a := &demoAWS{stacks: []string{names.Network, names.ControlPlane, names.Addons, names.PoolStack("a"), names.NodeAddons}}
+		c := NewCell(aws.Config{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: a}, "aws", "111122223333")
 		source := newLiveSource(c)
-		cluster, err := c.State.Status(t.Context(), "demo")
-		require.NoError(t, err)
+		cluster := status.New("demo")
+		for _, name := range a.stacks {
+			cluster.Status.Stacks = append(cluster.Status.Stacks, status.Stack{Name: name, Status: "CREATE_COMPLETE"})
+		}
 		expected := stackNames(cluster.Status)
 		require.Contains(t, expected, names.Network)
 		described := func() (n int) {
-			mark := a.Calls.Mark()
+			mark := len(a.actions)
 			read, err := source.readStacks(t.Context(), cluster, expected)
 			require.NoError(t, err)
 			require.Len(t, read, len(expected))
 			for _, deployed := range read {
 				require.True(t, stack.Settled(deployed.Status), deployed.Status)
 			}
-			for _, call := range a.Calls.Since(mark) {
-				if strings.HasPrefix(call.Action, "DescribeStack") {
+			for _, action := range a.actions[mark:] {
+				if strings.HasPrefix(action, "DescribeStack") {
 					n++
 				}
 			}
@@ -55,10 +101,10 @@ func TestLiveSource(t *testing.T) {
 		}
 		source.cached = map[string]liveStack{}
 		for _, want := range []int{5, nextStacks, nextStacks} { // only the stacks that drover changes next are read each time
-			mark := a.Calls.Mark()
+			mark := len(a.actions)
 			_, err := source.readStacks(t.Context(), planned, stackNames(planned.Status))
 			require.NoError(t, err)
-			require.Len(t, a.Calls.Since(mark), want)
+			require.Len(t, a.actions[mark:], want)
 		}
 
 		live := source.fleet(t.Context())

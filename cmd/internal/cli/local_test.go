@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/cmd/internal/clitest"
 )
 
 // standIn is a replacement of drover-local that prints its arguments.
@@ -30,15 +32,15 @@ func TestLocal(t *testing.T) {
 	t.Run("passes flags and help, and returns the exit code", func(t *testing.T) {
 		for _, arguments := range [][]string{{"--port", "1", "--once"}, {"--help"}, {"env", "-h"}, {"--", "x"}, {}} {
 			r := droverIn(t, onPath, append([]string{"local"}, arguments...)...)
-			require.Equal(t, result{7, "PATH has: " + strings.Join(arguments, " ") + "\n", "an error\n"}, r)
+			require.Equal(t, clitest.Result{Code: 7, Stdout: "PATH has: " + strings.Join(arguments, " ") + "\n", Stderr: "an error\n"}, r)
 		}
-		require.Equal(t, "PATH has: --help\n", droverIn(t, onPath, "help", "local").stdout)
+		require.Equal(t, "PATH has: --help\n", droverIn(t, onPath, "help", "local").Stdout)
 	})
 	t.Run("is the same process, so signals reach it", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), clitest.Patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, os.Args[0], "local", "wait")
-		cmd.Env = []string{asCommand + "=1", "PATH=" + onPath["PATH"]}
+		cmd.Env = []string{clitest.AsCommand + "=1", "PATH=" + onPath["PATH"]}
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
@@ -55,7 +57,7 @@ func TestLocal(t *testing.T) {
 	})
 	t.Run("completes like drover-local", func(t *testing.T) {
 		r := droverIn(t, onPath, "__complete", "local", "--port", "1", "--de")
-		require.Equal(t, "3 words, the last is '1'\nother\twith a description\n:6\n", strings.Replace(r.stdout, "--help\n", "", 1))
+		require.Equal(t, "3 words, the last is '1'\nother\twith a description\n:6\n", strings.Replace(r.Stdout, "--help\n", "", 1))
 	})
 	t.Run("prefers the program in its own folder", func(t *testing.T) {
 		folder := t.TempDir()
@@ -67,7 +69,7 @@ func TestLocal(t *testing.T) {
 		require.NoError(t, os.Symlink(filepath.Join(folder, "drover"), link))
 		for _, program := range []string{filepath.Join(folder, "drover"), link} {
 			cmd := exec.CommandContext(t.Context(), program, "local")
-			cmd.Env = []string{asCommand + "=1", "PATH=" + onPath["PATH"]}
+			cmd.Env = []string{clitest.AsCommand + "=1", "PATH=" + onPath["PATH"]}
 			out, err := cmd.Output()
 			require.NoError(t, err)
 			require.Equal(t, "own folder\n", string(out))
@@ -76,13 +78,13 @@ func TestLocal(t *testing.T) {
 	t.Run("reports how to build a missing program", func(t *testing.T) {
 		for _, arguments := range [][]string{{"local"}, {"local", "--once"}} {
 			r := droverIn(t, map[string]string{"PATH": "/nowhere"}, arguments...)
-			require.Equal(t, 1, r.code)
-			require.Empty(t, r.stdout)
-			require.Contains(t, r.stderr, "drover: drover-local is missing: `drover local` runs it from ")
-			require.Contains(t, r.stderr, "go build -o "+filepath.Join(filepath.Dir(os.Args[0]), localProgram)+" ./cmd/drover-local")
+			require.Equal(t, 1, r.Code)
+			require.Empty(t, r.Stdout)
+			require.Contains(t, r.Stderr, "drover: drover-local is missing: `drover local` runs it from ")
+			require.Contains(t, r.Stderr, "go build -o "+filepath.Join(filepath.Dir(os.Args[0]), localProgram)+" ./cmd/drover-local")
 		}
-		require.Contains(t, droverIn(t, map[string]string{"PATH": "/nowhere"}, "help", "local").stderr, "drover-local is missing")
-		require.Equal(t, ":4\n", droverIn(t, map[string]string{"PATH": "/nowhere"}, "__complete", "local", "").stdout)
+		require.Contains(t, droverIn(t, map[string]string{"PATH": "/nowhere"}, "help", "local").Stderr, "drover-local is missing")
+		require.Equal(t, ":4\n", droverIn(t, map[string]string{"PATH": "/nowhere"}, "__complete", "local", "").Stdout)
 	})
 }
 

@@ -8,11 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/drover-run/drover/cmd/internal/clitest"
 )
 
 func TestValidate(t *testing.T) {
 	good := filepath.Join("examples", "clusters", "demo.yaml")
-	bad := write(t, "bad.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other", "maxSize: 4", "maxSize: 1", "  tags:", "  tag:"))
+	bad := clitest.Write(t, "bad.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other", "maxSize: 4", "maxSize: 1",
+		"  tags:", "  tag:"))
 	tests := map[string]struct {
 		files          []string
 		code           int
@@ -32,25 +35,25 @@ func TestValidate(t *testing.T) {
 		},
 		"a missing file": {files: []string{"nothing.yaml"}, code: 1, stderr: []string{"nothing.yaml: no such file"}},
 		"a file over the limit": {
-			files: []string{write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1,
+			files: []string{clitest.Write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1,
 			stderr: []string{"large.yaml is too large: more than 1048576 bytes"},
 		},
-		"no YAML":       {files: []string{write(t, "x.yaml", "\x00\x01")}, code: 1, stderr: []string{"x.yaml:1"}},
+		"no YAML":       {files: []string{clitest.Write(t, "x.yaml", "\x00\x01")}, code: 1, stderr: []string{"x.yaml:1"}},
 		"no files":      {code: 1, stderr: []string{"drover: requires at least 1 arg"}},
-		"an empty file": {files: []string{write(t, "x.yaml", "")}, code: 1, stderr: []string{"x.yaml"}},
+		"an empty file": {files: []string{clitest.Write(t, "x.yaml", "")}, code: 1, stderr: []string{"x.yaml"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := droverIn(t, nil, append([]string{"validate"}, test.files...)...)
-			require.Equal(t, test.code, r.code, r.stderr)
+			require.Equal(t, test.code, r.Code, r.Stderr)
 			for _, want := range test.stdout {
-				require.Contains(t, r.stdout, want)
+				require.Contains(t, r.Stdout, want)
 			}
 			for _, want := range test.stderr {
-				require.Contains(t, r.stderr, want)
+				require.Contains(t, r.Stderr, want)
 			}
 			if test.code == 0 {
-				require.Empty(t, r.stderr)
+				require.Empty(t, r.Stderr)
 			}
 		})
 	}
@@ -58,7 +61,7 @@ func TestValidate(t *testing.T) {
 
 // A file with a warning is valid, because the settings may be intentional.
 func TestValidateWarns(t *testing.T) {
-	file := write(t, "minimal.yaml", example(t, "clusters/minimal.yaml", "maxSize: 3",
+	file := clitest.Write(t, "minimal.yaml", example(t, "clusters/minimal.yaml", "maxSize: 3",
 		"maxSize: 3\n      taints: [{key: dedicated, value: batch, effect: NoSchedule}]"))
 	for name, test := range map[string]struct{ files, names string }{
 		"only CoreDNS without the release":  {names: "coredns"},
@@ -68,8 +71,8 @@ func TestValidateWarns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := droverIn(t, nil, append([]string{"validate", file}, strings.Fields(test.files)...)...)
-			require.Contains(t, r.stdout, file+": valid\n")
-			require.Contains(t, r.stderr, file+": warning: spec.pools: no pool can run the pods of "+test.names+", which")
+			require.Contains(t, r.Stdout, file+": valid\n")
+			require.Contains(t, r.Stderr, file+": warning: spec.pools: no pool can run the pods of "+test.names+", which")
 		})
 	}
 }
@@ -77,12 +80,12 @@ func TestValidateWarns(t *testing.T) {
 func TestRender(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "b")
 	r := droverIn(t, nil, "render", "examples/clusters/demo.yaml", "--out", out)
-	require.Equal(t, 0, r.code, r.stderr)
+	require.Equal(t, 0, r.Code, r.Stderr)
 	var files []string
 	require.NoError(t, filepath.WalkDir(out, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			files = append(files, path)
-			require.Contains(t, r.stdout, path+" (")
+			require.Contains(t, r.Stdout, path+" (")
 		}
 		return err
 	}))
@@ -95,7 +98,7 @@ func TestRender(t *testing.T) {
 		require.Contains(t, template, "Resources")
 	}
 	again := filepath.Join(t.TempDir(), "again")
-	require.Equal(t, 0, droverIn(t, nil, "render", "examples/clusters/demo.yaml", "--out", again).code)
+	require.Equal(t, 0, droverIn(t, nil, "render", "examples/clusters/demo.yaml", "--out", again).Code)
 	for _, file := range files {
 		name, err := filepath.Rel(out, file)
 		require.NoError(t, err)
@@ -114,10 +117,10 @@ func TestRenderErrors(t *testing.T) {
 	}{
 		"the output folder": {[]string{"examples/clusters/demo.yaml"}, `required flag(s) "out" not set`},
 		"the release": {
-			[]string{write(t, "demo.yaml", example(t, "clusters/demo.yaml")), "--out", t.TempDir()}, "say where it is with --release FILE",
+			[]string{clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml")), "--out", t.TempDir()}, "say where it is with --release FILE",
 		},
 		"the region":   {[]string{"examples/clusters/existing-network.yaml", "--out", t.TempDir()}, "say which --region it is for"},
-		"a valid spec": {[]string{write(t, "demo.yaml", "kind: Cluster"), "--out", t.TempDir()}, "demo.yaml:1"},
+		"a valid spec": {[]string{clitest.Write(t, "demo.yaml", "kind: Cluster"), "--out", t.TempDir()}, "demo.yaml:1"},
 		"a spec":       {[]string{"--out", t.TempDir()}, "accepts 1 arg(s), received 0"},
 		"a file with a release": {
 			[]string{"examples/clusters/demo.yaml", "--release", "examples/clusters/demo.yaml", "--out", t.TempDir()}, `kind: `,
@@ -126,39 +129,39 @@ func TestRenderErrors(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := droverIn(t, nil, append([]string{"render"}, test.arguments...)...)
-			require.Equal(t, 1, r.code)
-			require.True(t, strings.HasPrefix(r.stderr, "drover: "), r.stderr)
-			require.Contains(t, r.stderr, test.stderr)
+			require.Equal(t, 1, r.Code)
+			require.True(t, strings.HasPrefix(r.Stderr, "drover: "), r.Stderr)
+			require.Contains(t, r.Stderr, test.stderr)
 		})
 	}
 	r := droverIn(t, nil, "render", "examples/clusters/existing-network.yaml", "--region", "eu-west-1", "--out", t.TempDir())
-	require.Equal(t, 0, r.code, r.stderr)
+	require.Equal(t, 0, r.Code, r.Stderr)
 }
 
 func TestCommandsWithoutConfiguration(t *testing.T) {
 	for _, arguments := range [][]string{{"status"}, {"diff", "examples/clusters/demo.yaml"}, {"apply", "examples/clusters/demo.yaml"}} {
 		t.Run(arguments[0], func(t *testing.T) {
 			r := droverIn(t, nil, arguments...)
-			require.Equal(t, 1, r.code)
-			require.Contains(t, r.stderr, "AWS_REGION")
+			require.Equal(t, 1, r.Code)
+			require.Contains(t, r.Stderr, "AWS_REGION")
 			r = droverIn(t, map[string]string{"AWS_REGION": "us-east-1"}, arguments...)
-			require.Equal(t, 1, r.code)
-			require.Contains(t, r.stderr, "who you are")
-			require.Contains(t, r.stderr, "credentials")
+			require.Equal(t, 1, r.Code)
+			require.Contains(t, r.Stderr, "who you are")
+			require.Contains(t, r.Stderr, "credentials")
 		})
 	}
 }
 
 func TestUnknownCommands(t *testing.T) {
 	r := droverIn(t, nil, "deploy")
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stderr, `unknown command "deploy"`)
+	require.Equal(t, 1, r.Code)
+	require.Contains(t, r.Stderr, `unknown command "deploy"`)
 	r = droverIn(t, nil, "status", "--wide")
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stderr, "--wide")
+	require.Equal(t, 1, r.Code)
+	require.Contains(t, r.Stderr, "--wide")
 	r = droverIn(t, nil)
-	require.Equal(t, 0, r.code)
+	require.Equal(t, 0, r.Code)
 	for _, command := range []string{"validate", "render", "diff", "apply", "status", "local"} {
-		require.Contains(t, r.stdout, command)
+		require.Contains(t, r.Stdout, command)
 	}
 }

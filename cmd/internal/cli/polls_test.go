@@ -21,13 +21,13 @@ var errReset = errors.New("connection reset")
 // failingEvents fails all reads in a period. All other reads return one entry.
 type failingEvents struct{ from, to time.Time }
 
-func (f *failingEvents) drains() bool { return false }
+func (f *failingEvents) Drains() bool { return false }
 
-func (f *failingEvents) read(context.Context) ([]entry, error) {
+func (f *failingEvents) Read(context.Context) ([]Entry, error) {
 	if now := time.Now(); !now.Before(f.from) && now.Before(f.to) {
 		return nil, errReset
 	}
-	return []entry{{time.Now(), "stack", "network", "CREATE_IN_PROGRESS"}}, nil
+	return []Entry{{time.Now(), "stack", "network", "CREATE_IN_PROGRESS"}}, nil
 }
 
 func TestWatcherPolls(t *testing.T) {
@@ -119,11 +119,11 @@ func TestStatusWatchPolls(t *testing.T) {
 
 // The next read returns an entry that a failed read found.
 func TestHistoryAfterAFailedRead(t *testing.T) {
-	h := newHistory(&Cell{}, "demo", time.Time{})
-	source := func(id string, err error) func(context.Context) ([]entry, error) {
-		return func(context.Context) (found []entry, _ error) {
+	h := NewHistory(&Cell{}, "demo", time.Time{})
+	source := func(id string, err error) func(context.Context) ([]Entry, error) {
+		return func(context.Context) (found []Entry, _ error) {
 			if h.fresh(id, time.Now()) {
-				found = append(found, entry{Text: id})
+				found = append(found, Entry{Text: id})
 			}
 			return found, err
 		}

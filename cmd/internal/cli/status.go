@@ -67,7 +67,7 @@ Text fits the terminal and is coloured there; set NO_COLOR to any value for no c
 				newDisplay(out, verbose).cluster(cluster, nil)
 				return nil
 			}
-			clusters, err := allStatuses(ctx, c)
+			clusters, err := ReadStatuses(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -100,8 +100,8 @@ func unknown(name string) error {
 		"lists those that are, and `drover apply %[1]s.yaml` makes a new one", name)
 }
 
-// allStatuses reads the status of every cluster. A document that cannot be read hides no other cluster: its own row says so.
-func allStatuses(ctx context.Context, c *Cell) ([]*status.Cluster, error) {
+// ReadStatuses reads the status of every cluster. A document that cannot be read hides no other cluster: its own row says so.
+func ReadStatuses(ctx context.Context, c *Cell) ([]*status.Cluster, error) {
 	entries, err := c.State.List(ctx, names.Statuses)
 	if err != nil {
 		return nil, err

@@ -67,9 +67,9 @@ and fails with 2.`,
 				return err
 			}
 			if dryRun {
-				return previewUpgrade(ctx, out, c, kube.NewClusters(awseks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
+				return PreviewUpgrade(ctx, out, c, kube.NewClusters(awseks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
 			}
-			answer, err := upgradeChecker(c).Answer(ctx, in)
+			answer, err := UpgradeChecker(c).Answer(ctx, in)
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ and fails with 2.`,
 				fmt.Fprintf(out, "nothing to upgrade: %s; nothing was started%s\n", answer.Message, nameRelease(in))
 				return nil
 			}
-			if err := printBusy(ctx, out, c, in.Cluster); err != nil {
+			if err := PrintBusy(ctx, out, c, in.Cluster); err != nil {
 				return err
 			}
 			execution, err := startUpgrade(ctx, c, in)
@@ -112,8 +112,8 @@ func nameRelease(in events.Upgrade) string {
 	return fmt.Sprintf(". To upgrade to another release: drover upgrade %s --to RELEASE", in.Cluster)
 }
 
-// upgradeChecker returns the checker that the upgrade function uses, with the caller's clients.
-func upgradeChecker(c *Cell) *checker.Checker {
+// UpgradeChecker returns the checker that the upgrade function uses, with the caller's clients.
+func UpgradeChecker(c *Cell) *checker.Checker {
 	return &checker.Checker{
 		Specs: c.Specs, State: c.State, EKS: eks.New(awseks.NewFromConfig(c.cfg)), Now: time.Now,
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),

@@ -31,11 +31,11 @@ import (
 	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
-// previewUpgrade prints the checks and the steps of an upgrade. It only reads. It fails if a check blocks, or if the cluster
+// PreviewUpgrade prints the checks and the steps of an upgrade. It only reads. It fails if a check blocks, or if the cluster
 // refuses the caller.
-func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.Clusters, in events.Upgrade) error {
+func PreviewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.Clusters, in events.Upgrade) error {
 	offered := eks.New(awseks.NewFromConfig(c.cfg))
-	plan, err := upgradeChecker(c).Preview(ctx, in)
+	plan, err := UpgradeChecker(c).Preview(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 		return nil
 	}
 	fmt.Fprintf(out, "\n%s: %s → %s\n", in.Cluster, plan.From, plan.To)
-	if err := printBusy(ctx, out, c, in.Cluster); err != nil {
+	if err := PrintBusy(ctx, out, c, in.Cluster); err != nil {
 		return err
 	}
 	pools := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg))
@@ -98,8 +98,8 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 	return denied
 }
 
-// printBusy prints what an upgrade would have to wait for.
-func printBusy(ctx context.Context, out io.Writer, c *Cell, cluster string) error {
+// PrintBusy prints what an upgrade would have to wait for.
+func PrintBusy(ctx context.Context, out io.Writer, c *Cell, cluster string) error {
 	r, _, err := c.State.Upgrade(ctx, cluster)
 	if err != nil {
 		return err

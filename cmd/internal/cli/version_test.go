@@ -22,7 +22,7 @@ func TestVersion(t *testing.T) {
 	})
 	t.Run("needs no account", func(t *testing.T) {
 		r := droverIn(t, nil, "version", "-o", "yaml")
-		require.Equal(t, 0, r.code, r.stderr)
-		require.Contains(t, r.stdout, "version: ")
+		require.Equal(t, 0, r.Code, r.Stderr)
+		require.Contains(t, r.Stdout, "version: ")
 	})
 }

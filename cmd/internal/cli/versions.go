@@ -139,7 +139,7 @@ type fleetReader struct {
 }
 
 func ReadFleet(ctx context.Context, c *Cell) ([]ClusterVersions, error) {
-	statuses, err := allStatuses(ctx, c)
+	statuses, err := ReadStatuses(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -16,50 +15,6 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
-
-// showVersions tests the table for a Ready cluster at 1.36-1, before and after its channel changes to a newer release.
-func showVersions(t *testing.T) {
-	mark := cloud.Calls.Mark()
-	out := ok(t, "versions")
-	require.Regexp(t, `(?m)^CLUSTER +RELEASE +KUBERNETES +CHANGES +DUE +SUPPORTED UNTIL\ndemo +1\.36-1 +1\.36 +- +- +2027-08-03$`, out)
-	out = ok(t, "versions", "-o", "wide")
-	for _, row := range []string{
-		`(?m)^CLUSTER +PART +CURRENT +TARGET +DUE +SUPPORTED UNTIL$`,
-		`(?m)^demo +release +1\.36-1 +- +- +-$`,
-		`(?m)^demo +control plane +1\.36 +- +- +2027-08-03, extended 2028-08-03$`,
-		`(?m)^demo +pool spot +1\.36 \(ami-d390dc44800d0e650\) +- +- +-$`,
-		`(?m)^demo +add-on kube-proxy +v1\.36\.1-eksbuild\.2 +- +- +-$`,
-	} {
-		require.Regexp(t, row, out)
-	}
-	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1+1+1+2+5,
-		"a row for the release, the control plane, each pool and each add-on")
-	for _, call := range cloud.Calls.Since(mark) {
-		require.False(t, call.Mutating, "versions called %s %s", call.Service, call.Action)
-	}
-
-	// The cluster follows a channel that changes. Its window opens in years.
-	require.Contains(t, ok(t, "apply", "examples/releases/1.37-1.yaml"), "uploaded release 1.37-1")
-	require.Contains(t, ok(t, "apply", "examples/releases/channels.yaml"), "uploaded the channels")
-	followed := example(t, "clusters/demo.yaml", "  tags:\n", "  upgrade: {channel: Rapid, window: {cron: \"0 1 1 1 ? 2090\", duration: "+
-		"4h}}\n  tags:\n")
-	ok(t, "apply", write(t, "demo.yaml", followed), "--watch")
-	var fleet []ClusterVersions
-	require.NoError(t, json.Unmarshal([]byte(ok(t, "versions", "-o", "json")), &fleet))
-	require.Len(t, fleet, 1)
-	v := fleet[0]
-	require.Equal(t, "Rapid", v.Channel)
-	require.Equal(t, moves{"1.36-1", "1.37-1"}, v.Release)
-	require.Equal(t, planeMove{moves: moves{"1.36", "1.37"}}, v.ControlPlane)
-	require.Contains(t, v.Due, "2090-01-01T01:00:00Z")
-	require.Equal(t, []poolMove{
-		{named{"spot", moves{"ami-d390dc44800d0e650", "ami-cad6f48a6f7586fe6"}}, "1.36"},
-		{named{"workers", moves{"ami-d390dc44800d0e650", "ami-cad6f48a6f7586fe6"}}, "1.36"},
-	}, v.Pools)
-	require.Contains(t, v.Addons, named{"coredns", moves{"v1.13.2-eksbuild.1", "v1.14.0-eksbuild.1"}})
-	require.Contains(t, v.Addons, named{"vpc-cni", moves{"v1.21.1-eksbuild.1", ""}})
-	ok(t, "apply", "examples/clusters/demo.yaml", "--watch")
-}
 
 // Parts that an upgrade did not reach still have its versions as targets. Every part shows its current version.
 func TestVersionsOfUnfinishedUpgrades(t *testing.T) {

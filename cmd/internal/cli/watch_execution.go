@@ -90,17 +90,17 @@ type watcher struct {
 	polls   *polls
 }
 
-// eventSource returns the new entries of a cluster's history, as history does.
+// eventSource returns the new entries of a cluster's history, as History does.
 type eventSource interface {
-	read(ctx context.Context) ([]entry, error)
-	// drains reports whether a drain of one of the cluster's nodes runs.
-	drains() bool
+	Read(ctx context.Context) ([]Entry, error)
+	// Drains reports whether a drain of one of the cluster's nodes runs.
+	Drains() bool
 }
 
 func newWatcher(out io.Writer, c *Cell, cluster string, since time.Time) *watcher {
 	show := view.NewProgress(out)
 	return &watcher{
-		c: c, cluster: cluster, history: newHistory(c, cluster, since), show: show,
+		c: c, cluster: cluster, history: NewHistory(c, cluster, since), show: show,
 		polls: &polls{report: func(text string) { show.Say("%s", text) }},
 	}
 }
@@ -108,11 +108,11 @@ func newWatcher(out io.Writer, c *Cell, cluster string, since time.Time) *watche
 // poll reads a condition and then the history, so that the history has what led to the condition.
 func (w *watcher) poll(
 	ctx context.Context, holds func(context.Context) (bool, error),
-) (done bool, found []entry, err error) {
+) (done bool, found []Entry, err error) {
 	if done, err = holds(ctx); err != nil {
 		return false, nil, err
 	}
-	found, err = w.history.read(ctx)
+	found, err = w.history.Read(ctx)
 	return done, found, err
 }
 
@@ -201,7 +201,7 @@ func (w *watcher) rolled(ctx context.Context, pool string, at time.Time) error {
 		case s.Phase != status.Ready || last.Before(at.Truncate(time.Second)):
 			return false, nil
 		}
-		return !w.history.drains(), nil
+		return !w.history.Drains(), nil
 	})
 	if err = cmp.Or(err, refused); err == nil {
 		w.show.Say("every node of pool %s is replaced", pool)

@@ -1,4 +1,4 @@
-package cli
+package worlds
 
 import (
 	"strings"
@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/cli"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
 )
 
 // The table shows the fleet and the add-ons of every cluster, also if one object is unusable.
@@ -17,9 +19,9 @@ func TestVersionsOfUnusableObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := harness.StartWith(t, harness.Options{Bubble: true})
 		a.Cluster("demo", "")
-		read := func() ClusterVersions {
+		read := func() cli.ClusterVersions {
 			t.Helper()
-			fleet, err := ReadFleet(t.Context(), NewCell(a.Config(), "aws", "111122223333"))
+			fleet, err := cli.ReadFleet(t.Context(), cli.NewCell(a.Config(), "aws", "111122223333"))
 			require.NoError(t, err)
 			require.NotEmpty(t, fleet)
 			return fleet[0]
@@ -43,10 +45,10 @@ func TestVersionsOfUnusableObjects(t *testing.T) {
 		}
 		_, err := a.State().Put(t.Context(), names.Status("other"), []byte("no JSON"))
 		require.NoError(t, err)
-		clusters, err := allStatuses(t.Context(), NewCell(a.Config(), "aws", "111122223333"))
+		clusters, err := cli.ReadStatuses(t.Context(), cli.NewCell(a.Config(), "aws", "111122223333"))
 		require.NoError(t, err)
 		require.Len(t, clusters, 2)
-		require.Equal(t, unknownPhase, clusters[1].Status.Phase)
+		require.Equal(t, status.Phase("Unknown"), clusters[1].Status.Phase)
 		require.Contains(t, clusters[1].Status.Message, "its status cannot be read")
 		require.Len(t, read().Addons, len(before.Addons))
 	})

@@ -1,4 +1,4 @@
-package cli
+package worlds
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/clitest"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -31,31 +32,32 @@ func TestACluster(t *testing.T) {
 		require.Contains(t, message, "1.36-1")
 	})
 	t.Run("apply does not upload an invalid spec", func(t *testing.T) {
-		require.Contains(t, fails(t, "apply", write(t, "demo.yaml", "kind: Cluster")), "demo.yaml:1")
+		require.Contains(t, fails(t, "apply", clitest.Write(t, "demo.yaml", "kind: Cluster")), "demo.yaml:1")
 		require.Contains(t, fails(t, "status", "demo"), "no cluster demo")
 	})
 	t.Run("apply fails without the release", func(t *testing.T) {
 		// It does not wait for an upload of the release.
-		r := drover(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "1.36-1", "1.36-8")), "--watch")
-		require.Equal(t, 1, r.code)
-		require.Contains(t, r.stderr, "releases/1.36-8.yaml")
+		r := drover(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "1.36-1", "1.36-8")), "--watch")
+		require.Equal(t, 1, r.Code)
+		require.Contains(t, r.Stderr, "releases/1.36-8.yaml")
 	})
 	t.Run("apply uploads a release", func(t *testing.T) {
 		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml"), "uploaded release 1.36-1")
 	})
 	t.Run("apply checks a release", func(t *testing.T) {
 		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml", "--watch"), "\nrelease 1.36-1 can be used\n")
-		bad := write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650", "ami-0123456789abcdef0"))
+		bad := clitest.Write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650",
+			"ami-0123456789abcdef0"))
 		r := drover(t, "apply", bad, "--watch")
-		require.Equal(t, 1, r.code, r.stdout)
-		require.Contains(t, r.stdout, "Images blocks: ")
-		require.Contains(t, r.stdout, "ami-0123456789abcdef0 for amd64 is not there")
-		require.Contains(t, r.stderr, "drover: release 1.36-9 cannot be used")
+		require.Equal(t, 1, r.Code, r.Stdout)
+		require.Contains(t, r.Stdout, "Images blocks: ")
+		require.Contains(t, r.Stdout, "ami-0123456789abcdef0 for amd64 is not there")
+		require.Contains(t, r.Stderr, "drover: release 1.36-9 cannot be used")
 		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is not there yet: drover apply .* --watch`,
 			ok(t, "apply", bad))
 	})
 	t.Run("diff lists the stacks to create, in order", func(t *testing.T) {
-		out := finds(t, "diff", write(t, "other.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other")))
+		out := finds(t, "diff", clitest.Write(t, "other.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other")))
 		require.Contains(t, out, "other would be created at release 1.36-1 (Kubernetes 1.36): 6 stacks would change")
 		require.Contains(t, out, "Create drover-other-pool-workers\n  pool workers: nodes 2 (min 2, max 4), ")
 		require.Less(t, strings.Index(out, "Create drover-other-network"), strings.Index(out, "Create drover-other-control-plane"))
@@ -118,14 +120,14 @@ func TestACluster(t *testing.T) {
 		mark := cloud.Calls.Mark()
 		require.Equal(t, "demo: no changes\n", ok(t, "diff", demo))
 		require.Contains(t, ok(t, "diff", demo, "-o", "yaml"), "changes: []\ncluster: demo\n")
-		paused := ok(t, "diff", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
+		paused := ok(t, "diff", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
 		require.Contains(t, paused, "demo: no changes\n\nnote: spec.paused is true")
-		changed := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "maxSize: 4", "maxSize: 5"))
+		changed := clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "maxSize: 4", "maxSize: 5"))
 		out := finds(t, "diff", changed)
 		require.Contains(t, out, "1 stack would change:")
 		require.Contains(t, out, "Update drover-demo-pool-workers")
 		require.Contains(t, out, "maxSize: 4 → 5")
-		refused := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
+		refused := clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
 		require.Contains(t, fails(t, "diff", refused), "a VPC's CIDR cannot change")
 		for _, call := range cloud.Calls.Since(mark) {
 			require.False(t, call.Mutating, "diff called %s %s", call.Service, call.Action)
@@ -133,10 +135,10 @@ func TestACluster(t *testing.T) {
 	})
 	t.Run("versions", showVersions)
 	t.Run("apply --watch ends when a change is refused", func(t *testing.T) {
-		refused := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
+		refused := clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
 		r := drover(t, "apply", refused, "--watch")
-		require.Equal(t, 1, r.code)
-		require.Contains(t, r.stderr, "demo is Stopped: spec.network.cidr")
+		require.Equal(t, 1, r.Code)
+		require.Contains(t, r.Stderr, "demo is Stopped: spec.network.cidr")
 		require.Contains(t, fails(t, "status", "demo", "--watch"), "demo is Stopped")
 	})
 	t.Run("apply without --watch prints the command to follow it", func(t *testing.T) {
@@ -145,7 +147,7 @@ func TestACluster(t *testing.T) {
 	})
 	t.Run("delete refuses a protected cluster", func(t *testing.T) {
 		require.Contains(t, fails(t, "delete", "nobody"), "no cluster nobody is known in this account")
-		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")),
+		ok(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")),
 			"--watch")
 		require.Contains(t, fails(t, "delete", "demo"), "set spec.deletionProtection to false")
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")

@@ -1,4 +1,4 @@
-package cli
+package worlds
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/cli"
 	"github.com/drover-run/drover/local/aws/eks"
 	"github.com/drover-run/drover/local/testkit/harness"
 )
@@ -26,10 +27,10 @@ func testControlPlaneDrift(t *testing.T) {
 	a.Settle()
 	row := func() (line string) {
 		t.Helper()
-		fleet, err := ReadFleet(t.Context(), NewCell(a.Config(), "aws", "111122223333"))
+		fleet, err := cli.ReadFleet(t.Context(), cli.NewCell(a.Config(), "aws", "111122223333"))
 		require.NoError(t, err)
 		var b strings.Builder
-		(&display{out: &b}).parts(fleet)
+		cli.PrintVersions(&b, fleet)
 		for line := range strings.Lines(b.String()) {
 			if strings.HasPrefix(line, "demo     control plane") {
 				return line

@@ -1,4 +1,4 @@
-package cli
+package worlds
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/cli"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -33,13 +34,13 @@ func testChannelVersions(t *testing.T) {
 	uploadSpec("")
 	requireTarget := func(release, due string) {
 		t.Helper()
-		fleet, err := ReadFleet(t.Context(), NewCell(a.Config(), "aws", "111122223333"))
+		fleet, err := cli.ReadFleet(t.Context(), cli.NewCell(a.Config(), "aws", "111122223333"))
 		require.NoError(t, err)
 		require.Len(t, fleet, 1)
-		require.Equal(t, moves{"r1", release}, fleet[0].Release)
+		require.Equal(t, []string{"r1", release}, []string{fleet[0].Release.Current, fleet[0].Release.Target})
 		require.Equal(t, due, fleet[0].Due)
 		if release == "" {
-			require.Equal(t, planeMove{moves: moves{Current: "1.35"}}, fleet[0].ControlPlane)
+			require.JSONEq(t, `{"current":"1.35"}`, document(t, fleet[0].ControlPlane))
 		}
 	}
 	requireTarget("", "")

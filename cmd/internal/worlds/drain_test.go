@@ -1,4 +1,4 @@
-package cli
+package worlds
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/drover-run/drover/cmd/internal/cli"
+	"github.com/drover-run/drover/cmd/internal/clitest"
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/states"
@@ -57,12 +59,12 @@ func TestDrain(t *testing.T) {
 	needAccount(t)
 	demo := example(t, "clusters/demo.yaml")
 	ok(t, "apply", "examples/releases/1.36-1.yaml")
-	ok(t, "apply", write(t, "demo.yaml", demo), "--watch")
+	ok(t, "apply", clitest.Write(t, "demo.yaml", demo), "--watch")
 	client, kubeconfig, err := cloud.EKS.Administrator(names.EKSCluster("demo"))
 	require.NoError(t, err)
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*clitest.Patience)
 	defer cancel()
 	run, err := workload.Connect(config)
 	require.NoError(t, err)
@@ -96,32 +98,32 @@ func TestDrain(t *testing.T) {
 		require.NoError(t, cloud.CheckRolled(ctx, client, "workers", ec2.ImageID("1.36", "amd64"), map[string]string{"a": "i-1", "b": "i-2"}))
 	})
 	t.Run("a dry run reports a missing access entry", func(t *testing.T) {
-		require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").stdout, "uploaded release 1.37-1")
+		require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").Stdout, "uploaded release 1.37-1")
 		require.NoError(t, cloud.Settle(ctx))
 		var entries []string
 		for _, arguments := range [][]string{{"drain", "demo", node}, {"roll", "demo", "workers"}, {"upgrade", "demo", "--to", "1.37-1"}} {
 			r := drover(t, append(arguments, "--dry-run")...)
-			require.Equal(t, 2, r.code, "nothing blocks, and not everything was seen: %s%s", r.stdout, r.stderr)
-			before, entry, found := strings.Cut(r.stderr, "\n\n")
-			require.True(t, found, r.stderr)
+			require.Equal(t, 2, r.Code, "nothing blocks, and not everything was seen: %s%s", r.Stdout, r.Stderr)
+			before, entry, found := strings.Cut(r.Stderr, "\n\n")
+			require.True(t, found, r.Stderr)
 			require.Contains(t, before, "cluster demo does not allow you to read its nodes, pods and disruption budgets (")
 			require.Contains(t, before, "You are "+cloud.Principal()+". drover itself is not affected")
 			entries = append(entries, entry)
 			if arguments[0] != "upgrade" {
-				require.Empty(t, r.stdout)
+				require.Empty(t, r.Stdout)
 				continue
 			}
-			require.NotContains(t, r.stdout, "blocks")
-			require.Regexp(t, `\d+ of \d+ checks were made, `, r.stdout)
+			require.NotContains(t, r.Stdout, "blocks")
+			require.Regexp(t, `\d+ of \d+ checks were made, `, r.Stdout)
 			require.Regexp(t,
 				`not made, as the cluster does not let you read it: NodesReady, `+
-					`.*BudgetsAllow.*; ControlPlaneHealthy and SurgeCapacity were made with data of AWS only`, r.stdout)
-			require.Contains(t, r.stdout, "  3. nodes to the images of the release: at least ")
-			require.Contains(t, r.stdout, "and pods leave at once: they could not be read")
+					`.*BudgetsAllow.*; ControlPlaneHealthy and SurgeCapacity were made with data of AWS only`, r.Stdout)
+			require.Contains(t, r.Stdout, "  3. nodes to the images of the release: at least ")
+			require.Contains(t, r.Stdout, "and pods leave at once: they could not be read")
 		}
-		require.Equal(t, []string{accessEntry(cloud.Principal())}, slices.Compact(entries))
+		require.Equal(t, []string{cli.AccessEntry(cloud.Principal())}, slices.Compact(entries))
 	})
-	ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml")+AccessLine(cloud.Principal())+"\n"), "--watch")
+	ok(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml")+cli.AccessLine(cloud.Principal())+"\n"), "--watch")
 
 	requirePreview := func(t *testing.T, out string) {
 		t.Helper()
@@ -142,11 +144,11 @@ func TestDrain(t *testing.T) {
 		watched.WrapTransport = seen.wrap
 		api, err := kube.Connect(watched)
 		require.NoError(t, err)
-		cell := NewCell(cloud.Config(), "aws", account.ID)
+		cell := cli.NewCell(cloud.Config(), "aws", account.ID)
 		var out bytes.Buffer
-		require.NoError(t, preview(ctx, &out, api, cell, "demo", "", node))
+		require.NoError(t, cli.PreviewDrain(ctx, &out, api, cell, "demo", "", node))
 		requirePreview(t, out.String())
-		require.NoError(t, preview(ctx, &out, api, cell, "demo", "workers", ""))
+		require.NoError(t, cli.PreviewDrain(ctx, &out, api, cell, "demo", "workers", ""))
 		require.NotEmpty(t, seen.requests)
 		for _, request := range seen.requests {
 			require.Regexp(t, "^GET ", request)
@@ -174,10 +176,10 @@ func TestDrain(t *testing.T) {
 				": `kubectl get nodes` names them")
 		}
 		r := drover(t, "roll", "demo", "nobody", "--dry-run")
-		require.Equal(t, 1, r.code)
+		require.Equal(t, 1, r.Code)
 		require.Equal(t, "A roll would be refused now: nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot\n",
-			r.stdout)
-		require.Contains(t, r.stderr, "cluster demo has no node of a pool nobody")
+			r.Stdout)
+		require.Contains(t, r.Stderr, "cluster demo has no node of a pool nobody")
 		require.Contains(t, fails(t, "roll", "nobody", "workers", "--dry-run"), "no cluster nobody is known")
 		require.Contains(t, fails(t, "drain", "nobody", node, "--dry-run"), "drover-nobody: the EKS cluster is not there")
 		for _, call := range cloud.Calls.Since(mark) {
@@ -199,7 +201,8 @@ func TestDrain(t *testing.T) {
 		// The first node boots before a drain starts. The second node boots during the drain of the node with more pods.
 		less := time.Duration(web.Replicas-on) * 20 * time.Second
 		more := time.Duration(on) * 20 * time.Second
-		require.Contains(t, ok(t, "roll", "demo", "workers", "--dry-run"), "Least time: "+(leastBoot+max(leastBoot, more)+less).String()+
+		const boot = 55 * time.Second
+		require.Contains(t, ok(t, "roll", "demo", "workers", "--dry-run"), "Least time: "+(boot+max(boot, more)+less).String()+
 			", when a node takes 55s until it is Ready")
 	})
 	t.Run("an upgrade that is not blocked", func(t *testing.T) { previewAnUpgrade(ctx, t, config, false) })
@@ -224,7 +227,7 @@ func TestDrain(t *testing.T) {
 		require.NoError(t, run.Reset(ctx, true, node))
 	})
 	t.Run("a refused roll starts no execution", func(t *testing.T) {
-		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
+		ok(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
 		require.NoError(t, cloud.Settle(ctx))
 		mark := cloud.Calls.Mark()
 		require.Contains(t, fails(t, "roll", "demo", "workers"),
@@ -237,7 +240,7 @@ func TestDrain(t *testing.T) {
 				require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
 			}
 		}
-		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml")+AccessLine(cloud.Principal())+"\n"), "--watch")
+		ok(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml")+cli.AccessLine(cloud.Principal())+"\n"), "--watch")
 		require.Contains(t, fails(t, "roll", "demo", "nobody"),
 			"nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot")
 	})
@@ -245,7 +248,7 @@ func TestDrain(t *testing.T) {
 		require.Contains(t, ok(t, "converge", "demo"), "nothing differs: cluster demo is what its spec says")
 	})
 	t.Run("a roll", func(t *testing.T) {
-		rolling, cancel := context.WithTimeout(t.Context(), patience)
+		rolling, cancel := context.WithTimeout(t.Context(), clitest.Patience)
 		defer cancel()
 		out := ok(t, "roll", "demo", "workers", "--watch")
 		require.Contains(t, out,

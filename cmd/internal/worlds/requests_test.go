@@ -1,4 +1,4 @@
-package cli
+package worlds
 
 // Commands with the services of the local account in this process. drover's functions run as Go handlers.
 
@@ -11,20 +11,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/cli"
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
 
-func inProcess(t *testing.T) (*harness.Account, *Cell) {
+func inProcess(t *testing.T) (*harness.Account, *cli.Cell) {
 	t.Helper()
 	// The harness's S3 changes the working directory of the process. The shared account of other tests reads its buckets there.
 	folder, err := os.Getwd()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.Chdir(folder)) })
 	a := harness.Start(t)
-	return a, NewCell(a.Config(), "aws", harness.ID)
+	return a, cli.NewCell(a.Config(), "aws", harness.ID)
 }
 
 // startsNothing fails if a command calls a mutating action or starts an execution.
@@ -43,7 +44,7 @@ func TestRoll(t *testing.T) {
 	var out bytes.Buffer
 	roll := func(cluster, pool string, watch bool) error {
 		out.Reset()
-		return startRoll(t.Context(), &out, c, cluster, pool, watch)
+		return cli.StartRoll(t.Context(), &out, c, cluster, pool, watch)
 	}
 	a.Cluster("demo", "")
 	t.Run("is refused for an unknown cluster or pool", func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestRoll(t *testing.T) {
 		require.NoError(t, roll("demo", "a", false))
 		require.Contains(t, out.String(), "cluster demo converges already: the roll of pool a is recorded, and made after that")
 		out.Reset()
-		require.NoError(t, converge(t.Context(), &out, c, "demo", false))
+		require.NoError(t, cli.Converge(t.Context(), &out, c, "demo", false))
 		require.Contains(t, out.String(), "cluster demo converges already: nothing was started; execution arn:")
 	})
 }
@@ -98,7 +99,7 @@ func TestConverge(t *testing.T) {
 	var out bytes.Buffer
 	run := func(cluster string, watch bool) error {
 		out.Reset()
-		return converge(t.Context(), &out, c, cluster, watch)
+		return cli.Converge(t.Context(), &out, c, cluster, watch)
 	}
 	t.Run("refuses an unknown cluster", func(t *testing.T) {
 		startsNothing(t, a, func() {
@@ -171,7 +172,7 @@ func TestUpgradeAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.in.Cluster = "demo"
 			startsNothing(t, a, func() {
-				got, err := upgradeChecker(c).Answer(t.Context(), test.in)
+				got, err := cli.UpgradeChecker(c).Answer(t.Context(), test.in)
 				require.NoError(t, err)
 				require.Equal(t, test.want, got)
 			})
@@ -188,8 +189,8 @@ func TestEvents(t *testing.T) {
 	began := time.Now()
 	a.Cluster("demo", "  deletionProtection: false\n")
 	a.Cluster("demo-two", "") // no execution name of demo has the prefix demo-t: hashes have no t
-	h := newHistory(c, "demo", began.Add(-time.Second))
-	found, err := h.read(t.Context())
+	h := cli.NewHistory(c, "demo", began.Add(-time.Second))
+	found, err := h.Read(t.Context())
 	require.NoError(t, err)
 	kinds := map[string]int{}
 	for i, e := range found {
@@ -197,19 +198,19 @@ func TestEvents(t *testing.T) {
 		require.NotContains(t, e.String(), "demo-two")
 		require.False(t, i > 0 && e.Time.Before(found[i-1].Time), "the oldest first")
 	}
-	require.Equal(t, 1, kinds[kindUpload])
-	require.Equal(t, 10, kinds[kindStack], "five stacks, begun and complete")
-	require.Greater(t, kinds[machineConverge], 8)
-	require.Equal(t, 2, kinds[machineJoin], "started, succeeded")
-	require.Zero(t, kinds[kindFunction])
-	again, err := h.read(t.Context())
+	require.Equal(t, 1, kinds["upload"])
+	require.Equal(t, 10, kinds["stack"], "five stacks, begun and complete")
+	require.Greater(t, kinds["converge"], 8)
+	require.Equal(t, 2, kinds["join-node"], "started, succeeded")
+	require.Zero(t, kinds["function"])
+	again, err := h.Read(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, again, "each event once")
-	require.False(t, h.drains())
+	require.False(t, h.Drains())
 	t.Run("return new events, including a complete deletion", func(t *testing.T) {
 		a.Remove(names.ClusterSpec("demo"), "")
 		a.Settle()
-		found, err := h.read(t.Context())
+		found, err := h.Read(t.Context())
 		require.NoError(t, err)
 		var text strings.Builder
 		for _, e := range found {
@@ -217,7 +218,7 @@ func TestEvents(t *testing.T) {
 		}
 		require.Contains(t, text.String(), "clusters/demo.yaml: deleted, by delete marker ")
 		require.Contains(t, text.String(), "stack       network: DELETE_COMPLETE\n")
-		late, err := newHistory(c, "demo", began.Add(-time.Second)).read(t.Context())
+		late, err := cli.NewHistory(c, "demo", began.Add(-time.Second)).Read(t.Context())
 		require.NoError(t, err)
 		text.Reset()
 		for _, e := range late {

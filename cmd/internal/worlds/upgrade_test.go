@@ -1,4 +1,4 @@
-package cli
+package worlds
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/drover-run/drover/cmd/internal/cli"
+	"github.com/drover-run/drover/cmd/internal/clitest"
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/local/aws/servicequotas"
@@ -25,7 +27,7 @@ import (
 // previewAnUpgrade tests the preview of an upgrade of the demo cluster. blocked is true if a disruption budget blocks the drains.
 // config connects to the cluster's API server.
 func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, blocked bool) {
-	require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").stdout, "uploaded release 1.37-1")
+	require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").Stdout, "uploaded release 1.37-1")
 	require.NoError(t, cloud.Settle(ctx))
 	anonymous, err := rest.TransportFor(rest.AnonymousClientConfig(config))
 	require.NoError(t, err)
@@ -37,7 +39,7 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 
 	var out bytes.Buffer
 	mark := cloud.Calls.Mark()
-	err = previewUpgrade(ctx, &out, NewCell(aws, "aws", account.ID), clusters, events.Upgrade{Cluster: "demo", Release: "1.37-1"})
+	err = cli.PreviewUpgrade(ctx, &out, cli.NewCell(aws, "aws", account.ID), clusters, events.Upgrade{Cluster: "demo", Release: "1.37-1"})
 	require.NotEmpty(t, seen.requests)
 	for _, request := range seen.requests {
 		require.Regexp(t, "^GET ", request)
@@ -71,11 +73,11 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 
 	// The command prints the same preview, and rejects impossible upgrades.
 	r := drover(t, "upgrade", "demo", "--to", "1.37-1", "--dry-run")
-	require.Equal(t, 0, r.code, r.stderr)
-	require.Equal(t, strings.Split(printed, "\n")[:3], strings.Split(r.stdout, "\n")[:3])
-	require.Contains(t, drover(t, "upgrade", "demo", "--to", "1.36-1", "--dry-run").stdout, "there is nothing to upgrade")
-	require.Contains(t, drover(t, "upgrade", "demo", "--to", "9.99-1", "--dry-run").stderr, "there is no release releases/9.99-1.yaml")
-	require.Contains(t, drover(t, "upgrade", "demo", "--rollback", "--dry-run").stderr, "there was no upgrade of this cluster")
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Equal(t, strings.Split(printed, "\n")[:3], strings.Split(r.Stdout, "\n")[:3])
+	require.Contains(t, drover(t, "upgrade", "demo", "--to", "1.36-1", "--dry-run").Stdout, "there is nothing to upgrade")
+	require.Contains(t, drover(t, "upgrade", "demo", "--to", "9.99-1", "--dry-run").Stderr, "there is no release releases/9.99-1.yaml")
+	require.Contains(t, drover(t, "upgrade", "demo", "--rollback", "--dry-run").Stderr, "there was no upgrade of this cluster")
 }
 
 // A requested upgrade and its rollback, of a cluster with one pool, with the deployed state machine.
@@ -84,7 +86,7 @@ func TestUpgrade(t *testing.T) {
 	ok(t, "apply", "examples/releases/1.35-1.yaml")
 	ok(t, "apply", "examples/releases/1.36-1.yaml")
 	spec := example(t, "clusters/minimal.yaml", append([]string{`name: "1.36-1"`, `name: "1.35-1"`}, withAccess...)...)
-	ok(t, "apply", write(t, "minimal.yaml", spec), "--watch")
+	ok(t, "apply", clitest.Write(t, "minimal.yaml", spec), "--watch")
 
 	// unchanged calls do, and fails if do changes AWS or the cluster's objects in the state bucket. The sweep may run at the same time.
 	unchanged := func(t *testing.T, do func()) {
@@ -98,9 +100,9 @@ func TestUpgrade(t *testing.T) {
 		}
 		require.Equal(t, state, stateObjects(t, "minimal"))
 	}
-	versions := func(t *testing.T) ClusterVersions {
+	versions := func(t *testing.T) cli.ClusterVersions {
 		t.Helper()
-		var fleet []ClusterVersions
+		var fleet []cli.ClusterVersions
 		require.NoError(t, json.Unmarshal([]byte(ok(t, "versions", "-o", "json")), &fleet))
 		for _, v := range fleet {
 			if v.Cluster == "minimal" {
@@ -108,15 +110,15 @@ func TestUpgrade(t *testing.T) {
 			}
 		}
 		require.Fail(t, "versions does not know the cluster")
-		return ClusterVersions{}
+		return cli.ClusterVersions{}
 	}
 	at := func(t *testing.T, release, version string) {
 		t.Helper()
 		require.NoError(t, cloud.Settle(t.Context()))
 		v := versions(t)
 		require.Equal(t, "Ready", v.Phase)
-		require.Equal(t, moves{Current: release}, v.Release)
-		require.Equal(t, planeMove{moves: moves{Current: version}}, v.ControlPlane)
+		require.JSONEq(t, `{"current":"`+release+`"}`, document(t, v.Release))
+		require.JSONEq(t, `{"current":"`+version+`"}`, document(t, v.ControlPlane))
 		require.Len(t, v.Pools, 1)
 		require.Equal(t, version, v.Pools[0].KubernetesVersion)
 		require.Len(t, v.Addons, 5)
@@ -150,7 +152,7 @@ func TestUpgrade(t *testing.T) {
 	})
 	t.Run("diff shows the upgrade to another release in the spec", func(t *testing.T) {
 		unchanged(t, func() {
-			next := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "1.36-1"`, 1))
+			next := clitest.Write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "1.36-1"`, 1))
 			out := finds(t, "diff", next)
 			for _, line := range []string{
 				"minimal: no stack would change before the upgrade\n", "Upgrade minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 " +
@@ -160,15 +162,20 @@ func TestUpgrade(t *testing.T) {
 			} {
 				require.Contains(t, out, line)
 			}
-			var d difference
+			var d struct {
+				Upgrade struct {
+					Begins string
+					Steps  []string
+				}
+			}
 			require.NoError(t, json.Unmarshal([]byte(finds(t, "diff", next, "-o", "json")), &d))
-			require.Equal(t, beginsNow, d.Upgrade.Begins)
+			require.Equal(t, "Now", d.Upgrade.Begins)
 			require.Len(t, d.Upgrade.Steps, 3)
-			paused := write(t, "minimal.yaml", strings.NewReplacer(`name: "1.35-1"`, `name: "1.36-1"`, "spec:\n", "spec:\n  paused: true\n").
+			paused := clitest.Write(t, "minimal.yaml", strings.NewReplacer(`name: "1.35-1"`, `name: "1.36-1"`, "spec:\n", "spec:\n  paused: true\n").
 				Replace(spec))
 			require.Contains(t, finds(t, "diff", paused), "  1. control plane to 1.36\n")
 			require.Contains(t, finds(t, "diff", paused), "note: spec.paused is true")
-			missing := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "9.99-1"`, 1))
+			missing := clitest.Write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "9.99-1"`, 1))
 			require.Contains(t, fails(t, "diff", missing), "there is no release releases/9.99-1.yaml")
 		})
 	})
@@ -224,15 +231,15 @@ func TestUpgrade(t *testing.T) {
 		})
 		require.Contains(t, ok(t, "upgrade", "minimal", "--rollback"), "follow it: drover status minimal")
 		v := versions(t)
-		for deadline := time.Now().Add(patience); v.Due != "Running"; v = versions(t) {
+		for deadline := time.Now().Add(clitest.Patience); v.Due != "Running"; v = versions(t) {
 			require.True(t, time.Now().Before(deadline), "the rollback is not in flight: %+v", v)
 		}
 		var waits strings.Builder
-		require.NoError(t, printBusy(t.Context(), &waits, NewCell(cloud.Config(), "aws", account.ID), "minimal"))
+		require.NoError(t, cli.PrintBusy(t.Context(), &waits, cli.NewCell(cloud.Config(), "aws", account.ID), "minimal"))
 		require.Contains(t, waits.String(), "An upgrade to release 1.35-1 (Kubernetes 1.35) is in flight (drover status minimal): this one "+
 			"would wait for it.\n")
 		require.Equal(t, "1.35-1", v.Release.Target)
-		require.Equal(t, planeMove{moves: moves{"1.36", "1.35"}}, v.ControlPlane)
+		require.JSONEq(t, `{"current":"1.36","target":"1.35"}`, document(t, v.ControlPlane))
 		// Nodes roll back first. They may have the previous image already.
 		require.Equal(t, "ami-06efac426bf628e4f", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
 		at(t, "1.35-1", "1.35")
@@ -245,7 +252,7 @@ func TestUpgrade(t *testing.T) {
 // stateObjects returns the ETags of a cluster's objects in the state bucket, by key.
 func stateObjects(t *testing.T, cluster string) map[string]string {
 	t.Helper()
-	entries, err := NewCell(cloud.Config(), "aws", account.ID).State.List(t.Context(), "")
+	entries, err := cli.NewCell(cloud.Config(), "aws", account.ID).State.List(t.Context(), "")
 	require.NoError(t, err)
 	found := map[string]string{}
 	for _, entry := range entries {
