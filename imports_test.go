@@ -143,7 +143,9 @@ func TestImports(t *testing.T) {
 		},
 		"the command does not import the local account, not even in tests": {
 			"its tests run in seconds; those that need an account are in cmd/internal/worlds",
-			func(s source, _, ours string) bool { return under(ours, "local") && under(s.folder, "cmd/internal/cli", "cmd/internal/clitest") },
+			func(s source, _, ours string) bool {
+				return under(ours, "local") && under(s.folder, "cmd/internal/cli", "cmd/internal/clitest")
+			},
 		},
 		"simulated services import no package of drover": {
 			"a simulator that shares code with drover repeats its mistakes; and it can move to a module of its own",
