@@ -14,7 +14,7 @@ import (
 )
 
 // While the failure of an update waits for drains, the status names the instance, the reason, the drains and the latest time.
-func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
+func TestStatusOfFailingUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
@@ -57,7 +57,7 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 
 // The machine calls the function once after it gave up. During drains, that call does not fail the update: a replacement instance follows.
 // It reads no cluster.
-func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
+func TestStatusAfterGivingUp(t *testing.T) {
 	const why = "Runtime.ExitError: it crashed"
 	for name, c := range map[string]struct {
 		world   func(*world)

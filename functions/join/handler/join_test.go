@@ -462,7 +462,7 @@ func TestJoin(t *testing.T) {
 }
 
 // The function reads Auto Scaling less often the longer a drain takes.
-func TestALongDrainIsLookedAtLessOften(t *testing.T) {
+func TestPollingOfLongDrain(t *testing.T) {
 	for lasts, reads := range map[time.Duration]int{10 * time.Second: 40, 10 * time.Minute: 240, time.Hour: 600} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
@@ -474,7 +474,7 @@ func TestALongDrainIsLookedAtLessOften(t *testing.T) {
 	}
 }
 
-func TestTheFirstNodeWakesAClusterWhoseAddonsWait(t *testing.T) {
+func TestWaitingAddons(t *testing.T) {
 	for name, c := range map[string]struct {
 		addons string // the condition's status
 		world  func(*world)
@@ -507,7 +507,7 @@ func TestTheFirstNodeWakesAClusterWhoseAddonsWait(t *testing.T) {
 }
 
 // The status names an unreachable cluster: at once if the error is permanent, otherwise after a while.
-func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
+func TestStatusOfUnreachableCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		world    func(*world)
 		at       time.Duration
@@ -532,7 +532,7 @@ func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
 }
 
 // The function failed after the hook was completed. The instance has joined, and does not fail the update.
-func TestAnInstanceInServiceThatWasNotSignalledDidJoin(t *testing.T) {
+func TestOmittedSignal(t *testing.T) {
 	w := newWorld(t)
 	w.state = pool.InService
 	w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
@@ -546,7 +546,7 @@ func TestAnInstanceInServiceThatWasNotSignalledDidJoin(t *testing.T) {
 	require.Len(t, w.status.Status.Nodes, 1)
 }
 
-func TestAHookThatSaysNothingOfItsPool(t *testing.T) {
+func TestHookWithoutPool(t *testing.T) {
 	_, err := (&Handler{Now: time.Now}).Handle(t.Context(), events.JoinRequest{Lifecycle: events.Lifecycle{NotificationMetadata: "?"}})
 	require.ErrorContains(t, err, `does not say which pool it is of: "?"`)
 }

@@ -89,7 +89,7 @@ func TestPlanThatCannotBeRendered(t *testing.T) {
 	require.Empty(t, s.kept)
 }
 
-func TestPlanIsKeptBeforeAnythingIsChanged(t *testing.T) {
+func TestPlanIsPersistedFirst(t *testing.T) {
 	s := withSpec(t)
 	s.err["keep"] = errors.New("throttled")
 	_, err := s.plan(t)
