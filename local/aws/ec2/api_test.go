@@ -1,6 +1,6 @@
 package ec2
 
-// The API on the wire, with raw query requests, because the SDK's EC2 client takes minutes to compile.
+// The API on the wire, with raw query requests: some have what the SDK's client cannot send.
 
 import (
 	"encoding/xml"

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +19,6 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
-	"github.com/drover-run/drover/shared/query"
 )
 
 // cards are the existing network interfaces.
@@ -50,10 +52,9 @@ func (c *cards) existing() []string {
 
 type world struct {
 	*elb.Service
-	t       *testing.T
-	cards   *cards
-	config  aws.Config
-	session aws.Credentials
+	t      *testing.T
+	cards  *cards
+	config aws.Config
 }
 
 // start starts a service whose minute takes a tenth of a second.
@@ -68,33 +69,49 @@ func start(t *testing.T) world {
 	server := httptest.NewServer(front)
 	t.Cleanup(server.Close)
 	_, admin := identities.Admin()
-	return world{
-		s, t, c, aws.Config{
-			Region: "eu-west-1", BaseEndpoint: &server.URL,
-		}, aws.Credentials{AccessKeyID: admin.AccessKeyID, SecretAccessKey: admin.SecretAccessKey},
-	}
+	return world{s, t, c, aws.Config{
+		Region: "eu-west-1", BaseEndpoint: &server.URL, Retryer: func() aws.Retryer { return aws.NopRetryer{} },
+		Credentials: credentials.NewStaticCredentialsProvider(admin.AccessKeyID, admin.SecretAccessKey, ""),
+	}}
 }
 
-func (w world) call(api *query.API, action, argument, value string, out any) error {
-	arguments := map[string]string{}
-	if argument != "" {
-		arguments[argument] = value
-	}
-	return api.Call(w.t.Context(), w.config, w.session, action, arguments, out)
+func (w world) modern() *elasticloadbalancingv2.Client {
+	return elasticloadbalancingv2.NewFromConfig(w.config)
+}
+
+func (w world) classic() *elasticloadbalancing.Client {
+	return elasticloadbalancing.NewFromConfig(w.config)
+}
+
+func (w world) deleteBalancer(arn string) error {
+	_, err := w.modern().DeleteLoadBalancer(w.t.Context(), &elasticloadbalancingv2.DeleteLoadBalancerInput{LoadBalancerArn: &arn})
+	return err
+}
+
+func (w world) deleteTargetGroup(arn string) error {
+	_, err := w.modern().DeleteTargetGroup(w.t.Context(), &elasticloadbalancingv2.DeleteTargetGroupInput{TargetGroupArn: &arn})
+	return err
+}
+
+func (w world) deleteClassic(name string) error {
+	_, err := w.classic().DeleteLoadBalancer(w.t.Context(), &elasticloadbalancing.DeleteLoadBalancerInput{LoadBalancerName: &name})
+	return err
 }
 
 // balancers returns the names of load balancers of both APIs.
 func (w world) balancers() (names []string) {
 	w.t.Helper()
-	var modern struct {
-		Names []string `xml:"DescribeLoadBalancersResult>LoadBalancers>member>LoadBalancerName"`
+	modern, err := w.modern().DescribeLoadBalancers(w.t.Context(), nil)
+	require.NoError(w.t, err)
+	for _, balancer := range modern.LoadBalancers {
+		names = append(names, *balancer.LoadBalancerName)
 	}
-	require.NoError(w.t, w.call(query.ELBv2, "DescribeLoadBalancers", "", "", &modern))
-	var classic struct {
-		Names []string `xml:"DescribeLoadBalancersResult>LoadBalancerDescriptions>member>LoadBalancerName"`
+	classic, err := w.classic().DescribeLoadBalancers(w.t.Context(), nil)
+	require.NoError(w.t, err)
+	for _, balancer := range classic.LoadBalancerDescriptions {
+		names = append(names, *balancer.LoadBalancerName)
 	}
-	require.NoError(w.t, w.call(query.ELB, "DescribeLoadBalancers", "", "", &classic))
-	return append(modern.Names, classic.Names...)
+	return names
 }
 
 func code(err error) string {
@@ -118,20 +135,20 @@ func TestDeletedLoadBalancerKeepsItsInterfaces(t *testing.T) {
 	require.Equal(t, []string{"web"}, w.balancers())
 	require.Len(t, w.cards.existing(), 1)
 	require.Contains(t, w.cards.existing()[0], "subnet-1 amazon-elb ELB app/web/")
-	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.NoError(t, w.deleteBalancer(arn))
 	require.Empty(t, w.balancers())
 	require.Len(t, w.cards.existing(), 1, "for a while it holds the subnet")
 	require.Eventually(t, func() bool { return len(w.cards.existing()) == 0 }, time.Minute, time.Millisecond)
-	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil), "deleting twice succeeds")
+	require.NoError(t, w.deleteBalancer(arn), "deleting twice succeeds")
 }
 
 func TestDeletionProtection(t *testing.T) {
 	w := start(t)
 	arn := w.create("web", "network", true)
-	require.Equal(t, "OperationNotPermitted", code(w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil)))
+	require.Equal(t, "OperationNotPermitted", code(w.deleteBalancer(arn)))
 	require.Equal(t, []string{"web"}, w.balancers())
 	w.Unprotect(arn)
-	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.NoError(t, w.deleteBalancer(arn))
 	require.Empty(t, w.balancers())
 }
 
@@ -139,19 +156,19 @@ func TestDeleteTargetGroup(t *testing.T) {
 	w := start(t)
 	arn := w.create("web", "application", false)
 	group := w.CreateTargetGroup("targets", arn, nil)
-	require.Equal(t, "ResourceInUse", code(w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil)))
-	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
-	require.NoError(t, w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil))
-	require.NoError(t, w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil), "deleting twice succeeds")
+	require.Equal(t, "ResourceInUse", code(w.deleteTargetGroup(group)))
+	require.NoError(t, w.deleteBalancer(arn))
+	require.NoError(t, w.deleteTargetGroup(group))
+	require.NoError(t, w.deleteTargetGroup(group), "deleting twice succeeds")
 	require.Empty(t, w.Tagged(t.Context()))
 }
 
 func TestClassicLoadBalancers(t *testing.T) {
 	w := start(t)
 	arn := w.create("old", "classic", false)
-	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.NoError(t, w.deleteBalancer(arn))
 	require.Equal(t, []string{"old"}, w.balancers(), "which does not know it")
-	require.NoError(t, w.call(query.ELB, "DeleteLoadBalancer", "LoadBalancerName", "old", nil))
+	require.NoError(t, w.deleteClassic("old"))
 	require.Empty(t, w.balancers())
 }
 
@@ -174,10 +191,10 @@ func TestDeletePermissions(t *testing.T) {
 	classic := w.create("old", "classic", false)
 	group := w.CreateTargetGroup("targets", "", map[string]string{"of": "demo"})
 	unknown := w
-	unknown.session = aws.Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "x"}
-	require.Error(t, unknown.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
-	require.Error(t, unknown.call(query.ELB, "DeleteLoadBalancer", "LoadBalancerName", "old", nil))
-	require.Error(t, unknown.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil))
+	unknown.config.Credentials = credentials.NewStaticCredentialsProvider("AKIAUNKNOWN", "x", "")
+	require.Error(t, unknown.deleteBalancer(arn))
+	require.Error(t, unknown.deleteClassic("old"))
+	require.Error(t, unknown.deleteTargetGroup(group))
 	var arns []string
 	for _, tagged := range w.Tagged(t.Context()) {
 		require.Equal(t, "demo", tagged.Tags["of"])

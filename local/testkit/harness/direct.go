@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -37,6 +39,10 @@ func (a *Account) direct(cfg *aws.Config) {
 		if !calls { // it presigns: the signature is what is wanted
 			return nil
 		}
+		if isSigned(stack) {
+			_, err := stack.Build.Remove("ClientRequestID") // a random number that no service reads
+			return err
+		}
 		c := &directCall{credentials: credentials}
 		keep[middleware.InitializeMiddleware](stack.Initialize, "RegisterServiceMetadata", "OperationIdempotencyTokenAutoFill",
 			"OperationInputValidation")
@@ -57,6 +63,15 @@ func (a *Account) direct(cfg *aws.Config) {
 		}
 		return nil
 	})
+}
+
+// signed are the clients whose calls keep their signature: shared/aws/leftovers signs some with the session of a cluster.
+var signed = []string{"ec2", "elasticloadbalancing", "elasticloadbalancingv2", "iam"}
+
+// isSigned reports whether a stack belongs to one of these clients. Its serializer is a type of the client's package.
+func isSigned(stack *middleware.Stack) bool {
+	serializer, found := stack.Serialize.Get("OperationSerializer")
+	return found && slices.Contains(signed, path.Base(reflect.TypeOf(serializer).Elem().PkgPath()))
 }
 
 // step of a stack, whose middlewares are M.
@@ -118,7 +133,7 @@ func (c *directCall) HandleInitialize(ctx context.Context, in middleware.Initial
 var signingNames = map[string]string{
 	"S3": "s3", "Auto Scaling": "autoscaling", "CloudFormation": "cloudformation", "CloudWatch": "monitoring", "EKS": "eks", "SFN": "states",
 	"STS": "sts",
-	"SNS": "sns", "EventBridge": "events", "CloudWatch Logs": "logs", "KMS": "kms", "EC2": "ec2", "Service Quotas": "servicequotas",
+	"SNS": "sns", "EventBridge": "events", "CloudWatch Logs": "logs", "KMS": "kms", "Service Quotas": "servicequotas",
 	"Resource Groups Tagging API": "tagging",
 }
 

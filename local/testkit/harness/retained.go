@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/drover-run/drover/local/aws/iam/iamapi"
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/query"
 )
 
 // DeleteRetained starts to delete the resources that a cluster's deleted stacks retained. It returns the ARNs that remain: the EKS
@@ -36,7 +36,7 @@ func (a *Account) DeleteRetained(cluster string, volumes ...string) (remaining [
 		return []string{out.Cluster.ARN}
 	}
 	for _, volume := range volumes {
-		_ = a.ec2("DeleteVolume", "VolumeId", volume) // fails if it was deleted before
+		_, _ = a.ec2().DeleteVolume(ctx, &awsec2.DeleteVolumeInput{VolumeId: &volume}) // fails if it was deleted before
 	}
 	retained := func() []string {
 		held := map[string]bool{}
@@ -71,19 +71,18 @@ func (a *Account) deleteByARN(arn string) error {
 		_, err := kms.NewFromConfig(a.Config()).ScheduleKeyDeletion(ctx, &kms.ScheduleKeyDeletionInput{KeyId: &id})
 		return err
 	case "subnet":
-		return a.ec2("DeleteSubnet", "SubnetId", id)
+		_, err := a.ec2().DeleteSubnet(ctx, &awsec2.DeleteSubnetInput{SubnetId: &id})
+		return err
 	case "vpc":
-		return a.ec2("DeleteVpc", "VpcId", id)
+		_, err := a.ec2().DeleteVpc(ctx, &awsec2.DeleteVpcInput{VpcId: &id})
+		return err
 	}
 	return nil
 }
 
-func (a *Account) ec2(action, argument, id string) error {
-	session, err := a.Config().Credentials.Retrieve(context.Background())
-	if err != nil {
-		return err
-	}
-	return query.EC2.Call(context.Background(), a.Config(), session, action, map[string]string{argument: id}, nil)
+// ec2 returns a client that does not retry.
+func (a *Account) ec2() *awsec2.Client {
+	return awsec2.NewFromConfig(a.Config(), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
 // deleteRole deletes a role with its policies.

@@ -4,35 +4,39 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/drover-run/drover/shared/aws/internal/call"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
-	"github.com/drover-run/drover/shared/query"
 )
 
-// Capacity of an account and region.
-type Capacity struct{ config aws.Config }
+// operation is one operation of EC2's client.
+type operation[In, Out any] func(context.Context, *In, ...func(*ec2.Options)) (*Out, error)
+
+// Capacity of an account and region. It holds operations instead of EC2's client, and pages by hand. In a program that finds methods by
+// name, such as with text/template, the linker keeps all methods of each type that an interface can reach. The client has 800 of them.
+type Capacity struct {
+	describeImages        operation[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
+	describeInstances     operation[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]
+	describeInstanceTypes operation[ec2.DescribeInstanceTypesInput, ec2.DescribeInstanceTypesOutput]
+	describeSubnets       operation[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
+	describeVolumes       operation[ec2.DescribeVolumesInput, ec2.DescribeVolumesOutput]
+}
 
 // New returns the capacity of a configuration's account.
-func New(config aws.Config) *Capacity { return &Capacity{config} }
-
-// call calls an action of EC2 with the configuration's credentials.
-func (c *Capacity) call(ctx context.Context, action string, arguments map[string]string, out any) error {
-	if c.config.Credentials == nil {
-		return errors.New("calling EC2: there are no credentials")
+func New(config aws.Config) *Capacity {
+	client := ec2.NewFromConfig(call.Once(config))
+	return &Capacity{
+		describeImages: client.DescribeImages, describeInstances: client.DescribeInstances, describeSubnets: client.DescribeSubnets,
+		describeInstanceTypes: client.DescribeInstanceTypes, describeVolumes: client.DescribeVolumes,
 	}
-	credentials, err := c.config.Credentials.Retrieve(ctx)
-	if err != nil {
-		return fmt.Errorf("signing in to call EC2: %w", err)
-	}
-	return query.EC2.Call(ctx, c.config, credentials, action, arguments, out)
 }
 
 // maxFilterValues is how many values a filter of EC2 takes.
@@ -40,21 +44,8 @@ func (c *Capacity) call(ctx context.Context, action string, arguments map[string
 const maxFilterValues = 200
 
 // filter of EC2. A filter leaves out ids that do not exist, where a request by id would fail.
-type filter struct {
-	name   string
-	values []string
-}
-
-func arguments(filters ...filter) map[string]string {
-	out := map[string]string{}
-	for i, f := range filters {
-		prefix := fmt.Sprintf("Filter.%d.", i+1)
-		out[prefix+"Name"] = f.name
-		for j, value := range f.values {
-			out[prefix+"Value."+strconv.Itoa(j+1)] = value
-		}
-	}
-	return out
+func filter(name string, values ...string) types.Filter {
+	return types.Filter{Name: &name, Values: values}
 }
 
 // Subnets returns subnets by id, with their free addresses. Those that do not exist are left out.
@@ -62,19 +53,13 @@ func arguments(filters ...filter) map[string]string {
 func (c *Capacity) Subnets(ctx context.Context, ids []string) (map[string]preflight.Subnet, error) {
 	found := map[string]preflight.Subnet{}
 	for some := range slices.Chunk(ids, maxFilterValues) {
-		ask := arguments(filter{"subnet-id", some})
-		var out struct {
-			Items []struct {
-				ID   string `xml:"subnetId"`
-				Zone string `xml:"availabilityZone"`
-				Free int    `xml:"availableIpAddressCount"`
-			} `xml:"subnetSet>item"`
+		out, err := c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("subnet-id", some...)}})
+		if err != nil {
+			return nil, fmt.Errorf("describing subnets: %w", call.Error(err))
 		}
-		if err := c.call(ctx, "DescribeSubnets", ask, &out); err != nil {
-			return nil, fmt.Errorf("describing subnets: %w", err)
-		}
-		for _, s := range out.Items {
-			found[s.ID] = preflight.Subnet{ID: s.ID, Zone: s.Zone, Free: s.Free}
+		for _, s := range out.Subnets {
+			id := aws.ToString(s.SubnetId)
+			found[id] = preflight.Subnet{ID: id, Zone: aws.ToString(s.AvailabilityZone), Free: int(aws.ToInt32(s.AvailableIpAddressCount))}
 		}
 	}
 	return found, nil
@@ -85,26 +70,21 @@ func (c *Capacity) Subnets(ctx context.Context, ids []string) (map[string]prefli
 func (c *Capacity) Images(ctx context.Context, ids []string) (map[string]preflight.Image, error) {
 	found := map[string]preflight.Image{}
 	for some := range slices.Chunk(ids, maxFilterValues) {
-		ask := arguments(filter{"image-id", some})
-		ask["IncludeDeprecated"] = "true" // instances can still be launched from them
-		var out struct {
-			Items []struct {
-				ID           string `xml:"imageId"`
-				Name         string `xml:"name"`
-				Architecture string `xml:"architecture"`
-				State        string `xml:"imageState"`
-				Deprecated   string `xml:"deprecationTime"`
-			} `xml:"imagesSet>item"`
+		out, err := c.describeImages(ctx, &ec2.DescribeImagesInput{
+			Filters:           []types.Filter{filter("image-id", some...)},
+			IncludeDeprecated: aws.Bool(true), // instances can still be launched from them
+		})
+		if err != nil {
+			return nil, fmt.Errorf("describing images: %w", call.Error(err))
 		}
-		if err := c.call(ctx, "DescribeImages", ask, &out); err != nil {
-			return nil, fmt.Errorf("describing images: %w", err)
-		}
-		for _, i := range out.Items {
-			image := preflight.Image{ID: i.ID, Name: i.Name, Architecture: i.Architecture, State: i.State}
-			if at, err := time.Parse(time.RFC3339, i.Deprecated); err == nil {
+		for _, i := range out.Images {
+			image := preflight.Image{
+				ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Architecture: string(i.Architecture), State: string(i.State),
+			}
+			if at, err := time.Parse(time.RFC3339, aws.ToString(i.DeprecationTime)); err == nil {
 				image.Deprecated = at
 			}
-			found[i.ID] = image
+			found[image.ID] = image
 		}
 	}
 	return found, nil
@@ -115,32 +95,30 @@ func (c *Capacity) Images(ctx context.Context, ids []string) (map[string]preflig
 func (c *Capacity) InstanceTypes(ctx context.Context, names []string) (map[string]preflight.InstanceType, error) {
 	found := map[string]preflight.InstanceType{}
 	for some := range slices.Chunk(names, maxFilterValues) {
-		ask := arguments(filter{"instance-type", some})
-		for {
-			var out struct {
-				Items []struct {
-					Name      string `xml:"instanceType"`
-					VCPUs     int    `xml:"vCpuInfo>defaultVCpus"`
-					Addresses int    `xml:"networkInfo>ipv4AddressesPerInterface"`
-				} `xml:"instanceTypeSet>item"`
-				Next string `xml:"nextToken"`
+		in := &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{filter("instance-type", some...)}}
+		for more := true; more; more = aws.ToString(in.NextToken) != "" {
+			out, err := c.describeInstanceTypes(ctx, in)
+			if err != nil {
+				return nil, fmt.Errorf("describing instance types: %w", call.Error(err))
 			}
-			if err := c.call(ctx, "DescribeInstanceTypes", ask, &out); err != nil {
-				return nil, fmt.Errorf("describing instance types: %w", err)
+			for _, t := range out.InstanceTypes {
+				described := preflight.InstanceType{Name: string(t.InstanceType)}
+				if t.VCpuInfo != nil {
+					described.VCPUs = int(aws.ToInt32(t.VCpuInfo.DefaultVCpus))
+				}
+				if t.NetworkInfo != nil {
+					described.Addresses = int(aws.ToInt32(t.NetworkInfo.Ipv4AddressesPerInterface))
+				}
+				found[described.Name] = described
 			}
-			for _, t := range out.Items {
-				found[t.Name] = preflight.InstanceType{Name: t.Name, VCPUs: t.VCPUs, Addresses: t.Addresses}
-			}
-			if ask["NextToken"] = out.Next; out.Next == "" {
-				break
-			}
+			in.NextToken = out.NextToken
 		}
 	}
 	return found, nil
 }
 
 // pageSize is the number of instances or volumes in one response: the maximum of EC2.
-const pageSize = "1000"
+const pageSize = 1000
 
 // kind of instance, as quotas distinguish them.
 type kind struct {
@@ -161,14 +139,14 @@ func (c *Capacity) Running(ctx context.Context) (map[string]int, error) {
 		names = append(names, k.name)
 	}
 	slices.Sort(names)
-	types, err := c.InstanceTypes(ctx, slices.Compact(names))
+	described, err := c.InstanceTypes(ctx, slices.Compact(names))
 	if err != nil {
 		return nil, err
 	}
 	running := map[string]int{}
 	for k, n := range instances {
 		if code := preflight.QuotaCode(k.name, k.spot); code != "" {
-			running[code] += n * types[k.name].VCPUs
+			running[code] += n * described[k.name].VCPUs
 		}
 	}
 	return running, nil
@@ -177,28 +155,19 @@ func (c *Capacity) Running(ctx context.Context) (map[string]int, error) {
 // Volumes returns the GiB of the account's volumes of some types in the region, by the code of their quota. CloudWatch does not report
 // their usage.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVolumes.html
-func (c *Capacity) Volumes(ctx context.Context, types []string) (map[string]int, error) {
+func (c *Capacity) Volumes(ctx context.Context, volumeTypes []string) (map[string]int, error) {
 	used := map[string]int{}
-	for some := range slices.Chunk(types, maxFilterValues) {
-		ask := arguments(filter{"volume-type", some})
-		ask["MaxResults"] = pageSize
-		for {
-			var out struct {
-				Items []struct {
-					Type string `xml:"volumeType"`
-					GiB  int    `xml:"size"`
-				} `xml:"volumeSet>item"`
-				Next string `xml:"nextToken"`
+	for some := range slices.Chunk(volumeTypes, maxFilterValues) {
+		in := &ec2.DescribeVolumesInput{Filters: []types.Filter{filter("volume-type", some...)}, MaxResults: aws.Int32(pageSize)}
+		for more := true; more; more = aws.ToString(in.NextToken) != "" {
+			out, err := c.describeVolumes(ctx, in)
+			if err != nil {
+				return nil, fmt.Errorf("describing volumes: %w", call.Error(err))
 			}
-			if err := c.call(ctx, "DescribeVolumes", ask, &out); err != nil {
-				return nil, fmt.Errorf("describing volumes: %w", err)
+			for _, v := range out.Volumes {
+				used[preflight.VolumeQuotaCode(string(v.VolumeType))] += int(aws.ToInt32(v.Size))
 			}
-			for _, v := range out.Items {
-				used[preflight.VolumeQuotaCode(v.Type)] += v.GiB
-			}
-			if ask["NextToken"] = out.Next; out.Next == "" {
-				break
-			}
+			in.NextToken = out.NextToken
 		}
 	}
 	return used, nil
@@ -206,26 +175,42 @@ func (c *Capacity) Volumes(ctx context.Context, types []string) (map[string]int,
 
 // instances counts the pending and running instances by kind.
 func (c *Capacity) instances(ctx context.Context) (map[kind]int, error) {
-	count, ask := map[kind]int{}, arguments(filter{"instance-state-name", []string{"pending", "running"}})
-	ask["MaxResults"] = pageSize
-	for {
-		var out struct {
-			Items []struct {
-				Type      string `xml:"instanceType"`
-				Lifecycle string `xml:"instanceLifecycle"`
-			} `xml:"reservationSet>item>instancesSet>item"`
-			Next string `xml:"nextToken"`
-		}
-		if err := c.call(ctx, "DescribeInstances", ask, &out); err != nil {
-			return nil, fmt.Errorf("describing instances: %w", err)
-		}
-		for _, i := range out.Items {
-			count[kind{i.Type, i.Lifecycle == "spot"}]++
-		}
-		if ask["NextToken"] = out.Next; out.Next == "" {
-			return count, nil
-		}
+	count := map[kind]int{}
+	in := &ec2.DescribeInstancesInput{
+		Filters: []types.Filter{filter("instance-state-name", "pending", "running")}, MaxResults: aws.Int32(pageSize),
 	}
+	for more := true; more; more = aws.ToString(in.NextToken) != "" {
+		out, err := c.describeInstances(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("describing instances: %w", call.Error(err))
+		}
+		for _, r := range out.Reservations {
+			for _, i := range r.Instances {
+				count[kind{string(i.InstanceType), i.InstanceLifecycle == types.InstanceLifecycleTypeSpot}]++
+			}
+		}
+		in.NextToken = out.NextToken
+	}
+	return count, nil
+}
+
+// describe returns the instances that match all filters. They must match at most one page.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+func (c *Capacity) describe(ctx context.Context, filters ...types.Filter) ([]types.Instance, error) {
+	out, err := c.describeInstances(ctx, &ec2.DescribeInstancesInput{Filters: filters})
+	if err != nil {
+		return nil, fmt.Errorf("describing instances: %w", call.Error(err))
+	}
+	var all []types.Instance
+	for _, r := range out.Reservations {
+		all = append(all, r.Instances...)
+	}
+	return all, nil
+}
+
+// existing matches instances that are not terminated or terminating.
+func existing() types.Filter {
+	return filter("instance-state-name", "pending", "running", "stopping", "stopped")
 }
 
 // RunningInstances returns those of the instances that are not terminated or terminating.
@@ -233,17 +218,12 @@ func (c *Capacity) instances(ctx context.Context) (map[kind]int, error) {
 func (c *Capacity) RunningInstances(ctx context.Context, ids []string) ([]string, error) {
 	var running []string
 	for some := range slices.Chunk(ids, maxFilterValues) {
-		ask := arguments(filter{"instance-id", some}, filter{"instance-state-name", []string{"pending", "running", "stopping", "stopped"}})
-		var out struct {
-			Items []struct {
-				ID string `xml:"instanceId"`
-			} `xml:"reservationSet>item>instancesSet>item"`
+		instances, err := c.describe(ctx, filter("instance-id", some...), existing())
+		if err != nil {
+			return nil, err
 		}
-		if err := c.call(ctx, "DescribeInstances", ask, &out); err != nil {
-			return nil, fmt.Errorf("describing instances: %w", err)
-		}
-		for _, i := range out.Items {
-			running = append(running, i.ID)
+		for _, i := range instances {
+			running = append(running, aws.ToString(i.InstanceId))
 		}
 	}
 	return running, nil
@@ -257,20 +237,15 @@ func (c *Capacity) Named(ctx context.Context, name string) (map[string]string, e
 	if names.IsInstance(name) {
 		by = "instance-id"
 	}
-	var out struct {
-		Items []struct {
-			ID   string `xml:"instanceId"`
-			Name string `xml:"privateDnsName"`
-		} `xml:"reservationSet>item>instancesSet>item"`
-	}
-	ask := arguments(filter{by, []string{name}}, filter{"instance-state-name", []string{"pending", "running", "stopping", "stopped"}})
-	if err := c.call(ctx, "DescribeInstances", ask, &out); err != nil {
-		return nil, fmt.Errorf("describing instances: %w", err)
+	instances, err := c.describe(ctx, filter(by, name), existing())
+	if err != nil {
+		return nil, err
 	}
 	named := map[string]string{}
-	for _, i := range out.Items {
-		if i.ID == name || i.Name == name { // EC2 reads * and ? as wildcards
-			named[i.ID] = i.Name
+	for _, i := range instances {
+		// EC2 reads * and ? as wildcards.
+		if id, node := aws.ToString(i.InstanceId), aws.ToString(i.PrivateDnsName); id == name || node == name {
+			named[id] = node
 		}
 	}
 	return named, nil
@@ -281,17 +256,12 @@ func (c *Capacity) Named(ctx context.Context, name string) (map[string]string, e
 func (c *Capacity) Started(ctx context.Context, ids []string) (map[string]string, error) {
 	images := map[string]string{}
 	for some := range slices.Chunk(ids, maxFilterValues) {
-		var out struct {
-			Items []struct {
-				ID    string `xml:"instanceId"`
-				Image string `xml:"imageId"`
-			} `xml:"reservationSet>item>instancesSet>item"`
+		instances, err := c.describe(ctx, filter("instance-id", some...))
+		if err != nil {
+			return nil, err
 		}
-		if err := c.call(ctx, "DescribeInstances", arguments(filter{"instance-id", some}), &out); err != nil {
-			return nil, fmt.Errorf("describing instances: %w", err)
-		}
-		for _, i := range out.Items {
-			images[i.ID] = i.Image
+		for _, i := range instances {
+			images[aws.ToString(i.InstanceId)] = aws.ToString(i.ImageId)
 		}
 	}
 	return images, nil

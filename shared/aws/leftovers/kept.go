@@ -12,14 +12,17 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	keys "github.com/aws/aws-sdk-go-v2/service/kms/types"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
 
+	"github.com/drover-run/drover/shared/aws/internal/call"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/query"
 )
 
 // retained are the types of tagged resources that the templates retain. The EKS cluster is found by name. Roles are not in the tag index.
@@ -61,27 +64,20 @@ const minStackNameInRole = 24
 // have the same name. The permissions boundary contains the region.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListRoles.html
 func (l *Leftovers) roles(ctx context.Context, cluster string) (list []string, err error) {
-	session, err := l.config.Credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("signing in to call IAM: %w", err)
-	}
 	like := names.Stack(cluster, "")
 	like = like[:min(len(like), minStackNameInRole)]
-	arguments := map[string]string{"PathPrefix": names.ClusterRoles}
+	in := &iam.ListRolesInput{PathPrefix: aws.String(names.ClusterRoles)}
 	for more := true; more; {
-		var page struct {
-			Names  []string `xml:"ListRolesResult>Roles>member>RoleName"`
-			More   bool     `xml:"ListRolesResult>IsTruncated"`
-			Marker string   `xml:"ListRolesResult>Marker"`
+		page, err := l.iam.ListRoles(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("finding the roles of %s: %w", cluster, call.Error(err))
 		}
-		if err := query.IAM.Call(ctx, l.config, session, "ListRoles", arguments, &page); err != nil {
-			return nil, fmt.Errorf("finding the roles of %s: %w", cluster, err)
-		}
-		for _, name := range page.Names {
+		for _, role := range page.Roles {
+			name := aws.ToString(role.RoleName)
 			if !strings.HasPrefix(name, like) {
 				continue
 			}
-			owner, err := l.roleOf(ctx, session, name)
+			owner, err := l.roleOf(ctx, name)
 			if err != nil {
 				return nil, err
 			}
@@ -89,32 +85,27 @@ func (l *Leftovers) roles(ctx context.Context, cluster string) (list []string, e
 				list = append(list, "role "+name)
 			}
 		}
-		more, arguments["Marker"] = page.More, page.Marker
+		more, in.Marker = page.IsTruncated, page.Marker
 	}
 	return list, nil
 }
 
 // roleOf returns the cluster of this region to which a role belongs. It is empty if there is none or the role no longer exists.
-func (l *Leftovers) roleOf(ctx context.Context, session aws.Credentials, name string) (string, error) {
-	var out struct {
-		Tags []struct {
-			Key, Value string
-		} `xml:"GetRoleResult>Role>Tags>member"`
-		Boundary string `xml:"GetRoleResult>Role>PermissionsBoundary>PermissionsBoundaryArn"`
-	}
-	err := query.IAM.Call(ctx, l.config, session, "GetRole", map[string]string{"RoleName": name}, &out)
+func (l *Leftovers) roleOf(ctx context.Context, name string) (string, error) {
+	out, err := l.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
 	if fault.Code(err) == "NoSuchEntity" {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("describing role %s: %w", name, err)
+		return "", fmt.Errorf("describing role %s: %w", name, call.Error(err))
 	}
-	if !strings.HasSuffix(out.Boundary, ":policy/"+names.Boundary(l.config.Region)) {
+	boundary := out.Role.PermissionsBoundary
+	if boundary == nil || !strings.HasSuffix(aws.ToString(boundary.PermissionsBoundaryArn), ":policy/"+names.Boundary(l.region)) {
 		return "", nil
 	}
-	for _, tag := range out.Tags {
-		if tag.Key == names.TagCluster {
-			return tag.Value, nil
+	for _, tag := range out.Role.Tags {
+		if aws.ToString(tag.Key) == names.TagCluster {
+			return aws.ToString(tag.Value), nil
 		}
 	}
 	return "", nil
@@ -160,18 +151,9 @@ func describeIf(exists bool, what string) string {
 
 // hasVPC reports whether a VPC exists. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVpcs.html
 func (l *Leftovers) hasVPC(ctx context.Context, id string) (bool, error) {
-	session, err := l.config.Credentials.Retrieve(ctx)
+	out, err := l.ec2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{Filters: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{id}}}})
 	if err != nil {
-		return false, fmt.Errorf("signing in to call EC2: %w", err)
+		return false, fmt.Errorf("describing VPC %s: %w", id, call.Error(err))
 	}
-	var out struct {
-		Items []struct {
-			ID string `xml:"vpcId"`
-		} `xml:"vpcSet>item"`
-	}
-	if err := query.EC2.Call(ctx, l.config, session, "DescribeVpcs", map[string]string{"Filter.1.Name": "vpc-id", "Filter.1.Value.1": id},
-		&out); err != nil {
-		return false, fmt.Errorf("describing VPC %s: %w", id, err)
-	}
-	return len(out.Items) > 0, nil
+	return len(out.Vpcs) > 0, nil
 }

@@ -14,42 +14,49 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/drover-run/drover/shared/aws/internal/call"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/leftover"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/query"
 )
 
 // removal is how a kind of resource is removed.
 type removal struct {
-	kind             string
-	api              *query.API
-	action, argument string
-	// prefix of the resource part of an ARN. The rest is the id. If arn is set, the whole ARN is the id.
-	prefix string
-	arn    bool
+	kind string
+	// service and prefix begin the resource part of an ARN. The rest is the id. If arn is set, the whole ARN is the id.
+	service, prefix string
+	arn             bool
+	// call removes the resource with an id in a cluster's session.
+	call func(l *Leftovers, ctx context.Context, session aws.CredentialsProvider, id string) error
 }
+
+// The services of the resources, as ARNs name them.
+const (
+	balancing = "elasticloadbalancing"
+	compute   = "ec2"
+)
 
 // removals in the order in which they can succeed: load balancers use target groups and network interfaces, which use security groups.
 var removals = []removal{
-	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/app/",
-		arn: true},
-	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/net/",
-		arn: true},
-	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/gwy/",
-		arn: true},
-	{kind: "classic load balancer", api: query.ELB, action: "DeleteLoadBalancer", argument: "LoadBalancerName", prefix: "loadbalancer/"},
-	{kind: "target group", api: query.ELBv2, action: "DeleteTargetGroup", argument: "TargetGroupArn", prefix: "targetgroup/", arn: true},
-	{kind: "network interface", api: query.EC2, action: "DeleteNetworkInterface", argument: "NetworkInterfaceId",
-		prefix: "network-interface/"},
-	{kind: "security group", api: query.EC2, action: "DeleteSecurityGroup", argument: "GroupId", prefix: "security-group/"},
-	{kind: leftover.Volume, api: query.EC2, action: "DeleteVolume", argument: "VolumeId", prefix: "volume/"},
+	{"load balancer", balancing, "loadbalancer/app/", true, (*Leftovers).deleteLoadBalancer},
+	{"load balancer", balancing, "loadbalancer/net/", true, (*Leftovers).deleteLoadBalancer},
+	{"load balancer", balancing, "loadbalancer/gwy/", true, (*Leftovers).deleteLoadBalancer},
+	{"classic load balancer", balancing, "loadbalancer/", false, (*Leftovers).deleteClassicLoadBalancer},
+	{"target group", balancing, "targetgroup/", true, (*Leftovers).deleteTargetGroup},
+	{"network interface", compute, "network-interface/", false, (*Leftovers).deleteNetworkInterface},
+	{"security group", compute, "security-group/", false, (*Leftovers).deleteSecurityGroup},
+	{leftover.Volume, compute, "volume/", false, (*Leftovers).deleteVolume},
 }
 
 // removalOf returns how a kind is removed. Rows of the same kind differ only in their ARNs.
@@ -61,8 +68,8 @@ func removalOf(kind string) (how removal, found bool) {
 	return removals[i], true
 }
 
-// types are the resource types to find, with the names of the tagging API.
-var types = []string{
+// resourceTypes are the types of resources to find, with the names of the tagging API.
+var resourceTypes = []string{
 	"elasticloadbalancing:loadbalancer", "elasticloadbalancing:targetgroup", "ec2:network-interface", "ec2:security-group", "ec2:volume",
 }
 
@@ -79,11 +86,16 @@ func owned(cluster string) [][2]string {
 
 // Leftovers of the clusters of an account.
 type Leftovers struct {
-	config aws.Config
+	region string
 	tags   *resourcegroupstaggingapi.Client
 	sts    *sts.Client
 	keys   *kms.Client
 	logs   *cloudwatchlogs.Client
+	// These clients do not retry: the state machine does.
+	ec2   *ec2.Client
+	elb   *elasticloadbalancing.Client
+	elbv2 *elasticloadbalancingv2.Client
+	iam   *iam.Client
 	// roleARN is the role that may remove leftovers. It is assumed for one cluster at a time.
 	roleARN string
 
@@ -93,9 +105,12 @@ type Leftovers struct {
 
 // New returns the leftovers of an account. A session policy limits the role to resources with a cluster's tag.
 func New(config aws.Config, roleARN string) *Leftovers {
+	once := call.Once(config)
 	return &Leftovers{
-		config: config, tags: resourcegroupstaggingapi.NewFromConfig(config), sts: sts.NewFromConfig(config), roleARN: roleARN,
+		region: config.Region, tags: resourcegroupstaggingapi.NewFromConfig(config), sts: sts.NewFromConfig(config), roleARN: roleARN,
 		keys: kms.NewFromConfig(config), logs: cloudwatchlogs.NewFromConfig(config),
+		ec2: ec2.NewFromConfig(once), elb: elasticloadbalancing.NewFromConfig(once), elbv2: elasticloadbalancingv2.NewFromConfig(once),
+		iam:      iam.NewFromConfig(once),
 		sessions: map[string]aws.Credentials{},
 	}
 }
@@ -107,7 +122,7 @@ func (l *Leftovers) Find(ctx context.Context, cluster string) ([]leftover.Resour
 	found := map[string]tagged{}
 	for _, tag := range owned(cluster) {
 		pages := resourcegroupstaggingapi.NewGetResourcesPaginator(l.tags, &resourcegroupstaggingapi.GetResourcesInput{
-			ResourceTypeFilters: types, TagFilters: []tagging.TagFilter{{Key: &tag[0], Values: []string{tag[1]}}},
+			ResourceTypeFilters: resourceTypes, TagFilters: []tagging.TagFilter{{Key: &tag[0], Values: []string{tag[1]}}},
 		})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
@@ -148,7 +163,7 @@ func parse(arn string) (resource tagged, ok bool) {
 		return tagged{}, false
 	}
 	for order, r := range removals {
-		if id, ok := strings.CutPrefix(parts[5], r.prefix); ok && r.api.Service == parts[2] {
+		if id, ok := strings.CutPrefix(parts[5], r.prefix); ok && r.service == parts[2] {
 			if r.arn {
 				id = arn
 			}
@@ -182,7 +197,7 @@ func (l *Leftovers) Remove(ctx context.Context, cluster string, r leftover.Resou
 	if !found {
 		return leftover.Remains, "", fmt.Errorf("removing %s: no call removes a %s", r, r.Kind)
 	}
-	err = how.api.Call(ctx, l.config, session, how.action, map[string]string{how.argument: r.ID}, nil)
+	err = call.Error(how.call(l, ctx, credentials.StaticCredentialsProvider{Value: session}, r.ID))
 	if err == nil {
 		return leftover.Removed, "", nil
 	}

@@ -1,8 +1,11 @@
 package aws_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	localec2 "github.com/drover-run/drover/local/aws/ec2"
@@ -99,7 +102,9 @@ func TestCapacity(t *testing.T) {
 func TestCapacityRefusals(t *testing.T) {
 	a := harness.Start(t)
 	config := a.Config()
-	config.Credentials = nil
+	config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("there are no credentials")
+	})
 	_, err := ec2.New(config).Running(t.Context())
 	require.ErrorContains(t, err, "credentials")
 	config.Credentials = credentials.NewStaticCredentialsProvider("AKIAIOSFODNN7EXAMPLE", "wrong", "")
