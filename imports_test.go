@@ -43,6 +43,14 @@ func isSDK(imported string) bool {
 	return strings.HasPrefix(imported, "github.com/aws/") || strings.HasPrefix(imported, "k8s.io/client-go")
 }
 
+// isMain reports whether a folder holds the main package of a function.
+func isMain(folder string) bool { return path.Dir(folder) == "functions" }
+
+// isWiring reports whether a package of a function builds its clients, or starts it.
+func isWiring(folder string) bool {
+	return isMain(folder) || under(folder, "functions") && path.Base(folder) == "setup"
+}
+
 // source is one Go file.
 type source struct {
 	file, folder string
@@ -116,16 +124,29 @@ func TestImports(t *testing.T) {
 		"handlers import no SDK and no adapter, not even their types": {
 			"they declare small interfaces over pure types, so that their tests use fakes of a few lines and compile in seconds",
 			func(s source, imported, ours string) bool {
-				return under(s.folder, "functions") && s.syntax.Name.Name != "main" && !s.test &&
+				return under(s.folder, "functions") && !isWiring(s.folder) && !s.test &&
 					(isSDK(imported) || isAdapter(ours) || ours == "shared/lambdaruntime")
 			},
 		},
+		"only main and the test kit build functions": {
+			"setup links every client of its function",
+			func(s source, _, ours string) bool {
+				return path.Base(ours) == "setup" && under(ours, "functions") && s.folder != path.Dir(ours) && !under(s.folder, "local/testkit")
+			},
+		},
+		"main builds no function itself": {
+			"tests call setup as main does; no test runs what else main would do",
+			func(s source, imported, ours string) bool {
+				return isMain(s.folder) && imported != "github.com/aws/aws-lambda-go/lambda" && ours != s.folder+"/setup" &&
+					ours != "shared/lambdaruntime"
+			},
+		},
 		"functions and commands do not import functions": {
-			"what two of them need is a package below shared/; only the benchmarks run a function",
+			"what two of them need is a package below shared/; only the benchmarks run a handler",
 			func(s source, _, ours string) bool {
 				function, _, _ := strings.Cut(strings.TrimPrefix(s.folder, "functions/"), "/")
 				return under(s.folder, "functions", "cmd") && under(ours, "functions") && !under(ours, "functions/"+function) &&
-					s.folder != "cmd/bench"
+					!(s.folder == "cmd/bench" && path.Base(ours) == "handler")
 			},
 		},
 		"only infra imports CDK": {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -15,9 +16,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/sweep/audit"
 	"github.com/drover-run/drover/functions/sweep/handler"
-	"github.com/drover-run/drover/functions/sweep/sweep"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -170,7 +169,7 @@ func (s *fleetState) Upgrade(context.Context, string) (*upgrade.Record, string, 
 
 type fleetSweep struct {
 	*fleet
-	sweep.State
+	handler.State
 }
 
 func (s fleetSweep) Dues(ctx context.Context, _ time.Time) ([]store.Due, error) {
@@ -193,7 +192,7 @@ func (s fleetSweep) Status(ctx context.Context, cluster string) (*status.Cluster
 
 type fleetStacks struct {
 	*fleet
-	sweep.Stacks
+	handler.Stacks
 }
 
 func (s fleetStacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
@@ -202,7 +201,7 @@ func (s fleetStacks) All(ctx context.Context) (map[string]stack.Deployed, error)
 
 type fleetGroups struct {
 	*fleet
-	sweep.Groups
+	handler.Groups
 }
 
 func (g fleetGroups) All(context.Context) ([]pool.Group, error) {
@@ -211,14 +210,21 @@ func (g fleetGroups) All(context.Context) ([]pool.Group, error) {
 }
 
 // fleetMachine is a machine without aborted executions.
-type fleetMachine struct {
-	*fleet
-	sweep.Machine
-}
+type fleetMachine struct{ *fleet }
 
 func (m fleetMachine) Broken(context.Context, time.Time) ([]string, error) {
 	m.executionLists.Add(1)
 	return nil, nil
+}
+
+func (m fleetMachine) Running(context.Context) ([]string, error) { return nil, nil }
+
+func (m fleetMachine) Start(context.Context, string, any) error {
+	return errors.New("started an execution: a fleet without drift needs none")
+}
+
+func (m fleetMachine) Input(context.Context, string, any) error {
+	return errors.New("read the input of an execution: a fleet without drift has none")
 }
 
 type fleetNodes struct{ *fleet }
@@ -235,11 +241,12 @@ func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]pool.Node
 // minor of Kubernetes that every cluster of the fleet has.
 const minor = "1.36"
 
-// newFleet creates clusters like the demo, each in the state after its creation, and the statuses of deleted clusters.
-func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, auditor audit.Deps, specs *cache.ETagCache, err error) {
+// newFleet creates clusters like the demo, each in the state after its creation, and the statuses of deleted clusters. It returns the
+// handler of the sweep function over them.
+func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, h *handler.Handler, err error) {
 	demoText, err := os.ReadFile(filepath.Join(root, demoSpec))
 	if err != nil {
-		return nil, auditor, nil, err
+		return nil, nil, err
 	}
 	f = &fleet{statuses: map[string]*status.Cluster{}, stacks: map[string]stack.Deployed{}}
 	for i := range gone {
@@ -251,10 +258,10 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		return []byte(strings.Replace(string(demoText), "name: "+demo, "name: "+cluster, 1))
 	}
 	if f.release, err = os.ReadFile(filepath.Join(root, demoRelease)); err != nil {
-		return nil, auditor, nil, err
+		return nil, nil, err
 	}
 	state := &fleetState{fleet: f, releases: map[string]store.Object{}}
-	specs = cache.NewETagCache(f, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
+	specs := cache.NewETagCache(f, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
 	p := &planner.Planner{
 		Specs: specs, State: state, EKS: f, Now: time.Now,
 		Cell: render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: "state"},
@@ -268,7 +275,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		f.statuses[cluster] = document
 		made, err := p.PreviewWith(ctx, cluster, nil)
 		if err != nil || len(made.Plan.Changes) == 0 {
-			return nil, auditor, nil, fmt.Errorf("planning %s: %s %w", cluster, made.Message, err)
+			return nil, nil, fmt.Errorf("planning %s: %s %w", cluster, made.Message, err)
 		}
 		for _, change := range made.Plan.Changes {
 			f.stacks[change.StackName] = deployed(change)
@@ -284,7 +291,11 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 	}
 	f.gets.Store(0)
 	clear(state.releases)
-	return f, audit.Deps{Planner: p, Snapshot: state, Nodes: fleetNodes{f}, EKS: f}, specs, nil
+	return f, &handler.Handler{
+		Specs: specs, State: fleetSweep{fleet: f}, Stacks: fleetStacks{fleet: f}, Groups: fleetGroups{fleet: f}, Nodes: fleetNodes{f}, EKS: f,
+		Planner: p, Snapshot: state, JoinNode: fleetMachine{f}, DrainNode: fleetMachine{f},
+		Parallel: sweepWorkers, Patience: 2 * time.Minute, Now: time.Now,
+	}, nil
 }
 
 // deployed returns a stack in its state after a change, with the outputs that the audit reads. Values from other stacks are "out".
@@ -301,15 +312,6 @@ func deployed(change plan.Change) stack.Deployed {
 		}
 	}
 	return d
-}
-
-// handler of the sweep function, over a fleet.
-func (f *fleet) handler(auditor audit.Deps, specs sweep.Specs) *handler.Handler {
-	auditor.Deps = &sweep.Deps{
-		Groups: fleetGroups{fleet: f}, JoinNode: fleetMachine{fleet: f}, DrainNode: fleetMachine{fleet: f}, Parallel: sweepWorkers,
-		Specs: specs, State: fleetSweep{fleet: f}, Stacks: fleetStacks{fleet: f}, Now: time.Now, Patience: 2 * time.Minute,
-	}
-	return handler.New(&auditor)
 }
 
 // cost of one sweep or audit.
@@ -354,11 +356,10 @@ func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (
 func measureSweep(ctx context.Context, s *settings, r *report) error {
 	bySize, perMonth := map[int]float64{}, 0.
 	for _, size := range []int{0, 100, 1000} {
-		f, auditor, specs, err := newFleet(ctx, s.root, size, 0)
+		f, h, err := newFleet(ctx, s.root, size, 0)
 		if err != nil {
 			return err
 		}
-		h := f.handler(auditor, specs)
 		dollars, calls := 0., 0.
 		for _, round := range []struct {
 			name    string
@@ -409,11 +410,10 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 // measureGone counts what clusters cost that were deleted: their statuses stay, to say so.
 func measureGone(ctx context.Context, s *settings, r *report) error {
 	const there, gone = 100, 1000
-	f, auditor, specs, err := newFleet(ctx, s.root, there, gone)
+	f, h, err := newFleet(ctx, s.root, there, gone)
 	if err != nil {
 		return err
 	}
-	h := f.handler(auditor, specs)
 	for _, round := range []struct {
 		name string
 		in   events.Sweep

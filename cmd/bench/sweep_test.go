@@ -21,9 +21,8 @@ func TestTheCallsOfAuditsAreThoseOfTheirPage(t *testing.T) {
 		100:  regexp.MustCompile(`An audit of 100 clusters: calls to AWS; .*\| ([\d,]+); .*\n.*\| ([\d,]+); `),
 		1000: regexp.MustCompile(`An audit of 1,000 clusters; the function's first \| ([\d,]+); \d+ and ([\d,]+); `),
 	} {
-		f, auditor, specs, err := newFleet(t.Context(), root, size, 0)
+		f, h, err := newFleet(t.Context(), root, size, 0)
 		require.NoError(t, err)
-		h := f.handler(auditor, specs)
 		first, err := f.once(t.Context(), h, events.Sweep{Audit: true})
 		require.NoError(t, err)
 		next, err := f.once(t.Context(), h, events.Sweep{Audit: true})

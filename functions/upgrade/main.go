@@ -2,73 +2,12 @@
 package main
 
 import (
-	"os"
-	"time"
-
 	"github.com/aws/aws-lambda-go/lambda"
-	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
-	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/drover-run/drover/functions/upgrade/handler"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/aws/cloudwatch"
-	"github.com/drover-run/drover/shared/aws/ec2"
-	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/aws/eventbridge"
-	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/aws/servicequotas"
-	"github.com/drover-run/drover/shared/aws/sns"
-	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/kube/survey"
+	"github.com/drover-run/drover/functions/upgrade/setup"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notification"
-	"github.com/drover-run/drover/shared/planner"
-	"github.com/drover-run/drover/shared/preflight/collect"
-	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
 func main() {
-	cfg := lambdaruntime.AWS()
-	bucketClient := s3.NewClient(cfg)
-	specs := s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.SpecsBucket))
-	topic, bus := sns.NewTopic(cfg, lambdaruntime.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
-	notifier := notification.New(topic, bus, os.Stdout, time.Now)
-	state := store.NewState(s3.NewBucket(bucketClient, lambdaruntime.Must(lambdaruntime.StateBucket)), notifier, time.Now)
-	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
-	offered := eks.New(awseks.NewFromConfig(cfg))
-	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
-	clusters, room := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg)), ec2.New(cfg)
-	executions := stepfunctions.New(sfn.NewFromConfig(cfg), "")
-	facts := &collect.Gatherer{
-		Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
-		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
-	}
-	h := &handler.Handler{
-		Checker: &checker.Checker{
-			Specs: specs, State: state, Stacks: cloud, Executions: executions, EKS: offered, Facts: facts, Now: time.Now,
-		},
-		State: state, Stacks: cloud, Executions: executions, EKS: offered, Groups: pools, Alarms: alarmed,
-		Nodes: clusters, Instances: room, Facts: facts,
-		Planner: &planner.Planner{
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Now: time.Now,
-			Cell: render.Cell{
-				Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
-				Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
-			},
-		},
-		// Waiting this long costs less than the state transitions of another call.
-		Patience: 10 * time.Second, Pause: 2 * time.Second, Now: time.Now,
-	}
-	lambda.Start(lambdaruntime.Wrap("upgrade", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("upgrade", setup.New(lambdaruntime.AWS(), lambdaruntime.Process()).Handle))
 }

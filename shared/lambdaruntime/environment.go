@@ -1,11 +1,14 @@
-// Package lambdaruntime connects handlers with the Lambda runtime. Wrap gives a handler its logger and names its errors. Must and AWS
-// read the environment of the function. Only main packages use it.
+// Package lambdaruntime connects handlers with the Lambda runtime. Wrap gives a handler its logger and names its errors. AWS and Process
+// read the environment of the function. Only the main and setup packages of functions use it.
 package lambdaruntime
 
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -26,9 +29,29 @@ const (
 	LeftoversRole      = "DROVER_LEFTOVERS_ROLE_ARN"
 )
 
+// Env is what a function gets from its process, besides the configuration of the SDK. Tests fill it without a process.
+type Env struct {
+	// Variables are the environment variables, by name.
+	Variables map[string]string
+	// Output receives metrics. Lambda sends standard output to CloudWatch Logs.
+	Output io.Writer
+	// Transport calls the API server at an endpoint. If it is nil, the network does.
+	Transport func(endpoint string) http.RoundTripper
+}
+
+// Process returns the environment of this process.
+func Process() Env {
+	env := Env{Variables: map[string]string{}, Output: os.Stdout}
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		env.Variables[name] = value
+	}
+	return env
+}
+
 // Must returns the value of a variable. If it is not set, the process exits before it receives an event.
-func Must(name string) string {
-	value := os.Getenv(name)
+func (e Env) Must(name string) string {
+	value := e.Variables[name]
 	if value == "" {
 		fmt.Fprintf(os.Stderr, "%s is not set: the function was not deployed by drover's CDK app\n", name)
 		os.Exit(1)

@@ -11,7 +11,7 @@ import (
 // A function that was not deployed by drover exits before its first event and names the missing variable.
 func TestMustExitsWithoutItsVariable(t *testing.T) {
 	if os.Getenv("CHILD") == "yes" {
-		Must(SpecsBucket)
+		Process().Must(SpecsBucket)
 		return
 	}
 	child := exec.Command(os.Args[0], "-test.run", "^TestMustExitsWithoutItsVariable$")
@@ -25,5 +25,5 @@ func TestMustExitsWithoutItsVariable(t *testing.T) {
 
 func TestMustReturnsTheValue(t *testing.T) {
 	t.Setenv(StateBucket, "b")
-	require.Equal(t, "b", Must(StateBucket))
+	require.Equal(t, "b", Process().Must(StateBucket))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -46,13 +47,33 @@ type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 }
 
-// Deps is what the audit uses, besides what the sweep uses.
-type Deps struct {
-	*sweep.Deps
-	Planner  Planner
-	Snapshot Snapshot
-	Nodes    Nodes
-	EKS      EKS
+// State is the state bucket: a subset of store.State.
+type State interface {
+	sweep.StatusWriter
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	Dues(ctx context.Context, now time.Time) ([]store.Due, error)
+	Lease(ctx context.Context, cluster string) (store.Lease, error)
+	Release(ctx context.Context, cluster, execution string) error
+	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
+}
+
+// Stacks lists the deployed stacks: a subset of cloudformation.Stacks.
+type Stacks interface {
+	All(ctx context.Context) (map[string]stack.Deployed, error)
+}
+
+// Groups is Auto Scaling: a subset of autoscaling.Groups.
+type Groups interface {
+	sweep.LaunchFailures
+	All(ctx context.Context) ([]pool.Group, error)
+	Unhealthy(ctx context.Context, instance string) error
+}
+
+// Executions are those of drover-converge: a subset of stepfunctions.Executions.
+type Executions interface {
+	sweep.Executions
+	Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error)
+	Stop(ctx context.Context, execution, cause string) error
 }
 
 const (
@@ -69,11 +90,29 @@ const (
 )
 
 // Audit audits clusters.
-type Audit struct{ *Deps }
+type Audit struct {
+	Specs  sweep.SpecLister
+	State  State
+	Stacks Stacks
+	Groups Groups
+	Nodes  Nodes
+	EKS    EKS
+	// Planner plans over Snapshot, which one audit refreshes once.
+	Planner    Planner
+	Snapshot   Snapshot
+	Executions Executions
+	DrainNode  sweep.Drains
+	Upgrade    sweep.Upgrader
+	Admit      sweep.Admitter
+	// Parallel is how many clusters are audited at the same time. Patience is the age from which an upload without an event counts as missed.
+	Parallel int
+	Patience time.Duration
+	Now      func() time.Time
+}
 
 // round is one audit.
 type round struct {
-	*Deps
+	Audit
 	now    time.Time
 	specs  map[string]store.Entry               // of clusters that have one
 	stacks map[string]map[string]stack.Deployed // by cluster and stack
@@ -88,14 +127,14 @@ func (a Audit) Run(ctx context.Context) error { return a.Clusters(ctx, nil) }
 
 // Clusters audits some clusters, or all if only is nil.
 func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
-	specs, err := a.Specs.List(ctx, names.ClusterSpecs)
+	uploads, err := a.Specs.List(ctx, names.ClusterSpecs)
 	if err != nil {
 		return err
 	}
 	r := &round{
-		Deps: a.Deps, now: a.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{},
+		Audit: a, now: a.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{},
 		groups: map[string]pool.Group{}, due: map[string]bool{},
-		drains: a.RunningDrains(ctx),
+		drains: sweep.RunningDrains(ctx, a.DrainNode),
 	}
 	dues, err := a.State.Dues(ctx, r.now)
 	if err != nil {
@@ -127,7 +166,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 		return err
 	}
 	clusters := slices.Collect(maps.Keys(r.stacks)) // a cluster without a spec may be in deletion
-	for _, spec := range specs {
+	for _, spec := range uploads {
 		if cluster, ok := names.ClusterOfKey(spec.Key); ok {
 			clusters = append(clusters, cluster)
 			r.specs[cluster] = spec
@@ -138,7 +177,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 	if only != nil {
 		clusters = slices.DeleteFunc(clusters, func(cluster string) bool { return !only[cluster] })
 	}
-	return a.ForEach(clusters, func(cluster string) error {
+	return sweep.ForEach(a.Parallel, clusters, func(cluster string) error {
 		if err := r.audit(ctx, cluster); err != nil {
 			return fmt.Errorf("auditing %s: %w", cluster, err)
 		}
@@ -175,7 +214,7 @@ func (r *round) uploadPending(ctx context.Context, cluster string, s *status.Sta
 	if !found || r.now.Sub(spec.Modified) >= r.Patience {
 		return false, nil
 	}
-	version, err := r.NewestVersion(ctx, cluster)
+	version, err := specs.Version(ctx, r.Specs, names.ClusterSpec(cluster))
 	return err == nil && version != s.SpecVersion, err
 }
 
@@ -186,7 +225,7 @@ func (r *round) isObserved(ctx context.Context, cluster string, s *status.Status
 	if !found || r.now.Sub(spec.Modified) < r.Patience {
 		return true, nil
 	}
-	return r.ObservesNewest(ctx, cluster, s)
+	return sweep.ObservesNewest(ctx, r.Specs, cluster, s)
 }
 
 // act does what is due for one cluster.

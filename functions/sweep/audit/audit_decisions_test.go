@@ -28,7 +28,7 @@ var errThrottled = errors.New("throttled")
 
 // audited is a cluster as the audit finds it. calls are what the audit did to it, in order.
 type audited struct {
-	sweep.Specs
+	sweep.SpecLister
 	// version of its spec; "" when there is none.
 	version string
 	status  *status.Status
@@ -69,7 +69,7 @@ func (a *audited) Get(context.Context, string, int64) (store.Object, error) {
 
 // stateOf and the others have methods of the same name as the specs, or of another meaning.
 type stateOf struct {
-	sweep.State
+	State
 	*audited
 }
 
@@ -108,7 +108,7 @@ func (s stateOf) Release(_ context.Context, _, execution string) error {
 }
 
 type executionsOf struct {
-	sweep.Executions
+	Executions
 	*audited
 }
 
@@ -135,7 +135,7 @@ func (a *audited) Health(context.Context, string, string, string) ([]pool.NodeHe
 }
 
 type groupsOf struct {
-	sweep.Groups
+	Groups
 	*audited
 }
 
@@ -158,12 +158,9 @@ const demo = "demo"
 func (a *audited) round() *round {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	return &round{
-		Deps: &Deps{
-			Deps: &sweep.Deps{
-				Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a,
-				Patience: 5 * time.Minute, Now: func() time.Time { return noon },
-			},
-			Planner: a, Nodes: a, EKS: a,
+		Audit: Audit{
+			Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a,
+			Planner: a, Nodes: a, EKS: a, Patience: 5 * time.Minute, Now: func() time.Time { return noon },
 		},
 		now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{}, groups: map[string]pool.Group{},
 	}

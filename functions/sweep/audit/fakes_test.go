@@ -44,8 +44,16 @@ func (s *swept) did(format string, args ...any) error {
 	return nil
 }
 
+// anyState is all that some pass uses. The fakes embed it, and implement what one test needs.
+type anyState interface {
+	State
+	Verdicts
+	UnreadUploads
+	sweep.DueState
+}
+
 type sweptState struct {
-	sweep.State
+	anyState
 	*swept
 }
 
@@ -69,7 +77,7 @@ func (s sweptState) UpdateStatus(_ context.Context, cluster string, change func(
 }
 
 type sweptExecutions struct {
-	sweep.Executions
+	Executions
 	*swept
 }
 
@@ -78,7 +86,7 @@ func (s sweptExecutions) Running(context.Context, string) (bool, error) {
 }
 
 type sweptStacks struct {
-	sweep.Stacks
+	Stacks
 	*swept
 }
 
@@ -147,12 +155,12 @@ func (m machine) Start(_ context.Context, name string, input any) error {
 	return m.did("start %s", name)
 }
 
-func (s *swept) deps() *Deps {
+func (s *swept) audit() Audit {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return &Deps{Deps: &sweep.Deps{
-		State: sweptState{swept: s}, Executions: sweptExecutions{swept: s}, Stacks: sweptStacks{swept: s}, Resume: s,
-		DrainNode: machine{swept: s}, JoinNode: machine{swept: s, joins: true}, Upgrade: machine{swept: s}, Now: func() time.Time { return noon },
-	}}
+	return Audit{
+		State: sweptState{swept: s}, Executions: sweptExecutions{swept: s}, Stacks: sweptStacks{swept: s},
+		DrainNode: machine{swept: s}, Upgrade: machine{swept: s}, Now: func() time.Time { return noon },
+	}
 }
 
 // agenda is what is due, and which clusters are held by an execution.
@@ -202,15 +210,15 @@ func (s sweptStacks) All(context.Context) (map[string]stack.Deployed, error) {
 }
 
 type noGroups struct {
-	sweep.Groups
+	Groups
 	err error
 }
 
 func (g noGroups) All(context.Context) ([]pool.Group, error) { return nil, g.err }
 
-func (a agenda) deps(specs ...string) *Deps {
-	h := a.swept.deps()
-	h.State, h.Start, h.Snapshot, h.Groups = a, a.swept, a.swept, noGroups{}
+func (a agenda) audit(specs ...string) Audit {
+	h := a.swept.audit()
+	h.State, h.Snapshot, h.Groups = a, a.swept, noGroups{}
 	var entries []store.Entry
 	for _, cluster := range specs {
 		entries = append(entries, store.Entry{Key: "clusters/" + cluster + ".yaml", Modified: noon.Add(-time.Hour)})
@@ -233,7 +241,7 @@ type listed map[string][]store.Entry
 func (l listed) List(_ context.Context, prefix string) ([]store.Entry, error) { return l[prefix], nil }
 
 type listedSpecs struct {
-	sweep.Specs
+	sweep.SpecLister
 	listed
 	version string
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/functions/sweep/sweep"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
@@ -19,7 +18,7 @@ import (
 
 // launching is Auto Scaling that says why a group got no instance.
 type launching struct {
-	sweep.Groups
+	Groups
 	why   string
 	err   error
 	asked []string

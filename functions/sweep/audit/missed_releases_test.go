@@ -23,7 +23,7 @@ type published struct {
 }
 
 type publishedSpecs struct {
-	sweep.Specs
+	sweep.SpecLister
 	published
 }
 
@@ -43,7 +43,7 @@ func (p publishedSpecs) Get(_ context.Context, key string, _ int64) (store.Objec
 }
 
 type publishedState struct {
-	sweep.State
+	Verdicts
 	published
 }
 
@@ -160,9 +160,10 @@ func TestAuditChecksReleases(t *testing.T) {
 	})
 }
 
-func releasesOf(s *swept, specs, verdicts []store.Entry, versions map[string]string) *Releases {
-	h := &Releases{Deps: s.deps()}
+func releasesOf(s *swept, specs, verdicts []store.Entry, versions map[string]string) Releases {
 	p := published{s, listed{names.ReleaseSpecs: specs, names.ReleaseStatuses: verdicts}, versions}
-	h.Specs, h.State, h.Publish, h.Patience = publishedSpecs{published: p}, publishedState{published: p}, publisher{s}, 5*time.Minute
-	return h
+	return Releases{
+		Specs: publishedSpecs{published: p}, State: publishedState{published: p}, Publish: publisher{s}, Cache: &ReleaseCache{},
+		Patience: 5 * time.Minute, Now: func() time.Time { return noon },
+	}
 }

@@ -63,7 +63,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 			r := a.round()
 			r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: test.group}
 			r.DrainNode = machine{swept: &swept{drains: test.drains, failing: test.failing}}
-			r.drains = r.RunningDrains(t.Context())
+			r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
 			read := *a.status
 			err := pruning{r}.pruneNodes(t.Context(), demo, &read)
 			require.Equal(t, test.failing != nil, err != nil)
@@ -76,7 +76,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		r := a.round()
 		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
 		r.DrainNode = machine{swept: &swept{failing: map[string]error{"list": errThrottled}}}
-		r.drains = r.RunningDrains(t.Context())
+		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.ErrorIs(t, pruning{r}.pruneNodes(t.Context(), demo, &read), errThrottled)
 		require.Equal(t, []status.Node{draining}, a.status.Nodes)
@@ -87,7 +87,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}
 		r := a.round()
 		r.DrainNode = machine{swept: &swept{}}
-		r.drains = r.RunningDrains(t.Context())
+		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, []status.Node{later}, a.status.Nodes)
@@ -100,7 +100,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		require.Contains(t, a.status.Message, "node-1")
 		r := a.round()
 		r.DrainNode = machine{swept: &swept{}}
-		r.drains = r.RunningDrains(t.Context())
+		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, "as specified", a.status.Message)

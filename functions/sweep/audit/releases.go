@@ -7,21 +7,40 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-run/drover/functions/sweep/sweep"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/specs"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
 // Releases checks the releases whose events were lost. No cluster waits for a verdict, so the audit is soon enough.
 // It costs two listings, and two small reads of each release whose verdict may be about another upload.
 type Releases struct {
-	*Deps
-	judged judgedCache
+	Specs   sweep.SpecLister
+	State   Verdicts
+	Publish Publisher
+	// Cache is kept between audits.
+	Cache *ReleaseCache
+	// Patience is the age from which an upload without an event counts as missed.
+	Patience time.Duration
+	Now      func() time.Time
+}
+
+// Verdicts holds the verdicts about releases: a subset of store.State.
+type Verdicts interface {
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
+	Verdict(ctx context.Context, release string) (*status.Release, error)
+}
+
+// Publisher checks a release whose event was lost: releases.Checker.
+type Publisher interface {
+	Check(ctx context.Context, release string) error
 }
 
 // Run checks the releases that were uploaded, changed or deleted without an event.
-func (p *Releases) Run(ctx context.Context) error {
+func (p Releases) Run(ctx context.Context) error {
 	uploads, err := p.Specs.List(ctx, names.ReleaseSpecs)
 	if err != nil {
 		return err
@@ -36,7 +55,7 @@ func (p *Releases) Run(ctx context.Context) error {
 	}
 	var failed []error
 	check := func(release string, spec, verdict store.Entry) {
-		if p.judged.has(release, spec, verdict) {
+		if p.Cache.has(release, spec, verdict) {
 			return
 		}
 		current, err := p.checkIfStale(ctx, release)
@@ -45,7 +64,7 @@ func (p *Releases) Run(ctx context.Context) error {
 		}
 		// S3 keeps times in seconds: another upload in the same second would look the same.
 		if current && p.Now().Sub(spec.Modified) > time.Minute {
-			p.judged.add(release, spec, verdict)
+			p.Cache.add(release, spec, verdict)
 		}
 	}
 	for _, spec := range uploads {
@@ -65,9 +84,9 @@ func (p *Releases) Run(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// judgedCache holds how each release and its verdict were listed when the verdict was current. While the function
+// ReleaseCache holds how each release and its verdict were listed when the verdict was current. While the function
 // lives, an unchanged listing needs no read.
-type judgedCache struct {
+type ReleaseCache struct {
 	mu     sync.Mutex
 	listed map[string]string
 }
@@ -76,13 +95,13 @@ func listedAs(spec, verdict store.Entry) string {
 	return spec.ETag + " " + spec.Modified.UTC().Format(time.RFC3339Nano) + " " + verdict.ETag
 }
 
-func (c *judgedCache) has(release string, spec, verdict store.Entry) bool {
+func (c *ReleaseCache) has(release string, spec, verdict store.Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.listed[release] == listedAs(spec, verdict)
 }
 
-func (c *judgedCache) add(release string, spec, verdict store.Entry) {
+func (c *ReleaseCache) add(release string, spec, verdict store.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.listed == nil {
@@ -92,7 +111,7 @@ func (c *judgedCache) add(release string, spec, verdict store.Entry) {
 }
 
 // checkIfStale checks a release, unless its verdict is about the newest upload. It returns whether that is so.
-func (p *Releases) checkIfStale(ctx context.Context, release string) (current bool, err error) {
+func (p Releases) checkIfStale(ctx context.Context, release string) (current bool, err error) {
 	verdict, err := p.State.Verdict(ctx, release)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, err

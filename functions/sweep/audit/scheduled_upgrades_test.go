@@ -47,7 +47,7 @@ func TestAuditChecksScheduledUpgrades(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{}
-			r := &round{Deps: s.deps(), now: noon}
+			r := &round{Audit: s.audit(), now: noon}
 			r.starts.Store(test.starts)
 			require.NoError(t, earlyChecks{r}.checkScheduled(t.Context(), demo, &status.Status{Phase: test.phase, Upgrade: test.upgrade}))
 			require.Equal(t, test.checked, len(s.calls) > 0)
@@ -67,7 +67,7 @@ func TestUpgradesThatWait(t *testing.T) {
 			mine := u(status.UpgradeScheduled, &at)
 			mine.Execution = "x"
 			s := &swept{running: running, status: status.Status{Upgrade: theirs, NextUpgrade: mine}}
-			r := &round{Deps: s.deps(), now: noon}
+			r := &round{Audit: s.audit(), now: noon}
 			waits, err := upgrades{r}.hasWaiter(t.Context(), demo, *mine)
 			require.NoError(t, err)
 			require.Equal(t, running, waits)
@@ -76,10 +76,10 @@ func TestUpgradesThatWait(t *testing.T) {
 		began := u("Running", nil)
 		began.Execution = "x"
 		s := &swept{status: status.Status{Upgrade: began}}
-		_, err := upgrades{&round{Deps: s.deps(), now: noon}}.hasWaiter(t.Context(), demo, *began)
+		_, err := upgrades{&round{Audit: s.audit(), now: noon}}.hasWaiter(t.Context(), demo, *began)
 		require.NoError(t, err)
 		require.Equal(t, "x", s.status.Upgrade.Execution)
-		_, err = upgrades{&round{Deps: s.deps(), now: noon}}.hasWaiter(t.Context(), demo, status.Upgrade{})
+		_, err = upgrades{&round{Audit: s.audit(), now: noon}}.hasWaiter(t.Context(), demo, status.Upgrade{})
 		require.NoError(t, err)
 	})
 }
@@ -192,13 +192,13 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 			s := &swept{failing: test.failing}
 			s.status = status.Status{Phase: status.Deleted}
 			a := agenda{sweptState: sweptState{swept: s}, dues: test.dues}
-			h := a.deps("a", "b", "c")
+			h := a.audit("a", "b", "c")
 			h.Patience = 2 * time.Hour // the specs are new
 			if test.dues == nil {
 				h.Specs = listedSpecs{} // whatever is listed panics no audit
 				h.Snapshot = nil
 			}
-			err := (sweep.Due{Deps: h.Deps, Auditor: Audit{h}}).Run(t.Context())
+			err := (sweep.Due{State: a, Executions: sweptExecutions{swept: s}, Auditor: h, Now: h.Now}).Run(t.Context())
 			require.Equal(t, len(test.failing) > 0, err != nil)
 			require.Equal(t, test.want, s.calls)
 		})
@@ -218,7 +218,7 @@ func TestInspectionStartsAnOverdueUpgrade(t *testing.T) {
 			s := &swept{status: status.Status{Phase: status.Ready, Upgrade: &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", At: &at}}}
 			s.status.UpdatedAt = noon.Add(time.Second) // compared by the next audit
 			a := agenda{sweptState: sweptState{swept: s}, dues: append(test.due, store.Due{Cluster: "a", Inspect: true})}
-			require.NoError(t, Audit{a.deps("a")}.Clusters(t.Context(), map[string]bool{"a": true}))
+			require.NoError(t, a.audit("a").Clusters(t.Context(), map[string]bool{"a": true}))
 			require.Equal(t, test.want, s.calls)
 		})
 	}

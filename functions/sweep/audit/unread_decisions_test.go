@@ -16,10 +16,8 @@ func (s sweptState) UpdateUnread(context.Context, store.Lister) error { return s
 
 func TestAuditListsUploads(t *testing.T) {
 	s := &swept{failing: map[string]error{"list": errThrottled}}
-	h := s.deps()
-	unread := &Unread{Deps: h}
 	now := noon
-	h.Now = func() time.Time { return now }
+	unread := Unread{State: sweptState{swept: s}, Cache: &UnreadCache{}, Now: func() time.Time { return now }}
 	lists := func() int {
 		s.calls = nil
 		require.ErrorIs(t, unread.Run(t.Context()), s.failing["list"])

@@ -12,6 +12,16 @@ import (
 // upgrades handles upgrades that did not start at their time, and those whose end the status does not show.
 type upgrades struct{ *round }
 
+// ends ends upgrades that their own execution did not end.
+func (r upgrades) ends() sweep.UpgradeEnds {
+	return sweep.UpgradeEnds{Executions: r.Executions, Upgrade: r.Upgrade, Now: r.Now}
+}
+
+// late records upgrades that did not start at their time.
+func (r upgrades) late() sweep.LateUpgrades {
+	return sweep.LateUpgrades{Specs: r.Specs, State: r.State, Now: r.Now}
+}
+
 // check handles the upgrades that the status shows as in flight or pending. It returns done if it started an execution.
 func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (done bool, err error) {
 	u := s.Upgrade
@@ -25,7 +35,7 @@ func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (
 		return false, nil
 	case sweep.UpgradeInFlight(u):
 		// Its record may be finished while the status is not.
-		return false, r.EndUpgrade(ctx, cluster, u.Execution)
+		return false, r.ends().Start(ctx, cluster, u.Execution)
 	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:
 		return repairs{r.round}.repeat(ctx, cluster, s, names.RetryNextUpgrade, *u.Ended)
 	case s.Phase == status.Upgrading && u.Ended != nil:
@@ -54,7 +64,7 @@ func (r upgrades) recordQueued(ctx context.Context, cluster string, next status.
 	if waits, err := r.hasWaiter(ctx, cluster, next); waits || err != nil {
 		return err
 	}
-	return r.RecordLate(ctx, cluster, *next.At, fmt.Sprintf("waits for the upgrade to %s, which is under way", to))
+	return r.late().Record(ctx, cluster, *next.At, fmt.Sprintf("waits for the upgrade to %s, which is under way", to))
 }
 
 // hasWaiter reports whether an execution waits to start the upgrade. Such an execution records the delay itself. If
@@ -89,7 +99,7 @@ func (r upgrades) startOverdue(ctx context.Context, cluster string, s *status.St
 	if blocked := blockedReason(s.Upgrade); blocked != "" {
 		why = "cannot yet: " + blocked
 	}
-	if err := r.RecordLate(ctx, cluster, at, why); err != nil {
+	if err := r.late().Record(ctx, cluster, at, why); err != nil {
 		return false, err
 	}
 	if r.due[cluster] {

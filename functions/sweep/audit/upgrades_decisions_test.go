@@ -139,21 +139,21 @@ func TestUpgradeThatIsMissed(t *testing.T) {
 	}
 	t.Run("is remembered, with its condition", func(t *testing.T) {
 		a := &audited{status: &status.Status{Upgrade: scheduled()}}
-		require.NoError(t, a.round().RecordLate(t.Context(), demo, at, "waits"))
+		require.NoError(t, upgrades{a.round()}.late().Record(t.Context(), demo, at, "waits"))
 		require.Equal(t, status.UpgradeMissed, a.status.Upgrade.Phase)
 		require.Equal(t, status.ReasonUpgradeMissed, a.status.Condition(status.Upgraded).Reason)
 		require.Len(t, a.status.Upgrades, 1)
 	})
 	t.Run("is no condition of the upgrade that runs", func(t *testing.T) {
 		a := &audited{status: &status.Status{Upgrade: &status.Upgrade{Phase: "Running"}, NextUpgrade: scheduled()}}
-		require.NoError(t, a.round().RecordLate(t.Context(), demo, at, "waits"))
+		require.NoError(t, upgrades{a.round()}.late().Record(t.Context(), demo, at, "waits"))
 		require.Equal(t, status.UpgradeMissed, a.status.NextUpgrade.Phase)
 		require.Nil(t, a.status.Condition(status.Upgraded))
 		require.Len(t, a.status.Upgrades, 1)
 	})
 	t.Run("is not recorded when its spec cannot be read", func(t *testing.T) {
 		a := &audited{status: &status.Status{Upgrade: scheduled()}, failing: map[string]error{"spec": errThrottled}}
-		require.ErrorIs(t, a.round().RecordLate(t.Context(), demo, at, "waits"), errThrottled)
+		require.ErrorIs(t, upgrades{a.round()}.late().Record(t.Context(), demo, at, "waits"), errThrottled)
 		require.Empty(t, a.calls)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/audit"
@@ -13,24 +14,74 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 )
 
-// Handler sweeps and audits.
-type Handler struct {
-	*audit.Deps
-
-	specs    *sweep.MissedSpecs
-	upgrades *sweep.Upgrades
-	channels *sweep.Channels
-	releases *audit.Releases
-	unread   *audit.Unread
+// State is the state bucket, as all passes use it: a subset of store.State.
+type State interface {
+	sweep.WaiterState
+	sweep.StatusLister
+	sweep.Leases
+	sweep.UpgradeRecords
+	sweep.ChannelState
+	sweep.DueState
+	audit.State
+	audit.Verdicts
+	audit.UnreadUploads
 }
 
-// New returns a handler whose passes use deps.
-func New(deps *audit.Deps) *Handler {
-	return &Handler{
-		Deps:  deps,
-		specs: &sweep.MissedSpecs{Deps: deps.Deps}, upgrades: &sweep.Upgrades{Deps: deps.Deps}, channels: &sweep.Channels{Deps: deps.Deps},
-		releases: &audit.Releases{Deps: deps}, unread: &audit.Unread{Deps: deps},
-	}
+// Stacks reads the deployed stacks: a subset of cloudformation.Stacks.
+type Stacks interface {
+	sweep.WaiterStacks
+	sweep.InstanceStacks
+	audit.Stacks
+}
+
+// Groups is Auto Scaling: a subset of autoscaling.Groups.
+type Groups interface {
+	sweep.HookReader
+	sweep.ProcessResumer
+	audit.Groups
+}
+
+// Executions are those of drover-converge: a subset of stepfunctions.Executions.
+type Executions interface {
+	sweep.DueExecutions
+	audit.Executions
+}
+
+// Handler sweeps and audits.
+type Handler struct {
+	// Specs is the bucket of specs and releases. State is the state bucket.
+	Specs  sweep.ChannelSpecs
+	State  State
+	Stacks Stacks
+	Groups Groups
+	// Nodes and EKS read clusters. Planner plans them over Snapshot.
+	Nodes    audit.Nodes
+	EKS      audit.EKS
+	Planner  audit.Planner
+	Snapshot audit.Snapshot
+	// Executions are those of drover-converge. Upgrade, JoinNode and DrainNode are the other state machines.
+	Executions          Executions
+	Upgrade             sweep.Upgrader
+	JoinNode, DrainNode sweep.Machine
+	// Resume, Admit and Publish handle what lost events were about.
+	Resume  sweep.Resumer
+	Admit   sweep.Admitter
+	Publish audit.Publisher
+	// Parallel is how many clusters are handled at the same time. Patience is the age from which an upload without an event counts as missed.
+	Parallel int
+	Patience time.Duration
+	Now      func() time.Time
+
+	caches caches
+}
+
+// caches hold what the function need not read again while it lives.
+type caches struct {
+	specs    sweep.SpecCache
+	upgrades sweep.UpgradeCache
+	channels sweep.ChannelCache
+	releases audit.ReleaseCache
+	unread   audit.UnreadCache
 }
 
 // pass is one pass, by name.
@@ -57,29 +108,63 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 // audit checks releases and channels first. Planning reads the releases as they were listed, and the sweep starts the
 // clusters whose channel moved.
 func (h *Handler) audit() []pass {
+	releases := audit.Releases{
+		Specs: h.Specs, State: h.State, Publish: h.Publish, Cache: &h.caches.releases, Patience: h.Patience, Now: h.Now,
+	}
+	unread := audit.Unread{Specs: h.Specs, State: h.State, Cache: &h.caches.unread, Now: h.Now}
 	return []pass{
-		{"releases", h.releases.Run},
-		{"channels", h.channels.Run},
-		{"audit", audit.Audit{Deps: h.Deps}.Run},
-		{"unread uploads", h.unread.Run},
+		{"releases", releases.Run},
+		{"channels", h.channels().Run},
+		{"audit", h.clusters().Run},
+		{"unread uploads", unread.Run},
 	}
 }
 
 // sweep handles instances at hooks first: their time is limited, and after it a node is terminated with its pods. If the function is
 // interrupted, the later passes wait for the next sweep.
 func (h *Handler) sweep() []pass {
-	deps := h.Deps.Deps
 	var groups []pool.Group
 	var changing map[string]bool
+	hooks := sweep.Hooks{Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode}
+	waiters := sweep.Waiters{
+		State: h.State, Executions: h.Executions, Stacks: h.Stacks, Groups: h.Groups, Resume: h.Resume, Now: h.Now,
+	}
+	specs := sweep.MissedSpecs{
+		Specs: h.Specs, State: h.State, Admit: h.Admit, Cache: &h.caches.specs, Parallel: h.Parallel, Patience: h.Patience, Now: h.Now,
+	}
+	ended := sweep.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
+	upgrades := sweep.Upgrades{
+		State: h.State, Ends: sweep.UpgradeEnds{Executions: h.Executions, Upgrade: h.Upgrade, Now: h.Now}, Cache: &h.caches.upgrades,
+		Parallel: h.Parallel,
+	}
+	instances := sweep.Instances{Stacks: h.Stacks, Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode, Now: h.Now}
+	due := sweep.Due{
+		State: h.State, Executions: h.Executions, Late: sweep.LateUpgrades{Specs: h.Specs, State: h.State, Now: h.Now},
+		Auditor: h.clusters(), Now: h.Now,
+	}
 	return []pass{
-		{"groups", func(ctx context.Context) (err error) { groups, err = deps.Groups.All(ctx); return err }},
-		{"hooks", func(ctx context.Context) error { return sweep.Hooks{Deps: deps}.Run(ctx, groups) }},
-		{"waiters", func(ctx context.Context) (err error) { changing, err = sweep.Waiters{Deps: deps}.Run(ctx); return err }},
-		{"missed specs", h.specs.Run},
-		{"ended executions", sweep.EndedExecutions{Deps: deps}.Run},
-		{"upgrades", h.upgrades.Run},
-		{"instances", func(ctx context.Context) error { return sweep.Instances{Deps: deps}.Run(ctx, groups, changing) }},
-		{"channels", h.channels.Run},
-		{"due work", sweep.Due{Deps: deps, Auditor: audit.Audit{Deps: h.Deps}}.Run},
+		{"groups", func(ctx context.Context) (err error) { groups, err = h.Groups.All(ctx); return err }},
+		{"hooks", func(ctx context.Context) error { return hooks.Run(ctx, groups) }},
+		{"waiters", func(ctx context.Context) (err error) { changing, err = waiters.Run(ctx); return err }},
+		{"missed specs", specs.Run},
+		{"ended executions", ended.Run},
+		{"upgrades", upgrades.Run},
+		{"instances", func(ctx context.Context) error { return instances.Run(ctx, groups, changing) }},
+		{"channels", h.channels().Run},
+		{"due work", due.Run},
+	}
+}
+
+// channels is the pass that both the sweep and the audit run.
+func (h *Handler) channels() sweep.Channels {
+	return sweep.Channels{Specs: h.Specs, State: h.State, Cache: &h.caches.channels, Parallel: h.Parallel, Now: h.Now}
+}
+
+// clusters audits clusters: all of them, or those that the sweep names.
+func (h *Handler) clusters() audit.Audit {
+	return audit.Audit{
+		Specs: h.Specs, State: h.State, Stacks: h.Stacks, Groups: h.Groups, Nodes: h.Nodes, EKS: h.EKS, Planner: h.Planner,
+		Snapshot: h.Snapshot, Executions: h.Executions, DrainNode: h.DrainNode, Upgrade: h.Upgrade, Admit: h.Admit,
+		Parallel: h.Parallel, Patience: h.Patience, Now: h.Now,
 	}
 }

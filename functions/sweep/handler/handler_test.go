@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/sweep/audit"
 	"github.com/drover-run/drover/functions/sweep/sweep"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -56,7 +55,7 @@ func (s *swept) did(format string, args ...any) error {
 }
 
 type sweptState struct {
-	sweep.State
+	State
 	*swept
 }
 
@@ -80,7 +79,7 @@ func (s sweptState) UpdateStatus(_ context.Context, cluster string, change func(
 }
 
 type sweptExecutions struct {
-	sweep.Executions
+	Executions
 	*swept
 }
 
@@ -89,7 +88,7 @@ func (s sweptExecutions) Running(context.Context, string) (bool, error) {
 }
 
 type sweptStacks struct {
-	sweep.Stacks
+	Stacks
 	*swept
 }
 
@@ -160,10 +159,10 @@ func (m machine) Start(_ context.Context, name string, input any) error {
 
 func (s *swept) handler() *Handler {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return New(&audit.Deps{Deps: &sweep.Deps{
+	return &Handler{
 		State: sweptState{swept: s}, Executions: sweptExecutions{swept: s}, Stacks: sweptStacks{swept: s}, Resume: s,
 		DrainNode: machine{swept: s}, JoinNode: machine{swept: s, joins: true}, Upgrade: machine{swept: s}, Now: func() time.Time { return noon },
-	}})
+	}
 }
 
 // listed are objects of a bucket, by prefix.
@@ -173,7 +172,7 @@ func (l listed) List(_ context.Context, prefix string) ([]store.Entry, error) { 
 
 // scaling is Auto Scaling with groups and their hooks.
 type scaling struct {
-	sweep.Groups
+	Groups
 	*swept
 	all   []pool.Group
 	hooks map[string]events.Lifecycle
@@ -210,7 +209,7 @@ func (b broken) List(_ context.Context, prefix string) ([]store.Entry, error) {
 func (b broken) Dues(context.Context, time.Time) ([]store.Due, error) { return nil, b.did("dues") }
 
 type noSpecs struct {
-	sweep.Specs
+	sweep.ChannelSpecs
 	*swept
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
@@ -17,8 +18,26 @@ import (
 // Channels requests a plan for the clusters whose channel moved to another release. Planning decides what they do. The sweep and the audit
 // both run it. If no channel moved, it costs one conditional read.
 type Channels struct {
-	*Deps
-	seen seenChannels
+	Specs ChannelSpecs
+	State ChannelState
+	// Cache is kept between sweeps.
+	Cache *ChannelCache
+	// Parallel is how many clusters are handled at the same time.
+	Parallel int
+	Now      func() time.Time
+}
+
+// ChannelSpecs reads the channels and the specs that follow them: a subset of store.Objects.
+type ChannelSpecs interface {
+	SpecLister
+	GetUnless(ctx context.Context, key, etag string, limit int64) (object store.Object, changed bool, err error)
+}
+
+// ChannelState holds the handled channels and what is due: a subset of store.State.
+type ChannelState interface {
+	GetJSON(ctx context.Context, key string, v any) (etag string, err error)
+	Replace(ctx context.Context, key string, body []byte, etag string) (string, error)
+	AddDue(ctx context.Context, cluster string, at time.Time) error
 }
 
 // requestedChannels is the object names.Channels: the channels at which plans were last requested.
@@ -28,20 +47,20 @@ type requestedChannels struct {
 	Channels api.ChannelsSpec `json:"channels"`
 }
 
-// seenChannels is the ETag of the channels file that was handled last. While the function lives, an unchanged file needs no other read.
-type seenChannels struct {
+// ChannelCache holds the ETag of the channels file that was handled last. While the function lives, an unchanged file needs no other read.
+type ChannelCache struct {
 	mu   sync.Mutex
 	etag string
 }
 
-func (c *seenChannels) get() string { c.mu.Lock(); defer c.mu.Unlock(); return c.etag }
+func (c *ChannelCache) get() string { c.mu.Lock(); defer c.mu.Unlock(); return c.etag }
 
-func (c *seenChannels) set(etag string) { c.mu.Lock(); defer c.mu.Unlock(); c.etag = etag }
+func (c *ChannelCache) set(etag string) { c.mu.Lock(); defer c.mu.Unlock(); c.etag = etag }
 
 // Run records the channels after it has requested the plans. If the function dies in between, the next sweep requests them again.
-func (p *Channels) Run(ctx context.Context) error {
+func (p Channels) Run(ctx context.Context) error {
 	key := names.ReleaseSpec(api.ChannelsName)
-	object, changed, err := p.Specs.GetUnless(ctx, key, p.seen.get(), api.MaxFile)
+	object, changed, err := p.Specs.GetUnless(ctx, key, p.Cache.get(), api.MaxFile)
 	var unusable *specs.Unusable
 	err = specs.Explain(err)
 	switch {
@@ -59,13 +78,13 @@ func (p *Channels) Run(ctx context.Context) error {
 		return err
 	}
 	if before.ETag == object.ETag {
-		p.seen.set(object.ETag)
+		p.Cache.set(object.ETag)
 		return nil
 	}
 	channels, errs := api.ReadChannels(key, object.Body, api.Options{})
 	if errs != nil {
 		logging.From(ctx).Warn("channels invalid", "error", errs.Error())
-		p.seen.set(object.ETag) // until the file changes
+		p.Cache.set(object.ETag) // until the file changes
 		return nil
 	}
 	if err := p.requestPlans(ctx, movedChannels(before.Channels, channels.Spec)); err != nil {
@@ -78,7 +97,7 @@ func (p *Channels) Run(ctx context.Context) error {
 	if _, err = p.State.Replace(ctx, names.Channels, body, etag); err != nil && !errors.Is(err, store.ErrConflict) {
 		return err
 	}
-	p.seen.set(object.ETag)
+	p.Cache.set(object.ETag)
 	return nil
 }
 
@@ -91,7 +110,7 @@ func movedChannels(before, after api.ChannelsSpec) map[api.Channel]bool {
 }
 
 // requestPlans requests a plan for each cluster that follows a moved channel. It reads the spec of every cluster.
-func (p *Channels) requestPlans(ctx context.Context, moved map[api.Channel]bool) error {
+func (p Channels) requestPlans(ctx context.Context, moved map[api.Channel]bool) error {
 	uploads, err := p.Specs.List(ctx, names.ClusterSpecs)
 	if err != nil {
 		return err
@@ -102,7 +121,7 @@ func (p *Channels) requestPlans(ctx context.Context, moved map[api.Channel]bool)
 			clusters = append(clusters, cluster)
 		}
 	}
-	return p.ForEach(clusters, func(cluster string) error {
+	return ForEach(p.Parallel, clusters, func(cluster string) error {
 		object, err := specs.Upload(ctx, p.Specs, names.ClusterSpec(cluster))
 		if specs.Missing(err) {
 			return nil

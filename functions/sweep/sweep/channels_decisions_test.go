@@ -21,8 +21,8 @@ import (
 
 // objects are a bucket of specs and one of state. The ETag of an object is its content; failing are the errors of calls, by name and key.
 type objects struct {
-	Specs
-	State
+	ChannelSpecs
+	ChannelState
 	content map[string]string
 	failing map[string]error
 	calls   []string
@@ -119,7 +119,7 @@ spec:
 }
 
 // woke is an account whose clusters were last woken for channels, which were replaced since.
-func woke(t *testing.T, before, after string) (*objects, *Channels) {
+func woke(t *testing.T, before, after string) (*objects, Channels) {
 	t.Helper()
 	was, errs := api.ReadChannels(names.ReleaseSpec(api.ChannelsName), []byte(before), api.Options{})
 	require.Nil(t, errs)
@@ -131,9 +131,7 @@ func woke(t *testing.T, before, after string) (*objects, *Channels) {
 		names.ClusterSpec("nodes"): clusterOn("nodes", "Nodes"), names.ClusterSpec("fixed"): clusterOn("fixed", ""),
 		names.ClusterSpecs + "readme.txt": "no cluster",
 	}}
-	h := &Channels{Deps: (&swept{}).deps()}
-	h.Specs, h.State = o, o
-	return o, h
+	return o, Channels{Specs: o, State: o, Cache: &ChannelCache{}, Now: (&swept{}).deps().Now}
 }
 
 func TestMovedChannelWakesClusters(t *testing.T) {
@@ -200,7 +198,7 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.woken, o.woken())
 			require.Equal(t, test.written, recorded != o.content[names.Channels])
-			require.Equal(t, test.known, h.seen.get() == test.after && test.after != "")
+			require.Equal(t, test.known, h.Cache.get() == test.after && test.after != "")
 			o.calls, o.failing = nil, map[string]error{}
 			require.NoError(t, h.Run(t.Context()))
 			if test.err == nil {
@@ -216,7 +214,7 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 	t.Run("and reads nothing that it knows", func(t *testing.T) {
 		o, h := woke(t, before, before)
 		o.failing["get "+names.Channels] = errors.New("read again")
-		h.seen.set(before)
+		h.Cache.set(before)
 		require.NoError(t, h.Run(t.Context()))
 		require.Empty(t, o.calls)
 	})

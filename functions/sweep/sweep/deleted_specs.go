@@ -44,12 +44,12 @@ func (c *etagCache) mark(key, etag string) {
 }
 
 // admitDeleted admits the deletions of specs that the statuses do not name. It reads each status once, and again after a change.
-func (p *MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) error {
+func (p MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) error {
 	etags := map[string]string{}
 	for _, entry := range statuses {
 		etags[entry.Key] = entry.ETag
 	}
-	return p.ForEach(p.handled.changed(statuses), func(key string) error {
+	return ForEach(p.Parallel, p.Cache.handled.changed(statuses), func(key string) error {
 		cluster := strings.TrimSuffix(strings.TrimPrefix(key, names.Statuses), ".json")
 		c, err := p.State.Status(ctx, cluster)
 		if errors.Is(err, store.ErrNotFound) {
@@ -60,7 +60,7 @@ func (p *MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) 
 		}
 		if c.Status.ObservedVersion == "" && c.Status.SpecVersion == "" {
 			// The listing may be older than this read. Then the next sweep reads the status again.
-			p.handled.mark(key, etags[key])
+			p.Cache.handled.mark(key, etags[key])
 			return nil
 		}
 		if c.Status.ObservedVersion != "" {
@@ -71,7 +71,7 @@ func (p *MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) 
 		if err := p.Admit.Admit(ctx, cluster); err != nil {
 			return err
 		}
-		p.handled.mark(key, etags[key])
+		p.Cache.handled.mark(key, etags[key])
 		return nil
 	})
 }
@@ -93,11 +93,11 @@ func isDeleted(s *status.Status) bool {
 
 // prune deletes the expired statuses of deleted clusters, if they are still as listed. The lease stays: its fence must grow for a later
 // cluster of the same name. store.State.Forget deleted the rest.
-func (p *MissedSpecs) prune(ctx context.Context, statuses []store.Entry) error {
-	p.mu.Lock()
-	retained := p.retained
-	p.retained = map[string]string{}
-	p.mu.Unlock()
+func (p MissedSpecs) prune(ctx context.Context, statuses []store.Entry) error {
+	p.Cache.mu.Lock()
+	retained := p.Cache.retained
+	p.Cache.retained = map[string]string{}
+	p.Cache.mu.Unlock()
 	var failed []error
 	for _, entry := range expired(statuses, p.Now()) {
 		cluster := strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Statuses), ".json")
@@ -114,9 +114,9 @@ func (p *MissedSpecs) prune(ctx context.Context, statuses []store.Entry) error {
 			retain = !isDeleted(&c.Status)
 		}
 		if retain {
-			p.mu.Lock()
-			p.retained[entry.Key] = entry.ETag
-			p.mu.Unlock()
+			p.Cache.mu.Lock()
+			p.Cache.retained[entry.Key] = entry.ETag
+			p.Cache.mu.Unlock()
 			continue
 		}
 		logging.From(ctx).Info("status of deleted cluster removed", "cluster", cluster)

@@ -58,10 +58,10 @@ func TestSweepForgetsDeletedClusters(t *testing.T) {
 	} {
 		require.Equal(t, test.want, isDeleted(&test.status), name)
 	}
-	prune := func(t *testing.T, of map[string]status.Status, failing map[string]error, entries ...store.Entry) (*MissedSpecs, *swept, error) {
+	prune := func(t *testing.T, of map[string]status.Status, failing map[string]error, entries ...store.Entry) (MissedSpecs, *swept, error) {
 		t.Helper()
 		s := &swept{failing: failing}
-		h := &MissedSpecs{Deps: s.deps()}
+		h := s.deps().missedSpecs()
 		h.State = documents{sweptState{swept: s}, of}
 		return h, s, h.prune(t.Context(), entries)
 	}
@@ -126,7 +126,7 @@ func TestSweepAdmitsDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{failing: test.failing}
-			h := &MissedSpecs{Deps: s.deps()}
+			h := s.deps().missedSpecs()
 			of := map[string]status.Status{}
 			if test.status != nil {
 				of["a"] = *test.status

@@ -8,14 +8,34 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
 // Due starts work whose time has come: rolls and upgrades at a time, requests that came while a cluster was busy, and
 // clusters whose channel moved. It also audits the clusters whose stacks were changed outside drover.
 type Due struct {
-	*Deps
-	Auditor Auditor
+	State      DueState
+	Executions DueExecutions
+	Late       LateUpgrades
+	Auditor    Auditor
+	Now        func() time.Time
+}
+
+// DueState holds what is due: a subset of store.State.
+type DueState interface {
+	Dues(ctx context.Context, now time.Time) ([]store.Due, error)
+	Done(ctx context.Context, due store.Due) error
+	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string,
+		err error)
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+}
+
+// DueExecutions are those of drover-converge: a subset of stepfunctions.Executions.
+type DueExecutions interface {
+	Executions
+	Converge(ctx context.Context, cluster, specVersion, after string) error
+	ConvergeDue(ctx context.Context, cluster string, at time.Time) error
 }
 
 // Auditor audits some clusters: audit.Audit.
@@ -92,7 +112,7 @@ func (p Due) inspect(ctx context.Context, requests []store.Due) error {
 func (p Due) start(ctx context.Context, dues []store.Due) error {
 	newest := dues[len(dues)-1]
 	logging.From(ctx).Info("cluster due", "cluster", newest.Cluster, "at", newest.At)
-	if err := p.Start.ConvergeDue(ctx, newest.Cluster, newest.At); err != nil {
+	if err := p.Executions.ConvergeDue(ctx, newest.Cluster, newest.At); err != nil {
 		return err
 	}
 	for _, due := range dues {
@@ -107,7 +127,7 @@ func (p Due) start(ctx context.Context, dues []store.Due) error {
 // flight and the status shows no queued upgrade, planning has not seen the request yet. Then it starts an execution,
 // which plans, records the upgrade, and ends because the cluster is busy.
 func (p Due) recordBusy(ctx context.Context, due store.Due, holder string) error {
-	if err := p.RecordLate(ctx, due.Cluster, due.At, "waits for "+holder); err != nil {
+	if err := p.Late.Record(ctx, due.Cluster, due.At, "waits for "+holder); err != nil {
 		return err
 	}
 	document, err := p.State.Status(ctx, due.Cluster)

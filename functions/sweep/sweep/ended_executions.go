@@ -4,14 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 )
 
 // EndedExecutions releases the leases of executions that ended without a report: they were aborted or timed out. It
 // records that, and starts no other execution: an operator may have aborted this one.
-type EndedExecutions struct{ *Deps }
+type EndedExecutions struct {
+	State      Leases
+	Executions Executions
+	Now        func() time.Time
+}
+
+// Leases holds the leases of clusters: a subset of store.State.
+type Leases interface {
+	Held(ctx context.Context) ([]string, error)
+	Lease(ctx context.Context, cluster string) (store.Lease, error)
+	Release(ctx context.Context, cluster, execution string) error
+	StatusWriter
+}
 
 // Run checks the executions that hold a lease.
 func (p EndedExecutions) Run(ctx context.Context) error {

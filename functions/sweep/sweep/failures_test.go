@@ -21,7 +21,7 @@ func TestSweepGoesOnAfterAFailure(t *testing.T) {
 		}
 		h := s.deps()
 		h.State = listedState{sweptState{swept: s}, listed{names.Waiters: {{Key: names.Waiters + "a.json"}, {Key: names.Waiters + "b.json"}}}}
-		_, err := Waiters{h}.Run(t.Context())
+		_, err := h.waiters().Run(t.Context())
 		require.ErrorIs(t, err, errThrottled)
 		require.Len(t, s.calls, 2)
 	})
@@ -59,7 +59,7 @@ func TestSweepAdmitsSpecs(t *testing.T) {
 			h := s.deps()
 			h.State = listedState{sweptState{swept: s}, listed{names.Statuses: test.statuses}}
 			h.Specs, h.Admit, h.Patience = listedSpecs{listed: listed{names.ClusterSpecs: test.specs}, version: "v1"}, s, 5*time.Minute
-			err := (&MissedSpecs{Deps: h}).Run(t.Context())
+			err := h.missedSpecs().Run(t.Context())
 			require.Equal(t, test.failing != nil, err != nil)
 			require.Equal(t, test.want, s.calls)
 		})

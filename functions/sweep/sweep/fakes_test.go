@@ -55,8 +55,29 @@ func (s *swept) did(format string, args ...any) error {
 	return nil
 }
 
+// anyState, anyStacks and anyGroups are all that some pass uses. The fakes embed them, and implement what one test needs.
+type anyState interface {
+	WaiterState
+	StatusLister
+	Leases
+	UpgradeRecords
+	ChannelState
+	DueState
+}
+
+type anyStacks interface {
+	WaiterStacks
+	InstanceStacks
+}
+
+type anyGroups interface {
+	HookReader
+	ProcessResumer
+	LaunchFailures
+}
+
 type sweptState struct {
-	State
+	anyState
 	*swept
 }
 
@@ -79,17 +100,14 @@ func (s sweptState) UpdateStatus(_ context.Context, cluster string, change func(
 	return s.did("write %s", cluster)
 }
 
-type sweptExecutions struct {
-	Executions
-	*swept
-}
+type sweptExecutions struct{ *swept }
 
 func (s sweptExecutions) Running(context.Context, string) (bool, error) {
 	return s.running, s.failing["running"]
 }
 
 type sweptStacks struct {
-	Stacks
+	anyStacks
 	*swept
 }
 
@@ -158,12 +176,53 @@ func (m machine) Start(_ context.Context, name string, input any) error {
 	return m.did("start %s", name)
 }
 
-func (s *swept) deps() *Deps {
+// deps are what the passes use.
+type deps struct {
+	Specs               ChannelSpecs
+	State               anyState
+	Stacks              anyStacks
+	Groups              anyGroups
+	Executions          DueExecutions
+	Upgrade             Upgrader
+	JoinNode, DrainNode Machine
+	Resume              Resumer
+	Admit               Admitter
+	Patience            time.Duration
+	Now                 func() time.Time
+}
+
+func (s *swept) deps() *deps {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return &Deps{
-		State: sweptState{swept: s}, Executions: sweptExecutions{swept: s}, Stacks: sweptStacks{swept: s}, Resume: s,
+	return &deps{
+		State: sweptState{swept: s}, Executions: sweptExecutions{s}, Stacks: sweptStacks{swept: s}, Resume: s, Admit: s,
 		DrainNode: machine{swept: s}, JoinNode: machine{swept: s, joins: true}, Upgrade: machine{swept: s}, Now: func() time.Time { return noon },
 	}
+}
+
+func (d *deps) waiters() Waiters {
+	return Waiters{State: d.State, Executions: d.Executions, Stacks: d.Stacks, Groups: d.Groups, Resume: d.Resume, Now: d.Now}
+}
+
+func (d *deps) missedSpecs() MissedSpecs {
+	return MissedSpecs{Specs: d.Specs, State: d.State, Admit: d.Admit, Cache: &SpecCache{}, Patience: d.Patience, Now: d.Now}
+}
+
+func (d *deps) ended() EndedExecutions {
+	return EndedExecutions{State: d.State, Executions: d.Executions, Now: d.Now}
+}
+
+func (d *deps) hooks() Hooks {
+	return Hooks{Groups: d.Groups, JoinNode: d.JoinNode, DrainNode: d.DrainNode}
+}
+
+func (d *deps) instances() Instances {
+	return Instances{Stacks: d.Stacks, Groups: d.Groups, JoinNode: d.JoinNode, DrainNode: d.DrainNode, Now: d.Now}
+}
+
+func (d *deps) late() LateUpgrades { return LateUpgrades{Specs: d.Specs, State: d.State, Now: d.Now} }
+
+func (d *deps) ends() UpgradeEnds {
+	return UpgradeEnds{Executions: d.Executions, Upgrade: d.Upgrade, Now: d.Now}
 }
 
 // agenda is what is due, and which clusters are held by an execution.
@@ -205,29 +264,10 @@ func (s sweptExecutions) Converge(_ context.Context, cluster, version, after str
 	return s.did("converge %s %s %s", cluster, version, after)
 }
 
-func (s sweptStacks) All(context.Context) (map[string]stack.Deployed, error) {
-	return nil, s.failing["stacks"]
+func (a agenda) due() Due {
+	d := a.swept.deps()
+	return Due{State: a, Executions: d.Executions, Late: LateUpgrades{Specs: listedSpecs{}, State: a, Now: d.Now}, Now: d.Now}
 }
-
-type noGroups struct {
-	Groups
-	err error
-}
-
-func (g noGroups) All(context.Context) ([]pool.Group, error) { return nil, g.err }
-
-func (a agenda) deps(specs ...string) *Deps {
-	h := a.swept.deps()
-	h.State, h.Start, h.Groups = a, a.swept, noGroups{}
-	var entries []store.Entry
-	for _, cluster := range specs {
-		entries = append(entries, store.Entry{Key: "clusters/" + cluster + ".yaml", Modified: noon.Add(-time.Hour)})
-	}
-	h.Specs = listedSpecs{listed: listed{"clusters/": entries}}
-	return h
-}
-
-func (a agenda) due() Due { return Due{Deps: a.deps()} }
 
 func due(cluster string, ago time.Duration) store.Due {
 	return store.Due{Cluster: cluster, At: noon.Add(-ago)}
@@ -239,7 +279,7 @@ type listed map[string][]store.Entry
 func (l listed) List(_ context.Context, prefix string) ([]store.Entry, error) { return l[prefix], nil }
 
 type listedSpecs struct {
-	Specs
+	ChannelSpecs
 	listed
 	version string
 }
@@ -273,7 +313,7 @@ func (s *swept) Admit(_ context.Context, cluster string) error { return s.did("a
 
 // scaling is Auto Scaling with groups and their hooks.
 type scaling struct {
-	Groups
+	anyGroups
 	*swept
 	all   []pool.Group
 	hooks map[string]events.Lifecycle
@@ -310,7 +350,7 @@ func (b broken) List(_ context.Context, prefix string) ([]store.Entry, error) {
 func (b broken) Dues(context.Context, time.Time) ([]store.Due, error) { return nil, b.did("dues") }
 
 type noSpecs struct {
-	Specs
+	ChannelSpecs
 	*swept
 }
 

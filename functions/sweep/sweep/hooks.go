@@ -13,7 +13,22 @@ import (
 )
 
 // Hooks starts an execution for each instance that waits at a hook without one: its event was lost, or its execution was aborted.
-type Hooks struct{ *Deps }
+type Hooks struct {
+	Groups              HookReader
+	JoinNode, DrainNode HookMachine
+}
+
+// HookReader reads the hooks of groups: a subset of autoscaling.Groups.
+type HookReader interface {
+	Hook(ctx context.Context, group, hook string) (events.Lifecycle, bool, error)
+}
+
+// HookMachine handles instances at a hook: a subset of Machine.
+type HookMachine interface {
+	Start(ctx context.Context, name string, input any) error
+	Running(ctx context.Context) ([]string, error)
+	Input(ctx context.Context, execution string, into any) error
+}
 
 // Run handles instances at the terminate hook first, because their pods wait for them.
 func (p Hooks) Run(ctx context.Context, groups []pool.Group) error {
@@ -34,7 +49,7 @@ func (p Hooks) Run(ctx context.Context, groups []pool.Group) error {
 
 // start starts an execution for each instance, by its group, that has none. An instance whose event is late gets two: they do not harm each
 // other.
-func (p Hooks) start(ctx context.Context, machine Machine, hookName string, instances map[string]string) error {
+func (p Hooks) start(ctx context.Context, machine HookMachine, hookName string, instances map[string]string) error {
 	if len(instances) == 0 {
 		return nil
 	}

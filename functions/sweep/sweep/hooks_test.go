@@ -53,7 +53,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 			h := s.deps()
 			h.Groups = scaling{swept: s, hooks: test.hooks}
 			h.DrainNode, h.JoinNode = worker{swept: s, running: test.running}, worker{swept: s, running: test.running}
-			err := Hooks{h}.Run(t.Context(), []pool.Group{group})
+			err := h.hooks().Run(t.Context(), []pool.Group{group})
 			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
 			require.Equal(t, test.want, s.calls)
 		})
@@ -62,7 +62,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 		s := &swept{failing: map[string]error{"list": errThrottled}}
 		h := s.deps()
 		h.DrainNode, h.JoinNode = worker{swept: s}, worker{swept: s}
-		require.NoError(t, Hooks{h}.Run(t.Context(), []pool.Group{{Instances: []pool.Instance{instance("i-3", pool.InService)}}}))
+		require.NoError(t, h.hooks().Run(t.Context(), []pool.Group{{Instances: []pool.Instance{instance("i-3", pool.InService)}}}))
 	})
 }
 
@@ -132,7 +132,7 @@ func TestSweepResumesProcesses(t *testing.T) {
 			s := &swept{stack: stack.Deployed{Status: test.status}, began: test.left, failing: test.failing}
 			h := s.deps()
 			h.Groups = scaling{swept: s}
-			changing, err := Instances{h}.resumeProcesses(t.Context(), at(test.suspended))
+			changing, err := h.instances().resumeProcesses(t.Context(), at(test.suspended))
 			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
 			require.Equal(t, test.changing, changing)
 			require.Equal(t, test.want, s.calls)
@@ -164,10 +164,9 @@ func TestSweepEndsUpgrades(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{running: test.running, failing: test.failing}
 			h, reads := s.deps(), 0
-			upgrades := &Upgrades{Deps: h}
 			entry := store.Entry{Key: names.Upgrade(demo), ETag: "1"}
 			state := recorded{broken{sweptState{swept: s}, listed{names.Upgrades: {entry}}}, test.record, &reads}
-			h.State = state
+			upgrades := Upgrades{State: state, Ends: h.ends(), Cache: &UpgradeCache{}}
 			for range 2 {
 				s.calls = nil
 				require.Equal(t, test.failing != nil, errors.Is(upgrades.Run(t.Context()), errThrottled))

@@ -16,7 +16,24 @@ import (
 
 // Instances handles what interrupted executions and updates left behind: instances that CloudFormation got no signal for, nodes that stay
 // cordoned, and groups with suspended processes.
-type Instances struct{ *Deps }
+type Instances struct {
+	Stacks              InstanceStacks
+	Groups              ProcessResumer
+	JoinNode, DrainNode Machine
+	Now                 func() time.Time
+}
+
+// InstanceStacks reads the operations of pools' stacks: a subset of cloudformation.Stacks.
+type InstanceStacks interface {
+	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
+	Changing(ctx context.Context, stackName string, then time.Time) (bool, error)
+	Since(ctx context.Context, stackName string) (time.Time, error)
+}
+
+// ProcessResumer resumes the processes of groups: a subset of autoscaling.Groups.
+type ProcessResumer interface {
+	Resume(ctx context.Context, group string, processes []string) error
+}
 
 // Run checks all groups. changing are stacks that are known to have an operation in flight.
 func (p Instances) Run(ctx context.Context, groups []pool.Group, changing map[string]bool) error {
@@ -79,7 +96,7 @@ func (p Instances) uncordon(ctx context.Context) error {
 		return err
 	}
 	var failed []error
-	running := p.RunningDrains(ctx)
+	running := RunningDrains(ctx, p.DrainNode)
 	for _, x := range broken {
 		if name := x[strings.LastIndex(x, ":")+1:]; strings.HasPrefix(name, releasePrefix) {
 			continue

@@ -14,7 +14,7 @@ import (
 
 // launching is Auto Scaling that says why a group got no instance.
 type launching struct {
-	Groups
+	anyGroups
 	why   string
 	err   error
 	asked []string
@@ -61,9 +61,8 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 			h.Groups = l
 			s.status.Stacks[0].Resource = "AutoScalingGroup"
 			before := s.status.Stacks[0]
-			err := Waiters{
-				h,
-			}.recordLaunchFailure(t.Context(), store.Waiter{Cluster: demo, Stack: test.stack, Execution: "x"}, moving, noon.Add(-test.age))
+			w := store.Waiter{Cluster: demo, Stack: test.stack, Execution: "x"}
+			err := h.waiters().recordLaunchFailure(t.Context(), w, moving, noon.Add(-test.age))
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.asks, len(l.asked) == 1)
 			if test.reason == "" {

@@ -9,12 +9,38 @@ import (
 
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
 // MissedSpecs admits the specs and deletions whose events were lost, and deletes the statuses of clusters that were deleted long ago.
 type MissedSpecs struct {
-	*Deps
+	Specs SpecLister
+	State StatusLister
+	Admit Admitter
+	// Cache is kept between sweeps.
+	Cache *SpecCache
+	// Parallel is how many clusters are handled at the same time. Patience is the age from which an upload without an event counts as missed.
+	Parallel int
+	Patience time.Duration
+	Now      func() time.Time
+}
+
+// SpecLister lists and reads specs: a subset of store.Objects.
+type SpecLister interface {
+	SpecReader
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
+}
+
+// StatusLister lists, reads and deletes the statuses of clusters: a subset of store.State.
+type StatusLister interface {
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	DeleteIf(ctx context.Context, key, etag string) error
+}
+
+// SpecCache holds the statuses that need no action, for MissedSpecs.
+type SpecCache struct {
 	handled etagCache
 	// retained are the ETags of old statuses, by key, that are not those of deleted clusters.
 	mu       sync.Mutex
@@ -22,7 +48,7 @@ type MissedSpecs struct {
 }
 
 // Run admits a spec that is newer than its cluster's status. If both have the same time, it compares versions: S3 keeps times in seconds.
-func (p *MissedSpecs) Run(ctx context.Context) error {
+func (p MissedSpecs) Run(ctx context.Context) error {
 	specs, err := p.Specs.List(ctx, names.ClusterSpecs)
 	if err != nil {
 		return err
@@ -50,7 +76,7 @@ func (p *MissedSpecs) Run(ctx context.Context) error {
 				failed = append(failed, err)
 				continue
 			}
-			if observed, err := p.ObservesNewest(ctx, cluster, &document.Status); err != nil || observed {
+			if observed, err := ObservesNewest(ctx, p.Specs, cluster, &document.Status); err != nil || observed {
 				failed = append(failed, err)
 				continue
 			}

@@ -63,7 +63,7 @@ func TestSweepLooksAfterWaiters(t *testing.T) {
 				Cluster: demo, Stack: names.Addons, StackName: names.Stack(demo, names.Addons), ClientRequestToken: "token", Execution: "x",
 			}
 			test.given(s)
-			changing, err := Waiters{s.deps()}.resume(t.Context(), s.waiter.StackName, noon.Add(-test.age))
+			changing, err := s.deps().waiters().resume(t.Context(), s.waiter.StackName, noon.Add(-test.age))
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.changing, changing)
 			require.Equal(t, test.want, s.calls)
@@ -101,14 +101,14 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 			}
 			test.given(s)
 			phase := s.status.Phase
-			require.ErrorIs(t, EndedExecutions{s.deps()}.release(t.Context(), demo), test.err)
+			require.ErrorIs(t, s.deps().ended().release(t.Context(), demo), test.err)
 			require.Equal(t, test.want, s.calls)
 			require.Equal(t, test.reported, s.status.Phase == status.Failed && phase != s.status.Phase)
 		})
 	}
 	t.Run("of each cluster, whatever fails for another", func(t *testing.T) {
 		s := &swept{held: []string{"a", "b"}, lease: store.Lease{Execution: "x"}, failing: map[string]error{"write a": errThrottled}}
-		require.ErrorIs(t, EndedExecutions{s.deps()}.Run(t.Context()), errThrottled)
+		require.ErrorIs(t, s.deps().ended().Run(t.Context()), errThrottled)
 		require.Equal(t, []string{"write a", "write b", "release b x"}, s.calls)
 	})
 }
@@ -136,7 +136,7 @@ func TestSweepGivesBackNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{broken: test.broken, drains: test.drains, failing: test.failing}
-			err := Instances{s.deps()}.uncordon(t.Context())
+			err := s.deps().instances().uncordon(t.Context())
 			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
 			require.Equal(t, test.want, s.calls)
 		})
@@ -160,7 +160,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{joins: test.joins, since: test.since}
-			require.NoError(t, Instances{s.deps()}.signal(t.Context(), group))
+			require.NoError(t, s.deps().instances().signal(t.Context(), group))
 			require.Equal(t, test.want, s.calls)
 		})
 	}
@@ -182,7 +182,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 			s := &swept{joins: hook("g", "i-1"), since: noon, stack: stack.Deployed{Status: "UPDATE_IN_PROGRESS"}}
 			h := s.deps()
 			h.DrainNode = machine{swept: &swept{}}
-			require.NoError(t, Instances{h}.Run(t.Context(), []pool.Group{test.group}, map[string]bool{"g": test.changing}))
+			require.NoError(t, h.instances().Run(t.Context(), []pool.Group{test.group}, map[string]bool{"g": test.changing}))
 			require.Equal(t, test.want, s.calls, name)
 		}
 	})
@@ -207,7 +207,7 @@ func TestUpgradesThatAreLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{status: status.Status{Upgrade: test.upgrade, NextUpgrade: test.next}}
-			require.NoError(t, s.deps().RecordLate(t.Context(), demo, at, "waits"))
+			require.NoError(t, s.deps().late().Record(t.Context(), demo, at, "waits"))
 			require.Equal(t, test.want, s.status.Upgrade.Phase)
 			if test.next != nil {
 				require.Equal(t, test.behind, s.status.NextUpgrade.Phase)
@@ -217,13 +217,13 @@ func TestUpgradesThatAreLate(t *testing.T) {
 	}
 	t.Run("is not late before half an hour", func(t *testing.T) {
 		s := &swept{}
-		require.NoError(t, s.deps().RecordLate(t.Context(), demo, at.Add(1), "waits"))
+		require.NoError(t, s.deps().late().Record(t.Context(), demo, at.Add(1), "waits"))
 		require.Empty(t, s.calls)
 	})
 	t.Run("is ended when its execution is over", func(t *testing.T) {
 		for running, calls := range map[bool]int{true: 0, false: 1} {
 			s := &swept{running: running}
-			require.NoError(t, s.deps().EndUpgrade(t.Context(), demo, "x"))
+			require.NoError(t, s.deps().ends().Start(t.Context(), demo, "x"))
 			require.Len(t, s.calls, calls)
 		}
 	})

@@ -20,24 +20,34 @@ import (
 
 // Upgrades ends upgrades whose execution ended without a report: it was aborted, timed out, or could not write the record.
 type Upgrades struct {
-	*Deps
-	finished finishedCache
+	State UpgradeRecords
+	Ends  UpgradeEnds
+	// Cache is kept between sweeps.
+	Cache *UpgradeCache
+	// Parallel is how many clusters are handled at the same time.
+	Parallel int
 }
 
-// finishedCache holds the ETags of the records, by key, of finished upgrades. An unchanged record is not read again
+// UpgradeRecords holds the records of upgrades: a subset of store.State.
+type UpgradeRecords interface {
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
+	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
+}
+
+// UpgradeCache holds the ETags of the records, by key, of finished upgrades. An unchanged record is not read again
 // while the function lives.
-type finishedCache struct {
+type UpgradeCache struct {
 	mu    sync.Mutex
 	etags map[string]string
 }
 
-func (c *finishedCache) has(e store.Entry) bool {
+func (c *UpgradeCache) has(e store.Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.etags[e.Key] == e.ETag
 }
 
-func (c *finishedCache) add(e store.Entry) {
+func (c *UpgradeCache) add(e store.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.etags == nil {
@@ -47,41 +57,48 @@ func (c *finishedCache) add(e store.Entry) {
 }
 
 // Run checks the records of upgrades that are in flight.
-func (p *Upgrades) Run(ctx context.Context) error {
+func (p Upgrades) Run(ctx context.Context) error {
 	entries, err := p.State.List(ctx, names.Upgrades)
 	if err != nil {
 		return err
 	}
 	unfinished := map[string]store.Entry{}
 	for _, entry := range entries {
-		if !p.finished.has(entry) {
+		if !p.Cache.has(entry) {
 			unfinished[strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Upgrades), ".json")] = entry
 		}
 	}
-	return p.ForEach(slices.Sorted(maps.Keys(unfinished)), func(cluster string) error {
+	return ForEach(p.Parallel, slices.Sorted(maps.Keys(unfinished)), func(cluster string) error {
 		record, _, err := p.State.Upgrade(ctx, cluster)
 		if err != nil || record == nil {
 			return err
 		}
 		if record.State.Over() {
-			p.finished.add(unfinished[cluster])
+			p.Cache.add(unfinished[cluster])
 			return nil
 		}
-		return p.EndUpgrade(ctx, cluster, record.Execution)
+		return p.Ends.Start(ctx, cluster, record.Execution)
 	})
 }
 
-// EndUpgrade starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. Every sweep tries again
+// UpgradeEnds ends upgrades that their own execution did not end.
+type UpgradeEnds struct {
+	Executions Executions
+	Upgrade    Upgrader
+	Now        func() time.Time
+}
+
+// Start starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. Every sweep tries again
 // until the upgrade is finished. Two starts within five minutes are one execution.
-func (d *Deps) EndUpgrade(ctx context.Context, cluster, execution string) error {
-	running, err := d.Executions.Running(ctx, execution)
+func (e UpgradeEnds) Start(ctx context.Context, cluster, execution string) error {
+	running, err := e.Executions.Running(ctx, execution)
 	if err != nil || running {
 		return err
 	}
 	logging.From(ctx).Warn("upgrade ended without a report", "cluster", cluster, "execution", execution)
-	at := d.Now().UTC().Truncate(5 * time.Minute)
+	at := e.Now().UTC().Truncate(5 * time.Minute)
 	name := names.UpgradeStart(cluster, names.EndedKey(execution, at), 0, at)
-	return d.Upgrade.Start(ctx, name, events.Upgrade{Cluster: cluster, Ended: execution})
+	return e.Upgrade.Start(ctx, name, events.Upgrade{Cluster: cluster, Ended: execution})
 }
 
 // UpgradeInFlight reports whether an upgrade is in flight, according to the status.
@@ -89,24 +106,36 @@ func UpgradeInFlight(u *status.Upgrade) bool {
 	return u != nil && (u.Phase == string(upgrade.Checking) || u.Phase == string(upgrade.Running)) && u.Execution != ""
 }
 
-// RecordLate records that an upgrade did not start at its time: see status.LatePhase.
-func (d *Deps) RecordLate(ctx context.Context, cluster string, at time.Time, why string) error {
-	phase, spec := status.LatePhase(at, d.Now()), (*api.Cluster)(nil)
+// LateUpgrades records upgrades that did not start at their time.
+type LateUpgrades struct {
+	Specs SpecReader
+	State StatusWriter
+	Now   func() time.Time
+}
+
+// StatusWriter changes the statuses of clusters: a subset of store.State.
+type StatusWriter interface {
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+}
+
+// Record records that an upgrade did not start at its time: see status.LatePhase.
+func (l LateUpgrades) Record(ctx context.Context, cluster string, at time.Time, why string) error {
+	phase, spec := status.LatePhase(at, l.Now()), (*api.Cluster)(nil)
 	switch phase {
 	case "":
 		return nil
 	case status.UpgradeMissed:
 		var err error
-		if spec, err = d.validSpec(ctx, cluster); err != nil {
+		if spec, err = l.validSpec(ctx, cluster); err != nil {
 			return err
 		}
 	}
-	return d.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.RecordLate(at, phase, why, spec, d.Now()) })
+	return l.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.RecordLate(at, phase, why, spec, l.Now()) })
 }
 
 // validSpec reads the spec of a cluster; nil if there is none or it is invalid.
-func (d *Deps) validSpec(ctx context.Context, cluster string) (*api.Cluster, error) {
-	spec, _, err := specs.Cluster(ctx, d.Specs, cluster)
+func (l LateUpgrades) validSpec(ctx context.Context, cluster string) (*api.Cluster, error) {
+	spec, _, err := specs.Cluster(ctx, l.Specs, cluster)
 	if specs.Missing(err) {
 		return nil, nil
 	}

@@ -13,7 +13,33 @@ import (
 )
 
 // Waiters resumes the steps whose stacks are idle: the event about the stack was lost.
-type Waiters struct{ *Deps }
+type Waiters struct {
+	State      WaiterState
+	Executions Executions
+	Stacks     WaiterStacks
+	Groups     LaunchFailures
+	Resume     Resumer
+	Now        func() time.Time
+}
+
+// WaiterState holds waiters: a subset of store.State.
+type WaiterState interface {
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
+	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
+	DeleteWaiter(ctx context.Context, w store.Waiter) error
+	StatusWriter
+}
+
+// WaiterStacks reads the stack that a step waits for: a subset of cloudformation.Stacks.
+type WaiterStacks interface {
+	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
+	Began(ctx context.Context, stackName, token string) (bool, error)
+}
+
+// Resumer resumes the step that waits for a stack: waiter.Resumer.
+type Resumer interface {
+	Resume(ctx context.Context, w store.Waiter, stackStatus string) error
+}
 
 // Run returns the stacks that have an operation in flight.
 func (p Waiters) Run(ctx context.Context) (changing map[string]bool, err error) {

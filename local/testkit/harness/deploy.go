@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -53,7 +54,13 @@ func (a *Account) deploy() {
 		})
 	}
 	a.converge = machines["converge"]
-	a.Functions.deploy(cell{topic: a.topic, machines: machines, cloudformation: role("cloudformation"), leftovers: role("leftovers")})
+	a.Functions.deploy(map[string]string{
+		lambdaruntime.SpecsBucket: SpecsBucket, lambdaruntime.StateBucket: StateBucket, lambdaruntime.TopicARN: a.topic,
+		lambdaruntime.Account: ID, lambdaruntime.Partition: "aws",
+		lambdaruntime.ConvergeARN: machines["converge"], lambdaruntime.UpgradeARN: machines["upgrade"],
+		lambdaruntime.JoinARN: machines["join-node"], lambdaruntime.DrainARN: machines["drain-node"],
+		lambdaruntime.CloudFormationRole: role("cloudformation"), lambdaruntime.LeftoversRole: role("leftovers"),
+	})
 }
 
 // machineRole returns the step in the name of a machine's role. It differs where a function has the machine's name.

@@ -21,65 +21,45 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	cloudwatchapi "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	servicequotasapi "github.com/aws/aws-sdk-go-v2/service/servicequotas"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/google/uuid"
 
 	"github.com/drover-run/drover/events"
-	admit "github.com/drover-run/drover/functions/admit/handler"
-	change "github.com/drover-run/drover/functions/change/handler"
-	clean "github.com/drover-run/drover/functions/clean/handler"
-	drain "github.com/drover-run/drover/functions/drain/handler"
-	join "github.com/drover-run/drover/functions/join/handler"
-	plan "github.com/drover-run/drover/functions/plan/handler"
-	prepare "github.com/drover-run/drover/functions/prepare/handler"
-	publish "github.com/drover-run/drover/functions/publish/handler"
-	report "github.com/drover-run/drover/functions/report/handler"
-	stackevent "github.com/drover-run/drover/functions/stackevent/handler"
-	"github.com/drover-run/drover/functions/sweep/audit"
-	sweep "github.com/drover-run/drover/functions/sweep/handler"
-	passes "github.com/drover-run/drover/functions/sweep/sweep"
-	upgrade "github.com/drover-run/drover/functions/upgrade/handler"
+	admit "github.com/drover-run/drover/functions/admit/setup"
+	change "github.com/drover-run/drover/functions/change/setup"
+	clean "github.com/drover-run/drover/functions/clean/setup"
+	drain "github.com/drover-run/drover/functions/drain/setup"
+	join "github.com/drover-run/drover/functions/join/setup"
+	planning "github.com/drover-run/drover/functions/plan/handler"
+	plan "github.com/drover-run/drover/functions/plan/setup"
+	prepare "github.com/drover-run/drover/functions/prepare/setup"
+	publish "github.com/drover-run/drover/functions/publish/setup"
+	report "github.com/drover-run/drover/functions/report/setup"
+	stackevent "github.com/drover-run/drover/functions/stackevent/setup"
+	sweeping "github.com/drover-run/drover/functions/sweep/handler"
+	sweep "github.com/drover-run/drover/functions/sweep/setup"
+	upgrading "github.com/drover-run/drover/functions/upgrade/handler"
+	upgrade "github.com/drover-run/drover/functions/upgrade/setup"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/lambda"
-	"github.com/drover-run/drover/shared/admission"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/aws/cloudwatch"
-	"github.com/drover-run/drover/shared/aws/ec2"
-	"github.com/drover-run/drover/shared/aws/eventbridge"
-	"github.com/drover-run/drover/shared/aws/leftovers"
-	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/aws/servicequotas"
-	"github.com/drover-run/drover/shared/aws/sns"
-	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/kube/drainer"
-	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
-	"github.com/drover-run/drover/shared/releases"
-	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/store/cache"
-	"github.com/drover-run/drover/shared/upgrade/checker"
-	"github.com/drover-run/drover/shared/waiter"
 )
 
 // Functions are drover's.
 type Functions struct {
 	// Plan, Sweep and Upgrade are the handlers, and Planner is that of Plan, for their knobs and for asking them.
-	Plan    *plan.Handler
+	Plan    *planning.Handler
 	Planner *planner.Planner
-	Sweep   *sweep.Handler
-	Upgrade *upgrade.Handler
+	Sweep   *sweeping.Handler
+	Upgrade *upgrading.Handler
 	// Killed is what Step Functions hears of a killed function: Lambda.ServiceException, which it retries, unless set.
 	Killed string
 
@@ -97,166 +77,51 @@ type Functions struct {
 	failed []string
 }
 
-// cell is what the functions are told by their environment.
-type cell struct {
-	topic, cloudformation, leftovers string
-	machines                         map[string]string
-}
-
-// deploy wires the functions as their main.go do.
-func (f *Functions) deploy(c cell) {
-	f.handlers, f.attempts = map[string]awslambda.Handler{}, map[string]int{}
-	logs, now := logWriter{f.account}, time.Now
-	state := func(cfg aws.Config) *store.State {
-		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), store.Silent, now)
+// deploy builds the functions as their main.go do, with these environment variables. It changes only what a simulated world needs.
+func (f *Functions) deploy(variables map[string]string) {
+	f.attempts = map[string]int{}
+	logs := logWriter{f.account}
+	env := lambdaruntime.Env{Variables: variables, Output: logs, Transport: f.account.reach}
+	f.Plan, f.Sweep, f.Upgrade = plan.New(f.config("plan"), env), sweep.New(f.config("sweep"), env), upgrade.New(f.config("upgrade"), env)
+	f.Planner = f.Plan.Planner.(*planner.Planner)
+	f.Sweep.Parallel = 1                                     // in parallel, no world replays
+	f.Upgrade.Planner.(*planner.Planner).Now = f.Planner.Now // both functions plan at the same time
+	changes := change.New(f.config("change"), env)
+	f.handlers = map[string]awslambda.Handler{
+		"admit":      wrap(logs, "admit", admit.New(f.config("admit"), env).Handle),
+		"change":     wrap(logs, "change", changes.Handle),
+		"clean":      wrap(logs, "clean", clean.New(f.config("clean"), env).Handle),
+		"plan":       wrap(logs, "plan", f.Plan.Handle),
+		"publish":    wrap(logs, "publish", publish.New(f.config("publish"), env).Handle),
+		"report":     wrap(logs, "report", report.New(f.config("report"), env).Handle),
+		"stackevent": wrap(logs, "stackevent", stackevent.New(f.config("stackevent"), env).Handle),
+		"sweep":      wrap(logs, "sweep", f.Sweep.Handle),
+		"upgrade":    wrap(logs, "upgrade", f.Upgrade.Handle),
 	}
-	notifying := func(cfg aws.Config) *store.State {
-		notifier := notification.New(sns.NewTopic(cfg, c.topic), eventbridge.NewBus(cfg, names.Bus), logs, now)
-		return store.NewState(s3.NewBucket(f.account.s3(cfg), StateBucket), notifier, now)
-	}
-	specs := func(cfg aws.Config) *s3.Bucket { return s3.NewBucket(f.account.s3(cfg), SpecsBucket) }
-	machine := func(cfg aws.Config) *stepfunctions.Executions {
-		return stepfunctions.New(sfn.NewFromConfig(cfg), c.machines["converge"])
-	}
-	cloud := func(cfg aws.Config) *cloudformation.Stacks {
-		return f.account.stacks(cfg, c.cloudformation)
-	}
-	resumer := func(cfg aws.Config) *waiter.Resumer {
-		return &waiter.Resumer{
-			Steps: machine(cfg), Stacks: cloud(cfg), Groups: f.account.groups(cfg), State: state(cfg), Now: now,
-		}
-	}
-
-	cfg := f.config("admit")
-	admitState := notifying(cfg)
-	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{
-		Admitter: &admission.Admitter{Specs: specs(cfg), State: admitState, Machine: machine(cfg), Now: now}, State: admitState,
-		Specs: specs(cfg),
-	}).Handle)
-	cfg = f.config("publish")
-	publishState := notifying(cfg)
-	f.handlers["publish"] = wrap(logs, "publish", (&publish.Handler{
-		Checker: &releases.Checker{
-			Specs: specs(cfg), State: publishState, EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now,
-		},
-		State: publishState, Specs: specs(cfg),
-	}).Handle)
-	cfg = f.config("plan")
-	planState := notifying(cfg)
-	f.Planner = &planner.Planner{
-		Specs: specs(cfg), State: planState, Stacks: cloud(cfg), EKS: f.account.versions(cfg), Groups: f.account.groups(cfg),
-		Cell: render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket},
-		Now:  func() time.Time { return f.Plan.Now() },
-	}
-	f.Plan = &plan.Handler{Planner: f.Planner, State: planState, Executions: machine(cfg), Now: now}
-	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
-	cfg = f.config("change")
-	f.handlers["change"] = wrap(logs, "change", (&change.Handler{
-		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Clusters: f.account.versions(cfg), Groups: f.account.groups(cfg),
-		Resume:       resumer(cfg),
-		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
-	}).Handle)
-	cfg = f.config("stackevent")
-	f.handlers["stackevent"] = wrap(logs, "stackevent", (&stackevent.Handler{State: notifying(cfg), Resume: resumer(cfg), Now: now}).Handle)
-	cfg = f.config("report")
-	f.handlers["report"] = wrap(logs, "report", (&report.Handler{
-		Specs: specs(cfg), State: notifying(cfg), Now: now,
-	}).Handle)
-	cfg = f.config("sweep")
-	sweepNow := func() time.Time { return f.Sweep.Now() }
-	specCache, snapshot := cache.NewETagCache(specs(cfg), sweepNow, names.ClusterSpecs, names.ReleaseSpecs), cache.NewSnapshot(state(cfg), now)
-	f.Sweep = sweep.New(&audit.Deps{
-		Deps: &passes.Deps{
-			Specs: specCache, State: notifying(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
-			Groups:    f.account.groups(cfg),
-			Upgrade:   stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
-			JoinNode:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]),
-			DrainNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
-			Admit:     &admission.Admitter{Specs: specs(cfg), State: notifying(cfg), Machine: machine(cfg), Now: now},
-			Publish:   &releases.Checker{Specs: specs(cfg), State: notifying(cfg), EKS: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
-			Now:       now,
-		},
-		Snapshot: snapshot, Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
-		Planner: &planner.Planner{
-			Specs: specCache, State: snapshot, Groups: f.account.groups(cfg),
-			EKS: f.account.versions(cfg), Cell: f.Planner.Cell, Now: now,
-		},
-	})
-	if f.account.options.Bubble {
-		f.Sweep.Patience = 2 * time.Minute
-		f.Sweep.Nodes = kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg), kube.WithTransport(f.account.reach))
-	}
-	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
-	cfg = f.config("upgrade")
-	f.Upgrade = f.upgrade(cfg, specs(cfg), notifying(cfg), cloud(cfg), machine(cfg))
-	f.handlers["upgrade"] = wrap(logs, "upgrade", f.Upgrade.Handle)
-	cfg = f.config("clean")
-	f.handlers["clean"] = wrap(logs, "clean", (&clean.Handler{
-		Specs: specs(cfg), State: state(cfg), Clusters: f.account.versions(cfg), Leftovers: leftovers.New(cfg, c.leftovers),
-	}).Handle)
-	if f.account.options.Bubble {
-		f.deployNodes(logs, state, notifying, cloud)
+	if !f.account.options.Bubble {
+		changes.Stacks.(*cloudformation.Stacks).Pause = time.Millisecond
+		f.withoutClusters(logs)
 		return
 	}
-	cfg = f.config("join")
-	f.handlers["join"] = wrap(logs, "join", joined(cloud(cfg), f.account.groups(cfg)))
-	f.config("prepare") // whose role the cluster's access entries name
-	f.handlers["drain"] = wrap(logs, "drain", drained(f.account.groups(f.config("drain"))))
-	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
+	prepares := prepare.New(f.config("prepare"), env)
+	prepares.Timeout = 79 * time.Second // if its pauses and its timeout end together, no world replays
+	f.handlers["join"] = wrap(logs, "join", join.New(f.config("join"), env).Handle)
+	f.handlers["drain"] = wrap(logs, "drain", drain.New(f.config("drain"), env).Handle)
+	f.handlers["prepare"] = wrap(logs, "prepare", prepares.Handle)
 }
 
-// upgrade is the handler of the upgrade function.
-func (f *Functions) upgrade(
-	cfg aws.Config, specs *s3.Bucket, state *store.State, cloud *cloudformation.Stacks, machine *stepfunctions.Executions,
-) *upgrade.Handler {
-	offered, pools, alarmed := f.account.versions(cfg), f.account.groups(cfg), cloudwatch.New(cloudwatchapi.NewFromConfig(cfg))
-	clusters := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg), kube.WithTransport(f.account.reach))
-	var kubernetes collect.Kubernetes = survey.New(clusters)
-	var nodes upgrade.Nodes = clusters
-	ask := 2 * time.Second
-	if !f.account.options.Bubble {
-		kubernetes, nodes, ask = empty{}, f.account.Nodes, 10*time.Millisecond
-	}
-	facts := &collect.Gatherer{
-		Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: ec2.New(cfg),
-		Quotas: servicequotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
-	}
-	return &upgrade.Handler{
-		Checker: &checker.Checker{
-			Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Facts: facts, Now: time.Now,
-		},
-		State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed,
-		Nodes: nodes, Instances: ec2.New(cfg), Facts: facts, Patience: 10 * time.Second, Pause: ask, Now: time.Now,
-		Planner: &planner.Planner{ // at the time at which planning decides
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Cell: f.Planner.Cell,
-			Now: f.Planner.Now,
-		},
-	}
-}
-
-// deployNodes wires the functions that speak to clusters.
-func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *store.State, cloud func(aws.Config) *cloudformation.Stacks) {
-	clusters := func(cfg aws.Config) *kube.Clusters {
-		return kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg), kube.WithTransport(f.account.reach))
-	}
+// withoutClusters replaces what would call the APIs of clusters, which do not exist in real time.
+func (f *Functions) withoutClusters(logs io.Writer) {
+	f.Sweep.Nodes, f.Sweep.Patience = f.account.Nodes, 0
+	f.Upgrade.Nodes, f.Upgrade.Pause = f.account.Nodes, 10*time.Millisecond
+	f.Upgrade.Facts.(*collect.Gatherer).Kubernetes = empty{}
 	cfg := f.config("join")
-	f.handlers["join"] = wrap(logs, "join", (&join.Handler{
-		Clusters: kube.Opener[join.Cluster]{Clusters: clusters(cfg), As: func(c *kube.Cluster) join.Cluster { return c }},
-		Groups:   f.account.groups(cfg), Stacks: cloud(cfg), State: told(cfg),
-		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldTimeout: 24 * time.Hour, Now: time.Now,
-	}).Handle)
-	cfg = f.config("drain")
-	f.handlers["drain"] = wrap(logs, "drain", (&drain.Handler{
-		Clusters: kube.Opener[drain.Cluster]{Clusters: clusters(cfg), As: func(c *kube.Cluster) drain.Cluster { return drainer.NewCluster(c) }},
-		Groups:   f.account.groups(cfg), State: told(cfg),
-		Slice: 50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: logs,
-	}).Handle)
-	cfg = f.config("prepare")
-	f.handlers["prepare"] = wrap(logs, "prepare", (&prepare.Handler{
-		// not both over at once, or no world replays
-		Clusters: kube.Opener[prepare.Cluster]{Clusters: clusters(cfg), As: func(c *kube.Cluster) prepare.Cluster { return c }},
-		State:    state(cfg), Timeout: 79 * time.Second, Pause: 2 * time.Second,
-	}).Handle)
+	f.handlers["join"] = wrap(logs, "join", joined(
+		cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""), autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
+	))
+	f.handlers["drain"] = wrap(logs, "drain", drained(autoscaling.New(awsautoscaling.NewFromConfig(f.config("drain")))))
+	f.config("prepare") // whose role the cluster's access entries name
+	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
 }
 
 // Around puts something around a function: what it returns is called instead, with the function's own configuration to call AWS

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	auditing "github.com/drover-run/drover/functions/sweep/audit"
-	"github.com/drover-run/drover/functions/sweep/sweep"
+	sweeping "github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -22,7 +22,7 @@ import (
 
 // otherStacks modifies the stacks that the audit lists.
 type otherStacks struct {
-	sweep.Stacks
+	sweeping.Stacks
 	see func(all map[string]stack.Deployed)
 }
 
@@ -36,7 +36,7 @@ func (o otherStacks) All(ctx context.Context) (map[string]stack.Deployed, error)
 
 // otherGroups modifies the groups that the audit lists.
 type otherGroups struct {
-	sweep.Groups
+	sweeping.Groups
 	see func(*pool.Group)
 }
 

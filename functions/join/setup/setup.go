@@ -1,0 +1,44 @@
+// Package setup builds the join function: its clients, its adapters and its handler.
+package setup
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/drover-run/drover/functions/join/handler"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
+	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/aws/sns"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// New returns the handler of the function. A caller may replace any exported field before the first event.
+func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
+	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, env.Output, time.Now)
+	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), env.Must(lambdaruntime.StateBucket)), notifier, time.Now)
+	clusters := kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg), kube.WithTransport(env.Transport))
+	return &handler.Handler{
+		Clusters: kube.Opener[handler.Cluster]{Clusters: clusters, As: func(c *kube.Cluster) handler.Cluster { return c }},
+		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
+		Stacks:   cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""),
+		State:    state,
+		Watch:    50 * time.Second,
+		Limit:    14 * time.Minute,
+		// CloudFormation waits for signals of a batch for an hour at most.
+		SignalLimit: time.Hour,
+		// The launch hook allows for a hundred of its timeouts: 25 hours. See the pool's template.
+		HoldTimeout: 24 * time.Hour, Now: time.Now,
+	}
+}

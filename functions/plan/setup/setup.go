@@ -1,0 +1,50 @@
+// Package setup builds the plan function: its clients, its adapters and its handler.
+package setup
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/drover-run/drover/functions/plan/handler"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
+	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/aws/sns"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
+	"github.com/drover-run/drover/shared/planner"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// New returns the handler of the function. A caller may replace any exported field before the first event.
+func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
+	bucketClient := s3.NewClient(cfg)
+	bucket := s3.NewBucket(bucketClient, env.Must(lambdaruntime.StateBucket))
+	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, env.Output, time.Now)
+	state := store.NewState(bucket, notifier, time.Now)
+	p := &planner.Planner{
+		Specs: s3.NewBucket(bucketClient, env.Must(lambdaruntime.SpecsBucket)), State: state,
+		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
+		Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
+		EKS:    eks.New(awseks.NewFromConfig(cfg)),
+		Cell: render.Cell{
+			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
+			Account: env.Must(lambdaruntime.Account), StateBucket: bucket.Name(),
+		},
+	}
+	h := &handler.Handler{Planner: p, State: state, Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""), Now: time.Now}
+	p.Now = func() time.Time { return h.Now() } // one clock for both
+	return h
+}

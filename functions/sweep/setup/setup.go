@@ -1,0 +1,73 @@
+// Package setup builds the sweep function: its clients, its adapters and its handler.
+package setup
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/shared/admission"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/eventbridge"
+	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/aws/sns"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notification"
+	"github.com/drover-run/drover/shared/planner"
+	"github.com/drover-run/drover/shared/releases"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/store/cache"
+	"github.com/drover-run/drover/shared/waiter"
+)
+
+// New returns the handler of the function. A caller may replace any exported field before the first event.
+func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
+	bucketClient := s3.NewClient(cfg)
+	specs := s3.NewBucket(bucketClient, env.Must(lambdaruntime.SpecsBucket))
+	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
+	notifier := notification.New(topic, bus, env.Output, time.Now)
+	state := store.NewState(s3.NewBucket(bucketClient, env.Must(lambdaruntime.StateBucket)), notifier, time.Now)
+	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
+	steps := sfn.NewFromConfig(cfg)
+	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
+	machine := stepfunctions.New(steps, env.Must(lambdaruntime.ConvergeARN))
+	snapshot := cache.NewSnapshot(state, time.Now)
+	h := &handler.Handler{
+		State: state, Stacks: cloud, Groups: pools, EKS: offered, Snapshot: snapshot,
+		Nodes:      kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg), kube.WithTransport(env.Transport)),
+		Executions: machine,
+		Upgrade:    stepfunctions.NewMachine(steps, env.Must(lambdaruntime.UpgradeARN)),
+		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),
+		DrainNode:  stepfunctions.NewMachine(steps, env.Must(lambdaruntime.DrainARN)),
+		Resume:     &waiter.Resumer{Steps: machine, Stacks: cloud, Groups: pools, State: state, Now: time.Now},
+		Admit:      &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now},
+		Publish:    &releases.Checker{Specs: specs, State: state, EKS: offered, Images: ec2.New(cfg), Now: time.Now},
+		Parallel:   16,
+		// S3's events usually arrive within seconds.
+		Patience: 2 * time.Minute, Now: time.Now,
+	}
+	// The cache compares the times of listings with the clock of the handler.
+	specCache := cache.NewETagCache(specs, func() time.Time { return h.Now() }, names.ClusterSpecs, names.ReleaseSpecs)
+	h.Specs = specCache
+	h.Planner = &planner.Planner{
+		Specs: specCache, State: snapshot, Groups: pools, EKS: offered, Now: time.Now,
+		Cell: render.Cell{
+			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
+			Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),
+		},
+	}
+	return h
+}

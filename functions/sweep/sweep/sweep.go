@@ -1,0 +1,77 @@
+// Package sweep handles events that were lost. Each pass is a type, whose fields are what it uses: it lists what should
+// be idle, and resumes or starts what nothing works on. A pass that finds nothing costs one listing. The handler of the
+// sweep function runs the passes every five minutes. The audit of whole clusters is package audit.
+package sweep
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/specs"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// SpecReader reads specs: a subset of store.Objects.
+type SpecReader interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+}
+
+// Executions reports whether an execution of any machine runs: a subset of stepfunctions.Executions.
+type Executions interface {
+	Running(ctx context.Context, execution string) (bool, error)
+}
+
+// Machine is a state machine that works on instances: a subset of stepfunctions.Machine.
+type Machine interface {
+	Start(ctx context.Context, name string, input any) error
+	Running(ctx context.Context) ([]string, error)
+	Broken(ctx context.Context, since time.Time) ([]string, error)
+	Input(ctx context.Context, execution string, into any) error
+}
+
+// Upgrader starts drover-upgrade: a subset of stepfunctions.Machine.
+type Upgrader interface {
+	Start(ctx context.Context, name string, input any) error
+}
+
+// Admitter judges a spec whose event was lost: admission.Admitter.
+type Admitter interface {
+	Admit(ctx context.Context, cluster string) error
+}
+
+// ForEach calls do for each cluster or key of a list, up to parallel at a time, and returns all errors.
+func ForEach(parallel int, list []string, do func(string) error) error {
+	n := max(1, parallel)
+	failed := make([]error, len(list))
+	var next atomic.Int32
+	work := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(list) {
+				return
+			}
+			failed[i] = do(list[i])
+		}
+	}
+	if n == 1 {
+		work()
+		return errors.Join(failed...)
+	}
+	var all sync.WaitGroup
+	for range min(n, len(list)) {
+		all.Go(work)
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// ObservesNewest reports whether the status is about the newest version of the cluster's spec, or about none if there is none.
+func ObservesNewest(ctx context.Context, uploads SpecReader, cluster string, s *status.Status) (bool, error) {
+	version, err := specs.Version(ctx, uploads, names.ClusterSpec(cluster))
+	return err == nil && s.ObservedVersion == version, err
+}
