@@ -11,9 +11,8 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/leftover"
-
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/leftover"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/specs"

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-
 	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/fault"
