@@ -1,340 +1,383 @@
 package handler
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestDrain(t *testing.T) {
-	noNode := func(w *world) { w.node = nil }
-	for name, c := range map[string]struct {
-		sample  string
-		change  func(*events.DrainRequest)
-		world   func(*world)
-		outcome drain.Outcome
-		message string
-		// completed: the hook was completed; touched: the node was cordoned; held: the autoscaler still may not remove it.
-		completed, touched, held bool
-		closed                   bool // no cluster is opened
+var errThrottled = errors.New("throttled")
+
+// outcome is what a call does besides its result.
+type outcome struct {
+	drained, completed bool
+	released           string // the call of Release
+	recorded           int    // nodes in the status
+}
+
+func (w *world) require(t *testing.T, want outcome) {
+	t.Helper()
+	require.Equal(t, want.drained, len(w.drains) == 1 && w.drains[0] == "n1", "drains: %v", w.drains)
+	require.Equal(t, want.completed, len(w.completed) == 1 && w.completed[0] == "i-1 CONTINUE", "completed: %v", w.completed)
+	require.Equal(t, want.released, append(w.releases, "")[0])
+	require.Len(t, w.recorded(t), want.recorded)
+}
+
+func TestDrainAtTheHook(t *testing.T) {
+	remaining := drain.Report{Outcome: drain.Remaining, Left: 1}
+	for name, test := range map[string]struct {
+		world  func(*world)
+		change func(*events.DrainRequest)
+		want   drain.Outcome
+		says   string
+		does   outcome
 	}{
-		"an empty node terminates": {sample: "drain-request-hook", outcome: drain.Done, completed: true, touched: true, held: true},
-		"a node with pods stays": {
-			sample: "drain-request-hook", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true,
+		"completes it once the node is empty": {want: drain.Done, does: outcome{drained: true, completed: true}},
+		"keeps it open while pods remain": {
+			func(w *world) { w.report = remaining }, nil, drain.Remaining, "", outcome{drained: true, recorded: 1},
 		},
-		"a duplicate event changes nothing": {
-			sample: "drain-request-hook", world: func(w *world) {
-				w.open["i-1"] = false
-			}, outcome: drain.Gone, message: "does not wait at the hook", closed: true,
+		"completes it after the timeout": {
+			func(w *world) { w.report.Outcome = drain.TimedOut }, nil, drain.TimedOut, "", outcome{drained: true, completed: true},
 		},
-		"an instance that never joined terminates": {
-			sample: "drain-request-hook", world: noNode, outcome: drain.Gone, message: "never joined", completed: true,
+		"completes it once the node is deleted": {
+			func(w *world) { w.report.Outcome = drain.Gone }, nil, drain.Gone, "", outcome{drained: true, completed: true},
 		},
-		"an instance of a deleted cluster terminates": {
-			sample: "drain-request-hook", world: func(w *world) {
-				w.openErr = fmt.Errorf("demo: %w", pool.ErrNoCluster)
-			}, outcome: drain.Gone, completed: true,
+		"completes it if the instance never joined": {
+			func(w *world) { w.nodes = nil }, nil, drain.Gone, "i-1 is no node", outcome{completed: true},
 		},
-		"a cluster that does not answer keeps its nodes": {
-			sample: "drain-request-hook", world: func(w *world) {
-				w.down = func() bool { return true }
-			}, outcome: drain.Remaining, message: "listing nodes",
+		"completes it if the cluster is deleted": {
+			func(w *world) { w.openErr = fmt.Errorf("demo: %w", pool.ErrNoCluster) }, nil, drain.Gone, "demo: ", outcome{completed: true},
 		},
-		"a cluster that cannot be opened keeps its nodes": {
-			sample: "drain-request-hook", world: func(w *world) {
-				w.openErr = errors.New("AccessDenied: eks:DescribeCluster")
-			}, outcome: drain.Remaining, message: "AccessDenied",
+		"does nothing if no instance waits": {
+			func(w *world) { clear(w.waiting) }, nil, drain.Gone, "does not wait at the hook", outcome{},
 		},
-		"a failed heartbeat does not delay a drain": {
-			sample: "drain-request-hook", world: func(w *world) {
-				w.beatErr = errors.New("throttled")
-			}, outcome: drain.Done, completed: true, touched: true, held: true,
+		"continues after a failed heartbeat": {
+			func(w *world) { w.heartbeatErr = errThrottled; clear(w.waiting) }, nil, drain.Done, "", outcome{drained: true, completed: true},
 		},
-		"an unreadable pool does not delay a drain": {
-			sample: "drain-request-hook", world: func(w *world) {
-				w.poolErr, w.pools = errors.New("throttled"), nil
-			}, outcome: drain.Done, completed: true, touched: true, held: true,
+		"keeps it open while the cluster cannot be opened": {
+			func(w *world) { w.openErr = errors.New("AccessDenied") }, nil, drain.Remaining, "AccessDenied", outcome{recorded: 1},
 		},
-		"the event has the pool of a deleted group": {
-			sample: "drain-request-hook", world: func(w *world) { clear(w.pools) }, outcome: drain.Done, completed: true, touched: true, held: true,
+		"keeps it open while the API server does not answer": {
+			func(w *world) { w.findErr = &fault.ClusterUnreachable{Cause: errors.New("no route")} }, nil, drain.Remaining, "no route",
+			outcome{recorded: 1},
 		},
-		"a pool without a policy is drained": {
-			sample: "drain-request-hook", world: func(w *world) {
-				w.pools["drover-demo-pool-workers"] = events.Pool{Cluster: "demo", Pool: "workers"}
-			}, outcome: drain.Done, completed: true, touched: true, held: true,
+		"only releases the node if asked to": {
+			nil, func(in *events.DrainRequest) { in.Release = true }, drain.Done, "as it was before", outcome{released: "n1 drained=false"},
 		},
-		"a spot instance of another group is ignored": {
-			sample: "drain-request-spot", change: func(in *events.DrainRequest) {
-				in.InstanceID = "i-web"
-			}, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
+		"completes nothing if that node does not exist": {
+			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Release = true }, drain.Gone, "is no node", outcome{},
 		},
-		"a spot instance without a group is ignored": {
-			sample: "drain-request-spot", change: func(in *events.DrainRequest) {
-				in.InstanceID = "i-other"
-			}, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
-		},
-		"a spot instance of a pool is drained and released": {sample: "drain-request-spot", outcome: drain.Done, touched: true},
-		"an operator names a node":                          {sample: "drain-request-by-hand", outcome: drain.Done, touched: true},
-		"an operator names an instance": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
-				in.Node, in.Instance = "", "i-1"
-			}, outcome: drain.Done, touched: true,
-		},
-		"an operator names an instance as the node": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node = "i-1" }, outcome: drain.Done, touched: true,
-		},
-		"a drain by an operator holds the autoscaler while pods stay": {
-			sample: "drain-request-by-hand", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true,
-		},
-		"a node that does not exist": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
-				in.Node = "n2"
-			}, outcome: events.DrainRefused, message: "no node n2",
-		},
-		"an instance of another cluster": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
-				in.Cluster, in.Node, in.Instance = "prod", "", "i-1"
-			}, outcome: events.DrainRefused, message: "in no pool of cluster prod", closed: true,
-		},
-		"an input without a node": {sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
-			*in = events.DrainRequest{Started: start}
-		}, outcome: events.DrainRefused, message: "names no node", closed: true},
-		"a release restores the node": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Release = true }, world: func(w *world) {
-				w.node.Spec.Unschedulable = true
-				w.node.Annotations = map[string]string{
-					"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/drain-holds": "autoscaler,cordon,load-balancers",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				if test.world != nil {
+					test.world(w)
 				}
-			}, outcome: drain.Done, message: "as it was before",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			if c.world != nil {
-				c.world(w)
-			}
-			got, err := w.handler(start).Handle(t.Context(), sample(t, c.sample, c.change))
-			require.NoError(t, err)
-			require.Equal(t, c.outcome, got.Outcome, got.Message)
-			require.Contains(t, got.Message, c.message)
-			require.Equal(t, c.completed, len(w.completed) == 1 && w.completed[0] == "i-1 CONTINUE", "%v", w.completed)
-			require.Equal(t, c.closed, len(w.opened) == 0)
-			require.Equal(t, c.outcome == drain.Remaining, got.WaitSeconds > 0)
-			if w.node != nil {
-				require.Equal(t, c.touched, w.node.Spec.Unschedulable)
-				_, held := w.node.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
-				require.Equal(t, c.held, held)
-			}
-		})
-	}
-}
-
-func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
-	w := newWorld()
-	w.waiting()
-	in := sample(t, "drain-request-hook", nil)
-	got, err := w.handler(start).Handle(t.Context(), in)
-	require.NoError(t, err)
-	require.Equal(t, drain.Remaining, got.Outcome)
-	require.Equal(t, []string{"shop/alone"}, got.Pods)
-	pool := w.pools["drover-demo-pool-workers"]
-	pool.Drain = &drain.Policy{Timeout: 60, OnTimeout: drain.Continue, UnmanagedPods: drain.WaitForUnmanaged}
-	w.pools["drover-demo-pool-workers"] = pool
-	w.began(time.Hour)
-	got, err = w.handler(time.Now()).Handle(t.Context(), in)
-	require.NoError(t, err)
-	require.Equal(t, drain.TimedOut, got.Outcome)
-	require.Equal(t, []string{"shop/alone"}, got.Pods, "what goes with the node is named")
-	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
-	require.Equal(t, 2, w.beats, "each slice keeps the hook open")
-}
-
-// began moves the start of the node's drain into the past. All calls since then have reached the node.
-func (w *world) began(ago time.Duration) {
-	w.node.Annotations["drover.run/drain-began"] = time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)
-	w.node.Annotations["drover.run/drain-contact"] = time.Now().UTC().Format(time.RFC3339Nano)
-}
-
-// The autoscaler acts on "true" only. A user's own value of the annotation is restored when the node is released.
-func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
-	const key = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	for name, c := range map[string]struct {
-		before, during *string
-		after          string // "" is absent
-	}{
-		"nothing":                             {nil, nil, ""},
-		"it may not":                          {new("true"), nil, "true"},
-		"it may":                              {new("false"), nil, "false"},
-		"a value that the autoscaler ignores": {new("no, thanks"), nil, "no, thanks"},
-		"changed during the drain":            {nil, new("false"), "false"},
-		"changed during the drain and set before": {new("false"), new("False"), "False"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			w.waiting()
-			if c.before != nil {
-				w.node.Annotations = map[string]string{key: *c.before}
-			}
-			in := sample(t, "drain-request-by-hand", nil)
-			drained := func() {
-				_, err := w.handler(start).Handle(t.Context(), in)
+				got, err := w.handle(t, hookSample, test.change)
 				require.NoError(t, err)
-			}
-			drained()
-			require.Equal(t, "true", w.node.Annotations[key])
-			since := w.node.Annotations["drover.run/draining-since"]
-			if c.during != nil {
-				w.node.Annotations[key] = *c.during
-				drained()
-				require.Equal(t, "true", w.node.Annotations[key])
-			}
-			require.Equal(t, since, w.node.Annotations["drover.run/draining-since"], "the time of the exclusion from load balancers is kept")
-			in.Release = true
-			drained()
-			want := map[string]string{}
-			if c.after != "" {
-				want[key] = c.after
-			}
-			require.Equal(t, want, w.node.Annotations)
+				require.Equal(t, test.want, got.Outcome)
+				require.Contains(t, got.Message, test.says)
+				require.Equal(t, test.want == drain.Remaining, got.WaitSeconds > 0)
+				w.require(t, test.does)
+				in := sample(t, hookSample, test.change)
+				require.Equal(t, !in.Release, w.heartbeats == 1)
+			})
 		})
 	}
-	t.Run("keeps a value that was set during the drain", func(t *testing.T) {
-		w := newWorld()
-		w.waiting()
-		in := sample(t, "drain-request-by-hand", nil)
-		_, err := w.handler(start).Handle(t.Context(), in)
+	t.Run("drains for one slice", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			got, err := w.handle(t, hookSample, nil)
+			require.NoError(t, err)
+			require.Equal(t, 50*time.Second, w.deadline)
+			require.Equal(t, []string{"demo"}, w.opened)
+			require.Equal(t, "demo workers n1", got.Cluster+" "+got.Pool+" "+got.Node)
+		})
+	})
+	t.Run("returns the error of completing it", func(t *testing.T) {
+		w := newWorld(t)
+		w.completeErr = errThrottled
+		_, err := w.handle(t, hookSample, nil)
+		require.ErrorIs(t, err, errThrottled)
+	})
+	t.Run("removes a node from the status that waits no more", func(t *testing.T) {
+		w := newWorld(t)
+		w.set(t, func(s *status.Status) {
+			s.SetNode(status.Node{Instance: "i-1", State: status.NodeDraining}, noon)
+			s.SetNode(status.Node{Instance: "i-2", State: status.NodeDraining}, noon)
+		})
+		clear(w.waiting)
+		_, err := w.handle(t, hookSample, nil)
 		require.NoError(t, err)
-		w.node.Annotations[key] = "false"
-		in.Release = true
-		_, err = w.handler(start).Handle(t.Context(), in)
+		require.Len(t, w.recorded(t), 1)
+		require.Equal(t, "i-2", w.recorded(t)[0].Instance)
+	})
+	t.Run("ignores a duplicate event without a pool", func(t *testing.T) {
+		w := newWorld(t)
+		clear(w.waiting)
+		got, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.NotificationMetadata = "{}" })
 		require.NoError(t, err)
-		require.Equal(t, map[string]string{key: "false"}, w.node.Annotations)
+		require.Equal(t, drain.Gone, got.Outcome)
 	})
 }
 
-// Volumes have ten minutes to detach, even if the timeout for pods has passed.
-func TestEmptyNodeWaitsForVolumesAfterTheTimeout(t *testing.T) {
-	w := newWorld()
-	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
-	w.attach()
-	w.node.Annotations = map[string]string{}
-	w.began(2 * time.Hour)
-	in := sample(t, "drain-request-hook", nil)
-	got, err := w.handler(time.Now()).Handle(t.Context(), in)
-	require.NoError(t, err)
-	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
-	require.Equal(t, 1, got.Volumes)
-	require.Empty(t, w.completed)
-	w.attached = nil
-	got, err = w.handler(time.Now()).Handle(t.Context(), in)
-	require.NoError(t, err)
-	require.Equal(t, drain.Done, got.Outcome, got.Message)
-	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
-}
-
-// A claim that a DaemonSet names is shared by all nodes: a network file system, which is not attached. An ephemeral volume is attached.
-func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
-	for name, c := range map[string]struct {
-		source  corev1.VolumeSource
-		volumes int
+func TestPoolOfTheHook(t *testing.T) {
+	const ofEvent = 3600
+	for name, test := range map[string]struct {
+		world func(*world)
+		want  events.Seconds
 	}{
-		"a shared claim has no attachment": {
-			corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "efs"}}, 1,
+		"is the deployed one":                          {func(*world) {}, deployed.Timeout},
+		"is that of the event if the group is deleted": {func(w *world) { clear(w.pools) }, ofEvent},
+		"is that of the event if it cannot be read":    {func(w *world) { w.poolErr = errThrottled }, ofEvent},
+		"has drover's own policy if it was created so": {
+			func(w *world) { w.pools[group] = events.Pool{Cluster: "demo", Pool: "workers"} }, drain.LegacyPolicy.Timeout,
 		},
-		"an ephemeral volume stays with its pod": {corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, 0},
-		"an emptyDir has no attachment":          {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			w.pods = []corev1.Pod{managed("DaemonSet", "agent")}
-			w.pods[0].Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: c.source}}
-			w.attach()
-			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+			w := newWorld(t)
+			test.world(w)
+			got, err := w.handle(t, hookSample, nil)
 			require.NoError(t, err)
-			require.Equal(t, c.volumes, got.Volumes)
-			require.Equal(t, c.volumes == 0, len(w.completed) == 1)
+			require.Equal(t, drain.Done, got.Outcome)
+			require.Equal(t, test.want, w.policy.Timeout)
+		})
+	}
+	for _, metadata := range []string{"?", "{}"} {
+		t.Run("is an error if neither names it: "+metadata, func(t *testing.T) {
+			w := newWorld(t)
+			clear(w.pools)
+			_, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.NotificationMetadata = metadata })
+			require.ErrorContains(t, err, fmt.Sprintf("does not say which pool it is of: %q", metadata))
+			require.Empty(t, w.completed)
 		})
 	}
 }
 
-// If an execution was aborted or has failed, the sweep starts another.
-func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
-	w := newWorld()
-	w.waiting()
-	pool := w.pools["drover-demo-pool-workers"]
-	pool.Drain.OnTimeout = drain.Continue
-	first := sample(t, "drain-request-hook", nil)
-	first.Started = time.Now().Add(-5 * time.Hour)
-	got, err := w.handler(time.Now()).Handle(t.Context(), first)
-	require.NoError(t, err)
-	require.Equal(t, drain.Remaining, got.Outcome, "the node is reached for the first time: %s", got.Message)
-
-	second := first
-	second.Started = time.Now()
-	w.began(50 * time.Minute)
-	got, err = w.handler(time.Now()).Handle(t.Context(), second)
-	require.NoError(t, err)
-	require.Equal(t, drain.Remaining, got.Outcome, "the time is not over: %s", got.Message)
-	pool.Drain.Timeout = 49 * 60
-	got, err = w.handler(time.Now()).Handle(t.Context(), second)
-	require.NoError(t, err)
-	require.Equal(t, drain.TimedOut, got.Outcome, got.Message)
-
-	// A released node starts a new drain.
-	w = newWorld()
-	w.waiting()
-	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
-	by := func(release bool) events.DrainRequest {
-		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Release = time.Now(), release })
+func TestDrainOfASpotInstance(t *testing.T) {
+	t.Run("drains the node of a pool, and releases it", func(t *testing.T) {
+		w := newWorld(t)
+		got, err := w.handle(t, spotSample, nil)
+		require.NoError(t, err)
+		require.Equal(t, drain.Done, got.Outcome)
+		w.require(t, outcome{drained: true, released: "n1 drained=true"})
+		require.Zero(t, w.heartbeats)
+	})
+	for _, instance := range []string{"i-web", "i-other"} {
+		t.Run("ignores an instance outside drover's pools: "+instance, func(t *testing.T) {
+			w := newWorld(t)
+			got, err := w.handle(t, spotSample, func(in *events.DrainRequest) { in.InstanceID = instance })
+			require.NoError(t, err)
+			require.Equal(t, drain.Gone, got.Outcome)
+			require.Contains(t, got.Message, "in no pool of drover's")
+			require.Empty(t, w.opened)
+			w.require(t, outcome{})
+		})
 	}
-	_, err = w.handler(time.Now()).Handle(t.Context(), by(false))
-	require.NoError(t, err)
-	w.began(50 * time.Minute)
-	_, err = w.handler(time.Now()).Handle(t.Context(), by(true))
-	require.NoError(t, err)
-	require.NotContains(t, w.node.Annotations, "drover.run/drain-contact")
-	w.pools["drover-demo-pool-workers"].Drain.Timeout = 49 * 60
-	got, err = w.handler(time.Now()).Handle(t.Context(), by(false))
-	require.NoError(t, err)
-	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
+	t.Run("fails if its pool cannot be read", func(t *testing.T) {
+		w := newWorld(t)
+		w.poolErr = errThrottled
+		_, err := w.handle(t, spotSample, nil)
+		require.ErrorIs(t, err, errThrottled)
+	})
 }
 
-// EC2 gives a spot instance two minutes. The pods need most of them.
-func TestAnInstanceThatEC2TakesBackDoesNotWait(t *testing.T) {
-	pool := events.Pool{
-		Cluster: "demo", Drain: &drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: 600, LoadBalancerWait: 300},
-	}
-	for action, want := range map[string]drain.Policy{
-		"terminate": {Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: 80, LoadBalancerWait: 15},
-		"":          *pool.Drain,
+func TestDrainByAnOperator(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*events.DrainRequest)
+		world  func(*world)
+		want   drain.Outcome
+		says   string
+		does   outcome
+	}{
+		"drains a node, and releases it": {want: drain.Done, does: outcome{drained: true, released: "n1 drained=true"}},
+		"drains the node of an instance": {
+			func(in *events.DrainRequest) { in.Node, in.Instance = "", "i-1" }, nil, drain.Done, "",
+			outcome{drained: true, released: "n1 drained=true"},
+		},
+		"accepts an instance as the node": {
+			func(in *events.DrainRequest) { in.Node = "i-1" }, nil, drain.Done, "", outcome{drained: true, released: "n1 drained=true"},
+		},
+		"leaves the node cordoned while pods remain": {
+			nil, func(w *world) { w.report = drain.Report{Outcome: drain.Remaining, Left: 1} }, drain.Remaining, "",
+			outcome{drained: true, recorded: 1},
+		},
+		"releases the node after the timeout": {
+			nil, func(w *world) { w.report.Outcome = drain.TimedOut }, drain.TimedOut, "", outcome{drained: true, released: "n1 drained=true"},
+		},
+		"does not release a deleted node": {
+			nil, func(w *world) { w.report.Outcome = drain.Gone }, drain.Gone, "", outcome{drained: true},
+		},
+		"drains the node of a terminating instance": {
+			nil, func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "", outcome{drained: true, released: "n1 drained=true"},
+		},
+		"refuses a node that does not exist": {
+			func(in *events.DrainRequest) { in.Node = "n2" }, nil, events.DrainRefused, "cluster demo has no node n2", outcome{},
+		},
+		"refuses an instance of another cluster": {
+			func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "prod", "", "i-1" }, nil, events.DrainRefused,
+			"i-1 is in no pool of cluster prod", outcome{},
+		},
+		"refuses a node of another cluster's pool": {
+			nil, func(w *world) { w.pools[group] = events.Pool{Cluster: "prod", Pool: "workers"} }, events.DrainRefused,
+			"i-1 is in no pool of cluster demo", outcome{},
+		},
+		"refuses a request without a cluster": {
+			func(in *events.DrainRequest) { in.Cluster = "" }, nil, events.DrainRefused, "names no node", outcome{},
+		},
+		"refuses an instance without a cluster": {
+			func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "", "", "i-1" }, nil, events.DrainRefused, "names no node", outcome{},
+		},
+		"refuses a request without a node": {
+			func(in *events.DrainRequest) { in.Node = "" }, nil, events.DrainRefused, "names no node", outcome{},
+		},
+		"ends if the cluster is deleted": {
+			nil, func(w *world) { w.openErr = pool.ErrNoCluster }, drain.Gone, pool.ErrNoCluster.Error(), outcome{},
+		},
+		"waits for a cluster that cannot be opened": {
+			nil, func(w *world) { w.openErr = errors.New("AccessDenied") }, drain.Remaining, "AccessDenied", outcome{},
+		},
+		"waits for an API server that does not answer": {
+			nil, func(w *world) { w.findErr = &fault.ClusterUnreachable{Cause: errors.New("no route")} }, drain.Remaining, "no route", outcome{},
+		},
 	} {
-		in := sample(t, "drain-request-spot", func(in *events.DrainRequest) {
-			in.InstanceAction, in.Started = action, start.Add(-30*time.Second)
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.world != nil {
+				test.world(w)
+			}
+			got, err := w.handle(t, byHandSample, test.change)
+			require.NoError(t, err)
+			require.Equal(t, test.want, got.Outcome)
+			require.Contains(t, got.Message, test.says)
+			w.require(t, test.does)
+			require.Zero(t, w.heartbeats)
 		})
-		require.Equal(t, want, newWorld().handler(start).policy(t.Context(), in, pool), action)
+	}
+	for name, world := range map[string]func(*world){
+		"releasing the node": func(w *world) { w.releaseErr = errThrottled },
+		"reading the pool":   func(w *world) { w.poolErr = errThrottled },
+		"reading the node":   func(w *world) { w.findErr = errThrottled },
+	} {
+		t.Run("returns the error of "+name, func(t *testing.T) {
+			w := newWorld(t)
+			world(w)
+			_, err := w.handle(t, byHandSample, nil)
+			require.ErrorIs(t, err, errThrottled)
+		})
 	}
 }
 
-func TestErrorsThatMachinesSee(t *testing.T) {
-	t.Run("a hook that does not name its pool", func(t *testing.T) {
-		w := newWorld()
-		clear(w.pools)
-		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) {
-			in.NotificationMetadata = "?"
-		}))
-		require.ErrorContains(t, err, `does not say which pool it is of: "?"`)
+func TestReleaseOfANode(t *testing.T) {
+	for name, test := range map[string]struct {
+		world func(*world)
+		want  drain.Outcome
+		says  string
+		does  outcome
+	}{
+		"restores it": {func(*world) {}, drain.Done, "as it was before", outcome{released: "n1 drained=false"}},
+		"removes it from the status": {func(w *world) {
+			_ = w.state.UpdateStatus(context.Background(), "demo", func(s *status.Status) {
+				s.SetNode(status.Node{Instance: "i-1", State: status.NodeBlocked}, noon)
+			})
+		}, drain.Done, "", outcome{released: "n1 drained=false"}},
+		"leaves it to the drain of its hook": {
+			func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "drains it at its hook", outcome{},
+		},
+		"restores it if the instance's state is unknown": {
+			func(w *world) { w.states["i-1"], w.stateErr = pool.TerminatingWait, errThrottled }, drain.Done, "as it was before",
+			outcome{released: "n1 drained=false"},
+		},
+		"retries later if that fails": {
+			func(w *world) { w.releaseErr = errThrottled }, drain.Remaining, "throttled", outcome{released: "n1 drained=false", recorded: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			test.world(w)
+			got, err := w.handle(t, byHandSample, func(in *events.DrainRequest) { in.Release = true })
+			require.NoError(t, err)
+			require.Equal(t, test.want, got.Outcome)
+			require.Contains(t, got.Message, test.says)
+			w.require(t, test.does)
+		})
+	}
+	t.Run("of a hook ignores the instance's state", func(t *testing.T) {
+		w := newWorld(t)
+		w.states["i-1"] = pool.TerminatingWait
+		_, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.Release = true })
+		require.NoError(t, err)
+		w.require(t, outcome{released: "n1 drained=false"})
+	})
+}
+
+func TestDrainWaitsForTheNode(t *testing.T) {
+	for name, test := range map[string]struct {
+		polls int
+		want  drain.Outcome
+		took  time.Duration
+	}{
+		"and drains it once it registers":         {3, drain.Done, 6 * time.Second},
+		"and drains it at the last moment":        {5, drain.Done, 10 * time.Second},
+		"for ten seconds, so that it never joins": {6, drain.Gone, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.polls = test.polls
+				begin := time.Now()
+				got, err := w.handle(t, hookSample, nil)
+				require.NoError(t, err)
+				require.Equal(t, test.want, got.Outcome)
+				require.Equal(t, test.took, time.Since(begin))
+			})
+		})
+	}
+	t.Run("until the call ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.polls = 9
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			_, err := w.handler().Handle(ctx, sample(t, hookSample, nil))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Empty(t, w.completed)
+		})
+	})
+}
+
+// A pod that is deleted despite its budget is counted at once, because the call may be cut off.
+func TestForcedPod(t *testing.T) {
+	t.Run("is counted", func(t *testing.T) {
+		w := newWorld(t)
+		w.pods = []string{"shop/web-1"}
+		_, err := w.handle(t, hookSample, nil)
+		require.NoError(t, err)
+		require.Contains(t, w.metrics.String(), `"PodsForced":1`)
+		require.Contains(t, w.metrics.String(), `"cluster":"demo"`)
+	})
+	t.Run("does not fail the drain if it cannot be counted", func(t *testing.T) {
+		w := newWorld(t)
+		w.pods = []string{"shop/web-1"}
+		log := logs(t)
+		h := w.handler()
+		h.Metrics = failing{}
+		got, err := h.Handle(t.Context(), sample(t, hookSample, nil))
+		require.NoError(t, err)
+		require.Equal(t, drain.Done, got.Outcome)
+		require.Contains(t, log.String(), "writing a metric failed")
 	})
 }
 
@@ -347,6 +390,7 @@ func TestWaits(t *testing.T) {
 		"one second after evictions":                      {drain.Report{Evicted: 1}, 20 * time.Minute, 1},
 		"half a minute after evictions for hours":         {drain.Report{Evicted: 1}, 4 * time.Hour, 34},
 		"the longest pause after evictions for days":      {drain.Report{Evicted: 1}, 48 * time.Hour, 300},
+		"as after evictions while pods terminate, too":    {drain.Report{Evicted: 1, Terminating: 1}, 20 * time.Minute, 1},
 		"the longest pause while pods terminate for days": {drain.Report{Terminating: 1}, 48 * time.Hour, 300},
 		"half a minute while pods terminate":              {drain.Report{Terminating: 1}, time.Hour, 30},
 		"one second at the start of terminations":         {drain.Report{Terminating: 1}, 30 * time.Second, 1},
@@ -355,147 +399,8 @@ func TestWaits(t *testing.T) {
 		"at most five minutes":                            {drain.Report{}, 47 * time.Hour, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &Handler{Now: func() time.Time { return start.Add(c.elapsed) }}
-			require.Equal(t, c.want, h.wait(events.DrainRequest{Started: start}, c.report))
+			h := &Handler{Now: func() time.Time { return noon.Add(c.elapsed) }}
+			require.Equal(t, c.want, h.wait(events.DrainRequest{Started: noon}, c.report))
 		})
 	}
-}
-
-// An operator's drain was aborted, and its instance is terminating. The drain of its hook keeps the node cordoned.
-func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
-	for state, terminating := range map[string]bool{
-		pool.InService: false, pool.Terminating: true, pool.TerminatingWait: true, pool.TerminatingProceed: true,
-	} {
-		t.Run(state, func(t *testing.T) {
-			w := newWorld()
-			w.waiting()
-			w.states = map[string]string{"i-1": state}
-			_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
-			require.NoError(t, err)
-			require.True(t, w.node.Spec.Unschedulable)
-			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Release = true }))
-			require.NoError(t, err)
-			require.Equal(t, drain.Done, got.Outcome)
-			require.Equal(t, terminating, w.node.Spec.Unschedulable, got.Message)
-			require.Equal(t, terminating, len(w.node.Annotations) > 0)
-		})
-	}
-}
-
-// An operator's drain continues while its instance terminates. After a permanent failure, the drain of a hook releases the node even if the
-// instance no longer waits at the hook.
-func TestWhatHooksSayOfOtherDrains(t *testing.T) {
-	t.Run("an operator's drain of a terminating instance", func(t *testing.T) {
-		w := newWorld()
-		w.waiting()
-		w.states = map[string]string{"i-1": pool.TerminatingWait}
-		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", nil))
-		require.NoError(t, err)
-		require.Equal(t, drain.Remaining, got.Outcome)
-		require.True(t, w.node.Spec.Unschedulable)
-		require.Zero(t, w.beats)
-	})
-	t.Run("a hook at which no instance waits", func(t *testing.T) {
-		w := newWorld()
-		w.waiting()
-		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
-		require.NoError(t, err)
-		require.True(t, w.node.Spec.Unschedulable)
-		clear(w.open)
-		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) { in.Release = true }))
-		require.NoError(t, err)
-		require.Equal(t, drain.Done, got.Outcome)
-		require.Equal(t, "the node is as it was before", got.Message)
-		require.False(t, w.node.Spec.Unschedulable)
-		require.Empty(t, w.node.Annotations)
-		require.Empty(t, w.completed)
-	})
-}
-
-// While a cluster is deleted, drains are short. A pool with Force keeps its own timeout, which the spec promised.
-func TestThePolicyOfAClusterThatIsDeleted(t *testing.T) {
-	for name, c := range map[string]struct {
-		then          events.OnTimeout
-		timeout, want events.Seconds
-		does          events.OnTimeout
-	}{
-		"Wait":                      {drain.Wait, 0, deletionTimeout, drain.Continue},
-		"Wait, with a time":         {drain.Wait, 7200, deletionTimeout, drain.Continue},
-		"Wait, with a short one":    {drain.Wait, 60, 60, drain.Continue},
-		"Continue":                  {drain.Continue, 7200, deletionTimeout, drain.Continue},
-		"Continue, in a short time": {drain.Continue, 60, 60, drain.Continue},
-		"Force":                     {drain.Force, 7200, 7200, drain.Force},
-		"Force, in a short time":    {drain.Force, 60, 60, drain.Force},
-		"Force, with no time":       {drain.Force, 0, deletionTimeout, drain.Force},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			pool := events.Pool{Cluster: "demo", Drain: &drain.Policy{OnTimeout: c.then, Timeout: c.timeout}}
-			got := w.handler(start).policy(t.Context(), events.DrainRequest{}, pool)
-			require.Equal(t, drain.Policy{OnTimeout: c.then, Timeout: c.timeout}, got, "a cluster that stays")
-			w.status.Status.Phase = status.Deleting
-			got = w.handler(start).policy(t.Context(), events.DrainRequest{}, pool)
-			require.Equal(t, drain.Policy{OnTimeout: c.does, Timeout: c.want, Deletes: true}, got)
-		})
-	}
-}
-
-// The result of a slice names its node, because operators read the history of the execution.
-func TestAResultNamesItsNode(t *testing.T) {
-	for _, want := range []drain.Outcome{drain.Done, drain.Remaining} {
-		w := newWorld()
-		if want == drain.Remaining {
-			w.waiting()
-		}
-		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
-		require.NoError(t, err)
-		require.Equal(t, want, got.Outcome)
-		require.Equal(t, "demo workers n1", got.Cluster+" "+got.Pool+" "+got.Node)
-	}
-}
-
-// The state of a node at the end of a slice. It is Blocked if no pod leaves.
-func TestHowADrainIsDescribed(t *testing.T) {
-	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.BudgetEmpty.String(), Budgets: []string{"shop/web"}}}
-	for name, c := range map[string]struct {
-		report drain.Report
-		want   status.NodeState
-	}{
-		"the cluster is unreachable":                {drain.Report{Message: "no route to host"}, status.NodeUnreachable},
-		"volumes are left":                          {drain.Report{Volumes: 1}, status.NodeDraining},
-		"a pod is blocked":                          {drain.Report{Left: 2, Blocked: blocked}, status.NodeBlocked},
-		"a pod is blocked, and others were evicted": {drain.Report{Left: 2, Blocked: blocked, Evicted: 1}, status.NodeDraining},
-		"a pod is blocked, and others terminate":    {drain.Report{Left: 2, Blocked: blocked, Terminating: 1}, status.NodeDraining},
-		"pods are queued":                           {drain.Report{Left: 2}, status.NodeDraining},
-		"pods leave in order":                       {drain.Report{Left: 2, Evicted: 2, Terminating: 2}, status.NodeDraining},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
-			got := nodeStatus(n, events.DrainResult{DrainReport: c.report})
-			require.Equal(t, status.Node{
-				Name: "n1", Instance: "i-1", Pool: "workers", State: c.want, Message: c.report.Summary(), Blocked: c.report.Blocked,
-			}, got)
-		})
-	}
-}
-
-// A pod that is deleted despite its budget is logged and counted at once, because the call may be cut off.
-func TestAPodThatIsForcedIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.waiting() // blocked by an unmanaged pod
-		pool := w.pools["drover-demo-pool-workers"]
-		policy := *pool.Drain
-		policy.Timeout, policy.OnTimeout = 1, drain.Force
-		pool.Drain = &policy
-		w.pools["drover-demo-pool-workers"] = pool
-		var metrics bytes.Buffer
-		h := w.handler(start)
-		h.Metrics, h.Slice = &metrics, 3*time.Second
-		got, err := h.Handle(t.Context(), sample(t, "drain-request-hook", nil))
-		require.NoError(t, err)
-		require.Equal(t, []string{"shop/alone"}, got.Forced)
-		require.Equal(t, 1, strings.Count(metrics.String(), `"PodsForced":1`), metrics.String())
-		require.Contains(t, metrics.String(), `"cluster":"demo"`)
-	})
 }

@@ -1,4 +1,4 @@
-package handler
+package drain_test
 
 import (
 	"context"
@@ -24,12 +24,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/local/engine/inprocess"
-	"github.com/drover-run/drover/shared/pool"
-
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/drainer"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -229,7 +229,7 @@ func merged(into map[string]string, patch map[string]*string) map[string]string 
 }
 
 // Open is Clusters.
-func (w *world) Open(_ context.Context, cluster string) (Cluster, error) {
+func (w *world) Open(_ context.Context, cluster string) (handler.Cluster, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened = append(w.opened, cluster)
@@ -306,14 +306,16 @@ func (w *world) UpdateStatus(_ context.Context, _ string, change func(*status.St
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func (w *world) handler(now time.Time) *Handler {
-	return &Handler{Clusters: w, Groups: w, State: w, Slice: 400 * time.Millisecond, Now: func() time.Time { return now }, Metrics: io.Discard}
+func (w *world) handler(now time.Time) *handler.Handler {
+	return &handler.Handler{Clusters: w, Groups: w, State: w, Slice: 400 * time.Millisecond, Now: func() time.Time {
+		return now
+	}, Metrics: io.Discard}
 }
 
 // sample reads a request of events/samples.
 func sample(t *testing.T, name string, change func(*events.DrainRequest)) events.DrainRequest {
 	t.Helper()
-	body, err := os.ReadFile("../../../events/samples/" + name + ".json")
+	body, err := os.ReadFile("../../../../events/samples/" + name + ".json")
 	require.NoError(t, err)
 	var in events.DrainRequest
 	require.NoError(t, json.Unmarshal(body, &in))

@@ -1,15 +1,13 @@
-package handler
+package drain_test
 
 // Outages: the synthesized drain-node machine, in virtual time, with the function and a hook that times out as Auto Scaling's does.
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/local/aws/states/asl"
-	"github.com/drover-run/drover/shared/pool"
-
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -83,12 +81,12 @@ func (h *hook) Complete(ctx context.Context, l events.Lifecycle, result pool.Hoo
 
 // machine runs drain-node on the instance.
 func (h *hook) machine(input string) asl.Outcome {
-	definition, err := os.ReadFile("../../../infra/testdata/machines/drain-node.asl.json")
+	definition, err := os.ReadFile("../../../../infra/testdata/machines/drain-node.asl.json")
 	require.NoError(h.t, err)
 	parsed, err := asl.Parse(definition)
 	require.NoError(h.t, err)
 	h.start, h.last = time.Now(), time.Now()
-	handler := &Handler{
+	function := &handler.Handler{
 		Clusters: h, Groups: h, State: h, Slice: 50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: discard{},
 	}
 	return parsed.Run(h.t.Context(), asl.Execution{
@@ -113,7 +111,7 @@ func (h *hook) machine(input string) asl.Outcome {
 			if h.killed(arguments.Payload) {
 				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
 			}
-			result, err := handler.Handle(ctx, arguments.Payload)
+			result, err := function.Handle(ctx, arguments.Payload)
 			if err != nil {
 				return nil, &asl.Failure{Name: "Internal", Cause: err.Error()}
 			}
@@ -410,89 +408,4 @@ func TestWhatBlocksADrainIsToldInTheMiddleOfASlice(t *testing.T) {
 			nodes[0].Blocked)
 		require.Equal(t, nodes[0].Message, noted)
 	})
-}
-
-func TestTheMiddleOfASlice(t *testing.T) {
-	minute := int64(60)
-	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.BudgetEmpty.String(), Budgets: []string{"shop/web"}}}
-	never := drain.Report{Left: 2, Blocked: blocked, Lasting: true}
-	inTurn, stalled := never, never
-	inTurn.EstimateSeconds, stalled.Stalled = &minute, true
-	failing := []events.BlockedPod{
-		{Pod: "shop/web", Why: drain.Reason{Code: drain.Failed, Detail: "etcdserver: leader changed"}.String()},
-		{Pod: "shop/cart", Why: drain.Overload.String()},
-	}
-	outage, both := drain.Report{Left: 2, Blocked: failing}, drain.Report{Left: 3, Blocked: append(blocked, failing...), Lasting: true}
-	for name, c := range map[string]struct {
-		before status.NodeState
-		report drain.Report
-		want   status.NodeState
-	}{
-		"a block of unknown length is Blocked":         {"", never, status.NodeBlocked},
-		"a block after other evictions is Blocked":     {status.NodeDraining, never, status.NodeBlocked},
-		"a block with an estimate is Draining":         {"", inTurn, status.NodeDraining},
-		"a block by a pod on another node is Draining": {"", stalled, status.NodeDraining},
-		"a block while pods leave is Draining": {
-			"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked, Lasting: true}, status.NodeDraining,
-		},
-		"a failure of the API server is Draining": {"", outage, status.NodeDraining},
-		"a failure and another block is Blocked":  {"", both, status.NodeBlocked},
-		"a node that was Blocked stays Blocked":   {status.NodeBlocked, inTurn, status.NodeBlocked},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			if c.before != "" {
-				w.status.Status.SetNode(status.Node{Instance: "i-1", State: c.before}, start)
-			}
-			n := node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
-			for range 2 {
-				w.handler(start).recordBlocked(t.Context(), n, c.report)
-				require.Len(t, w.status.Status.Nodes, 1)
-				require.Equal(t, c.want, w.status.Status.Nodes[0].State)
-				require.Equal(t, c.report.Blocked, w.status.Status.Nodes[0].Blocked)
-				require.Equal(t, 1, w.wrote)
-			}
-		})
-	}
-	t.Run("the state of another node does not count", func(t *testing.T) {
-		w := newWorld()
-		w.status.Status.SetNode(status.Node{Instance: "i-2", State: status.NodeBlocked}, start)
-		w.handler(start).recordBlocked(t.Context(), node{
-			pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1",
-		}, inTurn)
-		at := slices.IndexFunc(w.status.Status.Nodes, func(n status.Node) bool { return n.Instance == "i-1" })
-		require.Equal(t, status.NodeDraining, w.status.Status.Nodes[at].State)
-	})
-	t.Run("a cluster without a status gets none", func(t *testing.T) {
-		w := newWorld()
-		w.status = nil
-		w.handler(start).recordBlocked(t.Context(), node{instance: "i-1"}, never)
-		require.Nil(t, w.status)
-	})
-}
-
-// A drain continues if the status cannot be written. The log has the error.
-func TestAStatusThatCannotBeWritten(t *testing.T) {
-	logger := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(logger) })
-	var log bytes.Buffer
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	w := newWorld()
-	w.waiting()
-	w.statusErr = errors.New("AccessDenied: s3:PutObject")
-	got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
-	require.NoError(t, err)
-	require.Equal(t, drain.Remaining, got.Outcome)
-	require.Contains(t, log.String(),
-		`level=ERROR msg="writing the status failed" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
-	log.Reset()
-	w.handler(start).recordBlocked(t.Context(), node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"},
-		drain.Report{Left: 1})
-	require.Contains(t, log.String(),
-		`level=ERROR msg="writing the status failed" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
-	require.Contains(t, log.String(), `msg="drain blocked"`)
-	log.Reset()
-	w.status, w.statusErr = nil, nil
-	w.handler(start).recordBlocked(t.Context(), node{instance: "i-1"}, drain.Report{Left: 1})
-	require.NotContains(t, log.String(), "writing the status", "a cluster without a status is no error")
 }
