@@ -168,6 +168,10 @@ func TestImports(t *testing.T) {
 				return under(ours, "local") && under(s.folder, "cmd/internal/cli", "cmd/internal/clitest")
 			},
 		},
+		"tests of functions do not import the local account": {
+			"they use small fakes, so that they compile and run in seconds; tests that start an account are in local/testkit/worlds",
+			func(s source, _, ours string) bool { return under(s.folder, "functions") && under(ours, "local") },
+		},
 		"simulated services import no package of drover": {
 			"a simulator that shares code with drover repeats its mistakes; and it can move to a module of its own",
 			func(s source, _, ours string) bool {

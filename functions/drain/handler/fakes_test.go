@@ -26,6 +26,8 @@ const (
 	spotSample   = "drain-request-spot"
 	byHandSample = "drain-request-by-hand"
 	group        = "drover-demo-pool-workers"
+	// absent is the outcome if there is nothing to drain.
+	absent = drain.Gone
 )
 
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)

@@ -51,16 +51,16 @@ func TestDrainAtTheHook(t *testing.T) {
 			func(w *world) { w.report.Outcome = drain.TimedOut }, nil, drain.TimedOut, "", outcome{drained: true, completed: true},
 		},
 		"completes it once the node is deleted": {
-			func(w *world) { w.report.Outcome = drain.Gone }, nil, drain.Gone, "", outcome{drained: true, completed: true},
+			func(w *world) { w.report.Outcome = absent }, nil, absent, "", outcome{drained: true, completed: true},
 		},
 		"completes it if the instance never joined": {
-			func(w *world) { w.nodes = nil }, nil, drain.Gone, "i-1 is no node", outcome{completed: true},
+			func(w *world) { w.nodes = nil }, nil, absent, "i-1 is no node", outcome{completed: true},
 		},
 		"completes it if the cluster is deleted": {
-			func(w *world) { w.openErr = fmt.Errorf("demo: %w", pool.ErrNoCluster) }, nil, drain.Gone, "demo: ", outcome{completed: true},
+			func(w *world) { w.openErr = fmt.Errorf("demo: %w", pool.ErrNoCluster) }, nil, absent, "demo: ", outcome{completed: true},
 		},
 		"does nothing if no instance waits": {
-			func(w *world) { clear(w.waiting) }, nil, drain.Gone, "does not wait at the hook", outcome{},
+			func(w *world) { clear(w.waiting) }, nil, absent, "does not wait at the hook", outcome{},
 		},
 		"continues after a failed heartbeat": {
 			func(w *world) { w.heartbeatErr = errThrottled; clear(w.waiting) }, nil, drain.Done, "", outcome{drained: true, completed: true},
@@ -76,7 +76,7 @@ func TestDrainAtTheHook(t *testing.T) {
 			nil, func(in *events.DrainRequest) { in.Release = true }, drain.Done, "as it was before", outcome{released: "n1 drained=false"},
 		},
 		"completes nothing if that node does not exist": {
-			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Release = true }, drain.Gone, "is no node", outcome{},
+			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Release = true }, absent, "is no node", outcome{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestDrainAtTheHook(t *testing.T) {
 		clear(w.waiting)
 		got, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.NotificationMetadata = "{}" })
 		require.NoError(t, err)
-		require.Equal(t, drain.Gone, got.Outcome)
+		require.Equal(t, absent, got.Outcome)
 	})
 }
 
@@ -180,7 +180,7 @@ func TestDrainOfASpotInstance(t *testing.T) {
 			w := newWorld(t)
 			got, err := w.handle(t, spotSample, func(in *events.DrainRequest) { in.InstanceID = instance })
 			require.NoError(t, err)
-			require.Equal(t, drain.Gone, got.Outcome)
+			require.Equal(t, absent, got.Outcome)
 			require.Contains(t, got.Message, "in no pool of drover's")
 			require.Empty(t, w.opened)
 			w.require(t, outcome{})
@@ -218,7 +218,7 @@ func TestDrainByAnOperator(t *testing.T) {
 			nil, func(w *world) { w.report.Outcome = drain.TimedOut }, drain.TimedOut, "", outcome{drained: true, released: "n1 drained=true"},
 		},
 		"does not release a deleted node": {
-			nil, func(w *world) { w.report.Outcome = drain.Gone }, drain.Gone, "", outcome{drained: true},
+			nil, func(w *world) { w.report.Outcome = absent }, absent, "", outcome{drained: true},
 		},
 		"drains the node of a terminating instance": {
 			nil, func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "", outcome{drained: true, released: "n1 drained=true"},
@@ -244,7 +244,7 @@ func TestDrainByAnOperator(t *testing.T) {
 			func(in *events.DrainRequest) { in.Node = "" }, nil, events.DrainRefused, "names no node", outcome{},
 		},
 		"ends if the cluster is deleted": {
-			nil, func(w *world) { w.openErr = pool.ErrNoCluster }, drain.Gone, pool.ErrNoCluster.Error(), outcome{},
+			nil, func(w *world) { w.openErr = pool.ErrNoCluster }, absent, pool.ErrNoCluster.Error(), outcome{},
 		},
 		"waits for a cluster that cannot be opened": {
 			nil, func(w *world) { w.openErr = errors.New("AccessDenied") }, drain.Remaining, "AccessDenied", outcome{},
@@ -331,7 +331,7 @@ func TestDrainWaitsForTheNode(t *testing.T) {
 	}{
 		"and drains it once it registers":         {3, drain.Done, 6 * time.Second},
 		"and drains it at the last moment":        {5, drain.Done, 10 * time.Second},
-		"for ten seconds, so that it never joins": {6, drain.Gone, 10 * time.Second},
+		"for ten seconds, so that it never joins": {6, absent, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestStatusOfASlice(t *testing.T) {
 		require.Equal(t, noon, w.recorded(t)[0].Since)
 		require.Equal(t, status.NodeDraining, w.recorded(t)[0].State)
 	})
-	t.Run("shows nothing of a finished drain", func(t *testing.T) {
+	t.Run("forgets a finished drain", func(t *testing.T) {
 		w := newWorld(t)
 		w.handler().recordProgress(t.Context(), drained, result(drain.Remaining))
 		w.handler().recordProgress(t.Context(), drained, result(drain.Done))

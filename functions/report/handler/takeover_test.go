@@ -99,7 +99,7 @@ func TestReportOverALaterStatus(t *testing.T) {
 	})
 }
 
-// What was to be done for a cluster is forgotten before anybody hears that it is gone: then a report that is cut off is made again.
+// The report deletes the records of pending work before it writes the status. If it is aborted, it is repeated.
 func TestReportOfADeletedCluster(t *testing.T) {
 	mine := store.Lease{Execution: "mine", Fence: 7}
 	t.Run("forgets first", func(t *testing.T) {
