@@ -152,13 +152,22 @@ func TestPassedDrains(t *testing.T) {
 		require.NoError(t, a.handle(t))
 		require.Len(t, a.results, 1)
 	})
-	t.Run("proceeds without them when the wait is over", func(t *testing.T) {
-		a := rolls(t)
-		needsNode(t, a)
-		a.began = map[string]time.Time{"i-old": noon.Add(-75 * time.Minute)}
-		require.NoError(t, a.handle(t))
-		require.Contains(t, a.status(t).Waits.Message, "it has waited for 1h15m0s")
-	})
+	for name, test := range map[string]struct {
+		waited int64
+		began  time.Duration
+		waits  string
+	}{
+		"proceeds without them when the drain took too long":      {0, 75 * time.Minute, "it has waited for 1h15m0s"},
+		"proceeds without them when the step has waited too long": {75 * 60, 10 * time.Minute, "it has waited for 10m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := rolls(t)
+			needsNode(t, a)
+			*a.waited, a.began = test.waited, map[string]time.Time{"i-old": noon.Add(-test.began)}
+			require.NoError(t, a.handle(t))
+			require.Contains(t, a.status(t).Waits.Message, test.waits)
+		})
+	}
 	t.Run("fails when the status cannot be read", func(t *testing.T) {
 		a := rolls(t)
 		needsNode(t, a)

@@ -271,6 +271,9 @@ func (s stacks) Prepare(
 	s.sets = append(s.sets, changeSet{
 		create: create, template: template, token: token, tags: maps.Clone(change.Tags), parameters: maps.Clone(parameters),
 	})
+	if len(s.sets) > MaxChangeSets {
+		return stack.ChangeSet{}, fmt.Errorf("more than %d change sets", MaxChangeSets)
+	}
 	s.empty--
 	return stack.ChangeSet{Name: token, Changes: s.changes, Empty: s.empty >= 0}, s.call("prepare")
 }

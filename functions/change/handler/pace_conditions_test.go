@@ -115,6 +115,16 @@ func TestPaceBeforeRoll(t *testing.T) {
 			}
 		})
 	}
+	t.Run("is counted in a tag each time", func(t *testing.T) {
+		for tag, note := range map[string]string{"": "1 of token", "3 of token": "4 of token", "3 of another": "1 of token"} {
+			p, now := pooled(t, 3), deployedFor(2)
+			now.Tags[names.TagPace] = tag
+			_, later, err := p.step().applyPace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{})
+			require.NoError(t, err)
+			require.True(t, later)
+			require.Equal(t, note, p.sets[0].note)
+		}
+	})
 	replacing := []stack.ResourceChange{{Type: "AWS::EC2::LaunchTemplate"}}
 	for name, test := range map[string]struct {
 		status, deployed string
