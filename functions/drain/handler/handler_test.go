@@ -19,7 +19,7 @@ import (
 
 var errThrottled = errors.New("throttled")
 
-// outcome is what a call does besides its result.
+// outcome is the effect of a call.
 type outcome struct {
 	drained, completed bool
 	released           string // the call of Release
@@ -73,7 +73,7 @@ func TestDrainAtTheHook(t *testing.T) {
 			outcome{recorded: 1},
 		},
 		"only releases the node if asked to": {
-			nil, func(in *events.DrainRequest) { in.Release = true }, drain.Done, "as it was before", outcome{released: "n1 drained=false"},
+			nil, func(in *events.DrainRequest) { in.Release = true }, drain.Done, "was before", outcome{released: "n1 drained=false"},
 		},
 		"completes nothing if that node does not exist": {
 			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Release = true }, absent, "is no node", outcome{},
@@ -112,7 +112,7 @@ func TestDrainAtTheHook(t *testing.T) {
 		_, err := w.handle(t, hookSample, nil)
 		require.ErrorIs(t, err, errThrottled)
 	})
-	t.Run("removes a node from the status that waits no more", func(t *testing.T) {
+	t.Run("removes a node from the status whose instance stopped waiting", func(t *testing.T) {
 		w := newWorld(t)
 		w.set(t, func(s *status.Status) {
 			s.SetNode(status.Node{Instance: "i-1", State: status.NodeDraining}, noon)
@@ -287,7 +287,7 @@ func TestReleaseOfANode(t *testing.T) {
 		says  string
 		does  outcome
 	}{
-		"restores it": {func(*world) {}, drain.Done, "as it was before", outcome{released: "n1 drained=false"}},
+		"restores it": {func(*world) {}, drain.Done, "was before", outcome{released: "n1 drained=false"}},
 		"removes it from the status": {func(w *world) {
 			_ = w.state.UpdateStatus(context.Background(), "demo", func(s *status.Status) {
 				s.SetNode(status.Node{Instance: "i-1", State: status.NodeBlocked}, noon)
@@ -297,7 +297,7 @@ func TestReleaseOfANode(t *testing.T) {
 			func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "drains it at its hook", outcome{},
 		},
 		"restores it if the instance's state is unknown": {
-			func(w *world) { w.states["i-1"], w.stateErr = pool.TerminatingWait, errThrottled }, drain.Done, "as it was before",
+			func(w *world) { w.states["i-1"], w.stateErr = pool.TerminatingWait, errThrottled }, drain.Done, "was before",
 			outcome{released: "n1 drained=false"},
 		},
 		"retries later if that fails": {
