@@ -121,10 +121,10 @@ func TestImports(t *testing.T) {
 					!(ours == "shared/kube" && under(s.folder, "shared/kube/drainer", "shared/kube/survey"))
 			},
 		},
-		"handlers import no SDK and no adapter, not even their types": {
+		"handlers and their tests import no SDK and no adapter, not even their types": {
 			"they declare small interfaces over pure types, so that their tests use fakes of a few lines and compile in seconds",
 			func(s source, imported, ours string) bool {
-				return under(s.folder, "functions") && !isWiring(s.folder) && !s.test &&
+				return under(s.folder, "functions") && !isWiring(s.folder) &&
 					(isSDK(imported) || isAdapter(ours) || ours == "shared/lambdaruntime")
 			},
 		},

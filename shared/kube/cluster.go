@@ -31,7 +31,7 @@ type Clusters struct {
 // Option of Clusters.
 type Option func(*Clusters)
 
-// WithTransport calls API servers through a transport instead of the network. The authority of the cluster is then not
+// WithTransport calls API servers through a transport instead of the network, unless reach is nil. The authority of the cluster is then not
 // verified.
 func WithTransport(reach func(endpoint string) http.RoundTripper) Option {
 	return func(c *Clusters) { c.reach = reach }

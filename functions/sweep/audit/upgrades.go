@@ -12,9 +12,9 @@ import (
 // upgrades handles upgrades that did not start at their time, and those whose end the status does not show.
 type upgrades struct{ *round }
 
-// ends ends upgrades that their own execution did not end.
-func (r upgrades) ends() sweep.UpgradeEnds {
-	return sweep.UpgradeEnds{Executions: r.Executions, Upgrade: r.Upgrade, Now: r.Now}
+// ender ends upgrades that their own execution did not end.
+func (r upgrades) ender() sweep.UpgradeEnder {
+	return sweep.UpgradeEnder{Executions: r.Executions, Upgrade: r.Upgrade, Now: r.Now}
 }
 
 // late records upgrades that did not start at their time.
@@ -35,7 +35,7 @@ func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (
 		return false, nil
 	case sweep.UpgradeInFlight(u):
 		// Its record may be finished while the status is not.
-		return false, r.ends().Start(ctx, cluster, u.Execution)
+		return false, r.ender().End(ctx, cluster, u.Execution)
 	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:
 		return repairs{r.round}.repeat(ctx, cluster, s, names.RetryNextUpgrade, *u.Ended)
 	case s.Phase == status.Upgrading && u.Ended != nil:

@@ -134,7 +134,7 @@ func (h *Handler) sweep() []pass {
 	}
 	ended := sweep.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
 	upgrades := sweep.Upgrades{
-		State: h.State, Ends: sweep.UpgradeEnds{Executions: h.Executions, Upgrade: h.Upgrade, Now: h.Now}, Cache: &h.caches.upgrades,
+		State: h.State, Ender: sweep.UpgradeEnder{Executions: h.Executions, Upgrade: h.Upgrade, Now: h.Now}, Cache: &h.caches.upgrades,
 		Parallel: h.Parallel,
 	}
 	instances := sweep.Instances{Stacks: h.Stacks, Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode, Now: h.Now}

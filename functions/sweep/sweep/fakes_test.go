@@ -221,8 +221,8 @@ func (d *deps) instances() Instances {
 
 func (d *deps) late() LateUpgrades { return LateUpgrades{Specs: d.Specs, State: d.State, Now: d.Now} }
 
-func (d *deps) ends() UpgradeEnds {
-	return UpgradeEnds{Executions: d.Executions, Upgrade: d.Upgrade, Now: d.Now}
+func (d *deps) ender() UpgradeEnder {
+	return UpgradeEnder{Executions: d.Executions, Upgrade: d.Upgrade, Now: d.Now}
 }
 
 // agenda is what is due, and which clusters are held by an execution.

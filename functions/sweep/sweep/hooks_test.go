@@ -166,7 +166,7 @@ func TestSweepEndsUpgrades(t *testing.T) {
 			h, reads := s.deps(), 0
 			entry := store.Entry{Key: names.Upgrade(demo), ETag: "1"}
 			state := recorded{broken{sweptState{swept: s}, listed{names.Upgrades: {entry}}}, test.record, &reads}
-			upgrades := Upgrades{State: state, Ends: h.ends(), Cache: &UpgradeCache{}}
+			upgrades := Upgrades{State: state, Ender: h.ender(), Cache: &UpgradeCache{}}
 			for range 2 {
 				s.calls = nil
 				require.Equal(t, test.failing != nil, errors.Is(upgrades.Run(t.Context()), errThrottled))

@@ -223,7 +223,7 @@ func TestUpgradesThatAreLate(t *testing.T) {
 	t.Run("is ended when its execution is over", func(t *testing.T) {
 		for running, calls := range map[bool]int{true: 0, false: 1} {
 			s := &swept{running: running}
-			require.NoError(t, s.deps().ends().Start(t.Context(), demo, "x"))
+			require.NoError(t, s.deps().ender().End(t.Context(), demo, "x"))
 			require.Len(t, s.calls, calls)
 		}
 	})

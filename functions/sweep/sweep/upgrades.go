@@ -21,7 +21,7 @@ import (
 // Upgrades ends upgrades whose execution ended without a report: it was aborted, timed out, or could not write the record.
 type Upgrades struct {
 	State UpgradeRecords
-	Ends  UpgradeEnds
+	Ender UpgradeEnder
 	// Cache is kept between sweeps.
 	Cache *UpgradeCache
 	// Parallel is how many clusters are handled at the same time.
@@ -77,20 +77,20 @@ func (p Upgrades) Run(ctx context.Context) error {
 			p.Cache.add(unfinished[cluster])
 			return nil
 		}
-		return p.Ends.Start(ctx, cluster, record.Execution)
+		return p.Ender.End(ctx, cluster, record.Execution)
 	})
 }
 
-// UpgradeEnds ends upgrades that their own execution did not end.
-type UpgradeEnds struct {
+// UpgradeEnder ends upgrades that their own execution did not end.
+type UpgradeEnder struct {
 	Executions Executions
 	Upgrade    Upgrader
 	Now        func() time.Time
 }
 
-// Start starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. Every sweep tries again
+// End starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. Every sweep tries again
 // until the upgrade is finished. Two starts within five minutes are one execution.
-func (e UpgradeEnds) Start(ctx context.Context, cluster, execution string) error {
+func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error {
 	running, err := e.Executions.Running(ctx, execution)
 	if err != nil || running {
 		return err

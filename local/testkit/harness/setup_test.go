@@ -1,0 +1,49 @@
+package harness
+
+import (
+	"io"
+	"reflect"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/stretchr/testify/require"
+
+	admit "github.com/drover-run/drover/functions/admit/setup"
+	change "github.com/drover-run/drover/functions/change/setup"
+	clean "github.com/drover-run/drover/functions/clean/setup"
+	drain "github.com/drover-run/drover/functions/drain/setup"
+	join "github.com/drover-run/drover/functions/join/setup"
+	plan "github.com/drover-run/drover/functions/plan/setup"
+	prepare "github.com/drover-run/drover/functions/prepare/setup"
+	publish "github.com/drover-run/drover/functions/publish/setup"
+	report "github.com/drover-run/drover/functions/report/setup"
+	stackevent "github.com/drover-run/drover/functions/stackevent/setup"
+	sweep "github.com/drover-run/drover/functions/sweep/setup"
+	upgrade "github.com/drover-run/drover/functions/upgrade/setup"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+)
+
+// The compiler does not notice a field of a handler that setup leaves empty.
+func TestSetupFillsEveryField(t *testing.T) {
+	env := lambdaruntime.Env{Output: io.Discard, Variables: map[string]string{}}
+	for _, name := range []string{
+		lambdaruntime.SpecsBucket, lambdaruntime.StateBucket, lambdaruntime.Account, lambdaruntime.Partition, lambdaruntime.ConvergeARN,
+		lambdaruntime.JoinARN, lambdaruntime.UpgradeARN, lambdaruntime.DrainARN, lambdaruntime.TopicARN, lambdaruntime.CloudFormationRole,
+		lambdaruntime.LeftoversRole,
+	} {
+		env.Variables[name] = name
+	}
+	cfg := aws.Config{Region: Region}
+	for name, handler := range map[string]any{
+		"admit": admit.New(cfg, env), "change": change.New(cfg, env), "clean": clean.New(cfg, env), "drain": drain.New(cfg, env),
+		"join": join.New(cfg, env), "plan": plan.New(cfg, env), "prepare": prepare.New(cfg, env), "publish": publish.New(cfg, env),
+		"report": report.New(cfg, env), "stackevent": stackevent.New(cfg, env), "sweep": sweep.New(cfg, env), "upgrade": upgrade.New(cfg, env),
+	} {
+		fields := reflect.ValueOf(handler).Elem()
+		for i := range fields.NumField() {
+			if field := fields.Type().Field(i); field.IsExported() {
+				require.False(t, fields.Field(i).IsZero(), "%s: %s", name, field.Name)
+			}
+		}
+	}
+}
