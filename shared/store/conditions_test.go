@@ -220,6 +220,30 @@ func TestStatusConditions(t *testing.T) {
 			require.Equal(t, 1, *calls, call)
 		}
 	})
+	t.Run("pause before a repetition only", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			m, s := state()
+			start := time.Now()
+			require.NoError(t, s.UpdateStatus(t.Context(), "demo", ready))
+			require.Zero(t, time.Since(start))
+			m.Refuse("Put", "PreconditionFailed")
+			require.Error(t, s.UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Message = "x" }))
+			require.NotZero(t, time.Since(start))
+			require.Less(t, time.Since(start), 11*time.Second)
+		})
+	})
+	t.Run("end with their context during a pause", func(t *testing.T) {
+		m, s := state()
+		ctx, cancel := context.WithCancel(t.Context())
+		m.OnCall = func(call storetest.Call) error {
+			if call.Operation != "Put" {
+				return nil
+			}
+			cancel()
+			return storetest.Refusal("PreconditionFailed")
+		}
+		require.ErrorIs(t, s.UpdateStatus(ctx, "demo", ready), context.Canceled)
+	})
 	t.Run("end as Transient when every write loses", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m, s := state()

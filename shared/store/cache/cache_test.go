@@ -104,6 +104,35 @@ func TestETagCache(t *testing.T) {
 	require.Len(t, reads(b, func() { expect("y/1", "one"); expect("y/1", "one") }), 2, "of another prefix")
 }
 
+func TestETagCacheLimits(t *testing.T) {
+	const longest, minAge = 64 << 10, time.Minute
+	written := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		size int
+		age  time.Duration
+		kept bool
+	}{
+		"keeps an object of the longest size and the youngest age": {longest, minAge, true},
+		"does not keep a longer object":                            {longest + 1, minAge, false},
+		"does not keep a younger object":                           {longest, minAge - 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := storetest.NewBucket("state")
+			b.Now = func() time.Time { return written }
+			b.Upload("x/1", strings.Repeat("x", test.size))
+			c := cache.NewETagCache(b, func() time.Time { return written.Add(test.age) }, "x/")
+			_, err := c.List(t.Context(), "x/")
+			require.NoError(t, err)
+			get := func(limit int) {
+				_, err := c.Get(t.Context(), "x/1", int64(limit))
+				require.NoError(t, err)
+			}
+			get(test.size)
+			require.Equal(t, test.kept, len(reads(b, func() { get(test.size) })) == 0)
+		})
+	}
+}
+
 func TestSnapshot(t *testing.T) {
 	b, ctx := storetest.NewBucket("state"), t.Context()
 	state := store.NewState(b, store.Silent, time.Now)
