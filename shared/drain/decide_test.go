@@ -10,8 +10,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/drover-run/drover/events"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -437,247 +435,26 @@ func TestDecideWaitsForLoadBalancers(t *testing.T) {
 	require.Zero(t, got.Begins)
 }
 
-func TestNewPodTolerant(t *testing.T) {
-	for name, c := range map[string]struct {
-		toleration corev1.Toleration
-		want       bool
-	}{
-		"all taints":                 {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
-		"all taints with NoSchedule": {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
-		"all taints with NoExecute":  {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
-		"the taint": {
-			corev1.Toleration{
-				Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
-			}, true,
-		},
-		"its key": {
-			corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists}, true,
-		},
-		"its empty value": {corev1.Toleration{Key: "node.kubernetes.io/unschedulable"}, true},
-		"its empty value, with an operator": {
-			corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpEqual}, true,
-		},
-		"another value":        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Value: "true"}, false},
-		"a comparing operator": {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Gt", Value: "0"}, false},
-		"another taint":        {corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}, false},
-		"nothing":              {corev1.Toleration{}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, NewPod(pod("a", func(p *corev1.Pod) {
-				p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu"}, c.toleration}
-			})).Tolerant)
-		})
+func TestDecideBoundsRequestsInFlight(t *testing.T) {
+	for inFlight, want := range map[int][]string{0: {"evict z"}, perBudget - 1: {"evict z"}, perBudget: {}} {
+		v := view([]*corev1.Pod{pod("z")}, budget("web", 9))
+		for i := range inFlight {
+			v.Tries[types.UID(string(rune('a'+i)))] = Try{Budget: "shop/web", InFlight: true}
+		}
+		require.Equal(t, want, sent(Decide(now, Task{Policy: patient, Started: now}, v, 9)), inFlight)
 	}
 }
 
-// A tolerant pod that was created before the cordon is evicted like others.
-func TestDecideSparesReturnedPods(t *testing.T) {
-	cordoned := now.Add(-time.Hour)
-	for name, c := range map[string]struct {
-		created time.Duration // since the cordon
-		after   time.Duration // the same, of the decision
-		returns bool
-		sent    bool
-		next    time.Duration // since the cordon, 0: never
-	}{
-		"created before":                                   {-2*time.Second - 1, 0, false, true, 0},
-		"perhaps created before":                           {-2 * time.Second, 0, false, false, 3 * time.Second},
-		"perhaps created after":                            {time.Second, 2 * time.Second, false, false, 3 * time.Second},
-		"perhaps created after, once clocks cannot differ": {time.Second, 3 * time.Second, false, true, 0},
-		"created after":                                    {time.Second + 1, 2 * time.Second, true, false, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			v := view([]*corev1.Pod{
-				pod("a", func(p *corev1.Pod) {
-					p.CreationTimestamp, p.Spec.Tolerations = metav1.NewTime(cordoned.Add(c.created)), []corev1.Toleration{
-						{Operator: corev1.TolerationOpExists},
-					}
-				}),
-				pod("b", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(cordoned.Add(c.created)) }),
-			})
-			at := cordoned.Add(c.after)
-			v.Cordoned = cordoned
-			got := Decide(at, Task{Policy: patient, Started: cordoned}, v, 9)
-			want := []string{"evict b"}
-			if c.sent {
-				want = []string{"evict a", "evict b"}
-			}
-			require.Equal(t, want, sent(got), "a pod without the toleration bypassed the scheduler, or was created while the node was not cordoned")
-			next := time.Duration(0)
-			if !got.Next.IsZero() {
-				next = got.Next.Sub(cordoned)
-			}
-			require.Equal(t, c.next, next)
-			var r Report
-			Describe(&r, got)
-			if c.returns {
-				require.Equal(t, []string{"shop/a"}, r.Returned)
-				require.Equal(t, 1, r.Left)
-				require.Equal(t, "1 pod is left; came back although the node is cordoned, which they tolerate, and end with it: shop/a", r.Summary())
-			} else {
-				require.Empty(t, r.Returned)
-				require.Equal(t, 2, r.Left)
-			}
-			v.Cordoned = time.Time{}
-			require.Len(t, Decide(at, Task{Policy: patient, Started: cordoned}, v, 9).Send, 2, "the node is not cordoned")
-		})
+func TestDecideOrder(t *testing.T) {
+	low := func(p *corev1.Pod) { priority := int32(-1); p.Spec.Priority = &priority }
+	first, second := pod("a", in("b")), pod("a", in("b"))
+	first.UID, second.UID = "1", "2"
+	d := Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{
+		pod("c", important), second, pod("b", in("a")), first, pod("d", low), pod("a", in("c")), pod("e", in("a")),
+	}), 9)
+	var order []string
+	for _, p := range d.Left {
+		order = append(order, p.ID()+" "+string(p.UID))
 	}
-}
-
-func TestNewPodClaims(t *testing.T) {
-	claim := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
-	own := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
-	for name, c := range map[string]struct {
-		kind    string
-		volumes []corev1.VolumeSource
-		want    int
-	}{
-		"none": {"ReplicaSet", nil, 0},
-		"volumes without claims": {
-			"ReplicaSet", []corev1.VolumeSource{{HostPath: &corev1.HostPathVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{}}}, 0,
-		},
-		"claims":                          {"StatefulSet", []corev1.VolumeSource{claim, {ConfigMap: &corev1.ConfigMapVolumeSource{}}, claim}, 2},
-		"ephemeral volumes":               {"ReplicaSet", []corev1.VolumeSource{own, claim}, 2},
-		"a daemon pod's shared claim":     {"DaemonSet", []corev1.VolumeSource{claim}, 0},
-		"a daemon pod's ephemeral volume": {"DaemonSet", []corev1.VolumeSource{claim, own}, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, NewPod(pod("a", owned(c.kind), func(p *corev1.Pod) {
-				for _, v := range c.volumes {
-					p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: v})
-				}
-			})).Claims)
-		})
-	}
-}
-
-// https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-eviction-policy
-func TestBudgetCounts(t *testing.T) {
-	always, healthy := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
-	for name, c := range map[string]struct {
-		policy         *policyv1.UnhealthyPodEvictionPolicyType
-		healthy, least int32
-		unready        bool // counts, too
-	}{
-		"enough are healthy":                   {nil, 9, 9, false},
-		"enough are healthy, explicit policy":  {&healthy, 9, 9, false},
-		"too few are healthy":                  {nil, 8, 9, true},
-		"too few are healthy, explicit policy": {&healthy, 8, 9, true},
-		"too few are healthy, always allowed":  {&always, 8, 9, false},
-		"none need to be healthy":              {nil, 3, 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := NewBudget(budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
-				b.Spec.UnhealthyPodEvictionPolicy, b.Status.CurrentHealthy, b.Status.DesiredHealthy = c.policy, c.healthy, c.least
-			}))
-			require.True(t, b.Counts(NewPod(pod("a"))))
-			require.Equal(t, c.unready, b.Counts(NewPod(pod("a", unready))))
-			require.True(t, b.Covers(NewPod(pod("a"))))
-			require.False(t, b.Covers(NewPod(pod("a", in("other")))))
-			require.False(t, b.Covers(NewPod(pod("a", labelled("app", "db")))))
-		})
-	}
-}
-
-func TestDecideNext(t *testing.T) {
-	forced := Policy{Timeout: 600, OnTimeout: Force, DeleteEmptyDirData: true}
-	d := Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
-	require.Equal(t, now.Add(600*time.Second), d.Next, "the deadline")
-	d = Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a", deleted(0))}), 9)
-	require.Equal(t, now.Add(60*time.Second), d.Next, "then the pod is stuck")
-	d = Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
-	require.Zero(t, d.Next, "only an event changes the decision")
-	waits := patient
-	waits.Timeout = 600
-	d = Decide(now, Task{Policy: waits, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
-	require.Zero(t, d.Next, "the policy Wait has no deadline")
-}
-
-func TestDecideEstimate(t *testing.T) {
-	for name, c := range map[string]struct {
-		view View
-		want time.Duration
-	}{
-		"nothing":                        {view(nil), 0},
-		"free pods end at the same time": {view([]*corev1.Pod{pod("a", grace(5)), pod("b", grace(20))}), 20 * time.Second},
-		"one after the other":            {view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 1)), 90 * time.Second},
-		"one after the other, with own grace periods": {
-			view([]*corev1.Pod{pod("a", grace(30)), pod("b", grace(5)), pod("c", grace(1))}, budget("web", 1)), 36 * time.Second,
-		},
-		"a terminating pod's rest": {view([]*corev1.Pod{pod("a", deleted(-7*time.Second))}), 7 * time.Second},
-		"unknown if a budget never allows any": {view([]*corev1.Pod{pod("a")}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
-			b.Status.DesiredHealthy = 10
-		})), -1},
-		"unknown if two budgets block": {view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), -1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, Decide(now, Task{Policy: patient, Started: now}, c.view, 9).Estimate)
-		})
-	}
-}
-
-// A drain that waits for a pod on another node has no estimate. It would show 30 s for hours.
-func TestDecideStalled(t *testing.T) {
-	running, evicted := pod("a"), pod("b")
-	one := func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.DesiredHealthy = 2, 1 }
-	for name, c := range map[string]struct {
-		pods    []*corev1.Pod
-		allowed int32
-		tried   time.Duration
-		stalled bool
-	}{
-		"stalled if another node's replacement does not start": {[]*corev1.Pod{running}, 0, 0, true},
-		"not while the budget allows a disruption":             {[]*corev1.Pod{running}, 1, 0, false},
-		"not while a pod under the budget terminates": {
-			[]*corev1.Pod{running, pod("b", deleted(-7*time.Second))}, 0, 0, false,
-		},
-		"not while the last evicted pod is being replaced": {[]*corev1.Pod{running}, 0, 29 * time.Second, false},
-		"stalled if that takes too long":                   {[]*corev1.Pod{running}, 0, 31 * time.Second, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			v := view(c.pods, budget("web", c.allowed, one))
-			if c.tried > 0 {
-				v.Tries = map[types.UID]Try{evicted.UID: {Budget: "shop/web", Accepted: now.Add(-c.tried), Counted: true}}
-			}
-			var r Report
-			Describe(&r, Decide(now, Task{Policy: patient, Started: now}, v, 9))
-			require.Equal(t, c.stalled, r.Stalled)
-			require.Equal(t, c.stalled, r.EstimateSeconds == nil)
-		})
-	}
-	t.Run("not if something has no estimate at all", func(t *testing.T) {
-		never := func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.DesiredHealthy = 2, 2 }
-		require.False(t, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{running}, budget("web", 0, never)), 9).Stalled)
-	})
-}
-
-func TestDescribe(t *testing.T) {
-	var r Report
-	var many []*corev1.Pod
-	for i := range 70 {
-		many = append(many, pod(fmt.Sprintf("p%02d", i)))
-	}
-	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(many, budget("web", 0)), 9))
-	require.Equal(t, 70, r.Left)
-	require.Len(t, r.Pods, events.MaxNamed)
-	require.Len(t, r.Blocked, events.MaxNamed)
-	require.Contains(t, r.Summary(), "70 pods are left, 0 of them terminating; blocked: shop/p00: its disruption budget allows no disruption "+
-		"now (shop/web); ")
-	require.Less(t, len(r.Summary()), 1000)
-	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a", deleted(0)), pod("b", deleted(0))}), 9))
-	require.Equal(t, "2 pods are left, 2 of them terminating (shop/a, shop/b)", r.Summary())
-	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
-	require.Equal(t, "no pods are left", r.Summary())
-	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), 9))
-	require.Nil(t, r.EstimateSeconds, "unknown")
-	hung := []*corev1.Pod{
-		pod("c", deleted(time.Hour)), pod("a", deleted(time.Hour)), pod("d", deleted(time.Hour)), pod("b", deleted(time.Hour)),
-		pod("e", deleted(time.Hour)),
-	}
-	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(hung), 9))
-	require.Equal(t, []string{"shop/a", "shop/b", "shop/c", "shop/d", "shop/e"}, r.Stuck)
-	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
-	require.Nil(t, r.EstimateSeconds)
-	r.Volumes = 2
-	require.Equal(t, "2 volumes are still attached", r.Summary())
+	require.Equal(t, []string{"shop/d uid-d", "a/b uid-b", "a/e uid-e", "b/a 1", "b/a 2", "c/a uid-a", "shop/c uid-c"}, order)
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-run/drover/events"
 )
 
 // Only a controller starts a replacement. kubectl drain uses the same reference (controller: true), of any kind, so custom controllers
@@ -54,6 +56,141 @@ func TestManagedPod(t *testing.T) {
 			d := Decide(now, Task{Policy: careful, Started: now.Add(-time.Hour)}, view([]*corev1.Pod{p}), 9)
 			require.Equal(t, c.managed, len(d.Send) == 1, "%+v", d)
 			require.Equal(t, !c.managed, len(d.Blocked) == 1, "%+v", d)
+		})
+	}
+}
+
+func TestNewPodTolerant(t *testing.T) {
+	for name, c := range map[string]struct {
+		toleration corev1.Toleration
+		want       bool
+	}{
+		"all taints":                 {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
+		"all taints with NoSchedule": {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
+		"all taints with NoExecute":  {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
+		"the taint": {
+			corev1.Toleration{
+				Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
+			}, true,
+		},
+		"its key": {
+			corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists}, true,
+		},
+		"its empty value": {corev1.Toleration{Key: "node.kubernetes.io/unschedulable"}, true},
+		"its empty value, with an operator": {
+			corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpEqual}, true,
+		},
+		"another value":        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Value: "true"}, false},
+		"a comparing operator": {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Gt", Value: "0"}, false},
+		"another taint":        {corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}, false},
+		"nothing":              {corev1.Toleration{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, NewPod(pod("a", func(p *corev1.Pod) {
+				p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu"}, c.toleration}
+			})).Tolerant)
+		})
+	}
+}
+
+func TestNewPodClaims(t *testing.T) {
+	claim := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
+	own := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
+	for name, c := range map[string]struct {
+		kind    string
+		volumes []corev1.VolumeSource
+		want    int
+	}{
+		"none": {"ReplicaSet", nil, 0},
+		"volumes without claims": {
+			"ReplicaSet", []corev1.VolumeSource{{HostPath: &corev1.HostPathVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{}}}, 0,
+		},
+		"claims":                          {"StatefulSet", []corev1.VolumeSource{claim, {ConfigMap: &corev1.ConfigMapVolumeSource{}}, claim}, 2},
+		"ephemeral volumes":               {"ReplicaSet", []corev1.VolumeSource{own, claim}, 2},
+		"a daemon pod's shared claim":     {"DaemonSet", []corev1.VolumeSource{claim}, 0},
+		"a daemon pod's ephemeral volume": {"DaemonSet", []corev1.VolumeSource{claim, own}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, NewPod(pod("a", owned(c.kind), func(p *corev1.Pod) {
+				for _, v := range c.volumes {
+					p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: v})
+				}
+			})).Claims)
+		})
+	}
+}
+
+// A tolerant pod that was created before the cordon is evicted like others.
+func TestDecideSparesReturnedPods(t *testing.T) {
+	cordoned := now.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		created time.Duration // since the cordon
+		after   time.Duration // the same, of the decision
+		returns bool
+		sent    bool
+		next    time.Duration // since the cordon, 0: never
+	}{
+		"created before":                                   {-2*time.Second - 1, 0, false, true, 0},
+		"perhaps created before":                           {-2 * time.Second, 0, false, false, 3 * time.Second},
+		"perhaps created after":                            {time.Second, 2 * time.Second, false, false, 3 * time.Second},
+		"perhaps created after, once clocks cannot differ": {time.Second, 3 * time.Second, false, true, 0},
+		"created after":                                    {time.Second + 1, 2 * time.Second, true, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view([]*corev1.Pod{
+				pod("a", func(p *corev1.Pod) {
+					p.CreationTimestamp, p.Spec.Tolerations = metav1.NewTime(cordoned.Add(c.created)), []corev1.Toleration{
+						{Operator: corev1.TolerationOpExists},
+					}
+				}),
+				pod("b", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(cordoned.Add(c.created)) }),
+			})
+			at := cordoned.Add(c.after)
+			v.Cordoned = cordoned
+			got := Decide(at, Task{Policy: patient, Started: cordoned}, v, 9)
+			want := []string{"evict b"}
+			if c.sent {
+				want = []string{"evict a", "evict b"}
+			}
+			require.Equal(t, want, sent(got), "a pod without the toleration bypassed the scheduler, or was created while the node was not cordoned")
+			next := time.Duration(0)
+			if !got.Next.IsZero() {
+				next = got.Next.Sub(cordoned)
+			}
+			require.Equal(t, c.next, next)
+			var r Report
+			Describe(&r, got)
+			if c.returns {
+				require.Equal(t, []string{"shop/a"}, r.Returned)
+				require.Equal(t, 1, r.Left)
+				require.Equal(t, "1 pod is left; came back although the node is cordoned, which they tolerate, and end with it: shop/a", r.Summary())
+			} else {
+				require.Empty(t, r.Returned)
+				require.Equal(t, 2, r.Left)
+			}
+			v.Cordoned = time.Time{}
+			require.Len(t, Decide(at, Task{Policy: patient, Started: cordoned}, v, 9).Send, 2, "the node is not cordoned")
+		})
+	}
+}
+
+func TestGracePeriod(t *testing.T) {
+	for name, test := range map[string]struct {
+		own, limit, want time.Duration
+		capped           bool
+	}{
+		"is the pod's own":                 {30 * time.Second, 0, 30 * time.Second, false},
+		"is the pod's own below the limit": {30 * time.Second, 60 * time.Second, 30 * time.Second, false},
+		"is the pod's own at the limit":    {30 * time.Second, 30 * time.Second, 30 * time.Second, false},
+		"is the limit above it":            {31 * time.Second, 30 * time.Second, 30 * time.Second, true},
+		"is never 0":                       {0, 0, time.Second, true},
+		"is one second at least":           {time.Second, 0, time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Pod{Grace: test.own}
+			got, capped := p.gracePeriod(Policy{PodGracePeriod: events.Seconds(test.limit / time.Second)})
+			require.Equal(t, test.want, got)
+			require.Equal(t, test.capped, capped)
 		})
 	}
 }

@@ -57,6 +57,9 @@ func TestWaitsDue(t *testing.T) {
 		"again after a long gap": {
 			[]check{{0, []Blocked{a}, nil}, {5 * s, nil, nil}, {22 * s, nil, nil}, {23 * s, []Blocked{a}, nil}}, []time.Duration{30 * s},
 		},
+		"again after the longest gap that counts as none": {
+			[]check{{0, []Blocked{a}, nil}, {5 * s, nil, nil}, {20 * s, nil, nil}, {21 * s, []Blocked{a}, nil}}, []time.Duration{21 * s},
+		},
 		"two in turns": {
 			append(every(0, 48*s, 8*s, []Blocked{a}), every(4*s, 48*s, 8*s, []Blocked{b})...), []time.Duration{8 * s, 23 * s},
 		},
