@@ -29,7 +29,7 @@ func TestAfter(t *testing.T) {
 		"the health checks of before": {
 			func(w *world) {
 				w.node(0).Ready = false
-				w.facts.Alarms[0].State = "ALARM"
+				w.facts.Alarms[0].State, w.facts.Alarms[0].Reason = "ALARM", "5 > 1"
 			}, []finding{{"NodesReady", true, "n0"}, {"AlarmsQuiet", true, "errors"}},
 		},
 		"the control plane was not upgraded": {
@@ -94,6 +94,15 @@ func TestAfter(t *testing.T) {
 		},
 		"a workload was scaled up and waits for its pods": {
 			func(w *world) { w.workload(3, 9) }, nil,
+		},
+		"a workload was scaled down and lacks as many pods": {
+			func(w *world) { w.workload(1, 2) }, nil,
+		},
+		"a node three minors older, as its image": {
+			func(w *world) { w.node(1).Kubelet = "v1.33.5"; w.plan.Steps = nil }, warns("NodesReplaced", "n1 of pool a has kubelet v1.33.5"),
+		},
+		"a node four minors older": {
+			func(w *world) { w.node(1).Kubelet = "v1.32.5"; w.plan.Steps = nil }, blocks("NodesReplaced", "n1 of pool a has kubelet v1.32.5"),
 		},
 		"a workload was scaled down": {
 			func(w *world) { w.workload(1, 1) }, nil,

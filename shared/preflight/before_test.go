@@ -26,7 +26,7 @@ type beforeCase struct {
 }
 
 func TestBefore(t *testing.T) {
-	for _, cases := range []map[string]beforeCase{healthCases, budgetCases, apiCases, roomCases, versionCases, alarmCases} {
+	for _, cases := range []map[string]beforeCase{healthCases, budgetCases, apiCases, roomCases, versionCases, alarmCases, limitCases} {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
 				w := well()

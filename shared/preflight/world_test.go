@@ -89,7 +89,7 @@ func well() *world {
 	}
 	for i := range 3 {
 		w.facts.Survey.Nodes = append(w.facts.Survey.Nodes, preflight.Node{
-			Name: fmt.Sprintf("n%d", i), Pool: "a", Ready: true, Created: old, Since: old, Kubelet: "v1.35.5-eks-1",
+			Name: fmt.Sprintf("n%d", i), Pool: "a", Ready: true, Message: "no heartbeat", Created: old, Since: old, Kubelet: "v1.35.5-eks-1",
 			Requested: preflight.Resources{
 				MilliCPU: 1000, Memory: 1 << 30, Pods: 5,
 			}, Allocatable: preflight.Resources{MilliCPU: 2000, Memory: 4 << 30, Pods: 29},
@@ -211,5 +211,6 @@ func requireFindings(t *testing.T, want []finding, got []status.Check) {
 	}
 	for _, c := range got {
 		require.Less(t, len(c.Message), 1000, "a status must be readable")
+		require.NotRegexp(t, `\(\)|used by (,|$)|and 0 more`, c.Message, "what is empty is left out")
 	}
 }

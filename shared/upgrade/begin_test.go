@@ -166,7 +166,8 @@ func TestSuperseded(t *testing.T) {
 	require.Empty(t, bySpec.Superseded(stated))
 	require.Empty(t, byHand.Superseded(stated))
 	stated.Spec.KubernetesVersion = "1.36"
-	require.Contains(t, byHand.Superseded(stated), "names release r2 (Kubernetes 1.36) by now, and no longer r1", "another version of the target")
+	require.Contains(t, byHand.Superseded(stated), "names release r2 (Kubernetes 1.36) by now, and no longer r1",
+		"another version of the target")
 	require.Contains(t, bySpec.Superseded(nil), "deleted")
 	paused := spec("r2")
 	paused.Spec.Paused = true
@@ -209,6 +210,64 @@ func TestAdopt(t *testing.T) {
 	d, err = Decide(in)
 	require.NoError(t, err)
 	require.Equal(t, "spec v3", d.Start.Key)
+}
+
+func TestFits(t *testing.T) {
+	from, to := Target{"r35-1", "a", "1.35"}, Target{"r37-1", "b", "1.37"}
+	steps := []Step{
+		{Kind: StepControlPlane, KubernetesVersion: "1.36"}, {Kind: StepControlPlane, KubernetesVersion: "1.37"},
+		{Kind: StepNodes, KubernetesVersion: "1.37"},
+	}
+	for name, test := range map[string]struct {
+		step     int
+		deployed string
+		want     bool
+	}{
+		"before the first step":          {0, "1.35", true},
+		"during the first step":          {0, "1.36", true},
+		"but not after the first step":   {0, "1.37", false},
+		"between two updates":            {1, "1.36", true},
+		"but not before a finished step": {1, "1.35", false},
+		"before the last step":           {2, "1.37", true},
+		"after the last step":            {3, "1.37", true},
+		"but not before the last step":   {3, "1.36", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Record{State: Stopped, From: from, Target: to, Steps: steps, Step: test.step}
+			deployed := from
+			deployed.KubernetesVersion = test.deployed
+			require.Equal(t, test.want, r.Fits(deployed, to))
+		})
+	}
+}
+
+func TestUnfinished(t *testing.T) {
+	to := target("r36-1")
+	for step, want := range map[int]bool{0: true, 1: true, 2: false} {
+		require.Equal(t, want, (&Record{State: Stopped, Target: to, Steps: make([]Step, 2), Step: step}).Unfinished(to), step)
+	}
+	require.False(t, (&Record{State: Done, Target: to, Steps: make([]Step, 2)}).Unfinished(to))
+	require.False(t, (&Record{State: Stopped, Target: target("r35-1"), Steps: make([]Step, 2)}).Unfinished(to))
+}
+
+func TestStepLimits(t *testing.T) {
+	for kind, want := range map[StepKind]time.Duration{
+		StepAddonsFirst: 3 * time.Hour, StepControlPlane: 4 * time.Hour, StepAddons: 3 * time.Hour, StepNodes: 120 * time.Hour,
+		StepNodesBack: 120 * time.Hour,
+	} {
+		require.Equal(t, want, kind.Limit(), kind)
+	}
+}
+
+// A spec with a time for its own release names that time. A time for another release does not concern the spec's.
+func TestAgainWithATime(t *testing.T) {
+	s := &api.Cluster{}
+	s.Spec.Release.Name = "r36-1"
+	s.Spec.Upgrade.At = &api.UpgradeAt{Time: noon.Format(time.RFC3339), Release: "r36-1"}
+	require.Contains(t, Again(s, OriginSpec, noon), "another time")
+	require.Equal(t, "It begins when the cluster is free", Again(s, OriginChannel, noon))
+	s.Spec.Upgrade.At.Release = "r37-1"
+	require.Equal(t, "It begins when the cluster is free", Again(s, OriginSpec, noon))
 }
 
 func TestAgain(t *testing.T) {

@@ -146,7 +146,9 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v4", Blocked)}, counts: "r36-1 1.36 ", keep: all,
 			start: "Spec spec v5 r37-1",
 		},
-		"a newer release in the channel": {given: []func(*Situation){stable("r37-1")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r37-1 r37-1"},
+		"a newer release in the channel": {
+			given: []func(*Situation){stable("r37-1")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r37-1 r37-1",
+		},
 		"a channel waits for the window": {
 			given: []func(*Situation){stable("r37-1"), opens}, counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: it waits for the window",
 			at: window,

@@ -39,6 +39,10 @@ var catalogue = Compat{
 		{"v4", []string{"1.36", "1.37"}}, {"v3", []string{"1.35", "1.36"}}, {"v2", []string{"1.34", "1.35"}}, {"v1", []string{"1.33", "1.34"}},
 	},
 	"cni": {{"v9", []string{"1.33", "1.34", "1.35", "1.36", "1.37"}}},
+	"dns": {
+		{"v5", []string{"1.36"}}, {"v4", []string{"1.35"}}, {"v3", []string{"1.33", "1.34", "1.35"}}, {"v2", []string{"1.33", "1.34"}},
+		{"v1", []string{"1.33"}},
+	},
 }
 
 func TestSteps(t *testing.T) {
@@ -67,6 +71,21 @@ func TestSteps(t *testing.T) {
 				"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37",
 				"Nodes 1.37",
 			},
+		},
+		"the wanted version, although a newer one runs on both": {
+			at("1.33", "dns v1"), at("1.34", "dns v2"),
+			[]string{"AddonsFirst 1.33 map[dns:v2]", "ControlPlane 1.34 map[dns:v2]", "Addons 1.34", "Nodes 1.34"},
+		},
+		"the wanted version, although none runs on both": {
+			at("1.35", "dns v3"), at("1.36", "dns v4"),
+			[]string{"AddonsFirst 1.35 map[dns:v4]", "ControlPlane 1.36 map[dns:v4]", "Addons 1.36", "Nodes 1.36"},
+		},
+		"no version before the control plane if none runs on the first": {
+			at("1.35", "dns v3"), at("1.36", "dns v5"), []string{"ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
+		},
+		"the oldest versions": {at("1.0"), at("1.1"), []string{"ControlPlane 1.1", "Addons 1.1", "Nodes 1.1"}},
+		"kube-proxy three minors older stays": {
+			at("1.36", "kube-proxy v1.34.0"), at("1.37", "kube-proxy v1.34.0"), []string{"ControlPlane 1.37", "Addons 1.37", "Nodes 1.37"},
 		},
 		"an add-on that EKS does not know keeps its version": {
 			at("1.35", "own v1"), at("1.36", "own v2"), []string{"ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
@@ -140,6 +159,14 @@ func TestStepsBack(t *testing.T) {
 	for _, step := range steps {
 		require.True(t, step.NodesBack, step.Kind)
 	}
+	steps, err = StepsBack(at("1.37"), at("1.37"), nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"NodesBack 1.37", "Addons 1.37", "Nodes 1.37"}, lines(steps), "of the same version")
+	steps, err = StepsBack(at("1.1"), at("1.0"), nil)
+	require.NoError(t, err)
+	require.Len(t, steps, 4)
+	_, err = StepsBack(at("1.36"), at("1.37"), nil)
+	require.ErrorContains(t, err, "by one minor version")
 	_, err = StepsBack(at("1.37"), at("1.35"), nil)
 	require.ErrorContains(t, err, "by one minor version: go on with ")
 }
