@@ -135,10 +135,16 @@ synth: functions-arm64 node_modules ## Synthesize the CDK app for AWS into cdk.o
 .PHONY: local
 local: kubernetes synth-local build/drover build/drover-local
 
-# drover runs drover-local from its own folder: drover alone does not link the local account.
+# What `drover version` prints if Go records no commit: it does not in a git worktree, or where GOFLAGS has -buildvcs=false.
+COMMIT = $(shell git rev-parse HEAD 2>/dev/null)
+CLI := github.com/drover-run/drover/cmd/internal/cli
+STAMP = $(if $(COMMIT),-X $(CLI).commit=$(COMMIT) -X $(CLI).commitTime=$(shell git log -1 --format=%cI) \
+	-X $(CLI).modified=$(if $(shell git status --porcelain),true,false))
+
+# drover runs drover-local from its own folder: drover alone does not link the local account. OUT is another file to write.
 .PHONY: build/drover build/drover-local
 build/drover build/drover-local: build/%:
-	@echo "building $*"; go build -ldflags '-s -w' -o $@ ./cmd/$*
+	@echo "building $*"; go build $(if $(COMMIT),-buildvcs=auto) -ldflags '-s -w $(STAMP)' -o $(or $(OUT),$@) ./cmd/$*
 
 # The same app for the architecture of this machine: its functions must run here.
 .PHONY: synth-local

@@ -21,7 +21,7 @@ func versionCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, ok := debug.ReadBuildInfo()
-			v := versionOf(info, ok)
+			v := versionOf(info, ok, buildVersion{Commit: commit, Time: commitTime, Modified: modified == "true"})
 			if output.forMachines() {
 				return output.print(cmd.OutOrStdout(), v)
 			}
@@ -33,9 +33,12 @@ func versionCommand() *cobra.Command {
 	return cmd
 }
 
-// buildVersion is the build information that the Go command recorded.
+// What make sets with the linker: Go itself records no commit in a git worktree, or where GOFLAGS has -buildvcs=false.
+var commit, commitTime, modified string
+
+// buildVersion is the build information that the Go command or make recorded.
 type buildVersion struct {
-	// Version of the module. It is (devel) for a build from a folder without version control.
+	// Version of the module. It is (devel) if Go recorded no commit.
 	Version string `json:"version"`
 	// Commit and its Time. Modified is true if the folder had uncommitted changes.
 	Commit   string `json:"commit,omitempty"`
@@ -45,8 +48,9 @@ type buildVersion struct {
 	Platform string `json:"platform"`
 }
 
-func versionOf(info *debug.BuildInfo, ok bool) buildVersion {
-	v := buildVersion{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+// versionOf prefers the commit that Go recorded to that of make.
+func versionOf(info *debug.BuildInfo, ok bool, v buildVersion) buildVersion {
+	v.Version, v.Go, v.Platform = "unknown", runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	if !ok {
 		return v
 	}
@@ -68,7 +72,10 @@ func versionOf(info *debug.BuildInfo, ok bool) buildVersion {
 
 func (v buildVersion) print(w io.Writer) {
 	fmt.Fprintf(w, "drover %s\n", v.Version)
-	if v.Commit != "" {
+	switch v.Commit {
+	case "":
+		fmt.Fprintln(w, "commit unknown: the build recorded none; build with make")
+	default:
 		modified := ""
 		if v.Modified {
 			modified = ", with changes"
