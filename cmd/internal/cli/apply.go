@@ -127,7 +127,8 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	if watch {
 		timeout = verdictWatchTimeout
 	}
-	verdict, err := awaitVerdict(ctx, c, m.name, m.data, timeout)
+	judge := polls{report: func(text string) { fmt.Fprintln(out, text) }, strict: !watch}
+	verdict, err := awaitVerdict(ctx, &judge, c.Specs, c.State, m, timeout)
 	switch {
 	case err != nil && watch:
 		return err
@@ -155,28 +156,58 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	return nil
 }
 
+// errReplaced ends a wait for a verdict.
+var errReplaced = errors.New("was replaced by another upload: there is no verdict on yours; compare the two, and upload again")
+
+// uploads reads uploaded files, and verdicts the results of their checks.
+type (
+	uploads interface {
+		Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	}
+	verdicts interface {
+		Verdict(ctx context.Context, release string) (*status.Release, error)
+	}
+)
+
 // awaitVerdict waits for the verdict on an uploaded release or on the channels. It returns nil if there is none in time.
-func awaitVerdict(ctx context.Context, c *Cell, name string, data []byte, timeout time.Duration) (*status.ReleaseStatus, error) {
-	uploaded, err := c.Specs.Get(ctx, names.ReleaseSpec(name), api.MaxFile)
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(uploaded.Body, data) {
-		return nil, fmt.Errorf("%s was replaced by another upload: there is no verdict on yours; compare the two, and upload again",
-			names.ReleaseSpec(name))
-	}
+func awaitVerdict(ctx context.Context, judge *polls, specs uploads, state verdicts, m manifest, timeout time.Duration) (
+	*status.ReleaseStatus, error) {
+	version := ""
 	for deadline := time.Now().Add(timeout); ; {
-		verdict, err := c.State.Verdict(ctx, name)
-		switch {
-		case err != nil && !errors.Is(err, store.ErrNotFound):
+		verdict, err := pollVerdict(ctx, specs, state, m, &version)
+		if errors.Is(err, errReplaced) {
 			return nil, err
-		case err == nil && verdict.Status.Version == uploaded.Version:
-			return &verdict.Status, nil
-		case !time.Now().Before(deadline):
-			return nil, nil
+		}
+		if ends := judge.next(ctx, err); ends != nil {
+			return nil, ends
+		}
+		if verdict != nil || !time.Now().Before(deadline) {
+			return verdict, nil
 		}
 		if err := sleep(ctx, watchInterval); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// pollVerdict reads the verdict on an upload. It is nil if there is none yet. version is the upload's, once a poll has read it.
+func pollVerdict(ctx context.Context, specs uploads, state verdicts, m manifest, version *string) (*status.ReleaseStatus, error) {
+	if *version == "" {
+		uploaded, err := specs.Get(ctx, m.key, api.MaxFile)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(uploaded.Body, m.data) {
+			return nil, fmt.Errorf("%s %w", m.key, errReplaced)
+		}
+		*version = uploaded.Version
+	}
+	verdict, err := state.Verdict(ctx, m.name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil || verdict.Status.Version != *version {
+		return nil, err
+	}
+	return &verdict.Status, nil
 }
