@@ -1,109 +1,134 @@
 package handler_test
 
 import (
-	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/stackevent/handler"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
-	"github.com/drover-run/drover/shared/store"
 )
 
-// fake is a state of one cluster.
-type fake struct {
-	status    *status.Status
-	waiter    *store.Waiter
-	calls     []string
-	inspected []string
-}
-
-func (f *fake) Waiter(context.Context, string) (store.Waiter, error) {
-	f.calls = append(f.calls, "waiter")
-	if f.waiter == nil {
-		return store.Waiter{}, store.ErrNotFound
-	}
-	return *f.waiter, nil
-}
-
-func (f *fake) AmendStatus(_ context.Context, _ string, change func(*status.Status)) error {
-	f.calls = append(f.calls, "amend")
-	if f.status == nil {
-		return store.ErrNotFound
-	}
-	change(f.status)
-	return nil
-}
-
-func (f *fake) RequestInspection(_ context.Context, cluster, _ string) error {
-	f.inspected = append(f.inspected, cluster)
-	return nil
-}
-
-func (f *fake) Resume(context.Context, store.Waiter, string) error {
-	f.calls = append(f.calls, "resume")
-	return nil
-}
+// ours is a token of drover's operations.
+var ours = plan.Change{StackName: "s", Operation: plan.Update}.Token("v", 1)
 
 func TestHandle(t *testing.T) {
-	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-	ours := plan.Change{StackName: "s", Operation: plan.Update}.Token("v", 1)
-	ready := func() *status.Status {
-		return &status.Status{
-			Phase: status.Ready, Stacks: []status.Stack{{Name: "network", Status: "UPDATE_COMPLETE", ReportedAt: at.Add(-time.Minute)}},
-		}
-	}
+	const waitForAny = "any"
 	for name, test := range map[string]struct {
-		fake          fake
-		status, token string
-		calls         []string
-		inspected     bool
-		want          string
+		status, token, waiting string
+		resumed, inspected     bool
 	}{
-		"progress is recorded without a look at waiters": {
-			fake{status: ready()}, "UPDATE_IN_PROGRESS", ours, []string{"amend"}, false, "UPDATE_IN_PROGRESS",
-		},
-		"the end that a step waits for resumes it": {
-			fake{status: ready(), waiter: &store.Waiter{ClientRequestToken: ours}}, "UPDATE_COMPLETE", ours, []string{"waiter", "resume"}, false,
-			"UPDATE_COMPLETE",
-		},
-		"the end of another operation is recorded": {
-			fake{status: ready(), waiter: &store.Waiter{ClientRequestToken: ours}}, "DELETE_FAILED", "t", []string{"waiter", "amend"},
-			true, "DELETE_FAILED",
-		},
-		"the end of drover's own operation is no drift": {
-			fake{status: ready()}, "UPDATE_ROLLBACK_COMPLETE", ours, []string{"waiter", "amend"}, false, "UPDATE_ROLLBACK_COMPLETE",
-		},
-		"the beginning of an external operation is no drift": {
-			fake{status: ready()}, "DELETE_IN_PROGRESS", "", []string{"amend"}, false, "DELETE_IN_PROGRESS",
-		},
-		"the end of an external operation is": {
-			fake{status: ready()}, "DELETE_COMPLETE", "", []string{"waiter", "amend"}, true, "DELETE_COMPLETE",
-		},
-		"a cluster without a status stays without": {fake{}, "DELETE_COMPLETE", "", []string{"waiter", "amend"}, false, ""},
-		"a step that waits for any operation goes on with it": {
-			fake{status: ready(), waiter: &store.Waiter{}}, "UPDATE_COMPLETE", "t", []string{"waiter", "resume"}, false, "UPDATE_COMPLETE",
-		},
+		"records the progress of drover's operation":        {"UPDATE_IN_PROGRESS", ours, "", false, false},
+		"records progress while a step waits":               {"UPDATE_IN_PROGRESS", ours, ours, false, false},
+		"resumes the step that waits for its end":           {"UPDATE_COMPLETE", ours, ours, true, false},
+		"resumes a step that waits for any operation":       {"UPDATE_COMPLETE", "t", waitForAny, true, false},
+		"records the end of another operation":              {"DELETE_FAILED", "t", ours, false, true},
+		"records the end of drover's own operation":         {"UPDATE_ROLLBACK_COMPLETE", ours, "", false, false},
+		"records the start of an external operation":        {"DELETE_IN_PROGRESS", "", "", false, false},
+		"inspects after the end of an external operation":   {"DELETE_COMPLETE", "", "", false, true},
+		"inspects after an external update, with its token": {"UPDATE_ROLLBACK_COMPLETE", "t", "", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &handler.Handler{State: &test.fake, Resume: &test.fake, Now: func() time.Time { return at }}
-			in := events.Event[events.StackStatus]{Time: at}
-			in.Detail.StackID = "arn:aws:cloudformation:r:1:stack/drover-demo-network/1"
-			in.Detail.StatusDetails.Status, in.Detail.ClientRequestToken = test.status, test.token
-			_, err := h.Handle(t.Context(), in)
-			require.NoError(t, err)
-			require.Equal(t, test.calls, test.fake.calls)
-			require.Equal(t, test.inspected, len(test.fake.inspected) > 0)
-			if test.want == "" {
-				require.Nil(t, test.fake.status)
+			f := newFixture(t)
+			switch test.waiting {
+			case "":
+			case waitForAny:
+				f.wait(t, "")
+			default:
+				f.wait(t, test.waiting)
+			}
+			require.NoError(t, f.handle(t, test.status, test.token, nil))
+			if test.resumed {
+				require.Equal(t, []string{stackName + " " + test.status}, f.resumed)
+				require.Equal(t, "UPDATE_COMPLETE", f.stack(t).Status, "the resumer records it")
+				require.Equal(t, noon.Add(-time.Minute), f.stack(t).ReportedAt)
 				return
 			}
-			require.Equal(t, test.want, test.fake.status.Stacks[0].Status)
-			require.Equal(t, test.inspected, test.fake.status.Condition(status.InSync) != nil)
+			require.Empty(t, f.resumed)
+			require.Equal(t, test.status, f.stack(t).Status)
+			require.Equal(t, noon, f.stack(t).ReportedAt)
+			require.Equal(t, test.token != ours, f.stack(t).External)
+			require.Equal(t, test.inspected, f.drift(t) != "")
+			if !test.inspected {
+				require.Empty(t, f.inspection())
+				return
+			}
+			require.JSONEq(t, `{"why":"stack network: `+test.status+` at 2026-11-26T12:00:00Z"}`, f.inspection())
 		})
 	}
+	t.Run("records the reason of a failure", func(t *testing.T) {
+		f := newFixture(t)
+		require.NoError(t, f.handle(t, "DELETE_FAILED", ours, nil))
+		require.Equal(t, "a reason", f.stack(t).Reason)
+	})
+	t.Run("reads no waiter while an operation is in flight", func(t *testing.T) {
+		f := newFixture(t)
+		f.refuse("Get", names.Waiter(stackName))
+		require.NoError(t, f.handle(t, "UPDATE_IN_PROGRESS", ours, nil))
+	})
+	t.Run("creates no status", func(t *testing.T) {
+		f := newFixture(t)
+		f.objects.Delete(names.Status("demo"))
+		require.NoError(t, f.handle(t, "DELETE_COMPLETE", "", nil))
+		require.Empty(t, f.objects.Keys())
+	})
+}
+
+func TestHandleIgnores(t *testing.T) {
+	for name, test := range map[string]struct {
+		given  func(*status.Stack)
+		change func(*events.Event[events.StackStatus])
+	}{
+		"another stack": {change: func(in *events.Event[events.StackStatus]) {
+			in.Detail.StackID = "arn:aws:cloudformation:r:1:stack/website/1"
+		}},
+		"an event without a time": {change: func(in *events.Event[events.StackStatus]) { in.Time = time.Time{} }},
+		"a recorded status": {given: func(s *status.Stack) {
+			s.Status, s.ReportedAt, s.Since, s.External = "DELETE_COMPLETE", noon, noon, true
+		}},
+		"an older event": {given: func(s *status.Stack) { s.ReportedAt = noon.Add(time.Minute) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if test.given != nil {
+				f.set(t, func(s *status.Status) { test.given(&s.Stacks[0]) })
+			}
+			written := f.objects.Written()
+			require.NoError(t, f.handle(t, "DELETE_COMPLETE", "", test.change))
+			require.Equal(t, written, f.objects.Written())
+			require.Empty(t, f.inspection())
+		})
+	}
+}
+
+func TestHandleReturnsErrors(t *testing.T) {
+	for name, test := range map[string]struct {
+		operation, key string
+		recorded       bool
+	}{
+		"of reading the waiter":       {"Get", names.Waiter(stackName), false},
+		"of reading the status":       {"Get", names.Status("demo"), false},
+		"of writing the status":       {"Put", names.Status("demo"), false},
+		"of requesting an inspection": {"Put", names.Inspection("demo"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.refuse(test.operation, test.key)
+			require.Equal(t, "AccessDenied", fault.Code(f.handle(t, "DELETE_COMPLETE", "", nil)))
+			f.objects.OnCall = nil
+			require.Equal(t, test.recorded, f.stack(t).Status == "DELETE_COMPLETE")
+			require.Empty(t, f.inspection())
+		})
+	}
+	t.Run("of resuming the step", func(t *testing.T) {
+		f := newFixture(t)
+		f.wait(t, ours)
+		f.resumeErr = errors.New("throttled")
+		require.ErrorIs(t, f.handle(t, "UPDATE_COMPLETE", ours, nil), f.resumeErr)
+	})
 }
