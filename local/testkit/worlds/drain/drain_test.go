@@ -140,7 +140,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
+func TestDeployedPolicyApplies(t *testing.T) {
 	w := newWorld()
 	w.waiting()
 	in := sample(t, "drain-request-hook", nil)
@@ -167,7 +167,7 @@ func (w *world) began(ago time.Duration) {
 }
 
 // The autoscaler acts on "true" only. A user's own value of the annotation is restored when the node is released.
-func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
+func TestAutoscalerAnnotationIsRestored(t *testing.T) {
 	const key = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	for name, c := range map[string]struct {
 		before, during *string
@@ -244,7 +244,7 @@ func TestEmptyNodeWaitsForVolumesAfterTheTimeout(t *testing.T) {
 }
 
 // A claim that a DaemonSet names is shared by all nodes: a network file system, which is not attached. An ephemeral volume is attached.
-func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
+func TestVolumesOfDaemonSets(t *testing.T) {
 	for name, c := range map[string]struct {
 		source  corev1.VolumeSource
 		volumes int
@@ -269,7 +269,7 @@ func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
 }
 
 // If an execution was aborted or has failed, the sweep starts another.
-func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
+func TestSecondExecutionKeepsTheTimeout(t *testing.T) {
 	w := newWorld()
 	w.waiting()
 	pool := w.pools["drover-demo-pool-workers"]
@@ -310,7 +310,7 @@ func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
 }
 
-func TestErrorsThatMachinesSee(t *testing.T) {
+func TestHookWithoutAPool(t *testing.T) {
 	t.Run("a hook that does not name its pool", func(t *testing.T) {
 		w := newWorld()
 		clear(w.pools)
@@ -322,7 +322,7 @@ func TestErrorsThatMachinesSee(t *testing.T) {
 }
 
 // An operator's drain was aborted, and its instance is terminating. The drain of its hook keeps the node cordoned.
-func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
+func TestReleaseLeavesNodesDrainedAtTheirHook(t *testing.T) {
 	for state, terminating := range map[string]bool{
 		pool.InService: false, pool.Terminating: true, pool.TerminatingWait: true, pool.TerminatingProceed: true,
 	} {
@@ -344,7 +344,7 @@ func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
 
 // An operator's drain continues while its instance terminates. After a permanent failure, the drain of a hook releases the node even if the
 // instance no longer waits at the hook.
-func TestWhatHooksSayOfOtherDrains(t *testing.T) {
+func TestHooksAndOtherDrains(t *testing.T) {
 	t.Run("an operator's drain of a terminating instance", func(t *testing.T) {
 		w := newWorld()
 		w.waiting()
@@ -373,7 +373,7 @@ func TestWhatHooksSayOfOtherDrains(t *testing.T) {
 }
 
 // The result of a slice names its node, because operators read the history of the execution.
-func TestAResultNamesItsNode(t *testing.T) {
+func TestResultNamesItsNode(t *testing.T) {
 	for _, want := range []drain.Outcome{drain.Done, drain.Remaining} {
 		w := newWorld()
 		if want == drain.Remaining {
@@ -387,7 +387,7 @@ func TestAResultNamesItsNode(t *testing.T) {
 }
 
 // A pod that is deleted despite its budget is logged and counted at once, because the call may be cut off.
-func TestAPodThatIsForcedIsTold(t *testing.T) {
+func TestForcedPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.waiting() // blocked by an unmanaged pod

@@ -139,7 +139,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 const terminating = `{"AutoScalingGroupName":"drover-demo-pool-workers","LifecycleHookName":"terminate","EC2InstanceId":"i-1",` +
 	`"NotificationMetadata":"{\"cluster\":\"demo\",\"pool\":\"workers\"}"}`
 
-func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
+func TestOutages(t *testing.T) {
 	for name, c := range map[string]struct {
 		world func(*hook)
 		// ended is the earliest time at which the instance may terminate; how is the cause.
@@ -257,7 +257,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 
 // An execution may have 25,000 events. One more would fail it while the hook is open.
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html#service-limits-state-machine-executions
-func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
+func TestExecutionHistoryLimit(t *testing.T) {
 	for name, world := range map[string]func(*hook){
 		"a pod is evicted again and again": func(h *hook) { h.pods, h.again = []corev1.Pod{managed("ReplicaSet", "web")}, true },
 		"and every other call fails": func(h *hook) {
@@ -327,7 +327,7 @@ func (h *hook) podsUntil(after time.Duration) {
 	})
 }
 
-func TestADrainByHandThatFailsForGoodLeavesNothing(t *testing.T) {
+func TestFailedDrainReleasesTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hook{world: newWorld(), t: t}
 		h.waiting()
@@ -343,7 +343,7 @@ func TestADrainByHandThatFailsForGoodLeavesNothing(t *testing.T) {
 }
 
 // The status of a long drain is written only when it changes.
-func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
+func TestLongDrainIsInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hook{world: newWorld(), t: t}
 		h.waiting()
@@ -386,7 +386,7 @@ func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
 }
 
 // A blocked drain is recorded within seconds, not at the end of the slice. The end of the slice does not record it again.
-func TestWhatBlocksADrainIsToldInTheMiddleOfASlice(t *testing.T) {
+func TestBlockedDrainIsRecordedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hook{world: newWorld(), t: t}
 		h.waiting()
