@@ -313,8 +313,16 @@ type template struct {
 	}
 }
 
-func read(stack render.Stack) (t template) {
-	_ = yaml.Unmarshal(stack.Template, &t) // the tests of the templates show that they are YAML
+// parsed has the templates that read returned. Most changes leave most stacks as they are.
+var parsed = map[string]template{}
+
+// read parses a stack's template, which must not be changed.
+func read(stack render.Stack) template {
+	t, ok := parsed[string(stack.Template)]
+	if !ok {
+		_ = yaml.Unmarshal(stack.Template, &t) // the tests of the templates show that they are YAML
+		parsed[string(stack.Template)] = t
+	}
 	return t
 }
 
