@@ -41,6 +41,9 @@ type world struct {
 	specs *s3.Bucket
 	state *store.State
 
+	// faulting is held while a test that runs with others has rules of faults.
+	faulting sync.Mutex
+
 	mu sync.Mutex
 	// onCall and onDelivery intercept calls and deliveries for a test. They may be nil.
 	onCall     func(accessKey string, call endpoint.Call) error

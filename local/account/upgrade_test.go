@@ -17,6 +17,7 @@ import (
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/discovery"
@@ -239,10 +240,13 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 	alarm(t, ours, true)
 	spec := cloud.older(t, name, []string{ours}, pool("one", 1))
 	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
-	cloud.fault(t, "PUT", "?seed=1", "update-fails action=VersionUpdate cluster="+name+" count=1")
 	const input = `{"cluster":"` + name + `","release":"1.36-1"}`
 
-	failed := execute(t, "upgrade", input)
+	var failed *sfn.DescribeExecutionOutput
+	cloud.exclusively(func() {
+		cloud.fault(t, "PUT", "?seed=1", "update-fails action=VersionUpdate cluster="+name+" count=1")
+		failed = execute(t, "upgrade", input)
+	})
 	require.Equal(t, sfntypes.ExecutionStatusFailed, failed.Status)
 	require.Equal(t, status.ReasonUpgradeStopped, aws.ToString(failed.Error))
 	stored, err := cloud.state.Status(t.Context(), name)
