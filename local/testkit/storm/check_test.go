@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +24,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/events"
-	scaling "github.com/drover-run/drover/local/aws/autoscaling"
 	stacks "github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/endpoint"
@@ -527,176 +525,6 @@ func TestEveryCheckCanFail(t *testing.T) {
 			require.NotZero(t, o.Checks[invariant], invariant)
 		}
 	})
-}
-
-// A node takes pods once its launch hook is continued. One that was abandoned at the hook never did.
-func TestAbandonedIsNotInService(t *testing.T) {
-	const group = "drover-c0-pool-a"
-	for state, wrong := range map[string]int{pool.PendingWait: 0, pool.PendingProceed: 1} {
-		w := &world{turns: newTurns(nil), known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
-		sees := func(second string) {
-			w.seeView(group, scaling.View{
-				Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: pool.InService}, {ID: "i-2", State: second}},
-			})
-		}
-		sees(state)
-		w.known.rolls[group] = 2
-		w.seeFunctionCall(endpoint.Call{
-			Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction",
-		}, []byte(`{"EC2InstanceId": "i-2"}`))
-		sees(pool.Terminating)
-		require.Len(t, w.known.said, wrong, state)
-	}
-}
-
-// Behaviour that keeps the invariants breaks none, whatever it looks like for a moment.
-func TestInvariantsHold(t *testing.T) {
-	for name, change := range map[string]func(*plot){
-		// A roll uses the desired size that change read.
-		"an autoscaler wants a node more when a roll was begun": func(p *plot) {
-			for _, a := range p.acts {
-				pool := &a.spec.pools[0]
-				pool.max, pool.unavailable = 6, 1
-			}
-			p.twist = func(w *world) {
-				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-					said, err := next.Invoke(ctx, payload)
-					if v, ok := w.AutoScaling.View(names.Group("c0", "a")); ok && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] ==
-						"UPDATE_IN_PROGRESS" {
-						w.autoscale("c0", "a", 0.34)
-					}
-					return said, err
-				})
-			}
-			p.ending = func(w *world) {
-				require.Contains(w.t, strings.Join(w.out.Story, "\n"), "drover-c0-pool-a is scaled from 3 to 4")
-			}
-		},
-		// Auto Scaling ends an instance whose event was lost.
-		"the event of a node that goes is lost, and no sweep comes before its hook ends": func(p *plot) {
-			p.weather, p.calm = []string{terminations + " after=30m for=40m", `drop event="Scheduled Event" after=30m for=40m`}, time.Hour
-			p.ending = func(w *world) {
-				require.Len(w.t, w.known.drains, len(w.known.attended)+1)
-			}
-		},
-		"a control plane that could not be deleted is recreated with its spec": func(p *plot) {
-			comesBack(p, false)
-			p.twist = sticks
-		},
-		"a pool is locked by a taint, and unlocked": func(p *plot) {
-			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
-			p.ending = func(w *world) {
-				require.NotZero(w.t, w.out.Acts["last-drain"])
-				require.NotZero(w.t, w.out.Acts["wait"])
-			}
-		},
-		"a protected spec is deleted when there is a network alone, without termination protection": func(p *plot) {
-			networkAlone(p)
-			p.ending = func(w *world) {
-				require.Equal(w.t, map[string]string{names.Network: "CREATE_COMPLETE"}, w.Stacks("c0"))
-				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
-			}
-		},
-		"an instance refresh that waits for drains is locked by a taint, and an operator cancels it": func(p *plot) {
-			lockedRefresh(p)
-			p.hooks = true
-			p.acts = append(p.acts,
-				act{at: 95 * time.Minute, cluster: "c0", what: "cancel the instance refresh by hand", do: func(w *world) {
-					require.Equal(w.t, "UPDATE_IN_PROGRESS", w.Stacks("c0")[names.PoolStack("a")])
-					w.touched("c0")[names.PoolStack("a")] = true
-					_, err := awsautoscaling.NewFromConfig(w.Config()).CancelInstanceRefresh(w.t.Context(), &awsautoscaling.CancelInstanceRefreshInput{
-						AutoScalingGroupName: aws.String(names.Group("c0", "a")), WaitForTransitioningInstances: aws.Bool(false),
-					})
-					require.NoError(w.t, err)
-				}},
-				act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
-					require.Empty(w.t, w.unsettled("c0"), "the rollback brought nodes without the taint")
-				}})
-		},
-		"an instance refresh is locked by a taint, and unlocked": func(p *plot) {
-			lockedRefresh(p)
-			p.acts = append(p.acts, act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
-				require.Empty(w.t, w.unsettled("c0"), "the drain had its hour and a quarter, and each of the nodes ten minutes")
-			}})
-		},
-		// A deletion uses the spec that change read.
-		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
-			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
-			p.last["c0"] = p.acts[0].spec
-			p.twist = func(w *world) {
-				back := false
-				w.OnCall(func(call endpoint.Call) error {
-					if !back && call.Action == "DeleteStack" && strings.Contains(call.Resource, names.Stack("c0", names.ControlPlane)) {
-						back = true
-						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
-					}
-					return w.seeCall(call)
-				})
-			}
-			p.ending = func(w *world) {
-				require.Equal(w.t, 2, w.out.Acts["create"])
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := quiet()
-			change(&p)
-			o := run(t, 1, p, false)
-			require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
-		})
-	}
-}
-
-// networkAlone deletes the spec of a protected cluster just before its control plane is created. The network's
-// termination protection was disabled before.
-func networkAlone(p *plot) {
-	p.acts = p.acts[:1]
-	p.acts[0].spec.protected = true
-	p.last["c0"] = nil
-	p.twist = func(w *world) {
-		instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-			if strings.Contains(string(payload), `"stack":"control-plane"`) && w.wishes["c0"] != nil {
-				w.unguard("c0")
-				w.do(act{cluster: "c0", what: "delete", remove: true})
-			}
-			return next.Invoke(ctx, payload)
-		})
-	}
-}
-
-// locked replaces the only node of a cluster by one with a taint. The spec without the taint comes an hour later.
-func locked(p *plot, meanwhile ...act) {
-	first, last := *p.acts[0].spec, *p.acts[1].spec
-	first.pools, last.pools = slices.Clone(first.pools), slices.Clone(last.pools)
-	first.pools[0].min, first.pools[0].motd, last.pools[0].min = 1, 1, 1
-	locked := last
-	locked.pools = slices.Clone(last.pools)
-	locked.lock(true)
-	p.acts = []act{
-		{cluster: "c0", what: "create", spec: &first},
-		{at: 30 * time.Minute, cluster: "c0", what: "lock all pools by a taint", spec: &locked},
-	}
-	p.acts = append(append(p.acts, meanwhile...), act{at: 90 * time.Minute, cluster: "c0", what: "unlock all pools", spec: &last})
-	p.last["c0"] = &last
-	p.apps["c0"] = systemApps()
-}
-
-// lockedRefresh is locked with two nodes that an instance refresh replaces one at a time, each ended before its
-// replacement starts.
-func lockedRefresh(p *plot) {
-	locked(p)
-	for _, a := range p.acts {
-		a.spec.pools[0].min, a.spec.pools[0].unavailable, a.spec.pools[0].surge, a.spec.pools[0].refresh = 2, 1, 0, true
-	}
-}
-
-// comesBack deletes a spec and uploads it again later.
-func comesBack(p *plot, protected bool) {
-	back := *p.acts[0].spec
-	back.protected = protected
-	p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
-	p.acts = append(p.acts, act{at: 3 * time.Hour, cluster: "c0", what: "create anew", spec: &back})
-	p.last["c0"] = &back
 }
 
 // sticks makes the deletion of the EKS cluster fail in the first three hours.
