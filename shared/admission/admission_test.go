@@ -219,7 +219,7 @@ func TestAdmitReturnsErrors(t *testing.T) {
 		"of reading the spec": {func(_ *testing.T, f *fixture) { f.specs.Refuse("Get", "AccessDenied") }, false},
 		"of reading the spec again": {func(_ *testing.T, f *fixture) {
 			f.upload(spec)
-			f.objects.Once("Put", func(string) { f.specs.Refuse("Get", "AccessDenied") })
+			f.objects.Once("Put", func(string) { f.refuseOnce() })
 		}, true},
 		"of writing the status of a valid spec": {func(_ *testing.T, f *fixture) {
 			f.upload(spec)

@@ -45,6 +45,14 @@ func (f *fixture) Converge(_ context.Context, cluster, specVersion, after string
 // upload uploads a spec of the cluster and returns its version.
 func (f *fixture) upload(spec string) string { return f.specs.Upload(names.ClusterSpec("demo"), spec) }
 
+// refuseOnce refuses the next read of a spec.
+func (f *fixture) refuseOnce() {
+	f.specs.OnCall = func(storetest.Call) error {
+		f.specs.OnCall = nil
+		return storetest.Refusal("AccessDenied")
+	}
+}
+
 // set writes the status of the cluster.
 func (f *fixture) set(t *testing.T, change func(*status.Status)) {
 	t.Helper()

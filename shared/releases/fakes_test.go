@@ -69,6 +69,14 @@ func (f *fixture) upload(name, body string) string {
 	return f.specs.Upload(names.ReleaseSpec(name), body)
 }
 
+// refuseOnce refuses the next read of a release.
+func (f *fixture) refuseOnce() {
+	f.specs.OnCall = func(storetest.Call) error {
+		f.specs.OnCall = nil
+		return storetest.Refusal("AccessDenied")
+	}
+}
+
 // check checks a release or the channels, and returns the verdict.
 func (f *fixture) check(t *testing.T, name string) status.ReleaseStatus {
 	t.Helper()

@@ -273,7 +273,7 @@ func TestCheckRepeats(t *testing.T) {
 	t.Run("not when the file cannot be read again", func(t *testing.T) {
 		f := newFixture()
 		f.upload("r1", release)
-		f.objects.Once("Put", func(string) { f.specs.Refuse("Get", "AccessDenied") })
+		f.objects.Once("Put", func(string) { f.refuseOnce() })
 		require.Equal(t, "AccessDenied", fault.Code(f.checker.Check(t.Context(), "r1")))
 		require.Equal(t, 1, f.objects.Written())
 	})

@@ -177,7 +177,10 @@ func (w *world) Drain(ctx context.Context, node string, task drain.Task, forced 
 	return w.report
 }
 
-func (w *world) Release(_ context.Context, node string, drained bool) error {
+func (w *world) Release(ctx context.Context, node string, drained bool) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	w.releases = append(w.releases, fmt.Sprintf("%s drained=%t", node, drained))
 	return w.releaseErr
 }

@@ -264,6 +264,7 @@ func TestDrainByAnOperator(t *testing.T) {
 			require.Contains(t, got.Message, test.says)
 			w.require(t, test.does)
 			require.Zero(t, w.heartbeats)
+			require.LessOrEqual(t, len(w.opened), 1)
 		})
 	}
 	for name, world := range map[string]func(*world){
