@@ -251,7 +251,8 @@ type Drain struct {
 	// OnTimeout is what happens to the pods that are left after the timeout. Wait continues; Auto Scaling terminates the node after 48 hours
 	// in any case. Force deletes them against their budgets, each with its grace period. Continue terminates the node with them. While the
 	// whole cluster is deleted, Wait counts as Continue. The timeout is then at most 5m, except with Force: no pod is deleted against its
-	// budget before its timeout.
+	// budget before its timeout. A drain then ends before its timeout, with Force too, once only system pods without volumes run in the
+	// cluster. They serve no other pod, and end with their node.
 	OnTimeout OnTimeout `json:"onTimeout,omitempty" rule:"default=Wait;enum=Wait,Force,Continue"`
 	// PodGracePeriod caps the grace period of each pod: at least 1s. Default: no cap.
 	PodGracePeriod string `json:"podGracePeriod,omitempty" rule:"format=duration"`
