@@ -58,7 +58,7 @@ func TestGate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("does not wait for the service of a stranger", func(t *testing.T) {
+	t.Run("does not wait for an instance outside the group", func(t *testing.T) {
 		g := gate(serves, old)
 		g.Instance = "i-9"
 		require.Empty(t, g.ByGroup(), "the instance has terminated")
