@@ -1,6 +1,10 @@
 package events
 
-import "time"
+import (
+	"time"
+
+	"github.com/drover-run/drover/shared/names"
+)
 
 // DrainRequest asks the drain function to work on a node for up to a minute. A terminate hook, a spot or rebalance event, or an operator
 // names the node.
@@ -17,6 +21,21 @@ type DrainRequest struct {
 	Started time.Time `json:"started"`
 	// Release only removes what drover set on a node that is no longer drained, such as the cordon.
 	Release bool `json:"release,omitempty"`
+}
+
+// Target is what the request drains: an instance by id, a node as cluster/name, or "" if it names neither.
+func (r DrainRequest) Target() string {
+	switch {
+	case r.Lifecycle != nil:
+		return r.EC2InstanceID
+	case r.InstanceID != "":
+		return r.InstanceID
+	case r.Instance != "":
+		return r.Instance
+	case r.Node == "" || names.IsInstance(r.Node):
+		return r.Node
+	}
+	return r.Cluster + "/" + r.Node
 }
 
 // DrainRefused is the outcome of a request that names no node of drover's clusters.

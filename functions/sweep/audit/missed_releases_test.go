@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -17,8 +18,8 @@ import (
 
 // published are releases: their versions by name, and the versions that verdicts are about.
 type published struct {
-	*swept
-	listed
+	*sweeptest.Account
+	sweeptest.Listed
 	versions map[string]string
 }
 
@@ -28,11 +29,11 @@ type publishedSpecs struct {
 }
 
 func (p publishedSpecs) List(_ context.Context, prefix string) ([]store.Entry, error) {
-	return p.listed[prefix], p.failing["list specs"]
+	return p.Listed[prefix], p.Failing["list specs"]
 }
 
 func (p publishedSpecs) Get(_ context.Context, key string, _ int64) (store.Object, error) {
-	if err := p.failing["spec "+key]; err != nil {
+	if err := p.Failing["spec "+key]; err != nil {
 		return store.Object{}, err
 	}
 	version, found := p.versions[key]
@@ -48,11 +49,11 @@ type publishedState struct {
 }
 
 func (p publishedState) List(_ context.Context, prefix string) ([]store.Entry, error) {
-	return p.listed[prefix], p.failing["list verdicts"]
+	return p.Listed[prefix], p.Failing["list verdicts"]
 }
 
 func (p publishedState) Verdict(_ context.Context, release string) (*status.Release, error) {
-	if err := p.did("read %s", release); err != nil {
+	if err := p.Did("read %s", release); err != nil {
 		return &status.Release{}, err
 	}
 	version, found := p.versions[names.ReleaseStatus(release)]
@@ -63,9 +64,9 @@ func (p publishedState) Verdict(_ context.Context, release string) (*status.Rele
 }
 
 // publisher checks releases.
-type publisher struct{ *swept }
+type publisher struct{ *sweeptest.Account }
 
-func (p publisher) Check(_ context.Context, release string) error { return p.did("check %s", release) }
+func (p publisher) Check(_ context.Context, release string) error { return p.Did("check %s", release) }
 
 func TestAuditChecksReleases(t *testing.T) {
 	hour := noon.Add(-time.Hour)
@@ -114,13 +115,13 @@ func TestAuditChecksReleases(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{failing: test.failing}
+			s := &sweeptest.Account{Failing: test.failing}
 			h := releasesOf(s, test.specs, test.verdicts, test.versions)
 			require.NoError(t, h.Run(t.Context()))
-			require.Equal(t, test.want, s.calls)
-			s.calls = nil
+			require.Equal(t, test.want, s.Calls)
+			s.Calls = nil
 			require.NoError(t, h.Run(t.Context()))
-			require.Equal(t, test.again, s.calls)
+			require.Equal(t, test.again, s.Calls)
 		})
 	}
 	for failing, want := range map[string][]string{
@@ -128,22 +129,22 @@ func TestAuditChecksReleases(t *testing.T) {
 		"spec " + specOf: {"read a", "read b", "check b"},
 	} {
 		t.Run("each, whatever fails for another: "+failing, func(t *testing.T) {
-			s := &swept{failing: map[string]error{failing: errThrottled}}
+			s := &sweeptest.Account{Failing: map[string]error{failing: errThrottled}}
 			h := releasesOf(s, entries(spec("a", hour), spec("b", hour)), nil, map[string]string{specOf: "1", names.ReleaseSpec("b"): "1"})
 			require.ErrorIs(t, h.Run(t.Context()), errThrottled)
-			require.Equal(t, want, s.calls)
+			require.Equal(t, want, s.Calls)
 		})
 	}
 	t.Run("again while another upload of the same second may come, or either is written", func(t *testing.T) {
-		s := &swept{}
+		s := &sweeptest.Account{}
 		at := noon.Add(-time.Minute)
 		specs, verdicts := entries(spec("a", at)), entries(verdict("a", at))
 		h := releasesOf(s, specs, verdicts, map[string]string{specOf: "1", verdictOf: "1"})
 		h.Patience = 0
 		reads := func() int {
-			s.calls = nil
+			s.Calls = nil
 			require.NoError(t, h.Run(t.Context()))
-			return len(s.calls)
+			return len(s.Calls)
 		}
 		require.Equal(t, 1, reads())
 		require.Equal(t, 1, reads())
@@ -160,8 +161,8 @@ func TestAuditChecksReleases(t *testing.T) {
 	})
 }
 
-func releasesOf(s *swept, specs, verdicts []store.Entry, versions map[string]string) Releases {
-	p := published{s, listed{names.ReleaseSpecs: specs, names.ReleaseStatuses: verdicts}, versions}
+func releasesOf(s *sweeptest.Account, specs, verdicts []store.Entry, versions map[string]string) Releases {
+	p := published{s, sweeptest.Listed{names.ReleaseSpecs: specs, names.ReleaseStatuses: verdicts}, versions}
 	return Releases{
 		Specs: publishedSpecs{published: p}, State: publishedState{published: p}, Publish: publisher{s}, Cache: &ReleaseCache{},
 		Patience: 5 * time.Minute, Now: func() time.Time { return noon },

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/pool"
 
 	"github.com/drover-run/drover/shared/names"
@@ -62,7 +63,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}
 			r := a.round()
 			r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: test.group}
-			r.DrainNode = machine{swept: &swept{drains: test.drains, failing: test.failing}}
+			r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Drains: test.drains, Failing: test.failing}}
 			r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
 			read := *a.status
 			err := pruning{r}.pruneNodes(t.Context(), demo, &read)
@@ -75,7 +76,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
 		r := a.round()
 		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
-		r.DrainNode = machine{swept: &swept{failing: map[string]error{"list": errThrottled}}}
+		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Failing: map[string]error{"list": errThrottled}}}
 		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.ErrorIs(t, pruning{r}.pruneNodes(t.Context(), demo, &read), errThrottled)
@@ -86,7 +87,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		later.Name, later.Instance = "node-2", "i-2"
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}
 		r := a.round()
-		r.DrainNode = machine{swept: &swept{}}
+		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
 		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
@@ -99,7 +100,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		a.status.MentionDrains()
 		require.Contains(t, a.status.Message, "node-1")
 		r := a.round()
-		r.DrainNode = machine{swept: &swept{}}
+		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
 		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
@@ -110,19 +111,6 @@ func TestAuditRemovesNodes(t *testing.T) {
 		r.drains = func() (map[string]bool, error) { return nil, errThrottled }
 		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &status.Status{Nodes: []status.Node{recent, of("x", long)}}))
 	})
-}
-
-func TestDrainedNamesWhatIsDrained(t *testing.T) {
-	for want, in := range map[string]events.DrainRequest{
-		"i-1":                 {Lifecycle: &events.Lifecycle{EC2InstanceID: "i-1"}, InstanceID: "i-2"},
-		"i-2":                 {InstanceID: "i-2", Instance: "i-3"},
-		"i-3":                 {Instance: "i-3", Node: "node-1"},
-		"i-0123456789abcdef0": {Cluster: demo, Node: "i-0123456789abcdef0"},
-		"demo/node-1":         {Cluster: demo, Node: "node-1"},
-		"":                    {Cluster: demo},
-	} {
-		require.Equal(t, want, sweep.DrainTarget(in))
-	}
 }
 
 // joining is an instance at its launch hook.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -46,11 +47,11 @@ func TestAuditChecksScheduledUpgrades(t *testing.T) {
 		"not when there is none":              {status.Ready, nil, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{}
-			r := &round{Audit: s.audit(), now: noon}
+			s := &sweeptest.Account{}
+			r := &round{Audit: auditOf(s), now: noon}
 			r.starts.Store(test.starts)
 			require.NoError(t, earlyChecks{r}.checkScheduled(t.Context(), demo, &status.Status{Phase: test.phase, Upgrade: test.upgrade}))
-			require.Equal(t, test.checked, len(s.calls) > 0)
+			require.Equal(t, test.checked, len(s.Calls) > 0)
 		})
 	}
 }
@@ -66,20 +67,20 @@ func TestUpgradesThatWait(t *testing.T) {
 			theirs.Execution = "y"
 			mine := u(status.UpgradeScheduled, &at)
 			mine.Execution = "x"
-			s := &swept{running: running, status: status.Status{Upgrade: theirs, NextUpgrade: mine}}
-			r := &round{Audit: s.audit(), now: noon}
+			s := &sweeptest.Account{Runs: running, Recorded: status.Status{Upgrade: theirs, NextUpgrade: mine}}
+			r := &round{Audit: auditOf(s), now: noon}
 			waits, err := upgrades{r}.hasWaiter(t.Context(), demo, *mine)
 			require.NoError(t, err)
 			require.Equal(t, running, waits)
-			require.Equal(t, []string{"y", kept}, []string{s.status.Upgrade.Execution, s.status.NextUpgrade.Execution})
+			require.Equal(t, []string{"y", kept}, []string{s.Recorded.Upgrade.Execution, s.Recorded.NextUpgrade.Execution})
 		}
 		began := u("Running", nil)
 		began.Execution = "x"
-		s := &swept{status: status.Status{Upgrade: began}}
-		_, err := upgrades{&round{Audit: s.audit(), now: noon}}.hasWaiter(t.Context(), demo, *began)
+		s := &sweeptest.Account{Recorded: status.Status{Upgrade: began}}
+		_, err := upgrades{&round{Audit: auditOf(s), now: noon}}.hasWaiter(t.Context(), demo, *began)
 		require.NoError(t, err)
-		require.Equal(t, "x", s.status.Upgrade.Execution)
-		_, err = upgrades{&round{Audit: s.audit(), now: noon}}.hasWaiter(t.Context(), demo, status.Upgrade{})
+		require.Equal(t, "x", s.Recorded.Upgrade.Execution)
+		_, err = upgrades{&round{Audit: auditOf(s), now: noon}}.hasWaiter(t.Context(), demo, status.Upgrade{})
 		require.NoError(t, err)
 	})
 }
@@ -189,18 +190,18 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 		"none that cannot be listed": {inspect("b"), map[string]error{"overview": errThrottled}, []string{"done inspecting b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{failing: test.failing}
-			s.status = status.Status{Phase: status.Deleted}
-			a := agenda{sweptState: sweptState{swept: s}, dues: test.dues}
-			h := a.audit("a", "b", "c")
+			s := &sweeptest.Account{Failing: test.failing}
+			s.Recorded = status.Status{Phase: status.Deleted}
+			a := sweeptest.Agenda{State: sweeptest.State{Account: s}, Due: test.dues}
+			h := auditOfAgenda(a, "a", "b", "c")
 			h.Patience = 2 * time.Hour // the specs are new
 			if test.dues == nil {
-				h.Specs = listedSpecs{} // whatever is listed panics no audit
+				h.Specs = sweeptest.Specs{} // whatever is listed panics no audit
 				h.Snapshot = nil
 			}
-			err := (sweep.Due{State: a, Executions: sweptExecutions{swept: s}, Auditor: h, Now: h.Now}).Run(t.Context())
+			err := (sweep.Due{State: a, Executions: sweeptest.Executions{Account: s}, Auditor: h, Now: h.Now}).Run(t.Context())
 			require.Equal(t, len(test.failing) > 0, err != nil)
-			require.Equal(t, test.want, s.calls)
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 }
@@ -215,11 +216,13 @@ func TestInspectionStartsAnOverdueUpgrade(t *testing.T) {
 		"not one that a sweep starts": {[]store.Due{due("a", time.Minute)}, []string{"read a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{status: status.Status{Phase: status.Ready, Upgrade: &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", At: &at}}}
-			s.status.UpdatedAt = noon.Add(time.Second) // compared by the next audit
-			a := agenda{sweptState: sweptState{swept: s}, dues: append(test.due, store.Due{Cluster: "a", Inspect: true})}
-			require.NoError(t, a.audit("a").Clusters(t.Context(), map[string]bool{"a": true}))
-			require.Equal(t, test.want, s.calls)
+			s := &sweeptest.Account{
+				Recorded: status.Status{Phase: status.Ready, Upgrade: &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", At: &at}},
+			}
+			s.Recorded.UpdatedAt = noon.Add(time.Second) // compared by the next audit
+			a := sweeptest.Agenda{State: sweeptest.State{Account: s}, Due: append(test.due, store.Due{Cluster: "a", Inspect: true})}
+			require.NoError(t, auditOfAgenda(a, "a").Clusters(t.Context(), map[string]bool{"a": true}))
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 }

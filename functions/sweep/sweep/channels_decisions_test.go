@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/store"
@@ -131,7 +132,7 @@ func woke(t *testing.T, before, after string) (*objects, Channels) {
 		names.ClusterSpec("nodes"): clusterOn("nodes", "Nodes"), names.ClusterSpec("fixed"): clusterOn("fixed", ""),
 		names.ClusterSpecs + "readme.txt": "no cluster",
 	}}
-	return o, Channels{Specs: o, State: o, Cache: &ChannelCache{}, Now: (&swept{}).deps().Now}
+	return o, Channels{Specs: o, State: o, Cache: &ChannelCache{}, Now: depsOf(&sweeptest.Account{}).Now}
 }
 
 func TestMovedChannelWakesClusters(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -16,12 +17,12 @@ import (
 
 // documents are the statuses of clusters, by name.
 type documents struct {
-	sweptState
+	sweeptest.State
 	of map[string]status.Status
 }
 
 func (d documents) Status(_ context.Context, cluster string) (*status.Cluster, error) {
-	if err := d.did("read %s", cluster); err != nil {
+	if err := d.Did("read %s", cluster); err != nil {
 		return nil, err
 	}
 	s, found := d.of[cluster]
@@ -32,7 +33,7 @@ func (d documents) Status(_ context.Context, cluster string) (*status.Cluster, e
 }
 
 func (d documents) DeleteIf(_ context.Context, key, etag string) error {
-	return d.did("delete %s %s", key, etag)
+	return d.Did("delete %s %s", key, etag)
 }
 
 func statusOf(cluster, etag string, age time.Duration) store.Entry {
@@ -58,39 +59,40 @@ func TestSweepForgetsDeletedClusters(t *testing.T) {
 	} {
 		require.Equal(t, test.want, isDeleted(&test.status), name)
 	}
-	prune := func(t *testing.T, of map[string]status.Status, failing map[string]error, entries ...store.Entry) (MissedSpecs, *swept, error) {
+	prune := func(t *testing.T, of map[string]status.Status, failing map[string]error, entries ...store.Entry) (MissedSpecs,
+		*sweeptest.Account, error) {
 		t.Helper()
-		s := &swept{failing: failing}
-		h := s.deps().missedSpecs()
-		h.State = documents{sweptState{swept: s}, of}
+		s := &sweeptest.Account{Failing: failing}
+		h := depsOf(s).missedSpecs()
+		h.State = documents{sweeptest.State{Account: s}, of}
 		return h, s, h.prune(t.Context(), entries)
 	}
 	deleted := map[string]status.Status{"a": {Phase: status.Deleted}, "b": {Phase: status.Deleted}}
 	t.Run("after 30 days, as they were listed", func(t *testing.T) {
 		_, s, err := prune(t, deleted, nil, statusOf("a", "1", retention), statusOf("b", "2", retention-1))
 		require.NoError(t, err)
-		require.Equal(t, []string{"read a", "delete status/clusters/a.json 1"}, s.calls)
+		require.Equal(t, []string{"read a", "delete status/clusters/a.json 1"}, s.Calls)
 	})
 	t.Run("each, whatever fails for another", func(t *testing.T) {
 		_, s, err := prune(t, deleted, map[string]error{"read a": errThrottled}, statusOf("a", "1", retention), statusOf("b", "2", retention))
 		require.ErrorIs(t, err, errThrottled)
-		require.Equal(t, []string{"read a", "read b", "delete status/clusters/b.json 2"}, s.calls)
+		require.Equal(t, []string{"read a", "read b", "delete status/clusters/b.json 2"}, s.Calls)
 		_, s, err = prune(t, deleted, map[string]error{"delete": errThrottled}, statusOf("a", "1", retention), statusOf("b", "2", retention))
 		require.ErrorIs(t, err, errThrottled)
-		require.Len(t, s.calls, 4)
+		require.Len(t, s.Calls, 4)
 	})
 	t.Run("not those whose status is deleted already", func(t *testing.T) {
 		_, s, err := prune(t, nil, nil, statusOf("a", "1", retention))
 		require.NoError(t, err)
-		require.Equal(t, []string{"read a"}, s.calls)
+		require.Equal(t, []string{"read a"}, s.Calls)
 	})
 	t.Run("and reads what stays once, until it is written", func(t *testing.T) {
 		h, s, err := prune(t, map[string]status.Status{"a": protected}, nil, statusOf("a", "1", retention))
 		require.NoError(t, err)
 		again := func(entries ...store.Entry) []string {
-			s.calls = nil
+			s.Calls = nil
 			require.NoError(t, h.prune(t.Context(), entries))
-			return s.calls
+			return s.Calls
 		}
 		require.Empty(t, again(statusOf("a", "1", retention)))
 		require.Empty(t, again(statusOf("a", "1", retention)))
@@ -125,20 +127,20 @@ func TestSweepAdmitsDeletions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{failing: test.failing}
-			h := s.deps().missedSpecs()
+			s := &sweeptest.Account{Failing: test.failing}
+			h := depsOf(s).missedSpecs()
 			of := map[string]status.Status{}
 			if test.status != nil {
 				of["a"] = *test.status
 			}
-			h.State, h.Admit = documents{sweptState{swept: s}, of}, s
+			h.State, h.Admit = documents{sweeptest.State{Account: s}, of}, s
 			require.Equal(t, test.failing != nil, h.admitDeleted(t.Context(), []store.Entry{statusOf("a", "1", 0)}) != nil)
-			require.Equal(t, test.want, s.calls)
+			require.Equal(t, test.want, s.Calls)
 			again := func(etag string) bool {
-				s.calls = nil
+				s.Calls = nil
 				err := h.admitDeleted(t.Context(), []store.Entry{statusOf("a", etag, 0)})
 				require.Equal(t, test.failing != nil, err != nil)
-				return len(s.calls) > 0
+				return len(s.Calls) > 0
 			}
 			require.Equal(t, !test.known, again("1"))
 			require.True(t, again("2"))

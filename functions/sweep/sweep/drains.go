@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/names"
 )
 
 // Drains lists the executions of drover-drain-node: a subset of Machine.
@@ -28,23 +27,8 @@ func RunningDrains(ctx context.Context, machine Drains) func() (map[string]bool,
 			if err := machine.Input(ctx, x, &in); err != nil {
 				return nil, err
 			}
-			drains[DrainTarget(in)] = true
+			drains[in.Target()] = true
 		}
 		return drains, nil
 	})
-}
-
-// DrainTarget is what a request drains: an instance by id, a node as cluster/name, or "" if it names neither.
-func DrainTarget(in events.DrainRequest) string {
-	switch {
-	case in.Lifecycle != nil:
-		return in.EC2InstanceID
-	case in.InstanceID != "":
-		return in.InstanceID
-	case in.Instance != "":
-		return in.Instance
-	case in.Node == "" || names.IsInstance(in.Node):
-		return in.Node
-	}
-	return in.Cluster + "/" + in.Node
 }

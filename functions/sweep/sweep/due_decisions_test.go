@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -43,25 +44,25 @@ func TestSweepStartsWhatIsDue(t *testing.T) {
 		"nothing when that cannot be listed": {[]store.Due{due("a", time.Minute)}, nil, map[string]error{"dues": errThrottled}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{failing: test.failing}
-			err := agenda{sweptState: sweptState{swept: s}, dues: test.dues, holders: test.holders}.due().Run(t.Context())
+			s := &sweeptest.Account{Failing: test.failing}
+			err := dueOf(sweeptest.Agenda{State: sweeptest.State{Account: s}, Due: test.dues, Holders: test.holders}).Run(t.Context())
 			if test.failing == nil {
 				require.NoError(t, err)
 			} else {
 				require.ErrorIs(t, err, errThrottled)
 			}
-			require.Equal(t, test.want, s.calls)
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 	t.Run("up to a bound, which counts failures but no busy cluster", func(t *testing.T) {
-		s := &swept{failing: map[string]error{"start c01": errThrottled}}
-		a := agenda{sweptState: sweptState{swept: s}, holders: map[string]string{"c00": "x"}}
+		s := &sweeptest.Account{Failing: map[string]error{"start c01": errThrottled}}
+		a := sweeptest.Agenda{State: sweeptest.State{Account: s}, Holders: map[string]string{"c00": "x"}}
 		for i := range maxStarts + 3 {
-			a.dues = append(a.dues, due(fmt.Sprintf("c%02d", i), time.Minute))
+			a.Due = append(a.Due, due(fmt.Sprintf("c%02d", i), time.Minute))
 		}
-		require.ErrorIs(t, a.due().Run(t.Context()), errThrottled)
-		require.Equal(t, 1+2*maxStarts-1, len(s.calls))
-		require.Equal(t, fmt.Sprintf("done c%02d 11:59", maxStarts), s.calls[len(s.calls)-1])
+		require.ErrorIs(t, dueOf(a).Run(t.Context()), errThrottled)
+		require.Equal(t, 1+2*maxStarts-1, len(s.Calls))
+		require.Equal(t, fmt.Sprintf("done c%02d 11:59", maxStarts), s.Calls[len(s.Calls)-1])
 	})
 }
 
@@ -85,15 +86,16 @@ func TestUpgradeWhoseClusterIsBusy(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{status: test.status, failing: test.failing}
-			a := agenda{sweptState: sweptState{swept: s}, missing: test.missing}
-			require.Equal(t, test.failing != nil, a.due().recordBusy(t.Context(), due("a", time.Minute), "x") != nil)
-			require.Equal(t, test.want, s.calls)
+			s := &sweeptest.Account{Recorded: test.status, Failing: test.failing}
+			a := sweeptest.Agenda{State: sweeptest.State{Account: s}, Missing: test.missing}
+			require.Equal(t, test.failing != nil, dueOf(a).recordBusy(t.Context(), due("a", time.Minute), "x") != nil)
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 	t.Run("is not planned when its lateness cannot be recorded", func(t *testing.T) {
-		s := &swept{status: running, failing: map[string]error{"write": errThrottled}}
-		require.ErrorIs(t, agenda{sweptState: sweptState{swept: s}}.due().recordBusy(t.Context(), due("a", time.Hour), "x"), errThrottled)
-		require.Equal(t, []string{"write a"}, s.calls)
+		s := &sweeptest.Account{Recorded: running, Failing: map[string]error{"write": errThrottled}}
+		require.ErrorIs(t, dueOf(sweeptest.Agenda{State: sweeptest.State{Account: s}}).recordBusy(t.Context(), due("a", time.Hour), "x"),
+			errThrottled)
+		require.Equal(t, []string{"write a"}, s.Calls)
 	})
 }

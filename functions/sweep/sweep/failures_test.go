@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
@@ -16,14 +17,18 @@ import (
 
 func TestSweepGoesOnAfterAFailure(t *testing.T) {
 	t.Run("of a waiter", func(t *testing.T) {
-		s := &swept{
-			running: true, began: true, stack: stack.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{"resume": errThrottled},
+		s := &sweeptest.Account{
+			Runs: true, HasBegun: true, Deployed: stack.Deployed{Status: "UPDATE_COMPLETE"}, Failing: map[string]error{"resume": errThrottled},
 		}
-		h := s.deps()
-		h.State = listedState{sweptState{swept: s}, listed{names.Waiters: {{Key: names.Waiters + "a.json"}, {Key: names.Waiters + "b.json"}}}}
+		h := depsOf(s)
+		h.State = sweeptest.ListedState{
+			State: sweeptest.State{
+				Account: s,
+			}, Listed: sweeptest.Listed{names.Waiters: {{Key: names.Waiters + "a.json"}, {Key: names.Waiters + "b.json"}}},
+		}
 		_, err := h.waiters().Run(t.Context())
 		require.ErrorIs(t, err, errThrottled)
-		require.Len(t, s.calls, 2)
+		require.Len(t, s.Calls, 2)
 	})
 }
 
@@ -55,13 +60,13 @@ func TestSweepAdmitsSpecs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{status: status.Status{ObservedVersion: test.observed}, failing: test.failing}
-			h := s.deps()
-			h.State = listedState{sweptState{swept: s}, listed{names.Statuses: test.statuses}}
-			h.Specs, h.Admit, h.Patience = listedSpecs{listed: listed{names.ClusterSpecs: test.specs}, version: "v1"}, s, 5*time.Minute
+			s := &sweeptest.Account{Recorded: status.Status{ObservedVersion: test.observed}, Failing: test.failing}
+			h := depsOf(s)
+			h.State = sweeptest.ListedState{State: sweeptest.State{Account: s}, Listed: sweeptest.Listed{names.Statuses: test.statuses}}
+			h.Specs, h.Admit, h.Patience = sweeptest.Specs{Listed: sweeptest.Listed{names.ClusterSpecs: test.specs}, Version: "v1"}, s, 5*time.Minute
 			err := h.missedSpecs().Run(t.Context())
 			require.Equal(t, test.failing != nil, err != nil)
-			require.Equal(t, test.want, s.calls)
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
@@ -49,19 +50,19 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{failing: test.failing}
-			h := s.deps()
-			h.Groups = scaling{swept: s, hooks: test.hooks}
-			h.DrainNode, h.JoinNode = worker{swept: s, running: test.running}, worker{swept: s, running: test.running}
+			s := &sweeptest.Account{Failing: test.failing}
+			h := depsOf(s)
+			h.Groups = sweeptest.Groups{Account: s, Hooks: test.hooks}
+			h.DrainNode, h.JoinNode = worker{Account: s, running: test.running}, worker{Account: s, running: test.running}
 			err := h.hooks().Run(t.Context(), []pool.Group{group})
 			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
-			require.Equal(t, test.want, s.calls)
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 	t.Run("and lists nothing when none waits", func(t *testing.T) {
-		s := &swept{failing: map[string]error{"list": errThrottled}}
-		h := s.deps()
-		h.DrainNode, h.JoinNode = worker{swept: s}, worker{swept: s}
+		s := &sweeptest.Account{Failing: map[string]error{"list": errThrottled}}
+		h := depsOf(s)
+		h.DrainNode, h.JoinNode = worker{Account: s}, worker{Account: s}
 		require.NoError(t, h.hooks().Run(t.Context(), []pool.Group{{Instances: []pool.Instance{instance("i-3", pool.InService)}}}))
 	})
 }
@@ -69,7 +70,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 // worker is a machine whose executions run.
 type worker struct {
 	Machine
-	*swept
+	*sweeptest.Account
 	running map[string]events.Lifecycle
 }
 
@@ -77,16 +78,16 @@ func (w worker) Running(context.Context) (all []string, err error) {
 	for x := range w.running {
 		all = append(all, x)
 	}
-	return all, w.failing["list"]
+	return all, w.Failing["list"]
 }
 
 func (w worker) Input(_ context.Context, x string, into any) error {
 	*into.(*events.Lifecycle) = w.running[x]
-	return w.failing["input "+x]
+	return w.Failing["input "+x]
 }
 
 func (w worker) Start(_ context.Context, _ string, input any) error {
-	return w.did("work %s", input.(events.Lifecycle).EC2InstanceID)
+	return w.Did("work %s", input.(events.Lifecycle).EC2InstanceID)
 }
 
 func TestSweepResumesProcesses(t *testing.T) {
@@ -129,13 +130,13 @@ func TestSweepResumesProcesses(t *testing.T) {
 		"not when its events are unknown":   {all, "UPDATE_COMPLETE", true, map[string]error{"changing": errThrottled}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{stack: stack.Deployed{Status: test.status}, began: test.left, failing: test.failing}
-			h := s.deps()
-			h.Groups = scaling{swept: s}
+			s := &sweeptest.Account{Deployed: stack.Deployed{Status: test.status}, HasBegun: test.left, Failing: test.failing}
+			h := depsOf(s)
+			h.Groups = sweeptest.Groups{Account: s}
 			changing, err := h.instances().resumeProcesses(t.Context(), at(test.suspended))
 			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
 			require.Equal(t, test.changing, changing)
-			require.Equal(t, test.want, s.calls)
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 }
@@ -162,19 +163,21 @@ func TestSweepEndsUpgrades(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{running: test.running, failing: test.failing}
-			h, reads := s.deps(), 0
+			s := &sweeptest.Account{Runs: test.running, Failing: test.failing}
+			h, reads := depsOf(s), 0
 			entry := store.Entry{Key: names.Upgrade(demo), ETag: "1"}
-			state := recorded{broken{sweptState{swept: s}, listed{names.Upgrades: {entry}}}, test.record, &reads}
+			state := recorded{
+				sweeptest.Unlisted{State: sweeptest.State{Account: s}, Listed: sweeptest.Listed{names.Upgrades: {entry}}}, test.record, &reads,
+			}
 			upgrades := Upgrades{State: state, Ender: h.ender(), Cache: &UpgradeCache{}}
 			for range 2 {
-				s.calls = nil
+				s.Calls = nil
 				require.Equal(t, test.failing != nil, errors.Is(upgrades.Run(t.Context()), errThrottled))
-				require.Equal(t, test.ends, len(s.calls) == 2, s.calls)
+				require.Equal(t, test.ends, len(s.Calls) == 2, s.Calls)
 			}
 			require.Equal(t, test.reads, reads)
 			entry.ETag = "2"
-			state.listed[names.Upgrades] = []store.Entry{entry}
+			state.Listed[names.Upgrades] = []store.Entry{entry}
 			_ = upgrades.Run(t.Context()) // its error is that of before
 			require.Equal(t, test.reads+1, reads, "a record that was written is read again")
 		})
@@ -182,12 +185,12 @@ func TestSweepEndsUpgrades(t *testing.T) {
 }
 
 type recorded struct {
-	broken
+	sweeptest.Unlisted
 	record *upgrade.Record
 	reads  *int
 }
 
 func (r recorded) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	*r.reads++
-	return r.record, "", r.failing["record"]
+	return r.record, "", r.Failing["record"]
 }

@@ -103,9 +103,9 @@ func (p Instances) uncordon(ctx context.Context) error {
 		}
 		var in events.DrainRequest
 		err := p.DrainNode.Input(ctx, x, &in)
-		if err == nil && in.Lifecycle == nil && DrainTarget(in) != "" {
+		if err == nil && in.Lifecycle == nil && in.Target() != "" {
 			var drains map[string]bool
-			if drains, err = running(); err == nil && !drains[DrainTarget(in)] {
+			if drains, err = running(); err == nil && !drains[in.Target()] {
 				in.Release = true
 				err = p.DrainNode.Start(ctx, releasePrefix+names.SHA256([]byte(x))[:32], in)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -56,21 +57,21 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{status: status.Status{Execution: test.execution, Stacks: test.before}}
-			h, l := s.deps(), &launching{why: test.why, err: test.err}
+			s := &sweeptest.Account{Recorded: status.Status{Execution: test.execution, Stacks: test.before}}
+			h, l := depsOf(s), &launching{why: test.why, err: test.err}
 			h.Groups = l
-			s.status.Stacks[0].Resource = "AutoScalingGroup"
-			before := s.status.Stacks[0]
+			s.Recorded.Stacks[0].Resource = "AutoScalingGroup"
+			before := s.Recorded.Stacks[0]
 			w := store.Waiter{Cluster: demo, Stack: test.stack, Execution: "x"}
 			err := h.waiters().recordLaunchFailure(t.Context(), w, moving, noon.Add(-test.age))
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.asks, len(l.asked) == 1)
 			if test.reason == "" {
-				require.Empty(t, s.status.Stacks[0].Reason)
+				require.Empty(t, s.Recorded.Stacks[0].Reason)
 			} else {
-				require.Contains(t, s.status.Stacks[0].Reason, test.reason)
+				require.Contains(t, s.Recorded.Stacks[0].Reason, test.reason)
 			}
-			require.Equal(t, test.writes, s.status.Stacks[0] != before)
+			require.Equal(t, test.writes, s.Recorded.Stacks[0] != before)
 		})
 	}
 }

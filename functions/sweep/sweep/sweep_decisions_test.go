@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -21,95 +22,99 @@ import (
 func TestSweepLooksAfterWaiters(t *testing.T) {
 	const resumed = `resume "token" false UPDATE_COMPLETE`
 	for name, test := range map[string]struct {
-		given    func(*swept)
+		given    func(*sweeptest.Account)
 		age      time.Duration
 		changing bool
 		err      error
 		want     []string
 	}{
-		"resumes a step whose operation is over":           {func(s *swept) { s.began = true }, 0, false, nil, []string{resumed}},
-		"leaves one alone whose operation runs":            {func(s *swept) { s.stack.Status = "UPDATE_IN_PROGRESS" }, 0, true, nil, nil},
-		"leaves one alone whose operation may still begin": {func(*swept) {}, startLimit - 1, false, nil, nil},
+		"resumes a step whose operation is over": {func(s *sweeptest.Account) { s.HasBegun = true }, 0, false, nil, []string{resumed}},
+		"leaves one alone whose operation runs": {func(s *sweeptest.Account) {
+			s.Deployed.Status = "UPDATE_IN_PROGRESS"
+		}, 0, true, nil, nil},
+		"leaves one alone whose operation may still begin": {func(*sweeptest.Account) {}, startLimit - 1, false, nil, nil},
 		"has one look again whose operation never began": {
-			func(*swept) {}, startLimit, false, nil, []string{`resume "" true UPDATE_COMPLETE`},
+			func(*sweeptest.Account) {}, startLimit, false, nil, []string{`resume "" true UPDATE_COMPLETE`},
 		},
-		"resumes one that waits for any operation": {func(s *swept) {
-			s.waiter.ClientRequestToken = ""
+		"resumes one that waits for any operation": {func(s *sweeptest.Account) {
+			s.Waiting.ClientRequestToken = ""
 		}, 0, false, nil, []string{`resume "" false UPDATE_COMPLETE`}},
-		"resumes one whose stack is deleted": {func(s *swept) {
-			s.stack.Status = "DELETE_COMPLETE"
+		"resumes one whose stack is deleted": {func(s *sweeptest.Account) {
+			s.Deployed.Status = "DELETE_COMPLETE"
 		}, 0, false, nil, []string{`resume "token" false DELETE_COMPLETE`}},
-		"leaves one alone whose stack is about to be created": {func(s *swept) {
-			s.stack.Status, s.began = stack.InReview, true
+		"leaves one alone whose stack is about to be created": {func(s *sweeptest.Account) {
+			s.Deployed.Status, s.HasBegun = stack.InReview, true
 		}, startLimit, false, nil, nil},
-		"forgets one whose execution is over": {func(s *swept) { s.running = false }, 0, false, nil, []string{"forget"}},
-		"leaves one alone that is gone":       {func(s *swept) { s.waiter = store.Waiter{} }, 0, false, nil, nil},
-		"leaves one alone when it cannot be read": {func(s *swept) {
-			s.failing["waiter"] = errThrottled
+		"forgets one whose execution is over": {func(s *sweeptest.Account) { s.Runs = false }, 0, false, nil, []string{"forget"}},
+		"leaves one alone that is gone":       {func(s *sweeptest.Account) { s.Waiting = store.Waiter{} }, 0, false, nil, nil},
+		"leaves one alone when it cannot be read": {func(s *sweeptest.Account) {
+			s.Failing["waiter"] = errThrottled
 		}, 0, false, errThrottled, nil},
-		"leaves one alone when its execution cannot be read": {func(s *swept) {
-			s.failing["running"] = errThrottled
+		"leaves one alone when its execution cannot be read": {func(s *sweeptest.Account) {
+			s.Failing["running"] = errThrottled
 		}, 0, false, errThrottled, nil},
-		"leaves one alone when its stack cannot be read": {func(s *swept) {
-			s.failing["describe"] = errThrottled
+		"leaves one alone when its stack cannot be read": {func(s *sweeptest.Account) {
+			s.Failing["describe"] = errThrottled
 		}, 0, false, errThrottled, nil},
-		"leaves one alone when the stack's events cannot be read": {func(s *swept) {
-			s.failing["began"] = errThrottled
+		"leaves one alone when the stack's events cannot be read": {func(s *sweeptest.Account) {
+			s.Failing["began"] = errThrottled
 		}, startLimit, false, errThrottled, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{running: true, stack: stack.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{}}
-			s.waiter = store.Waiter{
+			s := &sweeptest.Account{Runs: true, Deployed: stack.Deployed{Status: "UPDATE_COMPLETE"}, Failing: map[string]error{}}
+			s.Waiting = store.Waiter{
 				Cluster: demo, Stack: names.Addons, StackName: names.Stack(demo, names.Addons), ClientRequestToken: "token", Execution: "x",
 			}
 			test.given(s)
-			changing, err := s.deps().waiters().resume(t.Context(), s.waiter.StackName, noon.Add(-test.age))
+			changing, err := depsOf(s).waiters().resume(t.Context(), s.Waiting.StackName, noon.Add(-test.age))
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.changing, changing)
-			require.Equal(t, test.want, s.calls)
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 }
 
 func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 	for name, test := range map[string]struct {
-		given    func(*swept)
+		given    func(*sweeptest.Account)
 		reported bool
 		err      error
 		want     []string
 	}{
-		"of a cluster that converged": {func(*swept) {}, true, nil, []string{"write demo", "release demo x"}},
-		"of a cluster that was deleted": {func(s *swept) {
-			s.status.Phase = status.Deleting
+		"of a cluster that converged": {func(*sweeptest.Account) {}, true, nil, []string{"write demo", "release demo x"}},
+		"of a cluster that was deleted": {func(s *sweeptest.Account) {
+			s.Recorded.Phase = status.Deleting
 		}, true, nil, []string{"write demo", "release demo x"}},
-		"but not over a report": {func(s *swept) {
-			s.status.Phase = status.Ready
+		"but not over a report": {func(s *sweeptest.Account) {
+			s.Recorded.Phase = status.Ready
 		}, false, nil, []string{"write demo", "release demo x"}},
-		"but not over another execution": {func(s *swept) {
-			s.status.Execution = "y"
+		"but not over another execution": {func(s *sweeptest.Account) {
+			s.Recorded.Execution = "y"
 		}, false, nil, []string{"write demo", "release demo x"}},
-		"but not while it runs":           {func(s *swept) { s.running = true }, false, nil, nil},
-		"but not without a lease":         {func(s *swept) { s.lease = store.Lease{Fence: 3} }, false, nil, nil},
-		"or fails when that is not known": {func(s *swept) { s.failing["running"] = errThrottled }, false, errThrottled, nil},
-		"or keeps the lease when it cannot be reported": {func(s *swept) {
-			s.failing["write"] = errThrottled
+		"but not while it runs":           {func(s *sweeptest.Account) { s.Runs = true }, false, nil, nil},
+		"but not without a lease":         {func(s *sweeptest.Account) { s.Leased = store.Lease{Fence: 3} }, false, nil, nil},
+		"or fails when that is not known": {func(s *sweeptest.Account) { s.Failing["running"] = errThrottled }, false, errThrottled, nil},
+		"or keeps the lease when it cannot be reported": {func(s *sweeptest.Account) {
+			s.Failing["write"] = errThrottled
 		}, true, errThrottled, []string{"write demo"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{
-				lease: store.Lease{Execution: "x"}, status: status.Status{Phase: status.Converging, Execution: "x"}, failing: map[string]error{},
+			s := &sweeptest.Account{
+				Leased: store.Lease{Execution: "x"}, Recorded: status.Status{Phase: status.Converging, Execution: "x"}, Failing: map[string]error{},
 			}
 			test.given(s)
-			phase := s.status.Phase
-			require.ErrorIs(t, s.deps().ended().release(t.Context(), demo), test.err)
-			require.Equal(t, test.want, s.calls)
-			require.Equal(t, test.reported, s.status.Phase == status.Failed && phase != s.status.Phase)
+			phase := s.Recorded.Phase
+			require.ErrorIs(t, depsOf(s).ended().release(t.Context(), demo), test.err)
+			require.Equal(t, test.want, s.Calls)
+			require.Equal(t, test.reported, s.Recorded.Phase == status.Failed && phase != s.Recorded.Phase)
 		})
 	}
 	t.Run("of each cluster, whatever fails for another", func(t *testing.T) {
-		s := &swept{held: []string{"a", "b"}, lease: store.Lease{Execution: "x"}, failing: map[string]error{"write a": errThrottled}}
-		require.ErrorIs(t, s.deps().ended().Run(t.Context()), errThrottled)
-		require.Equal(t, []string{"write a", "write b", "release b x"}, s.calls)
+		s := &sweeptest.Account{
+			HeldClusters: []string{"a", "b"}, Leased: store.Lease{Execution: "x"}, Failing: map[string]error{"write a": errThrottled},
+		}
+		require.ErrorIs(t, depsOf(s).ended().Run(t.Context()), errThrottled)
+		require.Equal(t, []string{"write a", "write b", "release b x"}, s.Calls)
 	})
 }
 
@@ -135,10 +140,10 @@ func TestSweepGivesBackNodes(t *testing.T) {
 		"not when it is unknown itself": {map[string]events.DrainRequest{"m:x": node}, nil, map[string]error{"input m:x": errThrottled}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{broken: test.broken, drains: test.drains, failing: test.failing}
-			err := s.deps().instances().uncordon(t.Context())
+			s := &sweeptest.Account{Aborted: test.broken, Drains: test.drains, Failing: test.failing}
+			err := depsOf(s).instances().uncordon(t.Context())
 			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
-			require.Equal(t, test.want, s.calls)
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 }
@@ -159,9 +164,9 @@ func TestSweepSignalsInstances(t *testing.T) {
 		"not of a stack that does not move": {hook("g", "i-1"), time.Time{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{joins: test.joins, since: test.since}
-			require.NoError(t, s.deps().instances().signal(t.Context(), group))
-			require.Equal(t, test.want, s.calls)
+			s := &sweeptest.Account{Joins: test.joins, ChangedAt: test.since}
+			require.NoError(t, depsOf(s).instances().signal(t.Context(), group))
+			require.Equal(t, test.want, s.Calls)
 		})
 	}
 	t.Run("of pools that a waiter, or their processes, say are changing", func(t *testing.T) {
@@ -179,11 +184,11 @@ func TestSweepSignalsInstances(t *testing.T) {
 			"waiter":    {group, true, []string{"signal i-1"}},
 			"processes": {suspended, false, []string{"signal i-1"}},
 		} {
-			s := &swept{joins: hook("g", "i-1"), since: noon, stack: stack.Deployed{Status: "UPDATE_IN_PROGRESS"}}
-			h := s.deps()
-			h.DrainNode = machine{swept: &swept{}}
+			s := &sweeptest.Account{Joins: hook("g", "i-1"), ChangedAt: noon, Deployed: stack.Deployed{Status: "UPDATE_IN_PROGRESS"}}
+			h := depsOf(s)
+			h.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
 			require.NoError(t, h.instances().Run(t.Context(), []pool.Group{test.group}, map[string]bool{"g": test.changing}))
-			require.Equal(t, test.want, s.calls, name)
+			require.Equal(t, test.want, s.Calls, name)
 		}
 	})
 }
@@ -206,25 +211,25 @@ func TestUpgradesThatAreLate(t *testing.T) {
 		"is none that began":         {u("Running", &at), nil, "Running", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{status: status.Status{Upgrade: test.upgrade, NextUpgrade: test.next}}
-			require.NoError(t, s.deps().late().Record(t.Context(), demo, at, "waits"))
-			require.Equal(t, test.want, s.status.Upgrade.Phase)
+			s := &sweeptest.Account{Recorded: status.Status{Upgrade: test.upgrade, NextUpgrade: test.next}}
+			require.NoError(t, depsOf(s).late().Record(t.Context(), demo, at, "waits"))
+			require.Equal(t, test.want, s.Recorded.Upgrade.Phase)
 			if test.next != nil {
-				require.Equal(t, test.behind, s.status.NextUpgrade.Phase)
+				require.Equal(t, test.behind, s.Recorded.NextUpgrade.Phase)
 			}
-			require.Nil(t, s.status.Condition(status.Upgraded))
+			require.Nil(t, s.Recorded.Condition(status.Upgraded))
 		})
 	}
 	t.Run("is not late before half an hour", func(t *testing.T) {
-		s := &swept{}
-		require.NoError(t, s.deps().late().Record(t.Context(), demo, at.Add(1), "waits"))
-		require.Empty(t, s.calls)
+		s := &sweeptest.Account{}
+		require.NoError(t, depsOf(s).late().Record(t.Context(), demo, at.Add(1), "waits"))
+		require.Empty(t, s.Calls)
 	})
 	t.Run("is ended when its execution is over", func(t *testing.T) {
 		for running, calls := range map[bool]int{true: 0, false: 1} {
-			s := &swept{running: running}
-			require.NoError(t, s.deps().ender().End(t.Context(), demo, "x"))
-			require.Len(t, s.calls, calls)
+			s := &sweeptest.Account{Runs: running}
+			require.NoError(t, depsOf(s).ender().End(t.Context(), demo, "x"))
+			require.Len(t, s.Calls, calls)
 		}
 	})
 }
