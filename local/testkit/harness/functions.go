@@ -120,7 +120,6 @@ func (f *Functions) withoutClusters(logs io.Writer) {
 		cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""), autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 	))
 	f.handlers["drain"] = wrap(logs, "drain", drained(autoscaling.New(awsautoscaling.NewFromConfig(f.config("drain")))))
-	f.config("prepare") // whose role the cluster's access entries name
 	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
 }
 
