@@ -32,16 +32,16 @@ func TestReliabilityNamesTestsThatAreThere(t *testing.T) {
 
 // Each kind of fault that the local account makes has its row.
 func TestReliabilityHasEveryKindOfFault(t *testing.T) {
-	var told, kinds []string
+	var documented, kinds []string
 	for _, row := range rows(section(t, "reliability.md", "")) {
 		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[0], -1) {
-			told = append(told, name[1])
+			documented = append(documented, name[1])
 		}
 	}
 	for _, kind := range faults.Kinds() {
 		kinds = append(kinds, string(kind))
 	}
-	require.ElementsMatch(t, kinds, told)
+	require.ElementsMatch(t, kinds, documented)
 }
 
 func TestUpgradesNameTestsThatAreThere(t *testing.T) {
@@ -113,10 +113,10 @@ func TestPagesNameTestsThatAreThere(t *testing.T) {
 
 // What a compromise of each function would mean is said: none is forgotten.
 func TestSecurityHasARowForEachFunction(t *testing.T) {
-	told := map[string]bool{}
+	documented := map[string]bool{}
 	for _, row := range rows(section(t, "security.md", "What a compromise would mean")) {
 		for name := range strings.SplitSeq(row[0], ", ") {
-			told[name] = true
+			documented[name] = true
 		}
 	}
 	functions, err := filepath.Glob("functions/*/main.go")
@@ -124,7 +124,7 @@ func TestSecurityHasARowForEachFunction(t *testing.T) {
 	require.Greater(t, len(functions), 10)
 	for _, main := range functions {
 		name := filepath.Base(filepath.Dir(main))
-		require.True(t, told[name], "docs/security.md does not say what a compromise of %s would mean", name)
+		require.True(t, documented[name], "docs/security.md does not say what a compromise of %s would mean", name)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestArchitectureCounts(t *testing.T) {
 	require.Contains(t, string(page), fmt.Sprintf("%d functions, %d state machines", len(functions), len(machines)))
 }
 
-// Whoever listens finds each event on the page, with a sample of it.
+// The page describes each event, with a sample of it.
 func TestNotificationsHaveARowForEachEvent(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "notifications.md"))
 	require.NoError(t, err)

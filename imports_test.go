@@ -1,4 +1,4 @@
-// Package drover keeps the repository's import rules: a test, so that nobody has to remember them.
+// Package drover keeps the rules of the repository with tests: imports, language, and what its pages say.
 package drover
 
 import (

@@ -2,7 +2,7 @@ package events
 
 import "time"
 
-// JoinRequest asks the join function whether an instance has become a node. The function returns within a minute.
+// JoinRequest asks the join function whether an instance is a Ready node. The function returns within a minute.
 type JoinRequest struct {
 	Lifecycle
 	// Started is when the execution started. The hook's timeout counts from then.
@@ -24,7 +24,7 @@ const (
 	JoinWaiting JoinOutcome = "Waiting"
 	// JoinGone: the instance or its hook no longer waits. There is nothing to do.
 	JoinGone JoinOutcome = "Gone"
-	// JoinAbandoned: the node did not become Ready in time. The hook was completed with ABANDON, and Auto Scaling replaces the instance.
+	// JoinAbandoned: the node was not Ready in time. The hook was completed with ABANDON, and Auto Scaling replaces the instance.
 	JoinAbandoned JoinOutcome = "Abandoned"
 )
 

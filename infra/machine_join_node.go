@@ -1,6 +1,6 @@
 package main
 
-// The join-node machine. It completes the launch hook of an instance whose node becomes Ready. Otherwise it abandons the hook, and Auto
+// The join-node machine. It completes the launch hook of an instance whose node is Ready. Otherwise it abandons the hook, and Auto
 // Scaling replaces the instance. Every path ends the hook, and the status records each failed join.
 
 import (

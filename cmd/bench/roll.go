@@ -1,6 +1,6 @@
 package main
 
-// A roll of a pool, compared with its unavoidable part: instances boot and become Ready nodes, and pods end.
+// A roll of a pool, compared with its unavoidable part: instances boot and turn into Ready nodes, and pods end.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// rollSpeed is lower than elsewhere. drover's share and the end of pods take their real time, so the simulated part must not become too
+	// rollSpeed is lower than elsewhere. drover's share and the end of pods take their real time, so the simulated part must not be too
 	// short. An instance boots in 55 seconds on AWS. At this speed a boot still takes longer than a drain, as on AWS.
 	rollSpeed = 5
 	// surge of the roll, and the time that its pods take to end.
@@ -219,7 +219,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 		return fmt.Errorf("%d instances were launched in %d batches, %d ended in %d, %d drained, %d Ready: not a roll of %d nodes",
 			len(w.launched), len(in), len(w.leaving), len(out), len(w.drained), len(w.ready), nodes)
 	}
-	var physics, start, boot, becomes, join, drains, next time.Duration
+	var physics, start, boot, untilReady, join, drains, next time.Duration
 	at := last(w.launched, in[0])
 	plan := at.Sub(uploaded)
 	for i, batch := range in {
@@ -227,7 +227,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 		launched, joined, isReady, serving := last(w.launched, batch), last(w.joined, batch), last(w.ready, batch), last(w.serving, batch)
 		start += launched.Sub(at)
 		boot += joined.Sub(launched)
-		becomes += isReady.Sub(joined)
+		untilReady += isReady.Sub(joined)
 		join += serving.Sub(isReady)
 		free := serving
 		takes := isReady.Sub(launched)
@@ -258,7 +258,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 		{"— plan", plan, "admit, plan, change set, the pace of the update, until the first instances are launched"},
 		{"— launch", start, "from the end of a batch to the launch of the next instances"},
 		{"— boot", boot, "physics: until the kubelet has registered"},
-		{"— Ready", becomes, "physics: until the node is Ready"},
+		{"— Ready", untilReady, "physics: until the node is Ready"},
 		{"— join", join, "from Ready to in service"},
 		{"— drains", drains, fmt.Sprintf("that outlast the boot of their replacements; physics: the grace of %s", grace)},
 		{"— signal", next, "from in service and drained to the end of the next batch"},

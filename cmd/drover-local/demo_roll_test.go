@@ -19,7 +19,7 @@ func TestWithImage(t *testing.T) {
 	}{
 		"of the pool":        {pool: "workers"},
 		"of another pool":    {pool: "spot"},
-		"of an unknown pool": {pool: "nobody", fails: "has no pool nobody"},
+		"of an unknown pool": {pool: "absent", fails: "has no pool absent"},
 		"of a pool in another format": {
 			pool: "workers", replace: []string{"- name: workers", `- name: "workers"`}, fails: "is not written as - name: workers",
 		},

@@ -24,7 +24,7 @@ func TestFaultsByFlags(t *testing.T) {
 	require.Empty(t, kubernetes.Missing(kubernetes.BinDir(repository)), "run make local first")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	rules := []string{"throttle service=cloudformation caller=nobody p=0.2", `drop event="An Event" rule=none nth=2`}
+	rules := []string{"throttle service=cloudformation caller=absent p=0.2", `drop event="An Event" rule=none nth=2`}
 	home, dir := t.TempDir(), filepath.Join(t.TempDir(), "account")
 	_, port, err := net.SplitHostPort(closedAddress(t))
 	require.NoError(t, err)

@@ -146,7 +146,7 @@ func TestACluster(t *testing.T) {
 		require.Contains(t, ok(t, "apply", demo, "--watch"), "demo is Ready")
 	})
 	t.Run("delete refuses a protected cluster", func(t *testing.T) {
-		require.Contains(t, fails(t, "delete", "nobody"), "no cluster nobody is known in this account")
+		require.Contains(t, fails(t, "delete", "absent"), "no cluster absent is known in this account")
 		ok(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")),
 			"--watch")
 		require.Contains(t, fails(t, "delete", "demo"), "set spec.deletionProtection to false")

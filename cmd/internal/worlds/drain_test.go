@@ -94,7 +94,7 @@ func TestDrain(t *testing.T) {
 		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "is still there")
 		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "workers", ec2.RebuiltImageID("1.36", "amd64"), nil), "on image "+
 			ec2.ImageID("1.36", "amd64"))
-		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "nobody", ec2.ImageID("1.36", "amd64"), instances), "has 0 nodes after the roll")
+		require.ErrorContains(t, cloud.CheckRolled(ctx, client, "absent", ec2.ImageID("1.36", "amd64"), instances), "has 0 nodes after the roll")
 		require.NoError(t, cloud.CheckRolled(ctx, client, "workers", ec2.ImageID("1.36", "amd64"), map[string]string{"a": "i-1", "b": "i-2"}))
 	})
 	t.Run("a dry run reports a missing access entry", func(t *testing.T) {
@@ -168,20 +168,20 @@ func TestDrain(t *testing.T) {
 		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, 1 at a time: its update policy allows 0 unavailable nodes, and "+
 			"1 additional ones. It would wait for what blocks.")
 		requirePreview(t, ok(t, "drain", "demo", instances[node], "--dry-run"))
-		require.Contains(t, fails(t, "drain", "demo", "nobody", "--dry-run"), "cluster demo has no node nobody")
+		require.Contains(t, fails(t, "drain", "demo", "absent", "--dry-run"), "cluster demo has no node absent")
 		for _, arguments := range [][]string{
-			{"demo", "nobody"}, {"nobody", node}, {"demo", "i-00000000000000000"}, {"nobody", instances[node], "--dry-run"},
+			{"demo", "absent"}, {"absent", node}, {"demo", "i-00000000000000000"}, {"absent", instances[node], "--dry-run"},
 		} {
 			require.Contains(t, fails(t, append([]string{"drain"}, arguments...)...), "no pool of cluster "+arguments[0]+" has a node "+arguments[1]+
 				": `kubectl get nodes` names them")
 		}
-		r := drover(t, "roll", "demo", "nobody", "--dry-run")
+		r := drover(t, "roll", "demo", "absent", "--dry-run")
 		require.Equal(t, 1, r.Code)
-		require.Equal(t, "A roll would be refused now: nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot\n",
+		require.Equal(t, "A roll would be refused now: nothing was rolled: cluster demo has no pool absent: its pools are workers, spot\n",
 			r.Stdout)
-		require.Contains(t, r.Stderr, "cluster demo has no node of a pool nobody")
-		require.Contains(t, fails(t, "roll", "nobody", "workers", "--dry-run"), "no cluster nobody is known")
-		require.Contains(t, fails(t, "drain", "nobody", node, "--dry-run"), "drover-nobody: the EKS cluster is not there")
+		require.Contains(t, r.Stderr, "cluster demo has no node of a pool absent")
+		require.Contains(t, fails(t, "roll", "absent", "workers", "--dry-run"), "no cluster absent is known")
+		require.Contains(t, fails(t, "drain", "absent", node, "--dry-run"), "drover-absent: the EKS cluster is not there")
 		for _, call := range cloud.Calls.Since(mark) {
 			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
 		}
@@ -233,16 +233,16 @@ func TestDrain(t *testing.T) {
 		require.Contains(t, fails(t, "roll", "demo", "workers"),
 			"nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with paused: false, then roll again")
 		require.Contains(t, fails(t, "converge", "demo"), "cluster demo is paused: spec.paused is true; upload its spec with paused: false")
-		require.Contains(t, fails(t, "roll", "nobody", "workers"), "no cluster nobody is known in this account")
-		require.Contains(t, fails(t, "converge", "nobody"), "no cluster nobody is known in this account")
+		require.Contains(t, fails(t, "roll", "absent", "workers"), "no cluster absent is known in this account")
+		require.Contains(t, fails(t, "converge", "absent"), "no cluster absent is known in this account")
 		for _, call := range cloud.Calls.Since(mark) {
 			if !strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) { // drover itself may still report the pause
 				require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
 			}
 		}
 		ok(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml")+cli.AccessLine(cloud.Principal())+"\n"), "--watch")
-		require.Contains(t, fails(t, "roll", "demo", "nobody"),
-			"nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot")
+		require.Contains(t, fails(t, "roll", "demo", "absent"),
+			"nothing was rolled: cluster demo has no pool absent: its pools are workers, spot")
 	})
 	t.Run("converging an unchanged cluster", func(t *testing.T) {
 		require.Contains(t, ok(t, "converge", "demo"), "nothing differs: cluster demo is what its spec says")
