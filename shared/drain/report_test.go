@@ -68,3 +68,27 @@ func TestDescribeTimes(t *testing.T) {
 		})
 	}
 }
+
+func TestDescribeLasting(t *testing.T) {
+	blocked := func(codes ...Code) (d Decision) {
+		for _, code := range codes {
+			d.Blocked = append(d.Blocked, Blocked{Why: Reason{Code: code}})
+		}
+		return d
+	}
+	for name, test := range map[string]struct {
+		decision Decision
+		want     bool
+	}{
+		"with a reason that lasts":        {blocked(BudgetEmpty), true},
+		"with one that lasts, and others": {blocked(Conflict, Unmanaged, Overload), true},
+		"but not with reasons that pass":  {blocked(Conflict, Overload), false},
+		"but not without a reason":        {blocked(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Report{Lasting: true}
+			Describe(&r, test.decision)
+			require.Equal(t, test.want, r.Lasting)
+		})
+	}
+}

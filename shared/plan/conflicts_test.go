@@ -73,6 +73,22 @@ func TestFounds(t *testing.T) {
 	}
 }
 
+func TestDeletesOrphan(t *testing.T) {
+	for name, test := range map[string]struct {
+		operation Operation
+		field     string
+		want      bool
+	}{
+		"after its control plane was deleted":       {Delete, controlPlaneDeleted, true},
+		"but not after the spec was changed":        {Delete, "spec.pools[a]", false},
+		"but not when a control plane is recreated": {Create, controlPlaneDeleted, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, Change{Operation: test.operation, Reasons: []status.Reason{{Field: test.field}}}.DeletesOrphan())
+		})
+	}
+}
+
 func TestConflictsWithLive(t *testing.T) {
 	for of, says := range map[string][]string{
 		names.Network:      {"a second network", "import the VPC"},

@@ -78,16 +78,16 @@ func (c *ETagCache) List(ctx context.Context, prefix string) ([]store.Entry, err
 // Get reads an object, from memory if the last listing shows that it did not change.
 func (c *ETagCache) Get(ctx context.Context, key string, limit int64) (store.Object, error) {
 	c.mu.Lock()
-	entry, listed := c.listed[key]
+	entry := c.listed[key] // without an ETag if it was not listed
 	object, found := c.cached[key]
 	c.mu.Unlock()
-	if listed && found && object.ETag == entry.ETag && object.modified.Equal(entry.Modified) && int64(len(object.Body)) <= limit {
+	if found && object.ETag == entry.ETag && object.modified.Equal(entry.Modified) && int64(len(object.Body)) <= limit {
 		return object.Object, nil
 	}
 	started := c.now()
 	read, err := c.Objects.Get(ctx, key, limit)
 	// An object that was written after the listing is cached after the next listing.
-	if err == nil && listed && entry.ETag != "" && read.ETag == entry.ETag && len(read.Body) <= maxBytes &&
+	if read.ETag != "" && read.ETag == entry.ETag && len(read.Body) <= maxBytes &&
 		started.Sub(entry.Modified) >= minAge {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -1,0 +1,29 @@
+package drain
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+)
+
+func TestTaskEnds(t *testing.T) {
+	for onTimeout, want := range map[events.OnTimeout]bool{Wait: false, Force: true, Continue: true} {
+		require.Equal(t, want, Task{Policy: Policy{Timeout: 1, OnTimeout: onTimeout}}.Ends(), onTimeout)
+		require.False(t, Task{Policy: Policy{OnTimeout: onTimeout}}.Ends(), "no timeout")
+	}
+}
+
+func TestTaskTried(t *testing.T) {
+	task := Task{Policy: Policy{LoadBalancerWait: 60}}
+	require.True(t, task.Tried(now, now), "there was no outage")
+	task.Regained = now
+	for _, excluded := range []time.Time{{}, now.Add(-60 * time.Second)} {
+		require.False(t, task.Tried(now.Add(leastContact-1), excluded))
+		require.True(t, task.Tried(now.Add(leastContact), excluded))
+	}
+	require.False(t, task.Tried(now.Add(leastContact), now.Add(-59*time.Second)), "load balancers still have a second")
+	require.True(t, task.Tried(now.Add(leastContact+time.Second), now.Add(-59*time.Second)))
+}
