@@ -49,11 +49,11 @@ func headings(t *testing.T, name, first string) (all []string) {
 }
 
 // Phases are in the order of the code.
-func TestTheRunbookHasEveryPhase(t *testing.T) {
+func TestRunbookHasEveryPhase(t *testing.T) {
 	require.Equal(t, constants(t, "shared/status/document.go", "Phase"), headings(t, "Phases", "Phase "))
 }
 
-func TestTheRunbookHasEveryCondition(t *testing.T) {
+func TestRunbookHasEveryCondition(t *testing.T) {
 	require.Equal(t, conditionTypes(t), headings(t, "Conditions", "Condition "))
 }
 
@@ -172,7 +172,7 @@ func constants(t *testing.T, file, of string) (all []string) {
 	return all
 }
 
-func TestTheRunbookHasEveryStop(t *testing.T) {
+func TestRunbookHasEveryStop(t *testing.T) {
 	var phrases []string
 	for _, e := range entries(t, "Upgrades") {
 		for _, quoted := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(e.heading, -1) {

@@ -69,9 +69,9 @@ type PlanResult struct {
 	Deletion *Deletion `json:"deletion,omitempty"`
 	// Upgrade is how an upgrade affects this plan. It is nil without one.
 	Upgrade *PlannedUpgrade `json:"upgrade,omitempty"`
-	// Served is the number of the last upgrade, if the spec now names its release. Once the cluster is converged, that release no longer
+	// OverrideCleared is the number of the last upgrade, if the spec now names its release. Once the cluster is converged, that release no longer
 	// overrides the spec's.
-	Served int64 `json:"served,omitempty"`
+	OverrideCleared int64 `json:"served,omitempty"`
 }
 
 // Rejection is why a spec is not used: a CamelCase word, and a message for users.

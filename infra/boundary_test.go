@@ -49,7 +49,7 @@ func TestEveryRoleOfAClusterIsBounded(t *testing.T) {
 }
 
 // A cluster's role with a policy that allows everything can do no more than its boundary allows.
-func TestABoundedRole(t *testing.T) {
+func TestBoundedRole(t *testing.T) {
 	const (
 		ec2 = "arn:aws:ec2:eu-central-1:111122223333:"
 		eks = "arn:aws:eks:eu-central-1:111122223333:cluster/"

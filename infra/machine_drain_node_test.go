@@ -172,7 +172,7 @@ func TestDrainKeepsTheHookOpen(t *testing.T) {
 
 // The events of a drain of 48 hours stay below the quota of an execution.
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
-func TestALongDrainFitsIntoAnExecution(t *testing.T) {
+func TestLongDrainFitsIntoAnExecution(t *testing.T) {
 	var slices []any
 	for elapsed := int64(0); elapsed < 48*3600; {
 		wait := max(1, min(300, elapsed/20))

@@ -35,7 +35,7 @@ func runbookEntries(t *testing.T, section string) []string {
 	return names
 }
 
-func TestTheRunbookHasEveryReason(t *testing.T) {
+func TestRunbookHasEveryReason(t *testing.T) {
 	want := []string{notConverged}
 	for _, reason := range status.Reasons() {
 		want = append(want, reason)
@@ -50,7 +50,7 @@ func TestTheRunbookHasEveryReason(t *testing.T) {
 	require.ElementsMatch(t, slices.Compact(want), got)
 }
 
-func TestTheRunbookHasEveryStateOfNodes(t *testing.T) {
+func TestRunbookHasEveryStateOfNodes(t *testing.T) {
 	var want []string
 	for _, state := range status.NodeStates() {
 		want = append(want, string(state))
@@ -58,7 +58,7 @@ func TestTheRunbookHasEveryStateOfNodes(t *testing.T) {
 	require.Equal(t, want, runbookEntries(t, "Nodes"))
 }
 
-func TestTheRunbookHasEveryReasonWhyPodsAreBlocked(t *testing.T) {
+func TestRunbookHasEveryReasonOfBlockedPods(t *testing.T) {
 	var want []string
 	for _, code := range drain.Lasting() {
 		want = append(want, code.String())
@@ -66,7 +66,7 @@ func TestTheRunbookHasEveryReasonWhyPodsAreBlocked(t *testing.T) {
 	require.ElementsMatch(t, want, runbookEntries(t, "Nodes that are not drained"))
 }
 
-func TestTheRunbookHasEveryCheck(t *testing.T) {
+func TestRunbookHasEveryCheck(t *testing.T) {
 	want := preflight.BeforeNames()
 	for _, name := range preflight.AfterNames() {
 		if !slices.Contains(want, name) {
@@ -76,7 +76,7 @@ func TestTheRunbookHasEveryCheck(t *testing.T) {
 	require.Equal(t, append(want, preflight.UpgradePossible), runbookEntries(t, "Checks of upgrades"))
 }
 
-func TestTheRunbookHasEveryAlarm(t *testing.T) {
+func TestRunbookHasEveryAlarm(t *testing.T) {
 	want := map[string]bool{}
 	for _, alarm := range synthesized.ofType("AWS::CloudWatch::Alarm") {
 		want[alarm["AlarmName"].(string)] = true
@@ -94,6 +94,6 @@ func TestTheRunbookHasEveryAlarm(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestTheRunbookHasEveryCheckOfReleases(t *testing.T) {
+func TestRunbookHasEveryCheckOfReleases(t *testing.T) {
 	require.ElementsMatch(t, preflight.PublishedNames(), runbookEntries(t, "Releases"))
 }

@@ -100,7 +100,7 @@ func TestEverythingIsEncryptedAtRest(t *testing.T) {
 }
 
 // An administrator is denied without TLS.
-func TestNothingGoesInTheClear(t *testing.T) {
+func TestAllTrafficIsEncrypted(t *testing.T) {
 	const queue, topic = "arn:aws:sqs:eu-central-1:111122223333:drover-dead-letters", "arn:aws:sns:eu-central-1:111122223333:drover-notices"
 	admin := iam.Principal{ARN: "arn:aws:iam::" + testAccount + ":user/admin", Account: testAccount}
 	refused := map[string][]struct{ action, on string }{
@@ -138,7 +138,7 @@ func TestNothingGoesInTheClear(t *testing.T) {
 }
 
 // Clusters run without drover. The resources that they need are retained when drover's stack is deleted.
-func TestWhatClustersNeedOutlivesTheStack(t *testing.T) {
+func TestResourcesOfClustersOutliveTheStack(t *testing.T) {
 	kept := 0
 	for id, r := range synthesized.Resources {
 		boundary := r.Type == "AWS::IAM::ManagedPolicy" && strings.HasSuffix(fmt.Sprint(r.Properties["ManagedPolicyName"]), "-boundary]")
@@ -152,7 +152,7 @@ func TestWhatClustersNeedOutlivesTheStack(t *testing.T) {
 
 // Pods are two network hops away from instance metadata, so the hop limit of one denies them the node's credentials. Secrets are encrypted
 // with a key. Volumes are encrypted unless the spec disables encryption.
-func TestWhatNodesAndClustersKeepToThemselves(t *testing.T) {
+func TestNodesAndClustersAreIsolated(t *testing.T) {
 	goldens, err := filepath.Glob("../shared/render/testdata/golden/*/*/*.yaml")
 	require.NoError(t, err)
 	found := map[string]int{}

@@ -257,7 +257,7 @@ func TestAlarmsReachPeople(t *testing.T) {
 	}
 }
 
-func TestTheDashboardShowsEveryMachine(t *testing.T) {
+func TestDashboardShowsEveryMachine(t *testing.T) {
 	boards := slices.Collect(maps.Values(synthesized.ofType("AWS::CloudWatch::Dashboard")))
 	require.Len(t, boards, 1)
 	body, err := json.Marshal(boards[0]["DashboardBody"])

@@ -55,7 +55,7 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: int(a), Body: http.NoBody}, nil
 }
 
-func TestTheTableHasARowForEachCase(t *testing.T) {
+func TestTableHasARowForEachCase(t *testing.T) {
 	c := drainCase{name: "10 nodes", nodes: 10}
 	row := c.row(map[string][]trial{
 		drover.name:        {{took: 11.26, requests: 400}, {took: 12, requests: 300}, {took: 10, requests: 500}},

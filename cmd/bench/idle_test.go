@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatStandsThereIsPriced(t *testing.T) {
+func TestIdleResourcesArePriced(t *testing.T) {
 	dollars, what, err := priceStanding([]byte(`{"Resources": {
 		"a": {"Type": "AWS::CloudWatch::Alarm"}, "b": {"Type": "AWS::CloudWatch::Alarm"}, "k": {"Type": "AWS::KMS::Key"},
 		"f": {"Type": "AWS::Lambda::Function"}, "d": {"Type": "AWS::CloudWatch::Dashboard"}}}`))

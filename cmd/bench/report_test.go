@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAMissedLimitIsNamedAndFails(t *testing.T) {
+func TestMissedLimitFails(t *testing.T) {
 	var out bytes.Buffer
 	r := &report{out: &out, machine: "a machine"}
 	r.begin("speed")
@@ -48,7 +48,7 @@ func TestQuantilesAreMeasuredValues(t *testing.T) {
 	require.Equal(t, 20.0, values[0], "the values stay as they were")
 }
 
-func TestWhatTheBenchmarksPrintIsRead(t *testing.T) {
+func TestReadBenchmarks(t *testing.T) {
 	require.Equal(t, map[string]float64{"BenchmarkRender": 4358, "BenchmarkPlainTemplates": 6051.5}, clustersPerSecond(`cpu: AMD EPYC
 BenchmarkRender         	    5089	    229450 ns/op	      4358 clusters/s	  149191 B/op	    1679 allocs/op
 BenchmarkOther          	    5089	    229450 ns/op
@@ -68,7 +68,7 @@ const demoSaid = `   0.0s  local account 000000000000 in us-east-1 at http://127
   16.6s  stack       demo         addons-on-nodes    CREATE_COMPLETE
 `
 
-func TestTheStagesOfTheDemoAreRead(t *testing.T) {
+func TestStagesOfTheDemo(t *testing.T) {
 	ends, err := stageEnds(demoSaid + "  16.7s  status      demo         Ready: the cluster is what its spec says\n")
 	require.NoError(t, err)
 	require.Equal(t, []float64{1.9, 3.7, 13.0, 14.4, 15.7, 16.6, 16.7}, ends)

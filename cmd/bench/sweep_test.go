@@ -13,7 +13,7 @@ import (
 )
 
 // The calls of audits are counted, not measured: docs/performance.md has those that there are.
-func TestTheCallsOfAuditsAreThoseOfTheirPage(t *testing.T) {
+func TestAuditCallsMatchTheirPage(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "performance.md"))
 	require.NoError(t, err)

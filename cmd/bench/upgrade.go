@@ -17,7 +17,7 @@ const (
 	maxUpgrade = 25
 	// maxUpgradeToPhysics limits the total time.
 	maxUpgradeToPhysics = 1.4
-	upgradeTest         = "TestWhatAnUpgradeCosts"
+	upgradeTest         = "TestUpgradeCosts"
 	// Upper bounds of a function: seconds of computing in an invocation, with cold starts, and gigabytes of memory.
 	mostCompute, mostMemory = 0.2, 0.5
 	// https://aws.amazon.com/eventbridge/pricing/, custom events.

@@ -143,7 +143,7 @@ func made(t *testing.T, u *status.Upgrade, origin upgrade.Origin) {
 	}
 }
 
-func TestAnUpgradeByTheSchedule(t *testing.T) {
+func TestScheduledUpgrade(t *testing.T) {
 	t.Parallel()
 	const name, ours, others = "scheduled", "scheduled-shop-is-down", "scheduled-others"
 	cloud.retire(t, name)
@@ -233,7 +233,7 @@ func TestAnUpgradeByTheSchedule(t *testing.T) {
 	require.Len(t, cloud.ready(t, name, version).Upgrades, 1)
 }
 
-func TestAnUpgradeThatEKSFails(t *testing.T) {
+func TestEKSFailsAnUpgrade(t *testing.T) {
 	t.Parallel()
 	const name, ours = "unfit", "unfit-shop-is-down"
 	cloud.retire(t, name)

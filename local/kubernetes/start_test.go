@@ -298,7 +298,7 @@ func TestStartRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "no such flag")
 }
 
-// TestOrphan is the process that dies without stopping its programs, in TestNothingOutlivesItsParent.
+// TestOrphan is the process that dies without stopping its programs, in TestProcessesEndWithTheirParent.
 func TestOrphan(t *testing.T) {
 	dir := os.Getenv("ORPHAN_DIR")
 	if dir == "" {
@@ -313,7 +313,7 @@ func TestOrphan(t *testing.T) {
 	select {}
 }
 
-func TestNothingOutlivesItsParent(t *testing.T) {
+func TestProcessesEndWithTheirParent(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOrphan$")
 	cmd.Env = append(os.Environ(), "ORPHAN_DIR="+dir)

@@ -55,7 +55,7 @@ func shown(upgrades []status.Upgrade, was, is *status.Upgrade) bool {
 func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade) (Notice, bool) {
 	phase := ""
 	switch {
-	case was != nil && status.ToCome(was.Phase) && was.Phase != status.UpgradeMissed && isRemoved(was, is, earlier):
+	case was != nil && status.IsPending(was.Phase) && was.Phase != status.UpgradeMissed && isRemoved(was, is, earlier):
 		taken := *was
 		is, phase, taken.At, taken.Message = &taken, cancelled, nil, "it was taken back: it does not begin"
 	case is == nil || was != nil && progress(*was) == progress(*is):
@@ -124,7 +124,7 @@ func isRemoved(was, is *status.Upgrade, earlier []status.Upgrade) bool {
 // progress returns the fields of an upgrade whose change is worth a notice.
 func progress(u status.Upgrade) string {
 	at := ""
-	if status.ToCome(u.Phase) && u.At != nil {
+	if status.IsPending(u.Phase) && u.At != nil {
 		at = u.At.UTC().Format(time.RFC3339)
 	}
 	said := ""

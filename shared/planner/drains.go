@@ -21,7 +21,7 @@ func (p *Planner) drainedByRolls(ctx context.Context, w work) (nodes []status.No
 		if err != nil {
 			return nil, err
 		}
-		leaving := group.Leaving()
+		leaving := group.Draining()
 		for _, i := range group.Instances {
 			if slices.Contains(leaving, i.ID) && i.TemplateVersion != "" && i.TemplateVersion != group.TemplateVersion {
 				nodes = append(nodes, status.Node{Instance: i.ID, Pool: pool.Name})

@@ -229,7 +229,7 @@ func (w *work) recordQueued(s *status.Status, now time.Time) {
 func (w *work) pendingUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	next := w.nextUpgrade(s, now)
 	if next != nil && next.Phase == status.UpgradeMissed {
-		s.Remember(*next)
+		s.AddHistory(*next)
 	}
 	return next
 }
@@ -271,7 +271,7 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	if before == nil {
 		return blockUnread(next, d.Wait)
 	}
-	if before.Checked != nil && status.ToCome(next.Phase) { // early checks
+	if before.Checked != nil && status.IsPending(next.Phase) { // early checks
 		next.Checks, next.Checked = before.Checks, before.Checked
 	}
 	switch {

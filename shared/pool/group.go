@@ -70,8 +70,8 @@ func (g Group) Outdated() []string {
 	return ids
 }
 
-// Leaving returns the instances that wait at the terminate hook, or are about to. drover drains them.
-func (g Group) Leaving() []string {
+// Draining returns the instances that wait at the terminate hook, or are about to. drover drains them.
+func (g Group) Draining() []string {
 	var ids []string
 	for _, i := range g.Instances {
 		if i.State == Terminating || i.State == TerminatingWait {
@@ -81,9 +81,9 @@ func (g Group) Leaving() []string {
 	return ids
 }
 
-// Going returns the instances of Leaving, and those that are drained and not terminated yet.
-func (g Group) Going() []string {
-	ids := g.Leaving()
+// AllTerminating returns the instances of Draining, and those that are drained and not terminated yet.
+func (g Group) AllTerminating() []string {
+	ids := g.Draining()
 	for _, i := range g.Instances {
 		if i.State == TerminatingProceed {
 			ids = append(ids, i.ID)
@@ -92,8 +92,8 @@ func (g Group) Going() []string {
 	return ids
 }
 
-// Coming returns the instances that are launching.
-func (g Group) Coming() []string {
+// Launching returns the instances that are launching.
+func (g Group) Launching() []string {
 	var ids []string
 	for _, i := range g.Instances {
 		if strings.HasPrefix(i.State, Pending) {
@@ -113,7 +113,7 @@ func (g Group) Serving() (n int) {
 	return n
 }
 
-// Serves reports whether an instance of the group is in service.
-func (g Group) Serves(instance string) bool {
+// IsInService reports whether an instance of the group is in service.
+func (g Group) IsInService(instance string) bool {
 	return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && i.State == InService })
 }

@@ -210,7 +210,7 @@ var apiCases = map[string]beforeCase{
 	"an insight that is an error": {
 		func(w *world) {
 			w.insight(preflight.Insight{
-				Name: "Cluster health issues", KubernetesVersion: "1.36", Status: "ERROR", Reason: "bad", Recommendation: "mend it",
+				Name: "Cluster health issues", KubernetesVersion: "1.36", Status: "ERROR", Reason: "bad", Recommendation: "fix it",
 				Resources: []string{"arn:x"},
 			})
 		},

@@ -32,7 +32,7 @@ type Blocker struct {
 // instances that are launching. Neither CloudFormation nor an instance refresh waits for them. Launching instances do not block if nothing
 // serves, as then replacing them loses nothing, or if enough serve. drainTimeout is the pool's.
 func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
-	going, coming := group.Going(), group.Coming()
+	going, coming := group.AllTerminating(), group.Launching()
 	switch serving := group.Serving(); {
 	case len(going) > 0:
 		return Blocker{

@@ -64,19 +64,19 @@ func (g *Gate) IsLastBatch() bool {
 // ByGroup returns what the batch waits for by the group alone, or "". No other instance may be drained. In a rolling update this instance
 // must be in service, since CloudFormation terminates the next instances as soon as it receives the signal.
 func (g *Gate) ByGroup() string {
-	if leaving := g.Leaving(); leaving != "" {
+	if leaving := g.AtHooks(); leaving != "" {
 		return leaving
 	}
 	isMember := slices.ContainsFunc(g.Group.Instances, func(i pool.Instance) bool { return i.ID == g.Instance })
-	if !g.Refresh && isMember && !g.Group.Serves(g.Instance) {
+	if !g.Refresh && isMember && !g.Group.IsInService(g.Instance) {
 		return "it is in service"
 	}
 	return ""
 }
 
-// Leaving returns the wait for the drains of other instances at their terminate hooks, or "".
-func (g *Gate) Leaving() string {
-	leaving := slices.DeleteFunc(g.Group.Leaving(), func(id string) bool { return id == g.Instance })
+// AtHooks returns the wait for the drains of other instances at their terminate hooks, or "".
+func (g *Gate) AtHooks() string {
+	leaving := slices.DeleteFunc(g.Group.Draining(), func(id string) bool { return id == g.Instance })
 	if len(leaving) == 0 {
 		return ""
 	}
@@ -114,7 +114,7 @@ func (g *Gate) Draining() string {
 func (g *Gate) namesOf(until string, matches func(pool.Node) bool) string {
 	var all []string
 	for _, n := range g.Nodes {
-		if n.Instance != g.Instance && g.Group.Serves(n.Instance) && matches(n) {
+		if n.Instance != g.Instance && g.Group.IsInService(n.Instance) && matches(n) {
 			all = append(all, n.Name)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package specs reads uploads: the specs of clusters, the releases and the channels. It tells an absent upload and an unusable one apart
+// Package specs reads uploads: the specs of clusters, the releases and the channels. It distinguishes an absent upload from an unusable one
 // from a failed read. Functions, services and the CLI use it. It reaches the bucket only through the interface Source.
 package specs
 

@@ -266,9 +266,9 @@ func (s *Status) Warn(warnings []string, now time.Time) {
 // InSyncAgain returns the condition of a cluster without findings.
 func InSyncAgain() Condition { return Condition{Type: InSync, Status: "True", Reason: ReasonInSync} }
 
-// Mended removes the findings of planning, because a plan finds nothing to change. The other findings stay until the next audit, and so
+// ClearDrift removes the findings of planning, because a plan finds nothing to change. The other findings stay until the next audit, and so
 // does DriftedAt: only the audit knows whether a repair lasts.
-func (s *Status) Mended(now time.Time) {
+func (s *Status) ClearDrift(now time.Time) {
 	c := s.Condition(InSync)
 	if len(s.Drift) == 0 || c == nil {
 		return
@@ -285,8 +285,8 @@ func (s *Status) Mended(now time.Time) {
 	s.Set(remaining, now)
 }
 
-// Made records that a planned change of a stack was made.
-func (s *Status) Made(stack string) {
+// RecordChange records that a planned change of a stack was made.
+func (s *Status) RecordChange(stack string) {
 	for _, change := range s.Plan {
 		if change.Stack == stack && change.KubernetesVersion != "" {
 			s.KubernetesVersion = change.KubernetesVersion
@@ -294,9 +294,9 @@ func (s *Status) Made(stack string) {
 	}
 }
 
-// Unplan removes the planned changes that no execution will make. It also removes a change that CloudFormation still makes: no execution
+// DropPlan removes the planned changes that no execution will make. It also removes a change that CloudFormation still makes: no execution
 // waits for it, and the audit records its result.
-func (s *Status) Unplan() {
+func (s *Status) DropPlan() {
 	if s.Phase != Deleting && s.Phase != Deleted {
 		s.Plan = nil
 	}

@@ -15,7 +15,7 @@ var (
 	evening = noon.Add(6 * time.Hour)
 )
 
-func TestAConditionRemembersWhenItsStatusChanged(t *testing.T) {
+func TestConditionTransitionTime(t *testing.T) {
 	var s Status
 	require.Nil(t, s.Condition(Converged))
 	s.Set(Condition{Type: SpecAccepted, Status: "True", Reason: "Valid"}, noon)
@@ -29,7 +29,7 @@ func TestAConditionRemembersWhenItsStatusChanged(t *testing.T) {
 	require.Equal(t, []string{Converged, SpecAccepted}, []string{s.Conditions[0].Type, s.Conditions[1].Type}, "in one order")
 }
 
-func TestAStackRemembersSinceWhen(t *testing.T) {
+func TestStackSince(t *testing.T) {
 	var s Status
 	s.SetStack(Stack{Name: "network", Status: "ROLLBACK_COMPLETE", Resource: "Vpc", Reason: "no more"}, noon)
 	s.SetStack(Stack{Name: "network", Status: "ROLLBACK_COMPLETE"}, evening)
@@ -44,12 +44,12 @@ func TestAStackRemembersSinceWhen(t *testing.T) {
 	require.Equal(t, evening, s.Stacks[1].Since)
 }
 
-func TestWhatAChangeWaitsFor(t *testing.T) {
+func TestWaits(t *testing.T) {
 	s := Status{Stacks: []Stack{{Name: "network"}, {Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE", Reason: "no more", Since: noon}}}
 	require.False(t, s.WaitsNow(noon))
 	s.Wait("pool-a", &Waits{Message: "i-1 and i-2", Until: evening})
 	s.Wait("pool-a", &Waits{Message: "i-1 and i-2", Until: evening.Add(time.Minute)})
-	require.Equal(t, &Waits{Message: "i-1 and i-2", Until: evening}, s.Stacks[1].Waits, "the time that was told first")
+	require.Equal(t, &Waits{Message: "i-1 and i-2", Until: evening}, s.Stacks[1].Waits, "the time that was reported first")
 	s.Wait("pool-a", &Waits{Message: "i-2", Until: evening.Add(time.Minute)})
 	require.Equal(t, &Waits{Message: "i-2", Until: evening.Add(time.Minute)}, s.Stacks[1].Waits, "another wait has a time of its own")
 	s.Wait("pool-a", &Waits{Message: "i-2", Until: evening})
@@ -73,8 +73,8 @@ func TestWhatAChangeWaitsFor(t *testing.T) {
 	require.Len(t, s.Stacks, 1)
 }
 
-// An upgrade that ended and was not made leaves a lack, which is read from the status as it was told.
-func TestWhatAClusterLacks(t *testing.T) {
+// An upgrade that ended before it was complete leaves a gap. The gap is derived from the recorded status.
+func TestUpgradeGap(t *testing.T) {
 	for _, state := range []upgrade.State{upgrade.Checking, upgrade.Running, upgrade.Blocked, upgrade.Stopped, upgrade.Done} {
 		lack := GapForState(string(state))
 		if !state.Over() || state == upgrade.Done {
@@ -89,20 +89,20 @@ func TestWhatAClusterLacks(t *testing.T) {
 	require.Zero(t, GapForState(""))
 }
 
-func TestWhatNobodyIsToMakeAnyMore(t *testing.T) {
+func TestDropPlan(t *testing.T) {
 	planned := []Change{{Stack: "control-plane", KubernetesVersion: "1.37"}, {Stack: "addons"}}
 	for phase, left := range map[Phase][]Change{
 		Failed: nil, Upgrading: nil,
-		// What becomes of a cluster that is being deleted is for others to tell.
+		// A deletion keeps its plan.
 		Deleting: planned, Deleted: planned,
 	} {
 		s := Status{Phase: phase, Plan: planned, Stacks: []Stack{{Name: "control-plane", Status: "UPDATE_IN_PROGRESS"}}}
-		s.Unplan()
+		s.DropPlan()
 		require.Equal(t, left, s.Plan, phase)
 	}
 }
 
-func TestWhatIsObservedReplacesWhatWasKnown(t *testing.T) {
+func TestObserve(t *testing.T) {
 	s := Status{Stacks: []Stack{
 		{Name: "network", Status: "CREATE_COMPLETE", Since: noon},
 		{Name: "pool-a", Status: "ROLLBACK_COMPLETE", Resource: "Group", Reason: "no capacity", Since: noon},
@@ -118,21 +118,21 @@ func TestWhatIsObservedReplacesWhatWasKnown(t *testing.T) {
 	}, s.Stacks)
 }
 
-func TestAStatusReadsAsKubernetesObjectsDo(t *testing.T) {
+func TestStatusDocument(t *testing.T) {
 	body, err := json.Marshal(New("demo"))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"apiVersion": "drover.run/v1alpha1", "kind": "ClusterStatus", "metadata": {"name": "demo"},
 		"status": {"phase": "Pending", "updatedAt": "0001-01-01T00:00:00Z"}}`, string(body))
 }
 
-// An upgrade that is over is remembered once, whether it began or was only told of, and no more than ten are.
-func TestUpgradesAreRemembered(t *testing.T) {
+// The history has each ended upgrade once, also if it never began, and at most ten.
+func TestUpgradeHistory(t *testing.T) {
 	at, later := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	s := &Status{}
 	missed := Upgrade{Phase: UpgradeMissed, To: "r2", Origin: "At", At: &at}
 	for _, message := range []string{"the first word", "another"} {
 		missed.Message = message
-		s.Remember(missed)
+		s.AddHistory(missed)
 	}
 	require.Len(t, s.Upgrades, 1)
 	require.Equal(t, "the first word", s.Upgrades[0].Message)
@@ -141,17 +141,17 @@ func TestUpgradesAreRemembered(t *testing.T) {
 		{Phase: "Blocked", To: "r2", Origin: "At", At: &at}, {Phase: "Stopped", To: "r2", Origin: "At", Started: &at},
 	} {
 		require.False(t, missed.Equal(&other))
-		s.Remember(other)
-		s.Remember(other)
+		s.AddHistory(other)
+		s.AddHistory(other)
 	}
 	require.Len(t, s.Upgrades, 5)
 	require.Equal(t, "Stopped", s.Upgrades[0].Phase, "the newest first")
-	s.Remember(Upgrade{Phase: "Done", To: "r2", Started: &at})
+	s.AddHistory(Upgrade{Phase: "Done", To: "r2", Started: &at})
 	require.Len(t, s.Upgrades, 5)
-	require.Equal(t, "Done", s.Upgrades[0].Phase, "as it was told last")
+	require.Equal(t, "Done", s.Upgrades[0].Phase, "the latest version")
 	for n := range 20 {
 		began := later.Add(time.Duration(n) * time.Hour)
-		s.Remember(Upgrade{Started: &began})
+		s.AddHistory(Upgrade{Started: &began})
 	}
 	require.Len(t, s.Upgrades, History)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-run/drover/events"
 )
 
-func TestANodeRemembersSinceWhenItIsAsItIs(t *testing.T) {
+func TestNodeSince(t *testing.T) {
 	var s Status
 	s.SetNode(Node{Instance: "i-1", Pool: "a", State: NodeDraining, Message: "2 pods"}, noon)
 	s.SetNode(Node{Instance: "i-1", Pool: "a", State: NodeDraining, Message: "1 pod"}, evening)
@@ -23,7 +23,7 @@ func TestANodeRemembersSinceWhenItIsAsItIs(t *testing.T) {
 	s.RemoveNode("i-1")
 }
 
-func TestWhatWasLeftBehindIsForgotten(t *testing.T) {
+func TestOldNodesAreRemoved(t *testing.T) {
 	var s Status
 	s.SetNode(Node{Instance: "i-1", State: NodeDraining}, noon)
 	s.SetNode(Node{Instance: "i-2", State: NodeDraining}, noon.Add(48*time.Hour))
@@ -32,14 +32,14 @@ func TestWhatWasLeftBehindIsForgotten(t *testing.T) {
 	require.Len(t, s.Nodes, 1)
 }
 
-func TestInstancesThatDidNotJoinCountForTheirUpdate(t *testing.T) {
+func TestFailedJoinsCountForTheirUpdate(t *testing.T) {
 	s := Status{Phase: Converging, Execution: "x1"}
 	s.SetNode(Node{Instance: "i-1", Pool: "a", State: NodeNotJoined}, noon)
 	s.SetNode(Node{Instance: "i-2", Pool: "b", State: NodeNotJoined}, noon)
 	s.SetNode(Node{Instance: "i-3", Pool: "a", State: NodeBlocked}, noon)
 	s.Execution = "x2"
 	s.SetNode(Node{Instance: "i-4", Pool: "a", State: NodeNotJoined}, evening)
-	s.SetNode(Node{Instance: "i-1", Pool: "a", State: NodeNotJoined}, evening) // told twice is once
+	s.SetNode(Node{Instance: "i-1", Pool: "a", State: NodeNotJoined}, evening) // recorded twice, listed once
 	s.Phase = Ready
 	s.SetNode(Node{Instance: "i-5", Pool: "a", State: NodeNotJoined}, evening)
 	of := func(execution string) (ids []string) {
@@ -58,7 +58,7 @@ func TestInstancesThatDidNotJoinCountForTheirUpdate(t *testing.T) {
 	require.Equal(t, "i-3", s.Nodes[0].Instance)
 }
 
-func TestAStatusStaysSmall(t *testing.T) {
+func TestNodesAreLimited(t *testing.T) {
 	var s Status
 	for i := range 500 {
 		s.SetNode(Node{
@@ -70,8 +70,8 @@ func TestAStatusStaysSmall(t *testing.T) {
 	require.Len(t, s.Nodes[0].Blocked, mostBlocked)
 }
 
-// An instance that did not join is drained too, on its way out: people still are to know why it went.
-func TestADrainForgetsOnlyWhatDrainsTell(t *testing.T) {
+// An instance that did not join is drained before its termination. The status keeps the reason.
+func TestDrainRemovesOnlyDrainStates(t *testing.T) {
 	var s Status
 	now := time.Now()
 	s.SetNode(Node{Instance: "i-1", State: NodeNotJoined}, now)
@@ -84,9 +84,9 @@ func TestADrainForgetsOnlyWhatDrainsTell(t *testing.T) {
 	require.Equal(t, "i-1", s.Nodes[0].Instance)
 }
 
-// A pool whose instances fail within seconds has new ones all the time. Those of another version of the launch
-// template, and of another execution, are told apart: by them it is decided whether an update fails.
-func TestOfManyInstancesThatDidNotJoinTheNewestAreNamed(t *testing.T) {
+// A pool whose instances fail within seconds has many. They are counted for each version of the launch template and each
+// execution, since the count decides whether an update fails.
+func TestNewestFailedJoinsAreListed(t *testing.T) {
 	s := Status{Phase: Converging, Execution: "x1"}
 	fail := func(id, pool, template string, at int) {
 		s.SetNode(Node{Instance: id, Pool: pool, State: NodeNotJoined, Template: template}, noon.Add(time.Duration(at)*time.Second))
@@ -96,7 +96,7 @@ func TestOfManyInstancesThatDidNotJoinTheNewestAreNamed(t *testing.T) {
 	for i := range 30 {
 		fail(fmt.Sprint("new-", i), "a", "2", 1+i)
 	}
-	fail("new-29", "a", "2", 40) // told twice is once
+	fail("new-29", "a", "2", 40) // recorded twice, listed once
 	s.SetNode(Node{Instance: "drained", Pool: "a", State: NodeBlocked}, evening)
 	var ids []string
 	more := 0

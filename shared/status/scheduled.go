@@ -7,8 +7,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// ToCome reports whether a phase of an upgrade precedes its start.
-func ToCome(phase string) bool {
+// IsPending reports whether a phase of an upgrade precedes its start.
+func IsPending(phase string) bool {
 	return phase == UpgradeScheduled || phase == UpgradeDelayed || phase == UpgradeMissed
 }
 
@@ -27,29 +27,29 @@ var lateness = map[string]int{UpgradeScheduled: 1, UpgradeDelayed: 2, UpgradeMis
 
 // Same reports whether a pending upgrade was recorded before as b: both have the same release and origin.
 func (u *Upgrade) Same(b *Upgrade) bool {
-	return u != nil && b != nil && (ToCome(b.Phase) || b.Refused()) && u.To == b.To && u.Origin == b.Origin
+	return u != nil && b != nil && (IsPending(b.Phase) || b.Refused()) && u.To == b.To && u.Origin == b.Origin
 }
 
 // Previous returns a pending upgrade as it was recorded before; nil if it was not.
 func (s *Status) Previous(u *Upgrade) *Upgrade {
-	for _, told := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
-		if u.Same(told) {
-			return told
+	for _, recorded := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
+		if u.Same(recorded) {
+			return recorded
 		}
 	}
 	return nil
 }
 
 // InheritLateness keeps the phase and the message of an upgrade that was recorded as late for the same time.
-func (u *Upgrade) InheritLateness(told *Upgrade, now time.Time) {
-	if told.At != nil && u.At != nil && told.At.Equal(*u.At) && !u.At.After(now) && lateness[told.Phase] > lateness[UpgradeScheduled] &&
-		lateness[told.Phase] >= lateness[u.Phase] {
-		u.Phase, u.Message = told.Phase, told.Message
+func (u *Upgrade) InheritLateness(recorded *Upgrade, now time.Time) {
+	if recorded.At != nil && u.At != nil && recorded.At.Equal(*u.At) && !u.At.After(now) && lateness[recorded.Phase] > lateness[UpgradeScheduled] &&
+		lateness[recorded.Phase] >= lateness[u.Phase] {
+		u.Phase, u.Message = recorded.Phase, recorded.Message
 	}
 }
 
-// Forgo removes the queued upgrade of an execution, which has ended or starts it. A missed upgrade stays.
-func (s *Status) Forgo(execution string) {
+// DropQueued removes the queued upgrade of an execution, which has ended or starts it. A missed upgrade stays.
+func (s *Status) DropQueued(execution string) {
 	if s.NextUpgrade != nil && s.NextUpgrade.Execution == execution && s.NextUpgrade.Phase != UpgradeMissed {
 		s.NextUpgrade = nil
 	}
@@ -70,8 +70,8 @@ func (u *Upgrade) Equal(b *Upgrade) bool {
 	return at && u.Phase == b.Phase && u.Execution == b.Execution && u.To == b.To && u.Origin == b.Origin
 }
 
-// Remember adds an ended upgrade to the history, once. Of an upgrade that never began, the first entry stays.
-func (s *Status) Remember(u Upgrade) {
+// AddHistory adds an ended upgrade to the history, once. Of an upgrade that never began, the first entry stays.
+func (s *Status) AddHistory(u Upgrade) {
 	is := func(o Upgrade) bool { return o.Equal(&u) }
 	if u.Started == nil && slices.ContainsFunc(s.Upgrades, is) {
 		return
@@ -80,11 +80,11 @@ func (s *Status) Remember(u Upgrade) {
 	s.Upgrades = s.Upgrades[:min(len(s.Upgrades), History)]
 }
 
-// Judged sets the condition Upgraded for an upgrade whose result no execution records: it was missed or refused. If it was withdrawn, the
+// SetUpgraded sets the condition Upgraded for an upgrade whose result no execution records: it was missed or refused. If it was withdrawn, the
 // condition is that of the upgrade before.
-func (s *Status) Judged(now time.Time) {
+func (s *Status) SetUpgraded(now time.Time) {
 	u := s.Upgrade
-	if c := s.Condition(Upgraded); u != nil && u.Phase != UpgradeMissed && ToCome(u.Phase) && c != nil && c.Reason == ReasonUpgradeBlocked {
+	if c := s.Condition(Upgraded); u != nil && u.Phase != UpgradeMissed && IsPending(u.Phase) && c != nil && c.Reason == ReasonUpgradeBlocked {
 		u = nil // the refused upgrade is scheduled now, or another one is
 		if len(s.Upgrades) > 0 {
 			u = &s.Upgrades[0]

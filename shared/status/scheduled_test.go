@@ -108,10 +108,10 @@ func TestRefuseRequest(t *testing.T) {
 
 func TestChangeMade(t *testing.T) {
 	s := Status{KubernetesVersion: "1.36", Plan: []Change{{Stack: "control-plane", KubernetesVersion: "1.37"}, {Stack: "addons"}}}
-	s.Made("addons")
+	s.RecordChange("addons")
 	require.Equal(t, "1.36", s.KubernetesVersion)
-	s.Made("pool-a")
+	s.RecordChange("pool-a")
 	require.Equal(t, "1.36", s.KubernetesVersion)
-	s.Made("control-plane")
+	s.RecordChange("control-plane")
 	require.Equal(t, "1.37", s.KubernetesVersion)
 }

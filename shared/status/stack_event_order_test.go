@@ -1,6 +1,6 @@
 package status
 
-// Which stack events count, and what they leave of what was known.
+// Which stack events apply, and which fields they keep.
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStackEventReplacesWhatWasKnown(t *testing.T) {
+func TestStackEventReplacesState(t *testing.T) {
 	at := func(seconds float64) time.Time { return midday.Add(time.Duration(seconds * float64(time.Second))) }
 	failed := Stack{Status: "UPDATE_FAILED", Reason: "why", Resource: "Role", ReportedAt: at(0)}
 	for name, test := range map[string]struct {
@@ -17,30 +17,30 @@ func TestStackEventReplacesWhatWasKnown(t *testing.T) {
 		event       StackEvent
 		ignored     bool
 	}{
-		"and its reason": {
+		"with its reason": {
 			failed, Stack{Status: "UPDATE_COMPLETE", Since: at(2), ReportedAt: at(2)}, StackEvent{Status: "UPDATE_COMPLETE", At: at(2)}, false,
 		},
-		"but not its reason when the status is the same": {
+		"except the reason when the status is the same": {
 			failed, Stack{Status: "UPDATE_FAILED", Reason: "why", Resource: "Role", Since: at(2), ReportedAt: at(2)},
 			StackEvent{Status: "UPDATE_FAILED", Reason: "other", At: at(2)}, false,
 		},
-		"but not why a deletion failed when that is tried again": {
+		"except the reason of a failed deletion that is retried": {
 			Stack{Status: "DELETE_FAILED", Reason: "why", Resource: "VPC"},
 			Stack{Status: "DELETE_IN_PROGRESS", Reason: "why", Resource: "VPC", Since: at(2), ReportedAt: at(2)},
 			StackEvent{Status: "DELETE_IN_PROGRESS", At: at(2)}, false,
 		},
-		"and why a deletion failed when another operation begins": {
+		"with the reason of a failed deletion when another operation begins": {
 			Stack{Status: "DELETE_FAILED", Reason: "why", Resource: "VPC"}, Stack{Status: "UPDATE_IN_PROGRESS", Since: at(2), ReportedAt: at(2)},
 			StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(2)}, false,
 		},
-		"and the reason of an update when its deletion begins": {
+		"with the reason of an update when its deletion begins": {
 			failed, Stack{Status: "DELETE_IN_PROGRESS", Since: at(2), ReportedAt: at(2)}, StackEvent{Status: "DELETE_IN_PROGRESS", At: at(2)}, false,
 		},
-		"with a reason only when it failed": {
+		"with a reason only after a failure": {
 			Stack{Status: "UPDATE_IN_PROGRESS"}, Stack{Status: "UPDATE_COMPLETE", Since: at(2), ReportedAt: at(2)},
 			StackEvent{Status: "UPDATE_COMPLETE", Reason: "words", At: at(2)}, false,
 		},
-		"and who started it": {
+		"with the execution that started it": {
 			Stack{Status: "UPDATE_IN_PROGRESS", External: true}, Stack{Status: "UPDATE_COMPLETE", Since: at(2), ReportedAt: at(2)},
 			StackEvent{Status: "UPDATE_COMPLETE", At: at(2)}, false,
 		},
@@ -62,7 +62,7 @@ func TestStackEventReplacesWhatWasKnown(t *testing.T) {
 			Stack{Status: "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", Since: at(1), ReportedAt: at(1)},
 			StackEvent{Status: "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", At: at(1)}, false,
 		},
-		"not without a time, also when none is known": {
+		"not without a time, also when the stack has none": {
 			Stack{Status: "UPDATE_COMPLETE"}, Stack{Status: "UPDATE_COMPLETE"}, StackEvent{Status: "DELETE_COMPLETE", External: true}, true,
 		},
 	} {

@@ -51,8 +51,8 @@ func TestStackEvents(t *testing.T) {
 		"a failure is recorded with AWS's reason": {
 			row{"UPDATE_IN_PROGRESS", at(1)}, StackEvent{Status: "DELETE_FAILED", At: at(2), Reason: "why"}, "DELETE_FAILED",
 		},
-		"a stack that is neither there nor planned": {row{}, StackEvent{Status: "CREATE_IN_PROGRESS", At: at(1)}, ""},
-		"a planned stack appears with its first one": {
+		"an event of an unknown stack is ignored": {row{}, StackEvent{Status: "CREATE_IN_PROGRESS", At: at(1)}, ""},
+		"a planned stack appears with its first event": {
 			row{"planned", at(0)}, StackEvent{Status: "CREATE_IN_PROGRESS", At: at(1)}, "CREATE_IN_PROGRESS",
 		},
 	} {
@@ -86,8 +86,8 @@ func TestDeletedClusterIgnoresStackEvents(t *testing.T) {
 	require.Empty(t, s.Stacks)
 }
 
-// A plan that read the stacks before an event must not take the event back.
-func TestObserveKeepsWhatWasReportedSince(t *testing.T) {
+// A plan that read the stacks before an event must not overwrite the event.
+func TestObserveKeepsNewerEvents(t *testing.T) {
 	s := Status{Stacks: []Stack{{Name: "pool-a", Status: "DELETE_IN_PROGRESS", ReportedAt: midday}}}
 	s.Observe([]Stack{{Name: "pool-a", Status: "UPDATE_COMPLETE"}}, midday.Add(-time.Second), midday.Add(time.Second))
 	require.Equal(t, "DELETE_IN_PROGRESS", s.Stacks[0].Status)
@@ -106,17 +106,17 @@ func TestExternalChange(t *testing.T) {
 		want   string
 	}{
 		"a deleted stack is missing": {Status{Phase: Ready}, deleted, "stack addons is missing"},
-		"an updated stack is to be compared": {
+		"an updated stack must be audited": {
 			Status{Phase: Ready}, updated, "stack addons: an operation outside drover ended with UPDATE_COMPLETE",
 		},
-		"of a failed cluster only missing stacks count": {Status{Phase: Failed}, updated, ""},
-		"a stack that a failed cluster lost is missing": {Status{Phase: Failed}, deleted, "stack addons is missing"},
-		"a converge finds it by itself":                 {Status{Phase: Converging}, deleted, ""},
-		"a paused cluster is not compared":              {Status{Phase: Stopped, Conditions: paused}, deleted, ""},
-		"what was found before stays": {
+		"a failed cluster records only missing stacks":    {Status{Phase: Failed}, updated, ""},
+		"a missing stack of a failed cluster is recorded": {Status{Phase: Failed}, deleted, "stack addons is missing"},
+		"a converge reads it anyway":                      {Status{Phase: Converging}, deleted, ""},
+		"a paused cluster records nothing":                {Status{Phase: Stopped, Conditions: paused}, deleted, ""},
+		"earlier findings stay": {
 			Status{Phase: Ready, Conditions: []Condition{{Type: InSync, Status: "False", Message: "x"}}}, deleted, "x\nstack addons is missing",
 		},
-		"what was found before is not told a second time": {
+		"an earlier finding is not repeated": {
 			Status{Phase: Ready, Conditions: []Condition{{Type: InSync, Status: "False", Message: "stack addons is missing"}}}, deleted,
 			"stack addons is missing",
 		},
@@ -132,7 +132,7 @@ func TestExternalChange(t *testing.T) {
 			}
 			require.True(t, strings.HasPrefix(c.Message, test.want), c.Message)
 			require.Equal(t, []string{"False", ReasonDrifted}, []string{c.Status, c.Reason})
-			s.Mended(midday)
+			s.ClearDrift(midday)
 			require.NotContains(t, s.Condition(InSync).Message, "addons", "a plan without changes ends it")
 		})
 	}

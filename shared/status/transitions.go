@@ -98,7 +98,7 @@ func (s *Status) FailUnreported(execution, message string, now time.Time) {
 func (s *Status) Reached(now time.Time) {
 	s.Plan = nil
 	s.Joined()
-	s.Mended(now)
+	s.ClearDrift(now)
 }
 
 // Apply writes a verdict into a status.
@@ -154,15 +154,15 @@ func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, a Aftermath, now ti
 		s.NextUpgrade = old // this upgrade began before the scheduled one
 	}
 	s.Upgrade = &u
-	s.Forgo(u.Execution)
+	s.DropQueued(u.Execution)
 	if r.State == upgrade.Checking && (r.Origin == upgrade.OriginHand || r.Origin == upgrade.OriginRollback) {
 		s.Unset(RequestAccepted) // an earlier request was refused, this one is accepted
 	}
 	if r.State.Over() {
-		s.Remember(u)
+		s.AddHistory(u)
 		s.Fence = a.Fence
 		if r.State == upgrade.Stopped && !a.Busy && !a.Earlier {
-			s.Unplan()
+			s.DropPlan()
 		}
 	}
 	condition := Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgrading, Message: u.Message}
@@ -216,11 +216,11 @@ func (s *Status) PlanUpgrade(next *Upgrade, now time.Time) {
 	switch {
 	case next != nil:
 		s.Upgrade = next
-		s.Judged(now)
-	case s.Upgrade != nil && ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
+		s.SetUpgraded(now)
+	case s.Upgrade != nil && IsPending(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
 		// It was withdrawn, or nothing is left to do.
 		s.DropScheduled()
-		s.Judged(now)
+		s.SetUpgraded(now)
 	}
 	s.QueueUpgrade(nil)
 }
@@ -244,13 +244,13 @@ func (s *Status) RecordWaiting(u Upgrade, now time.Time) {
 		u.From, u.FromVersion = other.To, other.ToVersion
 	}
 	if u.Phase == UpgradeMissed {
-		s.Remember(u)
+		s.AddHistory(u)
 	}
 	if other != nil {
 		s.NextUpgrade = &u
 		return
 	}
-	s.Forgo(u.Execution)
+	s.DropQueued(u.Execution)
 	s.Upgrade = &u
 	if u.Phase == UpgradeMissed {
 		s.setMissed(u.Message, now)
@@ -261,7 +261,7 @@ func (s *Status) RecordWaiting(u Upgrade, now time.Time) {
 func (s *Status) BlockUpgrade(u Upgrade, now time.Time) {
 	u.Phase = string(upgrade.Blocked)
 	s.Upgrade = &u
-	s.Remember(u)
+	s.AddHistory(u)
 	s.Set(Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgradeBlocked, Message: u.Message}, now)
 }
 
@@ -284,7 +284,7 @@ const missedFor = ", for %s by now. %s"
 // upgrade says how to start it, which depends on the spec; nil if none is valid. A missed upgrade is recorded once.
 func (s *Status) RecordLate(at time.Time, phase, why string, spec *api.Cluster, now time.Time) {
 	for _, u := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
-		if u == nil || !ToCome(u.Phase) || u.Phase == phase || u.Phase == UpgradeMissed || u.At == nil || !u.At.Equal(at) {
+		if u == nil || !IsPending(u.Phase) || u.Phase == phase || u.Phase == UpgradeMissed || u.At == nil || !u.At.Equal(at) {
 			continue
 		}
 		u.Phase, u.Message = phase, fmt.Sprintf("it was to begin at %s and %s", at.UTC().Format(time.RFC3339), why)
@@ -292,7 +292,7 @@ func (s *Status) RecordLate(at time.Time, phase, why string, spec *api.Cluster, 
 			continue
 		}
 		u.Message += fmt.Sprintf(missedFor, upgrade.Late, upgrade.Again(spec, upgrade.Origin(u.Origin), now))
-		s.Remember(*u)
+		s.AddHistory(*u)
 		if u == s.Upgrade { // otherwise the condition describes the upgrade in flight
 			s.setMissed(u.Message, now)
 		}

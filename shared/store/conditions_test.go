@@ -119,7 +119,7 @@ func TestLeaseConditions(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrConflict)
 		require.Empty(t, m.Unconditional())
 	})
-	t.Run("keep the number when a lease is given up", func(t *testing.T) {
+	t.Run("keep the number of a released lease", func(t *testing.T) {
 		_, s := state()
 		lease, err := s.Acquire(t.Context(), "demo", store.Lease{}, "x")
 		require.NoError(t, err)
@@ -130,11 +130,11 @@ func TestLeaseConditions(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, now.Execution)
 		require.EqualValues(t, 1, now.Fence)
-		require.True(t, now.GivenUp(1))
-		require.False(t, now.GivenUp(2), "by another holder")
-		require.False(t, store.Lease{Execution: "x", Fence: 1}.GivenUp(1), "it is held")
+		require.True(t, now.IsReleased(1))
+		require.False(t, now.IsReleased(2), "by another holder")
+		require.False(t, store.Lease{Execution: "x", Fence: 1}.IsReleased(1), "it is held")
 	})
-	t.Run("tell a holder from its successors", func(t *testing.T) {
+	t.Run("distinguish a holder from its successors", func(t *testing.T) {
 		lease := store.Lease{Execution: "x", Fence: 3}
 		require.NoError(t, lease.Check("demo", "x", 3))
 		for _, err := range []error{lease.Check("demo", "x", 2), lease.Check("demo", "y", 3), store.Lease{Fence: 3}.Check("demo", "x", 3)} {
@@ -363,19 +363,19 @@ func TestForget(t *testing.T) {
 	}
 	others := []string{names.Due(at, "demo2"), names.Rolls("demo2"), names.UpgradeBaseline("demo2", 1), names.Upgrade("demo2")}
 	slices.Sort(others)
-	t.Run("removes what was to be done for one cluster", func(t *testing.T) {
+	t.Run("removes the pending work of one cluster", func(t *testing.T) {
 		m, s := fill(t, upgrade.Done)
 		require.NoError(t, s.Forget(t.Context(), "demo"))
 		require.Equal(t, others, m.Keys())
 		require.Empty(t, m.Unconditional())
 	})
-	t.Run("keeps the record of an upgrade that nobody ended", func(t *testing.T) {
+	t.Run("keeps the record of an upgrade that has not ended", func(t *testing.T) {
 		m, s := fill(t, upgrade.Running)
 		require.NoError(t, s.Forget(t.Context(), "demo"))
 		require.Contains(t, m.Keys(), names.Upgrade("demo"))
 		require.NotContains(t, m.Keys(), names.Rolls("demo"))
 	})
-	t.Run("has nothing to do where nothing was noted", func(t *testing.T) {
+	t.Run("succeeds without pending work", func(t *testing.T) {
 		_, s := state()
 		require.NoError(t, s.Forget(t.Context(), "demo"))
 	})

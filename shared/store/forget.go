@@ -6,9 +6,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Forget deletes what was noted for a cluster to be done, now or later: rolls by hand, its upgrade with how it was before, and what the
-// sweep is to look after. A later cluster of the same name starts without it. What is written meanwhile stays, and the record of an
-// upgrade that nobody has ended: it says which alarms are off, and which cluster it was of.
+// Forget deletes a cluster's pending work: rolls by hand, its upgrade record, and due work. A later cluster of the same
+// name starts without it. Work that is recorded during the call stays, and so does the record of an upgrade that has not
+// ended: it has the disabled alarms, and names its cluster.
 func (s *State) Forget(ctx context.Context, cluster string) error {
 	due := func(key string) bool {
 		_, of, ok := names.ParseDue(key)

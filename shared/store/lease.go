@@ -11,18 +11,18 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Lease is the right to converge one cluster, held by one execution. It is stale once Step Functions says that the
-// execution is over, so no clock is trusted and nothing is renewed.
+// Lease is the right to converge one cluster, held by one execution. It is stale once Step Functions reports that the
+// execution ended. So it depends on no clock and needs no renewal.
 type Lease struct {
-	// Execution that holds it; empty when nobody does.
+	// Execution is the holder; empty if the lease is free.
 	Execution string `json:"execution"`
-	// Fence grows with every holder: a step with a lower number belongs to a holder that lost it.
+	// Fence grows with every holder. A step with a lower number belongs to a holder that lost the lease.
 	Fence int64 `json:"fence"`
 
 	etag string
 }
 
-// Lease reads a cluster's lease; nobody ever held an absent one.
+// Lease reads a cluster's lease. It is zero if no execution ever held it.
 func (s *State) Lease(ctx context.Context, cluster string) (Lease, error) {
 	var lease Lease
 	etag, err := s.GetJSON(ctx, names.Lease(cluster), &lease)
@@ -33,8 +33,8 @@ func (s *State) Lease(ctx context.Context, cluster string) (Lease, error) {
 	return lease, err
 }
 
-// Acquire takes a lease, as it was read, for an execution. If anybody wrote the lease since it was read it returns
-// ErrConflict; so what was observed between reading and acquiring was not changed by another converge.
+// Acquire takes a lease for an execution. If the lease was written since it was read, it returns ErrConflict. So no other
+// converge changed what the caller observed since then.
 func (s *State) Acquire(ctx context.Context, cluster string, seen Lease, execution string) (Lease, error) {
 	if seen.Execution == execution {
 		return seen, nil
@@ -48,8 +48,8 @@ func (s *State) Acquire(ctx context.Context, cluster string, seen Lease, executi
 	return next, err
 }
 
-// Held lists the clusters whose lease somebody may hold, by one listing: a lease that nobody holds names no execution, and is
-// shorter than any that does.
+// Held lists the clusters whose lease may be held, with one listing. A free lease names no execution, so it is shorter
+// than any other.
 func (s *State) Held(ctx context.Context) ([]string, error) {
 	const free = 60 // bytes; an execution's ARN alone is longer
 	entries, err := s.List(ctx, names.Leases)
@@ -65,13 +65,13 @@ func (s *State) Held(ctx context.Context) ([]string, error) {
 	return clusters, nil
 }
 
-// Release gives a cluster's lease up, if the execution holds it. The fence stays, so that numbers never repeat.
+// Release frees the lease of a cluster if the execution holds it. The fence stays, so that numbers never repeat.
 func (s *State) Release(ctx context.Context, cluster, execution string) error {
 	const attempts = 4
 	var conflict error
 	for range attempts {
 		lease, err := s.Lease(ctx, cluster)
-		if err != nil || lease.Execution != execution { // never held, given up, or taken over by somebody
+		if err != nil || lease.Execution != execution { // never held, released, or held by another execution
 			return err
 		}
 		body, err := json.Marshal(Lease{Fence: lease.Fence})
@@ -86,7 +86,8 @@ func (s *State) Release(ctx context.Context, cluster, execution string) error {
 	return &fault.Transient{Cause: conflict}
 }
 
-// Holder is the execution that converges a cluster now, "" when there is none: it has the lease, and running says so of it.
+// Holder returns the execution that converges a cluster, or "" if none does. It has the lease, and running returns true
+// for it.
 func (s *State) Holder(ctx context.Context, cluster string,
 	running func(ctx context.Context, execution string) (bool, error)) (execution string, err error) {
 	lease, err := s.Lease(ctx, cluster)
@@ -99,7 +100,7 @@ func (s *State) Holder(ctx context.Context, cluster string,
 	return lease.Execution, nil
 }
 
-// Check returns *fault.LeaseLost unless an execution holds a lease of a cluster by this number.
+// Check returns *fault.LeaseLost unless the execution holds the lease with this number.
 func (l Lease) Check(cluster, execution string, fence int64) error {
 	if l.Execution != execution || l.Fence != fence {
 		return &fault.LeaseLost{Cause: fmt.Errorf("the lease of %s (%d) was taken over by %s (%d)", cluster, fence, l.Execution, l.Fence)}
@@ -107,10 +108,10 @@ func (l Lease) Check(cluster, execution string, fence int64) error {
 	return nil
 }
 
-// GivenUp says that who held a lease by this number gave it up, and that nobody took it since.
-func (l Lease) GivenUp(fence int64) bool { return l.Execution == "" && l.Fence == fence }
+// IsReleased returns true if the holder with this number released the lease, and no other holder followed.
+func (l Lease) IsReleased(fence int64) bool { return l.Execution == "" && l.Fence == fence }
 
-// CheckLease is asked before a mutating call: a holder that lost its lease gets *fault.LeaseLost.
+// CheckLease precedes a mutating call. If the holder lost its lease, it returns *fault.LeaseLost.
 func (s *State) CheckLease(ctx context.Context, cluster, execution string, fence int64) error {
 	lease, err := s.Lease(ctx, cluster)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Verdict reads what was found out about a release; one that nobody looked at is ErrNotFound.
+// Verdict reads the verdict on a release. Without one it returns ErrNotFound.
 func (s *State) Verdict(ctx context.Context, name string) (*status.Release, error) {
 	r := status.NewRelease(name)
 	_, err := s.GetJSON(ctx, names.ReleaseStatus(name), r)
 	return r, err
 }
 
-// SetVerdict writes a verdict on a release, unless it is known, or tells of something that nobody ever looked at that
-// it is not there. ErrConflict says that somebody else wrote one meanwhile.
+// SetVerdict writes a verdict on a release. It writes nothing if the verdict is the same, or if it reports the absence of
+// a release that has none. If another writer was first, it returns ErrConflict.
 func (s *State) SetVerdict(ctx context.Context, name string, verdict status.ReleaseStatus) error {
 	r, old := status.NewRelease(name), status.NewRelease(name)
 	etag, err := s.GetJSON(ctx, names.ReleaseStatus(name), old)

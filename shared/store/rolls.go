@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Rolls are the times for which somebody asked by hand that a cluster's pools be rolled, by pool.
+// Rolls are the times of requested rolls of a cluster's pools, by pool.
 func (s *State) Rolls(ctx context.Context, cluster string) (map[string]time.Time, error) {
 	rolls, _, err := s.rolls(ctx, cluster)
 	return rolls, err
@@ -27,7 +27,7 @@ func (s *State) rolls(ctx context.Context, cluster string) (map[string]time.Time
 	return rolls, etag, err
 }
 
-// AddRolls asks for a roll of pools at a time. One that is asked for already, or a later one, writes nothing.
+// AddRolls requests a roll of pools at a time. It writes nothing if the same or a later roll is requested already.
 func (s *State) AddRolls(ctx context.Context, cluster string, pools []string, at time.Time) error {
 	const attempts = 8
 	for range attempts {
@@ -54,7 +54,7 @@ func (s *State) AddRolls(ctx context.Context, cluster string, pools []string, at
 	return &fault.Transient{Cause: fmt.Errorf("asking for a roll of %s: lost against other writers %d times", cluster, attempts)}
 }
 
-// AddDue has the sweep look after a cluster at a time. It writes nothing when that is known already.
+// AddDue makes the sweep converge a cluster at a time. It writes nothing if that is recorded already.
 func (s *State) AddDue(ctx context.Context, cluster string, at time.Time) error {
 	key := names.Due(at, cluster)
 	if _, err := s.Get(ctx, key, MaxDocument); !errors.Is(err, ErrNotFound) {
@@ -63,7 +63,8 @@ func (s *State) AddDue(ctx context.Context, cluster string, at time.Time) error 
 	return s.PutOnce(ctx, key, []byte("{}"))
 }
 
-// RequestInspection has the next sweep audit a cluster. A later request replaces an earlier one, so that Done of the earlier one keeps it.
+// RequestInspection makes the next sweep audit a cluster. A later request replaces an earlier one, so Done of the earlier
+// one keeps it.
 func (s *State) RequestInspection(ctx context.Context, cluster, why string) error {
 	body, err := json.Marshal(map[string]string{"why": why})
 	if err != nil {
@@ -73,17 +74,17 @@ func (s *State) RequestInspection(ctx context.Context, cluster, why string) erro
 	return err
 }
 
-// Due is something to do for a cluster at a time.
+// Due is work for a cluster at a time.
 type Due struct {
 	Cluster string
 	At      time.Time
-	// Inspect asks for an audit of the cluster, as soon as possible. Otherwise the cluster is to be converged.
+	// Inspect requests an audit of the cluster, as soon as possible. Otherwise the cluster is converged.
 	Inspect bool
 
 	key, etag string
 }
 
-// Dues lists what is due, oldest first, and then the inspections.
+// Dues lists due work, oldest first, and then the inspections.
 func (s *State) Dues(ctx context.Context, now time.Time) ([]Due, error) {
 	entries, err := s.List(ctx, names.Dues)
 	if err != nil {
@@ -102,5 +103,5 @@ func (s *State) Dues(ctx context.Context, now time.Time) ([]Due, error) {
 	return due, nil
 }
 
-// Done forgets what was due.
+// Done removes due work.
 func (s *State) Done(ctx context.Context, due Due) error { return s.DeleteIf(ctx, due.key, due.etag) }

@@ -62,28 +62,28 @@ func (s *State) GetJSON(ctx context.Context, key string, v any) (etag string, er
 	return object.ETag, nil
 }
 
-// Status reads a cluster's status; a cluster nobody has heard of is ErrNotFound.
+// Status reads a cluster's status. Without one it returns ErrNotFound.
 func (s *State) Status(ctx context.Context, cluster string) (*status.Cluster, error) {
 	c := status.New(cluster)
 	_, err := s.GetJSON(ctx, names.Status(cluster), c)
 	return c, err
 }
 
-// UpdateStatus changes a cluster's status: read, change, write if nobody else wrote meanwhile, else once more. A change
-// that changes nothing writes nothing. Many may do so at once, drains of a whole pool for instance: the pauses between tries are
-// random, so that one wins each time.
+// UpdateStatus reads a cluster's status, changes it and writes it, and repeats that if another writer was first. It writes
+// nothing if the change changes nothing. Many writers may run at once, such as the drains of a pool. The pauses between
+// attempts are random, so that one writer succeeds each time.
 func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
 	return s.updateStatus(ctx, cluster, change, true)
 }
 
-// AmendStatus is UpdateStatus of a cluster that has a status; one that has none stays without, which is ErrNotFound.
+// AmendStatus is UpdateStatus for a cluster that has a status. Otherwise it returns ErrNotFound.
 func (s *State) AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
 	return s.updateStatus(ctx, cluster, change, false)
 }
 
 func (s *State) updateStatus(ctx context.Context, cluster string, change func(*status.Status), create bool) error {
 	const attempts = 12
-	sent := map[string]bool{} // by all attempts: a lost race must not repeat a notification
+	sent := map[string]bool{} // in all attempts: a repeated attempt must not repeat a notification
 	for attempt := range attempts {
 		if attempt > 0 {
 			select {
@@ -124,7 +124,7 @@ func (s *State) updateStatus(ctx context.Context, cluster string, change func(*s
 	return &fault.Transient{Cause: fmt.Errorf("writing the status of %s: lost against other writers %d times", cluster, attempts)}
 }
 
-// upTo is a random duration below d. crypto/rand, because that is what tests can give a seed.
+// upTo returns a random duration below d. It uses crypto/rand, which tests can seed.
 func upTo(d time.Duration) time.Duration {
 	n, _ := rand.Int(rand.Reader, big.NewInt(int64(d))) // never fails
 	return time.Duration(n.Int64())

@@ -21,12 +21,12 @@ func TestStatus(t *testing.T) {
 	m, s := state()
 	ctx := t.Context()
 
-	t.Run("of a cluster nobody has heard of", func(t *testing.T) {
-		c, err := s.Status(ctx, "nobody")
+	t.Run("of an unknown cluster", func(t *testing.T) {
+		c, err := s.Status(ctx, "unknown")
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Equal(t, status.Pending, c.Status.Phase)
 	})
-	t.Run("a change that changes nothing writes nothing", func(t *testing.T) {
+	t.Run("an empty change writes nothing", func(t *testing.T) {
 		same := func(s *status.Status) { s.Message = "x" }
 		require.NoError(t, s.UpdateStatus(ctx, "same", same))
 		before, err := s.Status(ctx, "same")
@@ -39,7 +39,7 @@ func TestStatus(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, before, after)
 	})
-	t.Run("of writers at the same time none loses", func(t *testing.T) {
+	t.Run("concurrent writers all succeed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const writers = 32 // drains of a whole pool
 			_, s := state()
@@ -62,7 +62,7 @@ func TestStatus(t *testing.T) {
 			require.Len(t, c.Status.Stacks, writers)
 		})
 	})
-	t.Run("a writer that always loses says so, and that it may be tried again", func(t *testing.T) {
+	t.Run("a writer that never succeeds returns Transient", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, s := state()
 			other := 0
@@ -75,7 +75,7 @@ func TestStatus(t *testing.T) {
 			require.Equal(t, 12, other)
 		})
 	})
-	t.Run("one that is no status is an error that names it", func(t *testing.T) {
+	t.Run("an invalid document is an error with its key", func(t *testing.T) {
 		_, err := s.Put(ctx, "status/clusters/odd.json", []byte("{"))
 		require.NoError(t, err)
 		require.ErrorContains(t, s.UpdateStatus(ctx, "odd", func(*status.Status) {}), "status/clusters/odd.json")
@@ -88,19 +88,19 @@ func TestLease(t *testing.T) {
 	const one, two = "arn:aws:states:x:1:execution:drover-converge:one-with-a-name-as-long-as-they-are",
 		"arn:aws:states:x:1:execution:drover-converge:two-with-a-name-as-long-as-they-are"
 
-	nobody, err := s.Lease(ctx, "demo")
+	free, err := s.Lease(ctx, "demo")
 	require.NoError(t, err)
-	require.Zero(t, nobody)
-	held, err := s.Acquire(ctx, "demo", nobody, one)
+	require.Zero(t, free)
+	held, err := s.Acquire(ctx, "demo", free, one)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, held.Fence)
-	_, err = s.Acquire(ctx, "demo", nobody, two)
-	require.ErrorIs(t, err, store.ErrConflict, "of two that saw it free, one has it")
+	_, err = s.Acquire(ctx, "demo", free, two)
+	require.ErrorIs(t, err, store.ErrConflict, "only one of two takes a free lease")
 	calls := len(m.Calls())
 	again, err := s.Acquire(ctx, "demo", held, one)
 	require.NoError(t, err)
 	require.Equal(t, held, again)
-	require.Len(t, m.Calls(), calls, "who holds it writes nothing")
+	require.Len(t, m.Calls(), calls, "the holder writes nothing")
 
 	require.NoError(t, s.CheckLease(ctx, "demo", one, 1))
 	for _, wrong := range []error{s.CheckLease(ctx, "demo", two, 1), s.CheckLease(ctx, "demo", one, 2), s.CheckLease(ctx, "other", one, 1)} {
@@ -115,10 +115,10 @@ func TestLease(t *testing.T) {
 		asked   error
 		holder  string
 	}{
-		"it runs":                {"demo", true, nil, one},
-		"it is over":             {"demo", false, nil, ""},
-		"it cannot be asked for": {"demo", true, errors.New("throttled"), ""},
-		"nobody is asked for":    {"other", true, errors.New("nobody has it"), ""},
+		"it runs":              {"demo", true, nil, one},
+		"it has ended":         {"demo", false, nil, ""},
+		"Step Functions fails": {"demo", true, errors.New("throttled"), ""},
+		"the lease is free":    {"other", true, errors.New("the lease is free"), ""},
 	} {
 		holder, err := s.Holder(ctx, c.cluster, func(_ context.Context, execution string) (bool, error) {
 			require.Equal(t, one, execution)
@@ -127,16 +127,16 @@ func TestLease(t *testing.T) {
 		require.Equal(t, c.holder, holder, name)
 		require.Equal(t, c.asked != nil && c.cluster == "demo", err != nil, name)
 	}
-	require.NoError(t, s.Release(ctx, "demo", two), "what one does not hold one cannot give up")
+	require.NoError(t, s.Release(ctx, "demo", two), "only the holder can release it")
 	require.NoError(t, s.CheckLease(ctx, "demo", one, 1))
 
 	require.NoError(t, s.Release(ctx, "demo", one))
-	require.NoError(t, s.Release(ctx, "demo", one), "twice is once")
+	require.NoError(t, s.Release(ctx, "demo", one), "a repeated release changes nothing")
 	require.Error(t, s.CheckLease(ctx, "demo", one, 1))
 	clusters, err = s.Held(ctx)
 	require.NoError(t, err)
 	require.Empty(t, clusters)
-	free, err := s.Lease(ctx, "demo")
+	free, err = s.Lease(ctx, "demo")
 	require.NoError(t, err)
 	next, err := s.Acquire(ctx, "demo", free, two)
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestLease(t *testing.T) {
 	require.NoError(t, s.CheckLease(ctx, "demo", one, 3))
 }
 
-func TestManyTakeALeaseAtOnce(t *testing.T) {
+func TestConcurrentAcquire(t *testing.T) {
 	_, s := state()
 	var all sync.WaitGroup
 	var got atomic.Int32
@@ -192,8 +192,8 @@ func TestWaiters(t *testing.T) {
 	require.Len(t, m.Calls(), calls)
 }
 
-// A step of a holder that lost its lease must not take the stack from the step of the next one, which would then wait for ever.
-func TestAWaiterIsNotReplacedByThatOfAnEarlierHolder(t *testing.T) {
+// A step that lost its lease must not replace the waiter of the next holder, whose step would never resume.
+func TestEarlierHolderDoesNotReplaceWaiter(t *testing.T) {
 	_, s := state()
 	ctx := t.Context()
 	_, err := s.PutWaiter(ctx, store.Waiter{StackName: "drover-demo-network", TaskToken: "late", Fence: 7})

@@ -17,8 +17,8 @@ type Lister interface {
 	List(ctx context.Context, prefix string) ([]Entry, error)
 }
 
-// UpdateUnread records which objects of the specs bucket drover does not read, as they are now. The document is read before the bucket is
-// listed, and written only if nobody else wrote meanwhile, so that an older listing never replaces a newer one.
+// UpdateUnread records the objects of the specs bucket that drover does not read. It reads the document before it lists
+// the bucket, and writes only if no other writer was first. So an older listing never replaces a newer one.
 func (s *State) UpdateUnread(ctx context.Context, specs Lister) error {
 	const attempts = 8
 	for range attempts {

@@ -10,7 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Upgrade reads the record of a cluster's upgrade and its ETag. A cluster that was never upgraded has none: nil, and an empty ETag.
+// Upgrade reads the record of a cluster's upgrade and its ETag. If the cluster was never upgraded, it returns nil and an
+// empty ETag.
 func (s *State) Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error) {
 	record := &upgrade.Record{}
 	etag, err := s.GetJSON(ctx, names.Upgrade(cluster), record)
@@ -23,8 +24,8 @@ func (s *State) Upgrade(ctx context.Context, cluster string) (*upgrade.Record, s
 	return record, etag, nil
 }
 
-// PutUpgrade writes the record of a cluster's upgrade if it still has that ETag, or, with an empty one, only if there is none. What
-// somebody else wrote meanwhile is ErrConflict. It returns the new ETag.
+// PutUpgrade writes the record of a cluster's upgrade if it still has that ETag. With an empty ETag it writes only if
+// there is no record. If another writer was first, it returns ErrConflict. It returns the new ETag.
 func (s *State) PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error) {
 	body, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {

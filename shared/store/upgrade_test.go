@@ -10,7 +10,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestTheRecordOfAnUpgrade(t *testing.T) {
+func TestUpgradeRecord(t *testing.T) {
 	_, s := state()
 	ctx := t.Context()
 	none, etag, err := s.Upgrade(ctx, "demo")

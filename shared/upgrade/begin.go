@@ -100,9 +100,9 @@ func (r *Record) before(from Target) Target {
 	return from
 }
 
-// overrules reports whether this upgrade overrides a spec. The spec still names what the upgrade overrode, or names again what it named
+// overridesSpec reports whether this upgrade overrides a spec. The spec still names what the upgrade overrode, or names again what it named
 // before that.
-func (r *Record) overrules(spec *api.Cluster) bool {
+func (r *Record) overridesSpec(spec *api.Cluster) bool {
 	return r.Over != "" && (r.Over == Named(spec) || namedBy(spec, r.Before))
 }
 
@@ -120,7 +120,7 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 		return "the spec was deleted"
 	case spec.Spec.Paused:
 		return "spec.paused is true"
-	case namedBy(spec, r.Target), r.overrules(spec):
+	case namedBy(spec, r.Target), r.overridesSpec(spec):
 		return ""
 	case r.Over != "":
 		return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.over())
@@ -178,10 +178,10 @@ func (r *Record) OverrideReason(deployed Target) string {
 	case last.Target.spelled(last.Over):
 		return ""
 	}
-	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, askers[last.Origin], last.over())
+	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, originNames[last.Origin], last.over())
 }
 
-// over describes what a spec may name without ending the override: see overrules.
+// over describes what a spec may name without ending the override: see overridesSpec.
 func (r *Record) over() string {
 	if r.Before.Release == "" || r.Before.spelled(r.Over) {
 		return r.Over
@@ -189,8 +189,8 @@ func (r *Record) over() string {
 	return r.Over + " or " + r.Before.Release
 }
 
-// askers are the origins in words.
-var askers = map[Origin]string{
+// originNames are the origins in words.
+var originNames = map[Origin]string{
 	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "somebody", OriginRollback: "a rollback",
 }
 
@@ -237,8 +237,8 @@ func (r *Record) unmoved(deployed Target) bool {
 	return r.Step == 0 && r.Steps[0].Kind == StepControlPlane && same(deployed, r.From)
 }
 
-// underWay reports whether an upgrade is in flight.
-func (r *Record) underWay() bool { return r != nil && !r.State.Over() }
+// inFlight reports whether an upgrade is in flight.
+func (r *Record) inFlight() bool { return r != nil && !r.State.Over() }
 
 // counts reports whether the target of an upgrade applies instead of the release of the spec.
 func (r *Record) counts(spec *api.Cluster) bool {
@@ -248,5 +248,5 @@ func (r *Record) counts(spec *api.Cluster) bool {
 	case r.State == Blocked:
 		return r.Last.counts(spec)
 	}
-	return r.overrules(spec)
+	return r.overridesSpec(spec)
 }

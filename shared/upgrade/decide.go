@@ -74,9 +74,9 @@ const (
 	Delayed, Late = 30 * time.Minute, 2 * time.Hour
 	// again is the pause before a blocked upgrade of a channel is retried, if the spec has no window.
 	again = 24 * time.Hour
-	// lookAgain is the interval of decisions while an upgrade is in flight and another is pending, or while the release of a due upgrade
-	// cannot be read. lookAhead is the interval while such an upgrade is not due yet.
-	lookAgain, lookAhead = 30 * time.Minute, 24 * time.Hour
+	// recheckInterval is the interval of decisions while an upgrade is in flight and another is pending, or while the release of a due upgrade
+	// cannot be read. recheckAhead is the interval while such an upgrade is not due yet.
+	recheckInterval, recheckAhead = 30 * time.Minute, 24 * time.Hour
 )
 
 // Decide names the release that applies to a cluster, and the upgrade that may start. An upgrade of the spec waits for the time of
@@ -87,8 +87,8 @@ func Decide(in Situation) (Decision, error) {
 	if in.Deployed.Release == "" || in.Deployed.KubernetesVersion == "" {
 		return in.creation(), nil
 	}
-	if in.Record.underWay() {
-		return in.goesOn(), nil
+	if in.Record.inFlight() {
+		return in.decideInFlight(), nil
 	}
 	d := Decision{Old: in.Deployed, Step: Step{KubernetesVersion: in.Deployed.KubernetesVersion}}
 	wants := in.Deployed
@@ -133,8 +133,8 @@ func (in Situation) creation() Decision {
 	return d
 }
 
-// goesOn is the decision while an upgrade is in flight: its open step applies, whatever release the spec names now.
-func (in Situation) goesOn() Decision {
+// decideInFlight is the decision while an upgrade is in flight: its open step applies, whatever release the spec names now.
+func (in Situation) decideInFlight() Decision {
 	r := in.Record
 	d := Decision{Old: in.Deployed, Step: Step{KubernetesVersion: in.Deployed.KubernetesVersion}}
 	last := r.Changed() // a stopped one, while this one is checked
@@ -160,16 +160,16 @@ func (in Situation) goesOn() Decision {
 
 // after returns the upgrade that is requested and would begin after the one in flight; nil if there is none. A release of the spec that
 // cannot be read is reported when the spec applies.
-func (in Situation) after() *asked {
+func (in Situation) after() *request {
 	r := in.Record
 	if r.Superseded(in.Spec) != "" {
 		wants, err := in.named()
 		if err == nil && !same(wants, in.Deployed) && !same(wants, r.Target) &&
 			Minor(wants.KubernetesVersion) >= Minor(in.Deployed.KubernetesVersion) {
-			return in.timed(&asked{start: in.specStart(wants), to: wants})
+			return in.timed(&request{start: in.specStart(wants), to: wants})
 		}
 	}
-	for _, other := range []*asked{in.at(), in.channel()} {
+	for _, other := range []*request{in.at(), in.channel()} {
 		if other != nil && other.start.Release != r.Target.Release {
 			return other
 		}
@@ -177,9 +177,9 @@ func (in Situation) after() *asked {
 	return nil
 }
 
-// soon returns the next multiple of lookAgain. All calls until then return the same time, because each time starts an execution that
+// soon returns the next multiple of recheckInterval. All calls until then return the same time, because each time starts an execution that
 // decides again.
-func (in Situation) soon() time.Time { return in.Now.Truncate(lookAgain).Add(lookAgain) }
+func (in Situation) soon() time.Time { return in.Now.Truncate(recheckInterval).Add(recheckInterval) }
 
 // named returns the target of the spec.
 func (in Situation) named() (Target, error) {
@@ -207,7 +207,7 @@ func (in Situation) bySpec(d *Decision, wants Target) {
 	if in.answered(start) {
 		return
 	}
-	in.apply(d, in.timed(&asked{start: start, to: wants}))
+	in.apply(d, in.timed(&request{start: start, to: wants}))
 }
 
 func (in Situation) specStart(wants Target) *Start {
@@ -218,7 +218,7 @@ func specKey(version string) string { return "spec " + version }
 
 // timed makes an upgrade of the spec wait for the time of spec.upgrade.at if that names the same release, and for the window otherwise. If
 // an upgrade to that release began after that time, later uploads wait for the window only.
-func (in Situation) timed(a *asked) *asked {
+func (in Situation) timed(a *request) *request {
 	at := in.Spec.Spec.Upgrade.At
 	if at == nil || at.Release != a.to.Release {
 		return in.gate(a)
@@ -231,8 +231,8 @@ func (in Situation) timed(a *asked) *asked {
 	return a
 }
 
-// asked is a requested upgrade: it begins, waits until a time, or has a reason why it does neither.
-type asked struct {
+// request is a requested upgrade: it begins, waits until a time, or has a reason why it does neither.
+type request struct {
 	start *Start
 	to    Target
 	// at is when it may begin; zero if now.
@@ -244,13 +244,13 @@ type asked struct {
 	unread string
 }
 
-func (in Situation) apply(d *Decision, a *asked) {
+func (in Situation) apply(d *Decision, a *request) {
 	switch {
 	case a.never:
 	case a.unread != "" && a.at.IsZero():
 		d.RecheckAt = in.soon() // no time is known at which the release will exist
 	case a.unread != "":
-		if d.RecheckAt = in.Now.Truncate(lookAhead).Add(lookAhead); d.RecheckAt.After(a.at) {
+		if d.RecheckAt = in.Now.Truncate(recheckAhead).Add(recheckAhead); d.RecheckAt.After(a.at) {
 			d.RecheckAt = a.at
 		}
 	case a.at.IsZero():
@@ -262,7 +262,7 @@ func (in Situation) apply(d *Decision, a *asked) {
 	d.Wait = a.wait()
 }
 
-func (a *asked) wait() *Wait {
+func (a *request) wait() *Wait {
 	w := &Wait{
 		Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message,
 		Missed: a.missed, Blocked: a.never, Unread: a.unread,
@@ -278,7 +278,7 @@ func (in Situation) answered(s *Start) bool {
 }
 
 // gate makes an upgrade wait for the window.
-func (in Situation) gate(a *asked) *asked {
+func (in Situation) gate(a *request) *request {
 	open, next := in.Spec.Spec.Upgrade.Open(in.Now)
 	switch {
 	case open:
@@ -328,22 +328,22 @@ func (e *exclusion) message() string {
 }
 
 // at returns the upgrade of spec.upgrade.at; nil if there is none or it was answered.
-func (in Situation) at() *asked {
+func (in Situation) at() *request {
 	at := in.Spec.Spec.Upgrade.At
 	if at == nil || at.Release == in.Deployed.Release {
 		return nil
 	}
 	t, err := api.Time(at.Time)
-	a := &asked{start: &Start{Origin: OriginAt, Key: "at " + at.Time + " " + at.Release, Release: at.Release}, to: Target{Release: at.Release}}
+	a := &request{start: &Start{Origin: OriginAt, Key: "at " + at.Time + " " + at.Release, Release: at.Release}, to: Target{Release: at.Release}}
 	if err != nil || in.answered(a.start) {
 		return nil
 	}
 	in.until(a, t.UTC())
-	return in.newer(a)
+	return in.resolveVersion(a)
 }
 
 // until makes an upgrade wait for the time of spec.upgrade.at. The upgrade is missed if it has not begun Late after that time.
-func (in Situation) until(a *asked, t time.Time) {
+func (in Situation) until(a *request, t time.Time) {
 	a.start.Due = t
 	switch late := in.Now.Sub(t); {
 	case late < 0:
@@ -364,7 +364,7 @@ func (in Situation) until(a *asked, t time.Time) {
 
 // channel returns the upgrade to the release of the cluster's channel; nil if that is deployed or was answered. A blocked upgrade is
 // retried.
-func (in Situation) channel() *asked {
+func (in Situation) channel() *request {
 	follows := in.Spec.Spec.Upgrade.Channel
 	if in.Channels == nil {
 		return nil
@@ -373,12 +373,12 @@ func (in Situation) channel() *asked {
 	if release == "" || release == in.Deployed.Release {
 		return nil
 	}
-	a := &asked{
+	a := &request{
 		start: &Start{Origin: OriginChannel, Key: fmt.Sprintf("channel %s %s", follows, release), Release: release},
 		to:    Target{Release: release},
 	}
 	if !in.answered(a.start) {
-		return in.newer(in.gate(a))
+		return in.resolveVersion(in.gate(a))
 	}
 	r := in.Record
 	if r.Key != a.start.Key || r.State != Blocked {
@@ -393,14 +393,14 @@ func (in Situation) channel() *asked {
 	}
 	if in.Now.Before(retry) {
 		a.at, a.message = retry.UTC(), "checks found what must be mended first: see status.upgrades"
-		return in.newer(a)
+		return in.resolveVersion(a)
 	}
-	return in.newer(in.gate(a))
+	return in.resolveVersion(in.gate(a))
 }
 
-// newer completes the target with the Kubernetes version of its release, and blocks an upgrade to an older version. If the release cannot
+// resolveVersion completes the target with the Kubernetes version of its release, and blocks an upgrade to an older version. If the release cannot
 // be read, the upgrade waits and says why. That does not hold up the cluster.
-func (in Situation) newer(a *asked) *asked {
+func (in Situation) resolveVersion(a *request) *request {
 	version, err := in.KubernetesVersion(a.start.Release)
 	switch {
 	case err != nil && a.never:

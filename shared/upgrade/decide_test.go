@@ -463,7 +463,7 @@ func TestDecide(t *testing.T) {
 			switch {
 			case !test.look.IsZero():
 				require.Equal(t, test.look, d.RecheckAt)
-			case in.Record.underWay() && (!test.at.After(noon) || test.at.After(soon)):
+			case in.Record.inFlight() && (!test.at.After(noon) || test.at.After(soon)):
 				require.Equal(t, soon, d.RecheckAt, "for the one that is under way may be over")
 			case !d.Wait.Missed:
 				require.Equal(t, test.at, d.RecheckAt)

@@ -142,7 +142,7 @@ func (l *life) converge() {
 	}
 	require.LessOrEqual(l, Minor(resolved.Spec.Pools[1].ImageID[4:]), after,
 		"nor are kubelets of a pool that is added, which comes after the control plane")
-	if l.IntN(6) > 0 || !l.in.Record.underWay() { // or the converge fails at once
+	if l.IntN(6) > 0 || !l.in.Record.inFlight() { // or the converge fails at once
 		l.in.Deployed = Target{pin.Release, pin.SHA256, resolved.Spec.KubernetesVersion}
 		l.image, l.addons = resolved.Spec.Pools[0].ImageID, addonVersions(resolved)
 		// one that stopped may not have moved it yet
@@ -164,7 +164,7 @@ func (l *life) converge() {
 
 // hasTheWord holds a decision to what specs may expect: what one named, and the cluster became, stands in for no other spec from then on.
 func (l *life) hasTheWord(d Decision) {
-	if l.in.Record.underWay() {
+	if l.in.Record.inFlight() {
 		return
 	}
 	number := int64(0)
@@ -192,7 +192,7 @@ func (l *life) hasTheWord(d Decision) {
 
 // start what was decided.
 func (l *life) start(d Decision) {
-	require.False(l, l.in.Record.underWay(), "one at a time")
+	require.False(l, l.in.Record.inFlight(), "one at a time")
 	s := d.Start
 	open, _ := l.in.Spec.Spec.Upgrade.Open(l.in.Now)
 	early, inTime := false, false // of spec.upgrade.at, when that is about this release
@@ -258,7 +258,7 @@ func (l *life) start(d Decision) {
 // back requests a rollback.
 func (l *life) back() {
 	last := l.in.Record.Changed()
-	if l.in.Record.underWay() || last == nil || last.Origin == OriginRollback && last.State == Done {
+	if l.in.Record.inFlight() || last == nil || last.Origin == OriginRollback && last.State == Done {
 		return
 	}
 	to := last.From
@@ -306,7 +306,7 @@ func (l *life) end(state State) {
 // machine leads the upgrade that is under way on by one.
 func (l *life) machine() {
 	r := l.in.Record
-	if !r.underWay() {
+	if !r.inFlight() {
 		return
 	}
 	again := *r

@@ -104,7 +104,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 			s.SetStack(recorded, r.Now())
 		}
 		if stack.Settled(stackStatus) && !w.Again {
-			s.Made(w.Stack)
+			s.RecordChange(w.Stack)
 		}
 	})
 	if err != nil {

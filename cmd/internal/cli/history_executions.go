@@ -150,7 +150,7 @@ func describeInput(input string) string {
 		return ": roll " + strings.Join(in.Roll, ", ")
 	case in.Rollback:
 		return ": rollback"
-	case in.Look:
+	case in.CheckOnly:
 		return ": early checks for " + in.Release
 	case in.Release != "":
 		return ": to " + in.Release

@@ -26,7 +26,7 @@ type poolProgress struct {
 // progressOf returns the progress of a pool. rollsBack is true while its stack returns to the previous template.
 func progressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool) poolProgress {
 	p := poolProgress{
-		desired: g.Desired, inService: g.Serving(), joining: len(g.Coming()), draining: len(g.Going()), ready: -1,
+		desired: g.Desired, inService: g.Serving(), joining: len(g.Launching()), draining: len(g.AllTerminating()), ready: -1,
 	}
 	target := targetTemplate(g, rollsBack)
 	for _, i := range g.Instances {
@@ -40,7 +40,7 @@ func progressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool
 	if nodesRead {
 		p.ready = 0
 		for _, n := range nodes {
-			if n.Ready && g.Serves(n.Instance) {
+			if n.Ready && g.IsInService(n.Instance) {
 				p.ready++
 			}
 		}

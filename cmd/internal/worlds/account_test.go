@@ -14,7 +14,7 @@ import (
 )
 
 // Each command on a new cluster, in order, in one account.
-func TestACluster(t *testing.T) {
+func TestCluster(t *testing.T) {
 	needAccount(t)
 	const demo = "examples/clusters/demo.yaml"
 

@@ -76,7 +76,7 @@ func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 		return ""
 	}
 	gate := w.gate(group)
-	until := gate.Leaving()
+	until := gate.AtHooks()
 	if w.in.GivenUp != "" {
 		// The machine does not call again, and the cluster may be the reason. So the update is not failed during drains: a replacement
 		// instance joins, or fails the update later.

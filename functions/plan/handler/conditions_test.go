@@ -22,8 +22,8 @@ func TestLeaseOfAPlan(t *testing.T) {
 		fence   int64
 		rolls   []string
 	}{
-		"is taken when nobody has it":                 {store.Lease{Fence: 4}, false, events.OutcomeChanges, 5, []string{"a"}},
-		"is taken when nobody has it, without asking": {store.Lease{Fence: 4}, true, events.OutcomeChanges, 5, []string{"a"}},
+		"is taken when it is free":                  {store.Lease{Fence: 4}, false, events.OutcomeChanges, 5, []string{"a"}},
+		"is taken when it is free, without a check": {store.Lease{Fence: 4}, true, events.OutcomeChanges, 5, []string{"a"}},
 		"is taken from an execution that is over": {
 			store.Lease{Execution: "theirs", Fence: 4}, false, events.OutcomeChanges, 5, []string{"a"},
 		},

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Either protection alone keeps the cluster: someone who turned termination protection off did not say that the cluster may go.
+// Either protection alone keeps the cluster: disabling termination protection does not allow its deletion.
 func TestDeletionOfAProtectedCluster(t *testing.T) {
 	for name, protect := range map[string]func(map[string]stack.Deployed){
 		"is refused by termination protection": func(all map[string]stack.Deployed) {
@@ -41,7 +41,7 @@ func TestDeletionOfAProtectedCluster(t *testing.T) {
 			require.Contains(t, result.Message, "deletion protection is on (control-plane, network): nothing is deleted")
 			require.Nil(t, result.Deletion)
 			require.Empty(t, c.kept, "there is no plan")
-			require.Zero(t, c.acquired, "nobody may change anything")
+			require.Zero(t, c.acquired, "the lease is not taken")
 			require.Equal(t, status.Stopped, c.status.Phase)
 			require.Equal(t, result.Message, c.status.Message)
 			require.Equal(t, status.ReasonDeletionProtected, c.status.Condition(status.Converged).Reason)

@@ -113,7 +113,7 @@ func (c *specless) Of(_ context.Context, _ string, expected []string) (map[strin
 	return c.deployed, c.err["stacks"]
 }
 
-// none knows no stack of anybody else.
+// none has no stacks of other owners.
 type none struct{ *specless }
 
 func (none) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }

@@ -113,7 +113,7 @@ func (h *Handler) attempt(ctx context.Context, in events.PlanRequest) (events.Pl
 	if err != nil {
 		return result, err
 	}
-	result.Upgrade, result.Served = outcome.Upgrade, outcome.OverrideCleared
+	result.Upgrade, result.OverrideCleared = outcome.Upgrade, outcome.OverrideCleared
 	if len(outcome.Plan.Changes) == 0 {
 		result.Outcome = events.OutcomeUnchanged
 		return result, h.record(ctx, in, &outcome, lease.Fence)

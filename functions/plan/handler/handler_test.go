@@ -34,7 +34,7 @@ func TestResult(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, events.PlanResult{
 			Cluster: "demo", Outcome: events.OutcomeUnchanged, SpecVersion: "v1", Accepted: true, Rejected: &events.Rejection{Message: "no"},
-			Seen: 4, Served: 2, Upgrade: &events.PlannedUpgrade{}, Stages: plan.Plan{}.Stages(),
+			Seen: 4, OverrideCleared: 2, Upgrade: &events.PlannedUpgrade{}, Stages: plan.Plan{}.Stages(),
 		}, result)
 		require.Empty(t, c.holder(t))
 		require.Zero(t, c.persisted)

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// A plan is written into the status under the number of its holder. The status of a later holder stays: what was read is out of date then.
+// A plan is recorded with the fence of its holder. It does not replace the status of a later holder, because its input is stale.
 func TestPlanOverALaterStatus(t *testing.T) {
 	changes := plan.Plan{Changes: []plan.Change{{Stack: "network", Operation: plan.Update}}}
 	for name, c := range map[string]struct {

@@ -47,10 +47,10 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 		if err != nil {
 			return events.ReportResult{}, err
 		}
-		if lease.GivenUp(in.Plan.Fence) {
+		if lease.IsReleased(in.Plan.Fence) {
 			// An earlier call of this execution released the lease, and its answer was lost. The verdict is recorded, and others may have
 			// recorded more since.
-			return h.end(ctx, in, v)
+			return h.decideNext(ctx, in, v)
 		}
 		if err := lease.Check(in.Cluster, in.Execution, in.Plan.Fence); err != nil {
 			logging.From(ctx).Warn("lease taken over", "cluster", in.Cluster, "error", err.Error())
@@ -64,7 +64,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 			return events.ReportResult{}, err
 		}
 	}
-	if err := h.served(ctx, in); err != nil {
+	if err := h.clearOverride(ctx, in); err != nil {
 		return events.ReportResult{}, err
 	}
 	outdated, err := h.isOutdated(ctx, in)
@@ -84,14 +84,14 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 	if err := h.State.Release(ctx, in.Cluster, in.Execution); err != nil {
 		return events.ReportResult{}, err
 	}
-	result, err := h.end(ctx, in, v)
+	result, err := h.decideNext(ctx, in, v)
 	result.Again = result.Again || outdated && err == nil // also if the newer version was removed since
 	return result, err
 }
 
-// end decides how the execution continues after the verdict is recorded: it plans again, at once or after a pause, or it ends.
-func (h *Handler) end(ctx context.Context, in events.ReportRequest, v verdict) (events.ReportResult, error) {
-	again, err := h.newer(ctx, in)
+// decideNext decides how the execution continues after the verdict is recorded: it plans again, at once or after a pause, or it ends.
+func (h *Handler) decideNext(ctx context.Context, in events.ReportRequest, v verdict) (events.ReportResult, error) {
+	again, err := h.hasNewerSpec(ctx, in)
 	result := events.ReportResult{Again: again, Failed: v.Phase == status.Failed, Reason: v.Message}
 	if err != nil || again || !v.quick {
 		return result, err

@@ -24,8 +24,8 @@ func (h *Handler) isOutdated(ctx context.Context, in events.ReportRequest) (bool
 	return err == nil && version != in.Plan.SpecVersion, err
 }
 
-// newer reports whether there is a spec that this run did not plan.
-func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, error) {
+// hasNewerSpec reports whether there is a spec that this run did not plan.
+func (h *Handler) hasNewerSpec(ctx context.Context, in events.ReportRequest) (bool, error) {
 	version, err := h.version(ctx, in.Cluster)
 	switch {
 	case err != nil:

@@ -10,13 +10,13 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// served clears the override in the record of the upgrade. If another upgrade began since planning, it changes nothing.
-func (h *Handler) served(ctx context.Context, in events.ReportRequest) error {
-	if in.Plan == nil || in.Plan.Served == 0 || in.Plan.Outcome != events.OutcomeUnchanged {
+// clearOverride clears the override in the record of the upgrade. If another upgrade began since planning, it changes nothing.
+func (h *Handler) clearOverride(ctx context.Context, in events.ReportRequest) error {
+	if in.Plan == nil || in.Plan.OverrideCleared == 0 || in.Plan.Outcome != events.OutcomeUnchanged {
 		return nil
 	}
 	record, etag, err := h.State.Upgrade(ctx, in.Cluster)
-	if err != nil || record == nil || record.Number != in.Plan.Served {
+	if err != nil || record == nil || record.Number != in.Plan.OverrideCleared {
 		return err
 	}
 	record.ClearOverride()

@@ -169,7 +169,7 @@ func TestEndOfARound(t *testing.T) {
 			r := &round{reported: &reported{}, version: "v1"}
 			r.status = status.Status{Phase: status.Failed, Execution: "mine", RetryAt: &soon, Failures: 1}
 			test.given(r)
-			result, err := r.handler().end(t.Context(), in(plan), test.v)
+			result, err := r.handler().decideNext(t.Context(), in(plan), test.v)
 			require.ErrorIs(t, err, test.failing)
 			require.Equal(t, test.want, result)
 		})
@@ -204,7 +204,7 @@ func TestNewerSpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{}, version: "v1"}
 			test.given(r)
-			newer, err := r.handler().newer(t.Context(), in(test.plan))
+			newer, err := r.handler().hasNewerSpec(t.Context(), in(test.plan))
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, newer)
 		})
@@ -221,7 +221,7 @@ func TestNewerSpec(t *testing.T) {
 			"ready":         {status.Ready, nil, time.Time{}},
 		} {
 			r := &round{reported: &reported{status: status.Status{Phase: test.phase, RetryAt: test.before}}, version: "v1"}
-			_, err := r.handler().newer(t.Context(), in(nil))
+			_, err := r.handler().hasNewerSpec(t.Context(), in(nil))
 			require.NoError(t, err)
 			if test.want.IsZero() {
 				require.Nil(t, r.status.RetryAt, name)
@@ -340,7 +340,7 @@ func TestInstancesThatDidNotJoinAreNamedOnce(t *testing.T) {
 
 func TestSpecThatIsServed(t *testing.T) {
 	plan := func(outcome events.Outcome, served int64) *events.PlanResult {
-		return &events.PlanResult{Outcome: outcome, SpecVersion: "v1", Accepted: true, Served: served}
+		return &events.PlanResult{Outcome: outcome, SpecVersion: "v1", Accepted: true, OverrideCleared: served}
 	}
 	record := &upgrade.Record{Number: 3, Over: "r1", State: upgrade.Done}
 	for name, test := range map[string]struct {
@@ -363,7 +363,7 @@ func TestSpecThatIsServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{record: test.record, failing: test.failing}, version: "v1"}
-			require.ErrorIs(t, r.handler().served(t.Context(), in(test.plan)), test.err)
+			require.ErrorIs(t, r.handler().clearOverride(t.Context(), in(test.plan)), test.err)
 			require.Equal(t, test.want, len(r.done) == 1)
 		})
 	}

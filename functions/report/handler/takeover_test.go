@@ -1,6 +1,6 @@
 package handler
 
-// Reports of an execution whose cluster, or whose status, another execution has by now.
+// Reports of an execution after another one took the cluster or its status.
 
 import (
 	"errors"
@@ -84,7 +84,7 @@ func TestReportOverALaterStatus(t *testing.T) {
 			}
 		}
 	})
-	t.Run("says that planning failed where nobody converges", func(t *testing.T) {
+	t.Run("records that planning failed if no execution converges", func(t *testing.T) {
 		r := &reported{status: status.Status{Phase: status.Ready, Execution: "theirs", SpecVersion: "v1"}}
 		_, err := r.report(t, nil)
 		require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestReportOfADeletedCluster(t *testing.T) {
 
 func TestReportThatTheSpecCountsAgain(t *testing.T) {
 	served := unchanged(0)
-	served.Served = 3
+	served.OverrideCleared = 3
 	record := func() *upgrade.Record { return &upgrade.Record{Number: 3, Over: "r1", State: upgrade.Done} }
 	t.Run("writes the record as it was read", func(t *testing.T) {
 		r := &reported{record: record()}

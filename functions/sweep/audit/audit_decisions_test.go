@@ -231,7 +231,7 @@ func TestAuditActsOnACluster(t *testing.T) {
 	start := func(why string) []string { return []string{"start: " + why + " 2026-11-26T12:00:00Z"} }
 	for name, test := range map[string]struct {
 		status status.Status
-		// since is how long nobody has written it.
+		// since is the time since its last write.
 		since time.Duration
 		spec  bool
 		want  []string
@@ -241,9 +241,9 @@ func TestAuditActsOnACluster(t *testing.T) {
 			status.Status{Phase: status.Pending}, pendingTimeout, true, start("its execution was never seen"),
 		},
 		"not while its spec was just deleted":     {deletion, pendingTimeout - 1, false, []string{"compare"}},
-		"when nobody acted on its deletion":       {deletion, pendingTimeout, false, start("nobody has acted on the deletion of its spec")},
+		"when its deletion is pending":            {deletion, pendingTimeout, false, start("nobody has acted on the deletion of its spec")},
 		"not while its newer spec was just heard": {newer, pendingTimeout - 1, true, []string{"compare"}},
-		"when nobody acted on its newer spec":     {newer, pendingTimeout, true, start("nobody has acted on its newest spec")},
+		"when its newer spec is pending":          {newer, pendingTimeout, true, start("nobody has acted on its newest spec")},
 		"not while it converges":                  {status.Status{Phase: status.Converging}, silenceTimeout - 1, true, nil},
 		"when it converges in silence": {
 			status.Status{Phase: status.Converging}, silenceTimeout, true, start("its execution stood still"),
@@ -296,7 +296,7 @@ func TestAuditStartsABoundedNumber(t *testing.T) {
 	require.ErrorIs(t, err, errThrottled)
 }
 
-func TestExecutionThatStandsStill(t *testing.T) {
+func TestIdleExecution(t *testing.T) {
 	const mine = "execution"
 	stackName := names.Stack(demo, names.Addons)
 	replaced := []string{"stop execution", "release execution", "start: its execution stood still 2026-11-26T12:00:00Z"}

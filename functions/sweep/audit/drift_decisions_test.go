@@ -160,7 +160,7 @@ func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 		want               string
 		calls              []string
 	}{
-		"that nobody recorded":                  {"1.36", "1.35", nil, "1.36", []string{"write"}},
+		"that was not recorded":                 {"1.36", "1.35", nil, "1.36", []string{"write"}},
 		"once":                                  {"1.36", "1.36", nil, "1.36", nil},
 		"not of a control plane that is absent": {"", "1.35", nil, "1.35", nil},
 		"not over a later one": {"1.36", "1.35", func(s *status.Status) {
@@ -181,7 +181,7 @@ func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 	}
 }
 
-func TestPhasesThatTheAuditTellsApart(t *testing.T) {
+func TestPhasesOfTheAudit(t *testing.T) {
 	with := func(phase status.Phase, reason string, change ...func(*status.Status)) *status.Status {
 		s := &status.Status{Phase: phase, Conditions: []status.Condition{condition(status.Converged, "False", reason)}}
 		for _, c := range change {
@@ -365,7 +365,7 @@ func TestFindingsAreRecorded(t *testing.T) {
 	})
 }
 
-func TestWhatConvergingRepairs(t *testing.T) {
+func TestRepairableReasons(t *testing.T) {
 	roll := func(at time.Time) plan.Change {
 		return plan.Change{
 			Stack: "pool-a", Operation: plan.Update, Reasons: []status.Reason{{Field: "spec.pools[a].rollAt", New: at.Format(time.RFC3339)}},
@@ -400,7 +400,7 @@ func TestWhatConvergingRepairs(t *testing.T) {
 	} {
 		require.Equal(t, repaired, isRepairable(names.Addons, status.Reason{Field: field, Old: "", New: "x"}), field)
 	}
-	require.True(t, isRepairable(names.Addons, status.Reason{Field: "checksum.addons", Old: "", New: "b"}), "somebody took the tag away")
+	require.True(t, isRepairable(names.Addons, status.Reason{Field: "checksum.addons", Old: "", New: "b"}), "the tag was removed")
 	require.False(t, isRepairable(names.Addons, status.Reason{Field: "checksum.addons", Old: "a", New: "b"}))
 }
 
@@ -411,7 +411,7 @@ func TestFindingsBesideThePlan(t *testing.T) {
 		deployed stack.Deployed
 		found    bool
 	}{
-		"a stack of nobody's":                  {"other", stack.Deployed{}, true},
+		"a stack without an owner":             {"other", stack.Deployed{}, true},
 		"a stack that lost its tag is planned": {names.Addons, stack.Deployed{}, false},
 		"a stack of the cluster":               {"pool-b", stack.Deployed{Tags: map[string]string{names.TagCluster: demo}}, false},
 		"a stack that CloudFormation checked":  {"pool-b", stack.Deployed{Tags: map[string]string{names.TagCluster: demo}, Drifted: true}, true},

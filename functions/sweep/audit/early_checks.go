@@ -32,7 +32,7 @@ func (r earlyChecks) checkScheduled(ctx context.Context, cluster string, s *stat
 	}
 	name := names.UpgradeStart(cluster, names.EarlyCheckKey(u.Origin, u.To, *u.At), 0, r.now)
 	return r.Upgrade.Start(ctx, name, events.Upgrade{
-		Cluster: cluster, Release: u.To, KubernetesVersion: u.ToVersion, Origin: u.Origin, Look: true,
+		Cluster: cluster, Release: u.To, KubernetesVersion: u.ToVersion, Origin: u.Origin, CheckOnly: true,
 	})
 }
 

@@ -18,7 +18,7 @@ func (r drift) missingInstances(ctx context.Context, cluster string) (findings [
 	for _, name := range slices.Sorted(maps.Keys(r.stacks[cluster])) {
 		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
 		group := r.groups[names.Group(cluster, pool)]
-		has := len(group.Instances) - len(group.Leaving())
+		has := len(group.Instances) - len(group.Draining())
 		if !ok || !stack.Settled(r.stacks[cluster][name].Status) || has >= group.Desired {
 			continue
 		}

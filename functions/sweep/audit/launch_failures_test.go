@@ -29,7 +29,7 @@ func (l *launching) Refused(_ context.Context, group string, _, _ time.Time) (st
 	return l.why, l.err
 }
 
-func TestAuditFindsPoolsThatAreShort(t *testing.T) {
+func TestAuditFindsMissingInstances(t *testing.T) {
 	in := func(states ...string) (all []pool.Instance) {
 		for _, state := range states {
 			all = append(all, pool.Instance{State: state})

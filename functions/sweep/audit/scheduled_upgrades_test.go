@@ -85,7 +85,7 @@ func TestUpgradesThatWait(t *testing.T) {
 	})
 }
 
-func TestSpecsThatNobodyActedOn(t *testing.T) {
+func TestPendingSpecs(t *testing.T) {
 	accepted, converged := condition(status.SpecAccepted, "True", "Valid"), condition(status.Converged, "False", "StackFailed")
 	s := func(change func(*status.Status)) *status.Status {
 		s := &status.Status{Phase: status.Failed, ObservedVersion: "v2", SpecVersion: "v1", Conditions: []status.Condition{accepted, converged}}
@@ -158,7 +158,7 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 			require.False(t, upgrades{(&audited{}).round()}.isOverdue(&u), u.Phase)
 		}
 		require.False(t, upgrades{(&audited{}).round()}.isOverdue(nil))
-		require.False(t, sweep.UpgradeInFlight(&status.Upgrade{Phase: "Running"}), "whoever leads it is unknown")
+		require.False(t, sweep.UpgradeInFlight(&status.Upgrade{Phase: "Running"}), "its execution is unknown")
 	})
 }
 

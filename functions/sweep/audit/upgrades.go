@@ -56,7 +56,7 @@ func (r upgrades) isUnrecorded(cluster string, s *status.Status, next *status.Up
 
 // isOverdue reports whether a pending upgrade did not start at its time.
 func (r upgrades) isOverdue(u *status.Upgrade) bool {
-	return u != nil && status.ToCome(u.Phase) && u.Phase != status.UpgradeMissed && u.At != nil && r.now.Sub(*u.At) >= period
+	return u != nil && status.IsPending(u.Phase) && u.Phase != status.UpgradeMissed && u.At != nil && r.now.Sub(*u.At) >= period
 }
 
 // recordQueued records that an upgrade is late because it waits for the upgrade in flight.
@@ -79,7 +79,7 @@ func (r upgrades) hasWaiter(ctx context.Context, cluster string, u status.Upgrad
 	}
 	return false, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		for _, o := range []*status.Upgrade{s.Upgrade, s.NextUpgrade} {
-			if o != nil && o.Execution == u.Execution && status.ToCome(o.Phase) {
+			if o != nil && o.Execution == u.Execution && status.IsPending(o.Phase) {
 				o.Execution = ""
 			}
 		}

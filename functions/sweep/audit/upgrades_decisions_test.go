@@ -132,7 +132,7 @@ func TestAuditLooksAfterUpgrades(t *testing.T) {
 // starter is the upgrade machine of a cluster.
 type starter struct{ *audited }
 
-func TestUpgradeThatIsMissed(t *testing.T) {
+func TestMissedUpgrade(t *testing.T) {
 	at := noon.Add(-upgrade.Late)
 	scheduled := func() *status.Upgrade {
 		return &status.Upgrade{Phase: status.UpgradeDelayed, To: "r2", Origin: "At", At: &at}
@@ -158,7 +158,7 @@ func TestUpgradeThatIsMissed(t *testing.T) {
 	})
 }
 
-func TestUpgradeThatNobodyPlanned(t *testing.T) {
+func TestUnplannedUpgrade(t *testing.T) {
 	next := &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", Origin: "Channel"}
 	for name, test := range map[string]struct {
 		phase status.Phase

@@ -70,7 +70,7 @@ func (p Instances) signal(ctx context.Context, group pool.Group) error {
 	for _, x := range broken {
 		var hook events.Lifecycle
 		err := p.JoinNode.Input(ctx, x, &hook)
-		if err == nil && hook.AutoScalingGroupName == group.Name && group.Serves(hook.EC2InstanceID) {
+		if err == nil && hook.AutoScalingGroupName == group.Name && group.IsInService(hook.EC2InstanceID) {
 			logging.From(ctx).Warn("instance was not signalled", "instance", hook.EC2InstanceID, "group", group.Name, "execution", x)
 			err = p.JoinNode.Start(ctx, signalPrefix+names.SHA256([]byte(x))[:32], hook)
 		}

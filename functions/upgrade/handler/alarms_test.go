@@ -1,6 +1,6 @@
 package handler
 
-// Alarms whose actions an upgrade switches off: it is written first which, and they are on again before an upgrade counts as over.
+// Alarms whose actions an upgrade disables. They are recorded first, and enabled before the upgrade ends.
 
 import (
 	"context"
@@ -174,7 +174,7 @@ func TestUpgradeSilencesAlarms(t *testing.T) {
 			require.Empty(t, a.done)
 		}
 	})
-	t.Run("not when the cluster was deleted and made anew", func(t *testing.T) {
+	t.Run("not when the cluster was deleted and recreated", func(t *testing.T) {
 		a := checking()
 		a.record.Stack = "stack-0"
 		result, err := a.do(t, begin)
@@ -203,7 +203,7 @@ func TestUpgradeEndsWithAlarmsOn(t *testing.T) {
 			a.record.State, a.failing["sound"] = upgrade.Running, errors.New("throttled")
 			_, err := a.do(t, in)
 			require.ErrorIs(t, err, a.failing["sound"])
-			require.Equal(t, []string{"silent"}, a.record.Alarms, "whoever tries again still knows which")
+			require.Equal(t, []string{"silent"}, a.record.Alarms, "the retry still has their names")
 			require.Equal(t, upgrade.Running, a.record.State)
 		})
 	}

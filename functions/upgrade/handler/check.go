@@ -24,7 +24,7 @@ import (
 // execution, claim nothing.
 func check(ctx context.Context, r *run) (events.UpgradeResult, error) {
 	in := r.in
-	if in.Look {
+	if in.CheckOnly {
 		return earlyCheck(ctx, r)
 	}
 	if in.Ended != "" {
@@ -181,7 +181,7 @@ func (r *run) checkWanted(ctx context.Context, last *upgrade.Record) (events.Upg
 	return events.UpgradeResult{
 			Outcome: events.UpgradeNothing, Message: message,
 		}, r.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-			if s.Upgrade != nil && s.Upgrade.Execution == in.Execution && status.ToCome(s.Upgrade.Phase) {
+			if s.Upgrade != nil && s.Upgrade.Execution == in.Execution && status.IsPending(s.Upgrade.Phase) {
 				s.DropScheduled()
 			}
 		})

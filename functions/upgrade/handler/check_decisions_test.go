@@ -217,14 +217,14 @@ func TestEarlyCheckIsRecorded(t *testing.T) {
 			l, u := waiting(), scheduled
 			test.change(&u)
 			l.status.Upgrade, l.stack.Status = &u, "ROLLBACK_COMPLETE" // a finding, which needs no facts
-			_, err := l.check(t, func(in *events.UpgradeRequest) { in.Look, in.Origin = true, "Spec" })
+			_, err := l.check(t, func(in *events.UpgradeRequest) { in.CheckOnly, in.Origin = true, "Spec" })
 			require.NoError(t, err)
 			require.Equal(t, test.want, u.Checked != nil)
 		})
 	}
 	l := waiting()
 	l.stack.Status = "ROLLBACK_COMPLETE"
-	_, err := l.check(t, func(in *events.UpgradeRequest) { in.Look, in.Origin = true, "Spec" })
+	_, err := l.check(t, func(in *events.UpgradeRequest) { in.CheckOnly, in.Origin = true, "Spec" })
 	require.NoError(t, err)
 	require.Nil(t, l.status.Upgrade, "a withdrawn upgrade stays absent")
 }

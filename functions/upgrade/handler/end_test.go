@@ -19,9 +19,9 @@ type deployed struct {
 
 func (d deployed) Describe(context.Context, string) (stack.Deployed, error) { return d.Deployed, nil }
 
-// What is told of an upgrade that stopped says one way on, and nothing of a step that is not so: one that was begun
-// does not count before it is proved, and is there all the same.
-func TestWhatIsToldOfAnUpgradeThatStopped(t *testing.T) {
+// The message of a stopped upgrade has one next step, and reports each step correctly: a started step counts as completed only
+// after its verification, although its changes exist.
+func TestMessageOfAStoppedUpgrade(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	const on = "To go on: `drover upgrade demo`, which starts drover-upgrade with {\"cluster\":\"demo\"}. To go back: `drover " +
 		"upgrade demo --rollback`"

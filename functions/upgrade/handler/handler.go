@@ -187,5 +187,5 @@ func (r *run) clearPending(ctx context.Context) error {
 	if err != nil || last == nil {
 		return err
 	}
-	return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.Forgo(r.in.Execution) })
+	return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.DropQueued(r.in.Execution) })
 }

@@ -1,6 +1,6 @@
 package handler
 
-// An upgrade that an execution leads, step by step, over a cluster without an account.
+// An upgrade that an execution runs, step by step, over a cluster without an account.
 
 import (
 	"context"

@@ -73,7 +73,7 @@ func (r *run) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
 			return remainingNodes{}, fmt.Errorf("reading drain.timeout of pool %s: %w", pool.Name, err)
 		}
 		longest = max(longest, allowed)
-		for _, instance := range group.Leaving() {
+		for _, instance := range group.Draining() {
 			draining = append(draining, fmt.Sprintf("%s of pool %s", instance, pool.Name))
 			drains = max(drains, allowed)
 		}

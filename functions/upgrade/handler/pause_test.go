@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an upgrade waits for may be over before anybody looks again: when that is, is told.
-func TestWhenAnUpgradeLooksAgainIsTold(t *testing.T) {
+// The wait of an upgrade may end before the next check. The message has the time of that check.
+func TestMessageNamesTheNextCheck(t *testing.T) {
 	at := time.Date(2026, 11, 22, 15, 26, 9, 0, time.UTC)
 	waits := asOf("still being drained: i-1 of pool a", at, 108*time.Second)
 	require.Equal(t, "still being drained: i-1 of pool a (at 15:26:09Z; looked at again at 15:27:57Z)", waits.Message)

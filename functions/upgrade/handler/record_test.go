@@ -87,7 +87,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 			func(o *observed, _ *upgrade.Record) { o.lease.Fence, o.status.Fence = 7, 3 },
 			func(t *testing.T, s *status.Status) { require.EqualValues(t, 7, s.Fence) },
 		},
-		"without the changes that nobody makes any more": {
+		"without changes that no execution makes": {
 			func(*observed, *upgrade.Record) {},
 			func(t *testing.T, s *status.Status) { require.Empty(t, s.Plan) },
 		},
@@ -233,7 +233,7 @@ func TestRequestIsAcceptedWhenItsChecksBegin(t *testing.T) {
 	}
 }
 
-func TestUpgradeThatWaitsIsRecorded(t *testing.T) {
+func TestWaitingUpgradeIsRecorded(t *testing.T) {
 	at := func(release string) stack.Deployed {
 		return stack.Deployed{
 			Tags: map[string]string{names.TagRelease: release + "@sha"}, Outputs: map[string]string{"KubernetesVersion": "1.35"},
@@ -306,7 +306,7 @@ func TestUpgradeThatWaitsIsRecorded(t *testing.T) {
 	})
 }
 
-func TestUpgradeThatCannotBeMade(t *testing.T) {
+func TestImpossibleUpgrade(t *testing.T) {
 	no, throttled := route.Stopf("there is no release r9"), errors.New("throttled")
 	byHand := events.UpgradeRequest{Execution: "mine"}
 	byHand.Cluster, byHand.Release = "demo", "r9"

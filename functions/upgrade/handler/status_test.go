@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestTheStatusKeepsTheLastTenUpgrades(t *testing.T) {
+func TestStatusKeepsTenUpgrades(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	h := &Handler{Now: func() time.Time { return now }}
 	s := &status.Status{}
@@ -27,7 +27,7 @@ func TestTheStatusKeepsTheLastTenUpgrades(t *testing.T) {
 		h.runOf(r).apply(s, []status.Check{{Name: "NodesReady"}}, "the nodes", status.Aftermath{})
 		require.Len(t, s.Upgrades, min(n, 10), "only what is over")
 		r.State, r.Ended = upgrade.Done, now.Add(2*time.Hour)
-		for range 2 { // a call that died is made again
+		for range 2 { // a killed call is repeated
 			h.runOf(r).apply(s, nil, "it is over", status.Aftermath{})
 		}
 		require.Len(t, s.Upgrades, min(n+1, 10))
@@ -38,12 +38,12 @@ func TestTheStatusKeepsTheLastTenUpgrades(t *testing.T) {
 	require.Equal(t, []string{"r11", "r2"}, []string{last.To, first.To})
 	require.Equal(t, 2*time.Hour, last.Ended.Sub(*last.Started))
 	require.Equal(t, 59*time.Minute, last.Steps[0].Ended.Sub(*last.Steps[0].Started))
-	require.Equal(t, []status.Check{{Name: "NodesReady"}}, last.Checks, "what was found stays")
-	require.Equal(t, *last.Started, *last.Checked, "and when: nobody looked again")
+	require.Equal(t, []status.Check{{Name: "NodesReady"}}, last.Checks, "the findings stay")
+	require.Equal(t, *last.Started, *last.Checked, "and their time: no later checks ran")
 }
 
-// crossed is a cluster that another execution begins to converge whenever the end of an upgrade was looked at, so
-// many times: it takes the lease and tells of it before that is written.
+// crossed is a cluster that other executions begin to converge, a number of times, between the read and the write of an
+// upgrade's end. Each takes the lease and records that.
 type crossed struct {
 	State
 	times  int
@@ -69,12 +69,12 @@ func (c *crossed) begin() {
 		time.Time{})
 }
 
-// Running says that whoever has the lease does.
+// Running returns true for every holder of the lease.
 func (c *crossed) Running(context.Context, string) (bool, error) { return true, nil }
 
 func (c *crossed) Ended(context.Context, string) (string, error) { return "", nil }
 
-// calm finds nothing to change. during is what happens while it looks.
+// calm plans no changes. It calls during while it plans.
 type calm struct {
 	Planner
 	during func()
@@ -89,16 +89,16 @@ func (c calm) After(context.Context, string) (status.PostUpgrade, error) {
 	}, nil
 }
 
-// What others told of a converge since the end was looked at stays: it is what is.
+// The end of an upgrade keeps the status of a converge that began since it was read.
 func TestUpgradeEndKeepsTheStatusOfANewConverge(t *testing.T) {
 	r := &upgrade.Record{
 		Number: 1, Execution: "x", Origin: upgrade.OriginHand, State: upgrade.Stopped, Over: "r1", Target: upgrade.Target{Release: "r2"},
 	}
-	told := func(times int, looking bool) (*crossed, error) {
+	end := func(times int, planning bool) (*crossed, error) {
 		c := &crossed{times: times, lease: store.Lease{Fence: 3}, status: status.Status{Fence: 3, Phase: status.Failed}}
 		c.status.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, time.Time{})
 		during := func() {}
-		if looking {
+		if planning {
 			during = func() {
 				if c.times > 0 {
 					c.begin()
@@ -108,21 +108,21 @@ func TestUpgradeEndKeepsTheStatusOfANewConverge(t *testing.T) {
 		h := &Handler{State: c, Executions: c, Planner: calm{during: during}, Now: time.Now}
 		return c, h.runOf(r).recordProgress(t.Context(), nil, "it stopped")
 	}
-	c, err := told(0, false)
+	c, err := end(0, false)
 	require.NoError(t, err)
 	require.Equal(t, status.Ready, c.status.Phase)
 	require.Equal(t, "1.36", c.status.KubernetesVersion)
-	for _, looking := range []bool{false, true} {
-		c, err = told(1, looking)
+	for _, planning := range []bool{false, true} {
+		c, err = end(1, planning)
 		require.NoError(t, err)
-		require.Equal(t, status.Converging, c.status.Phase, "whoever is at it says how that ends")
+		require.Equal(t, status.Converging, c.status.Phase, "the new execution reports its own result")
 		require.Equal(t, "changing 1 of 6 stacks", c.status.Message)
-		require.Empty(t, c.status.KubernetesVersion, "that, too")
-		require.Equal(t, "Stopped", c.status.Upgrade.Phase, "and the upgrade is over all the same")
+		require.Empty(t, c.status.KubernetesVersion, "the new execution reports the version, too")
+		require.Equal(t, "Stopped", c.status.Upgrade.Phase, "the upgrade has ended")
 		require.EqualValues(t, 4, c.status.Fence)
 	}
-	c, err = told(100, false)
+	c, err = end(100, false)
 	var transient *fault.Transient
-	require.ErrorAs(t, err, &transient, "the machine tries again")
+	require.ErrorAs(t, err, &transient, "the state machine retries")
 	require.Nil(t, c.status.Upgrade)
 }

@@ -1,6 +1,6 @@
 package handler
 
-// An upgrade that began by itself may have waited for its cluster for hours: before it begins it is decided once more.
+// An upgrade that drover started may have waited for hours. It is decided again before it begins.
 
 import (
 	"context"
@@ -116,7 +116,7 @@ func TestUpgradeThatWaited(t *testing.T) {
 				result, err := p.check(t, asked)
 				require.Len(t, p.decided, 1)
 				if record != nil {
-					require.True(t, p.decided[0].State.Over(), "by a record that nobody works on")
+					require.True(t, p.decided[0].State.Over(), "by a record without an execution")
 				}
 				if c.outcome == "" {
 					require.ErrorIs(t, err, errBegins)
@@ -139,7 +139,7 @@ func TestUpgradeThatWaited(t *testing.T) {
 			require.Equal(t, &u, p.status.Upgrade)
 		}
 	})
-	t.Run("fails when nobody can decide", func(t *testing.T) {
+	t.Run("fails when the decision fails", func(t *testing.T) {
 		p := &patient{err: errors.New("throttled")}
 		_, err := p.check(t, asked)
 		require.ErrorIs(t, err, p.err)

@@ -177,8 +177,8 @@ func (s *Service) View(group string) (View, bool) {
 	return g.view(), true
 }
 
-// Going returns true if an instance is terminating and no hook holds it.
-func (s *Service) Going() bool {
+// Terminating returns true if an instance is terminating and no hook holds it.
+func (s *Service) Terminating() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {

@@ -112,7 +112,7 @@ func TestChangeSetsSayWhatWouldChange(t *testing.T) {
 	}
 }
 
-func TestAChangeSetWithoutChangesFails(t *testing.T) {
+func TestChangeSetWithoutChangesFails(t *testing.T) {
 	body := "Parameters: {P: {Type: String, Default: x}}\nDescription: a\n" + things(`A: {Size: 1}`)
 	for name, in := range map[string]CreateChangeSetInput{
 		"the same template":          {TemplateBody: body},
@@ -151,7 +151,7 @@ func TestOutputsAndTagsAloneAreChanges(t *testing.T) {
 	})
 }
 
-func TestAChangeSetMakesAStack(t *testing.T) {
+func TestChangeSetCreatesAStack(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		in := &CreateChangeSetInput{
 			StackName: "s", ChangeSetName: "one", ChangeSetType: "CREATE", TemplateBody: things(`A: {Size: 1}`), ClientToken: "t1",
@@ -236,7 +236,7 @@ func TestChangeSetRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAChangeOfTypeFailsTheChangeSet(t *testing.T) {
+func TestChangeOfTypeFailsTheChangeSet(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {}`))
 		set := a.changes(&CreateChangeSetInput{StackName: "s", TemplateBody: "Resources: {A: {Type: AWS::Test::Other}}"})
@@ -263,7 +263,7 @@ func TestPropertyValuesAreShownWhenAsked(t *testing.T) {
 	})
 }
 
-func TestAChangeSetOfAnOlderStackIsGone(t *testing.T) {
+func TestChangeSetOfAnOlderStack(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Size: 1}`))
 		set := a.changes(&CreateChangeSetInput{StackName: "s", TemplateBody: things(`A: {Size: 2}`)})
@@ -273,7 +273,7 @@ func TestAChangeSetOfAnOlderStackIsGone(t *testing.T) {
 	})
 }
 
-func TestAChangeSetIsDeletedTwiceWithoutError(t *testing.T) {
+func TestRepeatedDeletionOfAChangeSet(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Size: 1}`))
 		in := &ChangeSetInput{ChangeSetName: "c", StackName: "s"}

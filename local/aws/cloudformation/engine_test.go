@@ -43,7 +43,7 @@ func TestUnsupportedFeaturesHaveOneErrorCode(t *testing.T) {
 	})
 }
 
-func TestAFailedCreationIsRolledBack(t *testing.T) {
+func TestFailedCreationIsRolledBack(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		st := a.create("s", things(`A: {}`, `B: {Fail: create, Needs: !Ref A, Seconds: 1}`, `C: {Seconds: 600}`, `D: {Needs: !Ref C}`))
 		require.Equal(t, rollbackComplete, st.StackStatus)
@@ -69,7 +69,7 @@ func TestAFailedCreationIsRolledBack(t *testing.T) {
 	})
 }
 
-func TestWhatHappensToAFailedCreationIsChosen(t *testing.T) {
+func TestOnFailure(t *testing.T) {
 	yes := true
 	for name, test := range map[string]struct {
 		in   CreateStackInput
@@ -104,7 +104,7 @@ func TestRollbackThatFails(t *testing.T) {
 	})
 }
 
-func TestAPanicFailsTheResourceNotTheProcess(t *testing.T) {
+func TestPanicFailsTheResource(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		st := a.createWith(&CreateStackInput{StackName: "s", TemplateBody: things(`A: {Fail: panic}`), OnFailure: "DO_NOTHING"})
 		require.Equal(t, createFailed, st.StackStatus)
@@ -160,7 +160,7 @@ func TestPoliciesKeepReplacedAndRemovedResources(t *testing.T) {
 
 func last[T any](list []T) T { return list[len(list)-1] }
 
-func TestAFailedUpdateIsRolledBack(t *testing.T) {
+func TestFailedUpdateIsRolledBack(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`Changed: {Size: 1}`, `Replaced: {Name: any1}`, `Failing: {Size: 1, Needs: [!Ref Changed, !Ref Replaced]}`,
 			`Slow: {Size: 1}`, `Gone: {}`)+
@@ -191,7 +191,7 @@ func TestAFailedUpdateIsRolledBack(t *testing.T) {
 	})
 }
 
-func TestAnUpdateWhoseAdditionFailsIsRolledBack(t *testing.T) {
+func TestUpdateWithAFailedAdditionIsRolledBack(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Size: 1}`, `B: {Name: any1}`))
 		st := a.update("s", things(`A: {Size: 2}`, `B: {Name: any2, Fail: create, Needs: !Ref A}`, `C: {Fail: create, Needs: !Ref A}`))
@@ -202,7 +202,7 @@ func TestAnUpdateWhoseAdditionFailsIsRolledBack(t *testing.T) {
 	})
 }
 
-func TestARollbackThatFailsCanBeContinued(t *testing.T) {
+func TestFailedRollbackContinues(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Fail: update}`, `B: {Size: 1, Needs: !Ref A}`, `C: {Size: 1, Seconds: 30}`))
 		st := a.update("s", things(`A: {Size: 2}`, `B: {Size: 2, Fail: update, Seconds: 60, Needs: !Ref A}`, `C: {Size: 2, Seconds: 30}`))
@@ -226,7 +226,7 @@ func TestARollbackThatFailsCanBeContinued(t *testing.T) {
 	})
 }
 
-func TestAnUpdateWithoutRollbackCanGoOnOrBack(t *testing.T) {
+func TestUpdateWithoutRollback(t *testing.T) {
 	for name, finish := range map[string]func(a *account) string{
 		"on": func(a *account) string { return a.update("s", things(`A: {Name: any3}`, `B: {Size: 3}`)).StackStatus },
 		"back": func(a *account) string {
@@ -255,7 +255,7 @@ func TestAnUpdateWithoutRollbackCanGoOnOrBack(t *testing.T) {
 	}
 }
 
-func TestAnUpdateCanBeCancelled(t *testing.T) {
+func TestUpdateIsCancelled(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Size: 1}`))
 		_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {Size: 2, Seconds: 600}`)})

@@ -45,7 +45,7 @@ func requireCode(t *testing.T, err error, code, text string) {
 	require.Contains(t, known.ErrorMessage(), text)
 }
 
-func TestTheSDKMakesChangesAndDeletesAStack(t *testing.T) {
+func TestSDKChangesAndDeletesAStack(t *testing.T) {
 	ctx, c, name := t.Context(), client(t), aws.String("s")
 	created, err := c.CreateChangeSet(ctx, &sdk.CreateChangeSetInput{
 		StackName: name, ChangeSetName: aws.String("one"), ChangeSetType: types.ChangeSetTypeCreate, ClientToken: aws.String("t1"),
@@ -115,7 +115,7 @@ func TestTheSDKMakesChangesAndDeletesAStack(t *testing.T) {
 	require.NotNil(t, deleted.Stacks[0].DeletionTime)
 }
 
-func TestTheSDKKnowsTheErrors(t *testing.T) {
+func TestSDKKnowsTheErrors(t *testing.T) {
 	ctx, c, name := t.Context(), client(t), aws.String("s")
 	_, err := c.CreateStack(ctx, &sdk.CreateStackInput{
 		StackName: name, TemplateBody: aws.String(things(`A: {}`)), ClientRequestToken: aws.String("t"),
@@ -145,7 +145,7 @@ func TestTheSDKKnowsTheErrors(t *testing.T) {
 	requireCode(t, err, "UnsupportedByLocalAccount", "NotificationARNs")
 }
 
-func TestTheSDKReadsEveryAnswer(t *testing.T) {
+func TestSDKReadsEveryResponse(t *testing.T) {
 	ctx, c, name := t.Context(), client(t), aws.String("s")
 	body := things(`A: {}`) + "Outputs: {Id: {Value: !Ref A, Export: {Name: id}}}\n"
 	created, err := c.CreateStack(ctx, &sdk.CreateStackInput{StackName: name, TemplateBody: &body})

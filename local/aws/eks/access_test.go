@@ -154,7 +154,7 @@ func TestAddonsRefuse(t *testing.T) {
 }
 
 // The catalog has every add-on version of the example releases.
-func TestTheReleasesOfTheExamples(t *testing.T) {
+func TestReleasesOfTheExamples(t *testing.T) {
 	for minor, addons := range exampleReleases(t) {
 		for name, version := range addons {
 			entry, err := findCatalogued(name)

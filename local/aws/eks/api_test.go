@@ -19,8 +19,8 @@ func code(t *testing.T, err error) string {
 	return e.ErrorCode()
 }
 
-// TestTheSDK calls the API with the AWS SDK.
-func TestTheSDK(t *testing.T) {
+// TestSDK calls the API with the AWS SDK.
+func TestSDK(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	_, credentials := b.identities.Admin()
 	sdk, ctx := b.sdk(t, credentials), t.Context()

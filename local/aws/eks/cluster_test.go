@@ -126,7 +126,7 @@ func TestCreateClusterRefuses(t *testing.T) {
 	}
 }
 
-func TestTheQuotaOfClusters(t *testing.T) {
+func TestQuotaOfClusters(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	b.config.MaxClusters = func() int { return 1 }
 	b.cluster(t, "demo")
@@ -219,7 +219,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-func TestAClusterWhoseControlPlaneDoesNotStartIsFailed(t *testing.T) {
+func TestClusterFailsIfItsControlPlaneDoesNotStart(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	b.config.Start = func(context.Context, kubernetes.Options) (ControlPlane, error) {
 		return nil, errors.New("etcd died: exit status 1")

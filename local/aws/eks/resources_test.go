@@ -44,7 +44,7 @@ func next(r resource.Request, id string, change map[string]any) resource.Request
 	return r
 }
 
-func TestAClusterStack(t *testing.T) {
+func TestClusterStack(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	ctx := t.Context()
 	cluster, entry, addon := b.Resources()["AWS::EKS::Cluster"], b.Resources()["AWS::EKS::AccessEntry"], b.Resources()["AWS::EKS::Addon"]
@@ -129,7 +129,7 @@ func TestAClusterStack(t *testing.T) {
 	require.Empty(t, b.clusters)
 }
 
-func TestAProtectedClusterIsNotDeleted(t *testing.T) {
+func TestProtectedClusterIsNotDeleted(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	_, err := b.Resources()["AWS::EKS::Cluster"].Create(t.Context(), b.clusterRequest("demo"))
 	require.NoError(t, err)

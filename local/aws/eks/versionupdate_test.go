@@ -48,7 +48,7 @@ func (b *testbed) describe(t *testing.T, name string) *Cluster {
 	return out.Cluster
 }
 
-func TestTheVersionGoesOneMinorAtATime(t *testing.T) {
+func TestVersionChangesByOneMinor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, 1)
 		b.cluster(t, "demo")
@@ -88,7 +88,7 @@ func TestTheVersionGoesOneMinorAtATime(t *testing.T) {
 	})
 }
 
-func TestAnUpdateThatEKSFails(t *testing.T) {
+func TestEKSFailsAnUpdate(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	b.cluster(t, "demo")
 	b.config.UpdateFails = func(cluster, kind string) string {
@@ -113,7 +113,7 @@ func TestAnUpdateThatEKSFails(t *testing.T) {
 	require.Equal(t, updateSuccessful, u.Status)
 }
 
-func TestAnUpdateNeedsFreeAddresses(t *testing.T) {
+func TestUpdateNeedsFreeAddresses(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	result, err := b.network.Resources()["AWS::EC2::Subnet"].Create(t.Context(), resource.Request{
 		Type: "AWS::EC2::Subnet", Caller: b.admin, Account: testAccount, Region: testRegion,
@@ -143,7 +143,7 @@ func vpcOf(t *testing.T, network *ec2.Service, subnet string) string {
 }
 
 // The conditions and the result of a rollback, as AWS documents them.
-func TestAVersionRollsBack(t *testing.T) {
+func TestVersionRollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, 1)
 		b.cluster(t, "demo")
@@ -181,7 +181,7 @@ func TestAVersionRollsBack(t *testing.T) {
 }
 
 // AWS documents that a rolled back stack keeps the version. The next update then finds it.
-func TestWhatAStackMakesOfTheVersion(t *testing.T) {
+func TestVersionInAStack(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	cluster := b.Resources()["AWS::EKS::Cluster"]
 	first := b.clusterRequest("demo")

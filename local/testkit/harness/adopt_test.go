@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// A deletion that did not get through, of a cluster that is wanted after all, and protected from now on.
-func TestADeletionThatIsTakenBackWhenItStandsStill(t *testing.T) {
+// A deletion failed. The user uploads the spec again, with deletion protection.
+func TestFailedDeletionIsCancelled(t *testing.T) {
 	for name, c := range map[string]struct {
 		stack, kind string // whose deletion fails
 		// kept is the reason why the cluster is not adopted. If it is empty, drover recreates the stack.
@@ -32,7 +32,7 @@ func TestADeletionThatIsTakenBackWhenItStandsStill(t *testing.T) {
 				a.Cluster("demo", unprotected)
 				a.OnResource(func(step string, r resource.Request) error {
 					if step == "delete" && r.Type == c.kind && r.StackName == names.Stack("demo", c.stack) {
-						return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+						return &wire.Error{Code: "DependencyViolation", Message: "it is in use", Status: 400}
 					}
 					return nil
 				})

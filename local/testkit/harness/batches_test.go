@@ -1,7 +1,7 @@
 package harness
 
-// Batches of a roll, each after the other: also the first one after what was there before the roll, and also while an
-// autoscaler adds nodes. In virtual time.
+// Batches of a roll, in virtual time. The first batch waits for drains from before the roll, also while an autoscaler adds
+// nodes.
 
 import (
 	"context"
@@ -27,13 +27,13 @@ import (
 
 const rolledGroup = "drover-demo-pool-a"
 
-// pool uploads a spec whose pool is of these fields.
+// pool uploads a spec with these fields in its pool.
 func (l *life) pool(fields string) {
 	l.t.Helper()
 	l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ""), "minSize: 1, maxSize: 3", fields, 1))
 }
 
-// grown is a pool that is ready.
+// grown creates a pool and waits until it is ready.
 func (l *life) grown(fields string) {
 	l.t.Helper()
 	l.Upload(names.ReleaseSpec("r1"), Release())
@@ -49,12 +49,12 @@ func (l *life) drains(fields string) (drained string) {
 	l.hold(true)
 	drained = l.instance()
 	l.terminate()
-	time.Sleep(5 * time.Minute) // the new one is there
-	require.Equal(l.t, []string{drained}, l.Group("demo", "a").Leaving())
+	time.Sleep(5 * time.Minute) // the new node has joined
+	require.Equal(l.t, []string{drained}, l.Group("demo", "a").Draining())
 	return drained
 }
 
-// waits is what the status says that the pool's change waits for.
+// waits returns what the pool's change waits for, from the status.
 func (l *life) waits() status.Waits {
 	for _, stack := range l.Status("demo").Stacks {
 		if stack.Name == "pool-a" && stack.Waits != nil {
@@ -64,7 +64,7 @@ func (l *life) waits() status.Waits {
 	return status.Waits{}
 }
 
-// renewed says that the pool has as many nodes, none of them those of before.
+// renewed asserts that the pool has this number of nodes, all of them new.
 func (l *life) renewed(before pool.Group, n int) {
 	l.t.Helper()
 	l.phase(status.Ready)
@@ -77,7 +77,7 @@ func (l *life) renewed(before pool.Group, n int) {
 	}
 }
 
-// count instances of a group whose state begins so.
+// count returns the number of instances whose state has the prefix.
 func count(v localautoscaling.View, state string) (n int) {
 	for _, i := range v.Instances {
 		if strings.HasPrefix(i.State, state) {
@@ -92,8 +92,8 @@ const (
 	larger   = ", rootVolume: {sizeGiB: 60}" // a change that replaces nodes
 )
 
-// However a roll is asked for and made, its first batch waits for the drains that it finds.
-func TestTheFirstBatchWaitsForTheDrainsBefore(t *testing.T) {
+// The first batch of a roll waits for existing drains, however the roll is requested and made.
+func TestFirstBatchWaitsForDrains(t *testing.T) {
 	byHand := func(l *life, _ string) { l.Converge("demo", "a") }
 	change := func(l *life, pool string) { l.pool(pool + larger) }
 	const refresh = ", update: {strategy: InstanceRefresh}"
@@ -117,7 +117,7 @@ func TestTheFirstBatchWaitsForTheDrainsBefore(t *testing.T) {
 				require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
 				require.WithinDuration(t, began.Add(3*time.Hour+10*time.Minute), l.waits().Until, time.Minute,
 					"it is counted from the drain's beginning")
-				require.Equal(t, []string{drained}, l.Group("demo", "a").Leaving())
+				require.Equal(t, []string{drained}, l.Group("demo", "a").Draining())
 				for _, call := range l.Calls.Since(mark) {
 					require.NotEqual(t, "ExecuteChangeSet", call.Action)
 				}
@@ -140,8 +140,8 @@ func TestTheFirstBatchWaitsForTheDrainsBefore(t *testing.T) {
 	}
 }
 
-// A roll that waits for hours looks now and then, and is not taken for one that waits for nothing, which the audit would end.
-func TestARollThatWaitsForDrainsDoesNotStandStill(t *testing.T) {
+// A roll that waits for hours polls. The audit does not end it as idle.
+func TestRollPollsWhileItWaitsForDrains(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		drained := l.drains(twoNodes)
 		mark := l.Calls.Mark()
@@ -151,7 +151,7 @@ func TestARollThatWaitsForDrainsDoesNotStandStill(t *testing.T) {
 		require.NoError(t, l.AuditNow())
 		require.Equal(t, status.Converging, l.Status("demo").Phase)
 		require.Equal(t, "RUNNING", l.Execution(l.Status("demo").Execution).Status)
-		require.Equal(t, []string{drained}, l.Group("demo", "a").Leaving())
+		require.Equal(t, []string{drained}, l.Group("demo", "a").Draining())
 		looks := 0
 		for _, call := range l.Calls.Since(mark) {
 			if CalledBy(call) == "change" && call.Action == "DescribeAutoScalingGroups" {
@@ -165,8 +165,8 @@ func TestARollThatWaitsForDrainsDoesNotStandStill(t *testing.T) {
 	})
 }
 
-// A drain that outlasts its pool's time, and what it may take beyond, holds a roll no longer, and the status says so.
-func TestTheFirstBatchDoesNotWaitForEver(t *testing.T) {
+// A drain that exceeds its pool's timeout and the grace after it no longer delays a roll. The status reports that.
+func TestFirstBatchWaitsForALimitedTime(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const spec = "minSize: 2, maxSize: 2, drain: {timeout: 10m}"
 		drained := l.drains(spec)
@@ -186,7 +186,7 @@ func TestTheFirstBatchDoesNotWaitForEver(t *testing.T) {
 }
 
 // A user's action takes effect within minutes, although the first batch still waits.
-func TestWhatPeopleDoWhileTheFirstBatchWaits(t *testing.T) {
+func TestChangesWhileTheFirstBatchWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(l *life, arn string)
 		then func(l *life)
@@ -236,8 +236,8 @@ func TestWhatPeopleDoWhileTheFirstBatchWaits(t *testing.T) {
 	}
 }
 
-// An execution that began before drover had this yet has no state to wait in: its pools are changed at once, as they were.
-func TestExecutionsOfAnEarlierMachineDoNotWait(t *testing.T) {
+// An execution of an older state machine has no wait state. Its pools are changed at once, as before.
+func TestOlderMachineDoesNotWaitForDrains(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		drained := l.drains(twoNodes)
 		change := l.Functions.handlers["change"]
@@ -255,7 +255,7 @@ func TestExecutionsOfAnEarlierMachineDoNotWait(t *testing.T) {
 		})
 		l.pool(twoNodes + larger)
 		time.Sleep(2 * time.Minute)
-		require.Contains(t, l.Group("demo", "a").Leaving(), drained)
+		require.Contains(t, l.Group("demo", "a").Draining(), drained)
 		require.Len(t, l.batches(rolledGroup), 1)
 		l.hold(false)
 		l.settle()
@@ -263,22 +263,22 @@ func TestExecutionsOfAnEarlierMachineDoNotWait(t *testing.T) {
 	})
 }
 
-// An autoscaler adds a node while nodes are replaced one by one. CloudFormation would take its signal for that of the batch, and its next
-// batch while that has not joined, also when the node was Ready long before that batch.
-func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
+// An autoscaler adds a node while nodes are replaced one by one. CloudFormation would count its signal for the batch, and
+// start the next batch before the new node of this one has joined.
+func TestAddedNodeIsNoBatch(t *testing.T) {
 	for update, by := range map[string]string{"maxUnavailable: 0, maxSurge: 1": "Pending", "maxUnavailable: 1, maxSurge: 0": "Terminating"} {
 		t.Run(update, func(t *testing.T) { addsANode(t, update, by) })
 	}
 }
 
-// addsANode has an autoscaler add one when the first instance of a roll is in a state, of a pool of which one may be
-// out or one more be there.
+// addsANode lets an autoscaler add a node when the first instance of a roll is in a state. The pool has maxUnavailable or
+// maxSurge of one.
 func addsANode(t *testing.T, update, state string) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		spec := "minSize: 3, maxSize: 6, update: {" + update + "}"
 		l.grown(spec)
 		before := l.Group("demo", "a")
-		// Drains take less time than nodes to join, so that it is not they that hold the signals.
+		// Drains are faster than joins, so they do not delay the signals.
 		l.API("drover-demo").Run(apiserver.App{
 			Name: "shop", Replicas: 6, MaxUnavailable: 6, Start: time.Second, Stop: time.Second, Grace: time.Minute,
 		})
@@ -321,9 +321,9 @@ func addsANode(t *testing.T, update, state string) {
 	})
 }
 
-// An autoscaler adds a node to a pool of one after the roll was begun and before CloudFormation comes to the group. The one may be out, and
-// never both.
-func TestANodeThatAnAutoscalerAddsAsARollBeginsStays(t *testing.T) {
+// An autoscaler adds a node to a pool of one node after the roll began, and before CloudFormation updates the group. One
+// node may be out of service, never both.
+func TestNodeAddedAtTheStartOfARoll(t *testing.T) {
 	for _, update := range []string{"maxUnavailable: 1, maxSurge: 0", "maxUnavailable: 1, maxSurge: 1", "maxUnavailable: 0, maxSurge: 1"} {
 		t.Run(update, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
@@ -348,16 +348,16 @@ func TestANodeThatAnAutoscalerAddsAsARollBeginsStays(t *testing.T) {
 	}
 }
 
-// An autoscaler has just added nodes. Those that serve are replaced when these serve, too; but not for ever, if they do not come to it.
-func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
+// An autoscaler has just added nodes. The roll waits for them, for a limited time.
+func TestFirstBatchWaitsForJoiningNodes(t *testing.T) {
 	scale := func(l *life) (coming string) {
 		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
 			AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(2),
 		})
 		require.NoError(l.t, err)
 		time.Sleep(10 * time.Second)
-		require.Len(l.t, l.Group("demo", "a").Coming(), 1)
-		return l.Group("demo", "a").Coming()[0]
+		require.Len(l.t, l.Group("demo", "a").Launching(), 1)
+		return l.Group("demo", "a").Launching()[0]
 	}
 	for _, strategy := range []string{"RollingUpdate", "InstanceRefresh"} {
 		spec := "minSize: 1, maxSize: 3, update: {strategy: " + strategy + "}"
@@ -387,7 +387,7 @@ func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 			time.Sleep(14 * time.Minute)
 			require.Contains(t, l.waits().Message, " have joined")
 			require.Empty(t, l.batches(rolledGroup))
-			for range 15 * 6 { // between two of them there is a moment in which the one before is drained
+			for range 15 * 6 { // between two batches the old instance of the first one is drained
 				if time.Sleep(10 * time.Second); strings.Contains(l.waits().Message, "though") {
 					break
 				}
@@ -400,9 +400,9 @@ func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 	})
 }
 
-// A pool gets less room than it fills, by a spec or because a roll that was rolled back left it larger. Auto Scaling
-// ends an instance for that: not beside a drain that goes on.
-func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
+// The maximum of a pool becomes smaller than its size, by a spec or after a roll that was rolled back. Auto Scaling then
+// terminates an instance, but not during the drain of another.
+func TestMaximumIsReducedAfterDrains(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		drained := l.drains("minSize: 3, maxSize: 3, drain: {timeout: 3h}")
 		most := 0
@@ -421,9 +421,9 @@ func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 	})
 }
 
-// A rollback fails, because the drains of its batch take longer than CloudFormation waits. It is continued when they
-// are over: it takes its next batch at once.
-func TestARollbackIsContinuedOnceNothingIsDrained(t *testing.T) {
+// A rollback fails because the drains of its batch take longer than CloudFormation waits. drover continues it after the
+// drains: the next batch starts at once.
+func TestRollbackContinuesAfterDrains(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const spec = "minSize: 3, maxSize: 3, drain: {timeout: 6h}"
 		l.grown(spec)

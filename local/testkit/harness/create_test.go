@@ -8,7 +8,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestASpecBecomesACluster(t *testing.T) {
+func TestSpecCreatesACluster(t *testing.T) {
 	a := Start(t)
 	a.Upload("releases/r1.yaml", Release())
 	a.Upload("clusters/demo.yaml", Spec("demo", ""))

@@ -31,10 +31,10 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// unprotected may be deleted.
+// unprotected is the field of a cluster that may be deleted.
 const unprotected = "  deletionProtection: false\n"
 
-// bubble runs a test in an account in virtual time.
+// bubble runs a test with an account in virtual time.
 func bubble(t *testing.T, test func(a *Account)) {
 	synctest.Test(t, func(t *testing.T) {
 		a := StartWith(t, Options{Bubble: true})
@@ -43,7 +43,7 @@ func bubble(t *testing.T, test func(a *Account)) {
 	})
 }
 
-// persist makes a PersistentVolume on a volume.
+// persist creates a PersistentVolume for a volume.
 func (a *Account) persist(cluster, volume, policy string) {
 	a.t.Helper()
 	api, err := dynamic.NewForConfig(&rest.Config{Host: "http://x", QPS: -1, Transport: inProcess{a.API(names.EKSCluster(cluster))}})
@@ -58,7 +58,7 @@ func (a *Account) persist(cluster, volume, policy string) {
 	require.NoError(a.t, err)
 }
 
-// deleted says that nothing is left of a cluster but its status.
+// deleted asserts that only the status of a cluster is left.
 func (a *Account) deleted(cluster string, before map[string]tagging.Tagged) {
 	a.t.Helper()
 	s := a.Status(cluster)
@@ -81,7 +81,7 @@ func (a *Account) deleted(cluster string, before map[string]tagging.Tagged) {
 	require.Empty(a.t, lease.Execution)
 }
 
-// deletions are what was deleted of a cluster, in order, as the functions say in their log: stacks, and kinds of what Kubernetes made.
+// deletions lists what was deleted of a cluster, in order, from the logs of functions: stacks, and kinds of resources of Kubernetes.
 func (a *Account) deletions(cluster string) (order []string) {
 	for line := range strings.Lines(a.Log()) {
 		var said struct {
@@ -102,7 +102,7 @@ func (a *Account) deletions(cluster string) (order []string) {
 	return slices.Compact(order)
 }
 
-func TestAClusterIsDeletedWithAllThatKubernetesMade(t *testing.T) {
+func TestDeletionRemovesResourcesOfKubernetes(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("other", unprotected)
 		a.KubernetesMakes("other")
@@ -133,7 +133,7 @@ func TestAClusterIsDeletedWithAllThatKubernetesMade(t *testing.T) {
 		require.Equal(t, status.Ready, a.Status("other").Phase)
 		require.Len(t, a.Stacks("other"), 5)
 
-		// Again is nothing, and so is an execution by hand.
+		// A repeated deletion, or an execution by hand, changes nothing.
 		mark := a.Calls.Mark()
 		a.Converge("demo")
 		a.Settle()
@@ -158,8 +158,8 @@ func die(number int, death Death, functions ...string) func(Call) Death {
 	}
 }
 
-// Every function dies before, and after, each of its calls in turn while a cluster is deleted.
-func TestFunctionsThatDieWhileAClusterIsDeleted(t *testing.T) {
+// Every function is killed before, and after, each of its calls in turn during a deletion.
+func TestKilledFunctionsDuringADeletion(t *testing.T) {
 	functions := []string{"admit", "plan", "change", "stackevent", "report", "prepare", "clean"}
 	for death, name := range map[Death]string{Before: "before", After: "after"} {
 		died := map[string]bool{}
@@ -200,8 +200,8 @@ func TestFunctionsThatDieWhileAClusterIsDeleted(t *testing.T) {
 	}
 }
 
-// Events of a deletion are lost, or come twice: the sweep finds what was lost.
-func TestADeletionOfWhichEventsAreLostOrDoubled(t *testing.T) {
+// Events of a deletion are lost or delivered twice. The sweep finds the lost ones.
+func TestLostAndDoubledEventsOfADeletion(t *testing.T) {
 	for name, fate := range map[string]Fate{"lost": Lost, "twice": Twice} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(a *Account) {
@@ -209,7 +209,7 @@ func TestADeletionOfWhichEventsAreLostOrDoubled(t *testing.T) {
 				a.Cluster("demo", unprotected)
 				a.Events.Decide(func(e Event) Fate {
 					if e.Source == "aws.autoscaling" && fate == Lost {
-						return Delivered // hooks have their own time, and their own tests
+						return Delivered // hooks have tests of their own
 					}
 					return fate
 				})
@@ -228,8 +228,8 @@ func TestADeletionOfWhichEventsAreLostOrDoubled(t *testing.T) {
 	}
 }
 
-// CloudFormation cannot delete a stack at first: it is tried again by itself, and the status says why it waits.
-func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
+// CloudFormation cannot delete a stack at first. drover retries, and the status has the reason.
+func TestStackDeletionIsRetried(t *testing.T) {
 	for kind, stack := range map[string]string{
 		"AWS::AutoScaling::AutoScalingGroup": "pool-a", "AWS::EKS::Addon": "addons-on-nodes", "AWS::EKS::Cluster": "control-plane",
 		"AWS::EC2::VPC": "network",
@@ -240,7 +240,7 @@ func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
 				a.Cluster("demo", unprotected)
 				var mu sync.Mutex
 				refused := 0
-				var seen status.Status // when it is tried again
+				var seen status.Status // at the retry
 				a.OnResource(func(step string, r resource.Request) error {
 					mu.Lock()
 					defer mu.Unlock()
@@ -250,21 +250,21 @@ func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
 					if refused++; refused == 2 {
 						seen = *a.Status("demo")
 					}
-					return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+					return &wire.Error{Code: "DependencyViolation", Message: "it is in use", Status: 400}
 				})
 				a.Remove(names.ClusterSpec("demo"), "")
 				a.Settle()
 				a.deleted("demo", before)
 				require.Equal(t, status.Deleting, seen.Phase)
 				i := slices.IndexFunc(seen.Stacks, func(s status.Stack) bool { return s.Name == stack })
-				require.Contains(t, seen.Stacks[i].Reason, "somebody holds it")
+				require.Contains(t, seen.Stacks[i].Reason, "it is in use")
 			})
 		})
 	}
 }
 
 // A resource that cannot be deleted fails the execution, and the status names it. The next execution continues once the cause is fixed.
-func TestADeletionThatFailsGoesOnLater(t *testing.T) {
+func TestFailedDeletionContinues(t *testing.T) {
 	t.Run("a stack", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			before := a.AllResources()
@@ -410,7 +410,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 }
 
 // A user uploads the spec again during each step of the deletion. drover converges the remaining stacks and recreates the deleted ones.
-func TestASpecThatComesBackInTheMiddle(t *testing.T) {
+func TestSpecIsRestoredDuringADeletion(t *testing.T) {
 	for _, step := range []string{"pool-a", "addons-on-nodes", "addons", "control-plane", "clean", "network"} {
 		for _, more := range []string{unprotected, ""} {
 			t.Run(step+more, func(t *testing.T) {
@@ -442,8 +442,8 @@ func TestASpecThatComesBackInTheMiddle(t *testing.T) {
 	}
 }
 
-// The spec turns protection off, and is deleted before that has converged: what is deployed counts.
-func TestProtectionCountsAsDeployed(t *testing.T) {
+// A spec turns protection off and is deleted before that is deployed. The deployed protection applies.
+func TestDeployedProtectionApplies(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")
 		all := a.AllResources()
@@ -472,7 +472,7 @@ func TestProtectionCountsAsDeployed(t *testing.T) {
 }
 
 // The execution ends before it reports that deletion protection retains the cluster. drover still reports it, once.
-func TestAProtectedClusterWhoseDeletionIsNotReported(t *testing.T) {
+func TestRetainedClusterIsReportedOnce(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.old("")
 		end := strike(t, bad, `kill machine=converge state="Report" count=1`)

@@ -1,10 +1,9 @@
 package harness
 
-// Direct calls: in virtual time lives make hundreds of thousands of calls, and most of what the SDK does about one is
-// the same every time and meets nothing of the account: rules of endpoints, checksums, signatures of requests that
-// never leave the process, metrics that nobody reads. Left are the request on the wire, errors, retries, and whose
-// call it is; answers are on the wire the first time, and where what they say cannot be handed over as it is (see
-// wire.ResultAs). Accounts in real time keep all of it.
+// Direct calls. In virtual time a life makes hundreds of thousands of calls, and most of the SDK's work is the same for
+// each of them: endpoint rules, checksums, signatures and metrics. Direct calls keep only the request on the wire, errors,
+// retries and the caller. Responses are on the wire the first time, and if the result cannot be passed as a Go value (see
+// wire.ResultAs). Accounts in real time make complete calls.
 
 import (
 	"bytes"
@@ -31,12 +30,12 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// direct configures clients to call directly, as whom the credentials are of.
+// direct configures clients to make direct calls with their credentials.
 func (a *Account) direct(cfg *aws.Config) {
 	credentials, client := cfg.Credentials, cfg.HTTPClient
 	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
 		retries, calls := stack.Finalize.Get("Retry")
-		if !calls { // it presigns: the signature is what is wanted
+		if !calls { // it only presigns, which needs the signature
 			return nil
 		}
 		if isSigned(stack) {
@@ -74,14 +73,14 @@ func isSigned(stack *middleware.Stack) bool {
 	return found && slices.Contains(signed, path.Base(reflect.TypeOf(serializer).Elem().PkgPath()))
 }
 
-// step of a stack, whose middlewares are M.
+// step is a step of a middleware stack.
 type step[M any] interface {
 	Get(id string) (M, bool)
 	Clear()
 	Add(m M, pos middleware.RelativePosition) error
 }
 
-// keep of a step only the middlewares of these names, in this order.
+// keep removes all middlewares of a step except these, in this order.
 func keep[M any](s step[M], names ...string) {
 	kept := make([]M, 0, len(names))
 	for _, name := range names {
@@ -91,14 +90,14 @@ func keep[M any](s step[M], names ...string) {
 	}
 	s.Clear()
 	for _, m := range kept {
-		_ = s.Add(m, middleware.After) // none is there twice
+		_ = s.Add(m, middleware.After) // the names are distinct
 	}
 }
 
-// directCall is what calls of an operation have in common.
+// directCall is the middleware of direct calls.
 type directCall struct{ credentials aws.CredentialsProvider }
 
-// invocationID draws what the SDK draws for each call, so that later random values are the same with and without direct calls.
+// invocationID reads the random bytes that the SDK reads for each call, so later random values are the same without direct calls.
 type invocationID struct{}
 
 func (invocationID) ID() string { return "InvocationID" }
@@ -111,13 +110,13 @@ func (invocationID) HandleBuild(ctx context.Context, in middleware.BuildInput, n
 	return next.HandleBuild(ctx, in)
 }
 
-// bucketKey is where a call of S3 has its bucket.
+// bucketKey is the context key of the bucket of an S3 call.
 type bucketKey struct{}
 
-// ID is that of a middleware.
+// ID implements middleware.
 func (c *directCall) ID() string { return "DirectCall" }
 
-// HandleInitialize looks which bucket it is about: the SDK puts it into the address.
+// HandleInitialize records the bucket, which is part of the address.
 func (c *directCall) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
@@ -129,7 +128,7 @@ func (c *directCall) HandleInitialize(ctx context.Context, in middleware.Initial
 	return next.HandleInitialize(ctx, in)
 }
 
-// signingNames are those of services, by the SDK's names for them.
+// signingNames are the signing names of services, by the SDK's service IDs.
 var signingNames = map[string]string{
 	"S3": "s3", "Auto Scaling": "autoscaling", "CloudFormation": "cloudformation", "CloudWatch": "monitoring", "EKS": "eks", "SFN": "states",
 	"STS": "sts",
@@ -137,7 +136,7 @@ var signingNames = map[string]string{
 	"Resource Groups Tagging API": "tagging",
 }
 
-// HandleFinalize addresses an attempt, and says whose it is.
+// HandleFinalize sets the address and the caller of an attempt.
 func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	out middleware.FinalizeOutput, metadata middleware.Metadata, err error,
 ) {
@@ -160,21 +159,21 @@ func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeI
 	return next.HandleFinalize(iam.WithAccessKey(ctx, credentials.AccessKeyID, Region, service), in)
 }
 
-// answers that were read: sweeps hear the same again and again, and reading it is most of what they cost.
+// answers caches decoded responses. Sweeps read the same responses repeatedly, and decoding is most of their cost.
 type answers struct {
 	mu   sync.Mutex
 	read map[string]map[string]any // by operation and body
 }
 
-// operations are what is known of them: the same in all accounts.
+// operations has the result types of operations, for all accounts.
 type operations struct {
 	mu sync.Mutex
-	as map[string]reflect.Type // what their results are read into, once the SDK has read one
+	as map[string]reflect.Type // known after the SDK has decoded one result
 }
 
 var learnt = &operations{as: map[string]reflect.Type{}}
 
-// result is the type that results of an operation are read into; nil when none was yet.
+// result returns the result type of an operation, or nil before the first result.
 func (o *operations) result(operation string) reflect.Type {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -187,7 +186,7 @@ func (o *operations) reads(operation string, into any) {
 	o.as[operation] = reflect.TypeOf(into)
 }
 
-// known is a copy of what was read of an equal body, nil when none was.
+// known returns a copy of the decoded result of an equal body, or nil.
 func (a *answers) known(operation string, body io.Reader) any {
 	here, ok := body.(*read)
 	if !ok {
@@ -202,15 +201,15 @@ func (a *answers) known(operation string, body io.Reader) any {
 	return copied(reflect.ValueOf(known)).Interface()
 }
 
-// maxAnswers of an operation are kept at a time.
+// maxAnswers limits the cached responses of an operation.
 const maxAnswers = 100
 
-// bodies are the types of answers that have all they say in their body. S3's other answers say some of it in their headers.
+// bodies are the content types of responses without further data in headers, as other responses of S3 have.
 var bodies = map[string]bool{
 	"text/xml": true, "application/x-amz-json-1.0": true, "application/x-amz-json-1.1": true, "application/json": true,
 }
 
-// remembering is an operation's deserializer that reads the same answer once.
+// remembering is an operation's deserializer that decodes equal responses once.
 type remembering struct {
 	middleware.DeserializeMiddleware
 	operation string
@@ -218,7 +217,7 @@ type remembering struct {
 	client    aws.HTTPClient
 }
 
-// HandleDeserialize returns what was handed over, or a copy of what was read of an equal body, where the body is all there is to an answer.
+// HandleDeserialize returns the passed Go value, or a copy of the decoded result of an equal body.
 func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, _ middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
@@ -251,7 +250,7 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 	if !ok {
 		return decode()
 	}
-	if id := []byte(response.Header.Get("X-Amzn-Requestid")); len(id) > 0 { // each answer has its own, which is read elsewhere
+	if id := []byte(response.Header.Get("X-Amzn-Requestid")); len(id) > 0 { // the request ID differs each time, and is read elsewhere
 		if i := bytes.LastIndex(body.all, id); i >= 0 {
 			copy(body.all[i:], bytes.Repeat([]byte{'0'}, len(id)))
 		}
@@ -275,7 +274,7 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 	return out, metadata, err
 }
 
-// ask makes the call as the SDK's last handler does, of a request that is this attempt's own.
+// ask makes the call, like the SDK's last handler, with a request of this attempt.
 func (m *remembering) ask(ctx context.Context, in middleware.DeserializeInput) (out middleware.DeserializeOutput,
 	metadata middleware.Metadata, err error) {
 	request, ok := in.Request.(*smithyhttp.Request)
@@ -302,7 +301,7 @@ func (m *remembering) ask(ctx context.Context, in middleware.DeserializeInput) (
 	return out, metadata, err
 }
 
-// object is the answer of an object's read, which the SDK looks for under three dozen headers; nil when it is another.
+// object decodes the result of GetObject, for which the SDK would read three dozen headers. It returns nil for other responses.
 func object(response *smithyhttp.Response) *awss3.GetObjectOutput {
 	if response.StatusCode != http.StatusOK {
 		return nil
@@ -341,7 +340,7 @@ func date(text string) (*time.Time, error) {
 	return &t, err
 }
 
-// answered is a handler that was called before.
+// answered is a handler that returns a result.
 type answered struct {
 	out      middleware.DeserializeOutput
 	metadata middleware.Metadata
@@ -353,7 +352,7 @@ func (a answered) HandleDeserialize(context.Context, middleware.DeserializeInput
 	return a.out, a.metadata, a.err
 }
 
-// copied is a copy of what a deserializer makes: structs of structs, lists, maps, and pointers to values that nobody changes.
+// copied copies a decoded result: structs, lists, maps, and pointers to values that never change.
 func copied(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -30,7 +30,7 @@ import (
 )
 
 // Direct calls get the same answers as signed calls of the whole SDK, both on the first call and from the cache.
-func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
+func TestDirectCallsGetTheSameAnswers(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
 		ctx, bucket, key := context.Background(), aws.String(StateBucket), aws.String(names.Status("demo"))
@@ -149,7 +149,7 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 }
 
 // A change that one caller makes to an answer is invisible to other callers.
-func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
+func TestCachedAnswerIsACopy(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
 		client := autoscaling.NewFromConfig(a.Config())
@@ -163,7 +163,7 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 			group.Tags[0].Key, group.Instances[0].LaunchTemplate.Version, group.Instances = aws.String(""), aws.String(""), nil
 		}
 		require.Equal(t, 1, len(a.answers.read["Auto Scaling DescribeAutoScalingGroups"]), "the others are handed over")
-		for range 3 { // this operation is not handed over
+		for range 3 { // this operation has no direct path
 			out, err := a.admin.ListObjectsV2(context.Background(), &awss3.ListObjectsV2Input{
 				Bucket: aws.String(StateBucket), Prefix: aws.String("status/"),
 			})

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// noted has things noted for a cluster that are to be done, now or later.
+// noted records pending work for a cluster.
 func (a *Account) noted(cluster string) {
 	a.t.Helper()
 	ctx := context.Background()
@@ -24,7 +24,7 @@ func (a *Account) noted(cluster string) {
 	}
 }
 
-// notes are the keys of what is noted for a cluster.
+// notes lists the keys of pending work for a cluster.
 func (a *Account) notes(cluster string) (keys []string) {
 	a.t.Helper()
 	for _, prefix := range []string{"rolls/", "upgrades/", "baselines/", names.Dues} {
@@ -40,7 +40,7 @@ func (a *Account) notes(cluster string) (keys []string) {
 	return keys
 }
 
-func TestAClusterOfADeletedOnesNameInheritsNothing(t *testing.T) {
+func TestNewClusterInheritsNoWork(t *testing.T) {
 	bubble(t, func(a *Account) {
 		for _, name := range []string{"demo", "demo-2"} {
 			a.Upload(names.ReleaseSpec("r1"), Release())

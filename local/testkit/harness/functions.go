@@ -1,7 +1,7 @@
 package harness
 
-// drover's functions in this process, as Lambda would run them: payloads in JSON, errors by the name that the boundary gives
-// them, a session and a count of calls for each.
+// drover's functions in this process. They run as in Lambda: payloads in JSON, errors by the names of their types, and a
+// session and a count of calls for each.
 
 import (
 	"context"
@@ -53,14 +53,14 @@ import (
 	"github.com/drover-run/drover/shared/preflight/collect"
 )
 
-// Functions are drover's.
+// Functions runs drover's functions.
 type Functions struct {
-	// Plan, Sweep and Upgrade are the handlers, and Planner is that of Plan, for their knobs and for asking them.
+	// Plan, Sweep and Upgrade are handlers, and Planner is that of Plan. Tests change their fields and call them.
 	Plan    *planning.Handler
 	Planner *planner.Planner
 	Sweep   *sweeping.Handler
 	Upgrade *upgrading.Handler
-	// Killed is what Step Functions hears of a killed function: Lambda.ServiceException, which it retries, unless set.
+	// Killed is the error that Step Functions receives from a killed function. The default is Lambda.ServiceException, which it retries.
 	Killed string
 
 	account  *Account
@@ -68,12 +68,12 @@ type Functions struct {
 
 	mu       sync.Mutex
 	kill     func(Call) Death
-	attempts map[string]int // by what was asked, since it last succeeded
+	attempts map[string]int // by payload, since the last success
 	busy     int
-	// invocations so far, and how long all of them took.
+	// invocations so far, and their total duration.
 	invocations int
 	spent       time.Duration
-	// failed are the errors that functions ended in.
+	// failed are the errors of functions.
 	failed []string
 }
 
@@ -123,20 +123,20 @@ func (f *Functions) withoutClusters(logs io.Writer) {
 	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
 }
 
-// Around puts something around a function: what it returns is called instead, with the function's own configuration to call AWS
-// with. For what drover would never do.
+// Around replaces a function by a handler that may call it. The handler gets the function's configuration for AWS. It is for behaviour that
+// drover never has.
 func (f *Functions) Around(step string, around func(cfg aws.Config, next awslambda.Handler) awslambda.Handler) {
 	f.handlers[step] = around(f.config(step), f.handlers[step])
 }
 
-// empty is what a cluster without an API is to a survey: healthy, and nothing runs on it.
+// empty is the survey of a cluster without an API: healthy, without pods.
 type empty struct{}
 
 func (empty) Survey(context.Context, string) (preflight.Survey, error) {
 	return preflight.Survey{}, nil
 }
 
-// joined lets any instance into service, as join does with those whose node is Ready.
+// joined completes the launch hook of every instance, as join does for Ready nodes.
 func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) lambdaruntime.Handler[events.JoinRequest, events.JoinResult] {
 	return func(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 		err := cloud.Signal(ctx, in.AutoScalingGroupName, names.GroupResource, in.EC2InstanceID, true)
@@ -147,7 +147,7 @@ func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) lambdarunti
 	}
 }
 
-// drained lets any instance go: there are no pods.
+// drained completes the terminate hook of every instance: there are no pods.
 func drained(hooks *autoscaling.Groups) lambdaruntime.Handler[events.DrainRequest, events.DrainResult] {
 	return func(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
 		if in.Lifecycle == nil {
@@ -158,8 +158,8 @@ func drained(hooks *autoscaling.Groups) lambdaruntime.Handler[events.DrainReques
 	}
 }
 
-// wrap gives each call a handler of its own, as each has on Lambda, where an environment has one call at a time: the
-// answer of one is in a buffer that the next call of the same handler writes over.
+// wrap gives each call its own handler, because a handler reuses the buffer of its result. In Lambda an environment has one
+// call at a time.
 func wrap[I, O any](logs io.Writer, step string, handle lambdaruntime.Handler[I, O]) awslambda.Handler {
 	wrapped := lambdaruntime.WrapTo(logs, step, handle)
 	return handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
@@ -167,15 +167,15 @@ func wrap[I, O any](logs io.Writer, step string, handle lambdaruntime.Handler[I,
 	})
 }
 
-// handlerFunc is a function as a handler.
+// handlerFunc is a handler.
 type handlerFunc func(ctx context.Context, payload []byte) ([]byte, error)
 
-// Invoke is awslambda.Handler's.
+// Invoke implements awslambda.Handler.
 func (f handlerFunc) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return f(ctx, payload)
 }
 
-// logWriter keeps what functions print.
+// logWriter records the output of functions.
 type logWriter struct{ account *Account }
 
 func (w logWriter) Write(p []byte) (int, error) {
@@ -184,8 +184,7 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return w.account.logs.Write(p)
 }
 
-// config is the SDK's configuration of a function: a session of its own role, retries without their pauses unless time is
-// virtual.
+// config returns the SDK's configuration of a function: a session of its role. In real time, retries have no pauses.
 func (f *Functions) config(step string) aws.Config {
 	a := f.account
 	session := aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -212,7 +211,7 @@ func (f *Functions) config(step string) aws.Config {
 	return cfg
 }
 
-// Failed are the errors that functions ended in: on AWS each is an alarm.
+// Failed returns the errors of functions. On AWS each raises an alarm.
 func (f *Functions) Failed() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,7 +235,7 @@ func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Re
 	if f.account.options.Bubble {
 		deepen()
 	}
-	// A function goes on when its caller is gone.
+	// A function continues when its caller has left.
 	ctx, invocation := f.begin(context.WithoutCancel(ctx), step, in.Payload)
 	started := time.Now()
 	output, err := handler.Invoke(ctx, in.Payload)
@@ -262,8 +261,7 @@ func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Re
 	return result, nil
 }
 
-// deepen makes room on the stack for what a function calls, all at once: copying a stack each time that it is too small for what is called
-// next costs more.
+// deepen grows the stack of the goroutine once, for all calls of a function. Growing it step by step would cost more.
 //
 //go:noinline
 func deepen() {
@@ -271,19 +269,19 @@ func deepen() {
 	runtime.KeepAlive(&room)
 }
 
-// Ran says how often functions ran so far, and how long all of them took: in virtual time that is what they waited.
+// Ran returns the number of invocations and their total duration. In virtual time that is the time that they waited.
 func (f *Functions) Ran() (times int, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.invocations, f.spent
 }
 
-// InvokeAsync runs a function for a caller that does not wait.
+// InvokeAsync runs a function asynchronously.
 func (f *Functions) InvokeAsync(_ context.Context, _ iam.Caller, in lambda.Invocation) (string, error) {
 	return "", fmt.Errorf("no machine of drover's invokes %s asynchronously", in.Function)
 }
 
-// Call invokes a function and returns what it said.
+// Call invokes a function and returns its result.
 func (f *Functions) Call(step string, payload any) (json.RawMessage, error) {
 	body, err := json.Marshal(payload)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Functions are called at once here, and the answer to a call is its own for as long as anybody reads it.
-func TestAnAnswerOutlivesTheNextCall(t *testing.T) {
+// Functions run in this process. The result of a call stays valid during later calls.
+func TestResultOutlivesTheNextCall(t *testing.T) {
 	type word struct{ Word string }
 	echo := wrap(io.Discard, "echo", func(_ context.Context, in word) (word, error) { return in, nil })
 	first, err := echo.Invoke(t.Context(), []byte(`{"Word":"a"}`))

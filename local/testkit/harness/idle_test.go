@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A stack that has ended and whose event is not on the bus yet is in neither of the two.
+// An ended stack whose event is not on the bus yet counts as work in flight.
 func TestUndeliveredStackEventIsNotIdle(t *testing.T) {
 	a := Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
-	reached, telling := make(chan struct{}), make(chan struct{})
-	record := sync.OnceFunc(func() { close(telling) })
+	reached, delivered := make(chan struct{}), make(chan struct{})
+	record := sync.OnceFunc(func() { close(delivered) })
 	defer record()
-	a.OnStack(func(stackName, is string) {
-		if stackName == "drover-demo-network" && is == "UPDATE_COMPLETE" {
+	a.OnStack(func(stackName, state string) {
+		if stackName == "drover-demo-network" && state == "UPDATE_COMPLETE" {
 			close(reached)
-			<-telling
+			<-delivered
 		}
 	})
 	require.NoError(t, a.Retag("drover-demo-network", func(tags map[string]string) { tags["team"] = "apes" }))

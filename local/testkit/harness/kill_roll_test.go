@@ -14,10 +14,10 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// The nodes of a pool at its greatest size are replaced in three updates: room for a surge, the nodes, and back. The
-// functions that do it die before, and after, each of their calls on that way; whatever was said of the pace before
-// counts for the next try, and at no time may CloudFormation take more nodes out than the pool can do without.
-func TestARollAtTheGreatestSizeOutlivesItsFunctions(t *testing.T) {
+// The nodes of a pool at its maximum size are replaced in three updates: a larger maximum, the nodes, and the old maximum.
+// Each function is killed before, and after, each of its calls. The pace that was set before applies to the retry, and
+// CloudFormation never takes too many nodes out of service.
+func TestKilledFunctionsDuringARollAtMaximum(t *testing.T) {
 	eachCall(t, []string{"change", "stackevent"}, func(t *testing.T, die func(Call) Death) {
 		a := Start(t)
 		a.Cluster("demo", "")
@@ -42,7 +42,7 @@ func TestARollAtTheGreatestSizeOutlivesItsFunctions(t *testing.T) {
 	})
 }
 
-// batches are CloudFormation's sentences about the rolls of a pool.
+// batches returns CloudFormation's messages about the rolls of a pool.
 func (a *Account) batches(stackName string) (said []string) {
 	events, err := a.CloudFormation.DescribeStackEvents(context.Background(), a.Admin(), &cloudformation.StackPageInput{StackName: stackName})
 	require.NoError(a.t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// finished says that a cluster is what its spec says and that nothing was left behind on the way there.
+// finished asserts that a cluster matches its spec, without leftovers.
 func (a *Account) finished(cluster string) {
 	a.t.Helper()
 	s := a.Status(cluster)
@@ -61,7 +61,7 @@ func (a *Account) leftover(stackName string) (found []string) {
 	return found
 }
 
-// mostCalls is more than any function makes in one invocation.
+// mostCalls exceeds the calls of any invocation.
 const mostCalls = 40
 
 // eachCall runs a test for every death at every call that functions make, by number. die kills every function at that call of
@@ -94,9 +94,9 @@ func eachCall(t *testing.T, functions []string, test func(t *testing.T, die func
 	}
 }
 
-// Every function dies before, and after, each of its calls in turn while a cluster is created and then updated. Lambda and Step
-// Functions try again: nothing else happens.
-func TestFunctionsThatDieAreTriedAgain(t *testing.T) {
+// Every function is killed before, and after, each of its calls in turn while a cluster is created and updated. Lambda and
+// Step Functions retry.
+func TestKilledFunctionsAreRetried(t *testing.T) {
 	eachCall(t, []string{"admit", "publish", "plan", "change", "stackevent", "report", "join"}, func(t *testing.T, die func(Call) Death) {
 		a := Start(t)
 		for _, more := range []string{"", "  tags: {team: b}\n"} {
@@ -115,8 +115,8 @@ func TestFunctionsThatDieAreTriedAgain(t *testing.T) {
 
 // The same without retries: the state machines do not retry a process that exited. The next execution, which the operator starts,
 // continues from there.
-func TestTheNextExecutionFinishesWhatADeadOneLeft(t *testing.T) {
-	// Not join: an instance that does not join is replaced by another, which does not join.
+func TestNextExecutionContinuesAfterAKill(t *testing.T) {
+	// Without join: its instances would be replaced by others that do not join.
 	eachCall(t, []string{"admit", "plan", "change", "stackevent", "report"}, func(t *testing.T, die func(Call) Death) {
 		a := Start(t)
 		a.Functions.Killed = "Runtime.ExitError"
@@ -140,7 +140,7 @@ func TestTheNextExecutionFinishesWhatADeadOneLeft(t *testing.T) {
 	})
 }
 
-// Calls are throttled: once, which the SDK itself tries again, and more often than it does, which the machines and Lambda do.
+// Calls are throttled: once, so that the SDK retries, and more often, so that the state machines and Lambda retry.
 func TestThrottling(t *testing.T) {
 	tests := map[string]struct {
 		times int
@@ -148,7 +148,7 @@ func TestThrottling(t *testing.T) {
 		least int
 	}{
 		"every call, once": {1, func(call endpoint.Call) string { return call.Service + " " + call.Action + " " + call.Resource }, 40},
-		// A function has one action that is throttled, or it would give up before it had tried all of them.
+		// One action of a function is throttled at a time. Otherwise it would fail before it made all of its calls.
 		"one action of each function, longer than the SDK tries": {4, func(call endpoint.Call) string {
 			throttled := map[string]string{
 				"plan": "DescribeStacks", "change": "CreateChangeSet", "stackevent": "SendTaskSuccess", "report": "Publish", "admit": "StartExecution",

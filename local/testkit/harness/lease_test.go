@@ -18,14 +18,14 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// thief starts an execution that runs as long as the test: who takes the lease over.
+// thief starts an execution that runs as long as the test, and takes the lease.
 func (a *Account) thief() string {
 	machine := a.make("AWS::StepFunctions::StateMachine", map[string]any{
 		"StateMachineName": names.Prefix + "thief", "RoleArn": role("converge"),
 		"DefinitionString": `{"QueryLanguage": "JSONata", "StartAt": "Wait", "States": {"Wait": {"Type": "Wait", ` +
 			`"Seconds": 90000000, "End": true}}}`,
 	})
-	// Functions ask about executions of converge alone.
+	// Functions describe only executions of converge.
 	for _, step := range []string{"plan", "sweep"} {
 		require.NoError(a.t, a.identities.PutRolePolicy(names.Role(Region, step), "thief", `{"Version": "2012-10-17", "Statement":
 			[{"Effect": "Allow", "Action": "states:DescribeExecution", "Resource": "*"}]}`))
@@ -34,12 +34,12 @@ func (a *Account) thief() string {
 	require.NoError(a.t, err)
 	a.Until("the thief waits", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.last[arn] == "WaitStateEntered" })
 	a.mu.Lock()
-	a.last[arn] = "TaskSubmitted" // for Still: nothing happens by itself
+	a.last[arn] = "TaskSubmitted" // for Still: the execution does nothing
 	a.mu.Unlock()
 	return arn
 }
 
-// stolenStacks are those that a thief waits for.
+// stolenStacks are the stacks with a waiter of the thief.
 var stolenStacks = []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"}
 
 // steal takes the lease as plan does, and records that in the status. It returns the fence.
@@ -62,19 +62,19 @@ func (a *Account) steal(cluster, thief string, phase status.Phase) int64 {
 	return taken.Fence
 }
 
-// onStacks are the calls that change a stack. Making a change set changes none, and it is its maker's own.
+// onStacks are the calls that change a stack. Creating a change set changes none.
 var onStacks = []string{"ExecuteChangeSet", "DeleteStack", "UpdateTerminationProtection", "ContinueUpdateRollback",
 	"UpdateStack", "CreateStack"}
 
-// The lease is taken over just before each call that each function makes, in turn, while a cluster is changed, gets its protection, or is
-// deleted. Whatever the old holder still does changes nothing: no stack, nothing that Kubernetes made, none of the new holder's waiters,
-// not its status, not its lease. One call may be on its way to AWS already: that is the one that the lease was taken over just before.
-func TestALateStepOfALostHolderChangesNothing(t *testing.T) {
+// The lease is taken over just before each call of each function, in turn, during a change, a change of protection and a
+// deletion. The old holder then changes nothing: no stack, no resource of Kubernetes, no waiter, status or lease of the
+// new holder. Only the one call that was already sent may still take effect.
+func TestFormerHolderChangesNothing(t *testing.T) {
 	tests := map[string]struct {
 		functions []string
-		// before is the cluster's spec, after what is uploaded; "" deletes the spec.
+		// before is the spec of the cluster, after is uploaded; "" deletes the spec.
 		before, after string
-		// phase of the cluster when the thief has it.
+		// phase of the cluster when the thief has the lease.
 		phase status.Phase
 	}{
 		"its tags change":        {[]string{"plan", "change", "report"}, "", "  tags: {team: b}\n", status.Converging},
@@ -99,7 +99,7 @@ func TestALateStepOfALostHolderChangesNothing(t *testing.T) {
 	}
 }
 
-// robbed lives the life of a cluster whose lease is taken just before a function's call of that number, and says whether it was.
+// robbed runs a life whose lease is taken just before the numbered call of a function, and returns whether it was.
 func (a *Account) robbed(function string, number int, before, after string, phase status.Phase) (stolen bool) {
 	t := a.t
 	a.Cluster("demo", before)
@@ -117,7 +117,7 @@ func (a *Account) robbed(function string, number int, before, after string, phas
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		// Before the lease is held there is none to lose.
+		// Before that the function holds no lease.
 		if lease, err := a.State().Lease(t.Context(), "demo"); err != nil || stolen || lease.Execution == "" {
 			return Lives
 		}
@@ -143,7 +143,7 @@ func (a *Account) robbed(function string, number int, before, after string, phas
 		return false
 	}
 	var late, removed []string
-	onItsWay := true // the function's first call since
+	onItsWay := true // until the function's next call
 	for _, call := range a.Calls.Since(mark) {
 		switch {
 		case slices.Contains(onStacks, call.Action) && CalledBy(call) != "admin" && !(onItsWay && CalledBy(call) == function):
@@ -169,7 +169,7 @@ func (a *Account) robbed(function string, number int, before, after string, phas
 		require.Equal(t, thief, w.Execution, stack)
 	}
 
-	// When that one is over, too, the next finds things in order and finishes.
+	// When the thief has ended, the next execution finishes.
 	a.States.StopAll("Aborted", "the thief")
 	a.Settle()
 	for _, stack := range stolenStacks {
@@ -179,7 +179,7 @@ func (a *Account) robbed(function string, number int, before, after string, phas
 	}
 	a.Converge("demo")
 	a.Settle()
-	require.NoError(t, a.SweepNow()) // an unchanged cluster takes no lease, so the thief's may be there still
+	require.NoError(t, a.SweepNow()) // an unchanged cluster takes no lease, so the thief may still hold it
 	if after == "" {
 		require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
 	} else {
@@ -188,10 +188,10 @@ func (a *Account) robbed(function string, number int, before, after string, phas
 	return true
 }
 
-func TestTwoExecutionsAtTheSameMoment(t *testing.T) {
+func TestSimultaneousExecutions(t *testing.T) {
 	a := Start(t)
 	a.Cluster("demo", "")
-	// Both have read the lease before either takes it.
+	// Both read the lease before one takes it.
 	var both sync.WaitGroup
 	both.Add(2)
 	var mu sync.Mutex
@@ -238,7 +238,7 @@ func TestTwoExecutionsAtTheSameMoment(t *testing.T) {
 }
 
 // The event of a spec is lost, and the status is then written for the previous spec. The audit finds the spec by its version, not by time.
-func TestASpecThatWasLostWhileItsPredecessorIsToldOf(t *testing.T) {
+func TestLostSpecDuringTheReportOfAnOlderOne(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")
 		a.Events.Decide(func(e Event) Fate {

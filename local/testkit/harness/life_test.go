@@ -1,6 +1,6 @@
 package harness
 
-// The steps of a cluster's life that tests are written with: actions of users, lost events and failures.
+// The steps of tests: actions of users, lost events and failures.
 
 import (
 	"context"
@@ -32,7 +32,7 @@ const (
 
 var errQuota = &wire.Error{Code: "AddressLimitExceeded", Message: "The maximum number of addresses has been reached.", Status: 400}
 
-// create a cluster that becomes Ready.
+// create creates a cluster and waits until it is Ready.
 func (l *life) create(more string) {
 	l.Upload(names.ReleaseSpec("r1"), Release())
 	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
@@ -45,13 +45,13 @@ func (l *life) phase(want status.Phase) {
 	require.Equal(l.t, want, s.Phase, "%s: %+v", s.Message, s.Conditions)
 }
 
-// change the spec and wait.
+// change uploads a spec and waits.
 func (l *life) change(more string) {
 	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
 	l.settle()
 }
 
-// unheard uploads a spec whose event is lost.
+// unheard uploads a spec, and its event is lost.
 func (l *life) unheard(more string) {
 	l.Events.Decide(lose("aws.s3", names.ClusterSpec("demo")))
 	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
@@ -59,13 +59,13 @@ func (l *life) unheard(more string) {
 	l.Events.Decide(nil)
 }
 
-// again converges by hand and waits.
+// again converges by hand, and waits.
 func (l *life) again() {
 	l.Converge("demo")
 	l.settle()
 }
 
-// lose events of a kind.
+// lose drops events of a kind.
 func lose(source, holding string) func(Event) Fate {
 	return func(e Event) Fate {
 		if e.Source == source && strings.Contains(string(e.Detail), holding) {
@@ -75,7 +75,7 @@ func lose(source, holding string) func(Event) Fate {
 	}
 }
 
-// sweep until it comes to rest; executions that wait for ever would not.
+// sweep sweeps until nothing is in flight. That includes executions that would wait for ever.
 func (l *life) sweep() {
 	for range 12 {
 		time.Sleep(5 * time.Minute)
@@ -84,22 +84,22 @@ func (l *life) sweep() {
 	l.settle()
 }
 
-// swept runs the sweep once; the functions' log says why it fails.
+// swept runs the sweep once. The logs of functions have the reason of a failure.
 func (l *life) swept() { _ = l.SweepNow() }
 
 // audited runs the audit and waits for what it starts.
 func (l *life) audited() {
-	_ = l.AuditNow() // the functions' log says why it fails
+	_ = l.AuditNow() // the logs of functions have the reason of a failure
 	l.settle()
 }
 
-// busy has pods run on the cluster's nodes whose budget lets none of them go.
+// busy runs pods on the cluster's nodes, under a budget that allows no eviction.
 func (l *life) busy(pods int) {
 	l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: pods, Start: time.Second, Stop: time.Second, Grace: time.Minute})
 	time.Sleep(time.Minute)
 }
 
-// terminate a node as a person does who thinks it is ill.
+// terminate terminates a node as an operator does with an unhealthy one.
 func (l *life) terminate() {
 	_, err := autoscalingapi.NewFromConfig(l.Config()).TerminateInstanceInAutoScalingGroup(l.t.Context(),
 		&autoscalingapi.TerminateInstanceInAutoScalingGroupInput{
@@ -117,23 +117,23 @@ func failing(step, kind, stack string, err error) func(string, resource.Request)
 	}
 }
 
-// functionFails has a function fail always.
+// functionFails makes every call of a function fail.
 func (l *life) functionFails(step string) { l.functionSays(step, nil, errors.New("it broke")) }
 
-// functionSays always the same.
+// functionSays makes every call of a function return the same.
 func (l *life) functionSays(step string, answer any, err error) {
 	l.Functions.handlers[step] = wrap(logWriter{l.Account}, step, lambdaruntime.Handler[json.RawMessage, any](
 		func(context.Context, json.RawMessage) (any, error) { return answer, err },
 	))
 }
 
-// instance is one of the cluster's nodes.
+// instance returns an instance of the cluster.
 func (l *life) instance() string {
 	id := l.API("drover-demo").Nodes()[0].ProviderID
 	return id[strings.LastIndex(id, "/")+1:]
 }
 
-// instances are the ids of the pool's.
+// instances lists the IDs of the instances of the pool.
 func (l *life) instances() (list []string) {
 	group, _, err := l.Groups().Describe(l.t.Context(), "drover-demo-pool-a")
 	require.NoError(l.t, err)
@@ -143,7 +143,7 @@ func (l *life) instances() (list []string) {
 	return list
 }
 
-// nodes are the names of the cluster's.
+// nodes lists the names of the nodes.
 func (l *life) nodes() (list []string) {
 	for _, n := range l.API("drover-demo").Nodes() {
 		list = append(list, n.Name)
@@ -151,7 +151,7 @@ func (l *life) nodes() (list []string) {
 	return list
 }
 
-// unheardControlPlane is a cluster whose execution waits for the control plane, which is there by now.
+// unheardControlPlane creates a cluster whose execution waits for the control plane, although that exists: its event is lost.
 func (l *life) unheardControlPlane() {
 	l.Events.Decide(lose("aws.cloudformation", "control-plane"))
 	l.Upload(names.ReleaseSpec("r1"), Release())
@@ -172,7 +172,7 @@ func (l *life) stopped() {
 	time.Sleep(time.Minute)
 }
 
-// once does something just before a function's first call of a kind.
+// once calls do just before the first call of a kind by a function.
 func (l *life) once(function, action, suffix string, do func()) {
 	var once sync.Once
 	l.OnCall(func(call endpoint.Call) error {
@@ -183,7 +183,7 @@ func (l *life) once(function, action, suffix string, do func()) {
 	})
 }
 
-// forget deletes what functions are about to read of drover's own state, each time.
+// forget deletes documents of drover's state each time before a function reads them.
 func (l *life) forget(prefix string) {
 	l.OnCall(func(call endpoint.Call) error {
 		key, ours := strings.CutPrefix(call.Resource, "arn:aws:s3:::"+StateBucket+"/"+prefix)
@@ -201,14 +201,14 @@ func (l *life) remember() {
 	l.audited()
 }
 
-// drop an object of drover's own state.
+// drop deletes an object of drover's state.
 func (l *life) drop(key string) {
 	_, err := s3.NewClient(l.Config()).DeleteObject(l.t.Context(), &awss3.DeleteObjectInput{Bucket: aws.String(StateBucket), Key: &key})
 	require.NoError(l.t, err)
 }
 
-// besides has a person update the network just before the change function looks at it; the update is over, and was rolled back, when
-// the function has said that it waits.
+// besides lets an operator update the network just before the change function reads it. The update is rolled back, and ends once the
+// function has registered its waiter.
 func (l *life) besides() {
 	const stackName = "drover-demo-network"
 	var began, over sync.Once
@@ -220,7 +220,7 @@ func (l *life) besides() {
 				for _, stack := range l.CloudFormation.Stacks() {
 					if stack.StackName == stackName {
 						_, err := l.CloudFormation.UpdateStack(l.t.Context(), l.Admin(), &cloudformation.UpdateStackInput{
-							StackName: stackName, UsePreviousTemplate: true, Tags: append(stack.Tags, cloudformation.Tag{Key: "by", Value: "somebody else"}),
+							StackName: stackName, UsePreviousTemplate: true, Tags: append(stack.Tags, cloudformation.Tag{Key: "by", Value: "an operator"}),
 						})
 						require.NoError(l.t, err)
 					}

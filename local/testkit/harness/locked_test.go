@@ -20,7 +20,7 @@ import (
 
 const taint = ", taints: [{key: dedicated, value: batch, effect: NoSchedule}]"
 
-// locked is a cluster whose only node was replaced by one with a taint. It returns the old instance, whose drain began then.
+// locked creates a cluster whose only node is replaced by one with a taint. It returns the old instance, which is drained.
 func (l *life) locked(spec string) (old string, began time.Time) {
 	l.t.Helper()
 	l.grown(spec)
@@ -32,13 +32,13 @@ func (l *life) locked(spec string) (old string, began time.Time) {
 	old = l.instance()
 	l.pool(spec + taint)
 	for range 30 {
-		if time.Sleep(10 * time.Second); len(l.Group("demo", "a").Leaving()) > 0 {
+		if time.Sleep(10 * time.Second); len(l.Group("demo", "a").Draining()) > 0 {
 			break
 		}
 	}
 	began = time.Now()
 	time.Sleep(5 * time.Minute)
-	require.Equal(l.t, []string{old}, l.Group("demo", "a").Leaving())
+	require.Equal(l.t, []string{old}, l.Group("demo", "a").Draining())
 	return old, began
 }
 
@@ -70,7 +70,7 @@ func TestLockedPool(t *testing.T) {
 			})()
 			l.pool(surges)
 			time.Sleep(15 * time.Minute)
-			require.Empty(t, l.Group("demo", "a").Leaving(), "the fix was locked out")
+			require.Empty(t, l.Group("demo", "a").Draining(), "the fix was locked out")
 			l.settle()
 			s := l.Status("demo")
 			require.Equal(t, status.Ready, s.Phase)
@@ -115,7 +115,7 @@ func TestLockedPool(t *testing.T) {
 			l.Converge("demo", "a")
 			time.Sleep(15 * time.Minute)
 			require.Equal(t, "nodes are replaced when "+old+" are drained", l.waits().Message)
-			require.Equal(t, []string{old}, l.Group("demo", "a").Leaving())
+			require.Equal(t, []string{old}, l.Group("demo", "a").Draining())
 			l.pool(surges)
 			l.settle()
 			l.phase(status.Ready)

@@ -18,7 +18,7 @@ import (
 
 // A user deletes a Node object, and its instance stays in service without one: no pods run there. The audit replaces that instance and
 // no other.
-func TestANodeThatSomebodyDeletesIsReplaced(t *testing.T) {
+func TestDeletedNodeIsReplaced(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Upload(names.ReleaseSpec("r1"), Release())
 		a.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ""), "minSize: 1", "minSize: 3", 1))
@@ -49,7 +49,7 @@ func TestANodeThatSomebodyDeletesIsReplaced(t *testing.T) {
 		require.NoError(t, a.AuditNow())
 		require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "instance "+instance+" of pool a is in service without a node")
 		a.Settle()
-		time.Sleep(10 * time.Minute) // another boots and joins
+		time.Sleep(10 * time.Minute) // another instance boots and joins
 		a.Settle()
 		require.Len(t, marked, 1)
 		after := serving()

@@ -1,6 +1,6 @@
 package harness
 
-// Networks and keys that are there before a cluster, and whose they are.
+// Existing networks and keys, and their owners.
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// within is a spec of a cluster in a network that is there.
+// within returns the spec of a cluster in an existing network.
 func within(name, vpc string, subnets []string, more string) string {
 	return fmt.Sprintf(`apiVersion: drover.run/v1alpha1
 kind: Cluster
@@ -30,14 +30,14 @@ spec:
 %s`, name, vpc, strings.Join(subnets, ", "), more)
 }
 
-// networkOf a cluster: its VPC and its private subnets.
+// networkOf returns the VPC and the private subnets of a cluster.
 func (a *Account) networkOf(cluster string) (vpc string, subnets []string) {
 	outputs := a.Stack(cluster, names.Network).Outputs
 	return outputs["VpcId"], strings.Split(outputs["PrivateSubnetIds"], ",")
 }
 
-// peoples creates a network outside drover.
-func (a *Account) peoples() (vpc string, subnets []string) {
+// externalNetwork creates a network outside drover.
+func (a *Account) externalNetwork() (vpc string, subnets []string) {
 	const stackName = "office"
 	_, err := a.CloudFormation.CreateStack(a.t.Context(), a.Admin(), &cloudformation.CreateStackInput{StackName: stackName, TemplateBody: `
 Resources:
@@ -57,7 +57,7 @@ Outputs: {Vpc: {Value: !Ref Vpc}, A: {Value: !Ref A}, B: {Value: !Ref B}}
 	return outputs["Vpc"], []string{outputs["A"], outputs["B"]}
 }
 
-// keyOf a cluster's secrets.
+// keyOf returns the key of a cluster's secrets.
 func (a *Account) keyOf(cluster string) string {
 	out, err := a.EKS.DescribeCluster(a.t.Context(), a.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
 	require.NoError(a.t, err)
@@ -65,12 +65,12 @@ func (a *Account) keyOf(cluster string) string {
 	return out.Cluster.EncryptionConfig[0].Provider.KeyArn
 }
 
-// What another cluster's stacks made would go with that cluster, or keep it from going.
-func TestNothingOfAnotherClusterIsUsed(t *testing.T) {
+// A resource of another cluster's stacks would be deleted with that cluster, or would block its deletion.
+func TestResourcesOfAnotherClusterAreRefused(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("shop", "")
 		vpc, subnets := a.networkOf("shop")
-		office, rooms := a.peoples()
+		office, rooms := a.externalNetwork()
 		for name, c := range map[string]struct{ spec, says string }{
 			"its VPC": {
 				within("demo", vpc, rooms, ""), `clusters/demo.yaml:8: spec.network.existing.vpcID: Invalid value: "` + vpc +
@@ -102,9 +102,9 @@ func TestNothingOfAnotherClusterIsUsed(t *testing.T) {
 }
 
 // Several clusters share an existing network. Creating and deleting them leaves it unchanged.
-func TestClustersShareANetworkOfPeoples(t *testing.T) {
+func TestClustersShareAnExternalNetwork(t *testing.T) {
 	bubble(t, func(a *Account) {
-		vpc, subnets := a.peoples()
+		vpc, subnets := a.externalNetwork()
 		a.Upload(names.ReleaseSpec("r1"), Release())
 		before := a.AllResources()
 		a.Upload(names.ClusterSpec("shop"), within("shop", vpc, subnets, ""))
@@ -126,12 +126,12 @@ func TestClustersShareANetworkOfPeoples(t *testing.T) {
 	})
 }
 
-// A cluster that is there moves to no subnet of another one's; the last good spec counts meanwhile.
-func TestAClusterMovesToNoSubnetOfAnother(t *testing.T) {
+// drover refuses to move a cluster to subnets of another cluster. The last good spec applies.
+func TestMoveToSubnetsOfAnotherIsRefused(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("shop", "")
 		_, theirs := a.networkOf("shop")
-		vpc, subnets := a.peoples()
+		vpc, subnets := a.externalNetwork()
 		a.Upload(names.ClusterSpec("demo"), within("demo", vpc, subnets, ""))
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)

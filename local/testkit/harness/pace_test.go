@@ -1,6 +1,6 @@
 package harness
 
-// The pace of a roll, where what was before it left the pool in another state than its spec has it.
+// The pace of a roll if the size of the pool differs from its spec before it.
 
 import (
 	"strings"
@@ -17,10 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A roll that gets no instances is rolled back, and leaves the group as large as it had made it: larger than the spec
-// lets it be. The next try changes the pace by itself twice, for a group of the same size: after the rollback, and
-// when the stack is at rest again.
-func TestATryAfterARollThatLeftItsPoolLarger(t *testing.T) {
+// A roll that gets no instances is rolled back, and leaves the group larger than its spec allows. The next attempt sets
+// the pace twice for the same size: after the rollback, and when the stack is idle again.
+func TestRetryOfARollInALargerPool(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1, maxSize: 3",
@@ -44,10 +43,9 @@ func TestATryAfterARollThatLeftItsPoolLarger(t *testing.T) {
 	})
 }
 
-// Two tries of a roll get instances that do not join, and are rolled back. The first left the group at the greatest
-// size of its spec: the second makes room for one more before it replaces anything, or going back would end a node
-// that serves.
-func TestATryAfterARollThatLeftItsPoolAtItsGreatestSize(t *testing.T) {
+// Two attempts of a roll get instances that do not join, and are rolled back. The first one left the group at its maximum.
+// The second one raises the maximum before it replaces nodes, or its rollback would terminate a serving node.
+func TestRetryOfARollAtMaximumSize(t *testing.T) {
 	for name, update := range map[string]string{"a rolling update": "", "a refresh after it": ", update: {strategy: InstanceRefresh}"} {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {

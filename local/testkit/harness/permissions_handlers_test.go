@@ -1,6 +1,6 @@
 package harness
 
-// What CloudFormation's role holds for resource handlers of AWS that the handlers here do not call.
+// Permissions of CloudFormation's role for AWS's resource handlers, which the simulated handlers do not use.
 
 import (
 	"os"
@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// handlers are the permissions of CloudFormation's role of which nothing here makes use, each with the resource type
-// whose handlers call it: AWS says so in the type's schema (aws cloudformation describe-type --type RESOURCE
-// --type-name TYPE: handlers, permissions), of a group's by ec2:Describe*, ec2:Get* and autoscaling:Describe*. Those
-// that are used on some resources only name the others' kind.
+// handlers are the permissions of CloudFormation's role that no test uses, each with the resource type whose handlers need
+// it. The type's schema documents that (aws cloudformation describe-type --type RESOURCE --type-name TYPE: handlers,
+// permissions); that of groups has ec2:Describe*, ec2:Get* and autoscaling:Describe*. If tests use a permission on some
+// resources, the entry has the kind of the others.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
 var handlers = map[string]string{
 	"autoscaling:CancelInstanceRefresh":                    "AWS::AutoScaling::AutoScalingGroup",
@@ -96,8 +96,8 @@ var handlers = map[string]string{
 	"logs:UntagResource":                                   "AWS::Logs::LogGroup",
 }
 
-// Each is of a type that templates use.
-func TestHandlersAreOfTypesThatTemplatesUse(t *testing.T) {
+// Each handler belongs to a resource type of the templates.
+func TestHandlersMatchTemplates(t *testing.T) {
 	_, here, _, _ := runtime.Caller(0)
 	goldens, err := filepath.Glob(filepath.Join(filepath.Dir(here), "../../../shared/render/testdata/golden/*/*/*.yaml"))
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package harness
 
-// The lives together make every call of drover's functions and state machines. A change that adds a call adds it to one of them.
+// These lives together make every call of drover's functions and state machines. A change that adds a call adds it to one
+// of them.
 
 import (
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// lives are all of them, by what happens in each.
+// lives are all lives by name.
 var lives = func() map[string]func(*life) {
 	all := map[string]func(*life){}
 	for _, some := range []map[string]func(*life){clusterLives, nodeLives, upgradeLives} {
@@ -24,7 +25,7 @@ var lives = func() map[string]func(*life) {
 	return all
 }()
 
-// clusterLives are those of clusters: made, changed, deleted, and what goes wrong with it.
+// clusterLives create, change and delete clusters, with failures.
 var clusterLives = map[string]func(*life){
 	"a cluster is made, left alone, changed, and a pool removed": func(l *life) {
 		l.create(secondPool + unprotected)
@@ -178,7 +179,7 @@ var clusterLives = map[string]func(*life){
 	"an external update that ends before its waiter is stored": func(l *life) {
 		l.create("")
 		l.OnResource(failing("update", "AWS::EC2::VPC", "network", errQuota))
-		l.Events.Decide(lose("aws.cloudformation", "network")) // otherwise another function wakes the step first
+		l.Events.Decide(lose("aws.cloudformation", "network")) // otherwise another function resumes the step first
 		l.besides()
 		l.change("  tags: {team: b}\n")
 	},
@@ -206,7 +207,7 @@ var clusterLives = map[string]func(*life){
 		l.unheardControlPlane()
 		l.drop(names.Waiter("drover-demo-control-plane"))
 		l.Events.Decide(nil)
-		time.Sleep(61 * time.Minute) // an hour is for what is between two steps; after 90 minutes the step would end by itself
+		time.Sleep(61 * time.Minute) // the gap between two steps may last an hour; after 90 minutes the step would end by itself
 		l.audited()
 		l.phase(status.Ready)
 		require.Equal(l.t, "ABORTED", l.States.Executions()[0].Status)

@@ -1,6 +1,6 @@
 package harness
 
-// Lives that make the calls about nodes.
+// Lives with calls about nodes.
 
 import (
 	"fmt"
@@ -19,13 +19,13 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// nodeLives are those of nodes and pools: joined, drained, rolled, scaled.
+// nodeLives join and drain nodes, and roll and scale pools.
 var nodeLives = map[string]func(*life){
 	"several nodes that do not join": func(l *life) {
 		l.Upload(names.ReleaseSpec("r1"), strings.ReplaceAll(Release(), ec2.ImageID("1.36", "amd64"), ec2.SilentImageID("1.36", "amd64")))
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1", "minSize: 2", 1))
 		time.Sleep(20 * time.Minute)
-		l.swept() // while they are waited for
+		l.swept() // while join waits for them
 		l.settle()
 		l.phase(status.Failed)
 	},
@@ -90,7 +90,7 @@ var nodeLives = map[string]func(*life){
 		_, err := l.States.Start(l.t.Context(), l.Admin(), l.converge, "hand", `{"cluster": "demo", "roll": ["a"]}`)
 		require.NoError(l.t, err)
 		l.settle()
-		l.audited() // over the roll that was asked for
+		l.audited() // with the requested roll
 		at := time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "maxSize: 3", "maxSize: 3, rollAt: \""+at+"\"", 1))
 		l.settle()
@@ -135,7 +135,7 @@ var nodeLives = map[string]func(*life){
 	"the drain function fails": func(l *life) {
 		l.create(secondPool + unprotected)
 		l.functionFails("drain")
-		l.change(unprotected) // the hook is kept open for longer than the pool's deletion is waited for
+		l.change(unprotected) // the hook stays open longer than the step waits for the deletion of the pool
 		l.again()
 		l.phase(status.Ready)
 	},

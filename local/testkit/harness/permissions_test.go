@@ -28,13 +28,13 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// beyond are permissions of which nothing in this process makes use, each with the page that says what needs it. What
-// is said to be used in local/account is: its Lambda and schedule act with these roles and are refused what they may not.
+// beyond are permissions that no test in this process uses, each with the page that documents its need. local/account uses
+// some of them: its Lambda and schedules act with these roles, and are denied every other call.
 var beyond = map[string]string{
 	// Lambda writes the logs of functions; used in local/account.
 	"logs:CreateLogStream": lambdaLogs,
 	"logs:PutLogEvents":    lambdaLogs,
-	// Lambda and Step Functions trace; nothing here knows X-Ray. The second page is the machines'.
+	// Lambda and Step Functions send traces; X-Ray is not simulated. The second page is about state machines.
 	"xray:PutTraceSegments":    "https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html#services-xray-permissions " + machineTraces,
 	"xray:PutTelemetryRecords": "https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html#services-xray-permissions " + machineTraces,
 	"xray:GetSamplingRules":    machineTraces,
@@ -47,12 +47,12 @@ var beyond = map[string]string{
 	"logs:ListLogDeliveries":        machineLogs,
 	"logs:PutResourcePolicy":        machineLogs,
 	"logs:DescribeResourcePolicies": machineLogs,
-	// Not clean's, which a life uses.
+	// Without that of clean, which a life uses.
 	"converge logs:DescribeLogGroups":        machineLogs,
 	"join-node logs:DescribeLogGroups":       machineLogs,
 	"drain-node logs:DescribeLogGroups":      machineLogs,
 	"upgrade-machine logs:DescribeLogGroups": machineLogs,
-	// Lambda and the schedule send what could not be handled; used in local/account. The second page is the schedule's.
+	// Lambda and schedules send events that failed; used in local/account. The second page is about schedules.
 	"sqs:SendMessage": "https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html " +
 		"https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html",
 	// The schedule invokes the sweep; used in local/account.
@@ -64,18 +64,18 @@ var beyond = map[string]string{
 var onlyLogged = map[string]string{
 	// Without it S3 answers AccessDenied for a missing status. Drains continue either way; the permission keeps their logs correct.
 	"drain s3:ListBucket": "https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html",
-	// A step whose execution cannot be described is started once more, which finds that it was, and is proved by what is deployed.
+	// If an execution cannot be described, its step is started again, which finds that it was started. The deployed state verifies the step.
 	"upgrade-machine states:DescribeExecution": "https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html",
 }
 
-// Pages that several of them are on.
+// Pages that document several permissions.
 const (
 	lambdaLogs    = "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html#monitoring-cloudwatchlogs-prereqs"
 	machineTraces = "https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html"
 	machineLogs   = "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy"
 )
 
-func TestWhatNoTestShowsHasAPage(t *testing.T) {
+func TestUnusedPermissionsAreDocumented(t *testing.T) {
 	for _, list := range []map[string]string{beyond, onlyLogged} {
 		for permission, shown := range list {
 			for what := range strings.FieldsSeq(shown) {
@@ -88,7 +88,7 @@ func TestWhatNoTestShowsHasAPage(t *testing.T) {
 	}
 }
 
-// permission is one action on one resource of one role, under a condition or without.
+// permission is one action on one resource of one role, possibly with a condition.
 type permission struct{ role, action, on, when string }
 
 func (p permission) String() string {
@@ -105,7 +105,7 @@ func (p permission) beyond() bool {
 	return beyond[p.action] != "" || beyond[p.role+" "+p.action] != ""
 }
 
-// kind of resource that a permission is on, or the service whose linked role it is.
+// kind returns the kind of resource of a permission, or the service of a linked role.
 func (p permission) kind() string {
 	parts := strings.SplitN(p.on, ":", 6)
 	kind, name, _ := strings.Cut(strings.ReplaceAll(parts[len(parts)-1], ":", "/"), "/")
@@ -115,7 +115,7 @@ func (p permission) kind() string {
 	return kind
 }
 
-// statement that allows it.
+// statement returns the statement that allows it.
 func (p permission) statement(sid string) map[string]any {
 	s := map[string]any{"Sid": sid, "Effect": "Allow", "Action": p.action, "Resource": p.on}
 	if p.when != "" {
@@ -124,7 +124,7 @@ func (p permission) statement(sid string) map[string]any {
 	return s
 }
 
-// policy of nothing else. The key of the topic is another in each account; it is the only one that those who may use it do.
+// policy returns a policy with this permission only. The ID of the topic's key differs in each account, so the resource is a pattern.
 func (p permission) policy(t testing.TB) *iam.Policy {
 	p.on = strings.ReplaceAll(p.on, ":key/NoticesKey", ":key/*")
 	policy, _, err := iam.ParsePolicyValue(map[string]any{"Version": "2012-10-17", "Statement": p.statement("P")}, false)
@@ -132,11 +132,11 @@ func (p permission) policy(t testing.TB) *iam.Policy {
 	return policy
 }
 
-// cloudFormation is the role that makes the resources of clusters. Its permissions are those of handlers on AWS,
-// which call more than those here.
+// cloudFormation is the role that creates the resources of clusters. AWS's handlers need more permissions than the simulated
+// ones.
 const cloudFormation = "cloudformation"
 
-// many is a JSON string or a list of them.
+// many is a JSON string or a list of strings.
 type many []string
 
 func (m *many) UnmarshalJSON(body []byte) error {
@@ -147,7 +147,7 @@ func (m *many) UnmarshalJSON(body []byte) error {
 	return json.Unmarshal(body, (*[]string)(m))
 }
 
-// split gives each permission of drover's roles a statement of its own, less one.
+// split gives each permission of drover's roles its own statement, and omits one permission.
 func split(t testing.TB, w *iam.Definitions, less permission) map[string]permission {
 	all := map[string]permission{}
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
@@ -168,7 +168,7 @@ func split(t testing.TB, w *iam.Definitions, less permission) map[string]permiss
 	return all
 }
 
-// splitPolicy splits a policy of a role, and adds its permissions to all by their statements; nil is one without any.
+// splitPolicy splits a policy of a role, and adds its permissions to all by statement. It returns nil if none is left.
 func splitPolicy(t testing.TB, step string, body json.RawMessage, less permission, all map[string]permission) json.RawMessage {
 	var document struct {
 		Version   string
@@ -219,32 +219,32 @@ func (p *probe) Errorf(format string, args ...any) {
 }
 func (p *probe) FailNow() { runtime.Goexit() }
 
-// lived is what came of a life.
+// lived is the result of a life.
 type lived struct {
-	// all permissions there were, and how often each was used.
+	// all permissions, and how often each was used.
 	all  map[string]permission
 	used map[permission]int
-	// refused calls of drover's; denied says whether the permission that was taken away would have allowed something that was refused.
+	// refused calls of drover. denied is true if the removed permission would have allowed one of them.
 	refused []string
 	denied  bool
-	// told is all that users see: notices, statuses and failures. log is only for the reader of a failed test.
-	told, log string
-	// state is how everything stands in the end, by what it is of.
+	// reported is all that users see: notices, statuses and failures. log is only for the reader of a failed test.
+	reported, log string
+	// state is the final state of each object.
 	state    map[string]string
 	failures []string
 	took     time.Duration
 }
 
 // complains reports whether users can see that a permission is missing.
-func (l lived) complains() bool { return tellsOfDenial(l.told) || len(l.failures) > 0 }
+func (l lived) complains() bool { return mentionsDenial(l.reported) || len(l.failures) > 0 }
 
-func tellsOfDenial(text string) bool {
+func mentionsDenial(text string) bool {
 	return slices.ContainsFunc([]string{"AccessDenied", "Access Denied", "not authorized"}, func(words string) bool {
 		return strings.Contains(text, words)
 	})
 }
 
-// agreed is what of two states is the same. What happens at the same moment happens in any order, and some of how it ends with it.
+// agreed returns the common part of two states. Simultaneous events happen in any order, so some of the final state differs.
 func agreed(a, b map[string]string) map[string]string {
 	same := map[string]string{}
 	for what, value := range a {
@@ -255,7 +255,7 @@ func agreed(a, b map[string]string) map[string]string {
 	return same
 }
 
-// otherwise lists what stands otherwise in a life than it was agreed.
+// otherwise lists the objects whose final state differs from the agreed one.
 func (l lived) otherwise(agreed map[string]string) (list []string) {
 	for what, value := range agreed {
 		if l.state[what] != value {
@@ -265,7 +265,7 @@ func (l lived) otherwise(agreed map[string]string) (list []string) {
 	return list
 }
 
-// live lives a life with all permissions less one, in virtual time.
+// live runs a life without one permission, in virtual time.
 func live(t *testing.T, run func(*life), less permission) (out lived) {
 	out.used = map[permission]int{}
 	var taken *iam.Policy
@@ -312,7 +312,7 @@ func live(t *testing.T, run func(*life), less permission) (out lived) {
 					call.Error))
 			}
 		}
-		out.told, out.state = l.ends()
+		out.reported, out.state = l.ends()
 		out.log = l.Log() + l.histories()
 		p.mu.Lock()
 		out.failures = p.failures
@@ -368,7 +368,7 @@ func (l *life) ends() (reported string, state map[string]string) {
 	return text.String(), state
 }
 
-// histories are what failed in executions, what they got over too.
+// histories returns the failures in executions, also those that were handled.
 func (l *life) histories() string {
 	var text strings.Builder
 	for _, x := range l.States.Executions() {
@@ -396,9 +396,9 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				l, once := live(t, run, permission{}), live(t, run, permission{})
-				require.Empty(t, l.failures, "%s %s", l.told, l.log)
+				require.Empty(t, l.failures, "%s %s", l.reported, l.log)
 				require.Empty(t, l.refused)
-				require.False(t, l.complains(), "%s", l.told)
+				require.False(t, l.complains(), "%s", l.reported)
 				l.state = agreed(l.state, once.state)
 				require.NotEmpty(t, l.state)
 				mu.Lock()
@@ -414,7 +414,7 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 	for _, p := range permissionsOf(runs) {
 		used := slices.ContainsFunc(slices.Collect(maps.Values(runs)), func(l lived) bool { return l.used[p] > 0 })
 		switch {
-		case p.role == cloudFormation && used: // here, and maybe by other handlers or in other ways on AWS, too
+		case p.role == cloudFormation && used: // the handlers on AWS may use it in further ways
 			needed = append(needed, p)
 		case p.beyond() && used:
 			t.Errorf("%s is used: take it off the list of what is beyond this test", p)
@@ -454,7 +454,7 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 	})
 }
 
-// permissionsOf lists all there are, in order.
+// permissionsOf lists all permissions, in order.
 func permissionsOf(runs map[string]lived) []permission {
 	for _, l := range runs {
 		list := slices.Collect(maps.Values(l.all))
@@ -464,8 +464,8 @@ func permissionsOf(runs map[string]lived) []permission {
 	return nil
 }
 
-// missed says whether a life that uses a permission is refused it and goes wrong, when it is taken away, the quickest
-// one first. One that goes wrong and was refused nothing of the sort says nothing about it.
+// missed returns true if a life without the permission is denied a call and ends differently. It tries the fastest life first.
+// A life that ends differently without that denial proves nothing.
 func missed(t *testing.T, runs map[string]lived, p permission) bool {
 	var with []string
 	for name, l := range runs {
@@ -474,16 +474,16 @@ func missed(t *testing.T, runs map[string]lived, p permission) bool {
 		}
 	}
 	slices.SortFunc(with, func(a, b string) int { return int(runs[a].took - runs[b].took) })
-	for range 3 { // what happens at the same moment happens in any order, and may hide it
+	for range 3 { // simultaneous events happen in any order, which may hide the difference
 		for _, name := range with {
 			l := live(t, lives[name], p)
 			if !l.denied {
 				continue
 			}
-			if l.complains() || onlyLogged[p.role+" "+p.action] != "" && tellsOfDenial(l.log) {
+			if l.complains() || onlyLogged[p.role+" "+p.action] != "" && mentionsDenial(l.log) {
 				return true
 			}
-			// What stands otherwise is of the permission only if it never does with all of them.
+			// The difference proves the need only if it never occurs with all permissions.
 			if len(l.otherwise(runs[name].state)) > 0 && len(l.otherwise(agreed(runs[name].state, live(t, lives[name], permission{}).state))) > 0 {
 				return true
 			}
@@ -497,7 +497,7 @@ var errStillRunning = errors.New("it does not come to rest")
 // life is an account in virtual time.
 type life struct{ *Account }
 
-// settle waits until nothing happens any more: for three days at most: a hook is kept open for two.
+// settle waits until nothing is in flight, at most three days: a hook stays open for two.
 func (l *life) settle() {
 	for range 3 * 24 * 60 {
 		time.Sleep(time.Minute)

@@ -1,6 +1,6 @@
 package harness
 
-// Lives that make the calls about upgrades and channels.
+// Lives with calls about upgrades and channels.
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// upgradeLives are those of upgrades.
+// upgradeLives run upgrades.
 var upgradeLives = map[string]func(*life){
 	"a release that comes late": func(l *life) {
 		l.Upload(names.ClusterSpec("demo"), Spec("demo", ""))
@@ -81,7 +81,7 @@ var upgradeLives = map[string]func(*life){
 		puts := 0
 		l.OnCall(func(call endpoint.Call) error {
 			if CalledBy(call) == "upgrade" && call.Action == "PutObject" && strings.Contains(call.Resource, names.Upgrade("demo")) {
-				if puts++; puts == 3 { // it begins: the second notes that EKS looks
+				if puts++; puts == 3 { // it begins: the second write records that EKS refreshes its insights
 					l.Converge("demo")
 					time.Sleep(time.Second)
 				}

@@ -350,7 +350,7 @@ func (a *Account) Until(what string, done func() bool) {
 func (a *Account) Settle() {
 	a.t.Helper()
 	a.Until("nothing happens any more", func() bool {
-		return a.atOnce(func() bool { return a.idle() && !a.executes() && !a.AutoScaling.Going() })
+		return a.atOnce(func() bool { return a.idle() && !a.executes() && !a.AutoScaling.Terminating() })
 	})
 }
 

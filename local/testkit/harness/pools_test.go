@@ -14,7 +14,7 @@ import (
 )
 
 // The pods of a removed pool move to another pool within their budget before an instance ends.
-func TestAPoolThatIsRemovedIsDrainedFirst(t *testing.T) {
+func TestRemovedPoolIsDrainedFirst(t *testing.T) {
 	bubble(t, func(a *Account) {
 		l := &life{a}
 		l.create("    - {name: b, instanceTypes: [m7i.large], minSize: 2, maxSize: 3}\n" + unprotected)

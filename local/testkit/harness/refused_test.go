@@ -1,6 +1,6 @@
 package harness
 
-// Instances that EC2 does not launch. CloudFormation says only that signals did not come; Auto Scaling knows why.
+// Instances that EC2 does not launch. CloudFormation reports only missing signals; Auto Scaling has the reason.
 
 import (
 	"strings"
@@ -24,7 +24,7 @@ const (
 	saidOfZones = "Auto Scaling got no instance: We currently do not have sufficient m7i.large capacity in the Availability Zone you requested"
 )
 
-// reason that the status gives for a stack.
+// reason returns the reason of a stack in the status.
 func (l *life) reason(stack string) string {
 	for _, s := range l.Status("demo").Stacks {
 		if s.Name == stack {
@@ -34,7 +34,7 @@ func (l *life) reason(stack string) string {
 	return ""
 }
 
-// refusals are what EC2 may refuse instances for, each with what ends it.
+// refusals are reasons to refuse instances, each with its remedy.
 var refusals = map[string]struct {
 	begin        func(t *testing.T, l *life, bad *faults.Engine) (end func())
 	said, advice string
@@ -55,7 +55,7 @@ var refusals = map[string]struct {
 	},
 }
 
-func TestInstancesThatAreRefusedInTheMiddleOfARoll(t *testing.T) {
+func TestRefusedInstancesDuringARoll(t *testing.T) {
 	for name, c := range refusals {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {
@@ -88,8 +88,8 @@ func TestInstancesThatAreRefusedInTheMiddleOfARoll(t *testing.T) {
 	}
 }
 
-// While CloudFormation waits for instances there may be room again.
-func TestInstancesThatAreRefusedForAWhile(t *testing.T) {
+// Capacity becomes available while CloudFormation waits for instances.
+func TestInstancesRefusedForAWhile(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "maxSize: 3", "maxSize: 3, update: {pauseTime: 30m}", 1))
@@ -101,7 +101,7 @@ func TestInstancesThatAreRefusedForAWhile(t *testing.T) {
 		l.swept()
 		require.Contains(t, l.reason("pool-a"), saidOfZones)
 		end()
-		time.Sleep(20 * time.Minute) // Auto Scaling tries less and less often, and then the pool pauses
+		time.Sleep(20 * time.Minute) // Auto Scaling retries with growing pauses
 		l.swept()
 		require.Equal(t, "UPDATE_IN_PROGRESS ", l.reason("pool-a"), "the launch that came after that one did not fail")
 		l.settle()
@@ -109,8 +109,8 @@ func TestInstancesThatAreRefusedForAWhile(t *testing.T) {
 	})
 }
 
-// The group goes with the creation that failed; why it got nothing is known all the same.
-func TestInstancesThatAreRefusedWhileAPoolIsMade(t *testing.T) {
+// The failed creation deletes the group. The status still has the reason.
+func TestRefusedInstancesOfANewPool(t *testing.T) {
 	for name, c := range refusals {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {
@@ -137,7 +137,7 @@ func TestInstancesThatAreRefusedWhileAPoolIsMade(t *testing.T) {
 
 // An autoscaler scales out a pool, and EC2 launches no more instances. The cluster matches its spec, and InSync still
 // reports the missing instances.
-func TestAPoolThatGetsFewerInstancesThanItShould(t *testing.T) {
+func TestRefusedInstancesOfAnAutoscaler(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.create(unprotected)
 		end := strike(t, bad, "launch-fails=VcpuLimitExceeded")

@@ -1,6 +1,6 @@
 package harness
 
-// Nodes that a status speaks of, and when it does no more.
+// Nodes in the status: when they are added, and when they are removed.
 
 import (
 	"testing"
@@ -47,11 +47,11 @@ func TestFailedJoinIsRemovedOnceItsPoolIsWhole(t *testing.T) {
 	})
 }
 
-// A drain goes on when the status cannot be written. What its last word was to take out is taken out once no execution drains the node.
+// A drain continues if the status cannot be written. If its last write fails, the audit removes the node once no execution drains it.
 func TestNodeIsReportedUntilItsDrainEnds(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.create(unprotected)
-		l.busy(3) // its budget allows none
+		l.busy(3) // the budget allows no eviction
 		l.terminate()
 		time.Sleep(20 * time.Minute)
 		require.Len(t, l.Status("demo").Nodes, 1)
@@ -89,7 +89,7 @@ func TestInstanceThatWaitsForItsClusterIsReported(t *testing.T) {
 		waiting := l.Status("demo").Nodes
 		require.Len(t, waiting, 1)
 		require.Equal(t, status.NodeUnreachable, waiting[0].State)
-		_ = l.AuditNow() // it cannot ask the cluster either
+		_ = l.AuditNow() // the audit cannot reach the cluster either
 		now := l.Status("demo").Nodes
 		require.Len(t, now, 1, "its execution goes on")
 		require.Equal(t, waiting[0].Since, now[0].Since)

@@ -1,6 +1,6 @@
 package harness
 
-// An autoscaler that never rests: whenever a change set was asked for, the pool is of another size by then.
+// An autoscaler that changes the size of the pool after each change set.
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// The pace changes by itself each time, for a size that is past by then. The roll begins all the same, and no call
-// makes more change sets than it has time for.
+// Each pace is computed for a size that is outdated at once. The roll starts nevertheless, and no invocation creates more
+// change sets than it has time for.
 func TestRollStartsDespiteConstantScaling(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const pool = "minSize: 1, maxSize: 4"

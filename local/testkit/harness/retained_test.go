@@ -26,14 +26,14 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Unstack deletes a stack by hand though it is protected.
+// Unstack deletes a protected stack by hand.
 func (a *Account) Unstack(cluster, stack string) {
 	a.t.Helper()
 	a.tryToUnstack(cluster, stack)
 	require.NotContains(a.t, a.Stacks(cluster), stack)
 }
 
-// tryToUnstack does so where not all of it can be deleted.
+// tryToUnstack does so for a stack that cannot be deleted completely.
 func (a *Account) tryToUnstack(cluster, stack string) {
 	a.t.Helper()
 	name := names.Stack(cluster, stack)
@@ -46,7 +46,7 @@ func (a *Account) tryToUnstack(cluster, stack string) {
 	a.Settle()
 }
 
-// ids of what is in the account of a kind.
+// ids lists the resources of a kind in the account.
 func (a *Account) ids(kind string) (ids []string) {
 	for arn := range a.AllResources() {
 		if at := strings.LastIndex(arn, kind); at >= 0 {
@@ -57,7 +57,7 @@ func (a *Account) ids(kind string) (ids []string) {
 	return ids
 }
 
-// unmade are all of a kind, deleted by hand.
+// unmade deletes all resources of a kind by hand.
 func (a *Account) unmade(kind string) {
 	a.t.Helper()
 	for _, arn := range slices.Sorted(maps.Keys(a.AllResources())) {
@@ -82,7 +82,7 @@ func (a *Account) endEKS(cluster string) {
 	require.Empty(a.t, a.ids(":cluster/"))
 }
 
-// roleOf is the one role of a cluster's stacks that is left.
+// roleOf returns the one remaining role of a cluster's stacks.
 func (a *Account) roleOf(cluster string) string {
 	a.t.Helper()
 	roles := slices.DeleteFunc(a.identities.Roles(), func(r iam.Role) bool { return r.Tags[names.TagCluster] != cluster })
@@ -90,7 +90,7 @@ func (a *Account) roleOf(cluster string) string {
 	return roles[0].Name
 }
 
-// remains says that a deletion stands still because of what its message names.
+// remains asserts that a deletion stopped because of the resources in its message.
 func (a *Account) remains(what ...string) {
 	a.t.Helper()
 	s := a.Status("demo")
@@ -162,7 +162,7 @@ func TestDeletionAfterALostNetworkWithoutProtection(t *testing.T) {
 	})
 }
 
-// A network that stands in its own way stays half deleted. What is left of the cluster's protection goes all the same.
+// A network whose resources block each other stays half deleted. drover still disables the remaining protection of the cluster.
 func TestDeletionOfAHalfDeletedNetwork(t *testing.T) {
 	bubble(t, func(a *Account) {
 		before := a.AllResources()
@@ -197,13 +197,13 @@ func TestDeletionOfAHalfDeletedNetwork(t *testing.T) {
 	})
 }
 
-// inside are the stacks of what is in a cluster, by ID.
+// inside returns the IDs of the stacks inside a cluster.
 func (a *Account) inside(cluster string) []string {
 	return []string{a.Stack(cluster, names.Addons).ID, a.Stack(cluster, "pool-a").ID}
 }
 
-// anew asserts that a cluster is Ready and that its inner stacks were recreated.
-func (a *Account) anew(cluster string, before []string) {
+// recreated asserts that a cluster is Ready and that its inner stacks were recreated.
+func (a *Account) recreated(cluster string, before []string) {
 	a.t.Helper()
 	require.Equal(a.t, status.Ready, a.Status(cluster).Phase, a.Status(cluster).Message)
 	for _, stack := range a.inside(cluster) {
@@ -220,19 +220,19 @@ func unprepared(call endpoint.Call) error {
 	return nil
 }
 
-// goesOn asserts that an execution failed after it recreated the control plane, and that the next one recreates the rest of the cluster.
-func (a *Account) goesOn(cluster string, before []string) {
+// continues asserts that an execution failed after it recreated the control plane, and that the next one recreates the rest of the cluster.
+func (a *Account) continues(cluster string, before []string) {
 	a.t.Helper()
 	require.Equal(a.t, status.Failed, a.Status(cluster).Phase, a.Status(cluster).Message)
 	require.Equal(a.t, "CREATE_COMPLETE", a.Stacks(cluster)[names.ControlPlane])
 	a.OnCall(nil)
 	a.Converge(cluster)
 	a.Settle()
-	a.anew(cluster, before)
+	a.recreated(cluster, before)
 }
 
 // A deletion outside drover removes an unprotected stack with all its resources.
-func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
+func TestUnprotectedStackIsDeletedOutside(t *testing.T) {
 	t.Run("the control plane: drover recreates its inner stacks", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)
@@ -257,7 +257,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			a.Unstack("demo", names.ControlPlane)
 			require.NoError(t, a.AuditNow())
 			a.Settle()
-			a.goesOn("demo", before)
+			a.continues("demo", before)
 		})
 	})
 	t.Run("the control plane, while drover changes it", func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected+"  tags: {team: b}\n"))
 			a.Settle()
 			require.True(t, lost)
-			a.anew("demo", before)
+			a.recreated("demo", before)
 		})
 	})
 	t.Run("the control plane, partly, and recreating it fails: the next execution recreates the rest", func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			before := a.inside("demo")
 			a.OnResource(func(step string, r resource.Request) error {
 				if step == "delete" && r.StackName == names.Stack("demo", names.ControlPlane) {
-					return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+					return &wire.Error{Code: "DependencyViolation", Message: "it is in use", Status: 400}
 				}
 				return nil
 			})
@@ -299,7 +299,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			a.OnCall(unprepared)
 			a.Converge("demo")
 			a.Settle()
-			a.goesOn("demo", before)
+			a.continues("demo", before)
 		})
 	})
 	t.Run("the network, which stands in its own way: nothing more is deleted, and the cluster can be", func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 	})
 }
 
-func TestAClusterThatLostItsControlPlane(t *testing.T) {
+func TestDeletedControlPlane(t *testing.T) {
 	t.Run("is deleted once its EKS cluster is, and leaves nothing", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			before := a.AllResources()
@@ -419,9 +419,9 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 	})
 }
 
-// IAM has the roles of all regions: those of another cell's cluster of the same name are none of this one's, nor are
-// those of clusters whose names begin alike. CloudFormation cuts long names.
-func TestOnlyRolesOfThisCellsClusterAreLeftOfIt(t *testing.T) {
+// IAM has the roles of all regions. Roles of a cluster of the same name in another region do not belong to this one, nor do
+// those of clusters whose names start alike. CloudFormation truncates long names.
+func TestRetainedRolesOfOtherClusters(t *testing.T) {
 	a := Start(t)
 	var config aws.Config
 	a.Functions.Around("clean", func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {

@@ -1,6 +1,6 @@
 package harness
 
-// Ways back, and what an attempt that changed nothing must not take away.
+// Rollbacks, and attempts that change nothing and must keep the rollback possible.
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// hold has a budget that keeps every pod of an app where it is, or takes the app away.
+// hold blocks all pods of an app by a budget, or removes the app.
 func (l *life) hold(held bool) {
 	replicas := 0
 	if held {
@@ -27,7 +27,7 @@ func (l *life) hold(held bool) {
 	l.busy(replicas)
 }
 
-// rolledBack says that a cluster is at 1.35 again.
+// rolledBack asserts that a cluster is at 1.35 again.
 func (l *life) rolledBack() {
 	l.t.Helper()
 	s := l.Status("demo")
@@ -42,7 +42,7 @@ func (l *life) rolledBack() {
 	l.phase(status.Ready)
 }
 
-// half has a cluster upgraded, and its rollback stop when the nodes are back: EKS does not take the control plane back. The rollback's ARN.
+// half upgrades a cluster, and stops its rollback after the nodes: EKS fails to roll back the control plane. It returns the rollback's ARN.
 func (l *life) half(bad *faults.Engine) string {
 	l.t.Helper()
 	l.old(alarmed)
@@ -55,7 +55,7 @@ func (l *life) half(bad *faults.Engine) string {
 	return arn
 }
 
-func TestARollback(t *testing.T) {
+func TestRollbackOfAnUpgrade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Rollback: true})
@@ -96,7 +96,7 @@ func TestARollback(t *testing.T) {
 	})
 }
 
-func TestARollbackAfterAnAttemptThatWasBlocked(t *testing.T) {
+func TestRollbackAfterABlockedAttempt(t *testing.T) {
 	t.Run("to roll back", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed)
@@ -135,7 +135,7 @@ func TestARollbackAfterAnAttemptThatWasBlocked(t *testing.T) {
 }
 
 // An unhealthy cluster after an upgrade is the reason for a rollback. It does not block the rollback.
-func TestARollbackOfAClusterThatIsNotWell(t *testing.T) {
+func TestRollbackOfAnUnhealthyCluster(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
@@ -157,8 +157,8 @@ func TestARollbackOfAClusterThatIsNotWell(t *testing.T) {
 	})
 }
 
-// A rollback is stopped when the control plane is back already. A pool that is added then gets nodes which that may have.
-func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
+// A rollback stops after the control plane. A pool that is added then gets nodes of the old version.
+func TestPoolIsAddedDuringAStoppedRollback(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.old(alarmed)
 		l.upgrade(events.Upgrade{Release: "r2"})
@@ -183,7 +183,7 @@ func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
 }
 
 // A rollback stops and is undone: the nodes are upgraded again. A second rollback is still possible as long as EKS supports it.
-func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
+func TestSecondRollbackAfterAnUndoneOne(t *testing.T) {
 	for name, forward := range map[string]func(t *testing.T, l *life, bad *faults.Engine){
 		"when the nodes are forward again": func(t *testing.T, l *life, _ *faults.Engine) {
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
@@ -216,8 +216,8 @@ func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
 	}
 }
 
-// EKS counts its seven days from when the control plane came to its version, whatever was tried since.
-func TestARollbackThatStoodStillForTooLong(t *testing.T) {
+// EKS counts seven days from the update of the control plane, whatever was attempted since.
+func TestRollbackAfterItsDeadline(t *testing.T) {
 	for name, meanwhile := range map[string]func(l *life){
 		"it is continued":         func(*life) {},
 		"after it was taken back": func(l *life) { l.over(l.upgrade(events.Upgrade{Release: "r2"})) },

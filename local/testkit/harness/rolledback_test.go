@@ -1,6 +1,6 @@
 package harness
 
-// A roll of which drover says that it fails: CloudFormation rolls it back at once, and that takes nodes out, too. In virtual time.
+// Rolls that drover fails. CloudFormation rolls them back at once, which also replaces nodes. In virtual time.
 
 import (
 	"slices"
@@ -22,12 +22,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// outs are the nodes of a pool that served and are drained.
+// outs counts nodes of a pool that served and are drained.
 type outs struct {
 	mu     sync.Mutex
 	served map[string]bool
 	now    []string
-	// most at once. back are those of the moment when a rollback began.
+	// most is their maximum. back is their number when a rollback began.
 	most int
 	back []string
 }
@@ -92,12 +92,12 @@ func (l *life) takenBack(second status.Node) {
 	for _, x := range l.executions("join-node") {
 		require.NotEqual(l.t, "RUNNING", x.Status)
 	}
-	require.Empty(l.t, l.Group("demo", "a").Coming())
+	require.Empty(l.t, l.Group("demo", "a").Launching())
 }
 
-// The old nodes of a batch are drained when the new ones do not join. The update is failed once they are out: else the first batch of the
-// rollback would go beside them.
-func TestARollIsFailedOnceItsBatchIsDrained(t *testing.T) {
+// The old nodes of a batch are drained while the new ones do not join. drover fails the update after these drains. Otherwise the first
+// batch of the rollback would be drained at the same time.
+func TestRollFailsAfterTheDrainsOfItsBatch(t *testing.T) {
 	for name, waits := range map[string]bool{"CloudFormation waits for drains": true, "CloudFormation does not wait for drains": false} {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {
@@ -122,7 +122,7 @@ func TestARollIsFailedOnceItsBatchIsDrained(t *testing.T) {
 }
 
 // A user cancels the update for an immediate rollback. The execution that waits to fail the update ends.
-func TestARollThatIsAboutToBeFailedCanBeCancelled(t *testing.T) {
+func TestRollIsCancelledBeforeItFails(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		second, _, seen := l.doomed(bad)
 		_, err := cloudformationapi.NewFromConfig(l.Config()).CancelUpdateStack(l.t.Context(), &cloudformationapi.CancelUpdateStackInput{
@@ -130,7 +130,7 @@ func TestARollThatIsAboutToBeFailedCanBeCancelled(t *testing.T) {
 		})
 		require.NoError(t, err)
 		time.Sleep(3 * time.Minute)
-		require.NotContains(t, l.Group("demo", "a").Coming(), second.Instance)
+		require.NotContains(t, l.Group("demo", "a").Launching(), second.Instance)
 		seen.mu.Lock()
 		require.NotEmpty(t, seen.back)
 		seen.mu.Unlock()

@@ -1,6 +1,6 @@
 package harness
 
-// What must hold in random rolls: each pool is judged by its own update policy, in every state that its group is in.
+// Invariants of random rolls: each pool is checked against its own update policy, in every state of its group.
 
 import (
 	"fmt"
@@ -15,44 +15,43 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// judge of a pool: what may be out during the update under way.
+// judge checks how many nodes of a pool are out of service during an update.
 type judge struct {
 	pool    rolledPool
 	rolling bool
-	// refreshes says that the update is an instance refresh, or one that is rolled back by the policy that was before.
+	// refreshes is true if the update is an instance refresh, or the rollback of one.
 	refreshes bool
-	// base is how many nodes the pool had to have when the update began, grown how many more an autoscaler has wanted since.
+	// base is the desired size when the update began. grown is how much an autoscaler has raised it since.
 	base, grown int
-	// beyond its greatest size are so many that the update ends at once: the room that a roll had made is taken back,
-	// and an autoscaler or a rollback had filled it. They are none of those that the pool is to have.
+	// beyond is how many nodes exceed the maximum. The update terminates them at once, because it reduces a maximum that a roll
+	// had raised. They do not count as nodes of the pool.
 	beyond int
-	// floor is how many there have to be in service before any may be out, lost how many fewer there are as they failed.
+	// floor is the required number of nodes in service. lost is how many failed.
 	floor, lost int
-	// served have been in service, taken went by the autoscaler. Those of leaving were drained when an update began that
-	// replaces nothing, or has waited for as long as they may take, or is a rollback of what they outlasted. Those of
-	// old are what is replaced.
+	// served have been in service. taken were removed by the autoscaler. leaving were drained before the update, which replaces
+	// nothing, or has waited for them long enough, or is a rollback that they outlasted. old are the nodes that are replaced.
 	served, taken, leaving, old map[string]bool
 	view                        autoscaling.View
-	// going says that instances are on their way out. They have been since busy, but for times too short to be seen, and were until free.
+	// going is true while instances are drained. That began at busy, ignoring short gaps, and ended at free.
 	going      bool
 	busy, free time.Time
 	most       int // OnCluster is called for each control plane of the bubble when it starts, with the name of its EKS cluster.
 }
 
-// wrongly notes what must not be.
+// wrongly records a violation.
 func (l *rolls) wrongly(format string, arguments ...any) {
 	if len(l.wrong) < 10 {
 		l.wrong = append(l.wrong, time.Now().UTC().Format("15:04:05 ")+fmt.Sprintf(format, arguments...))
 	}
 }
 
-// begins hears of the updates of groups.
+// begins is called when the update of a group begins.
 func (l *rolls) begins(step string, r resource.Request) error {
 	if step != "update" || r.Type != "AWS::AutoScaling::AutoScalingGroup" {
 		return nil
 	}
-	// The spec that is being converged. The stack's tags do not say so: an update of its parameters alone leaves them,
-	// and replaces nodes too, after one that was rolled back.
+	// The spec of the update. The tags of the stack may have an older one: an update of parameters alone keeps them, and
+	// replaces nodes too after a rollback.
 	version := l.Status("demo").SpecVersion
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +79,7 @@ func (l *rolls) begins(step string, r resource.Request) error {
 		j.floor = min(j.base, j.serving())
 	} else {
 		j.floor = min(j.floor, j.base)
-		if !j.refreshes { // it goes by the numbers of the update's begin, whatever an autoscaler has wanted since
+		if !j.refreshes { // a rolling update uses the sizes from its begin, whatever an autoscaler sets later
 			j.grown = 0
 		}
 	}
@@ -99,8 +98,8 @@ func (l *rolls) begins(step string, r resource.Request) error {
 	return nil
 }
 
-// fits is how many nodes, and their surge, a group has room for. One that is larger than its spec lets it be has room from a roll
-// before, which an autoscaler has filled: as many count as the room is for, and all of them may be out if the policy allows as many.
+// fits limits a number of nodes and its surge to the maximum of a group. A group above the maximum of its spec still has the room of an
+// earlier roll, which an autoscaler has filled: those nodes count too.
 func (p rolledPool) fits(room int) int {
 	for n := room; n > 0; n-- {
 		if _, surge := p.update.Bounds(n); n+surge <= room {
@@ -110,14 +109,14 @@ func (p rolledPool) fits(room int) int {
 	return 0
 }
 
-// outlasts says whether a drain goes on for longer than CloudFormation, or an instance refresh, waits for a batch: nothing holds a rollback
-// back then.
+// outlasts returns true if a drain takes longer than CloudFormation, or an instance refresh, waits for a batch. The rollback then begins
+// during the drain.
 func (l *rolls) outlasts(instance string) bool {
 	since, drained := l.drains[instance]
 	return drained && time.Since(since) >= 59*time.Minute
 }
 
-// replaces says whether an update of a group replaces any of its instances.
+// replaces returns true if an update of a group replaces instances.
 func replaces(r resource.Request, v autoscaling.View) bool {
 	version := func(properties map[string]any) string {
 		policy, _ := properties["MixedInstancesPolicy"].(map[string]any)
@@ -133,7 +132,7 @@ func replaces(r resource.Request, v autoscaling.View) bool {
 // counts reports whether the termination of an instance counts for its pool's update policy: it served, and no fault took it away.
 func (j *judge) counts(id string) bool { return j.served[id] && !j.taken[id] }
 
-// ends hears of stacks that come to rest.
+// ends is called when an operation of a stack ends.
 func (l *rolls) ends(stackName, is string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +144,7 @@ func (l *rolls) ends(stackName, is string) {
 	}
 }
 
-// leaves says whether an instance is drained, or about to be.
+// leaves returns true if an instance is drained, or will be.
 func leaves(i autoscaling.InstanceView) bool {
 	return i.State == "Terminating" || i.State == "Terminating:Wait"
 }
@@ -159,7 +158,7 @@ func (j *judge) serving() (n int) {
 	return n
 }
 
-// sees a state of a group. Auto Scaling is locked meanwhile.
+// sees checks a state of a group, while Auto Scaling is locked.
 func (l *rolls) sees(group string, v autoscaling.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +166,7 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 	j.view = v
 	going := slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool { return strings.HasPrefix(i.State, "Terminating") })
 	switch {
-	case going && !j.going && time.Since(j.free) > 6*time.Minute: // more than the longest pause between two looks
+	case going && !j.going && time.Since(j.free) > 6*time.Minute: // more than the longest pause between two polls
 		j.busy = time.Now()
 	case !going && j.going:
 		j.free = time.Now()
@@ -185,7 +184,7 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 			out++
 		}
 	}
-	// With the last of the old ones the update is over: it takes back what an autoscaler has wanted meanwhile.
+	// The update ends with the last old node. It then reverts the size that an autoscaler has set.
 	if !j.rolling || j.grown > 0 && !slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool {
 		return j.old[i.ID] && !strings.HasPrefix(i.State, "Terminating")
 	}) {
@@ -196,7 +195,7 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 		j.floor = j.base + j.grown
 	}
 	unavailable, surge := j.pool.update.Bounds(j.base)
-	if j.refreshes && j.grown > 0 { // of a refresh they are percentages of what is wanted now
+	if j.refreshes && j.grown > 0 { // a refresh uses percentages of the current size
 		scale := func(n int) int { return (n*(j.base+j.grown) + j.base - 1) / j.base }
 		unavailable, surge = scale(unavailable), scale(surge)
 	}
@@ -221,12 +220,12 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 	j.most = max(j.most, out)
 }
 
-// removed judges the end of a pod.
+// removed checks the end of a pod.
 func (l *rolls) removed(r apiserver.Removal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	since, drained := l.drains[r.Instance]
-	since = since.Add(-time.Second) // drains reckon in seconds
+	since = since.Add(-time.Second) // drains count whole seconds
 	over := func(policies ...string) bool {
 		for _, j := range l.judges {
 			if drained && slices.Contains(policies, j.pool.onTimeout) && r.At.Sub(since) >= j.pool.timeout {

@@ -1,6 +1,6 @@
 package harness
 
-// What a seed says of random rolls, and how its acts are done.
+// The plot of a random roll: what a seed determines, and how its acts are performed.
 
 import (
 	"fmt"
@@ -18,35 +18,35 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// rolledPool is a pool as a spec has it.
+// rolledPool is a pool of a spec.
 type rolledPool struct {
 	name        string
 	least, most int // its sizes
-	mark        int // what its nodes are made of
+	mark        int // the version of its nodes
 	tooNew      bool
 	update      api.Update
-	// timeout of its drains; what then.
+	// timeout of its drains, and the policy after it.
 	timeout   time.Duration
 	onTimeout string
 }
 
-// rollPlot is what a seed says.
+// rollPlot is the plot of a seed.
 type rollPlot struct {
 	uploads []rollUpload
 	apps    []apiserver.App
 	weather []string
-	waits   bool // CloudFormation does, for terminate hooks
+	waits   bool // CloudFormation waits for terminate hooks
 }
 
-// rollUpload is a spec, and what happens after it.
+// rollUpload is a spec, and the acts after it.
 type rollUpload struct {
 	pools []rolledPool
 	acts  []rollAct
-	// next upload comes so long after this one; 0 is when all is at rest.
+	// next is the time until the next upload; 0 waits until nothing is in flight.
 	next time.Duration
 }
 
-// rollAct befalls a pool.
+// rollAct is an event of a pool.
 type rollAct struct {
 	after time.Duration
 	pool  int
@@ -142,7 +142,7 @@ spec:
 	return b.String()
 }
 
-// do an act.
+// do performs an act.
 func (l *rolls) do(act rollAct, pools []rolledPool) {
 	pool := pools[act.pool%len(pools)]
 	group := names.Group("demo", pool.name)
@@ -167,7 +167,7 @@ func (l *rolls) do(act rollAct, pools []rolledPool) {
 	}
 	switch act.what {
 	case grows:
-		// As the cluster autoscaler does: one more than there are to be now.
+		// The cluster autoscaler raises the desired size by one.
 		_, err := scaling.SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
 			AutoScalingGroupName: &group, DesiredCapacity: aws.Int32(int32(view.Desired + 1)),
 		})
@@ -188,7 +188,7 @@ func (l *rolls) do(act rollAct, pools []rolledPool) {
 		_, err := scaling.TerminateInstanceInAutoScalingGroup(l.t.Context(), &autoscalingapi.TerminateInstanceInAutoScalingGroupInput{
 			InstanceId: &old[0], ShouldDecrementDesiredCapacity: aws.Bool(true),
 		})
-		if err != nil { // the least size forbids it
+		if err != nil { // the minimum size forbids it
 			l.mu.Lock()
 			delete(j.taken, old[0])
 			j.grown++
@@ -196,10 +196,10 @@ func (l *rolls) do(act rollAct, pools []rolledPool) {
 			l.mu.Unlock()
 			return
 		}
-		excuse(act.what) // CloudFormation waits for one that takes its place
+		excuse(act.what) // CloudFormation waits for its replacement
 		l.mu.Lock()
 		if j.pool.update.Strategy == api.InstanceRefresh {
-			j.lost++ // a refresh that has room for a batch takes it, whatever becomes of the room
+			j.lost++ // a refresh that has room for a batch takes it, even if the room shrinks
 		}
 		l.mu.Unlock()
 	case fails, spot:

@@ -1,9 +1,9 @@
 package harness
 
-// Random rolls, in virtual time: pools of any size and policy under any workloads are rolled, one roll soon after the other or in
-// the middle of it, while an autoscaler changes how many nodes there are to be, nodes fail, spot instances are taken back, budgets allow
-// nothing for a while, events come twice, late or never, executions are stopped, and some of the new nodes cannot join. What must hold then
-// holds always: each pool is judged by its own update policy, by that one which is deployed at that moment.
+// Random rolls, in virtual time. Pools of any size and policy, with any workloads, are rolled, one roll soon after the other
+// or during it. At the same time an autoscaler changes the size, nodes fail, spot instances are interrupted, budgets allow nothing for a
+// while, events are doubled, late or lost, executions are stopped, and some new nodes cannot join. The invariants always hold:
+// each pool is checked against the update policy that is deployed at that moment.
 //
 // A failure names its seed. `go test ./local/testkit/harness -run TestRandomRolls -rolls 17` nearly repeats it;
 // -rolls 100-200 tries more seeds.
@@ -36,7 +36,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// rollSeeds are chosen so that together they are quick, and meet everything that a plot may have.
+// rollSeeds are fast, and together cover everything that a plot may contain.
 var rollSeeds = flag.String("rolls", "1,2,5,6,7,9,10,12,16,17,18,26,32,403,436,455,527", "seeds of random rolls: 3,8 or 1-50")
 
 func TestRandomRolls(t *testing.T) {
@@ -57,7 +57,7 @@ func TestRandomRolls(t *testing.T) {
 	}
 }
 
-// rolls is a plot on its way.
+// rolls is a plot in progress.
 type rolls struct {
 	*life
 	plot   rollPlot
@@ -66,10 +66,10 @@ type rolls struct {
 	mu sync.Mutex
 	// specs by their versions.
 	specs map[string][]rolledPool
-	// drains is since when instances are drained or warned, lost are those that failed, both by instance.
+	// drains is when the drain or warning of an instance began. lost are instances that failed.
 	drains map[string]time.Time
 	lost   map[string]bool
-	// excused says why the roll under way may fail, blocked until when a budget allows nothing.
+	// excused is why the current roll may fail. blocked is until when a budget allows nothing.
 	excused []string
 	blocked time.Time
 	wrong   []string
@@ -148,7 +148,7 @@ func rollAtRandom(t *testing.T, seed uint64) {
 	t.Logf("%d updates in %s", l.rolled, time.Since(started))
 }
 
-// upload a spec, and return its version.
+// upload uploads a spec and returns its version.
 func (l *rolls) upload(u rollUpload) string {
 	l.mu.Lock()
 	defer l.mu.Unlock() // handlers of the event wait until the version is recorded
@@ -157,7 +157,7 @@ func (l *rolls) upload(u rollUpload) string {
 	return version
 }
 
-// sweeps as drover's schedule has it, until stop is called.
+// sweeps runs the sweep on drover's schedule until stop is called.
 func (l *rolls) sweeps() (stop func()) {
 	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -168,7 +168,7 @@ func (l *rolls) sweeps() (stop func()) {
 			case <-ended:
 				return
 			}
-			_ = l.SweepNow() // the next one comes anyway
+			_ = l.SweepNow() // the next sweep retries
 			if n%3 == 0 {
 				_ = l.AuditNow()
 			}
@@ -181,7 +181,7 @@ func (l *rolls) sweeps() (stop func()) {
 // attempt may use the full hour of CloudFormation's or of a refresh's timeout. A longer wait would last until the 48 hours of a hook end.
 const restless = 12 * time.Hour
 
-// rest waits until nothing is under way, and holds the cluster against what must be then.
+// rest waits until nothing is in flight, and checks the invariants of that state.
 func (l *rolls) rest(u rollUpload, version string, calm func()) {
 	l.t.Helper()
 	began := time.Now()
@@ -231,7 +231,7 @@ func (l *rolls) rest(u rollUpload, version string, calm func()) {
 	}
 }
 
-// story of what is under way: the status, the executions that run, the groups, and last of all what was logged.
+// story describes what is in flight: the status, the running executions, the groups, and the last log lines.
 func (l *rolls) story() string {
 	s := l.Status("demo")
 	said := []string{fmt.Sprintf("%s of %s: %s", s.Phase, s.SpecVersion, s.Message)}

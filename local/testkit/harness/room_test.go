@@ -1,6 +1,6 @@
 package harness
 
-// Room that a roll makes for its surge before it begins, and what an autoscaler chooses meanwhile.
+// The surge capacity of a roll, and an autoscaler that changes the size at the same time.
 
 import (
 	"strings"
@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scale the pool, as an autoscaler does.
+// scale sets the size of the pool, as an autoscaler does.
 func (l *life) scale(desired int) {
 	_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
 		AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(int32(desired)),
@@ -29,7 +29,7 @@ func (l *life) scale(desired int) {
 	require.NoError(l.t, err)
 }
 
-// onGroup does something before the n-th time that CloudFormation updates the pool's group.
+// onGroup calls do before each update of the pool's group by CloudFormation, with its number.
 func (l *life) onGroup(do func(n int)) {
 	updates := 0
 	l.OnResource(func(step string, r resource.Request) error {
@@ -41,8 +41,8 @@ func (l *life) onGroup(do func(n int)) {
 	})
 }
 
-// A change set with the room in it is made, and meanwhile a node is replaced: the roll begins by what the pool is after that.
-func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
+// A node is replaced while the change set with the surge capacity is created. The roll starts with the pool after that.
+func TestPoolIsReadAfterItsChangeSet(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const spec = "minSize: 3, maxSize: 4, drain: {timeout: 3h}"
 		l.grown(spec)
@@ -52,7 +52,7 @@ func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
 		before, drained, made := l.Group("demo", "a"), l.instance(), 0
 		l.OnCall(func(call endpoint.Call) error {
 			if CalledBy(call) == "change" && call.Action == "CreateChangeSet" && l.Stack("demo", "pool-a").Parameters[render.MaxSize] == "5" {
-				if made++; made == 2 { // the first has no room in it yet
+				if made++; made == 2 { // the first one adds no capacity
 					l.terminate()
 				}
 			}
@@ -60,7 +60,7 @@ func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
 		})
 		l.pool(spec + larger)
 		time.Sleep(20 * time.Minute)
-		require.Equal(t, []string{drained}, l.Group("demo", "a").Leaving())
+		require.Equal(t, []string{drained}, l.Group("demo", "a").Draining())
 		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
 		require.Empty(t, l.batches(rolledGroup))
 		l.hold(false)
@@ -69,8 +69,8 @@ func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
 	})
 }
 
-// The autoscaler changes its mind twice while room is made, so that as much is made again as once before.
-func TestRoomIsMadeAgainAsItWas(t *testing.T) {
+// The autoscaler changes the size twice while capacity is added, so the same capacity is added again.
+func TestSurgeCapacityIsAddedAgain(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const spec = "minSize: 1, maxSize: 3"
 		l.grown(spec)
@@ -96,7 +96,7 @@ func TestRoomIsMadeAgainAsItWas(t *testing.T) {
 
 // The autoscaler uses the surge capacity of a roll, and the user requests a second roll before that capacity is removed. The second roll
 // adds no capacity. The pool finally returns to the maximum of its spec by an ordinary scale-in.
-func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
+func TestUsedSurgeCapacityIsNotAddedAgain(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const spec = "minSize: 1, maxSize: 2, update: {maxSurge: 50%}"
 		l.grown(spec)
@@ -105,7 +105,7 @@ func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
 		before, most := l.Group("demo", "a"), 0
 		least := len(before.Instances)
 		l.onGroup(func(n int) {
-			if n == 2 { // there is room, and the roll begins
+			if n == 2 { // the capacity exists, and the roll begins
 				l.scale(3)
 				l.pool(spec + strings.Replace(larger, "60", "70", 1))
 			}

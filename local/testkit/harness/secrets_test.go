@@ -13,9 +13,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// What files and commands of a spec contain may be a secret, if it should not: it is in no log line, status, notice or plan, nor in
-// any answer of CloudFormation or Step Functions about what they do, whatever is wrong with the spec.
-func TestSecretsAreToldToNobody(t *testing.T) {
+// Files and commands of a spec may contain secrets, although they should not. No log line, status, notice or plan contains them, and no
+// response of CloudFormation or Step Functions, whatever error the spec has.
+func TestSecretsAreNotDisclosed(t *testing.T) {
 	const secret = "hunter2-correct-horse-battery-staple"
 	pool := func(more string) string {
 		return strings.Replace(Spec("demo", ""), "    - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n",

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// says what the status says of a cluster: its phase and message, and why it is not converged.
+// says returns the phase, the message and the condition Converged of the status.
 func (l *life) says() string {
 	l.t.Helper()
 	s := l.Status("demo")
@@ -29,7 +29,7 @@ func (l *life) says() string {
 	return fmt.Sprintf("%s (%s %s: %s): %s", s.Phase, c.Status, c.Reason, c.Message, s.Message)
 }
 
-// lasts says that this is what converging says of it, too.
+// lasts asserts that a converge reports the same status.
 func (l *life) lasts() {
 	l.t.Helper()
 	said := l.says()
@@ -37,12 +37,12 @@ func (l *life) lasts() {
 	require.Equal(l.t, said, l.says())
 }
 
-// halfway has the spec name r2, and stops its upgrade when the control plane goes there.
+// halfway uploads a spec with r2, and stops its upgrade during the control plane step.
 func (l *life) halfway() {
 	l.t.Helper()
 	l.names("r2")
 	l.step(upgrade.StepControlPlane)
-	l.States.Stop(l.record().Execution, "Stopped", "by a person")
+	l.States.Stop(l.record().Execution, "Stopped", "by an operator")
 	l.settle()
 	l.sweep()
 	require.Equal(l.t, upgrade.Stopped, l.record().State)
@@ -97,13 +97,13 @@ func TestBlockedUpgradeKeepsThePhase(t *testing.T) {
 }
 
 // The upgrade of the spec stopped, and an operator starts it by hand. The status keeps no message of the first one.
-func TestAnUpgradeByHandAfterTheSpecsOwnStopped(t *testing.T) {
+func TestUpgradeByHandAfterTheSpecsStopped(t *testing.T) {
 	t.Run("is done", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed)
 			l.names("r2")
 			l.changing("pool-a")
-			l.alarm(cloudwatchtypes.StateValueAlarm) // the result is not well
+			l.alarm(cloudwatchtypes.StateValueAlarm) // the result is unhealthy
 			l.settle()
 			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: the result is not well: AlarmsQuiet")
 			l.alarm(cloudwatchtypes.StateValueOk)
@@ -121,7 +121,7 @@ func TestAnUpgradeByHandAfterTheSpecsOwnStopped(t *testing.T) {
 			l.halfway()
 			l.upgrade(events.Upgrade{Release: "r2"})
 			l.changing("pool-a")
-			l.States.Stop(l.record().Execution, "Stopped", "by a person")
+			l.States.Stop(l.record().Execution, "Stopped", "by an operator")
 			l.settle()
 			l.sweep()
 			require.Equal(t, upgrade.OriginHand, l.record().Origin)
@@ -144,8 +144,8 @@ func TestAnUpgradeByHandAfterTheSpecsOwnStopped(t *testing.T) {
 	})
 }
 
-// A rollback to what the spec names stops when the nodes are back. The spec names where it was to lead, and the cluster is not there.
-func TestARollbackThatStopsLeavesNoClusterAsSpecified(t *testing.T) {
+// A rollback to the release of the spec stops after the nodes. The cluster then does not match the spec.
+func TestStoppedRollbackIsNotConverged(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		arn := l.half(bad)
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed")
@@ -221,12 +221,12 @@ func TestUpgradeLeavesARecreatedClusterAlone(t *testing.T) {
 }
 
 // An operator stops an upgrade during its checks and uploads a spec. The sweep records that end while the changes of the spec run.
-func TestAnUpgradeThatEndsWhileTheClusterIsConverged(t *testing.T) {
+func TestUpgradeEndsDuringAConverge(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		l.upgrade(events.Upgrade{Release: "r2"})
 		time.Sleep(20 * time.Second)
-		l.States.Stop(l.record().Execution, "Stopped", "by a person")
+		l.States.Stop(l.record().Execution, "Stopped", "by an operator")
 		l.Upload(names.ClusterSpec("demo"), Spec("demo", secondPool+alarmed))
 		time.Sleep(10 * time.Second)
 		l.swept()

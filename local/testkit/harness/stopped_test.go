@@ -17,8 +17,8 @@ import (
 
 const stoppedAtOnce = `kill machine=converge state="Plan" count=1`
 
-// What was asked for once is made all the same, within a quarter of an hour: a deletion,
-func TestADeletionWhoseExecutionIsStoppedAtOnce(t *testing.T) {
+// The audit starts the requested work within a quarter of an hour: a deletion,
+func TestDeletionAfterItsExecutionStopped(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.create(unprotected)
 		end := strike(t, bad, stoppedAtOnce)
@@ -33,8 +33,8 @@ func TestADeletionWhoseExecutionIsStoppedAtOnce(t *testing.T) {
 	})
 }
 
-// a roll at a time, which is drift only when it was not made in time,
-func TestARollWhoseExecutionIsStoppedAtOnce(t *testing.T) {
+// or a roll at a time, which is drift only when it is late.
+func TestRollAfterItsExecutionStopped(t *testing.T) {
 	t.Run("just now", func(t *testing.T) {
 		rollIsStopped(t, (*life).swept, func(in *status.Condition) { require.Nil(t, in, "a roll that is not late is no drift") })
 	})

@@ -12,9 +12,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Whatever a key of the specs bucket looks like, all that comes of it is a status of its own name: no execution, and nothing of
-// another cluster's.
-func TestKeysThatWouldLeaveTheirCluster(t *testing.T) {
+// A malformed key of the specs bucket leads to a status of its own name at most. It starts no execution, and changes no other cluster.
+func TestKeysOutsideTheirCluster(t *testing.T) {
 	bubble(t, func(a *Account) {
 		t := a.t
 		event := func(key string) Event {
@@ -54,7 +53,7 @@ func TestKeysThatWouldLeaveTheirCluster(t *testing.T) {
 	})
 }
 
-// What a key holds that XML cannot is listed as it is, by both ways of calling.
+// Keys with characters that XML cannot contain are listed unchanged, by direct and by signed calls.
 func TestAnyKeyIsListed(t *testing.T) {
 	bubble(t, func(a *Account) {
 		t := a.t
@@ -75,7 +74,7 @@ func TestAnyKeyIsListed(t *testing.T) {
 }
 
 // The name in a spec and the name in its key must agree, independent of the uploader.
-func TestASpecUnderAnotherClustersKey(t *testing.T) {
+func TestSpecUnderAnotherClustersKey(t *testing.T) {
 	a := Start(t)
 	a.Upload(names.ReleaseSpec("r1"), Release())
 	a.Upload(names.ClusterSpec("mine"), Spec("demo", ""))

@@ -1,6 +1,6 @@
 package harness
 
-// A channel's upgrade that its checks block, day after day, and what is to come after an upgrade that is over.
+// Upgrades of a channel that checks block day after day, and upgrades that are scheduled after another one.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 )
 
 // drover reports the blocking check with each attempt. It does not repeat that while the next attempt is scheduled.
-func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
+func TestChannelUpgradeIsBlockedForDays(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
 		l.old("  upgrade: {channel: Stable, alarms: [shop-is-down, nowhere]}\n")
@@ -54,8 +54,8 @@ func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 			}
 			require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
 			require.Len(t, l.executions("upgrade"), day, "no execution checks before that")
-			require.Equal(t, day, l.toldOf("Blocked"))
-			require.LessOrEqual(t, l.toldOf(status.UpgradeScheduled), 2*day, "that it begins, and that it is tried again")
+			require.Equal(t, day, l.noticesOf("Blocked"))
+			require.LessOrEqual(t, l.noticesOf(status.UpgradeScheduled), 2*day, "that it begins, and that it is tried again")
 			time.Sleep(time.Until(blocked.Add(24*time.Hour)) + time.Minute)
 			l.swept()
 			l.settle()
@@ -65,9 +65,9 @@ func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 
 // The status keeps a scheduled upgrade of a channel while an operator starts another upgrade. It also keeps it if that one is blocked,
 // after which no execution converges the cluster.
-func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
+func TestScheduledUpgradeAfterAnotherEnds(t *testing.T) {
 	opens := func() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(9 * time.Hour) }
-	// scheduled has an upgrade to r2, which the channel is at, wait for its window.
+	// scheduled creates a cluster whose channel is at r2. The upgrade waits for its window.
 	scheduled := func(l *life) (at time.Time) {
 		at = opens()
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
@@ -89,14 +89,14 @@ func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
 		require.Equal(t, at, s.Upgrade.At.UTC())
 		require.Nil(t, s.NextUpgrade)
 		require.Equal(t, status.Ready, s.Phase)
-		l.audited() // the checks in advance
+		l.audited() // the early checks
 		mark := l.Calls.Mark()
 		l.Converge("demo")
 		l.audited()
 		for _, call := range l.Calls.Since(mark) {
 			require.False(t, call.Mutating && (CalledBy(call) == "plan" || CalledBy(call) == "report"), "%s %s", call.Action, call.Resource)
 		}
-		require.Zero(t, l.toldOf("Cancelled"))
+		require.Zero(t, l.noticesOf("Cancelled"))
 	}
 	for name, to := range map[string]string{"another": "r3", "the same": "r2"} {
 		t.Run("by hand to "+name+", which is blocked", func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
 			require.Equal(t, "Scheduled r2", s.NextUpgrade.Phase+" "+s.NextUpgrade.To)
 			l.settle()
 			require.Equal(t, "Done r3", l.Status("demo").Upgrade.Phase+" "+l.Status("demo").Upgrade.To)
-			require.Equal(t, 1, l.toldOf(status.UpgradeScheduled), "once")
+			require.Equal(t, 1, l.noticesOf(status.UpgradeScheduled), "once")
 			quiet(l, at)
 		})
 	})
@@ -167,8 +167,8 @@ func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
 	})
 }
 
-// One that cannot be made at all is remembered like any that is over, with where it was to begin.
-func TestAnUpgradeThatCannotBeMadeIsRemembered(t *testing.T) {
+// An upgrade that is impossible is kept in the history like others.
+func TestImpossibleUpgradeIsInTheHistory(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
 		l.old("  upgrade: {channel: Stable, alarms: [shop-is-down]}\n")
@@ -179,7 +179,7 @@ func TestAnUpgradeThatCannotBeMadeIsRemembered(t *testing.T) {
 		l.settle()
 		l.swept()
 		l.settle()
-		l.swept() // while the cluster was still being converged, it did not begin
+		l.swept() // it did not begin while the cluster converged
 		l.settle()
 		s := l.Status("demo")
 		require.Equal(t, "Blocked r1 1.35 far", s.Upgrade.Phase+" "+s.Upgrade.From+" "+s.Upgrade.FromVersion+" "+s.Upgrade.To, s.Upgrade.Message)

@@ -1,6 +1,6 @@
 package harness
 
-// Alarms that upgrades silence, and which of them.
+// Alarms whose actions upgrades disable.
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ import (
 )
 
 // A spec may name any alarm of the account. drover disables the actions only of alarms that their owners tagged.
-func TestAnUpgradeSilencesNoAlarmOfOthers(t *testing.T) {
+func TestUpgradeDisablesOnlyTaggedAlarms(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		_, err := l.cloudwatch().PutMetricAlarm(l.t.Context(), &cloudwatchapi.PutMetricAlarmInput{
 			AlarmName: aws.String("drover-converge-failed"), Namespace: aws.String("drover"), MetricName: aws.String("Failed"),
@@ -52,8 +52,8 @@ func TestAnUpgradeSilencesNoAlarmOfOthers(t *testing.T) {
 	})
 }
 
-// The tag is taken away while the alarm is silent: it sounds again all the same.
-func TestAnAlarmWhoseTagIsTakenAwaySoundsAgain(t *testing.T) {
+// The tag is removed while the actions are disabled. They are enabled nevertheless.
+func TestUntaggedAlarmIsEnabledAgain(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		l.upgrade(events.Upgrade{Release: "r2"})

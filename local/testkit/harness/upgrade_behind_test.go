@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades that are asked for, or whose time comes, while another one of the same cluster is under way.
+// Upgrades that are requested or become due during another upgrade of the same cluster.
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// toldOf counts the notices of upgrades that are in a phase.
-func (l *life) toldOf(phase string) (count int) {
+// noticesOf counts the notices of upgrades in a phase.
+func (l *life) noticesOf(phase string) (count int) {
 	for _, n := range l.Notices() {
 		if strings.HasPrefix(n, "drover: the upgrade of demo is "+phase+"\n") {
 			count++
@@ -28,12 +28,12 @@ func (l *life) toldOf(phase string) (count int) {
 	return count
 }
 
-// third is a release of the version that the second has.
+// third is another release of the version of r2.
 func third() string {
 	return strings.Replace(ReleaseOf("1.36", "r3"), "v1.13.2-eksbuild.1", "v1.14.0-eksbuild.1", 1)
 }
 
-// standing has the upgrade to r2 begin, and stand still at its nodes, which have days, until the function that is returned lets it go on.
+// standing starts the upgrade to r2 and stops at its nodes, which may take days. The returned function lets it continue.
 func (l *life) standing() (goOn func()) {
 	l.t.Helper()
 	l.upgrade(events.Upgrade{Release: "r2"})
@@ -58,7 +58,7 @@ func behind(t *testing.T, then func(l *life, execution string, goOn func())) {
 	})
 }
 
-func TestAnUpgradeByHandThatWaitsForAnother(t *testing.T) {
+func TestUpgradeByHandWaitsForAnother(t *testing.T) {
 	behind(t, func(l *life, arn string, goOn func()) {
 		next := func() *status.Upgrade {
 			s := l.Status("demo")
@@ -71,20 +71,20 @@ func TestAnUpgradeByHandThatWaitsForAnother(t *testing.T) {
 		time.Sleep(40 * time.Minute)
 		require.Equal(t, status.UpgradeDelayed, next().Phase)
 		require.Contains(t, next().Message, "the upgrade to release r2 (Kubernetes 1.36) is under way")
-		require.Equal(t, 1, l.toldOf(status.UpgradeDelayed))
-		require.Zero(t, l.toldOf(status.UpgradeMissed))
+		require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed))
+		require.Zero(t, l.noticesOf(status.UpgradeMissed))
 		l.over(arn)
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the cluster was busy for 2h")
 		require.Equal(t, status.UpgradeMissed, next().Phase)
-		require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+		require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
 
 		goOn()
 		l.upgraded()
 		s := l.Status("demo")
 		require.Nil(t, s.NextUpgrade)
 		require.Equal(t, "Missed r3", s.Upgrades[1].Phase+" "+s.Upgrades[1].To, "among those that are over")
-		require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
-		require.Zero(t, l.toldOf("Cancelled"))
+		require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
+		require.Zero(t, l.noticesOf("Cancelled"))
 	})
 	t.Run("and is not late", func(t *testing.T) {
 		behind(t, func(l *life, arn string, goOn func()) {
@@ -93,7 +93,7 @@ func TestAnUpgradeByHandThatWaitsForAnother(t *testing.T) {
 			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
 			require.Nil(t, l.Status("demo").NextUpgrade)
 			require.Equal(t, "Done r3", l.Status("demo").Upgrade.Phase+" "+l.Status("demo").Upgrade.To)
-			require.Zero(t, l.toldOf("Cancelled"))
+			require.Zero(t, l.noticesOf("Cancelled"))
 		})
 	})
 	t.Run("until its execution is stopped", func(t *testing.T) {
@@ -108,8 +108,8 @@ func TestAnUpgradeByHandThatWaitsForAnother(t *testing.T) {
 	})
 }
 
-// What a time, a channel and a spec ask for while another upgrade is under way.
-func TestAnUpgradeWhoseTimeComesWhileAnotherIsUnderWay(t *testing.T) {
+// A time, a channel and a spec request upgrades during another one.
+func TestScheduledUpgradeDuringAnother(t *testing.T) {
 	for origin, ask := range map[upgrade.Origin]func(l *life, at time.Time){
 		upgrade.OriginAt: func(l *life, at time.Time) {
 			l.Upload(names.ClusterSpec("demo"),
@@ -140,7 +140,7 @@ func TestAnUpgradeWhoseTimeComesWhileAnotherIsUnderWay(t *testing.T) {
 					passes := func(until time.Duration) *status.Upgrade {
 						for time.Since(at) < until {
 							time.Sleep(15 * time.Minute)
-							_ = l.AuditNow() // a sweep would find the events that are withheld
+							_ = l.AuditNow() // a sweep would find the withheld events
 						}
 						s := l.Status("demo")
 						require.Equal(t, "Running r2", s.Upgrade.Phase+" "+s.Upgrade.To)
@@ -150,26 +150,26 @@ func TestAnUpgradeWhoseTimeComesWhileAnotherIsUnderWay(t *testing.T) {
 					require.NotNil(t, next)
 					require.Equal(t, fmt.Sprintf("Scheduled r3 %s", origin), fmt.Sprintf("%s %s %s", next.Phase, next.To, next.Origin))
 					require.WithinDuration(t, at, *next.At, 10*time.Minute)
-					require.Zero(t, l.toldOf(status.UpgradeDelayed))
+					require.Zero(t, l.noticesOf(status.UpgradeDelayed))
 					next = passes(45 * time.Minute)
 					require.Equal(t, status.UpgradeDelayed, next.Phase)
 					require.Contains(t, next.Message, "waits for ")
-					require.Equal(t, 1, l.toldOf(status.UpgradeDelayed))
+					require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed))
 					if missed {
 						next = passes(140 * time.Minute)
 						require.Equal(t, status.UpgradeMissed, next.Phase)
-						require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+						require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
 					}
 
 					goOn()
 					l.sweep()
 					require.Nil(t, l.Status("demo").NextUpgrade)
-					require.Equal(t, 1, l.toldOf(status.UpgradeDelayed), "reported once")
-					require.Zero(t, l.toldOf("Cancelled"))
+					require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed), "reported once")
+					require.Zero(t, l.noticesOf("Cancelled"))
 					u := l.Status("demo").Upgrade
 					if missed && origin == upgrade.OriginAt {
 						require.Equal(t, "Missed r3", u.Phase+" "+u.To, "its time is over")
-						require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+						require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
 						return
 					}
 					require.Equal(t, "Done r3", u.Phase+" "+u.To, "what is late is made, and what a spec or a channel asks for stays asked for")
@@ -179,7 +179,7 @@ func TestAnUpgradeWhoseTimeComesWhileAnotherIsUnderWay(t *testing.T) {
 	}
 }
 
-// The upgrade that is under way waits for drains: nothing converges the cluster meanwhile.
+// The upgrade in flight waits for drains. No execution converges the cluster.
 func TestScheduledUpgradeDuringDrainsOfAnother(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		patient := func(more string) string {
@@ -214,8 +214,8 @@ func TestScheduledUpgradeDuringDrainsOfAnother(t *testing.T) {
 			require.NotNil(t, s.NextUpgrade, "%s", c.late)
 			require.Equal(t, c.phase+" r3 At", s.NextUpgrade.Phase+" "+s.NextUpgrade.To+" "+s.NextUpgrade.Origin, "%s", c.late)
 		}
-		require.Equal(t, 1, l.toldOf(status.UpgradeDelayed))
-		require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+		require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed))
+		require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
 		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 0, Start: time.Second, Stop: time.Second, Grace: time.Minute})
 		l.settle()
 		l.sweep()
@@ -223,14 +223,14 @@ func TestScheduledUpgradeDuringDrainsOfAnother(t *testing.T) {
 		require.Equal(t, "Missed r3", s.Upgrade.Phase+" "+s.Upgrade.To)
 		require.Equal(t, "Done r2", s.Upgrades[0].Phase+" "+s.Upgrades[0].To)
 		require.Nil(t, s.NextUpgrade)
-		require.Equal(t, 1, l.toldOf(status.UpgradeMissed), "reported once")
+		require.Equal(t, 1, l.noticesOf(status.UpgradeMissed), "reported once")
 	})
 }
 
 const (
-	// inTurn is a second pool, whose nodes are replaced after those of the first.
+	// inTurn is a second pool that is replaced after the first one.
 	inTurn = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}}\n"
-	// following is the channel Stable.
+	// following makes a spec follow the channel Stable.
 	following = inTurn + "  upgrade: {channel: Stable, alarms: [shop-is-down]}\n"
 )
 

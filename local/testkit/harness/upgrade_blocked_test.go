@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades that a check blocks: nothing changes. Other checks only warn.
+// Upgrades that a check blocks: nothing changes. Some checks only warn.
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestAnUpgradeThatIsBlocked(t *testing.T) {
+func TestBlockedUpgrade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		l.alarm(cloudwatchtypes.StateValueAlarm)
@@ -45,7 +45,7 @@ func TestAnUpgradeThatIsBlocked(t *testing.T) {
 }
 
 // The account has reached its quota of clusters. The check warns but does not block: an upgrade creates no cluster.
-func TestAnUpgradeWhereNoOtherClusterCouldBeMade(t *testing.T) {
+func TestUpgradeAtTheQuotaOfClusters(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old("")
 		l.Quotas.Set(servicequotas.Clusters, 1)
@@ -66,7 +66,7 @@ func TestAnUpgradeWhereNoOtherClusterCouldBeMade(t *testing.T) {
 }
 
 // A client starts to use a removed API after EKS refreshed its insights. The stale insights report no problem.
-func TestEKSLooksAnewBeforeTheChecks(t *testing.T) {
+func TestInsightsAreRefreshedBeforeTheChecks(t *testing.T) {
 	looked := func(l *life) {
 		l.old(alarmed)
 		out, err := l.EKS.ListInsights(l.t.Context(), l.Admin(), eks.ListInsightsInput{ClusterName: "drover-demo"})

@@ -1,6 +1,6 @@
 package harness
 
-// Windows on the days that clocks are put forward and back: when upgrades begin, and that they begin once.
+// Windows on the days when clocks change: upgrades begin once, at the right time.
 
 import (
 	"fmt"
@@ -16,16 +16,16 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestUpgradesOnTheDaysThatClocksChange(t *testing.T) {
+func TestUpgradesWhenClocksChange(t *testing.T) {
 	const (
 		daily = `start: "02:30"`
 		cron  = `cron: "30 2 * * ? *"`
 	)
 	for name, test := range map[string]struct {
 		window string
-		// noon is that of the day before, begins when the upgrade is to.
+		// noon is that of the day before. begins is when the upgrade must begin.
 		noon, begins string
-		// blocked has an alarm keep it back: again is when it is tried again, and begins.
+		// blocked: an alarm blocks the upgrade. again is when the retry begins.
 		blocked bool
 		again   string
 	}{
@@ -50,13 +50,13 @@ func TestUpgradesOnTheDaysThatClocksChange(t *testing.T) {
 					test.window))
 				l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
 				l.sweep()
-				// sweepsUntil a time, every five minutes, and audits every quarter of an hour.
+				// sweepsUntil sweeps every five minutes and audits every quarter of an hour, until a time.
 				sweepsUntil := func(end time.Time) {
 					for time.Now().Before(end) {
 						time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))
 						l.swept()
 						if time.Now().Truncate(15 * time.Minute).Equal(time.Now().Truncate(5 * time.Minute)) {
-							_ = l.AuditNow() // the functions' log says why it fails
+							_ = l.AuditNow() // the logs of functions have the reason of a failure
 						}
 						time.Sleep(time.Second)
 					}

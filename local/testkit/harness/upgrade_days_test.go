@@ -23,7 +23,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// executions of a machine, oldest first.
+// executions lists the executions of a machine, oldest first.
 func (l *life) executions(machine string) (all []states.Execution) {
 	for _, x := range l.States.Executions() {
 		if x.MachineName == names.Prefix+machine {
@@ -33,7 +33,7 @@ func (l *life) executions(machine string) (all []states.Execution) {
 	return all
 }
 
-// kubelets are the minor versions of a pool's nodes.
+// kubelets returns the minor versions of a pool's nodes.
 func (l *life) kubelets(pool string) (minors []string) {
 	group := l.Group("demo", pool)
 	for _, n := range l.API("drover-demo").Nodes() {
@@ -60,8 +60,8 @@ func (l *life) free() {
 	require.Empty(l.t, lease.Execution)
 }
 
-// The time of an upgrade comes, and the schedule fires twice at the same moment, with an audit beside it, and once more after that.
-func TestAScheduleThatFiresTwiceUpgradesOnce(t *testing.T) {
+// An upgrade becomes due. The schedule fires twice at the same moment, together with an audit, and again later.
+func TestScheduleFiresTwice(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old("")
 		at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -89,7 +89,7 @@ func TestAScheduleThatFiresTwiceUpgradesOnce(t *testing.T) {
 	})
 }
 
-func TestAnUpgradeAndARoll(t *testing.T) {
+func TestUpgradeAndRoll(t *testing.T) {
 	t.Run("a roll that is under way is finished first", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed)
@@ -124,7 +124,7 @@ func TestAnUpgradeAndARoll(t *testing.T) {
 
 // The new nodes of one of two pools are newer than their control plane, so none of them joins. CloudFormation rolls that pool back. The
 // other pool stays upgraded. The upgrade continues from there once the cause is fixed.
-func TestAnUpgradeOfWhichAPoolFails(t *testing.T) {
+func TestUpgradeWithAFailingPool(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.old(secondPool + alarmed)
 		end := strike(t, bad, "kubelet-version=v1.37.0-eks-0e3cf2b pool=b")
@@ -160,12 +160,12 @@ func TestAnUpgradeOfWhichAPoolFails(t *testing.T) {
 
 // A user changes the spec while the first of two pools is replaced. drover finishes that pool and does not start the second one. If only
 // the release changes, drover plans the whole step from the new spec and finishes it.
-func TestWhatPeopleDoWhileNodesAreReplaced(t *testing.T) {
+func TestChangesDuringTheReplacementOfNodes(t *testing.T) {
 	ordered := strings.Replace(secondPool, "maxSize: 3", "maxSize: 3, update: {order: 1}", 1) + alarmed
 	for name, c := range map[string]struct {
 		do   func(l *life)
 		says string
-		// second is what the nodes of the second pool are.
+		// second is the state of the nodes of the second pool.
 		second string
 	}{
 		"another release": {func(l *life) {
@@ -208,8 +208,8 @@ func TestWhatPeopleDoWhileNodesAreReplaced(t *testing.T) {
 	}
 }
 
-// A budget lets no pod go. Where the pool says so, they are deleted when its time is over, not before, and named; elsewhere never.
-func TestPodsAreForcedInAnUpgradeOnlyWhereThePoolSaysSo(t *testing.T) {
+// A budget allows no eviction. With the policy Force, pods are deleted after the timeout and reported. Otherwise they are never deleted.
+func TestUpgradeForcesPodsByPolicyOnly(t *testing.T) {
 	for onTimeout, forces := range map[string]bool{"Force": true, "Wait": false} {
 		t.Run(onTimeout, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
@@ -220,7 +220,7 @@ func TestPodsAreForcedInAnUpgradeOnlyWhereThePoolSaysSo(t *testing.T) {
 				l.phase(status.Ready)
 				arn := l.upgrade(events.Upgrade{Release: "r2"})
 				l.step(upgrade.StepControlPlane)
-				l.busy(3) // after the checks, or they would block
+				l.busy(3) // after the checks, which would block otherwise
 				var mu sync.Mutex
 				var removed []apiserver.Removal
 				l.API("drover-demo").OnRemoval(func(r apiserver.Removal) {
@@ -262,7 +262,7 @@ func TestPodsAreForcedInAnUpgradeOnlyWhereThePoolSaysSo(t *testing.T) {
 
 // A user changes a pool during the control plane update, and CloudFormation's event for that pool is lost. The step times out. The changes
 // in flight continue, and the next execution finds them complete.
-func TestAPhaseOfAnUpgradeThatTakesTooLong(t *testing.T) {
+func TestUpgradeStepTimesOut(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		l.Events.Decide(lose("aws.cloudformation", "pool-a"))
@@ -290,7 +290,7 @@ func TestAPhaseOfAnUpgradeThatTakesTooLong(t *testing.T) {
 }
 
 // drover reports each phase and each step once, by a message to the topic and an event on the bus.
-func TestEachPhaseOfAnUpgradeIsTold(t *testing.T) {
+func TestEachPhaseOfAnUpgradeIsNotified(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old("")
 		at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -325,9 +325,9 @@ func TestEachPhaseOfAnUpgradeIsTold(t *testing.T) {
 	})
 }
 
-// The spec states the version of an add-on together with a new release. What is deployed is older, and does not run on the next Kubernetes
-// version: the one that is stated goes first.
-func TestAnAddonThatTheSpecStatesGoesFirst(t *testing.T) {
+// The spec states the version of an add-on together with a new release. The deployed version does not run on the next Kubernetes version,
+// so the stated one is installed first.
+func TestStatedAddonIsUpdatedFirst(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.Upload(names.ReleaseSpec("r1"), strings.Replace(ReleaseOf("1.33", "r1"), "v1.13.2-eksbuild.1", "v1.11.4-eksbuild.24", 1))
 		l.Upload(names.ReleaseSpec("r2"), ReleaseOf("1.34", "r2"))
@@ -348,7 +348,7 @@ func TestAnAddonThatTheSpecStatesGoesFirst(t *testing.T) {
 }
 
 // An operator requests an impossible upgrade. The execution reports the reason, and the cluster is unchanged.
-func TestUpgradesByHandThatCannotBe(t *testing.T) {
+func TestImpossibleUpgradesByHand(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		l.Upload(names.ReleaseSpec("older"), ReleaseOf("1.34", "older"))

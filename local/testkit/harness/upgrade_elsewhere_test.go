@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// elsewhere moves the control plane as a person does in the console, and waits until it is there.
+// elsewhere changes the version of the control plane as in the console, and waits.
 func (l *life) elsewhere(version string) {
 	l.t.Helper()
 	_, err := l.EKS.UpdateClusterVersion(l.t.Context(), l.Admin(), eks.UpdateClusterVersionInput{
@@ -26,7 +26,7 @@ func (l *life) elsewhere(version string) {
 	time.Sleep(eks.UpdateTakes + time.Minute)
 }
 
-// inSync is what the audit found; "" when all is as it was made.
+// inSync returns the findings of the audit; "" without drift.
 func (l *life) inSync() string {
 	l.t.Helper()
 	l.audited()
@@ -38,7 +38,7 @@ func (l *life) inSync() string {
 }
 
 // The audit reports the external change and its resolution, and that resolution works.
-func TestAControlPlaneThatWasMovedElsewhere(t *testing.T) {
+func TestExternalControlPlaneVersion(t *testing.T) {
 	t.Run("forwards", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed)

@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades whose execution ended without a report, and upgrades of clusters that were deleted meanwhile.
+// Upgrades whose execution ended without a report, and upgrades of clusters that are deleted.
 
 import (
 	"encoding/json"
@@ -69,7 +69,7 @@ func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
 				l.old(alarmed)
 				if name == "its time is over" {
-					l.allow(5 * time.Minute) // EKS needs more time for a control plane
+					l.allow(5 * time.Minute) // EKS needs longer for the control plane
 				}
 				if c.origin == upgrade.OriginSpec {
 					l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: r2", 1))
@@ -271,14 +271,14 @@ func TestRollbackWaitsForTheControlPlaneUpdate(t *testing.T) {
 }
 
 // An operator deleted the control plane's stack, and the deletion failed. Converging recreates it, or reports why it
-// cannot. No upgrade recreates it: an upgrade waits for as long as it may.
+// cannot. No upgrade recreates it: an upgrade waits until its timeout.
 func TestUpgradeAfterAFailedStackDeletion(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		name := names.Stack("demo", names.ControlPlane)
 		l.OnResource(func(step string, r resource.Request) error {
 			if step == "delete" && r.StackName == name {
-				return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+				return &wire.Error{Code: "DependencyViolation", Message: "it is in use", Status: 400}
 			}
 			return nil
 		})
@@ -308,7 +308,7 @@ func TestRecreationAfterAFailedStackDeletion(t *testing.T) {
 		name := names.Stack("demo", names.ControlPlane)
 		l.OnResource(func(step string, r resource.Request) error {
 			if step == "delete" && r.StackName == name && r.LogicalID == "ClusterRole" {
-				return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+				return &wire.Error{Code: "DependencyViolation", Message: "it is in use", Status: 400}
 			}
 			return nil
 		})
@@ -433,7 +433,7 @@ func TestRecreatedClusterDuringAnUpgrade(t *testing.T) {
 				require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 				l.phase(status.Ready)
 
-				// The execution that led it may still be about to continue.
+				// The execution of that upgrade may still run.
 				for _, action := range []events.UpgradeAction{events.UpgradeBegin, events.UpgradeNext, events.UpgradeFinish} {
 					out, err := l.Functions.Call("upgrade", events.UpgradeRequest{
 						Upgrade: events.Upgrade{Cluster: "demo"}, Action: action, Execution: arn, Started: time.Now(),

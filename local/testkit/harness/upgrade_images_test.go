@@ -15,7 +15,7 @@ import (
 )
 
 // After an upgrade a user returns one pool to its previous image, which the status reports. Everything else is unchanged.
-func TestOnePoolBack(t *testing.T) {
+func TestRollbackOfOnePool(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const two = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n"
 		before, after := ec2.ImageID("1.35", "amd64"), ec2.ImageID("1.36", "amd64")
@@ -38,9 +38,9 @@ func TestOnePoolBack(t *testing.T) {
 	})
 }
 
-// After two minor versions the control plane cannot go back. The nodes can, by the images that they had: under a control plane that is two
-// minor versions newer they join, and the next upgrade keeps them until the spec does not name the image any more.
-func TestNodesGoBackAfterTwoMinors(t *testing.T) {
+// After two minor versions the control plane cannot be rolled back. The nodes can, by their old images: they join a control plane that is
+// two minor versions newer. The next upgrade keeps them while the spec names the image.
+func TestRollbackOfNodesAfterTwoMinors(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.Upload(names.ReleaseSpec("r1"), strings.Replace(ReleaseOf("1.33", "r1"), "v1.13.2-eksbuild.1", "v1.12.4-eksbuild.1", 1))
 		l.Upload(names.ReleaseSpec("r2"), strings.Replace(ReleaseOf("1.35", "r2"), "spec:\n", "spec:\n  upgradeFrom: \"1.33\"\n", 1))
@@ -66,7 +66,7 @@ func TestNodesGoBackAfterTwoMinors(t *testing.T) {
 		require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion)
 
-		// The next upgrade keeps it, and warns.
+		// The next upgrade keeps the image, and warns.
 		l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
 		l.Upload(names.ClusterSpec("demo"), spec("r3", "imageID: "+old+", "))
 		l.settle()

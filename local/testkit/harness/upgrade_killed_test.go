@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades whose execution is stopped, or whose function dies, anywhere.
+// Upgrades whose execution is stopped, or whose function is killed, at any point.
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 	"github.com/drover-run/drover/local/engine/faults"
 )
 
-// The execution is stopped at each of its states in turn. The audit finds it, alarms are on again, and a retry makes what is left: nothing
-// twice, nothing lost.
-func TestAnUpgradeThatIsStoppedAnywhere(t *testing.T) {
+// The execution is stopped at each of its states in turn. The audit finds it and enables the alarms. A retry completes the remaining work,
+// once.
+func TestUpgradeIsStoppedAtEachState(t *testing.T) {
 	for _, state := range []string{
 		"Check the cluster", "May the upgrade begin?", "Wait for the cluster", "Silence the alarms", "What is the next step?",
 		"Upgrade the control plane", "Verify the step",
@@ -44,8 +44,8 @@ func TestAnUpgradeThatIsStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// The function dies before or after each of its calls, once for each payload.
-func TestAnUpgradeWhoseFunctionDies(t *testing.T) {
+// The function is killed before or after each of its calls, once for each payload.
+func TestKilledUpgradeFunction(t *testing.T) {
 	for name, death := range map[string]Death{"before": Before, "after": After} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +54,7 @@ func TestAnUpgradeWhoseFunctionDies(t *testing.T) {
 				t.Run(fmt.Sprintf("call %d", number), func(t *testing.T) {
 					upgradeLife(t, func(l *life, _ *faults.Engine) {
 						l.old(alarmed)
-						var asked []string // each death is of another asking, or nothing would ever come of it
+						var asked []string // each payload is killed once, so that the execution makes progress
 						l.Functions.Kill(func(c Call) Death {
 							if c.Function != "upgrade" || c.Number != number || slices.Contains(asked, string(c.Payload)) {
 								return Lives

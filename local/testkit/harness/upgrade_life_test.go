@@ -1,7 +1,7 @@
 package harness
 
-// The steps and assertions of upgrade tests in virtual time: a cluster of 1.35, a release of 1.36, an alarm, executions that an operator
-// starts, and the conditions at the end.
+// The steps and assertions of upgrade tests in virtual time: a cluster of 1.35, a release of 1.36, an alarm, executions by
+// an operator, and the conditions at the end.
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// alarmed names an alarm that upgrades silence.
+// alarmed names an alarm whose actions upgrades disable.
 const alarmed = "  upgrade: {alarms: [shop-is-down]}\n"
 
 // old creates a cluster of Kubernetes 1.35; the release r2 is of 1.36.
@@ -48,7 +48,7 @@ func (l *life) old(more string) {
 
 func (l *life) cloudwatch() *cloudwatchapi.Client { return cloudwatchapi.NewFromConfig(l.Config()) }
 
-// alarm brings the alarm into a state.
+// alarm sets the state of the alarm.
 func (l *life) alarm(state cloudwatchtypes.StateValue) {
 	l.t.Helper()
 	_, err := l.cloudwatch().SetAlarmState(l.t.Context(), &cloudwatchapi.SetAlarmStateInput{
@@ -57,7 +57,7 @@ func (l *life) alarm(state cloudwatchtypes.StateValue) {
 	require.NoError(l.t, err)
 }
 
-// sounds says whether the alarm's actions are on.
+// sounds returns true if the alarm's actions are enabled.
 func (l *life) sounds() bool {
 	l.t.Helper()
 	out, err := l.cloudwatch().DescribeAlarms(l.t.Context(), &cloudwatchapi.DescribeAlarmsInput{AlarmNames: []string{"shop-is-down"}})
@@ -66,7 +66,7 @@ func (l *life) sounds() bool {
 	return aws.ToBool(out.MetricAlarms[0].ActionsEnabled)
 }
 
-// upgrade starts the upgrade machine as a person does, and returns its execution.
+// upgrade starts the upgrade machine as an operator does, and returns its execution.
 func (l *life) upgrade(in events.Upgrade) string {
 	l.t.Helper()
 	in.Cluster = "demo"
@@ -77,7 +77,7 @@ func (l *life) upgrade(in events.Upgrade) string {
 	return arn
 }
 
-// record of the cluster's upgrade.
+// record returns the record of the cluster's upgrade.
 func (l *life) record() *upgrade.Record {
 	l.t.Helper()
 	r, _, err := l.State().Upgrade(l.t.Context(), "demo")
@@ -88,7 +88,7 @@ func (l *life) record() *upgrade.Record {
 	return r
 }
 
-// upgradeLife lives a life with upgrades in virtual time.
+// upgradeLife runs a life with upgrades in virtual time.
 func upgradeLife(t *testing.T, run func(l *life, bad *faults.Engine)) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := faults.New(1)
@@ -98,7 +98,7 @@ func upgradeLife(t *testing.T, run func(l *life, bad *faults.Engine)) {
 	})
 }
 
-// strike adds a rule of what goes wrong, and returns how to end it.
+// strike adds a fault rule, and returns a function that ends it.
 func strike(t testing.TB, bad *faults.Engine, rule string) (end func()) {
 	t.Helper()
 	r, err := faults.Parse(rule)
@@ -108,7 +108,7 @@ func strike(t testing.TB, bad *faults.Engine, rule string) (end func()) {
 	return func() { bad.Remove(id) }
 }
 
-// upgraded says that a cluster is at 1.36 with everything, once, and that nothing of the upgrade is left over.
+// upgraded asserts that every part of a cluster was updated to 1.36 once, without leftovers.
 func (l *life) upgraded() {
 	l.t.Helper()
 	s := l.Status("demo")
@@ -136,7 +136,7 @@ func (l *life) upgraded() {
 	require.Empty(l.t, lease.Execution)
 }
 
-// updates counts the updates of the control plane's version that were asked for.
+// updates counts the requested updates of the control plane's version.
 func (l *life) updates() int {
 	l.t.Helper()
 	out, err := l.EKS.ListUpdates(l.t.Context(), l.Admin(), eks.ListUpdatesInput{Name: "drover-demo"})
@@ -152,7 +152,7 @@ func (l *life) updates() int {
 	return count
 }
 
-// verdict of an execution.
+// verdict returns the result of an execution.
 func (l *life) verdict(arn string) string {
 	x := l.Execution(arn)
 	var answer events.UpgradeResult
@@ -162,13 +162,13 @@ func (l *life) verdict(arn string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", x.Status, x.Error, x.Cause))
 }
 
-// over waits until an execution is over, whatever else goes on.
+// over waits until an execution has ended.
 func (l *life) over(arn string) {
 	l.t.Helper()
 	l.Until("it is over", func() bool { return l.Execution(arn).Status != "RUNNING" })
 }
 
-// step waits until a step of an upgrade is open. Asking is a call itself, so it does not wait by Until.
+// step waits until a step of an upgrade is open. Until cannot be used: reading the record is a call itself.
 func (l *life) step(kind upgrade.StepKind) {
 	l.t.Helper()
 	for range 24 * 60 {

@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades that meet: each other, or a roll.
+// Simultaneous upgrades, and upgrades during rolls.
 
 import (
 	"strings"
@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestUpgradesThatMeet(t *testing.T) {
+func TestSimultaneousUpgrades(t *testing.T) {
 	t.Run("the same twice at once is made once", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed)
@@ -78,7 +78,7 @@ func TestUpgradesThatMeet(t *testing.T) {
 	})
 }
 
-// held has the cluster be converged while something goes on: a roll whose stack's events do not come.
+// held runs during while the cluster converges: a roll whose stack events are withheld.
 func (l *life) held(during func()) {
 	deliver := l.withhold()
 	l.Converge("demo", "a")
@@ -87,7 +87,7 @@ func (l *life) held(during func()) {
 	deliver()
 }
 
-// withhold the events of CloudFormation, until the function that is returned delivers them.
+// withhold withholds events of CloudFormation until the returned function delivers them.
 func (l *life) withhold() (deliver func()) {
 	l.Events.Decide(func(e Event) Fate {
 		if e.Source == "aws.cloudformation" {

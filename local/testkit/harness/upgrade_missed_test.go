@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades that were missed because their cluster was busy for too long, and what becomes of them.
+// Upgrades that were missed because their cluster was busy for too long.
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// What a spec or a channel asks for stays asked for: it begins when the cluster is free and a window open, and the status says when.
-func TestAMissedUpgradeOfASpecOrAChannelBeginsAfterAll(t *testing.T) {
+// The request of a spec or a channel stays valid. The upgrade begins when the cluster is idle and a window is open. The status has the time.
+func TestMissedUpgradeOfSpecOrChannelBegins(t *testing.T) {
 	for _, origin := range []upgrade.Origin{upgrade.OriginSpec, upgrade.OriginChannel} {
 		for name, lasts := range map[string]time.Duration{"in the window that is open": 6 * time.Hour, "in the next window": 90 * time.Minute} {
 			t.Run(fmt.Sprintf("%s, %s", origin, name), func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestAMissedUpgradeOfASpecOrAChannelBeginsAfterAll(t *testing.T) {
 						} else {
 							require.Contains(t, s.Upgrade.Message, "It begins in the window that opens at "+next)
 						}
-						require.Equal(t, 1, l.toldOf(status.UpgradeDelayed))
-						require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+						require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed))
+						require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
 					})
 					l.settle()
 					if lasts < 2*time.Hour {

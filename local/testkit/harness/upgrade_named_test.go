@@ -1,6 +1,6 @@
 package harness
 
-// A spec that names by now what an upgrade by hand makes already.
+// Specs that name the release of an upgrade by hand.
 
 import (
 	"strings"
@@ -21,7 +21,7 @@ func (l *life) names(release string) {
 	l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: "+release, 1))
 }
 
-func TestTheSpecNamesWhatIsUnderWay(t *testing.T) {
+func TestSpecNamesTheUpgradeInFlight(t *testing.T) {
 	t.Run("it goes on, once", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.old(alarmed)
@@ -84,7 +84,7 @@ func TestTheSpecNamesWhatIsUnderWay(t *testing.T) {
 }
 
 // A spec names a missing release, an upgrade by hand begins, and the user then restores the spec.
-func TestTheSpecIsPutBackOverAnUpgrade(t *testing.T) {
+func TestSpecIsRestoredDuringAnUpgrade(t *testing.T) {
 	for name, when := range map[string]func(l *life, arn string){
 		"that is under way": func(l *life, _ string) { l.step(upgrade.StepControlPlane) },
 		"that is over":      func(l *life, arn string) { l.over(arn) },
@@ -112,7 +112,7 @@ func TestTheSpecIsPutBackOverAnUpgrade(t *testing.T) {
 }
 
 // A spec that names the release of an upgrade by hand ends the override. If it then names the old release, it requests a change.
-func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
+func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 	refused := func(l *life) {
 		l.t.Helper()
 		l.settle()
@@ -150,7 +150,7 @@ func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
 			}
 			l.names("r1")
 			refused(l)
-			// And what it says to do is done.
+			// The user follows the advice in the message.
 			arn := l.upgrade(events.Upgrade{Rollback: true})
 			l.over(arn)
 			l.settle()

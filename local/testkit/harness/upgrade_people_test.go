@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestWhatPeopleDoDuringAnUpgrade(t *testing.T) {
+func TestChangesOfTheSpecDuringAnUpgrade(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(l *life)
 		says string
@@ -28,7 +28,7 @@ func TestWhatPeopleDoDuringAnUpgrade(t *testing.T) {
 			l.Upload(names.ClusterSpec("demo"), Spec("demo", alarmed+"  paused: true\n"))
 		}, "spec.paused is true"},
 		"the spec is deleted": {func(l *life) { l.Remove(names.ClusterSpec("demo"), "") }, "the spec was deleted"},
-		"the spec is no good": {func(l *life) { l.Upload(names.ClusterSpec("demo"), "no: spec\n") }, "the newest spec cannot be used"},
+		"the spec is invalid": {func(l *life) { l.Upload(names.ClusterSpec("demo"), "no: spec\n") }, "the newest spec cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
@@ -48,14 +48,14 @@ func TestWhatPeopleDoDuringAnUpgrade(t *testing.T) {
 				if name == "the spec names another release" {
 					return
 				}
-				if name == "the spec is paused" { // and so nothing can be proved
+				if name == "the spec is paused" { // which prevents the verification
 					require.Contains(t, l.verdict(arn), "spec.paused is true. Next: control plane to 1.36, which is made, and still to be proved. To go "+
 						"on: `drover upgrade demo`")
 					for _, c := range l.Status("demo").Plan {
 						require.NotEqual(t, names.ControlPlane, c.Stack, "that is made")
 					}
 				}
-				l.change(alarmed) // as it was
+				l.change(alarmed) // the original spec
 				l.upgrade(events.Upgrade{Release: "r2"})
 				l.settle()
 				l.upgraded()

@@ -1,6 +1,6 @@
 package harness
 
-// Dry runs of upgrades, as drover upgrade --dry-run makes them: they read, and nothing else.
+// Dry runs of upgrades, as `drover upgrade --dry-run` makes them: they only read.
 
 import (
 	"net/http"
@@ -38,7 +38,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
-// requests to API servers, in order.
+// requests lists the requests to API servers, in order.
 type requests struct {
 	next http.RoundTripper
 
@@ -53,8 +53,8 @@ func (a *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// dryRun is what the command does, with every request on record. It says that none changed anything, here or in the cluster. It returns
-// the names of the checks that block.
+// dryRun does what the command does, and asserts that no request changed anything in the account or in the cluster. It returns the names of
+// the blocking checks.
 func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string, err error) {
 	l.t.Helper()
 	in.Cluster = "demo"
@@ -98,7 +98,7 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 	return plan, blocks, err
 }
 
-// objects of drover's buckets, by their ETags.
+// objects returns the ETags of the objects in drover's buckets.
 func (l *life) objects() map[string]string {
 	l.t.Helper()
 	all := map[string]string{}
@@ -113,7 +113,7 @@ func (l *life) objects() map[string]string {
 	return all
 }
 
-func TestADryRunChangesNothing(t *testing.T) {
+func TestDryRunChangesNothing(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		plan, blocks, err := l.dryRun(events.Upgrade{Release: "r2"})
@@ -134,7 +134,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 		require.Equal(t, []string{"BudgetsAllow"}, blocks)
 		l.busy(0)
 
-		// In the middle, after that, and back.
+		// During an upgrade, after it, and for a rollback.
 		l.upgrade(events.Upgrade{Release: "r2"})
 		l.changing("pool-a")
 		l.States.Stop(l.record().Execution, "Stopped", "by a person")

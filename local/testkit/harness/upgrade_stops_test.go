@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades that stop on their way: EKS fails, nodes cannot leave, do not go or come with another version.
+// Upgrades that stop: EKS fails, nodes cannot be drained, are not deleted, or have another version.
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestAnUpgradeThatEKSFails(t *testing.T) {
+func TestEKSFailsAnUpgrade(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.old(alarmed)
 		end := strike(t, bad, "update-fails action=VersionUpdate")
@@ -33,7 +33,7 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 		require.Empty(t, l.Status("demo").Plan, "drover does not move it to 1.36 without a new request")
 		require.True(t, l.sounds())
 		l.again()
-		l.phase(status.Ready) // as it was before
+		l.phase(status.Ready) // as before
 		require.Equal(t, status.AsSpecified, l.Status("demo").Message, "nothing was moved that could stay")
 		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion)
 		end()
@@ -44,10 +44,10 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 	})
 }
 
-func TestAnUpgradeWhoseNodesCannotLeave(t *testing.T) {
+func TestUpgradeWithBlockedDrains(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
-		l.busy(3) // its budget allows none
+		l.busy(3) // its budget allows no eviction
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
 		l.settle()
 		require.Contains(t, l.verdict(arn), "UpgradeBlocked: nothing was changed: BudgetsAllow")
@@ -75,14 +75,14 @@ func TestAnUpgradeWhoseNodesCannotLeave(t *testing.T) {
 	})
 }
 
-// lingering has the nodes of instances that have ended stay for a while, as EKS' controllers do.
+// lingering keeps the Node objects of terminated instances for a while, as EKS's controllers do.
 type lingering struct {
 	ec2.Nodes
 	account *Account
 	after   time.Duration
 }
 
-// DeregisterNode promises it.
+// DeregisterNode needs it.
 func (n lingering) DeregisterNode(_ context.Context, cluster, name string) error {
 	go func() {
 		if n.account.clock.Timer(n.account.ending, n.after) == nil {
@@ -92,7 +92,7 @@ func (n lingering) DeregisterNode(_ context.Context, cluster, name string) error
 	return nil
 }
 
-func TestAnUpgradeWhoseOldNodesStayListed(t *testing.T) {
+func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 	t.Run("for minutes: it waits, and goes back as well", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			l.EC2.SetNodes(lingering{boot{l.EKS, l.Account}, l.Account, 4 * time.Minute})
@@ -141,10 +141,10 @@ func TestAnUpgradeWhoseOldNodesStayListed(t *testing.T) {
 }
 
 // The last step finishes, but its verification fails until the operator replaces the nodes again.
-func TestAnUpgradeWhoseNodesHaveAnotherVersion(t *testing.T) {
+func TestUpgradeWithNodesOfAnotherVersion(t *testing.T) {
 	for name, meanwhile := range map[string]func(l *life, stops func()){
 		"": func(*life, func()) {},
-		// What was left is checked, and nothing is said to be done that is not.
+		// The remaining steps are verified, and the status lists no step that was not made.
 		"the way back is blocked, and that forward is tried again": func(l *life, stops func()) {
 			l.hold(true)
 			back := l.upgrade(events.Upgrade{Rollback: true})
@@ -179,7 +179,7 @@ func TestAnUpgradeWhoseNodesHaveAnotherVersion(t *testing.T) {
 }
 
 // A user downgrades an add-on while nodes are replaced. The verification at the end fails and names the add-on.
-func TestAnUpgradeOfWhichAnAddonHasAnotherVersion(t *testing.T) {
+func TestUpgradeWithAnAddonOfAnotherVersion(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})

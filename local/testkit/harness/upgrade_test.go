@@ -1,6 +1,6 @@
 package harness
 
-// An upgrade on a good day, by the real machine and function, in virtual time; and what it costs.
+// A successful upgrade with the real state machine and function, in virtual time, and its costs.
 
 import (
 	"slices"
@@ -21,7 +21,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func TestAnUpgrade(t *testing.T) {
+func TestSuccessfulUpgrade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
@@ -67,7 +67,7 @@ func stepNames(u *status.Upgrade) (all []string) {
 	return all
 }
 
-// transitions counts the states that the executions of each machine entered: what Step Functions charges for.
+// transitions counts the states that the executions of each machine entered. Step Functions charges for them.
 // https://aws.amazon.com/step-functions/pricing/
 func (l *life) transitions(since int) map[string]int {
 	l.t.Helper()
@@ -89,8 +89,8 @@ func (l *life) transitions(since int) map[string]int {
 	return count
 }
 
-// What an upgrade by one minor version costs, with 2 pools of 10 nodes. cmd/bench reads the figures, and docs/performance.md has them.
-func TestWhatAnUpgradeCosts(t *testing.T) {
+// The costs of an upgrade by one minor version, with 2 pools of 10 nodes. cmd/bench reads the figures; docs/performance.md has them.
+func TestUpgradeCosts(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		more := "    - {name: b, instanceTypes: [m7i.large], minSize: 10, maxSize: 12}\n" + alarmed
 		spec := func(more string) string {
@@ -117,7 +117,7 @@ func TestWhatAnUpgradeCosts(t *testing.T) {
 		}
 		l.upgraded()
 		count := l.transitions(before)
-		// Both pools are replaced side by side, a node at a time; there are no pods whose grace would be waited for.
+		// Both pools are replaced in parallel, one node at a time. No pods delay the drains.
 		physics := eks.UpdateTakes + 10*ec2.BootTakes
 		ratio := took.Seconds() / physics.Seconds()
 		for machine, n := range count {

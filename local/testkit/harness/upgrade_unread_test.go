@@ -18,7 +18,7 @@ import (
 
 // A channel, or a scheduled upgrade, names a missing release. drover reports it at once and as late when due. If the release arrives in
 // time, the upgrade begins.
-func TestAReleaseThatComesAtLast(t *testing.T) {
+func TestReleaseIsUploadedLate(t *testing.T) {
 	for origin, ask := range map[upgrade.Origin]func(l *life, at time.Time){
 		upgrade.OriginChannel: func(l *life, _ time.Time) {
 			l.Upload(names.ReleaseSpec("channels"), stableAt("r3"))
@@ -71,11 +71,11 @@ func TestAReleaseThatComesAtLast(t *testing.T) {
 						require.Equal(t, status.UpgradeDelayed, u.Phase, u.Message)
 					} else {
 						require.Equal(t, status.UpgradeMissed, u.Phase, u.Message)
-						require.Equal(t, 1, l.toldOf(status.UpgradeMissed), "once")
+						require.Equal(t, 1, l.noticesOf(status.UpgradeMissed), "once")
 					}
 					require.Contains(t, u.Message, "there is no release releases/r3.yaml")
-					require.Equal(t, 1, l.toldOf(status.UpgradeDelayed), "once")
-					require.Equal(t, 1, l.toldOf(status.UpgradeScheduled), "once")
+					require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed), "once")
+					require.Equal(t, 1, l.noticesOf(status.UpgradeScheduled), "once")
 					require.Empty(t, l.executions("upgrade"), "there is nothing to look at")
 
 					l.Upload(names.ReleaseSpec("r3"), third())
@@ -96,8 +96,8 @@ func TestAReleaseThatComesAtLast(t *testing.T) {
 	}
 }
 
-// The release comes before the time does: it is looked for every day, and the checks run as soon as they can.
-func TestAReleaseThatComesBeforeItsTime(t *testing.T) {
+// The release is uploaded before the time of the upgrade. drover rechecks it every day, and then runs the early checks.
+func TestReleaseIsUploadedBeforeItsTime(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old("")
 		at := time.Now().UTC().Truncate(time.Minute).Add(72 * time.Hour)

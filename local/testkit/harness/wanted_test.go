@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades that were asked for, and are not any more when their cluster is free; and what others do meanwhile.
+// Upgrades whose request is withdrawn before their cluster is idle, and external operations during upgrades.
 
 import (
 	"strings"
@@ -23,8 +23,8 @@ func channelsOf(stable string) string {
 	return "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: " + stable + "}\n"
 }
 
-// What begins by itself waits for its cluster, and asks again before it begins.
-func TestAnUpgradeThatIsTakenBackWhileItWaits(t *testing.T) {
+// A scheduled upgrade waits for its cluster, and is decided again before it begins.
+func TestWaitingUpgradeIsWithdrawn(t *testing.T) {
 	at := func(hours time.Duration) string { return time.Now().Add(hours * time.Hour).UTC().Format(time.RFC3339) }
 	window := func(opens time.Time) string {
 		return "  upgrade: {channel: Stable, window: {start: \"" + opens.UTC().Format("15:04") + "\", duration: 1h}}\n"
@@ -32,7 +32,7 @@ func TestAnUpgradeThatIsTakenBackWhileItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec func() string
 		in   func(l *life) events.Upgrade
-		// takes it back.
+		// withdraws the request.
 		takes func(l *life)
 		says  string
 	}{
@@ -89,10 +89,10 @@ func TestAnUpgradeThatIsTakenBackWhileItWaits(t *testing.T) {
 	}
 }
 
-// How late an upgrade of a time is counts from its time, however late its execution began.
-func TestAnUpgradeIsMissedTwoHoursAfterItsTime(t *testing.T) {
+// The delay of a scheduled upgrade counts from its time, not from the start of its execution.
+func TestUpgradeIsMissedAfterTwoHours(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		time.Sleep(24 * time.Hour) // a spec's times are after the year 2000
+		time.Sleep(24 * time.Hour) // times in a spec must be after the year 2000
 		l.old("")
 		l.held(func() {
 			due := time.Now().Add(-90 * time.Minute).UTC().Truncate(time.Second)
@@ -110,8 +110,8 @@ func TestAnUpgradeIsMissedTwoHoursAfterItsTime(t *testing.T) {
 	})
 }
 
-// One waits for another that takes too long: the status is the other's, and says that this one was missed.
-func TestAnUpgradeThatMissesItsTimeBehindAnother(t *testing.T) {
+// An upgrade waits too long for another one. The status shows the other one, and that this one was missed.
+func TestUpgradeIsMissedBehindAnother(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
@@ -134,7 +134,7 @@ func TestAnUpgradeThatMissesItsTimeBehindAnother(t *testing.T) {
 	})
 }
 
-// version of the cluster's spec.
+// version returns the version of the cluster's spec.
 func (l *life) version() string {
 	l.t.Helper()
 	object, err := s3.NewBucket(s3.NewClient(l.Config()), SpecsBucket).Get(l.t.Context(), names.ClusterSpec("demo"), 1<<20)
@@ -142,8 +142,8 @@ func (l *life) version() string {
 	return object.Version
 }
 
-// A step that was made counts, also for those who want something else by then.
-func TestWhatAnUpgradeLeavesThatIsNotWantedAnyMore(t *testing.T) {
+// Completed steps stay, also if the spec requests another release.
+func TestCompletedStepsOfAWithdrawnUpgrade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
@@ -158,14 +158,14 @@ func TestWhatAnUpgradeLeavesThatIsNotWantedAnyMore(t *testing.T) {
 }
 
 // A user changes the EKS cluster repeatedly during and after the replacement of nodes.
-func TestAnUpgradeWhileEKSIsAtSomethingElse(t *testing.T) {
+func TestUpgradeDuringOtherEKSUpdates(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
 		l.step(upgrade.StepNodes)
 		reported := false
 		for end := time.Now().Add(2 * time.Hour); !reported && time.Now().Before(end); time.Sleep(5 * time.Second) {
-			_, _ = l.EKS.UpdateClusterConfig(l.t.Context(), l.Admin(), eks.UpdateClusterConfigInput{ // refused while it is at one
+			_, _ = l.EKS.UpdateClusterConfig(l.t.Context(), l.Admin(), eks.UpdateClusterConfigInput{ // refused during another update
 				Name: "drover-demo", Logging: &eks.Logging{ClusterLogging: []eks.LogSetup{{Types: []string{"audit"}, Enabled: true}}},
 			})
 			reported = reported || strings.Contains(l.Status("demo").Upgrade.Message, "it is UPDATING")
@@ -177,8 +177,8 @@ func TestAnUpgradeWhileEKSIsAtSomethingElse(t *testing.T) {
 	})
 }
 
-// A step has its time, also when its stacks are made and EKS is never done.
-func TestAStepThatWaitsForEver(t *testing.T) {
+// A step times out, also when its stacks are complete and EKS never finishes.
+func TestStepTimesOut(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
@@ -188,7 +188,7 @@ func TestAStepThatWaitsForEver(t *testing.T) {
 		l.OnCall(func(call endpoint.Call) error {
 			if call.Action == "DescribeCluster" && CalledBy(call) == "upgrade" && time.Since(began) < 5*time.Hour {
 				audit = !audit
-				_, _ = l.EKS.UpdateClusterConfig(l.t.Context(), l.Admin(), eks.UpdateClusterConfigInput{ // refused while it is at one
+				_, _ = l.EKS.UpdateClusterConfig(l.t.Context(), l.Admin(), eks.UpdateClusterConfigInput{ // refused during another update
 					Name: "drover-demo", Logging: &eks.Logging{ClusterLogging: []eks.LogSetup{{Types: []string{"audit"}, Enabled: audit}}},
 				})
 			}
@@ -208,7 +208,7 @@ func TestAStepThatWaitsForEver(t *testing.T) {
 }
 
 // The checks block an upgrade of a channel. The status announces a retry, and the retry runs.
-func TestAnUpgradeByAChannelThatWasBlockedIsTriedAgain(t *testing.T) {
+func TestBlockedChannelUpgradeIsRetried(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
 		l.old("  upgrade: {channel: Stable, alarms: [shop-is-down]}\n")

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// move updates a control plane's version outside drover. EKS may refuse.
-func (w *world) move(cluster string, minor int) {
+// changeVersion updates a control plane's version outside drover. EKS may refuse.
+func (w *world) changeVersion(cluster string, minor int) {
 	_, err := w.EKS.UpdateClusterVersion(w.t.Context(), w.Admin(), eks.UpdateClusterVersionInput{
 		Name: names.EKSCluster(cluster), Version: fmt.Sprintf("1.%d", minor),
 	})
@@ -21,29 +21,29 @@ func (w *world) move(cluster string, minor int) {
 		return
 	}
 	w.touched(cluster)[all] = true
-	w.moved[cluster] = minor
+	w.changedVersions[cluster] = minor
 }
 
-// astray returns the minor version to which a control plane was or is being moved while its stack has another, or 0.
-func (w *world) astray(cluster string) int {
+// externalVersion returns the minor version to which a control plane was or is being moved while its stack has another, or 0.
+func (w *world) externalVersion(cluster string) int {
 	out, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
-	if err != nil || w.moved[cluster] == 0 || minorOf(out.Cluster.Version) != w.moved[cluster] && out.Cluster.Status != "UPDATING" {
+	if err != nil || w.changedVersions[cluster] == 0 || minorOf(out.Cluster.Version) != w.changedVersions[cluster] && out.Cluster.Status != "UPDATING" {
 		return 0
 	}
 	for _, stack := range w.CloudFormation.Stacks() {
 		for _, o := range stack.Outputs {
 			if stack.StackName == names.Stack(cluster, names.ControlPlane) && o.OutputKey == "KubernetesVersion" &&
-				minorOf(o.OutputValue) < w.moved[cluster] {
-				return w.moved[cluster]
+				minorOf(o.OutputValue) < w.changedVersions[cluster] {
+				return w.changedVersions[cluster]
 			}
 		}
 	}
 	return 0
 }
 
-// follow uploads a spec with a release of the new version, once the status reports a control plane that was moved.
-func (w *world) follow(cluster string) {
-	want, minor := w.wishes[cluster], w.astray(cluster)
+// followVersion uploads a spec with a release of the new version, once the status reports a control plane that was moved.
+func (w *world) followVersion(cluster string) {
+	want, minor := w.wishes[cluster], w.externalVersion(cluster)
 	if want == nil || minor == 0 || want.minor >= minor || !strings.Contains(messages(w.Status(cluster)),
 		fmt.Sprintf("EKS runs Kubernetes 1.%d", minor)) {
 		return

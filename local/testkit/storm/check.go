@@ -341,7 +341,7 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s, and nobody asked for that",
 			cluster, was, next)
 	case step == "create" && (r.Type == "AWS::EC2::VPC" || r.Type == "AWS::EKS::Cluster"):
-		w.check(3, !w.lives(cluster), "%s of %s is made beside the EKS cluster, which is there", r.LogicalID, r.StackName)
+		w.check(3, !w.hasEKSCluster(cluster), "%s of %s is made beside the EKS cluster, which is there", r.LogicalID, r.StackName)
 	case r.Type == "AWS::AutoScaling::AutoScalingGroup":
 		w.seeGroup(step, cluster, stack, r)
 	}
@@ -380,7 +380,7 @@ func (w *world) mayGo(cluster, stackName string) bool {
 	w.known.Lock()
 	stuck := w.known.stuck[stackName]
 	w.known.Unlock()
-	return stuck && (!w.protected[cluster] || !w.lives(cluster))
+	return stuck && (!w.protected[cluster] || !w.hasEKSCluster(cluster))
 }
 
 func minorOf(version string) int {

@@ -92,7 +92,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 			}
 		}, "is not what its address says"},
-		"a plan that writes though nothing changes": {2, func(p *plot) {
+		"a plan writes without a change": {2, func(p *plot) {
 			p.twist = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					_, err := s3adapter.NewClient(cfg).PutObject(ctx, putObject("status/clusters/other.json"))
@@ -101,7 +101,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "nothing has changed, and plan called PutObject"},
-		"a cluster that says Ready before it is": {2, func(p *plot) {
+		"a cluster is Ready too early": {2, func(p *plot) {
 			p.twist = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					said, err := next.Invoke(ctx, payload)
@@ -109,7 +109,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "became Ready and would be changed"},
-		"an upgrade that begins while its window is shut": {2, func(p *plot) {
+		"an upgrade begins outside its window": {2, func(p *plot) {
 			for _, a := range p.acts {
 				a.spec.gate = gate{notBefore: 100 * day}
 			}
@@ -118,7 +118,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.wait(time.Since(w.began) + time.Hour)
 			}
 		}, "no spec let it"},
-		"an upgrade that is said to begin later than its window opens": {2, func(p *plot) {
+		"an upgrade is announced for later than its window": {2, func(p *plot) {
 			p.acts[1].spec.gate = gate{opens: 3 * time.Hour, lasts: time.Hour}
 			p.ending = func(w *world) {
 				at := w.began.Add((time.Since(w.began) + 2*day).Truncate(day) + 3*time.Hour)
@@ -129,18 +129,18 @@ func TestEveryCheckCanFail(t *testing.T) {
 				}))
 			}
 		}, "and the window opens at 3h0m0s"},
-		"a preview that has no upgrade": {3, func(p *plot) {
+		"a preview omits an upgrade": {3, func(p *plot) {
 			p.acts[1].spec.minor++
 			p.last["c0"] = p.acts[1].spec
 			p.foretold = func(f *planner.Forecast) { f.Upgrade = nil }
 		}, "before the upload no upgrade begins, and then an upgrade to "},
-		"a preview that forgets a stack": {3, func(p *plot) {
+		"a preview omits a stack": {3, func(p *plot) {
 			p.foretold = func(f *planner.Forecast) { f.Plan.Changes = nil }
 		}, "before the upload these stacks would change: []"},
 		"a control plane is deleted": {3, func(p *plot) {
 			p.ending = func(w *world) { w.deleteProtectedStack("drover-c0-control-plane") }
 		}, "is deleted, and nobody asked for it"},
-		"a control plane is deleted though its spec is back": {3, func(p *plot) {
+		"a control plane is deleted although its spec was restored": {3, func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 			p.last["c0"] = p.acts[0].spec
 			p.twist = func(w *world) {
@@ -157,7 +157,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "is deleted, and nobody asked for it"},
-		"a control plane is deleted though its spec is back since change looked in a call before": {3, func(p *plot) {
+		"a control plane is deleted although its spec was restored since the last read": {3, func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 			p.last["c0"] = p.acts[0].spec
 			p.twist = func(w *world) {
@@ -185,7 +185,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "is deleted, and nobody asked for it"},
-		"what is left of a control plane is deleted though its spec is back, protected": {3, func(p *plot) {
+		"a half deleted control plane is deleted although its protected spec was restored": {3, func(p *plot) {
 			comesBack(p, true)
 			p.twist = func(w *world) {
 				sticks(w)
@@ -199,10 +199,10 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "is deleted, and nobody asked for it"},
-		"a network is made beside a cluster that lost its own": {3, func(p *plot) {
+		"a second network is created for a cluster": {3, func(p *plot) {
 			p.acts[1].spec.protected = true
 			p.ending = func(w *world) {
-				w.lose("c0", names.Network)
+				w.deleteLiveStack("c0", names.Network)
 				w.wait(time.Since(w.began) + 10*time.Minute)
 				_, err := w.CloudFormation.CreateStack(context.Background(), w.Admin(), &stacks.CreateStackInput{
 					StackName:    "drover-c0-network",
@@ -219,7 +219,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				}))
 			}})
 		}, "and an event told CREATE_COMPLETE"},
-		"an execution leaves a status of a name without a spec": {9, func(p *plot) {
+		"an execution writes the status of a name without a spec": {9, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a status", do: func(w *world) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), stranger, func(s *status.Status) { s.Phase = status.Stopped }))
 			}})
@@ -230,12 +230,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 				silent := func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil }
 				instead(w, "stackevent", silent)
 				instead(w, "sweep", silent)
-				w.lose("c0", names.Network)
+				w.deleteLiveStack("c0", names.Network)
 			}})
 		}, "it lost its network"},
-		"a control plane that was moved is not reported": {0, func(p *plot) {
+		"an external version change is not reported": {0, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "move", do: func(w *world) {
-				w.move("c0", firstMinor+1)
+				w.changeVersion("c0", firstMinor+1)
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}})
 		}, "its control plane was moved"},
@@ -265,7 +265,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.kubernetesMakes("c0")
 				nothing := func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil }
 				instead(w, "sweep", nothing) // an audit would recreate the control plane
-				w.lose("c0", names.ControlPlane)
+				w.deleteLiveStack("c0", names.ControlPlane)
 				w.wait(time.Since(w.began) + time.Hour)
 				instead(w, "clean", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					err := w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Deletion = &status.Deletion{Surveyed: true} })
@@ -276,13 +276,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.wait(time.Since(w.began) + 2*time.Hour)
 			}
 		}, "its API was never asked which to retain"},
-		"a lease that is never released": {4, func(p *plot) {
+		"a lease is never released": {4, func(p *plot) {
 			p.ending = func(w *world) {
 				_, err := w.State().Put(context.Background(), names.Lease("c0"), []byte(`{"execution": "arn:gone", "fence": 9}`))
 				require.NoError(w.t, err)
 			}
 		}, "the lease is still held"},
-		"a change by an execution that lost the lease": {4, func(p *plot) {
+		"an execution without the lease changes a stack": {4, func(p *plot) {
 			p.twist = func(w *world) {
 				instead(w, "change", func(ctx context.Context, cfg aws.Config, _ []byte, _ awslambda.Handler) ([]byte, error) {
 					_, err := w.State().Put(ctx, names.Lease("c0"), []byte(`{"execution": "arn:another", "fence": 9}`))
@@ -294,7 +294,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "and the lease is of arn:another"},
-		"something is left of a cluster that is deleted": {11, func(p *plot) {
+		"a deleted cluster has leftovers": {11, func(p *plot) {
 			p.ending = func(w *world) {
 				w.do(act{cluster: "c0", what: "delete", remove: true})
 				w.wait(time.Since(w.began) + 2*time.Hour)
@@ -311,14 +311,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.wait(time.Since(w.began) + time.Hour)
 			}
 		}, "no change was about it"},
-		"a node that is newer than its control plane": {6, func(p *plot) {
+		"a node is newer than its control plane": {6, func(p *plot) {
 			p.ending = func(w *world) {
 				client, _, err := w.EKS.Administrator(names.EKSCluster("c0"))
 				require.NoError(w.t, err)
 				addNode(w.t, client, "v1.99.0")
 			}
 		}, "newer than its control plane"},
-		"a control plane that goes back": {6, func(p *plot) {
+		"a control plane is downgraded": {6, func(p *plot) {
 			p.ending = func(w *world) {
 				name := names.Stack("c0", names.ControlPlane)
 				was, err := w.CloudFormation.GetTemplate(context.Background(), w.Admin(), &stacks.GetTemplateInput{StackName: name})
@@ -344,7 +344,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "before its drain's time was over"},
-		"nodes go with their pods": {7, func(p *plot) {
+		"nodes are terminated with their pods": {7, func(p *plot) {
 			p.twist = func(w *world) {
 				instead(w, "drain", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
 					var in events.DrainRequest
@@ -354,13 +354,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "went with"},
-		"a node is not drained in spite of the sweep": {7, func(p *plot) {
+		"a node is not drained despite the sweep": {7, func(p *plot) {
 			p.weather, p.calm = []string{terminations + " after=30m"}, time.Hour
 			p.acts = append(p.acts, act{at: 30 * time.Minute, cluster: "c0", what: "stop looking", do: func(w *world) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}})
 		}, "went with"},
-		"nodes are signalled before others have gone": {8, func(p *plot) {
+		"nodes are signalled before old ones are drained": {8, func(p *plot) {
 			p.apps["c0"][0].Start = 20 * time.Minute // slow drains
 			p.twist = func(w *world) {
 				instead(w, "join", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
@@ -377,7 +377,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "in service during its update"},
-		"an autoscaler's nodes are taken away": {5, func(p *plot) {
+		"an autoscaler's nodes are removed": {5, func(p *plot) {
 			p.ending = func(w *world) {
 				w.autoscale("c0", "a", 1)
 				w.wait(time.Since(w.began) + 10*time.Minute)
@@ -388,7 +388,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.wait(time.Since(w.began) + 10*time.Minute)
 			}
 		}, "an autoscaler chose 4 for drover-c0-pool-a, and it has 3"},
-		"the audit has all nodes replaced at once": {8, func(p *plot) {
+		"the audit replaces all nodes at once": {8, func(p *plot) {
 			p.ending = func(w *world) {
 				for _, i := range w.known.views["drover-c0-pool-a"].Instances {
 					require.NoError(w.t, w.Functions.Sweep.Groups.Unhealthy(context.Background(), i.ID))
@@ -447,13 +447,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "is answered with Nothing, and recorded"},
-		"a waiter is left behind": {9, func(p *plot) {
+		"a waiter is not deleted": {9, func(p *plot) {
 			p.ending = func(w *world) {
 				_, err := w.State().Put(context.Background(), names.Waiter("drover-c0-network"), []byte("{}"))
 				require.NoError(w.t, err)
 			}
 		}, "waiters are left"},
-		"an alarm stays silent": {9, func(p *plot) {
+		"the actions of an alarm stay disabled": {9, func(p *plot) {
 			p.acts[0].spec.alarm = true
 			p.ending = func(w *world) {
 				_, err := w.cloudwatch().DisableAlarmActions(context.Background(), &cloudwatch.DisableAlarmActionsInput{
@@ -462,7 +462,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 			}
 		}, "the actions of alarm c0-is-down are off"},
-		"something is left of a stack that is deleted": {11, func(p *plot) {
+		"a deleted stack has leftovers": {11, func(p *plot) {
 			p.ending = func(w *world) {
 				of := map[string]string{"aws:cloudformation:stack-id": "arn:gone"}
 				_, err := w.EC2.CreateVolume(harness.Region+"a", 10, of)
@@ -485,7 +485,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "and the drains have had their time at"},
-		"a cluster becomes Ready and keeps a blocked drain to itself": {9, func(p *plot) {
+		"a Ready cluster does not report a blocked drain": {9, func(p *plot) {
 			locked(p)
 			p.twist = func(w *world) {
 				instead(w, "report", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
@@ -494,12 +494,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "is still drained"},
-		"a Ready message forgets a drain that its status lists": {9, func(p *plot) {
+		"a Ready message omits a drain of its status": {9, func(p *plot) {
 			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "forget", do: func(w *world) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) { s.Message = status.AsSpecified }))
 			}})
 		}, "its message does not agree with its nodes"},
-		"a function may not do what it does": {12, func(p *plot) {
+		"a function lacks a permission": {12, func(p *plot) {
 			p.identities = func(written *iam.Definitions) { forbid(written, "eks:DescribeClusterVersions") }
 		}, "may not eks DescribeClusterVersions"},
 	}

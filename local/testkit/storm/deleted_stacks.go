@@ -14,8 +14,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// lose disables the protection of a stack that holds a live cluster and deletes it. CloudFormation may refuse.
-func (w *world) lose(cluster, stack string) {
+// deleteLiveStack disables the protection of a stack that holds a live cluster and deletes it. CloudFormation may refuse.
+func (w *world) deleteLiveStack(cluster, stack string) {
 	name := names.Stack(cluster, stack)
 	if _, exists := w.Stacks(cluster)[stack]; !exists || !w.known.standing[cluster] {
 		return
@@ -30,35 +30,35 @@ func (w *world) lose(cluster, stack string) {
 		return
 	}
 	w.touched(cluster)[all] = true
-	w.lost[cluster] = stack
+	w.deletedStacks[cluster] = stack
 	w.known.Lock()
 	defer w.known.Unlock()
 	w.known.unstacked[name], w.known.going[name] = time.Time{}, true
 }
 
-// bereft returns the stack that a live cluster lost, or "".
-func (w *world) bereft(cluster string) string {
-	stack := w.lost[cluster]
-	if status, exists := w.Stacks(cluster)[stack]; stack == "" || exists && status != "DELETE_FAILED" || !w.lives(cluster) {
+// missingStack returns the stack that a live cluster lost, or "".
+func (w *world) missingStack(cluster string) string {
+	stack := w.deletedStacks[cluster]
+	if status, exists := w.Stacks(cluster)[stack]; stack == "" || exists && status != "DELETE_FAILED" || !w.hasEKSCluster(cluster) {
 		return ""
 	}
 	return stack
 }
 
-// lives is true if the EKS cluster exists.
-func (w *world) lives(cluster string) bool {
+// hasEKSCluster is true if the EKS cluster exists.
+func (w *world) hasEKSCluster(cluster string) bool {
 	_, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
 	return err == nil
 }
 
-// giveUp deletes a cluster that lost a stack, step by step, as the runbook describes, once the status reports it: the
+// deleteOrphaned deletes a cluster that lost a stack, step by step, as the runbook describes, once the status reports it: the
 // protection, the spec, and the retained resources.
-func (w *world) giveUp(cluster string) {
-	if w.lost[cluster] == "" || w.converging(cluster) {
+func (w *world) deleteOrphaned(cluster string) {
+	if w.deletedStacks[cluster] == "" || w.converging(cluster) {
 		return
 	}
 	s, want := w.Status(cluster), w.wishes[cluster]
-	switch stack := w.bereft(cluster); {
+	switch stack := w.missingStack(cluster); {
 	case want == nil && s.Phase == status.Deleted && s.Deletion != nil && len(w.Stacks(cluster)) == 0:
 		// Without a control plane it is unknown whether their data is needed.
 		var volumes []string

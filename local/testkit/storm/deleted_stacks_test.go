@@ -17,7 +17,7 @@ func TestDeletionAfterALostStack(t *testing.T) {
 		t.Run(stack, func(t *testing.T) {
 			p := quiet()
 			p.acts[0].spec.protected = true
-			p.acts[1] = act{cluster: "c0", at: 30 * time.Minute, what: "lose " + stack, do: func(w *world) { w.lose("c0", stack) }}
+			p.acts[1] = act{cluster: "c0", at: 30 * time.Minute, what: "lose " + stack, do: func(w *world) { w.deleteLiveStack("c0", stack) }}
 			p.last["c0"] = p.acts[0].spec
 			p.ending = func(w *world) {
 				require.Empty(t, w.Stacks("c0"))

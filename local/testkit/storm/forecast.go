@@ -116,7 +116,7 @@ func reports(s *status.Status, now time.Time) string {
 	case u == nil:
 	case u.Phase == status.UpgradeMissed, u.Phase == string(upgrade.Blocked) && u.Execution == "":
 		return "an upgrade to " + u.To + " does not begin"
-	case !status.ToCome(u.Phase) && u.Phase != string(upgrade.Checking) && u.Phase != string(upgrade.Running):
+	case !status.IsPending(u.Phase) && u.Phase != string(upgrade.Checking) && u.Phase != string(upgrade.Running):
 	case u.At == nil || !u.At.After(now):
 		return "an upgrade to " + u.To + " begins"
 	default:

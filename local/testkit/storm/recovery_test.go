@@ -254,7 +254,7 @@ func TestFailedRollbackOfACreation(t *testing.T) {
 	p.failures = []failure{{"create", "AWS::EKS::AccessEntry", 1}, {"delete", "AWS::EKS::Cluster", 1}}
 	p.ending = func(w *world) {
 		require.Equal(t, 2, w.out.Failures)
-		require.Zero(t, w.out.Acts["nudge"], "nobody had to do anything")
+		require.Zero(t, w.out.Acts["nudge"], "no operator had to act")
 	}
 	o := run(t, 1, p, false)
 	require.Empty(t, o.Violations, story(o))
@@ -262,7 +262,7 @@ func TestFailedRollbackOfACreation(t *testing.T) {
 
 // The stack update of a control plane fails after EKS's update succeeded. The rollback restores the version too, and the
 // next attempt succeeds.
-func TestAnUpgradeOfAControlPlaneThatFails(t *testing.T) {
+func TestFailedStackUpdateOfAControlPlane(t *testing.T) {
 	p := quiet()
 	second := *p.acts[0].spec
 	second.minor, second.team = firstMinor+1, 1

@@ -20,7 +20,7 @@ var (
 	fixed    = flag.Int("seeds", 20, "how many worlds TestLives lives")
 	traces   = flag.String("traces", "", "the file with the recorded traces that TestTraces compares the worlds of -seeds with")
 	record   = flag.Bool("record", false, "TestTraces records the traces")
-	replays  = flag.Int("replays", 3, "how many worlds TestASeedReplays lives twice")
+	replays  = flag.Int("replays", 3, "how many worlds TestSeedReplays lives twice")
 	stormFor = flag.Duration("storm", 0, "how long TestStorm lives worlds; 0 skips it")
 	from     = flag.Uint64("from", 0, "the seed that TestStorm begins with; 0 is any")
 	worker   = flag.Int("worker", 0, "TestStorm lives every n-th world from -from on, and prints their outcomes (how it calls itself)")
@@ -93,7 +93,7 @@ func TestTraces(t *testing.T) {
 }
 
 // The same seed is the same world, turn by turn.
-func TestASeedReplays(t *testing.T) {
+func TestSeedReplays(t *testing.T) {
 	for seed := uint64(1); seed <= uint64(*replays); seed++ {
 		var first *Outcome
 		for range 2 {

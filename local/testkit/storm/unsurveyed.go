@@ -32,7 +32,7 @@ func (w *world) unguard(cluster string) {
 // and its network would remain.
 func (w *world) loseUnprotected(cluster string) {
 	if w.known.standing[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
-		w.lose(cluster, names.ControlPlane)
+		w.deleteLiveStack(cluster, names.ControlPlane)
 	}
 }
 

@@ -101,7 +101,7 @@ func (w *world) upgrading(s *status.Status) string {
 // plan.
 func (w *world) toCome(cluster string) bool {
 	s := w.Status(cluster)
-	return s.NextUpgrade != nil || s.Upgrade != nil && status.ToCome(s.Upgrade.Phase)
+	return s.NextUpgrade != nil || s.Upgrade != nil && status.IsPending(s.Upgrade.Phase)
 }
 
 // stuck is true if the spec's upgrade was stopped and needs an operator.

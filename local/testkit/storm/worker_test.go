@@ -112,7 +112,7 @@ func employ(do func(*Outcome), arguments ...string) error {
 }
 
 // A seed is the same world in every process, also one with a violation.
-func TestAFailingSeedReplaysInAnotherProcess(t *testing.T) {
+func TestFailingSeedReplaysInAnotherProcess(t *testing.T) {
 	var first *Outcome
 	for range 2 {
 		require.NoError(t, employ(func(o *Outcome) {
@@ -128,7 +128,7 @@ func TestAFailingSeedReplaysInAnotherProcess(t *testing.T) {
 	require.NotZero(t, first.Sum)
 }
 
-func TestAWorkerThatDiesNamesItsSeed(t *testing.T) {
+func TestDeadWorkerReportsItsSeed(t *testing.T) {
 	for name, c := range map[string]struct {
 		arguments []string
 		lived     int

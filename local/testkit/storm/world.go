@@ -90,8 +90,8 @@ type world struct {
 	changed map[string]map[string]string
 	// lost is the network or control plane stack of each cluster that an operator deleted. moved is the minor version to
 	// which its control plane was moved.
-	lost  map[string]string
-	moved map[string]int
+	deletedStacks   map[string]string
+	changedVersions map[string]int
 	// unguarded are the clusters for whose stacks an operator disabled termination protection.
 	unguarded map[string]bool
 	// policies are all pools in the specs of a cluster.
@@ -187,8 +187,8 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
 			uploads: map[string][]upload{}, blocked: map[string]bool{}, rings: map[string]bool{}, turning: map[string]bool{},
 			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][][2]int{},
-			changed: map[string]map[string]string{},
-			lost:    map[string]string{}, moved: map[string]int{}, unguarded: map[string]bool{}}
+			changed:       map[string]map[string]string{},
+			deletedStacks: map[string]string{}, changedVersions: map[string]int{}, unguarded: map[string]bool{}}
 		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
 		w.turns.tracing = trace
 		w.turns.after = w.after
@@ -412,8 +412,8 @@ func (w *world) settle(clusters []string) {
 			if w.condition(cluster) != "" && time.Since(w.began) > began+toleratedFor {
 				w.repair(cluster)
 			}
-			w.giveUp(cluster)
-			w.follow(cluster)
+			w.deleteOrphaned(cluster)
+			w.followVersion(cluster)
 		}
 		for _, cluster := range clusters {
 			if text := w.unsettled(cluster); text != "" {
@@ -497,9 +497,9 @@ func (w *world) unsettled(cluster string) string {
 	switch {
 	case w.condition(cluster) != "":
 		return w.condition(cluster)
-	case want != nil && w.bereft(cluster) != "":
-		return "it lost its " + w.bereft(cluster)
-	case want != nil && want.minor < w.astray(cluster):
+	case want != nil && w.missingStack(cluster) != "":
+		return "it lost its " + w.missingStack(cluster)
+	case want != nil && want.minor < w.externalVersion(cluster):
 		return "its control plane was moved"
 	case want == nil && len(w.Stacks(cluster)) == 0 && (s.UpdatedAt.IsZero() || s.Phase == status.Deleted || s.Phase == status.Stopped):
 		return ""

@@ -70,7 +70,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-func TestASurveyThatIsNotAnswered(t *testing.T) {
+func TestSurveyWithoutResponse(t *testing.T) {
 	lists := empty(func(http.ResponseWriter) {})
 	for _, resource := range []string{
 		"nodes", "pods", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "validatingwebhookconfigurations",
@@ -97,7 +97,7 @@ func TestASurveyThatIsNotAnswered(t *testing.T) {
 	require.ErrorContains(t, err, "asking for /readyz")
 }
 
-func TestWhatWebhooksAreAskedAbout(t *testing.T) {
+func TestWebhookRules(t *testing.T) {
 	rule := func(groups, resources, operations, scope string) hookRule {
 		return hookRule{strings.Split(groups, ","), strings.Split(resources, ","), strings.Split(operations, ","), scope}
 	}

@@ -68,7 +68,7 @@ func TestETagCache(t *testing.T) {
 	var large *store.TooLarge
 	require.ErrorAs(t, err, &large, "whatever is remembered")
 
-	// It is written between the listing and the reading: the newer one is read, and again when it was listed.
+	// The object is written after the listing. The new version is read, and read again after the next listing.
 	list()
 	write("x/2", "newer")
 	require.Equal(t, []string{"x/2", "x/2"}, reads(b, func() { expect("x/2", "newer"); expect("x/2", "newer") }))
@@ -87,10 +87,10 @@ func TestETagCache(t *testing.T) {
 	b.Refuse("List", "AccessDenied")
 	_, err = r.List(ctx, "x/")
 	require.Error(t, err)
-	require.Equal(t, []string{"x/1"}, reads(b, func() { expect("x/1", "other") }), "nobody knows whether it is as it was")
+	require.Equal(t, []string{"x/1"}, reads(b, func() { expect("x/1", "other") }), "it may have changed")
 	b.OnCall = nil
 
-	// Of what was just written there may be another of the same second and the same bytes, which is another version.
+	// A new object may be replaced within the same second by a version with the same bytes.
 	now = time.Now
 	write("x/3", "one")
 	list()
@@ -171,7 +171,7 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, o.Refresh(ctx))
 	require.Empty(t, reads(b, func() { rolls("demo"); record("demo") }), "it is as it was")
 
-	// A release is called by its content.
+	// The key of a release is its hash.
 	key := names.PinnedRelease(names.SHA256([]byte("release")))
 	require.NoError(t, state.PutOnce(ctx, key, []byte("release")))
 	read := func() {
@@ -190,5 +190,5 @@ func TestSnapshot(t *testing.T) {
 			_, err := o.Get(ctx, names.Status("demo"), 100)
 			require.ErrorIs(t, err, store.ErrNotFound)
 		}
-	}), 2, "anything else is read as ever")
+	}), 2, "other documents are read each time")
 }

@@ -86,7 +86,7 @@ func TestAddonWhosePodsKWOKDropped(t *testing.T) {
 	require.NoError(t, addon.Wait(ctx, &awseks.DescribeAddonInput{ClusterName: name, AddonName: aws.String("aws-ebs-csi-driver")}, patience))
 }
 
-// refuse has the API server refuse what KWOK writes about pods of the EBS driver, and waits until it does.
+// refuse makes the API server refuse KWOK's writes to pods of the EBS driver, and waits until it does.
 func refuse(t *testing.T, api dynamic.Interface, kubeconfig string) {
 	t.Helper()
 	object := func(kind string, spec map[string]any) *unstructured.Unstructured {

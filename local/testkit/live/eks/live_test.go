@@ -1,5 +1,5 @@
-// Package live tests EKS on real control planes: tokens, access entries, nodes and add-ons as drover and people meet them.
-// It is apart from the package's own tests because it needs the programs that `make kubernetes` builds.
+// Package live tests EKS on real control planes: tokens, access entries, nodes and add-ons, as drover and its users use
+// them. It needs the programs that `make kubernetes` builds, so it is not in the package of EKS.
 package live
 
 import (
@@ -53,7 +53,7 @@ var (
 	clusterBinding = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
 )
 
-// patience bounds what takes seconds: on a machine that has a tenth of the time for it, it is still not what fails.
+// patience limits waits of seconds. It is long enough for a machine at a tenth of the speed.
 const patience = 3 * time.Minute
 
 // world is IAM, STS, EC2 and EKS at one endpoint.
@@ -105,7 +105,7 @@ func (w *world) role(name, service, policy string) string {
 	return w.identities.RoleARN(r)
 }
 
-// as are the clients of a session of a role.
+// as returns the clients of a session of a role.
 func (w *world) as(role, session, service string) (*awseks.Client, *sts.Client) {
 	w.t.Helper()
 	_, c, err := w.identities.AssumeRoleAs(role, session, service)
@@ -137,7 +137,7 @@ func (w *world) subnets() []string {
 	return ids
 }
 
-// api is a cluster's API with a token of whoever holds identity.
+// api is a cluster's API with a token of an identity.
 func (w *world) api(c *types.Cluster, identity *sts.Client) dynamic.Interface {
 	token, err := kube.Token(w.t.Context(), sts.NewPresignClient(identity), *c.Name)
 	require.NoError(w.t, err)
@@ -154,7 +154,7 @@ func (w *world) withToken(c *types.Cluster, token string) dynamic.Interface {
 	return client
 }
 
-// whoami asks the API server.
+// whoami returns the user that the API server sees.
 func whoami(t *testing.T, api dynamic.Interface) (username string, groups []string) {
 	t.Helper()
 	out, err := api.Resource(selfReview).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -166,7 +166,7 @@ func whoami(t *testing.T, api dynamic.Interface) (username string, groups []stri
 	return username, groups
 }
 
-func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
+func TestClusterForDroverAndUsers(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	_, credentials := w.identities.Admin()
@@ -219,7 +219,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 	_, viewerIdentity := w.as(viewerRole, "ann@example", "lambda.amazonaws.com")
 	prepareAPI, oldViewer := w.api(cluster, prepareIdentity), w.api(cluster, viewerIdentity)
 
-	t.Run("a principal with an access entry is who it says, with its session", func(t *testing.T) {
+	t.Run("a principal with an access entry has its user name, with the session", func(t *testing.T) {
 		username, groups := whoami(t, prepareAPI)
 		require.Equal(t, "arn:aws:sts::111122223333:assumed-role/drover-us-east-1-prepare/drover-prepare", username)
 		require.Contains(t, groups, "system:authenticated")
@@ -227,14 +227,14 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.Equal(t, "arn:aws:sts::111122223333:assumed-role/drover-us-east-1-join/drover-join", username)
 		require.Contains(t, groups, kube.JoinGroup)
 	})
-	t.Run("one without an entry is nobody, administrator of the account or not", func(t *testing.T) {
+	t.Run("without an entry there is no access, even for an administrator of the account", func(t *testing.T) {
 		_, strangerIdentity := w.as(strangerRole, "drover-x", "lambda.amazonaws.com")
 		for _, identity := range []*sts.Client{strangerIdentity, adminIdentity} {
 			_, err := w.api(cluster, identity).Resource(nodes).List(ctx, metav1.ListOptions{})
 			require.True(t, apierrors.IsUnauthorized(err), "%v", err)
 		}
 	})
-	t.Run("a token is no good for another cluster, nor when it is changed", func(t *testing.T) {
+	t.Run("a token is invalid for another cluster, and after a change", func(t *testing.T) {
 		other, err := kube.Token(ctx, sts.NewPresignClient(prepareIdentity), "drover-other")
 		require.NoError(t, err)
 		own, err := kube.Token(ctx, sts.NewPresignClient(prepareIdentity), *name)
@@ -244,9 +244,9 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 			require.True(t, apierrors.IsUnauthorized(err), "%v", err)
 		}
 	})
-	t.Run("drover's own roles may do what they are for and no more", func(t *testing.T) {
+	t.Run("drover's roles have only the rights that they need", func(t *testing.T) {
 		_, err := w.api(cluster, joinIdentity).Resource(nodes).List(ctx, metav1.ListOptions{})
-		require.True(t, apierrors.IsForbidden(err), "nobody has prepared the cluster: %v", err)
+		require.True(t, apierrors.IsForbidden(err), "the cluster is not prepared: %v", err)
 		prepare, err := kube.NewClusters(eksAsPrepare, prepareIdentity).Open(ctx, "demo")
 		require.NoError(t, err)
 		require.NoError(t, prepare.GrantRoles(ctx))
@@ -258,7 +258,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		_, err = prepareAPI.Resource(clusterBinding).Get(ctx, kube.JoinGroup, metav1.GetOptions{})
 		require.NoError(t, err)
 	})
-	t.Run("policies in namespaces hold there and nowhere else", func(t *testing.T) {
+	t.Run("policies for namespaces apply only there", func(t *testing.T) {
 		for _, ns := range []string{"team-a", "team-b", "prod"} {
 			_, err := prepareAPI.Resource(namespaces).Create(ctx, &unstructured.Unstructured{
 				Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns}},
@@ -271,7 +271,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 			_, err := viewer.Resource(resource).Namespace(ns).List(ctx, metav1.ListOptions{})
 			return err == nil
 		}
-		// RBAC in the API server follows its own watch.
+		// RBAC in the API server lags behind its watch.
 		require.Eventually(t, func() bool { return allowed(pods, "team-a") && allowed(pods, "team-b") }, patience, 50*time.Millisecond)
 		require.False(t, allowed(pods, "prod"))
 		require.False(t, allowed(secrets, "team-a"), "a viewer sees no secrets")
@@ -307,7 +307,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		return "absent"
 	}
 
-	t.Run("what keeps a node out is said", func(t *testing.T) {
+	t.Run("the reason why a node cannot join is reported", func(t *testing.T) {
 		for why, change := range map[string]func(*ec2.Node){
 			"no access entry of type EC2_LINUX":        func(n *ec2.Node) { n.RoleARN = joinRole },
 			"has no role":                              func(n *ec2.Node) { n.RoleARN = "" },
@@ -349,18 +349,18 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 			return len(read(node.Name).Spec.Taints) == 1
 		}, patience, 50*time.Millisecond, "it loses its not-ready taint and keeps its own")
 	})
-	t.Run("a node that comes later is Ready by itself", func(t *testing.T) {
+	t.Run("a later node becomes Ready by itself", func(t *testing.T) {
 		second := node
 		second.Name, second.InstanceID, second.ProviderID, second.Address = "ip-10-0-1-9.ec2.internal", "i-0fedcba9876543210",
 			"aws:///us-east-1b/i-0fedcba9876543210", "10.0.1.9"
 		require.NoError(t, w.eks.RegisterNode(ctx, second))
-		// It gets pods only when it has lost its not-ready taint, and keeps its own.
+		// It gets pods only after its not-ready taint is removed. Its own taints stay.
 		require.Eventually(t, func() bool {
 			now := read(second.Name)
 			return ready(now) == "True" && len(now.Spec.Taints) == 1
 		}, patience, 50*time.Millisecond)
 	})
-	t.Run("a node signs in as itself", func(t *testing.T) {
+	t.Run("a node has its own identity", func(t *testing.T) {
 		_, identity := w.as(nodeRole, node.InstanceID, "ec2.amazonaws.com")
 		username, groups := whoami(t, w.api(cluster, identity))
 		require.Equal(t, "system:node:"+node.Name, username)
@@ -383,7 +383,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		}
 		require.Len(t, on, 2, "one on each node")
 	})
-	t.Run("insights tell what the API server was asked for", func(t *testing.T) {
+	t.Run("insights list the requested deprecated APIs", func(t *testing.T) {
 		insight := func() types.InsightStatus {
 			_, err := admin.StartInsightsRefresh(ctx, &awseks.StartInsightsRefreshInput{ClusterName: name})
 			require.NoError(t, err)
@@ -404,7 +404,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, types.InsightStatusValueWarning, insight().Status, "what 1.37 no longer serves concerns a cluster of 1.35 later")
 	})
-	t.Run("what happens while the version is updated waits for the API server", func(t *testing.T) {
+	t.Run("calls during a version update wait for the API server", func(t *testing.T) {
 		before := read(node.Name)
 		watch, err := prepareAPI.Resource(nodes).Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion})
 		require.NoError(t, err)
@@ -428,15 +428,15 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		after := read(node.Name)
 		require.Equal(t, before.UID, after.UID, "the node is the same")
 		require.Equal(t, "True", ready(after))
-		for range watch.ResultChan() { // it ends with the server that it asked
+		for range watch.ResultChan() { // it ends with its server
 		}
 		list, err := prepareAPI.Resource(nodes).List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		again, err := prepareAPI.Resource(nodes).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-		require.NoError(t, err, "clients list and watch anew, as informers do")
+		require.NoError(t, err, "clients list and watch again, as informers do")
 		again.Stop()
 	})
-	t.Run("the version goes back, once nodes of the new one are gone", func(t *testing.T) {
+	t.Run("the version is rolled back once no node has the new one", func(t *testing.T) {
 		young := node
 		young.Name, young.InstanceID, young.ProviderID, young.KubeletVersion = "ip-10-0-0-9.ec2.internal", "i-0bbbbbbbbbbbbbbbb",
 			"aws:///us-east-1a/i-0bbbbbbbbbbbbbbbb", "v1.36.3-eks-1"
@@ -454,13 +454,13 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 			Namespace("kube-system").Get(ctx, "coredns", metav1.GetOptions{})
 		require.NoError(t, err, "what is stored stays")
 	})
-	t.Run("the node of a terminated instance goes", func(t *testing.T) {
+	t.Run("the node of a terminated instance is deleted", func(t *testing.T) {
 		require.NoError(t, w.eks.DeregisterNode(ctx, *name, node.Name))
 		require.NoError(t, w.eks.DeregisterNode(ctx, *name, node.Name), "again is no error")
 		_, err := prepareAPI.Resource(nodes).Get(ctx, node.Name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err))
 	})
-	t.Run("an entry that is gone lets nobody in, whatever the age of the token", func(t *testing.T) {
+	t.Run("a deleted entry ends the access of every token", func(t *testing.T) {
 		_, bob := w.as(viewerRole, "bob", "lambda.amazonaws.com")
 		_, err := w.api(cluster, bob).Resource(pods).Namespace("team-a").List(ctx, metav1.ListOptions{})
 		require.True(t, apierrors.IsUnauthorized(err), "with a new token: %v", err)

@@ -1,6 +1,6 @@
 package live
 
-// API servers that refuse, fail, close watches, go away and come back, and functions that are killed on the way: the drain goes on.
+// API servers that refuse, fail, close watches or restart, and functions that are killed: the drain continues.
 
 import (
 	"context"
@@ -24,14 +24,14 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 )
 
-// proxy stands between the drain and the API server, and can be told to misbehave.
+// proxy is between the drain and the API server, and can answer in its place.
 type proxy struct {
 	*httptest.Server
-	// misbehave answers a request itself if it wants to.
+	// misbehave answers a request if it returns true.
 	misbehave atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 	mu        sync.Mutex
 	watches   int
-	// closers end the watches that are open.
+	// closers end the open watches.
 	closers map[int]context.CancelFunc
 }
 
@@ -75,7 +75,7 @@ func (w *world) through(t *testing.T) *proxy {
 	return p
 }
 
-// watching is how many watches are open.
+// watching returns the number of open watches.
 func (p *proxy) watching() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *proxy) watching() int {
 
 func (p *proxy) behave(f func(http.ResponseWriter, *http.Request) bool) { p.misbehave.Store(&f) }
 
-// answer as the API server answers errors.
+// answer writes an error of the API server.
 func answer(rw http.ResponseWriter, code int, reason, message string, retryAfter int, causes ...string) bool {
 	rw.Header().Set("Content-Type", "application/json")
 	var list []string
@@ -102,7 +102,7 @@ func answer(rw http.ResponseWriter, code int, reason, message string, retryAfter
 	return true
 }
 
-// firstEvictions lets do answer the first n evictions of each pod.
+// firstEvictions answers the first n evictions of each pod with do.
 func firstEvictions(n int, do func(http.ResponseWriter) bool) func(http.ResponseWriter, *http.Request) bool {
 	var mu sync.Mutex
 	seen := map[string]int{}
@@ -118,20 +118,20 @@ func firstEvictions(n int, do func(http.ResponseWriter) bool) func(http.Response
 	}
 }
 
-func TestAnswersThatAreNoYes(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestFailedEvictions(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for name, c := range map[string]struct {
 		do       func(http.ResponseWriter) bool
 		requests int // at most, for three pods
 	}{
-		"somebody wrote the budget at the same time": {func(rw http.ResponseWriter) bool {
+		"the budget was written at the same time": {func(rw http.ResponseWriter) bool {
 			return answer(rw, 409, "Conflict", "the object has been modified", 0)
 		}, 6},
 		"the server fails": {func(rw http.ResponseWriter) bool { return answer(rw, 500, "InternalError", "etcd is gone", 0) }, 6},
 		"the server is overloaded": {func(rw http.ResponseWriter) bool {
 			return answer(rw, 429, "TooManyRequests", "too many requests", 1)
 		}, 6},
-		"a proxy is between": {func(rw http.ResponseWriter) bool { rw.WriteHeader(503); return true }, 6},
+		"a proxy fails": {func(rw http.ResponseWriter) bool { rw.WriteHeader(503); return true }, 6},
 		"the connection breaks": {func(rw http.ResponseWriter) bool {
 			conn, _, err := rw.(http.Hijacker).Hijack()
 			if err == nil {
@@ -145,7 +145,7 @@ func TestAnswersThatAreNoYes(t *testing.T) {
 		"its namespace is being deleted": {func(rw http.ResponseWriter) bool {
 			return answer(rw, 403, "Forbidden", "being terminated", 0, "NamespaceTerminating")
 		}, 6},
-		"the session is over for a moment": {func(rw http.ResponseWriter) bool { return answer(rw, 401, "Unauthorized", "Unauthorized", 0) }, 6},
+		"the credentials are rejected once": {func(rw http.ResponseWriter) bool { return answer(rw, 401, "Unauthorized", "Unauthorized", 0) }, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,22 +160,22 @@ func TestAnswersThatAreNoYes(t *testing.T) {
 	}
 }
 
-func TestWhatRefusesIsNamed(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestRefusalIsReported(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 1)
 	p := w.through(t)
 	p.behave(firstEvictions(1000, func(rw http.ResponseWriter) bool { return answer(rw, 403, "Forbidden", "admission webhook says no", 0) }))
 	report := w.slices(from, policy(), func(report drain.Report) bool { return len(report.Blocked) > 0 && report.Blocked[0].Why != "" })
 	require.Contains(t, report.Blocked[0].Why, "admission webhook says no")
-	require.Equal(t, 1, report.Requests, "not again and again")
+	require.Equal(t, 1, report.Requests, "only once")
 	forced := policy()
 	forced.Timeout, forced.OnTimeout = 7, drain.Force
 	require.Len(t, w.drain(from, forced, patience).Forced, 1)
 }
 
-// A webhook whose pods are gone fails each eviction for as long as they are.
-func TestAServerThatGoesOnFailingIsAskedLessAndLess(t *testing.T) {
-	t.Parallel() // it mostly waits
+// A webhook without pods fails each eviction.
+func TestFailingServerGetsFewerRequests(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 10)
 	p := w.through(t)
 	p.behave(firstEvictions(1000, func(rw http.ResponseWriter) bool {
@@ -185,22 +185,22 @@ func TestAServerThatGoesOnFailingIsAskedLessAndLess(t *testing.T) {
 	require.Equal(t, drain.Remaining, report.Outcome)
 	require.Contains(t, report.Blocked[0].Why, "pods.example.com")
 	require.LessOrEqual(t, report.Requests, 10*5, "each after 0, 1, 3, 7 and 15 seconds")
-	require.Greater(t, report.Requests, 10*2, "on a busy machine each a little later")
+	require.Greater(t, report.Requests, 10*2, "fewer on a busy machine")
 }
 
-func TestAPodThatIsGoneBeforeItsEviction(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestPodIsDeletedBeforeItsEviction(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 3)
 	p := w.through(t)
 	p.behave(firstEvictions(1, func(rw http.ResponseWriter) bool { return answer(rw, 404, "NotFound", "pods not found", 0) }))
-	// The lie is found out: a list shows the pods again.
+	// The answer was false: a list shows the pods again.
 	report := w.drain(from, policy(), patience)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 	require.Empty(t, w.podsOn(from))
 }
 
-func TestWatchesThatAreClosed(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestClosedWatches(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := budgeted(t, 40, 4)
 	p := w.through(t)
 	p.behave(func(_ http.ResponseWriter, r *http.Request) bool {
@@ -218,13 +218,13 @@ func TestWatchesThatAreClosed(t *testing.T) {
 	require.Greater(t, p.watches, 4)
 }
 
-func TestTheAPIServerIsAwayForAWhile(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestAPIServerOutage(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 10)
 	p := w.through(t)
 	p.behave(func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(503); return true })
 	report := w.drain(from, policy(), 3*time.Second)
-	require.Equal(t, drain.Remaining, report.Outcome, "a cluster that does not answer keeps its nodes")
+	require.Equal(t, drain.Remaining, report.Outcome, "an unreachable cluster keeps its nodes")
 	require.NotEmpty(t, report.Message)
 	var refused atomic.Int32
 	p.behave(func(rw http.ResponseWriter, _ *http.Request) bool {
@@ -238,14 +238,14 @@ func TestTheAPIServerIsAwayForAWhile(t *testing.T) {
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 }
 
-func TestSlicesThatAreKilledAnywhere(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestKilledSlices(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := budgeted(t, 30, 3)
 	slices := 0
 	for {
 		slices++
 		require.Less(t, slices, 300)
-		// Longer from one to the next, as nothing says how long a first look takes on a busy machine.
+		// Each slice is longer, because a busy machine may need any time for the first decision.
 		report := w.drain(from, policy(), time.Duration(50+slices*37%400+slices*5)*time.Millisecond)
 		if report.Outcome == drain.Done {
 			break
@@ -256,7 +256,7 @@ func TestSlicesThatAreKilledAnywhere(t *testing.T) {
 	require.Greater(t, slices, 1)
 }
 
-// Many drains share one budget: none breaks it, none fails, and none waits on another's client.
+// Many drains share one budget: none violates it, none fails, and none waits for another's client.
 func TestManyNodesUnderOneBudget(t *testing.T) {
 	w := newWorld(t)
 	var from []string
@@ -287,7 +287,7 @@ func TestManyNodesUnderOneBudget(t *testing.T) {
 	require.GreaterOrEqual(t, <-least, 64-7, "10 %% of 64, rounded up, may be out")
 }
 
-// leastHealthy watches what a budget says of its pods until ctx ends.
+// leastHealthy watches the healthy pods in the status of a budget until ctx ends.
 func (w *world) leastHealthy(ctx context.Context, budget string) int {
 	least := 1 << 30
 	for ctx.Err() == nil {
@@ -306,8 +306,8 @@ func (w *world) leastHealthy(ctx context.Context, budget string) int {
 	return least
 }
 
-// It takes the server of all tests away for a while. Those that run beside each other begin when the others are over, and so after it.
-func TestZTheAPIServerRestartsInTheMiddle(t *testing.T) {
+// This test stops the API server that all tests share. Parallel tests start after it.
+func TestZAPIServerRestart(t *testing.T) {
 	w, from := budgeted(t, 60, 2)
 	ended := make(chan drain.Report, 1)
 	go func() { ended <- w.drain(from, policy(), patience) }()

@@ -19,13 +19,13 @@ import (
 	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
-// bare is a pod of no controller on a node.
+// bare creates a pod without a controller on a node.
 func (w *world) bare(name, node, extra string) {
 	w.t.Helper()
 	w.slow(name, node, 1, extra)
 }
 
-// slow is one whose grace period is so many seconds.
+// slow creates a pod with a grace period in seconds.
 func (w *world) slow(name, node string, grace int, extra string) {
 	w.t.Helper()
 	w.create(pods, w.name, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %[1]s, labels: {app: %[1]s}},
@@ -37,15 +37,15 @@ func (w *world) slow(name, node string, grace int, extra string) {
 	}, name+" does not run")
 }
 
-// heldPod is a pod whose end a finalizer holds up.
+// heldPod creates a pod with a finalizer.
 func (w *world) heldPod(name, node string) {
 	w.bare(name, node, "")
 	require.NoError(w.t, w.patch(pods, w.name, name, `{"metadata":{"finalizers":["example.com/hold"]}}`))
 	w.t.Cleanup(func() { _ = w.patch(pods, w.name, name, `{"metadata":{"finalizers":null}}`) })
 }
 
-func TestTheNodeIsCordonedExcludedAndHeldByOnePatch(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestOnePatchHoldsTheNode(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	node := w.node("a")
 	w.bare("p", node, "")
@@ -62,14 +62,14 @@ func TestTheNodeIsCordonedExcludedAndHeldByOnePatch(t *testing.T) {
 		return false
 	})
 	w.slices(node, p, func(report drain.Report) bool {
-		require.Zero(t, report.Requests, "load balancers first")
+		require.Zero(t, report.Requests, "load balancers come first")
 		return report.Left == 1
 	})
 	require.Contains(t, patched[0], `"unschedulable":true`)
 	for _, patch := range patched[1:] {
-		require.NotContains(t, patch, "spec", "one does all of it")
+		require.NotContains(t, patch, "spec", "one patch does all")
 	}
-	require.Contains(t, patched[len(patched)-1], "load balancers have until", "what it waits for when the time is over")
+	require.Contains(t, patched[len(patched)-1], "load balancers have until", "the last patch has what the drain waits for")
 	many := len(patched)
 	n := w.readNode(node)
 	require.True(t, n.Spec.Unschedulable)
@@ -79,22 +79,22 @@ func TestTheNodeIsCordonedExcludedAndHeldByOnePatch(t *testing.T) {
 	since := n.Annotations["drover.run/draining-since"]
 
 	w.slices(node, p, func(report drain.Report) bool { return report.Left == 1 })
-	require.Equal(t, since, w.readNode(node).Annotations["drover.run/draining-since"], "the wait goes on, it does not begin again")
+	require.Equal(t, since, w.readNode(node).Annotations["drover.run/draining-since"], "the wait continues")
 	for _, patch := range patched[many:] {
-		require.NotContains(t, patch, "spec", "what is done is not done again")
+		require.NotContains(t, patch, "spec", "the settings are not written again")
 	}
 
 	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true))
 	n = w.readNode(node)
-	require.True(t, n.Spec.Unschedulable, "who drained it wanted it empty")
+	require.True(t, n.Spec.Unschedulable, "a drained node stays cordoned")
 	for key := range n.Annotations {
 		require.False(t, strings.HasPrefix(key, "drover.run/") || strings.HasPrefix(key, "cluster-autoscaler"), key)
 	}
-	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true), "again is no error")
+	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true), "a repeated release is no error")
 }
 
-func TestSomebodyElsesHoldOnTheAutoscalerStays(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestOperatorsAutoscalerHoldStays(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	node := w.node("a")
 	require.NoError(t,
@@ -104,13 +104,13 @@ func TestSomebodyElsesHoldOnTheAutoscalerStays(t *testing.T) {
 	require.Contains(t, w.readNode(node).Annotations, "cluster-autoscaler.kubernetes.io/scale-down-disabled")
 }
 
-func TestANodeThatIsNotThere(t *testing.T) {
+func TestMissingNode(t *testing.T) {
 	w := newWorld(t)
 	require.Equal(t, drain.Gone, w.drain("nowhere", policy(), patience).Outcome)
 }
 
-func TestWhatStaysAndWhatGoes(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestPodsThatStayAndPodsThatLeave(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	from := w.node("a")
 	w.create(daemonSets, w.name,
@@ -147,19 +147,19 @@ func TestWhatStaysAndWhatGoes(t *testing.T) {
 	require.ElementsMatch(t, []string{"agent", "mirror", "finished"}, left)
 }
 
-func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestBlockedPodsAreReported(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 2)
 	w.budget("none", "{minAvailable: 2, selector: {matchLabels: {app: web}}}", 0)
 	report := w.slices(from, policy(), func(report drain.Report) bool {
-		require.Zero(t, report.Requests, "what a budget does not allow is not asked for")
+		require.Zero(t, report.Requests, "an eviction that the budget does not allow is not sent")
 		return len(report.Blocked) > 0
 	})
 	require.Len(t, report.Blocked, 2)
 	require.Equal(t, []string{w.name + "/none"}, report.Blocked[0].Budgets)
 	require.Contains(t, w.readNode(from).Annotations["drover.run/drain-waits-for"], w.name+"/none")
 
-	t.Run("also while the drain waits, by one patch", func(t *testing.T) {
+	t.Run("during the drain, by one patch", func(t *testing.T) {
 		require.NoError(t, drainer.New(w.cluster).Release(context.Background(), from, false))
 		p := w.through(t)
 		var patches atomic.Int32
@@ -170,26 +170,26 @@ func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 			return false
 		})
 		began := time.Now()
-		var told []drain.Report
+		var reports []drain.Report
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		ended := make(chan drain.Report, 1)
 		go func() {
 			ended <- drainer.New(w.cluster).Drain(ctx, from, task(policy()), func(string) {}, func(_ context.Context, report drain.Report) {
-				told = append(told, report)
+				reports = append(reports, report)
 			})
 		}()
 		w.eventually(func() bool {
 			return strings.Contains(w.readNode(from).Annotations["drover.run/drain-waits-for"], w.name+"/none")
-		}, "the node does not say what blocks")
-		require.GreaterOrEqual(t, time.Since(began), 5*time.Second, "what blocks for a moment is nobody's concern")
+		}, "the node has no annotation about the blockers")
+		require.GreaterOrEqual(t, time.Since(began), 5*time.Second, "short blocks are not reported")
 		cancel()
 		require.Equal(t, drain.Remaining, (<-ended).Outcome)
-		require.Len(t, told, 1)
-		require.Len(t, told[0].Blocked, 2)
-		require.EqualValues(t, 2, patches.Load(), "the cordon and this; the end has nothing new")
+		require.Len(t, reports, 1)
+		require.Len(t, reports[0].Blocked, 2)
+		require.EqualValues(t, 2, patches.Load(), "the cordon and the report; the end has the same blockers")
 	})
-	t.Run("and go the moment the budget does", func(t *testing.T) {
+	t.Run("leave as soon as the budget allows", func(t *testing.T) {
 		w.node("b")
 		p := w.through(t)
 		ended := make(chan drain.Report, 1)
@@ -202,8 +202,8 @@ func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 	})
 }
 
-func TestTwoBudgetsBlockAndAreNamed(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestTwoBudgetsBlock(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 2)
 	w.deploy("free", 2, "a", "")
 	w.budget("one", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
@@ -215,13 +215,13 @@ func TestTwoBudgetsBlockAndAreNamed(t *testing.T) {
 		return report.Left == 2 && report.Terminating == 0 && len(report.Blocked) > 0
 	})
 	require.Equal(t, []string{w.name + "/one", w.name + "/two"}, report.Blocked[0].Budgets)
-	require.Equal(t, 2, evicted, "the others go")
+	require.Equal(t, 2, evicted, "the other pods are evicted")
 	require.NoError(t, w.api.Resource(budgets).Namespace(w.name).Delete(context.Background(), "two", metav1.DeleteOptions{}))
 	require.Equal(t, drain.Done, w.drain(from, policy(), patience).Outcome)
 }
 
-func TestABudgetOfAnotherNamespaceDoesNotMatter(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestBudgetOfAnotherNamespace(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	other := newWorld(t)
 	other.create(budgets, other.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: all}, spec: {minAvailable: "+
 		"99, selector: {}}}")
@@ -229,41 +229,41 @@ func TestABudgetOfAnotherNamespaceDoesNotMatter(t *testing.T) {
 	require.Equal(t, drain.Done, w.drain(from, policy(), patience).Outcome)
 }
 
-func TestForcedAfterTheDeadlineAndNotBefore(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestForceAfterTheDeadline(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 3)
 	w.budget("none", "{minAvailable: 3, selector: {matchLabels: {app: web}}}", 0)
 	p := policy()
 	p.Timeout, p.OnTimeout = 3, drain.Force
 	began := time.Now()
-	var told []string
+	var forced []string
 	slice := func(within time.Duration) drain.Report {
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
 		return drainer.New(w.cluster).Drain(ctx, from, drain.Task{Policy: p}, func(pod string) {
 			require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
-			told = append(told, pod)
-		}, untold)
+			forced = append(forced, pod)
+		}, ignoreReports)
 	}
 	early := slice(2 * time.Second)
 	require.Equal(t, drain.Remaining, early.Outcome)
 	report := slice(patience)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
-	require.Len(t, told, 3, "by name")
-	require.Equal(t, told, append(early.Forced, report.Forced...))
+	require.Len(t, forced, 3, "each pod is reported")
+	require.Equal(t, forced, append(early.Forced, report.Forced...))
 	require.Zero(t, early.Evicted+report.Evicted)
 }
 
-// Whoever goes on with a drain goes on with its time, too, also when somebody uncordoned the node meanwhile.
-func TestTheTimeOfADrainCountsFromItsBegin(t *testing.T) {
-	t.Parallel() // it mostly waits
+// A later call continues with the time of the drain, also if the node was uncordoned in between.
+func TestDrainTimeContinues(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 2)
 	w.budget("none", "{minAvailable: 2, selector: {matchLabels: {app: web}}}", 0)
 	began := time.Now().Add(-2 * time.Hour)
 	first, cancel := context.WithCancel(context.Background())
 	ended := make(chan drain.Report, 1)
 	go func() {
-		ended <- drainer.New(w.cluster).Drain(first, from, drain.Task{Policy: policy()}, func(string) {}, untold)
+		ended <- drainer.New(w.cluster).Drain(first, from, drain.Task{Policy: policy()}, func(string) {}, ignoreReports)
 	}()
 	w.eventually(func() bool { return w.readNode(from).Spec.Unschedulable }, "the drain does not begin")
 	cancel()
@@ -279,8 +279,8 @@ func TestTheTimeOfADrainCountsFromItsBegin(t *testing.T) {
 	require.Equal(t, began.UTC().Format(time.RFC3339Nano), w.readNode(from).Annotations["drover.run/drain-began"])
 }
 
-func TestGoingOnLeavesAndNamesWhatIsLeft(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestContinueReportsRemainingPods(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 1)
 	w.budget("none", "{minAvailable: 1, selector: {matchLabels: {app: web}}}", 0)
 	p := policy()
@@ -291,8 +291,8 @@ func TestGoingOnLeavesAndNamesWhatIsLeft(t *testing.T) {
 	require.Len(t, w.podsOn(from), 1)
 }
 
-func TestAPodThatIsStuckHoldsUpNothingForLong(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestStuckPodDelaysTheDrainBriefly(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	from := w.node("a")
 	w.heldPod("stuck", from)
@@ -305,8 +305,8 @@ func TestAPodThatIsStuckHoldsUpNothingForLong(t *testing.T) {
 	require.Equal(t, []string{w.name + "/stuck"}, report.Stuck)
 }
 
-func TestAPodThatIsReplacedUnderTheSameNameIsAnother(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestReplacementWithTheSameName(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	from := w.node("a")
 	w.node("b")
@@ -329,8 +329,8 @@ func TestAPodThatIsReplacedUnderTheSameNameIsAnother(t *testing.T) {
 	}, "the pods are not back")
 }
 
-func TestVolumesAreWaitedFor(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestDrainWaitsForVolumes(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	from := w.node("a")
 	name := w.name + "-volume"
@@ -345,7 +345,7 @@ func TestVolumesAreWaitedFor(t *testing.T) {
 	w.slices(from, policy(), func(report drain.Report) bool { return report.Volumes == 1 })
 	gone, err := time.Parse(time.RFC3339Nano, w.readNode(from).Annotations["drover.run/pods-gone-since"])
 	require.NoError(t, err)
-	require.False(t, gone.Before(began), "or volumes would have less than their time")
+	require.False(t, gone.Before(began), "the time for volumes starts with this drain")
 	p := w.through(t)
 	ended := make(chan drain.Report, 1)
 	go func() { ended <- w.drain(from, policy(), patience) }()
@@ -354,7 +354,7 @@ func TestVolumesAreWaitedFor(t *testing.T) {
 	report := <-ended
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 
-	t.Run("but not for ever", func(t *testing.T) {
+	t.Run("for a limited time", func(t *testing.T) {
 		w.create(attachments, "", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s}, spec: {attacher: "+
 			"example.com, nodeName: %s, source: {persistentVolumeName: pv}}}", name, from))
 		t.Cleanup(func() { _ = w.api.Resource(attachments).Delete(context.Background(), name, metav1.DeleteOptions{}) })

@@ -1,6 +1,6 @@
 package live
 
-// Nodes that are not as they should be: the kubelet is dead, the instance is none yet, or never becomes one.
+// Unusual nodes: the kubelet is dead, or the instance has not joined, or never joins.
 
 import (
 	"context"
@@ -28,13 +28,11 @@ import (
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// kubeletDies takes a node's lease away from KWOK, which does nothing for the node any more. It goes on with the
-// node's pods in some runs: it starts its controllers in the order of a Go map, and where that of pods is the first
-// it never asks for leases
-// (https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/controller.go#L561). So pods that are to
-// stay need something else that holds them. The node lifecycle controller finds a dead kubelet out within a minute,
-// and writes that neither the node nor its pods are Ready; here that is done for it, so that it sees to the taints at
-// once.
+// kubeletDies takes the lease of a node from KWOK, which then stops simulating the node. In some runs it still simulates
+// the node's pods: it starts its controllers in the order of a Go map, and if that of pods is the first, it never asks for
+// leases (https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/controller.go#L561). So pods that must
+// stay need a finalizer. The node lifecycle controller would mark the node and its pods as not Ready within a minute.
+// kubeletDies does so itself, so that the controller sets the taints at once.
 func (w *world) kubeletDies(node string) {
 	w.t.Helper()
 	w.lease(node, 3600)
@@ -58,16 +56,16 @@ func (w *world) kubeletDies(node string) {
 	}, "the node is not unreachable")
 }
 
-// lease gives the lease of a node to nobody, for so many seconds from now.
+// lease takes the lease of a node for another holder, for some seconds.
 func (w *world) lease(node string, seconds int) {
 	w.t.Helper()
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 	require.NoError(w.t, w.patch(leases, "kube-node-lease", node,
-		fmt.Sprintf(`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":%d,"renewTime":%q}}`, seconds, now)))
+		fmt.Sprintf(`{"spec":{"holderIdentity":"absent","leaseDurationSeconds":%d,"renewTime":%q}}`, seconds, now)))
 }
 
-// kwokSawLeases waits until KWOK knows of all leases what was written before: its watch, which may lag, has them in the order in which they
-// were written, and it takes back the lease of another node only once it has seen that one be nobody's and run out.
+// kwokSawLeases waits until KWOK has seen all earlier changes of leases. Its watch may lag, but keeps their order. KWOK renews the lease of
+// another node only after it has seen that lease expire.
 func (w *world) kwokSawLeases() {
 	w.t.Helper()
 	other := w.node("other")
@@ -75,11 +73,11 @@ func (w *world) kwokSawLeases() {
 	w.eventually(func() bool {
 		var l coordinationv1.Lease
 		w.read(leases, "kube-node-lease", other, &l)
-		return l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "nobody"
+		return l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "absent"
 	}, "KWOK does not take the lease back")
 }
 
-// dead is a node with one of three pods of a budget that needs two of them, and whose kubelet is dead.
+// dead creates a node with a dead kubelet. It has one of three pods under a budget that needs two.
 func (w *world) dead(grace int) (node string) {
 	w.t.Helper()
 	node = w.node("a")
@@ -96,12 +94,12 @@ func (w *world) dead(grace int) (node string) {
 	return node
 }
 
-// The pods of a node whose kubelet is dead are evicted, as their budget has enough others, and end never: they are waited for for a minute.
-func TestANodeWhoseKubeletIsDead(t *testing.T) {
-	t.Parallel() // it mostly waits
+// On a node with a dead kubelet, pods are evicted but do not end. The drain waits one minute for them.
+func TestNodeWithADeadKubelet(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	node := w.dead(1)
-	// Nobody ends this one, not even KWOK.
+	// Not even KWOK ends this pod.
 	require.NoError(t, w.patch(pods, w.name, "a", `{"metadata":{"finalizers":["example.com/hold"]}}`))
 	t.Cleanup(func() { _ = w.patch(pods, w.name, "a", `{"metadata":{"finalizers":null}}`) })
 	began := time.Now()
@@ -120,27 +118,27 @@ func TestANodeWhoseKubeletIsDead(t *testing.T) {
 	require.Equal(t, []string{w.name + "/a"}, report.Stuck)
 	// The API's deletion time is in whole seconds: after a deletion by KWOK, it is up to one earlier.
 	require.GreaterOrEqual(t, time.Since(began), time.Minute-time.Second)
-	require.Len(t, w.podsOn(node), 1, "nobody deleted it by force: its process may still run")
+	require.Len(t, w.podsOn(node), 1, "the pod is not deleted by force: its process may still run")
 }
 
-// A person who knows that the machine is off says so by the taint, and Kubernetes lets its pods go: the drain waits no longer for them.
+// An operator marks a stopped machine with the taint, and Kubernetes deletes its pods. The drain does not wait for them any longer.
 // https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
-func TestANodeThatIsOutOfService(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestNodeOutOfService(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	node := w.dead(600)
 	_, err := w.api.Resource(nodes).Patch(context.Background(), node, types.StrategicMergePatchType,
 		[]byte(`{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}}`),
 		metav1.PatchOptions{})
 	require.NoError(t, err)
-	report := w.drain(node, policy(), patience) // Kubernetes looks every 20 seconds; without it the drain would wait for eleven minutes
+	report := w.drain(node, policy(), patience) // Kubernetes checks every 20 seconds; without the taint the drain would wait eleven minutes
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 	require.Empty(t, report.Stuck)
-	// Kubernetes calls a pod failed before it deletes it.
+	// Kubernetes sets the phase Failed before it deletes a pod.
 	w.eventually(func() bool { return len(w.podsOn(node)) == 0 }, "the pod is still there")
 }
 
-// instance of a pool that waits at its terminate hook, for the drain function.
+// instance is an instance of a pool at its terminate hook, for the drain function.
 type instance struct {
 	*world
 	completed []pool.HookResult
@@ -178,7 +176,7 @@ func (i *instance) Status(context.Context, string) (*status.Cluster, error) {
 
 func (i *instance) UpdateStatus(context.Context, string, func(*status.Status)) error { return nil }
 
-// end drains the instance, one call of the function after the other, until it may go.
+// end calls the drain function until the instance may be terminated.
 func (i *instance) end(t *testing.T, late time.Duration) events.DrainResult {
 	t.Helper()
 	h := &handler.Handler{Clusters: i, Groups: i, State: i, Slice: 10 * time.Second, JoinGrace: late, Now: time.Now, Metrics: io.Discard}
@@ -197,8 +195,8 @@ func (i *instance) end(t *testing.T, late time.Duration) events.DrainResult {
 	}
 }
 
-func TestAnInstanceThatNeverJoinedGoes(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestInstanceThatNeverJoined(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	i := &instance{world: newWorld(t)}
 	result := i.end(t, 3*time.Second)
 	require.Equal(t, drain.Gone, result.Outcome)
@@ -206,9 +204,9 @@ func TestAnInstanceThatNeverJoinedGoes(t *testing.T) {
 	require.Equal(t, []pool.HookResult{pool.Continue}, i.completed)
 }
 
-// A node that joins while its drain is under way takes pods at once. It is cordoned, and they leave it.
-func TestANodeThatJoinsWhileItsDrainIsUnderWay(t *testing.T) {
-	t.Parallel() // it mostly waits
+// A node that joins during its drain gets pods at once. It is cordoned, and they are evicted.
+func TestNodeJoinsDuringItsDrain(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	i := &instance{world: newWorld(t)}
 	i.create(deployments, i.name,
 		fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 5, selector: {matchLabels: {app: web}},

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 )
 
-func TestManyPodsLeaveAtOnce(t *testing.T) {
+func TestManyPodsLeaveTogether(t *testing.T) {
 	for _, n := range []int{30, 100, 240} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			w, from := web(t, n)
@@ -24,8 +24,8 @@ func TestManyPodsLeaveAtOnce(t *testing.T) {
 	}
 }
 
-func TestABudgetOfOneIsKept(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestBudgetOfOne(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := budgeted(t, 20, 1)
 	began := time.Now()
 	report := w.drain(from, policy(), patience)
@@ -33,8 +33,8 @@ func TestABudgetOfOneIsKept(t *testing.T) {
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 }
 
-func TestATenthAtOnce(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestBudgetOfTenPercent(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 50)
 	w.budget("web", "{maxUnavailable: 10%, selector: {matchLabels: {app: web}}}", 5)
 	w.node("b")

@@ -1,5 +1,5 @@
-// Package live drains nodes of a real control plane: real evictions, budgets and watches, nodes by KWOK. It is apart from
-// shared/kube because it needs the programs that `make kubernetes` builds.
+// Package live drains nodes of a real control plane: with real evictions, budgets and watches, and nodes by KWOK. It needs
+// the programs that `make kubernetes` builds, so it is not in shared/kube.
 package live
 
 import (
@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// world is what one test has in the cluster: a namespace and nodes of its own.
+// world is a namespace and nodes for one test.
 type world struct {
 	t       testing.TB
 	api     dynamic.Interface
@@ -104,7 +104,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// create an object of YAML, in the world's namespace if it has one.
+// create creates an object from YAML, in the world's namespace if it is namespaced.
 func (w *world) create(resource schema.GroupVersionResource, namespace, text string) *unstructured.Unstructured {
 	w.t.Helper()
 	var object map[string]any
@@ -121,7 +121,7 @@ func (w *world) create(resource schema.GroupVersionResource, namespace, text str
 	return out
 }
 
-// node that is Ready, with room for many pods. Its name has the world's.
+// node creates a Ready node with room for many pods. Its name starts with the world's.
 func (w *world) node(name string) string {
 	w.t.Helper()
 	full := w.name + "-" + name
@@ -159,7 +159,7 @@ func (w *world) read(resource schema.GroupVersionResource, namespace, name strin
 	require.NoError(w.t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into))
 }
 
-// podsOn are the pods of the world on a node.
+// podsOn lists the pods of the world on a node.
 func (w *world) podsOn(node string) []corev1.Pod {
 	w.t.Helper()
 	list, err := w.api.Resource(pods).Namespace(w.name).List(context.Background(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
@@ -169,8 +169,7 @@ func (w *world) podsOn(node string) []corev1.Pod {
 	return out.Items
 }
 
-// deploy pods that may run on nodes of the world, of which some named ones are all there is at first; extra are further
-// fields of the pods' spec.
+// deploy creates a Deployment for the nodes of the world. extra has further fields of the pods' spec.
 func (w *world) deploy(name string, replicas int, node, extra string) {
 	w.t.Helper()
 	w.create(deployments, w.name, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s},
@@ -199,7 +198,7 @@ func podReady(p *corev1.Pod) bool {
 	return false
 }
 
-// web is a world with an app of that many pods, all on one node.
+// web is a world with an app whose pods all run on one node.
 func web(t testing.TB, pods int) (w *world, from string) {
 	t.Helper()
 	w = newWorld(t)
@@ -208,7 +207,7 @@ func web(t testing.TB, pods int) (w *world, from string) {
 	return w, from
 }
 
-// budgeted is such a world, with a budget that lets so many of the pods be out, and another node to go to.
+// budgeted is such a world with a budget, and a second node.
 func budgeted(t testing.TB, pods, out int) (w *world, from string) {
 	t.Helper()
 	w, from = web(t, pods)
@@ -217,7 +216,7 @@ func budgeted(t testing.TB, pods, out int) (w *world, from string) {
 	return w, from
 }
 
-// budget for an app, ready to allow what it should.
+// budget creates a budget and waits until it allows the expected number of evictions.
 func (w *world) budget(name, spec string, allowed int) {
 	w.t.Helper()
 	w.create(budgets, w.name, fmt.Sprintf("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: %s}, spec: %s}", name, spec))
@@ -227,10 +226,10 @@ func (w *world) budget(name, spec string, allowed int) {
 		n, _, _ := unstructured.NestedInt64(b.Object, "status", "disruptionsAllowed")
 		seen, _, _ := unstructured.NestedInt64(b.Object, "status", "observedGeneration")
 		return seen == b.GetGeneration() && int(n) == allowed
-	}, "the budget does not allow what it should")
+	}, "the budget does not allow the expected evictions")
 }
 
-// patience bounds what comes or ends by itself: on a machine that has a tenth of the time for it, it is still not what fails.
+// patience limits every wait. It is long enough for a machine at a tenth of the speed.
 const patience = 3 * time.Minute
 
 func (w *world) eventually(is func() bool, message string) {
@@ -249,25 +248,25 @@ func (w *world) gone(resource schema.GroupVersionResource, namespace, name strin
 	return apierrors.IsNotFound(err)
 }
 
-// policy that evicts everything and waits for ever.
+// policy evicts everything, without a timeout.
 func policy() drain.Policy {
 	return drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
 }
 
 func task(p drain.Policy) drain.Task { return drain.Task{Policy: p} }
 
-// within a time, drain.
+// drain drains a node within a time.
 func (w *world) drain(node string, p drain.Policy, within time.Duration) drain.Report {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	return drainer.New(w.cluster).Drain(ctx, node, task(p), func(string) {}, untold)
+	return drainer.New(w.cluster).Drain(ctx, node, task(p), func(string) {}, ignoreReports)
 }
 
-// untold is for drains whose waits nobody has to know of.
-func untold(context.Context, drain.Report) {}
+// ignoreReports ignores the reports of a drain.
+func ignoreReports(context.Context, drain.Report) {}
 
-// slices of a drain that something holds up, one after the other as the function has them, until one has come as far as it can: on a
-// busy machine that is not the first.
+// slices runs slices of a blocked drain, as the function does, until a report satisfies the condition. On a busy machine that may need
+// several.
 func (w *world) slices(node string, p drain.Policy, is func(drain.Report) bool) drain.Report {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); ; {

@@ -1,6 +1,7 @@
 package live
 
-// What happens between two looks, made to happen each time: the proxy does it before it passes a request on.
+// Changes between two requests of a drain. The proxy makes them before it forwards a request, so that they happen each
+// time.
 
 import (
 	"context"
@@ -17,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
-// before has do happen before the n-th request that matches is passed on.
+// before calls do before the n-th matching request is forwarded.
 func before(n int32, match func(*http.Request) bool, do func()) func(http.ResponseWriter, *http.Request) bool {
 	var seen atomic.Int32
 	return func(_ http.ResponseWriter, r *http.Request) bool {
@@ -34,8 +35,8 @@ func listOfPods(r *http.Request) bool {
 	return r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("watch") == ""
 }
 
-func TestAnotherPodOfTheNameIsNotEvicted(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestPodOfTheSameNameIsNotEvicted(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	from, to := w.node("a"), w.node("b")
 	w.bare("db-0", from, "")
@@ -49,15 +50,15 @@ func TestAnotherPodOfTheNameIsNotEvicted(t *testing.T) {
 	}))
 	report := w.drain(from, policy(), patience)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
-	require.Zero(t, report.Evicted, "the API server refused by the UID")
+	require.Zero(t, report.Evicted, "the API server refused because of the UID")
 	other := w.podsOn(to)
 	require.Len(t, other, 1)
 	require.Nil(t, other[0].DeletionTimestamp)
 }
 
-// The API server answers 500 when it finds a second budget that the drain has not seen yet.
-func TestASecondBudgetThatComesMeanwhile(t *testing.T) {
-	t.Parallel() // it mostly waits
+// The API server responds with 500 if a second budget exists, which the drain has not seen yet.
+func TestSecondBudgetDuringTheDrain(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w, from := web(t, 2)
 	w.budget("one", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
 	w.node("b")
@@ -77,22 +78,22 @@ func TestASecondBudgetThatComesMeanwhile(t *testing.T) {
 	require.Equal(t, drain.Done, w.drain(from, policy(), patience).Outcome)
 }
 
-// A pod that was bound just before the cordon shows after the first list that was empty.
-func TestAPodThatComesBetweenTwoEmptyLists(t *testing.T) {
-	t.Parallel() // it mostly waits
+// A pod that was bound just before the cordon appears after the first empty list.
+func TestPodBetweenTwoEmptyLists(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	from := w.node("a")
 	p := w.through(t)
-	p.behave(before(3, listOfPods, func() { w.bare("late", from, "") })) // the watch's list, the first look, the second
+	p.behave(before(3, listOfPods, func() { w.bare("late", from, "") })) // the list of the watch, and the two of the verification
 	report := w.drain(from, policy(), patience)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 	require.Equal(t, 1, report.Evicted)
 	require.Empty(t, w.podsOn(from))
 }
 
-// The pods of a node that is NotReady are not Ready: while enough others are, the budget lets them go although it is used up.
-func TestPodsThatAreNotReadyLeave(t *testing.T) {
-	t.Parallel() // it mostly waits
+// Pods that are not Ready leave even if the budget is exhausted, while enough others are Ready.
+func TestPodsThatAreNotReady(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWorld(t)
 	from := w.node("a")
 	for _, name := range []string{"a", "b", "c"} {
@@ -119,18 +120,18 @@ func TestPodsThatAreNotReadyLeave(t *testing.T) {
 	require.Equal(t, 1, report.Evicted)
 }
 
-// A drain that was given up leaves the node as it was: its own doings go, others' stay.
-func TestADrainThatWasGivenUpLeavesNothing(t *testing.T) {
-	t.Parallel() // it mostly waits
+// After an aborted drain the node is as before: the settings of the drain are reverted, others stay.
+func TestAbortedDrainLeavesNothing(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for name, c := range map[string]struct {
 		before   string // a patch
 		cordoned bool
 		labelled bool
 		held     bool
 	}{
-		"all was the drain's own doing": {`{}`, false, false, false},
-		"somebody had cordoned it":      {`{"spec":{"unschedulable":true}}`, true, false, false},
-		"somebody had taken it out of load balancers, and held the autoscaler": {
+		"the drain made all settings": {`{}`, false, false, false},
+		"an operator had cordoned it": {`{"spec":{"unschedulable":true}}`, true, false, false},
+		"an operator had excluded it from load balancers, and held the autoscaler": {
 			`{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},` +
 				`"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`, false, true, true,
 		},
@@ -140,7 +141,7 @@ func TestADrainThatWasGivenUpLeavesNothing(t *testing.T) {
 			node := w.node("a")
 			w.heldPod("stays", node)
 			require.NoError(t, w.patch(nodes, "", node, c.before))
-			for range 2 { // the second slice finds what the first did
+			for range 2 { // the second slice finds the settings of the first
 				w.slices(node, policy(), func(report drain.Report) bool { return report.Terminating == 1 })
 			}
 			require.True(t, w.readNode(node).Spec.Unschedulable)

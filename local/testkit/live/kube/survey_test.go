@@ -32,7 +32,7 @@ var (
 	mutating   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 )
 
-// survey the cluster, as one that may only look: every other request fails the test.
+// survey surveys the cluster with read access: every other request fails the test.
 func (w *world) survey() preflight.Survey {
 	w.t.Helper()
 	config := config()
@@ -68,7 +68,7 @@ func (r *recorder) methods() (methods []string) {
 	return methods
 }
 
-// pooled makes a node one of a pool of drover's.
+// pooled assigns a node to a pool.
 func (w *world) pooled(name, pool string) string {
 	w.t.Helper()
 	node := w.node(name)
@@ -83,7 +83,7 @@ func nodeOf(t *testing.T, s preflight.Survey, name string) preflight.Node {
 	return s.Nodes[i]
 }
 
-// ofWorld are the findings about a world's own namespace.
+// ofWorld returns the findings about the world's namespace.
 func (w *world) budgetsOf(s preflight.Survey) map[string]preflight.Budget {
 	found := map[string]preflight.Budget{}
 	for _, b := range s.Budgets {
@@ -94,7 +94,7 @@ func (w *world) budgetsOf(s preflight.Survey) map[string]preflight.Budget {
 	return found
 }
 
-// grant what the upgrade function may, once for all tests.
+// grant grants the rights of the upgrade function, once for all tests.
 func grant(t *testing.T, w *world) {
 	t.Helper()
 	require.NoError(t, w.cluster.GrantRoles(context.Background()))
@@ -108,7 +108,7 @@ func grant(t *testing.T, w *world) {
 	}, "the grant does not take effect")
 }
 
-func TestASurveyOfNodesAndPods(t *testing.T) {
+func TestSurveyOfNodesAndPods(t *testing.T) {
 	w := newWorld(t)
 	grant(t, w)
 	a, b, other := w.pooled("a", "workers"), w.pooled("b", "workers"), w.node("c")
@@ -134,7 +134,7 @@ func TestASurveyOfNodesAndPods(t *testing.T) {
 		w.patch(nodes, "", b, `{"spec":{"unschedulable":true},"metadata":{"annotations":{"drover.run/draining-since":"2026-11-22T00:00:00Z"}}}`))
 
 	var s preflight.Survey
-	w.eventually(func() bool { s = w.survey(); return len(w.workloads(s)) == 1 && len(w.podsFound(s)) == 3 }, "the survey does not have all")
+	w.eventually(func() bool { s = w.survey(); return len(w.workloads(s)) == 1 && len(w.podsFound(s)) == 3 }, "the survey is incomplete")
 	require.Empty(t, s.Unhealthy)
 	n := nodeOf(t, s, a)
 	require.Equal(t, "workers", n.Pool)
@@ -143,10 +143,10 @@ func TestASurveyOfNodesAndPods(t *testing.T) {
 	require.Equal(t, "v1.36.3-eks-1", n.Kubelet)
 	require.Equal(t, preflight.Resources{
 		MilliCPU: 3000, Memory: 1664 << 20, Pods: 1,
-	}, n.Requested, "the larger of those before, and of those together")
+	}, n.Requested, "the larger of the init containers and the sum of the containers")
 	require.Equal(t, preflight.Resources{MilliCPU: 64000, Memory: 256 << 30, Pods: 500}, n.Allocatable)
 	require.True(t, nodeOf(t, s, b).Leaving && nodeOf(t, s, b).Cordoned, "drover drains it")
-	require.EqualValues(t, 1, nodeOf(t, s, b).Requested.Pods, "what has finished takes nothing")
+	require.EqualValues(t, 1, nodeOf(t, s, b).Requested.Pods, "finished pods request nothing")
 	require.True(t, nodeOf(t, s, other).Cordoned)
 	require.False(t, nodeOf(t, s, other).Leaving)
 	require.Empty(t, nodeOf(t, s, other).Pool)
@@ -191,7 +191,7 @@ func (w *world) workloads(s preflight.Survey) (found []preflight.Workload) {
 	return found
 }
 
-func TestASurveyOfBudgets(t *testing.T) {
+func TestSurveyOfBudgets(t *testing.T) {
 	w, elsewhere := newWorld(t), newWorld(t)
 	grant(t, w)
 	a := w.pooled("a", "workers")
@@ -206,7 +206,7 @@ func TestASurveyOfBudgets(t *testing.T) {
 		"{matchLabels: {app: wbe}}}}")
 	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: unmanaged}, spec: {maxUnavailable: 1, "+
 		"selector: {matchLabels: {app: lonely}}}}")
-	// The pods of what cannot be scaled, nobody can count.
+	// The disruption controller cannot count pods of an owner without a scale subresource.
 	owner := w.create(configMaps, w.name, "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}")
 	w.bare("odd", a, "")
 	require.NoError(t, w.patch(pods, w.name, "odd",
@@ -231,10 +231,10 @@ func TestASurveyOfBudgets(t *testing.T) {
 	require.Contains(t, found["odd"].Failed, "scale")
 	require.Zero(t, found["unmanaged"].Expected)
 	require.Equal(t, 1, found["unmanaged"].Covered["workers"])
-	require.Empty(t, elsewhere.budgetsOf(s)["theirs"].Covered, "a budget is of its namespace")
-	require.Empty(t, s.Overlaps, "two budgets of two namespaces are on no pod together")
+	require.Empty(t, elsewhere.budgetsOf(s)["theirs"].Covered, "a budget covers only its namespace")
+	require.Empty(t, s.Overlaps, "budgets of two namespaces do not overlap")
 
-	// What the checks make of it.
+	// The results of the checks.
 	all := fmt.Sprint(preflight.Before(&preflight.Facts{Taken: time.Now(), Survey: s}, upgradeOfNodes()))
 	require.Contains(t, all, w.name+"/all (minAvailable 3) can never allow a disruption: it wants 3 of 3 pods")
 	require.Contains(t, all, w.name+"/odd (maxUnavailable 1) allows nothing: ")
@@ -248,11 +248,11 @@ func TestASurveyOfBudgets(t *testing.T) {
 	require.Equal(t, w.name, s.Overlaps[0].Namespace)
 	require.Equal(t, "workers", s.Overlaps[0].Pool)
 	require.ElementsMatch(t, []string{"all", "second"}, s.Overlaps[0].Budgets)
-	// The API server says the same.
+	// The API server confirms it.
 	w.slices(a, policy(), func(report drain.Report) bool { return strings.Contains(fmt.Sprint(report.Blocked), "more than one") })
 }
 
-func TestASurveyOfPodsThatAreNotReady(t *testing.T) {
+func TestSurveyOfPodsThatAreNotReady(t *testing.T) {
 	w := newWorld(t)
 	grant(t, w)
 	a := w.pooled("a", "workers")
@@ -267,13 +267,13 @@ func TestASurveyOfPodsThatAreNotReady(t *testing.T) {
 	w.eventually(func() bool {
 		found = w.budgetsOf(w.survey())["web"]
 		return found.Healthy == 1 && found.Allowed == 0 && found.Unhealthy == 1
-	}, "the pod is not missed")
+	}, "the pod still counts")
 	require.Equal(t, since, found.Since.UTC())
 	require.Equal(t, "maxUnavailable 1", found.Rule)
-	require.Equal(t, 1, found.Covered["workers"], "the one that is not ready may go")
+	require.Equal(t, 1, found.Covered["workers"], "the pod that is not Ready may leave")
 }
 
-func TestASurveyOfWebhooks(t *testing.T) {
+func TestSurveyOfWebhooks(t *testing.T) {
 	w := newWorld(t)
 	grant(t, w)
 	a := w.node("a")
@@ -298,7 +298,7 @@ func TestASurveyOfWebhooks(t *testing.T) {
 		status    = `{apiGroups: ["*"], apiVersions: ["*"], resources: ["*/status"], operations: ["*"], scope: Cluster}`
 		secrets   = `{apiGroups: [""], apiVersions: [v1], resources: [secrets], operations: ["*"]}`
 	)
-	// Only for a namespace of this test, so that it stands in no other's way; status writes only for what has a label that nothing has.
+	// The webhooks apply only to the namespace of this test. Those for the status apply to a label that no object has.
 	mine := fmt.Sprintf(", namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}", w.name)
 	hooks(validating, "ValidatingWebhookConfiguration", "policy", strings.Join([]string{
 		hook("evictions", "Fail", evictions, mine),
@@ -322,14 +322,14 @@ func TestASurveyOfWebhooks(t *testing.T) {
 		Configuration: "ValidatingWebhookConfiguration " + w.name + "-policy", Name: "outside.example.com", Host: "example.com",
 		Matches: []string{"evictions"},
 	}}, w.survey().Webhooks)
-	w.slices(a, policy(), func(report drain.Report) bool { return len(report.Blocked) > 0 }) // it stands in the way indeed
+	w.slices(a, policy(), func(report drain.Report) bool { return len(report.Blocked) > 0 }) // the webhook does block it
 
 	w.endpoints("one", "10.0.0.1", "true")
 	w.endpoints("two", "10.0.0.2", "false")
-	require.Equal(t, 1, w.survey().Webhooks[0].Endpoints, "those that are ready")
+	require.Equal(t, 1, w.survey().Webhooks[0].Endpoints, "only ready endpoints")
 	w.endpoints("three", "10.0.0.1", "true")
 	w.endpoints("four", "10.0.0.3", "true")
-	require.Equal(t, 2, w.survey().Webhooks[0].Endpoints, "each once")
+	require.Equal(t, 2, w.survey().Webhooks[0].Endpoints, "each address once")
 
 	require.NoError(t, w.patch(nodes, "", a, `{"metadata":{"labels":{"sick":"yes"}}}`))
 	s := w.survey()
@@ -352,7 +352,7 @@ func upgradeOfNodes() *preflight.Plan {
 	return &preflight.Plan{Cluster: "demo", Steps: []upgrade.Step{{Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}}, After: after}
 }
 
-func TestASurveyIsOfPages(t *testing.T) {
+func TestSurveyReadsPages(t *testing.T) {
 	w := newWorld(t)
 	const n = 1100
 	w.create(deployments, w.name,
@@ -368,11 +368,11 @@ func TestASurveyIsOfPages(t *testing.T) {
 		require.NoError(t, err)
 		left := list.GetRemainingItemCount()
 		return left != nil && *left == n-1
-	}, "the pods are not made")
+	}, "the pods do not exist")
 	began := time.Now()
 	s, err := survey.Of(context.Background(), cluster)
 	require.NoError(t, err)
 	t.Logf("%d pods in %s, %d requests", n, time.Since(began).Round(time.Millisecond), requests.seen[http.MethodGet])
 	require.Len(t, w.podsFound(s), n)
-	require.GreaterOrEqual(t, requests.seen[http.MethodGet], 11, "readiness, eight kinds, and two pages more of pods")
+	require.GreaterOrEqual(t, requests.seen[http.MethodGet], 11, "readiness, eight kinds, and two more pages of pods")
 }

@@ -95,7 +95,7 @@ func TestBadSpecs(t *testing.T) {
 	})
 }
 
-func TestAFirstSpecThatIsBadStopsTheCluster(t *testing.T) {
+func TestInvalidFirstSpecStopsTheCluster(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("clusters/demo.yaml", "kind: Cluster")
 	a.Settle()
@@ -133,7 +133,7 @@ func created(key string) harness.Event {
 	return harness.Event{ID: "1", DetailType: "Object Created", Source: "aws.s3", Detail: detail}
 }
 
-func TestTheSameEventTwiceDoesNothingMore(t *testing.T) {
+func TestSameEventTwice(t *testing.T) {
 	a := harness.Start(t)
 	a.Events.Decide(func(harness.Event) harness.Fate { return harness.Twice })
 	a.Cluster("demo", "")
@@ -156,7 +156,7 @@ func converges(a *harness.Account) []string {
 	return found
 }
 
-func TestAnOlderEventAfterANewerOneDoesNothingMore(t *testing.T) {
+func TestOlderEventAfterANewerOne(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Settle()
@@ -181,7 +181,7 @@ func TestAnOlderEventAfterANewerOneDoesNothingMore(t *testing.T) {
 }
 
 // Two copies of admit run at once, and the slower one has read an older spec. The final status describes the newest one.
-func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
+func TestSlowCopyWithAnOldSpec(t *testing.T) {
 	executing := func(a *harness.Account) bool {
 		return slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
 	}
@@ -285,7 +285,7 @@ func readsStatus(call endpoint.Call) bool {
 }
 
 // Deletion protection is on unless the spec disables it. Deleting the spec then only changes the status, once.
-func TestADeletedSpecLeavesAProtectedClusterAlone(t *testing.T) {
+func TestDeletedSpecOfAProtectedCluster(t *testing.T) {
 	a := harness.Start(t)
 	version := a.Cluster("demo", "")
 	before := a.Stacks("demo")
@@ -369,7 +369,7 @@ func TestStoppedPhaseOfADeletedClusterIsCorrected(t *testing.T) {
 	require.Equal(t, status.Deleted, a.Status("demo").Phase)
 }
 
-func TestADeletedSpecOfAClusterThatNobodyKnows(t *testing.T) {
+func TestDeletedSpecOfAnUnknownCluster(t *testing.T) {
 	a := harness.Start(t)
 	a.Remove("clusters/absent.yaml", "")
 	a.Settle()
@@ -386,7 +386,7 @@ func TestADeletedSpecOfAClusterThatNobodyKnows(t *testing.T) {
 }
 
 // Users revert an upload by deleting its version.
-func TestASpecThatWasTakenBackIsConvergedToTheOneBefore(t *testing.T) {
+func TestOlderSpecIsRestored(t *testing.T) {
 	a := harness.Start(t)
 	first := a.Cluster("demo", "")
 	second := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
@@ -412,7 +412,7 @@ func TestASpecThatWasTakenBackIsConvergedToTheOneBefore(t *testing.T) {
 }
 
 // An unreadable spec is uploaded while the cluster is being deleted. The deletion continues.
-func TestABrokenSpecEndsNoDeletion(t *testing.T) {
+func TestInvalidSpecEndsNoDeletion(t *testing.T) {
 	a := harness.Start(t)
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 		s.Phase, s.Message = status.Deleting, "deleting pools"

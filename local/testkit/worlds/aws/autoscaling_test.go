@@ -90,15 +90,15 @@ func TestHooks(t *testing.T) {
 		require.Equal(t, want, waited, "attempt %d", attempt)
 	}
 	a.Until("it has left the hook", func() bool { return state(hook.EC2InstanceID) != pool.PendingWait })
-	require.Empty(t, described.Leaving())
+	require.Empty(t, described.Draining())
 	several := pool.Group{Instances: []pool.Instance{
 		{ID: "i-1", State: pool.InService}, {
 			ID: "i-2", State: pool.Terminating,
 		}, {ID: "i-3", State: pool.TerminatingWait}, {ID: "i-4", State: pool.PendingWait},
 		{ID: "i-5", State: pool.TerminatingProceed},
 	}}
-	require.Equal(t, []string{"i-2", "i-3"}, several.Leaving())
-	require.Equal(t, []string{"i-2", "i-3", "i-5"}, several.Going())
+	require.Equal(t, []string{"i-2", "i-3"}, several.Draining())
+	require.Equal(t, []string{"i-2", "i-3", "i-5"}, several.AllTerminating())
 	all, err := g.All(ctx)
 	require.NoError(t, err)
 	require.Len(t, all, 1)

@@ -64,7 +64,7 @@ func statuses(t *testing.T, a *harness.Account, stack string) []string {
 	return found
 }
 
-func TestAStackThatCannotBeCreated(t *testing.T) {
+func TestStackCannotBeCreated(t *testing.T) {
 	a := harness.Start(t)
 	failing(a, "create", "AWS::EC2::EIP", "network", errQuota)
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -93,7 +93,7 @@ func TestAStackThatCannotBeCreated(t *testing.T) {
 	clean(t, a, "demo")
 }
 
-func TestAnUpdateThatIsRolledBackIsAFailure(t *testing.T) {
+func TestRolledBackUpdateIsAFailure(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	failing(a, "create", "AWS::EKS::AccessEntry", "control-plane", &wire.Error{
@@ -114,7 +114,7 @@ func TestAnUpdateThatIsRolledBackIsAFailure(t *testing.T) {
 }
 
 // Deleting the spec version that failed reverts it. The stack already matches the previous version, so CloudFormation finds no change.
-func TestAFailedUpdateThatIsTakenBack(t *testing.T) {
+func TestFailedUpdateIsReverted(t *testing.T) {
 	a := harness.Start(t)
 	first := a.Cluster("demo", "")
 	var once sync.Once
@@ -143,7 +143,7 @@ func TestAFailedUpdateThatIsTakenBack(t *testing.T) {
 }
 
 // drover retries a change set after a transient failure, and does not retry one that CloudFormation rejects.
-func TestAChangeSetThatFails(t *testing.T) {
+func TestFailedChangeSet(t *testing.T) {
 	tests := map[string]struct {
 		says   string
 		times  int32
@@ -189,7 +189,7 @@ func TestAChangeSetThatFails(t *testing.T) {
 }
 
 // A pool with another name is another pool. Only the stack of the old one is deleted.
-func TestAPoolThatIsRenamed(t *testing.T) {
+func TestRenamedPool(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	mark := a.Calls.Mark()
@@ -207,7 +207,7 @@ func TestAPoolThatIsRenamed(t *testing.T) {
 }
 
 // The spec version of the network is deleted, so planning cannot compare with it. The change set shows the replacement.
-func TestAReplacementThatOnlyTheChangeSetKnows(t *testing.T) {
+func TestReplacementInTheChangeSetOnly(t *testing.T) {
 	a := harness.Start(t)
 	first := a.Cluster("demo", "")
 	before := a.Stacks("demo")
@@ -225,7 +225,7 @@ func TestAReplacementThatOnlyTheChangeSetKnows(t *testing.T) {
 	a.Cluster("demo", "") // reverting the spec is the remedy
 }
 
-func TestAFailedPoolHoldsUpNoOther(t *testing.T) {
+func TestFailedPoolDelaysNoOther(t *testing.T) {
 	a := harness.Start(t)
 	failing(a, "create", "AWS::AutoScaling::AutoScalingGroup", "pool-a", errQuota)
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -249,7 +249,7 @@ func TestAFailedPoolHoldsUpNoOther(t *testing.T) {
 }
 
 // The status names the first cause of a stack that can neither be created nor deleted, and the number of retries is limited.
-func TestAFailedCreationThatCannotBeRemoved(t *testing.T) {
+func TestFailedCreationCannotBeRemoved(t *testing.T) {
 	a := harness.Start(t)
 	a.OnResource(func(step string, r resource.Request) error {
 		switch {
@@ -281,7 +281,7 @@ func TestAFailedCreationThatCannotBeRemoved(t *testing.T) {
 
 // A retry must be able to delete a control plane whose creation failed late, although its spec has deletion protection: EKS does not
 // delete a protected cluster.
-func TestAProtectedControlPlaneWhoseCreationFailsLate(t *testing.T) {
+func TestLateFailureOfAProtectedControlPlane(t *testing.T) {
 	a := harness.Start(t)
 	failing(a, "create", "AWS::IAM::OIDCProvider", "control-plane", errQuota)
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -417,7 +417,7 @@ func previous(parameters []cloudformation.Parameter) []cloudformation.Parameter 
 	return parameters
 }
 
-func TestAPoolThatIsLeftOutIsRemoved(t *testing.T) {
+func TestOmittedPoolIsRemoved(t *testing.T) {
 	a := harness.Start(t)
 	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: "+
 		"1, maxSize: 2}\n", 1)

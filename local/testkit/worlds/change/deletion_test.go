@@ -16,7 +16,7 @@ import (
 
 // An operator turned termination protection off and deleted a stack that holds state, and CloudFormation could not finish. drover must not
 // finish the deletion in order to create another stack.
-func TestADeletionOfWhatHoldsStateIsNotFinishedByDrover(t *testing.T) {
+func TestExternalDeletionOfStateIsNotContinued(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  deletionProtection: true\n")
 	const name = "drover-demo-network"
@@ -48,7 +48,7 @@ func TestADeletionOfWhatHoldsStateIsNotFinishedByDrover(t *testing.T) {
 
 // A stack was left in review with a change set that holds the outputs of a deleted network. Executing it would put the cluster into
 // deleted subnets.
-func TestAChangeSetOfAnEarlierExecutionIsMadeAnew(t *testing.T) {
+func TestChangeSetOfAnEarlierExecution(t *testing.T) {
 	a := harness.Start(t)
 	executed := 0
 	a.OnCall(func(call endpoint.Call) error {
@@ -78,7 +78,7 @@ func TestAChangeSetOfAnEarlierExecutionIsMadeAnew(t *testing.T) {
 }
 
 // A sweep runs after the change function has stored the waiter and before it executes the change set.
-func TestASweepBetweenTheWaiterAndTheExecution(t *testing.T) {
+func TestSweepBetweenWaiterAndExecution(t *testing.T) {
 	a := harness.Start(t)
 	swept := 0
 	a.OnCall(func(call endpoint.Call) error {

@@ -151,7 +151,7 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 }
 
 // The size of a pool changes together with its launch template.
-func TestARollThatChangesTheSizeToo(t *testing.T) {
+func TestRollWithAChangeOfSize(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after string
 		least, most   int
@@ -179,7 +179,7 @@ func TestARollThatChangesTheSizeToo(t *testing.T) {
 
 // Replacing nodes fails. CloudFormation rolls back at the pace that drover deployed first. A later success gives the pool the size of its
 // spec.
-func TestARollThatIsRolledBack(t *testing.T) {
+func TestRollIsRolledBack(t *testing.T) {
 	a := harness.Start(t)
 	put(t, a, pooled("minSize: 3, maxSize: 3"))
 	before := a.Group("demo", "a")
@@ -217,7 +217,7 @@ func TestARollThatIsRolledBack(t *testing.T) {
 
 // Replacing nodes with another strategy fails. CloudFormation rolls back with the deployed strategy, and with the room that drover made for
 // the failed one. A rolling update has enlarged the group, and a refresh takes percentages of that size.
-func TestARollByAnotherStrategyThatIsRolledBack(t *testing.T) {
+func TestRollbackOfARollByAnotherStrategy(t *testing.T) {
 	const rolling, refreshing = "minSize: 3, maxSize: 3", "minSize: 3, maxSize: 3, update: {strategy: InstanceRefresh}"
 	for name, c := range map[string]struct {
 		before, after string
@@ -266,7 +266,7 @@ func TestARollByAnotherStrategyThatIsRolledBack(t *testing.T) {
 }
 
 // A newer spec reverts the failed roll. What the rollback left is replaced, with at least the desired number of nodes.
-func TestARollThatIsTakenBack(t *testing.T) {
+func TestRollIsReverted(t *testing.T) {
 	// The number of the update that fails. The group's first update sets the pace.
 	for kind, which := range map[string]int{"AWS::EC2::LaunchTemplate": 1, "AWS::AutoScaling::AutoScalingGroup": 2} {
 		t.Run(kind, func(t *testing.T) {

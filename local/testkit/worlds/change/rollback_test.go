@@ -34,7 +34,7 @@ func times(a *harness.Account, mark int, action string) (n int) {
 	return n
 }
 
-func TestARollbackThatFailedIsContinuedWithTheNextTry(t *testing.T) {
+func TestFailedRollbackContinuesWithTheRetry(t *testing.T) {
 	a := stuckRollback(t)
 	s := a.Status("demo")
 	require.Equal(t, status.Failed, s.Phase)
@@ -54,7 +54,7 @@ func TestARollbackThatFailedIsContinuedWithTheNextTry(t *testing.T) {
 	clean(t, a, "demo")
 }
 
-func TestARollbackThatFailsAgainIsNotContinuedForEver(t *testing.T) {
+func TestRepeatedlyFailingRollback(t *testing.T) {
 	a := stuckRollback(t)
 	for range 2 {
 		mark := a.Calls.Mark()
@@ -84,7 +84,7 @@ func TestARollbackThatFailsAgainIsNotContinuedForEver(t *testing.T) {
 }
 
 // A newer spec is a retry, too.
-func TestARollbackThatFailedIsContinuedForTheNextSpec(t *testing.T) {
+func TestFailedRollbackContinuesForTheNextSpec(t *testing.T) {
 	a := stuckRollback(t)
 	a.OnResource(nil)
 	a.Cluster("demo", "")

@@ -34,7 +34,7 @@ func made(a *harness.Account, mark int) (list []string) {
 	return list
 }
 
-func TestANewerSpecSupersedesBetweenTwoStacks(t *testing.T) {
+func TestNewerSpecSupersedesBetweenStacks(t *testing.T) {
 	for _, during := range []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"} {
 		t.Run(during, func(t *testing.T) {
 			a := harness.Start(t)
@@ -100,7 +100,7 @@ func TestPausedInTheMiddle(t *testing.T) {
 }
 
 // A newer spec arrives while a pool is rolled and another one waits. The first roll finishes, and the newer spec decides about the second.
-func TestANewerSpecInTheMiddleOfARoll(t *testing.T) {
+func TestNewerSpecDuringARoll(t *testing.T) {
 	spec := func(team, more string) string {
 		pools := strings.Replace(harness.Spec("demo", "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}, "+
 			"labels: {team: "+team+"}}\n"+more),
@@ -139,7 +139,7 @@ func TestANewerSpecInTheMiddleOfARoll(t *testing.T) {
 	}
 }
 
-func TestABadSpecSupersedesNothing(t *testing.T) {
+func TestInvalidSpecSupersedesNothing(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	meanwhile(a, "network", func() { a.Upload("clusters/demo.yaml", "kind: Cluster") })
@@ -152,7 +152,7 @@ func TestABadSpecSupersedesNothing(t *testing.T) {
 	clean(t, a, "demo")
 }
 
-func TestASpecThatIsDeletedInTheMiddle(t *testing.T) {
+func TestSpecIsDeletedDuringAConverge(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	meanwhile(a, "network", func() { a.Remove("clusters/demo.yaml", "") })

@@ -28,7 +28,7 @@ func converged(t *testing.T, a *harness.Account, spec string) *status.Status {
 	return s
 }
 
-func TestAClusterWithoutANodeIsReadyAndItsAddonsWait(t *testing.T) {
+func TestAddonsWaitWithoutANode(t *testing.T) {
 	poolless, _, _ := strings.Cut(harness.Spec("demo", ""), "  pools:")
 	for name, spec := range map[string]string{"no pool": poolless, "a pool that may be empty": empty("")} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func written(a *harness.Account, mark int) []string {
 	return calls
 }
 
-func TestAnUnchangedClusterCostsNoMutatingCall(t *testing.T) {
+func TestUnchangedClusterCostsNoMutatingCall(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	before, mark := a.Status("demo"), a.Calls.Mark()
@@ -156,7 +156,7 @@ func TestReleases(t *testing.T) {
 	})
 }
 
-func TestAPausedClusterIsLeftAlone(t *testing.T) {
+func TestPausedClusterIsUnchanged(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	before := a.Stacks("demo")
@@ -218,7 +218,7 @@ func TestVersionsThatCannotBe(t *testing.T) {
 
 // A holder that is over without having given its lease up loses it to the next execution, and what still runs of it
 // changes nothing.
-func TestADeadHoldersLeaseIsTakenOver(t *testing.T) {
+func TestLeaseOfADeadHolderIsTaken(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Events.Decide(func(e harness.Event) harness.Fate {

@@ -36,7 +36,7 @@ func version(t *testing.T, a *harness.Account) string {
 	return group.Instances[0].TemplateVersion
 }
 
-func TestARollByHand(t *testing.T) {
+func TestRollByHand(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	before := a.Group("demo", "a").Instances[0].ID
@@ -143,7 +143,7 @@ func TestRollWhileTheNewestSpecIsInvalid(t *testing.T) {
 }
 
 // The first round records the requested roll. Later rounds follow the spec.
-func TestARolledPoolThatIsTakenAwayMeanwhile(t *testing.T) {
+func TestPoolIsRemovedBeforeItsRoll(t *testing.T) {
 	a := harness.Start(t)
 	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: "+
 		"1, maxSize: 3}\n", 1)
@@ -172,7 +172,7 @@ func TestARolledPoolThatIsTakenAwayMeanwhile(t *testing.T) {
 }
 
 // An operator requests a roll after another execution has planned. The sweep starts the roll once that execution has ended.
-func TestARollOfABusyClusterIsNotLost(t *testing.T) {
+func TestRollOfABusyClusterIsKept(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.Events.Decide(func(e harness.Event) harness.Fate {
@@ -207,7 +207,7 @@ func TestARollOfABusyClusterIsNotLost(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-func TestARollAtATime(t *testing.T) {
+func TestRollAtATime(t *testing.T) {
 	a := harness.Start(t)
 	now := time.Now()
 	a.Functions.Plan.Now = func() time.Time { return now }
@@ -248,7 +248,7 @@ func TestARollAtATime(t *testing.T) {
 }
 
 // A pool that is created after its time is not rolled.
-func TestANewPoolIsNotRolled(t *testing.T) {
+func TestNewPoolIsNotRolled(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "maxSize: 3}", "maxSize: 3, rollAt: 2026-01-01T00:00:00Z}", 1))
@@ -258,7 +258,7 @@ func TestANewPoolIsNotRolled(t *testing.T) {
 	require.Equal(t, "1", version(t, a))
 }
 
-func TestAPausedClusterRollsNothing(t *testing.T) {
+func TestPausedClusterIsNotRolled(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))

@@ -13,7 +13,7 @@ import (
 
 // Files, commands and configurations of a spec may hold secrets. User data and templates contain them, because nodes and add-ons need them.
 // Statuses, notices, logs, plans and executions do not.
-func TestSecretsAreToldToNobody(t *testing.T) {
+func TestSecretsAreNotDisclosed(t *testing.T) {
 	a := harness.Start(t)
 	spec := func(secret string) string {
 		return strings.Replace(harness.Spec("demo", `  addons:

@@ -99,7 +99,7 @@ func TestAnotherReleaseIsAnUpgrade(t *testing.T) {
 	require.Len(t, upgrades(a), 1, "one upgrade")
 }
 
-func TestASpecThatWaitsForItsWindow(t *testing.T) {
+func TestSpecWaitsForItsWindow(t *testing.T) {
 	a := began(t, "")
 	now := time.Now()
 	a.Functions.Plan.Now = func() time.Time { return now }
@@ -143,7 +143,7 @@ func TestASpecThatWaitsForItsWindow(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatIsDeletedWhileItIsUsed(t *testing.T) {
+func TestUsedReleaseIsDeleted(t *testing.T) {
 	a := began(t, "")
 	// An upgrade does not read the release after it has begun.
 	at := false
@@ -168,7 +168,7 @@ func TestAReleaseThatIsDeletedWhileItIsUsed(t *testing.T) {
 
 // The tags of the control plane's stack hold the release of the cluster. After they are lost the cluster stays at that release, although
 // its spec may name another one: only an upgrade changes the release.
-func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
+func TestUntaggedControlPlaneKeepsItsRelease(t *testing.T) {
 	// lose removes the tags, except the one that permits drover to change the stack, and requires that a converge restores them.
 	lose := func(t *testing.T, a *harness.Account) {
 		t.Helper()
@@ -222,7 +222,7 @@ func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
 }
 
 // The spec changes during an upgrade. The step that runs finishes, and the newer spec decides about the rest.
-func TestTheSpecChangesInTheMiddle(t *testing.T) {
+func TestSpecChangesDuringAnUpgrade(t *testing.T) {
 	tests := map[string]struct {
 		spec string
 		// ends is the result of the first upgrade, and is describes the cluster at the end.
@@ -260,7 +260,7 @@ func TestTheSpecChangesInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestTwoReleasesAskedAtOnce(t *testing.T) {
+func TestTwoReleasesRequestedAtOnce(t *testing.T) {
 	a := began(t, "")
 	a.Upload("clusters/demo.yaml", of("r2", ""))
 	a.Upload("clusters/demo.yaml", of("r3", ""))
@@ -297,7 +297,7 @@ func TestUpgradesThatCannotBe(t *testing.T) {
 }
 
 // A stopped upgrade leaves each stack at the version that it has reached. Other changes of a spec are still made.
-func TestAnUpgradeThatStopped(t *testing.T) {
+func TestStoppedUpgrade(t *testing.T) {
 	a := began(t, "")
 	r := stoppedAfterTheControlPlane(t, a)
 	for _, tags := range []string{"a", "b"} {
@@ -344,7 +344,7 @@ func stoppedAfterTheControlPlane(t *testing.T, a *harness.Account) *upgrade.Reco
 }
 
 // An open record of an upgrade belongs to an earlier cluster of the same name. It does not affect the present cluster.
-func TestTheUpgradeOfAnEarlierClusterCountsForNothing(t *testing.T) {
+func TestUpgradeOfAnEarlierClusterIsIgnored(t *testing.T) {
 	a := began(t, "")
 	stoppedAfterTheControlPlane(t, a)
 	r, etag, err := a.State().Upgrade(t.Context(), "demo")

@@ -155,7 +155,7 @@ func TestChannelsNameReleasesThatAreThere(t *testing.T) {
 }
 
 // A release that the channels do not name leaves their verdict unchanged. The channels are read, and their verdict is not.
-func TestAReleaseThatNoChannelNames(t *testing.T) {
+func TestReleaseWithoutAChannel(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/channels.yaml", channels)
 	a.Upload("releases/r1.yaml", harness.Release())

@@ -132,7 +132,7 @@ func TestRepeatedReportWritesNothing(t *testing.T) {
 	require.True(t, again.Again)
 }
 
-func TestAnExecutionThatLostItsLeaseEndsAsFailed(t *testing.T) {
+func TestExecutionWithoutItsLeaseFails(t *testing.T) {
 	for name, given := range map[string]bool{"to one that works": false, "to one that is over": true} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
@@ -239,7 +239,7 @@ func (l *losesAnswers) UpdateStatus(ctx context.Context, cluster string, change 
 }
 
 // A plan that changes nothing takes no lease. Its report keeps the status of a newer spec, and the execution plans that spec, too.
-func TestAPlanOfAnOlderSpecHasNoWordOnANewer(t *testing.T) {
+func TestPlanOfAnOlderSpecDoesNotJudgeANewer(t *testing.T) {
 	unchanged := &events.PlanResult{Cluster: "demo", Outcome: events.OutcomeUnchanged, SpecVersion: "two"}
 	stopped := &events.PlanResult{Cluster: "demo", Outcome: events.OutcomeStopped, SpecVersion: "two", Reason: "ChangeRefused", Message: "no"}
 	for name, test := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // The status of a pool whose nodes do not join names each of them with its reason. A converge that succeeds removes them.
-func TestTheVerdictNamesNodesThatDidNotJoin(t *testing.T) {
+func TestVerdictNamesNodesThatDidNotJoin(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.OnResource(func(step string, r resource.Request) error {

@@ -116,7 +116,7 @@ func TestExecutionThatCannotPlanFindsANewerSpec(t *testing.T) {
 	require.Equal(t, second, s.SpecVersion)
 }
 
-func TestAPlanThatAlwaysFailsEnds(t *testing.T) {
+func TestPlanThatAlwaysFailsEnds(t *testing.T) {
 	a := harness.Start(t)
 	a.OnCall(func(call endpoint.Call) error {
 		if harness.CalledBy(call) == "plan" && call.Action == "GetResources" {
@@ -134,7 +134,7 @@ func TestAPlanThatAlwaysFailsEnds(t *testing.T) {
 	require.LessOrEqual(t, a.States.Executions()[0].Transitions, 16)
 }
 
-func TestABadSpecWhileTheGoodOneConverges(t *testing.T) {
+func TestInvalidSpecDuringAConverge(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	at(a, "change", "ExecuteChangeSet", "", func() { a.Upload("clusters/demo.yaml", "kind: Cluster") })
@@ -186,7 +186,7 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 }
 
 // A status is written after its notification. If that fails, the retry of the report notifies and writes.
-func TestWhatCannotBeToldIsToldLater(t *testing.T) {
+func TestFailedNotificationIsSentLater(t *testing.T) {
 	for _, action := range []string{"PutEvents", "Publish"} {
 		a := harness.Start(t)
 		a.Upload("releases/r1.yaml", harness.Release())

@@ -115,7 +115,7 @@ func TestEventsThatSayNothingFinal(t *testing.T) {
 	require.Empty(t, written(a, mark))
 }
 
-func TestAStackOfNobody(t *testing.T) {
+func TestStackWithoutACluster(t *testing.T) {
 	a := harness.Start(t)
 	for _, name := range []string{"drover-", "drover-x", "drover-demo-network-of-another-owner", "drover"} {
 		_, err := a.Functions.Call("stackevent", stackEvent(name, "CREATE_COMPLETE", "t"))

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
+func TestDriftIsRepaired(t *testing.T) {
 	tests := map[string]struct {
 		harm    func(t *testing.T, a *harness.Account)
 		finding string
@@ -105,7 +105,7 @@ func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
 }
 
 // A newer drover renders another template from the same spec. Users roll that out.
-func TestWhatOnlyANewDroverWouldMakeOtherwiseIsTold(t *testing.T) {
+func TestTemplateOfANewerDroverIsReported(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	retagged(t, a, "addons", func(tags map[string]string) { tags[names.TagChecksum] = "of what an older drover made" })
@@ -122,7 +122,7 @@ func TestWhatOnlyANewDroverWouldMakeOtherwiseIsTold(t *testing.T) {
 		"stack pool-a is missing: run drover converge demo, which creates it")
 }
 
-func TestWhatNobodyKnowsIsTold(t *testing.T) {
+func TestUnknownStateIsReported(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	_, err := a.CloudFormation.CreateStack(t.Context(), a.Admin(), &cloudformation.CreateStackInput{
@@ -137,7 +137,7 @@ func TestWhatNobodyKnowsIsTold(t *testing.T) {
 }
 
 // A change set that creates a stack and is never executed leaves the stack in review.
-func TestAStackInReviewThatNoSpecWantsIsRemoved(t *testing.T) {
+func TestUnwantedStackInReviewIsRemoved(t *testing.T) {
 	t.Run("by the next plan", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Cluster("demo", "")
@@ -226,7 +226,7 @@ func TestNextAuditStartsAFailedRepair(t *testing.T) {
 }
 
 // A finding that the audit only reports does not delay the repair of another one.
-func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
+func TestOldFindingDelaysNoRepair(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	before := converges(a)
@@ -249,7 +249,7 @@ func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
 }
 
 // The tags of a pool hold the time of its last roll. Restoring them replaces no node.
-func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
+func TestTagsOfARolledPoolAreRepaired(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.Converge("demo", "a")

@@ -64,7 +64,7 @@ func converges(a *harness.Account) (n int) {
 	return n
 }
 
-func TestAnAuditThatFindsNothingChangesNothing(t *testing.T) {
+func TestAuditWithoutFindingsChangesNothing(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	before, mark := a.Status("demo"), a.Calls.Mark()
@@ -77,7 +77,7 @@ func TestAnAuditThatFindsNothingChangesNothing(t *testing.T) {
 
 // An audit reads the status of each cluster. It reads a spec that has changed or is young, each release once, and rolls and upgrades of
 // clusters that have any.
-func TestWhatAnAuditReads(t *testing.T) {
+func TestReadsOfAnAudit(t *testing.T) {
 	a := harness.Start(t)
 	clusters := []string{"demo", "shop", "docs"}
 	for _, cluster := range clusters {
@@ -115,7 +115,7 @@ func TestWhatAnAuditReads(t *testing.T) {
 	require.Equal(t, statuses, reads())
 }
 
-func TestWhatAnAuditCannotDoForOneClusterHoldsUpNoOther(t *testing.T) {
+func TestAuditFailureOfOneClusterDelaysNoOther(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/alpha.yaml", harness.Spec("alpha", ""))

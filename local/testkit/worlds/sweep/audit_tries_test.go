@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestAReleaseThatComesAtLast(t *testing.T) {
+func TestReleaseIsUploadedLate(t *testing.T) {
 	upload := func(a *harness.Account) { a.Upload("releases/r1.yaml", harness.Release()) }
 	t.Run("starts by itself", func(t *testing.T) {
 		a := harness.Start(t)
@@ -125,7 +125,7 @@ func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 }
 
 // Each retry of a rolled back change could replace nodes, and replace them again in its rollback.
-func TestAChangeThatWasTakenBackIsNotTriedAgainByItself(t *testing.T) {
+func TestRolledBackChangeIsNotRetried(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.OnResource(failUpdateOf("AWS::EKS::Addon"))
@@ -142,7 +142,7 @@ func TestAChangeThatWasTakenBackIsNotTriedAgainByItself(t *testing.T) {
 	require.Equal(t, before, converges(a))
 }
 
-func TestAThrottledClusterIsTriedAgain(t *testing.T) {
+func TestThrottledClusterIsRetried(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.OnCall(func(call endpoint.Call) error {
@@ -164,7 +164,7 @@ func TestAThrottledClusterIsTriedAgain(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-func TestAnExecutionThatWasNeverSeen(t *testing.T) {
+func TestUnobservedExecution(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	losing(a, "aws.s3")
@@ -180,7 +180,7 @@ func TestAnExecutionThatWasNeverSeen(t *testing.T) {
 }
 
 // The waiter is deleted, so neither an event nor a sweep resumes the step.
-func TestAnExecutionThatWaitsForNothingIsReplaced(t *testing.T) {
+func TestIdleExecutionIsReplaced(t *testing.T) {
 	a := harness.Start(t)
 	losing(a, "aws.cloudformation")
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -202,7 +202,7 @@ func TestAnExecutionThatWaitsForNothingIsReplaced(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
-func TestADeletionThatWaitsForNothingGoesOn(t *testing.T) {
+func TestIdleDeletionContinues(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
 	losing(a, "aws.cloudformation")
@@ -225,7 +225,7 @@ func TestADeletionThatWaitsForNothingGoesOn(t *testing.T) {
 	require.Empty(t, a.Stacks("demo"))
 }
 
-func TestADeletionThatNobodyWasToldOf(t *testing.T) {
+func TestUnreportedDeletion(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
 	a.Events.Decide(func(e harness.Event) harness.Fate {

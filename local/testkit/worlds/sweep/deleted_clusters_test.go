@@ -55,7 +55,7 @@ func TestStatusesOfClustersThatAreGoneAreReadOnce(t *testing.T) {
 
 // An operator's deletion of the stack is in flight. CloudFormation joins drover's deletion to it, and its events
 // carry the operator's token.
-func TestAnOperationThatNeverBeganIsAskedForAgain(t *testing.T) {
+func TestOperationThatNeverBeganIsRetried(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
 	asked := make(chan struct{})

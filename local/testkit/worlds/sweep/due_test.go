@@ -50,7 +50,7 @@ func TestAllAreDueAtOnce(t *testing.T) {
 
 // Several plans of a cluster schedule one run for the same time. The sweep starts one converge for it, and none for a run that a later
 // plan schedules at that time again.
-func TestWhatIsDueAtOneTimeIsDoneOnce(t *testing.T) {
+func TestSimultaneousDueWorkIsDoneOnce(t *testing.T) {
 	a := harness.Start(t)
 	at := time.Now().Add(-time.Minute).UTC().Truncate(time.Second)
 	add := func(cluster string) { assert.NoError(t, a.State().AddDue(t.Context(), cluster, at)) }
@@ -82,7 +82,7 @@ func TestWhatIsDueAtOneTimeIsDoneOnce(t *testing.T) {
 
 // Runs of one cluster at several times, as after two moves of a channel, start one converge. So do they when the first sweep fails before
 // it has deleted all of them.
-func TestWhatIsDueAtSeveralTimesIsDoneOnce(t *testing.T) {
+func TestRepeatedDueWorkIsDoneOnce(t *testing.T) {
 	a := harness.Start(t)
 	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	for i := range 3 {
@@ -109,7 +109,7 @@ func TestWhatIsDueAtSeveralTimesIsDoneOnce(t *testing.T) {
 }
 
 // The audit starts no converge for an upgrade that waits for its turn in the sweep.
-func TestTheAuditLeavesWhatIsDueToTheSweep(t *testing.T) {
+func TestAuditLeavesDueWorkToTheSweep(t *testing.T) {
 	a := following(t, "")
 	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {

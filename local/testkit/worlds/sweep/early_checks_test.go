@@ -22,7 +22,7 @@ func blocking(u *status.Upgrade) (names []string) {
 }
 
 // The checks of a scheduled upgrade run days before its time, when it is scheduled, and a second time on the last day.
-func TestAnUpgradeToComeIsLookedAt(t *testing.T) {
+func TestScheduledUpgradeIsChecked(t *testing.T) {
 	a := following(t, "")
 	now := time.Now()
 	clock := func() time.Time { return now }

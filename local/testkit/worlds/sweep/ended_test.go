@@ -14,7 +14,7 @@ import (
 )
 
 // An operator stops an execution while it waits for a stack, so no report writes the status.
-func TestAnExecutionThatEndedWithoutAReport(t *testing.T) {
+func TestExecutionEndedWithoutAReport(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Events.Decide(func(e harness.Event) harness.Fate {
@@ -50,7 +50,7 @@ func TestAnExecutionThatEndedWithoutAReport(t *testing.T) {
 }
 
 // A sweep changes neither the status nor the lease of a running execution, even when it precedes the event of a stack.
-func TestAnExecutionThatRunsIsLeftAlone(t *testing.T) {
+func TestRunningExecutionIsUnchanged(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	type cluster struct {
@@ -81,7 +81,7 @@ func TestAnExecutionThatRunsIsLeftAlone(t *testing.T) {
 
 // An operator stops an execution during a change, and the change then succeeds. If it was the last one, the audit starts an execution
 // that reports Ready. If other changes remain, the audit starts none: the operator stopped them on purpose.
-func TestAnExecutionThatWasStoppedInItsLastChange(t *testing.T) {
+func TestExecutionStoppedInItsLastChange(t *testing.T) {
 	const pools = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: %s}\n    - {name: c, instanceTypes: [m7i.large], " +
 		"minSize: 1, maxSize: %[1]s, update: {order: %s}}\n"
 	for name, test := range map[string]struct{ order, phase string }{

@@ -60,7 +60,7 @@ func (o otherEKS) ControlPlane(ctx context.Context, eksCluster string) (prefligh
 	return c, err
 }
 
-func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
+func TestWorkForOperatorsIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		stack func(*stack.Deployed)
 		group func(*pool.Group)

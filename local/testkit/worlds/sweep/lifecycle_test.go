@@ -49,7 +49,7 @@ func executionsOf(a *harness.Account, machine string) []states.Execution {
 	return found
 }
 
-func TestALostLaunchEvent(t *testing.T) {
+func TestLostLaunchEvent(t *testing.T) {
 	a := harness.Start(t)
 	losing(a, "aws.autoscaling")
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -76,7 +76,7 @@ func terminate(t *testing.T, a *harness.Account) string {
 
 // A sweep handles instances that wait at hooks first, so one that crashes later has handled them. After half an hour the hook would end,
 // and the node would terminate with its pods.
-func TestALostTerminateEventAndSweepsThatDie(t *testing.T) {
+func TestLostTerminateEventAndKilledSweeps(t *testing.T) {
 	bad := faults.New(1)
 	a := harness.StartWith(t, harness.Options{Faults: bad})
 	a.Cluster("demo", "")
@@ -91,7 +91,7 @@ func TestALostTerminateEventAndSweepsThatDie(t *testing.T) {
 	a.Until("the instance is terminated", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 0 })
 }
 
-func TestALostTerminateEvent(t *testing.T) {
+func TestLostTerminateEvent(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.Events.Decide(func(e harness.Event) harness.Fate {
@@ -114,7 +114,7 @@ func TestALostTerminateEvent(t *testing.T) {
 }
 
 // An operator stops the execution of a drain. Without another one the hook would stay open for half an hour, and end with pods on the node.
-func TestADrainAtAHookThatWasStoppedGoesOn(t *testing.T) {
+func TestStoppedDrainAtAHookContinues(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.Functions.Kill(func(c harness.Call) harness.Death {
@@ -137,7 +137,7 @@ func TestADrainAtAHookThatWasStoppedGoesOn(t *testing.T) {
 }
 
 // An operator stops a drain. The sweep releases the node, once.
-func TestANodeWhoseDrainWasStoppedIsGivenBack(t *testing.T) {
+func TestNodeOfAStoppedDrainIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
 		a.Settle()
@@ -159,7 +159,7 @@ func TestANodeWhoseDrainWasStoppedIsGivenBack(t *testing.T) {
 }
 
 // An operator stops a drain and starts another at once. The sweep releases the node only after the second drain has stopped, too.
-func TestANodeIsNotGivenBackWhileItIsDrainedAnew(t *testing.T) {
+func TestNodeOfANewDrainIsNotReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
 		a.Settle()
@@ -192,7 +192,7 @@ func TestANodeIsNotGivenBackWhileItIsDrainedAnew(t *testing.T) {
 }
 
 // A drain is requested by the name of a node or by the id of an instance. The audit keeps the status of either while the drain runs.
-func TestADrainThatRunsIsNotForgotten(t *testing.T) {
+func TestRunningDrainIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
 		a.Settle()
@@ -308,7 +308,7 @@ func TestProcessesThatAnUpdateSuspendsStaySoMeanwhile(t *testing.T) {
 
 // An execution completes the hook and ends before it signals CloudFormation. Without the signal the update would wait for an hour, and
 // CloudFormation would roll it back.
-func TestANodeOfWhichNobodyTellsCloudFormation(t *testing.T) {
+func TestUnsignalledNode(t *testing.T) {
 	for name, more := range map[string]string{
 		"while the pool is rolled":                         "",
 		"and again the next one":                           "again",

@@ -31,7 +31,7 @@ func unhealthy(t *testing.T, a *harness.Account) (n int) {
 	return n
 }
 
-func TestAClusterIsLookedAfterInEveryPhase(t *testing.T) {
+func TestClusterIsAuditedInEveryPhase(t *testing.T) {
 	tests := map[string]struct {
 		phase             status.Phase
 		bring             func(t *testing.T, a *harness.Account)
@@ -93,7 +93,7 @@ func TestAClusterIsLookedAfterInEveryPhase(t *testing.T) {
 }
 
 // The audit replaces a node after growing pauses when replacing it does not help.
-func TestTheOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
+func TestOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.Nodes.Decide(func(_ string, n []pool.NodeHealth) ([]pool.NodeHealth, error) {
@@ -123,7 +123,7 @@ func TestTheOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 }
 
 // The audit notifies once of what it finds, and once when that is over.
-func TestWhatTheAuditFindsIsTold(t *testing.T) {
+func TestFindingsOfTheAuditAreReported(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	notice := func() (sent []string) {
@@ -153,7 +153,7 @@ func TestWhatTheAuditFindsIsTold(t *testing.T) {
 }
 
 // A paused cluster stays paused when an invalid spec is uploaded.
-func TestABadSpecDoesNotEndAPause(t *testing.T) {
+func TestInvalidSpecDoesNotEndAPause(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))

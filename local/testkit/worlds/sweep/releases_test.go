@@ -36,7 +36,7 @@ func looked(t *testing.T, a *harness.Account) (n int) {
 }
 
 // A copy of the function reads a verdict that matches its release once, and again only after either object is written.
-func TestAReleaseThatIsToldOfIsReadOnce(t *testing.T) {
+func TestReportedReleaseIsReadOnce(t *testing.T) {
 	a := harness.Start(t)
 	a.Functions.Sweep.Patience = 0
 	written := func(list func(context.Context, string) ([]store.Entry, error), prefix string) time.Time {

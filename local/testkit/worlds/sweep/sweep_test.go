@@ -74,7 +74,7 @@ func TestEveryStackEventIsLost(t *testing.T) {
 	require.Empty(t, waiters)
 }
 
-func TestALostEventOfAFailure(t *testing.T) {
+func TestLostEventOfAFailure(t *testing.T) {
 	a := harness.Start(t)
 	losing(a, "aws.cloudformation")
 	a.Upload("releases/r1.yaml", harness.Release())
@@ -89,7 +89,7 @@ func TestALostEventOfAFailure(t *testing.T) {
 
 // The event of drover's update is lost, and an operator updates the stack afterwards. The execution waits for an operation that has ended
 // but is not the newest.
-func TestALostEventBehindSomebodyElsesUpdate(t *testing.T) {
+func TestLostEventAfterAnExternalUpdate(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	losing(a, "aws.cloudformation")
@@ -112,7 +112,7 @@ func TestALostEventBehindSomebodyElsesUpdate(t *testing.T) {
 }
 
 // The change function has stored the waiter and not yet started the operation, so the stack is idle after an earlier one.
-func TestAWaiterWhoseOperationHasNotBegunIsLeftAlone(t *testing.T) {
+func TestWaiterOfAPendingOperationIsKept(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	var once sync.Once
@@ -134,7 +134,7 @@ func TestAWaiterWhoseOperationHasNotBegunIsLeftAlone(t *testing.T) {
 }
 
 // The waiting execution has ended. The sweep resumes none, and deletes the waiter.
-func TestAWaiterOfAnExecutionThatIsOverIsForgotten(t *testing.T) {
+func TestWaiterOfAnEndedExecutionIsDeleted(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	x := a.Converge("demo")
@@ -243,7 +243,7 @@ func admitted(t *testing.T, a *harness.Account) int {
 	return strings.Count(logs.String(), "of this spec was lost")
 }
 
-func TestASweepThatFindsNothingChangesNothing(t *testing.T) {
+func TestSweepWithoutFindingsChangesNothing(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	mark := a.Calls.Mark()
@@ -256,7 +256,7 @@ func TestASweepThatFindsNothingChangesNothing(t *testing.T) {
 	require.Equal(t, 6, strings.Count(strings.Join(calls, " "), "ListBucket"))
 }
 
-func TestWhatFailsForOneClusterHoldsUpNoOther(t *testing.T) {
+func TestFailureOfOneClusterDelaysNoOther(t *testing.T) {
 	a := harness.Start(t)
 	losing(a, "aws.s3")
 	a.Upload("releases/r1.yaml", harness.Release())

@@ -79,7 +79,7 @@ func TestAuditFindsUploadMissingFromTheStatus(t *testing.T) {
 }
 
 // A spec that was just uploaded is not drift. The audit sends no notice and starts no second execution.
-func TestTheAuditLeavesASpecAloneThatIsOnItsWay(t *testing.T) {
+func TestAuditLeavesAnAdmittedSpecAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		a.Functions.Sweep.Patience = 2 * time.Minute
 		a.Events.Decide(func(e harness.Event) harness.Fate {

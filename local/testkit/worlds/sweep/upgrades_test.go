@@ -45,7 +45,7 @@ func machine(a *harness.Account, name string) (all []states.Execution) {
 	return all
 }
 
-func TestAChannelMoves(t *testing.T) {
+func TestChannelChanges(t *testing.T) {
 	a := following(t, "")
 	// A tick at which nothing moved.
 	mark, before := a.Calls.Mark(), len(machine(a, "converge"))
@@ -94,7 +94,7 @@ func TestAChannelMoves(t *testing.T) {
 }
 
 // The cluster is converged when the time of an upgrade comes, and for hours after.
-func TestAnUpgradeWhoseClusterIsBusy(t *testing.T) {
+func TestUpgradeOfABusyCluster(t *testing.T) {
 	a := following(t, "")
 	now := time.Now()
 	a.Functions.Plan.Now = func() time.Time { return now }
@@ -174,7 +174,7 @@ func TestScheduledUpgradeOfAClusterThatIsNotReady(t *testing.T) {
 }
 
 // An operator stops the execution of an upgrade. The audit corrects its status and record, which still say that it runs.
-func TestAnUpgradeThatEndedWithoutAWord(t *testing.T) {
+func TestUpgradeEndedWithoutAReport(t *testing.T) {
 	a := following(t, "")
 	a.Events.Decide(func(e harness.Event) harness.Fate {
 		if e.Source == "aws.cloudformation" {
@@ -200,7 +200,7 @@ func TestAnUpgradeThatEndedWithoutAWord(t *testing.T) {
 }
 
 // The execution of a scheduled upgrade never started. The audit starts a converge, which plans the cluster again.
-func TestAnUpgradeThatDidNotBegin(t *testing.T) {
+func TestUpgradeThatDidNotBegin(t *testing.T) {
 	a := following(t, "")
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 		at := time.Now().Add(-time.Hour)
@@ -214,7 +214,7 @@ func TestAnUpgradeThatDidNotBegin(t *testing.T) {
 }
 
 // The last writer of the phase Upgrading may not have seen the end of the upgrade. The audit starts a converge, which corrects the phase.
-func TestAClusterThatIsToldToBeUpgradedThoughThatIsOver(t *testing.T) {
+func TestEndedUpgradeInTheStatusIsCorrected(t *testing.T) {
 	a := following(t, "")
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 		at := time.Now().Add(-time.Hour)
