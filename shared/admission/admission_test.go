@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -105,14 +106,27 @@ func TestAdmitUnusableSpec(t *testing.T) {
 			require.Empty(t, f.started)
 		})
 	}
-	t.Run("limits its message", func(t *testing.T) {
-		f := newFixture()
-		f.upload("kind: Cluster\nspec:\n" + strings.Repeat("  x"+strings.Repeat("y", 99)+": {}\n", 400))
-		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
-		message := f.status(t).Condition(status.SpecAccepted).Message
-		require.Len(t, message, 16<<10+len("\n…"))
-		require.True(t, strings.HasSuffix(message, "\n…"))
-	})
+	for name, test := range map[string]struct{ length, want int }{
+		"keeps a message of 16 KiB":         {16 << 10, 16 << 10},
+		"shortens a message that is longer": {16<<10 + 1, 16<<10 + len("\n…")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture()
+			message := func(field int) string {
+				unknown := "  " + strings.Repeat("x", field) + ": {}\n"
+				for i := range 100 {
+					unknown += fmt.Sprintf("  x%03d%s: {}\n", i, strings.Repeat("y", 96))
+				}
+				f.upload("kind: Cluster\nspec:\n" + unknown)
+				require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
+				return f.status(t).Condition(status.SpecAccepted).Message
+			}
+			others := len(message(100)) - 100 // the message without the name of the first field
+			got := message(test.length - others)
+			require.Len(t, got, test.want)
+			require.Equal(t, test.want > 16<<10, strings.HasSuffix(got, "\n…"))
+		})
+	}
 }
 
 func TestAdmitDeletedSpec(t *testing.T) {

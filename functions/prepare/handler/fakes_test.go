@@ -2,7 +2,7 @@ package handler
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -65,7 +65,7 @@ func (w *world) refusal(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if passed < w.refuses {
-		return &fault.ClusterUnreachable{Cause: errors.New("not yet")}
+		return &fault.ClusterUnreachable{Cause: fmt.Errorf("not yet after %s", passed)}
 	}
 	return nil
 }
