@@ -69,8 +69,8 @@ type PlanResult struct {
 	Deletion *Deletion `json:"deletion,omitempty"`
 	// Upgrade is how an upgrade affects this plan. It is nil without one.
 	Upgrade *PlannedUpgrade `json:"upgrade,omitempty"`
-	// OverrideCleared is the number of the last upgrade, if the spec now names its release. Once the cluster is converged, that release no longer
-	// overrides the spec's.
+	// OverrideCleared is the number of the last upgrade, if the spec now names its release. Once the cluster is
+	// converged, that release no longer overrides the spec's.
 	OverrideCleared int64 `json:"served,omitempty"`
 }
 

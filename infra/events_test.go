@@ -44,7 +44,8 @@ const (
 	spot = `{"version":"0","id":"12345678-1234-1234-1234-123456789012",` +
 		`"detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","account":"111122223333",` +
 		`"time":"2026-01-01T00:00:00Z","region":"eu-central-1",` +
-		`"resources":["arn:aws:ec2:eu-central-1a:instance/i-1234567890abcdef0"],"detail":{"instance-id":"i-1234567890abcdef0","instance-action":"terminate"}}`
+		`"resources":["arn:aws:ec2:eu-central-1a:instance/i-1234567890abcdef0"],` +
+		`"detail":{"instance-id":"i-1234567890abcdef0","instance-action":"terminate"}}`
 	terminate = `{"version":"0","id":"12345678-1234-1234-1234-123456789012",` +
 		`"detail-type":"EC2 Instance-terminate Lifecycle Action","source":"aws.autoscaling","account":"111122223333",` +
 		`"time":"2026-01-01T00:00:00Z","region":"eu-central-1","resources":["auto-scaling-group-arn"],` +

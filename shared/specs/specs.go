@@ -1,5 +1,5 @@
-// Package specs reads uploads: the specs of clusters, the releases and the channels. It distinguishes an absent upload from an unusable one
-// from a failed read. Functions, services and the CLI use it. It reaches the bucket only through the interface Source.
+// Package specs reads uploads: the specs of clusters, the releases and the channels. It distinguishes absent and unusable uploads
+// from failed reads. Functions, services and the CLI use it. It reaches the bucket only through the interface Source.
 package specs
 
 import (

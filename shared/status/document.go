@@ -90,8 +90,8 @@ type Status struct {
 	RetryAt  *time.Time `json:"retryAt,omitempty"`
 	// FailedTry is the try of Execution that Failures counted last: an execution itself retries what may pass within minutes.
 	FailedTry int `json:"failedTry,omitempty"`
-	// NotifiedFailure is the failure that was notified last, until something else is notified. Automatic retries that fail the same way are not
-	// notified.
+	// NotifiedFailure is the failure that was notified last, until something else is notified. Automatic retries that
+	// fail the same way are not notified.
 	NotifiedFailure *Failure `json:"toldFailure,omitempty"`
 	// Replaced counts the replacements of a cluster's only node, which drover replaces if it is not Ready.
 	Replaced *Replaced `json:"replaced,omitempty"`

@@ -42,7 +42,8 @@ func (s *Status) Previous(u *Upgrade) *Upgrade {
 
 // InheritLateness keeps the phase and the message of an upgrade that was recorded as late for the same time.
 func (u *Upgrade) InheritLateness(recorded *Upgrade, now time.Time) {
-	if recorded.At != nil && u.At != nil && recorded.At.Equal(*u.At) && !u.At.After(now) && lateness[recorded.Phase] > lateness[UpgradeScheduled] &&
+	if recorded.At != nil && u.At != nil && recorded.At.Equal(*u.At) && !u.At.After(now) &&
+		lateness[recorded.Phase] > lateness[UpgradeScheduled] &&
 		lateness[recorded.Phase] >= lateness[u.Phase] {
 		u.Phase, u.Message = recorded.Phase, recorded.Message
 	}
@@ -80,8 +81,8 @@ func (s *Status) AddHistory(u Upgrade) {
 	s.Upgrades = s.Upgrades[:min(len(s.Upgrades), History)]
 }
 
-// SetUpgraded sets the condition Upgraded for an upgrade whose result no execution records: it was missed or refused. If it was withdrawn, the
-// condition is that of the upgrade before.
+// SetUpgraded sets the condition Upgraded for an upgrade whose result no execution records: it was missed or refused.
+// If it was withdrawn, the condition is that of the upgrade before.
 func (s *Status) SetUpgraded(now time.Time) {
 	u := s.Upgrade
 	if c := s.Condition(Upgraded); u != nil && u.Phase != UpgradeMissed && IsPending(u.Phase) && c != nil && c.Reason == ReasonUpgradeBlocked {

@@ -178,7 +178,8 @@ func (r *Record) OverrideReason(deployed Target) string {
 	case last.Target.spelled(last.Over):
 		return ""
 	}
-	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, originNames[last.Origin], last.over())
+	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, originNames[last.Origin],
+		last.over())
 }
 
 // over describes what a spec may name without ending the override: see overridesSpec.

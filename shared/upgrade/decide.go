@@ -334,7 +334,9 @@ func (in Situation) at() *request {
 		return nil
 	}
 	t, err := api.Time(at.Time)
-	a := &request{start: &Start{Origin: OriginAt, Key: "at " + at.Time + " " + at.Release, Release: at.Release}, to: Target{Release: at.Release}}
+	a := &request{
+		start: &Start{Origin: OriginAt, Key: "at " + at.Time + " " + at.Release, Release: at.Release}, to: Target{Release: at.Release},
+	}
 	if err != nil || in.answered(a.start) {
 		return nil
 	}
@@ -398,8 +400,8 @@ func (in Situation) channel() *request {
 	return in.resolveVersion(in.gate(a))
 }
 
-// resolveVersion completes the target with the Kubernetes version of its release, and blocks an upgrade to an older version. If the release cannot
-// be read, the upgrade waits and says why. That does not hold up the cluster.
+// resolveVersion completes the target with the Kubernetes version of its release, and blocks an upgrade to an older
+// version. If the release cannot be read, the upgrade waits and says why. That does not hold up the cluster.
 func (in Situation) resolveVersion(a *request) *request {
 	version, err := in.KubernetesVersion(a.start.Release)
 	switch {

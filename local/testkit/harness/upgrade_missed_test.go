@@ -16,7 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// The request of a spec or a channel stays valid. The upgrade begins when the cluster is idle and a window is open. The status has the time.
+// The request of a spec or a channel stays valid. The upgrade begins when the cluster is idle and a window is open.
+// The status has the time.
 func TestMissedUpgradeOfSpecOrChannelBegins(t *testing.T) {
 	for _, origin := range []upgrade.Origin{upgrade.OriginSpec, upgrade.OriginChannel} {
 		for name, lasts := range map[string]time.Duration{"in the window that is open": 6 * time.Hour, "in the next window": 90 * time.Minute} {

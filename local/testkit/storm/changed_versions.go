@@ -27,7 +27,8 @@ func (w *world) changeVersion(cluster string, minor int) {
 // externalVersion returns the minor version to which a control plane was or is being moved while its stack has another, or 0.
 func (w *world) externalVersion(cluster string) int {
 	out, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
-	if err != nil || w.changedVersions[cluster] == 0 || minorOf(out.Cluster.Version) != w.changedVersions[cluster] && out.Cluster.Status != "UPDATING" {
+	if err != nil || w.changedVersions[cluster] == 0 || minorOf(out.Cluster.Version) != w.changedVersions[cluster] &&
+		out.Cluster.Status != "UPDATING" {
 		return 0
 	}
 	for _, stack := range w.CloudFormation.Stacks() {

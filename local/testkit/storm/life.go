@@ -322,7 +322,9 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			acts = append(acts, act{at: at, cluster: name, what: "fire the schedule twice", do: (*world).fireTwice})
 		case 39:
 			stack := pick(r, names.Network, names.ControlPlane)
-			acts = append(acts, act{at: at, cluster: name, what: "lose " + stack + " by hand", do: func(w *world) { w.deleteLiveStack(name, stack) }})
+			acts = append(acts, act{at: at, cluster: name, what: "lose " + stack + " by hand", do: func(w *world) {
+				w.deleteLiveStack(name, stack)
+			}})
 			return acts, &w
 		case 41:
 			if w.protected {
@@ -350,7 +352,9 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			if w.minor < lastMinor && !upgraded {
 				upgraded = true
 				to := w.minor + 1
-				acts = append(acts, act{at: at, cluster: name, what: "move the control plane by hand", do: func(w *world) { w.changeVersion(name, to) }})
+				acts = append(acts, act{at: at, cluster: name, what: "move the control plane by hand", do: func(w *world) {
+					w.changeVersion(name, to)
+				}})
 				if r.IntN(3) > 0 {
 					at += pause(r)
 					w.minor = to

@@ -28,7 +28,9 @@ func TestHoldContinuesAnEarlierDrain(t *testing.T) {
 		"invalid times": {
 			map[string]time.Duration{annotationBegan: invalid, annotationContact: invalid, annotationSince: invalid}, true, true, began, began, 0,
 		},
-		"an earlier call had contact":            {map[string]time.Duration{annotationContact: -time.Minute}, false, false, began, -time.Minute, 0},
+		"an earlier call had contact": {
+			map[string]time.Duration{annotationContact: -time.Minute}, false, false, began, -time.Minute, 0,
+		},
 		"a call of an earlier drain had contact": {map[string]time.Duration{annotationContact: -40 * time.Minute}, false, false, began, began, 0},
 		"the node is as the drain left it": {
 			map[string]time.Duration{annotationSince: -3 * time.Minute}, true, true, began, began, -3 * time.Minute,

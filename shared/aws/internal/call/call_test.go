@@ -32,7 +32,8 @@ func describeSubnets(t *testing.T, config aws.Config) error {
 
 // Error responses of EC2 and Elastic Load Balancing.
 func TestError(t *testing.T) {
-	const throttled = `<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>less</Message></Error></Errors><RequestID>x</RequestID></Response>`
+	const throttled = `<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>less</Message></Error></Errors>` +
+		`<RequestID>x</RequestID></Response>`
 	deleteLoadBalancer := func(t *testing.T, config aws.Config) error {
 		name := "web"
 		_, err := elasticloadbalancing.NewFromConfig(config).DeleteLoadBalancer(t.Context(),
