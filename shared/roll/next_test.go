@@ -84,6 +84,8 @@ func TestLastBatch(t *testing.T) {
 	require.False(t, more.IsLastBatch(), "an old instance is left")
 	more.Group.Instances[2].TemplateVersion = "2"
 	require.False(t, more.IsLastBatch(), "nothing is rolled")
+	last.Group.Instances[2].TemplateVersion = "2"
+	require.False(t, last.IsLastBatch(), "a drain of a current instance is not of the roll")
 	leaves := gate(pool.TerminatingWait)
 	leaves.Refresh = true
 	require.True(t, leaves.IsLastBatch())
