@@ -226,9 +226,7 @@ func formats(t *testing.T, file, function string) (all []string) {
 		case *ast.SelectorExpr:
 			name = f.Sel.Name
 		}
-		if literal, ok := call.Args[0].(*ast.BasicLit); ok && name == function {
-			format, err := strconv.Unquote(literal.Value)
-			require.NoError(t, err)
+		if format, ok := textOf(call.Args[0]); ok && name == function {
 			all = append(all, format)
 		}
 		return true
@@ -246,4 +244,132 @@ func says(format, phrase string) bool {
 		format = rest
 	}
 	return true
+}
+
+// textOf is the text of a literal, or of a sum of literals and other values. A value is %s. It is not ok without a literal.
+func textOf(e ast.Expr) (text string, ok bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, e.Kind == token.STRING && err == nil
+	case *ast.BinaryExpr:
+		left, isLeft := textOf(e.X)
+		right, isRight := textOf(e.Y)
+		return left + right, e.Op == token.ADD && (isLeft || isRight)
+	}
+	return "%s", false
+}
+
+// failing are the places in the code that write messages of conditions that are False: the literals in a function or in a
+// composite literal, by file.
+var failing = []struct{ files, within string }{
+	{"shared/planner/*.go", "Stop"},
+	{"shared/planner/*.go", "RollRefused"},
+	{"shared/planner/status.go", "Condition"},
+	{"shared/plan/conflicts.go", "ConflictsWithLive"},
+	{"shared/preflight/health.go", "Moved"},
+	{"shared/status/stack_events.go", "ExternalChange"},
+	{"shared/waiter/advice.go", "NoInstances"},
+	{"functions/*/handler/*.go", "ChangeRefused"},
+	{"functions/*/handler/*.go", "StackFailed"},
+	{"functions/*/handler/*.go", "LeftoversRemain"},
+	{"functions/clean/handler/*.go", "addRetained"},
+	{"functions/sweep/audit/drift.go", "drifted"},
+	{"functions/sweep/audit/drift.go", "unplanned"},
+	{"functions/sweep/audit/drift.go", "outdated"},
+	{"functions/sweep/audit/nodes.go", "replace"},
+	{"functions/sweep/audit/nodes.go", "describe"},
+	{"functions/sweep/audit/nodes.go", "chooseUnhealthy"},
+	{"functions/sweep/audit/launch_failures.go", "missingInstances"},
+	{"functions/sweep/audit/version_drift.go", "controlPlaneDrift"},
+	{"functions/sweep/sweep/ended_executions.go", "release"},
+	{"shared/status/*.go", "RecordLate"},
+}
+
+// A message is in the runbook by its first words: from its begin, or after a value, to the first colon, semicolon, comma
+// or bracket that follows two words. A value is written as ….
+func TestTheRunbookHasEveryFailure(t *testing.T) {
+	body, err := os.ReadFile("docs/runbook.md")
+	require.NoError(t, err)
+	runbook := strings.Join(strings.Fields(string(body)), " ")
+	for _, place := range failing {
+		files, err := filepath.Glob(place.files)
+		require.NoError(t, err)
+		found := 0
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, message := range messages(t, file, place.within) {
+				found++
+				if first := firstWords(message); !strings.Contains(runbook, first) {
+					t.Errorf("docs/runbook.md does not have %q of the message %q of %s", first, message, file)
+				}
+			}
+		}
+		require.Positive(t, found, "%s has no message in %s", place.files, place.within)
+	}
+}
+
+var (
+	value   = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
+	words   = regexp.MustCompile(`[a-zA-Z]{2,}`)
+	twoWord = regexp.MustCompile(`[a-zA-Z.]{2,}[^a-zA-Z.…]+[a-zA-Z.]{2,}`)
+	clause  = regexp.MustCompile(`[:;,] | \(`)
+)
+
+func firstWords(message string) string {
+	message = strings.TrimLeft(strings.TrimPrefix(value.ReplaceAllString(message, "…"), "…: "), "(")
+	for _, at := range clause.FindAllStringIndex(message, -1) {
+		if twoWord.MatchString(message[:at[0]]) {
+			return message[:at[0]]
+		}
+	}
+	return strings.TrimRight(message, ": …")
+}
+
+// messages are the texts of two or more words in a function or in composite literals of a file. Texts of logs, of errors
+// that wrap another one, and of comparisons are none.
+func messages(t *testing.T, file, within string) (all []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	require.NoError(t, err)
+	collect := func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "Warn" || f.Sel.Name == "Info" || f.Sel.Name == "Error" && len(n.Args) > 0) {
+				return false
+			}
+		case ast.Expr:
+			text, ok := textOf(n)
+			if ok && len(words.FindAllString(value.ReplaceAllString(text, ""), -1)) > 1 && !strings.Contains(text, "%w") {
+				all = append(all, text)
+			}
+			return !ok
+		}
+		return true
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Name.Name == within {
+				ast.Inspect(n.Body, collect)
+				return false
+			}
+		case *ast.CompositeLit:
+			name := ""
+			switch of := n.Type.(type) {
+			case *ast.Ident:
+				name = of.Name
+			case *ast.SelectorExpr:
+				name = of.Sel.Name
+			}
+			if name == within {
+				ast.Inspect(n, collect)
+				return false
+			}
+		}
+		return true
+	})
+	return all
 }

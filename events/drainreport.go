@@ -84,7 +84,7 @@ const MaxPending = 5
 func (r *DrainReport) Summary() string {
 	text := r.left()
 	if len(r.Returned) > 0 {
-		text += "; came back although the node is cordoned, which they tolerate, and end with it: " + strings.Join(some(r.Returned), ", ")
+		text += "; pods that tolerate the cordon came back, and end with the node: " + strings.Join(some(r.Returned), ", ")
 	}
 	return text
 }
@@ -113,7 +113,7 @@ func (r *DrainReport) left() string {
 		text += " (" + strings.Join(some(r.Ending), ", ") + ")"
 	}
 	if r.Begins != nil {
-		text += "; load balancers have until " + r.Begins.UTC().Format(time.TimeOnly) + " UTC to forget the node"
+		text += "; load balancers have until " + r.Begins.UTC().Format(time.TimeOnly) + " UTC to stop using the node"
 	}
 	var pending []string
 	for _, p := range r.Pending {

@@ -46,10 +46,10 @@ func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {
 
 func alarmTable(f functions, m machines, n notices) []alarm {
 	const (
-		converge = "A cluster did not converge. Its status says why: drover status"
-		drain    = "A node was not drained: its pods ended with it, or its drain takes too long. The execution says why"
-		upgrade  = "An upgrade stopped or did not begin. The cluster's status says why and what to do next: drover status"
-		join     = "An instance did not become a node. Auto Scaling replaces it; the execution says why"
+		converge = "A cluster did not converge. Its status shows why: drover status"
+		drain    = "A node was not drained: its pods ended with it, or its drain takes too long. The execution shows why"
+		upgrade  = "An upgrade stopped or did not begin. The cluster's status shows why and what to do next: drover status"
+		join     = "An instance did not become a node. Auto Scaling replaces it; the execution shows why"
 	)
 	out := []alarm{
 		{"converge-failed", converge, m.converge.MetricFailed(perPeriod())},
@@ -74,7 +74,7 @@ func alarmTable(f functions, m machines, n notices) []alarm {
 	for _, each := range functionTable {
 		fn, name := f[each.step], names.Function(each.step)
 		out = append(out,
-			alarm{each.step + "-errors", "The function " + name + " failed: its log says why", fn.MetricErrors(perPeriod())},
+			alarm{each.step + "-errors", "The function " + name + " failed: its log shows why", fn.MetricErrors(perPeriod())},
 			alarm{each.step + "-throttles", "Lambda throttled " + name + ": the account's concurrency is used up", fn.MetricThrottles(perPeriod())},
 		)
 	}

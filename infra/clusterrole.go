@@ -36,7 +36,7 @@ func newClusterRole(scope constructs.Construct) {
 	for _, p := range clusterPolicies() {
 		policies = append(policies, awsiam.NewManagedPolicy(scope, jsii.String("ClusterRole"+constructID(p.name)), &awsiam.ManagedPolicyProps{
 			ManagedPolicyName: sub(roleName(clusterRole + "-" + p.name)),
-			Description:       jsii.String("drover: what CloudFormation does with clusters: " + p.name),
+			Description:       jsii.String("drover: what CloudFormation may do with clusters: " + p.name),
 			Document:          policy(p.grants),
 		}))
 	}
@@ -46,7 +46,7 @@ func newClusterRole(scope constructs.Construct) {
 		// CloudFormation does not document which source account it sends. A role cannot be passed to a service of another account,
 		// and only the change function may pass this one.
 		anyAccount:  true,
-		description: "drover: makes, changes and deletes the resources of clusters for CloudFormation",
+		description: "drover: creates, changes and deletes the resources of clusters for CloudFormation",
 		policies:    policies,
 	})
 }

@@ -35,7 +35,7 @@ func elbARN(kind string) string {
 func newLeftoversRole(scope constructs.Construct, f functions) {
 	role := awsiam.NewRole(scope, jsii.String("LeftoversRole"), &awsiam.RoleProps{
 		RoleName:    sub(roleName(leftoversRole)),
-		Description: jsii.String("drover: removes what Kubernetes made for a cluster, by the tags that a session names"),
+		Description: jsii.String("drover: removes what Kubernetes created for a cluster, by the tags that a session names"),
 		// A principal that the trust policy of a role in the same account names needs no further permission.
 		AssumedBy:      awsiam.NewArnPrincipal(sub(roleARN("clean"))),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{"drover": policy(leftoversGrants())},

@@ -54,7 +54,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	scope := constructs.NewConstruct(parent, jsii.String("ConvergeStates"))
 
 	read := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Read the input"), &awsstepfunctions.PassJsonataProps{
-		Comment: jsii.String("The name of a cluster is enough, so that an execution can be started by hand."),
+		Comment: jsii.String("The name of a cluster is enough, so that an operator can start an execution."),
 		Assign: &map[string]any{
 			"cluster":   "{% $states.input.cluster %}",
 			"execution": "{% $states.context.Execution.Id %}",
@@ -96,18 +96,18 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	planned := choice(scope, "What is planned?", "")
 	leased := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"),
 		&awsstepfunctions.SucceedJsonataProps{
-			Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
+			Comment: jsii.String("It holds the lease, and checks for a newer spec before it ends."),
 		})
 	unknown := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("No such cluster"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("There is neither a spec nor a stack of this name. The output says so; nothing was written."),
+		Comment: jsii.String("There is neither a spec nor a stack of this name. The output reports it. Nothing was written."),
 	})
 	refused := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Request refused"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("A roll of an unknown pool, or of a cluster that takes none now. The output and the status say why. It is no " +
-			"failure of the cluster, so no alarm counts it."),
+		Comment: jsii.String("A roll of an unknown pool, or of a cluster that cannot roll now. The output and the status show why. The cluster " +
+			"did not fail, so no alarm counts it."),
 	})
 	prepare := invoke(scope, f, call{
 		name:     "Prepare the cluster",
-		comment:  "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
+		comment:  "Gives drover's roles their permissions inside the cluster, before a node needs them.",
 		function: "prepare",
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
 			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": false,
@@ -116,12 +116,12 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		attempts:      attempts,
 		crashAttempts: crashAttempts,
 	})
-	morePools := choice(scope, "Are there more pools?", "They wait until those of a lower one are there, and stay as they are when "+
-		"one of those failed.")
-	changed := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
+	morePools := choice(scope, "Are there more pools?", "Pools of a higher order wait for those of a lower order. If a pool of a lower order "+
+		"failed, they do not change.")
+	changed := choice(scope, "Did every stack succeed?", "The next plan verifies it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, call{
 		name:     "Report",
-		comment:  "Writes the status, gives the lease back, notifies.",
+		comment:  "Writes the status, releases the lease and notifies.",
 		function: "report",
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
 			"cluster":   "{% $cluster %}",
@@ -138,14 +138,14 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		assign:   *resetRounds(),
 		output:   "{% $states.result.Payload %}",
 	})
-	again := choice(scope, "Plan again?", "Or a failure that may pass within minutes.")
+	again := choice(scope, "Plan again?", "Yes, also after a failure that may pass within minutes.")
 	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The cluster did not converge"), &awsstepfunctions.FailJsonataProps{
-		Comment: jsii.String("The status says the same at more length."),
+		Comment: jsii.String("The status has the details."),
 		Error:   jsii.String(notConverged),
 		Cause:   jsii.String("{% $exists($states.input.reason) ? $states.input.reason : 'no reason was reported' %}"),
 	})
 	unreported := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The status could not be written"), &awsstepfunctions.FailJsonataProps{
-		Comment: jsii.String("The lease is stale as soon as this execution is over: the next one takes it."),
+		Comment: jsii.String("The lease is stale when this execution has ended. The next execution takes it."),
 		Error:   jsii.String(notConverged),
 		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
 	})
@@ -166,7 +166,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 	read.Next(plan)
 	plan.Next(planned)
-	backOff := wait(scope, "Back off", "What failed may pass within minutes. The lease is given back, and the status says when this ends.",
+	backOff := wait(scope, "Back off", "The failure may pass within minutes. The lease is released, and the status shows "+
+		"the time of the retry.",
 		"$states.input.waitSeconds", &map[string]any{"backOffs": "{% $backOffs + 1 %}"})
 	backOff.Next(plan)
 	planned.When(when("$plan.outcome = 'Busy'"), leased, nil).
@@ -207,7 +208,7 @@ func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) 
 	machine := awsstepfunctions.StateMachine_FromStateMachineArn(scope, jsii.String("UpgradeMachine"), sub(upgradeARN))
 	start := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String("Start the upgrade"),
 		&awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
-			Comment:      jsii.String("For the spec, a channel or a time. It is not waited for."),
+			Comment:      jsii.String("For the spec, a channel or a time. This execution does not wait for it."),
 			StateMachine: machine,
 			Name:         jsii.String("{% $plan.upgrade.name %}"),
 			Input:        awsstepfunctions.TaskInput_FromText(jsii.String("{% $plan.upgrade.start %}")),
@@ -215,7 +216,7 @@ func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) 
 			Outputs:      "{% $states.result.ExecutionArn %}",
 		})
 	unstarted := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The upgrade could not be started"), &awsstepfunctions.FailJsonataProps{
-		Comment: jsii.String("The cluster is converged. The audit sees that the upgrade did not begin."),
+		Comment: jsii.String("The cluster is converged. The audit notices that the upgrade did not begin."),
 		Error:   jsii.String(notConverged),
 		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
 	})
@@ -239,15 +240,15 @@ func stageTable() []stage {
 		},
 		{
 			list: "addons", only: names.Addons, title: "Change the add-ons", stack: "add-ons", timeout: minutes(60),
-			comment: "Those that nodes need before they can be Ready.",
+			comment: "Add-ons that nodes need to become Ready.",
 		},
 		{
 			list: "pools", title: "Change the pools", stack: "pool", timeout: awscdk.Duration_Hours(jsii.Number(40)), groups: true,
-			comment: "Those of one order at the same time: a failed pool holds up no other of them.",
+			comment: "Pools of the same order change in parallel. A failed pool does not stop the others.",
 		},
 		{
 			list: "nodeAddons", only: names.NodeAddons, title: "Change the node add-ons", stack: "node add-ons", timeout: minutes(60),
-			comment: "Those that need nodes to run on. They come even when a pool failed: the others' nodes are there.",
+			comment: "Add-ons that need nodes. They are installed even if a pool failed, because other pools have nodes.",
 		},
 	}
 }
@@ -255,14 +256,14 @@ func stageTable() []stage {
 // stageMap returns the Map of a stage. Each iteration changes one stack and waits for it. Its output is an events.ChangeResult.
 func stageMap(scope constructs.Construct, f functions, s stage, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
 	change := changeStack(scope, f, "Change "+s.stack+" stack",
-		"Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.", s.timeout, s.groups)
-	again := choice(scope, "Change "+s.stack+" stack again?", "What was in the way of the change is over now: a failed creation, "+
-		"somebody else's update.")
+		"Creates and executes a change set, then waits for CloudFormation's event that the operation succeeded.", s.timeout, s.groups)
+	again := choice(scope, "Change "+s.stack+" stack again?",
+		"What blocked the change has ended: a failed creation, or another caller's update.")
 	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
 	change.Next(again)
 	if s.groups {
-		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no others are still drained, or on their way. "+
-			"The pauses grow.", "$states.input.waitSeconds", nil)
+		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no other node is being drained or launched. The "+
+			"pauses grow.", "$states.input.waitSeconds", nil)
 		again.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
 	}
 	again.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
@@ -283,7 +284,7 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	m.AddCatch(report, catchAll(failureOf("Change "+s.stack+" stack", "change", s.only)))
 	if s.groups {
 		failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A "+s.stack+" stack failed"), &awsstepfunctions.SucceedJsonataProps{
-			Comment: jsii.String("The report names it."),
+			Comment: jsii.String("The report names the stack."),
 		})
 		change.AddCatch(failed, outcome("Change "+s.stack+" stack"))
 	}
@@ -336,10 +337,10 @@ func outcome(step string) *awsstepfunctions.CatchProps {
 // unsettled fails a cluster whose plan contains changes after every round.
 func unsettled(scope constructs.Construct) awsstepfunctions.Pass {
 	return awsstepfunctions.Pass_Jsonata(scope, jsii.String("The plan never settles"), &awsstepfunctions.PassJsonataProps{
-		Comment: jsii.String("After each round of changes the plan wanted more: a defect, not worth going on for days."),
+		Comment: jsii.String("After each round of changes the plan found more. This is a defect, so the execution ends."),
 		Assign: &map[string]any{
 			"fault": notConverged,
-			"cause": "{% $string($rounds) & ' rounds of changes did not bring the cluster to its spec' %}",
+			"cause": "{% $string($rounds) & ' rounds of changes did not converge the cluster' %}",
 		},
 	})
 }

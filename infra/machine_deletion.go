@@ -28,7 +28,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 	first := choice(scope, "What is deleted first?", "")
 	survey := invoke(scope, f, call{
 		name:     "List retained volumes",
-		comment:  "Only the cluster's own API knows, and it is about to go. When it does not answer, all of them are kept.",
+		comment:  "Only the cluster's API knows them, and it is deleted next. If it does not answer, all volumes are retained.",
 		function: "prepare",
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
 			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": true,
@@ -52,10 +52,11 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		output:        "{% $states.result.Payload %}",
 	})
 	cleaned := choice(scope, "Are the leftovers removed?", "")
-	pause := wait(scope, "Wait for the leftovers", "A load balancer keeps its network interfaces for a while, and they its security groups.",
+	pause := wait(scope, "Wait for the leftovers", "A load balancer keeps its network interfaces for some time, and these keep "+
+		"its security groups.",
 		strconv.Itoa(lookPause), nil)
 	remain := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Leftovers remain"), &awsstepfunctions.PassJsonataProps{
-		Comment: jsii.String("The status names each, with AWS's reason."),
+		Comment: jsii.String("The status names each leftover, with AWS's reason."),
 		Assign: &map[string]any{
 			"fault": fault.Name(&fault.LeftoversRemain{}),
 			"cause": "{% $states.input.message %}",
@@ -63,7 +64,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 	})
 	stacks := deletionMap(scope, f, plan, report)
 	deleted := choice(scope, "Was every stack deleted?", "")
-	retry := wait(scope, "Wait before the retry", "What is in the way of a stack's deletion often goes by itself.",
+	retry := wait(scope, "Wait before the retry", "What blocks the deletion of a stack often ends by itself.",
 		"60 * $power(2, $tries)", &map[string]any{"tries": "{% $tries + 1 %}", "results": []any{}})
 
 	survey.AddCatch(stacks, catchAll(map[string]any{}))
@@ -93,19 +94,19 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 
 // deletionMap deletes the stacks of one step in parallel. A failed deletion does not stop the others.
 func deletionMap(scope constructs.Construct, f functions, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
-	remove := changeStack(scope, f, "Delete the stack", "Deletes it, then waits for CloudFormation's event that it is gone.",
+	remove := changeStack(scope, f, "Delete the stack", "Deletes it, then waits for CloudFormation's event that it is deleted.",
 		// The nodes of a pool are drained, each for at most the limit of its terminate hook.
 		awscdk.Duration_Hours(jsii.Number(49)), false)
-	again := choice(scope, "Delete the stack again?", "Somebody else's operation on it is over now.")
+	again := choice(scope, "Delete the stack again?", "Another caller's operation on it has ended.")
 	removed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Deleted the stack"), &awsstepfunctions.SucceedJsonataProps{})
 	failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A stack was not deleted"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("It is tried again, and then the report names it."),
+		Comment: jsii.String("The deletion is retried. If it fails again, the report names the stack."),
 	})
 	remove.Next(again)
 	again.When(when("$states.input.again = true"), remove, nil).Otherwise(removed)
 	remove.AddCatch(failed, outcome("Delete the stack"))
 	m := awsstepfunctions.Map_Jsonata(scope, jsii.String("Delete the stacks"), &awsstepfunctions.MapJsonataProps{
-		Comment:      jsii.String("All that may go at the same time."),
+		Comment:      jsii.String("All stacks that can be deleted in parallel."),
 		Items:        awsstepfunctions.ProvideItems_Jsonata(jsii.String("{% $plan.deletion.stacks %}")),
 		ItemSelector: &map[string]any{"stack": "{% $states.context.Map.Item.Value %}"},
 		Assign:       &map[string]any{"results": "{% $append($results, $states.result) %}"},

@@ -34,8 +34,8 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	})
 	drain := invoke(scope, f, call{
 		name: "Drain the node",
-		comment: "Evicts what disruption budgets allow for most of a minute, and keeps the hook open. The function itself completes the hook " +
-			"of a node that may go.",
+		comment: "Evicts what disruption budgets allow for most of a minute, and keeps the hook open. The function completes the hook when " +
+			"the node may terminate.",
 		function: "drain",
 		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% " + request + " %}")),
 		timeout:  minutes(2),
@@ -51,11 +51,11 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	})
 	drained := choice(scope, "Is the node drained?", "")
 	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the next slice"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Hardly, while pods leave. Longer, the longer they have been blocked."),
+		Comment: jsii.String("Short while pods leave, and longer the longer they are blocked."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% $states.input.waitSeconds %}")),
 	})
 	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is drained"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("Or there is no such node, or its time was over and the pool's policy lets it go."),
+		Comment: jsii.String("Or the node does not exist, or the drain timed out and the pool's policy terminates it."),
 		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced, 'evicted': $evicted, 'requests': $requests}]) %}"),
 	})
 	again := choice(scope, "Try again?", "")
@@ -64,7 +64,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	})
 	keep := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Keep the hook open"),
 		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
-			Comment: jsii.String("The function could not: pods that nobody drains do not end because of it."),
+			Comment: jsii.String("The function could not. Without a drain, the pods must not be terminated."),
 			Service: jsii.String("autoscaling"),
 			Action:  jsii.String("recordLifecycleActionHeartbeat"),
 			Parameters: &map[string]any{
@@ -79,7 +79,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	hook := choice(scope, "Is there a hook?", "")
 	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Complete the hook"),
 		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
-			Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
+			Comment: jsii.String("The function could not. Without this, the group would wait until the hook times out."),
 			Service: jsii.String("autoscaling"),
 			Action:  jsii.String("completeLifecycleAction"),
 			Parameters: &map[string]any{
@@ -94,7 +94,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	complete.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
 	release := invoke(scope, f, call{
 		name:     "Release the node",
-		comment:  "It stays: the cluster autoscaler may have it again.",
+		comment:  "The node stays, and the cluster autoscaler may remove it again.",
 		function: "drain",
 		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([" + request + ", {'release': true}]) %}")),
 		timeout:  minutes(2),

@@ -18,8 +18,8 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 	wait := invoke(scope, f, call{
 		name: "Wait for the node",
-		comment: "Watches the cluster's nodes for most of a minute. The function itself completes the hook of a node that is Ready, or " +
-			"hopeless, and signals the pool's stack when the next batch may begin.",
+		comment: "Watches the cluster's nodes for most of a minute. The function completes the hook of a node that is Ready or has failed, and " +
+			"signals the pool's stack when the next batch may begin.",
 		function: "join",
 		payload: awsstepfunctions.TaskInput_FromText(jsii.String(
 			"{% $merge([" + request + ", {'pausedSeconds': $exists($states.input.pausedSeconds) ? $states.input.pausedSeconds : 0}]) %}")),
@@ -35,7 +35,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	})
 	ready := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is Ready"), nil)
 	noHook := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("No hook to complete"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("The instance is gone or its hook was completed by somebody else."),
+		Comment: jsii.String("The instance was terminated, or another caller completed its hook."),
 	})
 	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The node did not join"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("Auto Scaling replaces the instance."),
@@ -44,7 +44,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	})
 	abandon := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Abandon the instance"),
 		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
-			Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
+			Comment: jsii.String("The function could not. Without this, the group would wait until the hook times out."),
 			Service: jsii.String("autoscaling"),
 			Action:  jsii.String("completeLifecycleAction"),
 			Parameters: &map[string]any{
@@ -61,7 +61,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 	record := invoke(scope, f, call{
 		name:     "Record the failed join",
-		comment:  "In the cluster's status, and to CloudFormation when it is not the first.",
+		comment:  "In the cluster's status. The second failure is also signalled to CloudFormation.",
 		function: "join",
 		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([" + request + ", {'givenUp': $message}]) %}")),
 		timeout:  minutes(2),

@@ -39,11 +39,11 @@ type phase struct {
 // phaseTable lists the phases in the order of an upgrade.
 func phaseTable() []phase {
 	return []phase{
-		{upgrade.StepAddonsFirst, "Upgrade add-ons first", "Those whose versions do not fit the next Kubernetes version."},
-		{upgrade.StepControlPlane, "Upgrade the control plane", "To the next Kubernetes minor version, or the one before in a rollback."},
+		{upgrade.StepAddonsFirst, "Upgrade add-ons first", "Add-ons that are incompatible with the next Kubernetes version."},
+		{upgrade.StepControlPlane, "Upgrade the control plane", "To the next Kubernetes minor version, or to the previous one in a rollback."},
 		{upgrade.StepAddons, "Upgrade the add-ons", "To the versions of the release."},
-		{upgrade.StepNodes, "Replace the nodes", "Pool by pool, each node drained as its pool says."},
-		{upgrade.StepNodesBack, "Roll back the nodes", "To the images they had before: nodes are never newer than their control plane."},
+		{upgrade.StepNodes, "Replace the nodes", "Pool by pool. Each node is drained by the policy of its pool."},
+		{upgrade.StepNodesBack, "Roll back the nodes", "To their previous images, because nodes must not be newer than their control plane."},
 	}
 }
 
@@ -61,50 +61,52 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 			output: "{% $states.result.Payload %}",
 		})
 	}
-	check := invokeAction("Check the cluster", "Plans the steps and runs every check. Nothing is changed.", events.UpgradeCheck, "")
+	check := invokeAction("Check the cluster", "Plans the steps and runs every check. Changes nothing.", events.UpgradeCheck, "")
 	mayBegin := choice(scope, "May the upgrade begin?", "")
 	busy := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the cluster"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Something else is under way on it: after two hours the upgrade counts as missed. Or EKS looks at it, for " +
-			"ten minutes at most."),
+		Comment: jsii.String("Another operation is in flight: after two hours the upgrade is missed. Or EKS refreshes its insights, for " +
+			"at most ten minutes."),
 		Time: awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	begin := invokeAction("Silence the alarms", "Those that the spec names; and opens the first step.", events.UpgradeBegin, "")
+	begin := invokeAction("Silence the alarms", "Silences the alarms that the spec names, and opens the first step.", events.UpgradeBegin, "")
 	nextStep := choice(scope, "What is the next step?", "")
 	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the step"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Somebody converges the cluster, and perhaps makes the step; EKS is not done; or old nodes are " +
-			"still being drained."),
-		Time: awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
+		Comment: jsii.String("Another execution converges the cluster, EKS has not finished, or old nodes are still being drained."),
+		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	next := invokeAction("Verify the step", "By what is deployed and what EKS runs, and that old nodes are gone; and opens the next.",
+	next := invokeAction("Verify the step", "Compares the deployed state and EKS with the step, checks that old nodes are removed, and "+
+		"opens the next step.",
 		events.UpgradeNext, "")
-	finish := invokeAction("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.",
+	finish := invokeAction("Check the result", "Runs the checks again, and compares versions and workloads with the state before. "+
+		"Enables the alarms.",
 		events.UpgradeFinish, "")
 	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the checks"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Pods start, alarms look again. After a quarter of an hour what is not well counts."),
+		Comment: jsii.String("Pods start, and alarms are evaluated again. After 15 minutes a failed check stops the upgrade."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
 	passed := choice(scope, "Did the checks pass?", "")
-	stop := invokeAction("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop,
+	stop := invokeAction("Stop the upgrade", "Enables the alarms. Completed steps stay, and the status shows what is next.",
+		events.UpgradeStop,
 		", 'error': $fault, 'cause': $cause")
 	nothing := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing to upgrade"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("The cluster is there already, or another execution does it."),
+		Comment: jsii.String("The cluster is already at the target, or another execution makes this upgrade."),
 	})
 	refused := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Request refused"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("It was started by hand, and cannot be made. The output and the status say why. No alarm counts it."),
+		Comment: jsii.String("An operator started it, and it is not possible. The output and the status show why. No alarm counts it."),
 	})
 	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Upgraded"), &awsstepfunctions.SucceedJsonataProps{})
 	blocked := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The checks failed"), &awsstepfunctions.FailJsonataProps{
-		Comment: jsii.String("Nothing was changed. The status names each check and what to do."),
+		Comment: jsii.String("Nothing was changed. The status names each failed check and what to do."),
 		Error:   jsii.String(upgradeBlocked),
 		Cause:   jsii.String("{% $states.input.message %}"),
 	})
 	stopped := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The upgrade stopped"), &awsstepfunctions.FailJsonataProps{
-		Comment: jsii.String("Start it again with the same input: it goes on from there."),
+		Comment: jsii.String("Start it again with the same input to continue."),
 		Error:   jsii.String(upgradeStopped),
 		Cause:   jsii.String("{% $states.input.message %}"),
 	})
 	unrecorded := awsstepfunctions.Fail_Jsonata(scope, jsii.String("Recording the stop failed"), &awsstepfunctions.FailJsonataProps{
-		Comment: jsii.String("The sweep does it."),
+		Comment: jsii.String("The sweep records it."),
 		Error:   jsii.String(upgradeStopped),
 		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
 	})

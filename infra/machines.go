@@ -25,7 +25,7 @@ func newMachines(scope constructs.Construct, f functions) machines {
 		converge: newMachine(scope, "Converge", machineProps{
 			name:       convergeMachine,
 			step:       "converge",
-			comment:    "Brings one cluster from what is deployed to what its spec says. Input: {\"cluster\": \"<name>\"}.",
+			comment:    "Converges one cluster to its spec. Input: {\"cluster\": \"<name>\"}.",
 			timeout:    awscdk.Duration_Days(jsii.Number(5)),
 			definition: convergeDefinition(scope, f),
 			grants:     convergeGrants,

@@ -69,7 +69,7 @@ const demoSaid = `   0.0s  local account 000000000000 in us-east-1 at http://127
 `
 
 func TestStagesOfTheDemo(t *testing.T) {
-	ends, err := stageEnds(demoSaid + "  16.7s  status      demo         Ready: the cluster is what its spec says\n")
+	ends, err := stageEnds(demoSaid + "  16.7s  status      demo         Ready: the cluster matches its spec\n")
 	require.NoError(t, err)
 	require.Equal(t, []float64{1.9, 3.7, 13.0, 14.4, 15.7, 16.6, 16.7}, ends)
 	_, err = stageEnds(demoSaid)

@@ -64,7 +64,7 @@ func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *acc
 	if err := l.printVersions(ctx, out, c, next); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nWhat the watcher saw meanwhile:\n\n")
+	fmt.Fprintf(out, "\nWhat the watcher saw:\n\n")
 	return printDisruption(out, l.watcher.Healthy)
 }
 

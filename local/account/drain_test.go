@@ -67,7 +67,7 @@ func TestDrains(t *testing.T) {
 		var list []states.Execution
 		cloud.until(t, func() bool {
 			list = slices.DeleteFunc(cloud.since("drover-drain-node", since), func(x states.Execution) bool {
-				return !strings.Contains(x.Input, named) || strings.Contains(x.Output, "does not wait at the hook")
+				return !strings.Contains(x.Input, named) || strings.Contains(x.Output, "is not waiting at the hook")
 			})
 			return len(list) == 1 && list[0].Status == "SUCCEEDED"
 		}, func() string { return fmt.Sprint(list) })

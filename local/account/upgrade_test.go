@@ -123,7 +123,7 @@ func (w *world) upgrades(cluster string) []states.Execution {
 }
 
 // upgradeSteps are the steps of an upgrade by one minor version.
-var upgradeSteps = []string{"control plane to 1.36", "add-ons to those of the release", "nodes to the images of the release"}
+var upgradeSteps = []string{"control plane to 1.36", "add-ons to the versions of the release", "nodes to the images of the release"}
 
 // made requires that an upgrade to 1.36-1 completed every step.
 func made(t *testing.T, u *status.Upgrade, origin upgrade.Origin) {
@@ -256,7 +256,7 @@ func TestEKSFailsAnUpgrade(t *testing.T) {
 	require.Equal(t, aws.ToString(failed.Cause), u.Message)
 	for _, says := range []string{
 		"StackFailed: stack " + names.Stack(name, names.ControlPlane), "did not pass its health checks; the cluster remains on version 1.35",
-		"Nothing is done yet. Next: control plane to 1.36. To go on: `drover upgrade " + name +
+		"No step is complete yet. Next: control plane to 1.36. To continue: `drover upgrade " + name +
 			"`, which starts drover-upgrade with {\"cluster\":\"" + name + "\"}",
 	} {
 		require.Contains(t, u.Message, says)

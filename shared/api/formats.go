@@ -158,7 +158,7 @@ func unambiguousCluster(name string) []string {
 
 func noChannels(name string) []string {
 	if name == ChannelsName {
-		return []string{"is no release: releases/" + ChannelsName + ".yaml says which release each channel is at"}
+		return []string{"is not a release: releases/" + ChannelsName + ".yaml names the release of each channel"}
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ var droversRole = regexp.MustCompile(`:role/drover-[a-z]+(-[a-z]+)+-[0-9]{1,2}-(
 
 func notDroversOwn(arn string) []string {
 	if droversRole.MatchString(arn) {
-		return []string{"is a role of drover's own, which has its access already"}
+		return []string{"is a role of drover, which already has access"}
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func notDroversOwn(arn string) []string {
 func unreservedGroup(group string) []string {
 	for _, prefix := range []string{"system:", "eks:", "aws:", "amazon:", "iam:", "drover:"} {
 		if strings.HasPrefix(group, prefix) {
-			return []string{fmt.Sprintf("must not start with %q: EKS and drover keep system:, eks:, aws:, amazon:, iam: and drover: to themselves",
+			return []string{fmt.Sprintf("must not start with %q: EKS and drover reserve system:, eks:, aws:, amazon:, iam: and drover:",
 				prefix)}
 		}
 	}
@@ -260,7 +260,7 @@ func Time(text string) (time.Time, error) {
 
 func realTime(value string) []string {
 	if t, err := time.Parse(time.RFC3339, value); err != nil || t.Year() < 2000 {
-		return []string{"must be a time that there is, after the year 2000"}
+		return []string{"must be an existing time after the year 2000"}
 	}
 	return nil
 }
@@ -270,7 +270,7 @@ func realTime(value string) []string {
 func goodWhenTrue(condition string) []string {
 	switch condition {
 	case "Ready":
-		return []string{"is waited for anyway"}
+		return []string{"is always waited for"}
 	case "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable":
 		return []string{"is True when something is wrong with a node"}
 	}

@@ -32,8 +32,8 @@ func (c *Cluster) ValidateOwners(prefix string, owners map[string]string) Errors
 	check := func(path *field.Path, value, arn string) {
 		if owner := owners[arn]; owner != "" && owner != c.Metadata.Name {
 			errs = append(errs,
-				field.Invalid(path, value, fmt.Sprintf("it is part of cluster %s (tag drover:cluster), and goes when that goes: use one that is "+
-					"no cluster's; where that cluster is gone and left it behind, take the tag away", owner)))
+				field.Invalid(path, value, fmt.Sprintf("it is part of cluster %s (tag drover:cluster), and is deleted with it: use one that belongs "+
+					"to no cluster; if that cluster was deleted and left it behind, remove the tag", owner)))
 		}
 	}
 	network, key := field.NewPath("spec", "network", "existing"), c.Spec.ControlPlane.EncryptionKeyARN

@@ -224,16 +224,16 @@ var controlPlaneRejections = map[string]rejection{
 	"a role of drover's": {
 		controlPlane("access: [{principalARN: 'arn:aws:iam::111122223333:role/drover-us-east-1-join'}]"), []string{
 			`demo.yaml:11: spec.controlPlane.access[0].principalARN: Invalid value: "arn:aws:iam::111122223333:role/drover-us-east-1-join": ` +
-				`is a role of drover's own, which has its access already`,
+				`is a role of drover, which already has access`,
 		},
 	},
 	"reserved groups": {
 		controlPlane("access: [{principalARN: 'arn:aws:iam::111122223333:role/a', groups: ['system:masters', 'drover:join', ok, ok]}]"),
 		[]string{`demo.yaml:11: spec.controlPlane.access[0].groups[0]: Invalid value: "system:masters": must not start with "system:": ` +
-			`EKS and drover keep system:, eks:, aws:, amazon:, iam: and drover: to themselves`, `demo.yaml:11: ` +
-			`spec.controlPlane.access[0].groups[1]: Invalid value: "drover:join": must not start with "drover:": EKS and drover keep ` +
-			`system:, eks:, aws:, amazon:, iam: and drover: to themselves`, `demo.yaml:11: spec.controlPlane.access[0].groups[3]: ` +
-			`Duplicate value: "ok"`},
+			`EKS and drover reserve system:, eks:, aws:, amazon:, iam: and drover:`, `demo.yaml:11: ` +
+			`spec.controlPlane.access[0].groups[1]: Invalid value: "drover:join": must not start with "drover:": ` +
+			`EKS and drover reserve system:, eks:, aws:, amazon:, iam: and drover:`, `demo.yaml:11: ` +
+			`spec.controlPlane.access[0].groups[3]: Duplicate value: "ok"`},
 	},
 	"policies by ARN": {
 		controlPlane("access: [{principalARN: 'arn:aws:iam::111122223333:role/a', policies: [{name: " +

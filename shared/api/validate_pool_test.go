@@ -121,7 +121,7 @@ var poolRejections = map[string]rejection{
 	}},
 	"times that there are not": {
 		pool("rollAt: 2026-02-30T00:00:00Z"), []string{
-			`demo.yaml:17: spec.pools[0].rollAt: Invalid value: "2026-02-30T00:00:00Z": must be a time that there is, after the year 2000`,
+			`demo.yaml:17: spec.pools[0].rollAt: Invalid value: "2026-02-30T00:00:00Z": must be an existing time after the year 2000`,
 		},
 	},
 	"a date is no time": {
@@ -132,7 +132,7 @@ var poolRejections = map[string]rejection{
 	},
 	"a readiness of sick nodes": {pool("readiness: {conditions: [DiskPressure, Ready, a b]}"), []string{
 		`demo.yaml:17: spec.pools[0].readiness.conditions[0]: Invalid value: "DiskPressure": is True when something is wrong with a node`,
-		`demo.yaml:17: spec.pools[0].readiness.conditions[1]: Invalid value: "Ready": is waited for anyway`,
+		`demo.yaml:17: spec.pools[0].readiness.conditions[1]: Invalid value: "Ready": is always waited for`,
 		`demo.yaml:17: spec.pools[0].readiness.conditions[2]: Invalid value: "a b": must be a type of node conditions, such as ` +
 			`"example.com/NetworkReady"`,
 	}},

@@ -277,9 +277,9 @@ func TestValidateVersions(t *testing.T) {
 		"a new cluster of no version of EKS": {"1.2", "", "", []string{`spec.kubernetesVersion: Unsupported value: "1.2": supported ` +
 			`values: "1.9", "1.35", "1.36", "1.37"`}},
 		"a downgrade": {"1.35", "1.36", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs ` +
-			`1.36, and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back"}},
+			`1.36, and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` rolls an upgrade back"}},
 		"a downgrade, compared by number": {"1.9", "1.35", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, ` +
-			`and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back"}},
+			`and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` rolls an upgrade back"}},
 		"two versions at once": {"1.37", "1.35", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs ` +
 			`1.35, and moves one minor version at a time: the next step is 1.36`}},
 		"two at once, and one that is not there": {"1.39", "1.37", "", []string{`spec.kubernetesVersion: Unsupported value: "1.39": ` +
@@ -287,7 +287,7 @@ func TestValidateVersions(t *testing.T) {
 			`minor version at a time: the next step is 1.38`}},
 		"two at once, which the release allows": {"1.37", "1.35", "1.35", nil},
 		"two at once, and it allows one": {"1.37", "1.35", "1.36", []string{`spec.kubernetesVersion: Forbidden: the cluster runs ` +
-			`1.35, and the release may be reached from 1.36 on: upgrade to a release of 1.36 first`}},
+			`1.35, and the release supports upgrades from 1.36 or later: upgrade to a release of 1.36 first`}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -310,7 +310,7 @@ func TestErrorsInFindsPositions(t *testing.T) {
 	require.Equal(t, []string{
 		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: Unsupported value: "1.35": supported values: "1.36"`,
 		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: the cluster runs 1.36, and Kubernetes is not ` +
-			`downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back",
+			`downgraded: ` + "`drover upgrade demo --rollback` rolls an upgrade back",
 	}, lines(errs))
 
 	cluster.Spec.Pools[0].Labels = map[string]string{"k8s.io/a": "b"} // not in the file: the error gets the pool's position

@@ -96,7 +96,7 @@ func validateAt(path *field.Path, u *Upgrade) (errs field.ErrorList) {
 	return errs
 }
 
-const noMore = "the window does not open any more"
+const noMore = "the window never opens again"
 
 // validateOpens rejects a window that never opens, or never again. The error names the cause: the limits that cover all that is left of
 // it, or the window's own times.
@@ -116,7 +116,7 @@ func validateOpens(path *field.Path, u *Upgrade, now time.Time) (errs field.Erro
 	if open, next := window.Open(u.limits(), now); open || !next.IsZero() {
 		return nil
 	}
-	const covered = noMore + ": all times that it has left are shut out by this"
+	const covered = noMore + ": this excludes all its remaining times"
 	notBefore, spans := window.Shut(u.limits(), now)
 	if notBefore {
 		errs = append(errs, field.Invalid(path.Child("notBefore"), u.NotBefore, covered))
@@ -126,7 +126,7 @@ func validateOpens(path *field.Path, u *Upgrade, now time.Time) (errs field.Erro
 	}
 	if len(errs) > 1 {
 		for _, e := range errs {
-			e.Detail += fmt.Sprintf(", with the other %d", len(errs)-1)
+			e.Detail += fmt.Sprintf(", together with the other %d", len(errs)-1)
 		}
 	}
 	if len(errs) > 0 {
@@ -154,7 +154,7 @@ func (u *Upgrade) Open(now time.Time) (open bool, next time.Time) {
 
 // NoMore describes why a window never opens again.
 func (u *Upgrade) NoMore(now time.Time) string {
-	const is = "the window of spec.upgrade does not open any more"
+	const is = "the window of spec.upgrade never opens again"
 	if u.Window == nil {
 		return is
 	}
@@ -173,7 +173,7 @@ func (u *Upgrade) NoMore(now time.Time) string {
 	if len(by) == 0 {
 		return is
 	}
-	return is + ", as all times that it has left are shut out by spec.upgrade." + strings.Join(by, " and ")
+	return is + ", because all its remaining times are excluded by spec.upgrade." + strings.Join(by, " and ")
 }
 
 func (u *Upgrade) limits() (l calendar.Limits) {

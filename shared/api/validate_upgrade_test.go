@@ -101,7 +101,7 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 		},
 		"days of the week counted from 0": {
 			upgrade(`window: {cron: "0 22 ? * 0 *", duration: 4h}`), []string{
-				upTo + `window.cron: Invalid value: "0 22 ? * 0 *": "0" is nothing that day of week can be`,
+				upTo + `window.cron: Invalid value: "0 22 ? * 0 *": "0" is not valid for day of week`,
 			},
 		},
 		"a day that no month has": {
@@ -111,30 +111,33 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 		},
 		"years that are over": {
 			upgrade(`window: {cron: "0 22 * * ? 2020-2025", duration: 4h}`), []string{
-				upTo + `window.cron: Invalid value: "0 22 * * ? 2020-2025": the window does not open any more`,
+				upTo + `window.cron: Invalid value: "0 22 * * ? 2020-2025": the window never opens again`,
 			},
 		},
 		"its last times excluded": {
 			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-20T00:00:00Z", until: ` +
-				`"2027-01-01T00:00:00Z"}]`), []string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not ` +
-				`open any more: all times that it has left are shut out by this`},
+				`"2027-01-01T00:00:00Z"}]`), []string{
+				upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window never opens again: this ` +
+					`excludes all its remaining times`,
+			},
 		},
 		"its last times shut out by two": {
 			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-26T00:00:00Z", until: ` +
 				`"2027-01-01T00:00:00Z"}, {from: "2026-12-01T00:00:00Z", until: "2026-12-05T00:00:00Z"}], notBefore: "2026-12-26T03:00:00Z"`),
-			[]string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that ` +
-				`it has left are shut out by this, with the other 1`, upTo + `notBefore: Invalid value: "2026-12-26T03:00:00Z": the window ` +
-				`does not open any more: all times that it has left are shut out by this, with the other 1`},
+			[]string{upTo +
+				`exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window never opens again: this ` +
+				`excludes all its remaining times, together with the other 1`, upTo + `notBefore: Invalid value: "2026-12-26T03:00:00Z": the window ` +
+				`never opens again: this excludes all its remaining times, together with the other 1`},
 		},
 		"its last times before notBefore": {
 			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, notBefore: "2027-01-01T00:00:00Z"`), []string{
-				upTo + `notBefore: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are ` +
-					`shut out by this`,
+				upTo + `notBefore: Invalid value: "2027-01-01T00:00:00Z": the window never opens again: this ` +
+					`excludes all its remaining times`,
 			},
 		},
 		"a day that is not there": {
 			upgrade(`notBefore: "2026-02-30T00:00:00Z"`), []string{
-				upTo + `notBefore: Invalid value: "2026-02-30T00:00:00Z": must be a time that there is, after the year 2000`,
+				upTo + `notBefore: Invalid value: "2026-02-30T00:00:00Z": must be an existing time after the year 2000`,
 			},
 		},
 		"an exclusion that ends as it begins": {
@@ -155,7 +158,7 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 		"one upgrade without a release": {upgrade(`at: {time: "2026-12-20T00:00:00Z"}`), []string{upTo + `at.release: Required value`}},
 		"one upgrade to the channels": {
 			upgrade(`at: {time: "2026-12-20T00:00:00Z", release: channels}`), []string{
-				upTo + `at.release: Invalid value: "channels": is no release: releases/channels.yaml says which release each channel is at`,
+				upTo + `at.release: Invalid value: "channels": is not a release: releases/channels.yaml names the release of each channel`,
 			},
 		},
 		"one upgrade before any": {
@@ -266,8 +269,10 @@ func TestValidateChannels(t *testing.T) {
 			`channels: there is one such object`},
 		"a version that is none": {pairs{`"1.36":`, `"1.36.1":`}, `c.yaml:8: spec.nodes[1.36.1]: Invalid value: "1.36.1": must be a ` +
 			`minor version, such as "1.36"`},
-		"itself as a release": {pairs{`"1.35-2"`, "channels"}, `c.yaml:6: spec.stable: Invalid value: "channels": is no release: ` +
-			`releases/channels.yaml says which release each channel is at`},
+		"itself as a release": {
+			pairs{`"1.35-2"`, "channels"},
+			`c.yaml:6: spec.stable: Invalid value: "channels": is not a release: releases/channels.yaml names the release of each channel`,
+		},
 		"a release that is a path": {pairs{`"1.36-2"`, "../x"}, `c.yaml:8: spec.nodes[1.36]: Invalid value: "../x": must be lower case ` +
 			`letters, digits, '-' and '.', starting and ending with a letter or digit`},
 		"an unknown channel": {pairs{"rapid:", "fast:"}, `c.yaml:7: spec.fast: Forbidden: unknown field: the fields here are ` +
@@ -287,7 +292,7 @@ func TestValidateChannels(t *testing.T) {
 }
 
 func TestReleaseMayNotBeNamedChannels(t *testing.T) {
-	const want = `metadata.name: Invalid value: "channels": is no release: releases/channels.yaml says which release each channel is at`
+	const want = `metadata.name: Invalid value: "channels": is not a release: releases/channels.yaml names the release of each channel`
 	_, errs := api.ReadRelease("r.yaml", edit(t, goodRelease, pairs{`"1.36-1"`, "channels"}), api.Options{})
 	require.Equal(t, "r.yaml:4: "+want, errs.Error())
 	_, errs = api.ReadCluster("demo.yaml", edit(t, good, pairs{`"1.36-1"`, "channels"}), options)

@@ -100,7 +100,7 @@ func (f cronField) translate(entry string) (string, error) {
 			return translated, nil
 		}
 	}
-	wrong := fmt.Errorf("%q is nothing that %s can be", entry, f.name)
+	wrong := fmt.Errorf("%q is not valid for %s", entry, f.name)
 	span, interval, hasInterval := strings.Cut(entry, "/")
 	if hasInterval {
 		n, err := strconv.Atoi(interval)

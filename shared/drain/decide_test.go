@@ -424,7 +424,8 @@ func TestDecideWaitsForLoadBalancers(t *testing.T) {
 	require.Equal(t, 31*time.Second, got.Estimate)
 	var r Report
 	Describe(&r, got)
-	require.Equal(t, "1 pod is left; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+" UTC to forget the node",
+	require.Equal(t, "1 pod is left; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+
+		" UTC to stop using the node",
 		r.Summary())
 	v.Excluded = now.Add(-60 * time.Second)
 	require.Len(t, Decide(now, Task{Policy: policy, Started: now}, v, 9).Send, 1)

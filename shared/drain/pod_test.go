@@ -163,7 +163,7 @@ func TestDecideSparesReturnedPods(t *testing.T) {
 			if c.returns {
 				require.Equal(t, []string{"shop/a"}, r.Returned)
 				require.Equal(t, 1, r.Left)
-				require.Equal(t, "1 pod is left; came back although the node is cordoned, which they tolerate, and end with it: shop/a", r.Summary())
+				require.Equal(t, "1 pod is left; pods that tolerate the cordon came back, and end with the node: shop/a", r.Summary())
 			} else {
 				require.Empty(t, r.Returned)
 				require.Equal(t, 2, r.Left)

@@ -91,12 +91,12 @@ func drift(cluster string, before, after *status.Status) (Notice, bool) {
 	}
 	n := Notice{
 		DetailType: events.ClusterDrift, Detail: events.Drift{Cluster: cluster, InSync: now.Status == "True", Message: now.Message},
-		Subject: fmt.Sprintf("drover: %.50s is not what it was made", cluster), Message: or(now.Message, now.Reason),
+		Subject: fmt.Sprintf("drover: %.50s is not in sync", cluster), Message: or(now.Message, now.Reason),
 		Attributes: map[string]string{"cluster": cluster, "state": now.Reason, "urgency": Problem},
 	}
 	if now.Status == "True" {
-		n.Subject, n.Message, n.Attributes["urgency"] = fmt.Sprintf("drover: %.50s is what it was made again", cluster),
-			"nothing is left of what the audit found", Result
+		n.Subject, n.Message, n.Attributes["urgency"] = fmt.Sprintf("drover: %.50s is in sync again", cluster),
+			"the differences that the audit found are resolved", Result
 	}
 	return n, true
 }

@@ -90,21 +90,21 @@ func TestDiff(t *testing.T) {
 		"a drift": {
 			nil, []func(*status.Status){
 				sync("False", "Drifted", "stack a is missing"),
-			}, []string{"drover: demo is not what it was made: stack a is missing"},
+			}, []string{"drover: demo is not in sync: stack a is missing"},
 		},
 		"the same drift": {
 			[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a")}, nil,
 		},
 		"more drift": {
 			[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a\nb")},
-			[]string{"drover: demo is not what it was made: a\nb"},
+			[]string{"drover: demo is not in sync: a\nb"},
 		},
 		"a resolved drift": {
 			[]func(*status.Status){
 				sync("False", "Drifted", "a"),
 			}, []func(*status.Status){
 				sync("True", "InSync", ""),
-			}, []string{"drover: demo is what it was made again: nothing is left of what the audit found"},
+			}, []string{"drover: demo is in sync again: the differences that the audit found are resolved"},
 		},
 		"an audit without drift": {
 			[]func(*status.Status){sync("True", "InSync", "")}, []func(*status.Status){sync("True", "InSync", "")}, nil,

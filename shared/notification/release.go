@@ -23,7 +23,7 @@ func DiffRelease(release string, before, after *status.ReleaseStatus) []Notice {
 	}
 	n := Notice{
 		DetailType: events.ReleaseVerdict,
-		Subject:    fmt.Sprintf("drover: release %.63s can be used", release), Message: or(after.Message, "nothing is wrong with it"),
+		Subject:    fmt.Sprintf("drover: release %.63s can be used", release), Message: or(after.Message, "all checks passed"),
 		Attributes: map[string]string{"release": release, "state": "Usable", "urgency": Result},
 	}
 	if !after.Usable {

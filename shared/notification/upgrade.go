@@ -57,7 +57,7 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 	switch {
 	case was != nil && status.IsPending(was.Phase) && was.Phase != status.UpgradeMissed && isRemoved(was, is, earlier):
 		taken := *was
-		is, phase, taken.At, taken.Message = &taken, cancelled, nil, "it was taken back: it does not begin"
+		is, phase, taken.At, taken.Message = &taken, cancelled, nil, "it was cancelled, and does not begin"
 	case is == nil || was != nil && progress(*was) == progress(*is):
 		return Notice{}, false
 	default:
@@ -79,7 +79,7 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 		message += ": " + said
 	}
 	if is.Checked != nil && is.Ended != nil && is.Checked.Before(*is.Ended) && len(is.Checks) > 0 {
-		message += fmt.Sprintf("\nThe checks found at %s, which may have passed since:", is.Checked.UTC().Format(time.RFC3339))
+		message += fmt.Sprintf("\nThe checks at %s found this, which may be fixed since:", is.Checked.UTC().Format(time.RFC3339))
 	}
 	for _, c := range is.Checks {
 		if phase == cancelled {

@@ -59,7 +59,7 @@ func TestUpgradeNoticeFields(t *testing.T) {
 		u := status.Upgrade{Phase: "Stopped", To: "r2", Checked: &began, Ended: &ended}
 		require.NotContains(t, notify(t, nil, &u).Message, "The checks found")
 		u.Checks = []status.Check{{Name: "NodesReady", Message: "one is not.", Next: "Look."}}
-		require.Contains(t, notify(t, nil, &u).Message, "The checks found at 2026-11-20T11:59:00Z")
+		require.Contains(t, notify(t, nil, &u).Message, "The checks at 2026-11-20T11:59:00Z")
 		u.Checked = &ended
 		require.NotContains(t, notify(t, nil, &u).Message, "The checks found")
 	})

@@ -52,12 +52,12 @@ func TestUpgradeNotices(t *testing.T) {
 				"minutes of 2026-11-20T14:00:00Z: it waits for the window",
 		},
 		"a removed upgrade": {
-			scheduled(at), nil, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was taken " +
-				"back: it does not begin",
+			scheduled(at), nil, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was cancelled, " +
+				"and does not begin",
 		},
 		"a removed upgrade, and the last one shows again": {
-			scheduled(at), over, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was taken " +
-				"back: it does not begin",
+			scheduled(at), over, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was cancelled, " +
+				"and does not begin",
 		},
 		"a delayed upgrade": {
 			scheduled(at), phase(status.UpgradeDelayed, "the cluster is busy"), "problem: drover: the upgrade of demo is Delayed: release r1 to " +
@@ -77,15 +77,15 @@ func TestUpgradeNotices(t *testing.T) {
 		},
 		"the same refusal": {phase("Blocked", "an older release"), phase("Blocked", "an older release"), ""},
 		"a removed upgrade, and a missed one shows again": {
-			scheduled(at), missed, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was taken " +
-				"back: it does not begin",
+			scheduled(at), missed, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was cancelled, " +
+				"and does not begin",
 		},
 		"a refused upgrade is removed":                               {phase("Blocked", "an older release"), nil, ""},
 		"a refused upgrade is removed, and the last one shows again": {phase("Blocked", "an older release"), over, ""},
 		"a missed upgrade is removed, and the last one shows again":  {phase(status.UpgradeMissed, "for two hours"), over, ""},
 		"an upgrade begins": {
-			scheduled(at), phase("Checking", "the checks run"), "progress: drover: the upgrade of demo is Checking: release r1 " +
-				"to r2: the checks run",
+			scheduled(at), phase("Checking", "the checks are running"), "progress: drover: the upgrade of demo is Checking: release r1 " +
+				"to r2: the checks are running",
 		},
 		"a step":        {running(0), running(1), "progress: drover: the upgrade of demo is Running: release r1 to r2: nodes"},
 		"within a step": {running(1), running(1), ""},
@@ -167,8 +167,8 @@ func TestNoticeIncludesFindings(t *testing.T) {
 		Phase: "Stopped", To: "r2", Message: "nodes are still drained", Checks: blocked.Checks[1:], Checked: &found, Ended: &ended,
 	}
 	notices = Diff("demo", &status.Status{}, &status.Status{Upgrade: stopped})
-	require.Equal(t, "release ? to r2: nodes are still drained\nThe checks found at "+found.UTC().Format(time.RFC3339)+
-		", which may have passed since:\nWebhooks: one. None.",
+	require.Equal(t, "release ? to r2: nodes are still drained\nThe checks at "+found.UTC().Format(time.RFC3339)+
+		" found this, which may be fixed since:\nWebhooks: one. None.",
 		notices[0].Message)
 }
 

@@ -14,16 +14,16 @@ import (
 // retained the resources that the cluster needs. A second network would not be the cluster's own. A second control plane would find its
 // names taken.
 func ConflictsWithLive(cluster, stack string) status.Reason {
-	what, instead := "a second network would be made, and EKS does not move a cluster to another VPC",
-		"import the VPC and the subnets that were kept into a stack of that name"
+	what, instead := "EKS does not move a cluster to a second network",
+		"import the retained VPC and subnets into a stack of that name"
 	if stack == names.ControlPlane {
-		what, instead = "a second control plane of that name cannot be made", "import what was kept into a stack of that name, or delete that "+
-			"EKS cluster with all that it knows, and a new one is made"
+		what, instead = "a second control plane of that name cannot exist", "import the retained resources into a stack of that name, or delete "+
+			"that EKS cluster with all its data so that drover creates a new one"
 	}
 	return status.Reason{Field: "stack " + names.Stack(cluster, stack), Old: "absent", New: fmt.Sprintf(
-		"(the EKS cluster %s is there without it: %s: %s; or set spec.deletionProtection to false, and delete the spec when drover has taken "+
-			"the protection off. "+
-			"The runbook has the commands: a network or control plane that was deleted by hand)", names.EKSCluster(cluster), what, instead)}
+		"(the EKS cluster %s exists without it: %s: %s; or set spec.deletionProtection to false, and delete the spec when drover has removed "+
+			"the protection. For the commands see the runbook: a network or control plane that was deleted by hand)", names.EKSCluster(cluster),
+		what, instead)}
 }
 
 // orphans replaces the changes of add-ons and pools if the plan creates a control plane. Those stacks belong to a deleted control plane

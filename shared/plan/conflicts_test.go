@@ -91,13 +91,13 @@ func TestDeletesOrphan(t *testing.T) {
 
 func TestConflictsWithLive(t *testing.T) {
 	for of, says := range map[string][]string{
-		names.Network:      {"a second network", "import the VPC"},
-		names.ControlPlane: {"a second control plane", "or delete that EKS cluster with all that it knows, and a new one is made"},
+		names.Network:      {"a second network", "import the retained VPC"},
+		names.ControlPlane: {"a second control plane", "or delete that EKS cluster with all its data so that drover creates a new one"},
 	} {
 		reason := ConflictsWithLive("demo", of)
 		require.Equal(t, "stack drover-demo-"+of, reason.Field)
 		require.Equal(t, "absent", reason.Old)
-		for _, says := range append(says, "(the EKS cluster "+names.EKSCluster("demo")+" is there",
+		for _, says := range append(says, "(the EKS cluster "+names.EKSCluster("demo")+" exists",
 			"set spec.deletionProtection to false, and delete") {
 			require.Contains(t, reason.New, says)
 		}

@@ -109,13 +109,13 @@ func show(path, value string) string {
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
 var stateful = map[string]map[string]string{
 	names.Network: {
-		"spec.network.cidr":           "a VPC's CIDR cannot change: add a secondary CIDR, or make a new cluster",
-		"spec.network.existing.vpcID": "a cluster cannot move to another VPC: make a new cluster",
+		"spec.network.cidr":           "a VPC's CIDR cannot change: add a secondary CIDR, or create a new cluster",
+		"spec.network.existing.vpcID": "a cluster cannot move to another VPC: create a new cluster",
 	},
 	names.ControlPlane: {
-		"spec.controlPlane.serviceCIDR":      "EKS cannot change it: make a new cluster",
-		"spec.controlPlane.encryptionKeyARN": "EKS would replace the cluster: make a new cluster",
-		"spec.network.existing.vpcID":        "a cluster cannot move to another VPC: make a new cluster",
+		"spec.controlPlane.serviceCIDR":      "EKS cannot change it: create a new cluster",
+		"spec.controlPlane.encryptionKeyARN": "EKS would replace the cluster: create a new cluster",
+		"spec.network.existing.vpcID":        "a cluster cannot move to another VPC: create a new cluster",
 	},
 }
 
@@ -131,7 +131,7 @@ func refused(stack string, old, now *api.Cluster) []status.Reason {
 		for _, zone := range old.Spec.Network.Zones {
 			if !slices.Contains(now.Spec.Network.Zones, zone) {
 				refusals = append(refusals, status.Reason{
-					Field: "spec.network.zones", Old: zone, New: "(removing a zone deletes its subnets: make a new cluster)",
+					Field: "spec.network.zones", Old: zone, New: "(removing a zone deletes its subnets: create a new cluster)",
 				})
 			}
 		}

@@ -32,9 +32,8 @@ func (c Change) MissingTag(now stack.Deployed) (reason status.Reason, missing bo
 	}
 	return status.Reason{
 		Field: "tag " + names.TagCluster + " of stack " + c.StackName, Old: "absent",
-		New: fmt.Sprintf("%s (without it drover may not touch what is in the stack): put it back as an administrator, by a ROLE that "+
-			"CloudFormation may assume, "+
-			"and then run drover converge %s: %s", c.Tags[names.TagCluster], c.Tags[names.TagCluster], c.restoreCommand(now)),
+		New: fmt.Sprintf("%s (without it drover may not change the stack's resources): restore it as an administrator, with a ROLE that "+
+			"CloudFormation may assume, then run drover converge %s: %s", c.Tags[names.TagCluster], c.Tags[names.TagCluster], c.restoreCommand(now)),
 	}, true
 }
 

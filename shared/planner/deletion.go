@@ -53,7 +53,7 @@ func (p *Planner) PlanDeletion(ctx context.Context, cluster string) (d Deletion,
 		return d, nil
 	}
 	if absent {
-		return d, &Stop{status.ReasonSpecAbsent, fmt.Sprintf("there is no spec %s, and never was: upload one", key)}
+		return d, &Stop{status.ReasonSpecAbsent, fmt.Sprintf("no spec %s was ever uploaded: upload one", key)}
 	}
 	protected, err := p.protectedStacks(ctx, cluster, d.Deployed, before.Status.GoodVersion)
 	if err != nil {

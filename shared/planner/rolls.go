@@ -96,7 +96,7 @@ func refuseRolls(cluster string, why error) error {
 
 func orNone(list []string) string {
 	if len(list) == 0 {
-		return "none at all"
+		return "none"
 	}
 	return strings.Join(list, ", ")
 }

@@ -128,7 +128,7 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 	switch {
 	case r != nil && !r.State.Over() && d.Old.Release != "" && len(w.deployed) > 0:
 		return &events.PlannedUpgrade{
-			State: string(r.State), Spec: r.Origin == upgrade.OriginSpec, Message: fmt.Sprintf("the upgrade to %s is under way", r.Target),
+			State: string(r.State), Spec: r.Origin == upgrade.OriginSpec, Message: fmt.Sprintf("the upgrade to %s is in flight", r.Target),
 		}
 	case d.Start != nil:
 		after := int64(0)
@@ -153,7 +153,7 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, p.Now()))}
 	case d.Wants != nil:
 		refused := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.Wants.Release, Message: fmt.Sprintf(
-			"the upgrade to %s did not come to its end: mend what was in its way; then `drover upgrade %s`, or upload the spec again",
+			"the upgrade to %s did not finish: fix what stopped it, then run `drover upgrade %s` or upload the spec again",
 			*d.Wants, w.cluster)}
 		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.Wants) {
 			refused.State = string(upgrade.Blocked)
@@ -169,7 +169,7 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 func waits(w *upgrade.Wait, now time.Time) string {
 	switch {
 	case w.Queued:
-		return "begins when that is over: " + w.Message
+		return "begins after the upgrade in flight: " + w.Message
 	case w.Unread != "" && !w.At.After(now):
 		return "does not begin yet: " + w.Message
 	case w.Blocked:
@@ -293,7 +293,7 @@ func blockUnread(next *status.Upgrade, w *upgrade.Wait) *status.Upgrade {
 	if w != nil && w.Unread != "" {
 		next.Checked = nil
 		next.Checks = []status.Check{
-			{Name: preflight.UpgradePossible, Blocks: true, Message: w.Unread, Next: "The upgrade begins when it can be used."},
+			{Name: preflight.UpgradePossible, Blocks: true, Message: w.Unread, Next: "The upgrade begins when the release can be used."},
 		}
 	}
 	return next

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoCluster means that EKS has no such cluster, or that it is still being created.
-var ErrNoCluster = errors.New("the EKS cluster is not there")
+var ErrNoCluster = errors.New("the EKS cluster does not exist")
 
 // Node is a node of a pool, as join waits for it.
 type Node struct {
@@ -57,7 +57,7 @@ func (n *Node) Missing(readiness *events.PoolReadiness) string {
 	}
 	for _, key := range slices.Sorted(maps.Keys(readiness.Labels)) {
 		if value, ok := n.Labels[key]; !ok || value != readiness.Labels[key] {
-			return fmt.Sprintf("node %s is Ready, but has not the label %s=%s that its pool waits for", n.Name, key, readiness.Labels[key])
+			return fmt.Sprintf("node %s is Ready, but does not have the label %s=%s that its pool waits for", n.Name, key, readiness.Labels[key])
 		}
 	}
 	for _, condition := range readiness.Conditions {
@@ -89,7 +89,7 @@ func KubeletSkew(kubelet, controlPlane string) string {
 		return fmt.Sprintf("the kubelet is %s, newer than the control plane (%s): use an image for %s or older", kubelet, controlPlane,
 			controlPlane)
 	case node < server-maxSkew:
-		return fmt.Sprintf("the kubelet is %s, more than %d minors behind the control plane (%s): use a newer image", kubelet,
+		return fmt.Sprintf("the kubelet is %s, more than %d minor versions behind the control plane (%s): use a newer image", kubelet,
 			maxSkew, controlPlane)
 	}
 	return ""
@@ -98,11 +98,11 @@ func KubeletSkew(kubelet, controlPlane string) string {
 func minor(version string) (int, error) {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {
-		return 0, fmt.Errorf("%q is no Kubernetes version", version)
+		return 0, fmt.Errorf("%q is not a Kubernetes version", version)
 	}
 	n, err := strconv.Atoi(parts[1])
 	if err != nil {
-		return 0, fmt.Errorf("%q is no Kubernetes version", version)
+		return 0, fmt.Errorf("%q is not a Kubernetes version", version)
 	}
 	return n, nil
 }

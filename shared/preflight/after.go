@@ -44,7 +44,7 @@ func versionsReached(r *report, f *Facts, p *Plan) {
 		if p.Rollback {
 			again = fmt.Sprintf("`drover upgrade %s --rollback`", p.Cluster)
 		}
-		r.block(again+" goes on from the step that is open.", "%s", list(wrong))
+		r.block(again+" continues with the open step.", "%s", list(wrong))
 	}
 }
 
@@ -79,11 +79,11 @@ func nodesReplaced(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(wrong) > 0 {
-		r.block("See what the instances were started from, and roll what is wrong: "+list(roll)+".",
-			"not what they should be for Kubernetes %s: %s", p.To.KubernetesVersion, list(wrong))
+		r.block("Find out which image and launch template the instances have, then roll their pools: "+list(roll)+".",
+			"nodes that do not match Kubernetes %s: %s", p.To.KubernetesVersion, list(wrong))
 	}
 	if len(older) > 0 {
-		r.warn("Name a newer image in the pool's imageID.", "older than Kubernetes %s, as their images are: %s", p.To.KubernetesVersion,
+		r.warn("Name a newer image in the pool's imageID.", "nodes older than Kubernetes %s, because of their images: %s", p.To.KubernetesVersion,
 			list(older))
 	}
 }
@@ -116,8 +116,8 @@ func (p *Plan) released(pool string, f *Facts) bool {
 // not the upgrade's effect.
 func workloadsReady(r *report, before Baseline, f *Facts) {
 	if before.Lost {
-		r.warn("Look at the workloads yourself: `kubectl get deployments,statefulsets,daemonsets -A`.",
-			"how ready workloads were before the upgrade is not known any more")
+		r.warn("Check the workloads yourself: `kubectl get deployments,statefulsets,daemonsets -A`.",
+			"the state of the workloads before the upgrade is no longer known")
 		return
 	}
 	type key struct{ kind, namespace, name string }

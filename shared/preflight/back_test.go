@@ -38,7 +38,7 @@ func TestBeforeARollback(t *testing.T) {
 	}{
 		"a possible rollback": {func(*world) {}, nil},
 		"to a version that the cluster may no longer have": {
-			extended, blocks("SupportDates", "EKS takes no control plane back to Kubernetes 1.35"),
+			extended, blocks("SupportDates", "EKS rolls no control plane back to Kubernetes 1.35"),
 		},
 		"to a version that it may have": {
 			func(w *world) {
@@ -67,7 +67,7 @@ func TestMovedControlPlane(t *testing.T) {
 	w := well()
 	w.from("1.34")
 	w.plan.From.KubernetesVersion, w.plan.UpgradeFrom = "1.35", "1.34"
-	requireFindings(t, blocks("ControlPlaneHealthy", "EKS runs Kubernetes 1.34, and the cluster was deployed with 1.35"),
+	requireFindings(t, blocks("ControlPlaneHealthy", "EKS runs Kubernetes 1.34, and drover deployed 1.35"),
 		preflight.Before(w.facts, w.plan))
 	w.facts.ControlPlane.Version = "1.36"
 	require.Empty(t, preflight.Before(w.facts, w.plan), "a version of this upgrade")
@@ -75,7 +75,7 @@ func TestMovedControlPlane(t *testing.T) {
 	_, next := preflight.Moved("demo", "1.37", "1.36")
 	require.Contains(t, next, "Upgrade to a release of Kubernetes 1.37")
 	_, next = preflight.Moved("demo", "1.35", "1.36") // an upgrade to an older version is refused
-	require.Contains(t, next, "Move it to 1.36 again")
+	require.Contains(t, next, "Upgrade it to 1.36 again")
 	what, _ := preflight.Moved("demo", "1.36", "1.36")
 	require.Empty(t, what)
 	what, _ = preflight.Moved("demo", "", "1.36")
@@ -101,11 +101,11 @@ func TestWebhookOutsideTheCluster(t *testing.T) {
 			"evictions",
 		}},
 	}
-	requireFindings(t, warns("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (policy.example.com, asked about evictions)"),
+	requireFindings(t, warns("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (policy.example.com, called for evictions)"),
 		preflight.Before(w.facts, w.plan))
 }
 
 func TestAfterWithoutABaseline(t *testing.T) {
 	w, _ := upgraded()
-	requireFindings(t, warns("WorkloadsReady", "is not known any more"), preflight.After(preflight.Baseline{Lost: true}, w.facts, w.plan))
+	requireFindings(t, warns("WorkloadsReady", "is no longer known"), preflight.After(preflight.Baseline{Lost: true}, w.facts, w.plan))
 }

@@ -20,13 +20,13 @@ var roomCases = map[string]beforeCase{
 		func(w *world) { w.free(10, 5) }, nil,
 	},
 	"a node without an address cannot start": {
-		func(w *world) { w.nodesOnly(); w.free(0, 0) }, blocks("FreeAddresses", "1 node of pool a more, and 0 addresses are free"),
+		func(w *world) { w.nodesOnly(); w.free(0, 0) }, blocks("FreeAddresses", "1 node of pool a would be added, and 0 addresses are free"),
 	},
 	"a node can start without addresses for pods": {
 		func(w *world) {
 			w.nodesOnly()
 			w.free(14, 0)
-		}, warns("FreeAddresses", "1 node of pool a more may take 15 addresses with those for pods, and 14 are free"),
+		}, warns("FreeAddresses", "1 node of pool a would be added and may need 15 addresses, with those for pods, and 14 are free"),
 	},
 	"pools of one order share subnets with room for each": {
 		func(w *world) {
@@ -35,7 +35,7 @@ var roomCases = map[string]beforeCase{
 			w.secondPool(0)
 			w.free(15, 14)
 		},
-		warns("FreeAddresses", "2 nodes of pool a, b more may take 30 addresses with those for pods, and 29 are free"),
+		warns("FreeAddresses", "2 nodes of pool a, b would be added and may need 30 addresses, with those for pods, and 29 are free"),
 	},
 	"pools of different orders share subnets": {
 		func(w *world) { w.nodesOnly(); w.secondPool(1); w.free(15, 14) }, nil,
@@ -43,7 +43,7 @@ var roomCases = map[string]beforeCase{
 	"a deleted subnet has none": {
 		func(w *world) {
 			w.facts.Subnets = nil
-		}, blocks("FreeAddresses", "subnet-1 has 0, subnet-2 has 0, 1 node of pool a more, and 0 addresses are free"),
+		}, blocks("FreeAddresses", "subnet-1 has 0, subnet-2 has 0, 1 node of pool a would be added, and 0 addresses are free"),
 	},
 
 	"the last four vCPUs are enough for one node": {
@@ -79,7 +79,7 @@ var roomCases = map[string]beforeCase{
 			w.facts.Quotas = nil
 		}, []finding{{"InstanceQuota", false, "L-1216C47A"}, {
 			"VolumeQuota", false, "L-7A658B76",
-		}, {"ClusterQuota", false, "Service Quotas does not tell: L-1194D53C"}},
+		}, {"ClusterQuota", false, "Service Quotas has no value for L-1194D53C"}},
 	},
 	"the last fifty GiB are enough for one node's disk": {
 		func(w *world) { w.quota("L-7A658B76", 50) }, nil,
@@ -99,11 +99,11 @@ var roomCases = map[string]beforeCase{
 	},
 	"one more cluster is possible": {
 		func(w *world) { w.quota("L-1194D53C", 99) },
-		warns("ClusterQuota", "(L-1194D53C): 99 of 100 are there: of those that have to be made anew beside them one could be, and no more"),
+		warns("ClusterQuota", "(L-1194D53C): 99 of 100 are used: only one lost cluster could be recreated"),
 	},
 	"no further cluster is possible": {
 		func(w *world) { w.quota("L-1194D53C", 100) },
-		warns("ClusterQuota", "(L-1194D53C): 100 of 100 are there: one that has to be made anew beside them could not be"),
+		warns("ClusterQuota", "(L-1194D53C): 100 of 100 are used: a lost cluster could not be recreated"),
 	},
 	"nor beyond a lowered quota": {
 		func(w *world) { w.quota("L-1194D53C", 120) }, warns("ClusterQuota", "120 of 100"),
@@ -161,7 +161,7 @@ var roomCases = map[string]beforeCase{
 				w.node(i).Requested.MilliCPU = 1500
 			}
 		},
-		warns("SurgeCapacity", "the fullest ask for 1.5 CPUs, 1.0 GiB and 5 pods, and the others have 1.0 CPUs"),
+		warns("SurgeCapacity", "its fullest node request 1.5 CPUs, 1.0 GiB and 5 pods, and its other nodes have 1.0 CPUs"),
 	},
 }
 
@@ -179,7 +179,7 @@ var versionCases = map[string]beforeCase{
 	"an add-on's version that EKS does not offer with the target": {
 		func(w *world) {
 			w.plan.After.Spec.Addons[1].Version = "v9"
-		}, blocks("AddonsCompatible", "coredns v9 is not among those that EKS offers for Kubernetes 1.36: v1.12.0"),
+		}, blocks("AddonsCompatible", "coredns v9 is not a version that EKS offers for Kubernetes 1.36: v1.12.0"),
 	},
 	"an add-on that EKS lacks for the target": {
 		func(w *world) { delete(w.facts.Compat, "coredns") }, blocks("AddonsCompatible", "EKS has no add-on coredns for Kubernetes 1.36"),
@@ -228,7 +228,7 @@ var versionCases = map[string]beforeCase{
 	"a release supports one minor version before": {
 		func(w *world) {
 			w.from("1.34")
-		}, blocks("UpgradeFrom", "release 1.36-1 may be reached from Kubernetes 1.35 on, and the cluster has 1.34"),
+		}, blocks("UpgradeFrom", "release 1.36-1 supports upgrades from Kubernetes 1.35 or later, and the cluster runs 1.34"),
 	},
 	"or from the version that it states": {
 		func(w *world) { w.from("1.34"); w.plan.UpgradeFrom = "1.34" }, nil,
@@ -252,13 +252,13 @@ var versionCases = map[string]beforeCase{
 	},
 
 	"an absent image": {
-		func(w *world) { delete(w.facts.Images, "ami-36") }, blocks("Images", "ami-36 of pool a is not there"),
+		func(w *world) { delete(w.facts.Images, "ami-36") }, blocks("Images", "ami-36 of pool a does not exist"),
 	},
 	"an unavailable image": {
 		func(w *world) { w.image(func(i *preflight.Image) { i.State = "disabled" }) }, blocks("Images", "is disabled"),
 	},
 	"an image for another processor": {
-		func(w *world) { w.image(func(i *preflight.Image) { i.Architecture = "arm64" }) }, blocks("Images", "is of arm64, not of amd64"),
+		func(w *world) { w.image(func(i *preflight.Image) { i.Architecture = "arm64" }) }, blocks("Images", "is for arm64, not for amd64"),
 	},
 	"an image newer than the control plane": {
 		func(w *world) {
@@ -296,7 +296,7 @@ var alarmCases = map[string]beforeCase{
 	},
 	"an alarm without the tag": {
 		func(w *world) { w.facts.Alarms[0].Silence = false },
-		warns("AlarmsSilenced", "their actions stay on meanwhile, for they have no tag drover:silence=upgrade: errors"),
+		warns("AlarmsSilenced", "their actions stay enabled during the upgrade, because they have no tag drover:silence=upgrade: errors"),
 	},
 	"a composite alarm": {
 		func(w *world) {

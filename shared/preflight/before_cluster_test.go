@@ -122,10 +122,10 @@ var budgetCases = map[string]beforeCase{
 	"a budget that needs all of its pods": {
 		func(w *world) {
 			w.budget(never)
-		}, blocks("BudgetsAllow", "shop/web (minAvailable 3) can never allow a disruption: it wants 3 of 3 pods"),
+		}, blocks("BudgetsAllow", "shop/web (minAvailable 3) can never allow a disruption: it requires 3 of 3 pods"),
 	},
 	"a budget that needs more pods than exist": {
-		func(w *world) { b := never; b.Expected, b.Healthy = 1, 1; w.budget(b) }, blocks("BudgetsAllow", "it wants 3 of 1 pods"),
+		func(w *world) { b := never; b.Expected, b.Healthy = 1, 1; w.budget(b) }, blocks("BudgetsAllow", "it requires 3 of 1 pods"),
 	},
 	"its pods are deleted with Force": {
 		func(w *world) { w.budget(never); w.pool().Drain.OnTimeout = api.OnTimeoutForce }, warns("BudgetsAllow", "against their budgets"),
@@ -189,7 +189,7 @@ var apiCases = map[string]beforeCase{
 	"an API in use that the target lacks": {
 		func(w *world) {
 			w.insight(removed)
-		}, blocks("DeprecatedAPIs", "/apis/x/v1beta1/y, gone in 1.36, used by old-controller/v1, replaced with /apis/x/v1/y"),
+		}, blocks("DeprecatedAPIs", "/apis/x/v1beta1/y, removed in 1.36, used by old-controller/v1, replaced with /apis/x/v1/y"),
 	},
 	"an API that a later version removes": {
 		func(w *world) {
@@ -197,7 +197,7 @@ var apiCases = map[string]beforeCase{
 			i.Status, i.Deprecations = "WARNING", []preflight.Deprecation{{API: "/apis/x/v1beta1/y", Gone: "1.38"}}
 			w.insight(i)
 		},
-		warns("DeprecatedAPIs", "gone in 1.38"),
+		warns("DeprecatedAPIs", "removed in 1.38"),
 	},
 	"an API without a removal version": {
 		func(w *world) {
@@ -224,7 +224,7 @@ var apiCases = map[string]beforeCase{
 		warns("Insights", "A: so, B: who knows"),
 	},
 	"insights of yesterday": {
-		func(w *world) { w.facts.Looked = now.Add(-23 * time.Hour) }, warns("Insights", "EKS looked last at 2026-11-21T23:00:00Z, 23h0m0s ago"),
+		func(w *world) { w.facts.Looked = now.Add(-23 * time.Hour) }, warns("Insights", "EKS checked last at 2026-11-21T23:00:00Z, 23h0m0s ago"),
 	},
 	"insights of ten minutes ago": {func(w *world) { w.facts.Looked = now.Add(-10 * time.Minute) }, nil},
 	"an insight for a version beyond the target": {
@@ -237,7 +237,7 @@ var apiCases = map[string]beforeCase{
 	"a foreign node, four minors older": {
 		func(w *world) {
 			w.stranger("v1.32.1")
-		}, blocks("KubeletSkew", "kubelet of stranger (v1.32.1) is more than 3 minors older than the control plane at 1.36"),
+		}, blocks("KubeletSkew", "kubelet of stranger (v1.32.1) is more than 3 minor versions older than the control plane at 1.36"),
 	},
 	"a pool's kubelet, four minors older": {
 		func(w *world) { w.node(0).Kubelet = "v1.32.1" }, blocks("KubeletSkew", "kubelet of n0"),
@@ -248,7 +248,7 @@ var apiCases = map[string]beforeCase{
 	"a kube-proxy older than three minors": {
 		func(w *world) {
 			w.facts.Survey.KubeProxies = []string{"v1.32.0"}
-		}, blocks("KubeletSkew", "kube-proxy v1.32.0 (v1.32.0) is more than 3 minors older"),
+		}, blocks("KubeletSkew", "kube-proxy v1.32.0 (v1.32.0) is more than 3 minor versions older"),
 	},
 	"an invalid version is not checked": {
 		func(w *world) { w.stranger("custom"); w.facts.Survey.KubeProxies = []string{"latest"} }, nil,
@@ -256,7 +256,7 @@ var apiCases = map[string]beforeCase{
 
 	"a webhook without a ready endpoint": {
 		func(w *world) { w.facts.Survey.Webhooks = []preflight.Webhook{hook} },
-		blocks("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (service policy/webhook, asked about evictions)"),
+		blocks("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (service policy/webhook, called for evictions)"),
 	},
 	"a webhook with one ready endpoint": {
 		func(w *world) { h := hook; h.Endpoints = 1; w.facts.Survey.Webhooks = []preflight.Webhook{h} }, warns("Webhooks", "one ready endpoint"),

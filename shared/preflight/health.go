@@ -26,17 +26,17 @@ func controlPlane(r *report, f *Facts, p *Plan) {
 		r.block(next, "%s", what)
 	}
 	if c := f.ControlPlane; c.Status != "ACTIVE" {
-		r.block("Wait until EKS is done with it, or see the cluster in the EKS console.", "the EKS cluster is %s", c.Status)
+		r.block("Wait until EKS has finished, or check the cluster in the EKS console.", "the EKS cluster is %s", c.Status)
 	}
 	if issues := f.ControlPlane.Issues; len(issues) > 0 {
-		r.block("Mend what EKS names; it looks again within minutes.", "EKS reports %s: %s", count(len(issues), "issue"), list(issues))
+		r.block("Fix what EKS reports. EKS checks again within minutes.", "EKS reports %s: %s", count(len(issues), "issue"), list(issues))
 	}
 	if f.Unreachable != "" {
 		r.block("Check the endpoint's publicCIDRs and the access entry of drover's upgrade function.", "the cluster's API does not answer: %s",
 			f.Unreachable)
 	}
 	if bad := f.Survey.Unhealthy; len(bad) > 0 {
-		r.block("Wait a minute and try again; if it stays, ask AWS support.", "the API server is not ready (/readyz): %s", list(bad))
+		r.block("Wait a minute and try again. If it persists, contact AWS Support.", "the API server is not ready (/readyz): %s", list(bad))
 	}
 }
 
@@ -48,15 +48,15 @@ func Moved(cluster, runs, deployed string) (what, next string) {
 	case runs == "" || runs == deployed:
 		return "", ""
 	case minor(runs) < minor(deployed):
-		return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: somebody rolled it back, and not the nodes",
+		return fmt.Sprintf("EKS runs Kubernetes %s, and drover deployed %s: the control plane was rolled back outside drover, without the nodes",
 				runs, deployed),
-			fmt.Sprintf("Move it to %s again: `aws eks update-cluster-version --name %s --kubernetes-version %[1]s`. Then `drover upgrade %[3]s "+
-				"--rollback` takes nodes and all back.",
+			fmt.Sprintf("Upgrade it to %s again: `aws eks update-cluster-version --name %s --kubernetes-version %[1]s`. Then `drover upgrade %[3]s "+
+				"--rollback` rolls back the nodes, too.",
 				deployed, names.EKSCluster(cluster), cluster)
 	}
-	return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: EKS moved it when support ended, or somebody did",
+	return fmt.Sprintf("EKS runs Kubernetes %s, and drover deployed %s: EKS upgraded it when support ended, or it was upgraded outside drover",
 			runs, deployed),
-		fmt.Sprintf("Upgrade to a release of Kubernetes %s: stack and control plane say the same then.", runs)
+		fmt.Sprintf("Upgrade to a release of Kubernetes %s: then stack and control plane match.", runs)
 }
 
 // leadsBy reports whether the control plane's version is one of the upgrade's. Otherwise every step would start from a wrong version.
@@ -77,8 +77,8 @@ func nodesReady(r *report, f *Facts, _ *Plan) {
 			bad = append(bad, fmt.Sprintf("%s since %s (%s)", n.Name, n.Since.UTC().Format(time.RFC3339), n.Message))
 		}
 	}
-	const next = "Mend them, or delete their instances: their groups start others. drover replaces nodes of its pools that are not " +
-		"Ready for 20 minutes."
+	const next = "Fix them, or terminate their instances: their groups launch others. drover replaces nodes of its pools that stay " +
+		"NotReady for 20 minutes."
 	switch {
 	case tooMany(len(bad), old):
 		r.block(next, "%d of %s not Ready: %s", len(bad), count(old, "node"), list(bad))
@@ -100,7 +100,7 @@ func systemPods(r *report, f *Facts, _ *Plan) {
 			bad[p.Workload] = append(bad[p.Workload], fmt.Sprintf("%s is %s", p.Name, p.State))
 		}
 	}
-	const next = "See `kubectl -n kube-system describe pod`, and mend what keeps them."
+	const next = "Run `kubectl -n kube-system describe pod`, and fix the cause."
 	var blocking, warning []string
 	for _, workload := range sortedKeys(bad) {
 		size := len(bad[workload])
@@ -143,7 +143,7 @@ func addonsHealthy(r *report, f *Facts, _ *Plan) {
 			blocking = append(blocking, finding)
 		}
 	}
-	const next = "See `aws eks describe-addon`, and mend what it names."
+	const next = "Run `aws eks describe-addon`, and fix what it reports."
 	if len(blocking) > 0 {
 		r.block(next, "%s", list(blocking))
 	}
@@ -171,13 +171,13 @@ func alarmsQuiet(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(firing) > 0 {
-		r.block("Wait until they are OK, or mend what they tell of.", "in ALARM: %s", list(firing))
+		r.block("Wait until they are OK, or fix what they report.", "in ALARM: %s", list(firing))
 	}
 	if len(absent) > 0 {
-		r.block("Correct spec.upgrade.alarms, or make them.", "spec.upgrade.alarms names what CloudWatch does not have: %s", list(absent))
+		r.block("Correct spec.upgrade.alarms, or create them.", "spec.upgrade.alarms names alarms that do not exist: %s", list(absent))
 	}
 	if len(unsure) > 0 {
-		r.warn("See why no data arrives: until it does, they cannot tell of trouble.", "without enough data: %s", list(unsure))
+		r.warn("Find out why no data arrives: until then they cannot report problems.", "alarms without enough data: %s", list(unsure))
 	}
 }
 
@@ -196,9 +196,10 @@ func alarmsSilenced(r *report, f *Facts, _ *Plan) {
 		}
 	}
 	if len(loud) > 0 {
-		r.warn(fmt.Sprintf("Nothing, if they may. If not, who owns them tags them: aws cloudwatch tag-resource --resource-arn ARN --tags "+
+		r.warn(fmt.Sprintf("Nothing, if they may notify during the upgrade. Otherwise their owner tags them: aws cloudwatch tag-resource "+
+			"--resource-arn ARN --tags "+
 			"Key=%s,Value=%s. "+
-			"In place of a composite alarm, name its children.", names.TagSilence, names.SilenceUpgrade),
-			"their actions stay on meanwhile, for they have no tag %s=%s: %s", names.TagSilence, names.SilenceUpgrade, list(loud))
+			"Instead of a composite alarm, name its children.", names.TagSilence, names.SilenceUpgrade),
+			"their actions stay enabled during the upgrade, because they have no tag %s=%s: %s", names.TagSilence, names.SilenceUpgrade, list(loud))
 	}
 }

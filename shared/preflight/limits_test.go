@@ -60,7 +60,8 @@ var limitCases = map[string]beforeCase{
 			second.Subnets = []string{"subnet-2"}
 			w.facts.Groups["b"], w.facts.Groups["c"] = second, second
 		},
-		warns("FreeAddresses", "14 are free: subnet-1 14, 2 nodes of pool b, c more may take 30 addresses with those for pods, and 20 are free"),
+		warns("FreeAddresses", "14 are free: subnet-1 14, 2 nodes of pool b, c would be added and may need 30 addresses, with those for "+
+			"pods, and 20 are free"),
 	},
 	"no additional node needs no known quota": {
 		func(w *world) {
@@ -104,7 +105,7 @@ var limitCases = map[string]beforeCase{
 			for i := range 3 {
 				w.node(i).Requested.Memory = 4 << 30
 			}
-		}, warns("SurgeCapacity", "4.0 GiB and 5 pods, and the others have 2.0 CPUs, 0.0 GiB and 48 pods free"),
+		}, warns("SurgeCapacity", "4.0 GiB and 5 pods, and its other nodes have 2.0 CPUs, 0.0 GiB and 48 pods free"),
 	},
 	"no surge, and no room for pods": {
 		func(w *world) {
@@ -112,7 +113,7 @@ var limitCases = map[string]beforeCase{
 			for i := range 3 {
 				w.node(i).Requested.Pods = 29
 			}
-		}, warns("SurgeCapacity", "and 29 pods, and the others have 2.0 CPUs, 6.0 GiB and 0 pods free"),
+		}, warns("SurgeCapacity", "and 29 pods, and its other nodes have 2.0 CPUs, 6.0 GiB and 0 pods free"),
 	},
 	"an API without a removal version, which EKS only warns of": {
 		func(w *world) {
@@ -130,7 +131,7 @@ var limitCases = map[string]beforeCase{
 	},
 	"a deadline in two days": {func(w *world) { w.plan.BackUntil = now.Add(48 * time.Hour) }, nil},
 	"a deadline in less than two days": {
-		func(w *world) { w.plan.BackUntil = now.Add(48*time.Hour - 1) }, warns("SupportDates", "EKS takes the control plane back until"),
+		func(w *world) { w.plan.BackUntil = now.Add(48*time.Hour - 1) }, warns("SupportDates", "EKS rolls the control plane back until"),
 	},
 	"an image three minors older": {
 		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-1.33-v20250101" }) },
@@ -170,7 +171,7 @@ func TestWhatIsNext(t *testing.T) {
 		w.group(func(g *preflight.Group) { g.Outdated = []string{"i-1"} })
 		w.node(0).Kubelet, w.node(1).Kubelet, w.node(1).Pool = "v1.35.1", "v1.35.1", "b"
 		require.Equal(t, []string{
-			"See what the instances were started from, and roll what is wrong: `drover roll demo a`, `drover roll demo b`.",
+			"Find out which image and launch template the instances have, then roll their pools: `drover roll demo a`, `drover roll demo b`.",
 		}, nextOf(preflight.After(before, w.facts, w.plan), preflight.NodesReplaced))
 	})
 }

@@ -26,11 +26,12 @@ func nodesCordoned(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(ours) > 0 {
-		r.block("Ask who did it. Then `kubectl uncordon` them, or delete their instances.",
-			"cordoned by hand, and the upgrade would replace %s: %s", count(len(ours), "node"), list(ours))
+		r.block("Find out who cordoned them. Then run `kubectl uncordon`, or terminate their instances.",
+			"nodes were cordoned outside drover, and the upgrade would replace %s: %s", count(len(ours), "node"), list(ours))
 	}
 	if len(others) > 0 {
-		r.warn("The upgrade does not touch them. `kubectl uncordon` what should take pods.", "cordoned by hand: %s", list(others))
+		r.warn("The upgrade does not replace them. Run `kubectl uncordon` for those that should take pods.",
+			"nodes were cordoned outside drover: %s", list(others))
 	}
 }
 
@@ -43,7 +44,7 @@ func workloadPods(r *report, f *Facts, _ *Plan) {
 		}
 	}
 	if len(bad) > 0 {
-		r.warn("The upgrade goes on beside them. Pending pods want more room than there is; crash-looping ones see `kubectl logs --previous`.",
+		r.warn("The upgrade continues. Pending pods need more capacity; for crash-looping pods run `kubectl logs --previous`.",
 			"%s not running: %s", count(len(bad), "pod"), list(bad))
 	}
 }
@@ -64,16 +65,16 @@ func budgetsAllow(r *report, f *Facts, p *Plan) {
 	for _, o := range f.Survey.Overlaps {
 		b.add(waits(p, o.Pool), fmt.Sprintf("pod %s/%s is under %s: the eviction API refuses it", o.Namespace, o.Pod, list(o.Budgets)))
 	}
-	const next = "Change the budget, or its workload, so that one pod can go: more replicas, a smaller minAvailable, one budget a pod. Or " +
-		"let the pool's drain.onTimeout be Force."
+	const next = "Change the budget, or its workload, so that one pod can leave: more replicas, a smaller minAvailable, one budget per pod. " +
+		"Or set the pool's drain.onTimeout to Force."
 	if len(b.blocking) > 0 {
 		r.block(next, "%s", list(b.blocking))
 	}
 	if len(b.forced) > 0 {
-		r.warn(next, "pods will be taken against their budgets when drain.timeout is over: %s", list(b.forced))
+		r.warn(next, "pods will be removed against their budgets after drain.timeout: %s", list(b.forced))
 	}
 	if len(b.passing) > 0 {
-		r.warn("Nothing, if it passes: drains wait for it.", "%s", list(b.passing))
+		r.warn("Nothing, if it is temporary: drains wait for it.", "%s", list(b.passing))
 	}
 	if len(b.idle) > 0 {
 		r.warn("Correct the selector, or delete the budget: it protects nothing.", "budgets that select no pod: %s", list(b.idle))
@@ -108,9 +109,10 @@ func (b *budgetFindings) check(budget *Budget, f *Facts, p *Plan) {
 	case budget.Stale:
 		b.passing = append(b.passing, fmt.Sprintf("%s (%s) was just changed", name, budget.Rule))
 	case budget.Expected == 0:
-		b.add(wait, fmt.Sprintf("%s (%s) counts none of its pods, as nothing that can be scaled made them, and refuses all", name, budget.Rule))
+		b.add(wait, fmt.Sprintf("%s (%s) counts none of its pods, because no scalable controller owns them, and refuses every eviction",
+			name, budget.Rule))
 	case budget.Desired >= budget.Expected:
-		b.add(wait, fmt.Sprintf("%s (%s) can never allow a disruption: it wants %d of %d pods", name, budget.Rule, budget.Desired,
+		b.add(wait, fmt.Sprintf("%s (%s) can never allow a disruption: it requires %d of %d pods", name, budget.Rule, budget.Desired,
 			budget.Expected))
 	case budget.Unhealthy > 0 && f.Taken.Sub(budget.Since) >= settling:
 		b.add(wait, fmt.Sprintf("%s (%s) allows nothing while only %d of %d pods are healthy, since %s",
@@ -134,10 +136,10 @@ func webhooks(r *report, f *Facts, _ *Plan) {
 	var dead, alone, outside []string
 	for _, w := range f.Survey.Webhooks {
 		if w.Service == "" {
-			outside = append(outside, fmt.Sprintf("%s of %s (%s, asked about %s)", w.Name, w.Configuration, w.Host, list(w.Matches)))
+			outside = append(outside, fmt.Sprintf("%s of %s (%s, called for %s)", w.Name, w.Configuration, w.Host, list(w.Matches)))
 			continue
 		}
-		finding := fmt.Sprintf("%s of %s (service %s, asked about %s)", w.Name, w.Configuration, w.Service, list(w.Matches))
+		finding := fmt.Sprintf("%s of %s (service %s, called for %s)", w.Name, w.Configuration, w.Service, list(w.Matches))
 		switch w.Endpoints {
 		case 0:
 			dead = append(dead, finding)
@@ -146,15 +148,15 @@ func webhooks(r *report, f *Facts, _ *Plan) {
 		}
 	}
 	if len(dead) > 0 {
-		r.block("Start what answers it, or delete the configuration, or set its failurePolicy to Ignore.",
+		r.block("Start the webhook's pods, delete its configuration, or set its failurePolicy to Ignore.",
 			"webhooks that must answer and have no ready endpoint: %s", list(dead))
 	}
 	if len(alone) > 0 {
-		r.warn("Give it a second replica and a budget: while its only pod moves, pods can be neither started nor evicted.",
+		r.warn("Give it a second replica and a budget: while its only pod is replaced, pods can be neither started nor evicted.",
 			"webhooks with one ready endpoint: %s", list(alone))
 	}
 	if len(outside) > 0 {
-		r.warn("See that they answer: while one does not, what it is asked about is refused.",
-			"webhooks outside of the cluster, which cannot be looked at from here: %s", list(outside))
+		r.warn("Make sure that they answer: while one does not, the requests that it is called for are refused.",
+			"webhooks outside the cluster, which drover cannot check: %s", list(outside))
 	}
 }

@@ -103,9 +103,10 @@ func (f *Facts) room(none, few *[]string, pools ...api.Pool) {
 	free, where := f.free(slices.Compact(subnets))
 	switch {
 	case free < nodes:
-		*none = append(*none, fmt.Sprintf("%s of pool %s more, and %d addresses are free: %s", count(nodes, "node"), list(names), free, where))
+		*none = append(*none, fmt.Sprintf("%s of pool %s would be added, and %d addresses are free: %s", count(nodes, "node"), list(names),
+			free, where))
 	case free < addresses:
-		*few = append(*few, fmt.Sprintf("%s of pool %s more may take %d addresses with those for pods, and %d are free: %s",
+		*few = append(*few, fmt.Sprintf("%s of pool %s would be added and may need %d addresses, with those for pods, and %d are free: %s",
 			count(nodes, "node"), list(names), addresses, free, where))
 	}
 }
@@ -238,13 +239,13 @@ func enough(r *report, f *Facts, needed map[string]int, service, unit string) {
 		}
 	}
 	if len(short) > 0 {
-		r.block("Ask for more: `aws service-quotas request-service-quota-increase --service-code "+service+
+		r.block("Request an increase: `aws service-quotas request-service-quota-increase --service-code "+service+
 			" --quota-code …`, or set maxSurge to 0 and maxUnavailable to 1.",
 			"%s", list(short))
 	}
 	if len(unknown) > 0 {
-		r.warn("Look at them yourself: `aws service-quotas list-service-quotas --service-code "+service+"`.",
-			"Service Quotas does not tell: %s", list(unknown))
+		r.warn("Check them yourself: `aws service-quotas list-service-quotas --service-code "+service+"`.",
+			"Service Quotas has no value for %s", list(unknown))
 	}
 }
 
@@ -283,7 +284,7 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 			tight = append(tight, finding)
 		}
 	}
-	const next = "Mend what Auto Scaling names, or give the pool other instance types or zones."
+	const next = "Fix what Auto Scaling reports, or give the pool other instance types or zones."
 	if len(unknown) > 0 {
 		r.block("Give the pool other instance types.", "EC2 has none of these instance types in this region: %s", list(unknown))
 	}
@@ -292,10 +293,10 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 			list(stuck))
 	}
 	if len(failed) > 0 {
-		r.block(next, "groups have fewer instances than they want, and could not start the last: %s", list(failed))
+		r.block(next, "groups have fewer instances than desired, and their last launch failed: %s", list(failed))
 	}
 	if len(doubtful) > 0 {
-		r.warn(next, "the last instance could not be started: %s", list(doubtful))
+		r.warn(next, "the last launch failed: %s", list(doubtful))
 	}
 	if len(tight) > 0 {
 		r.warn("Set the pool's maxSurge to 1, or raise its size: otherwise pods wait for the new node.", "%s", list(tight))
@@ -336,7 +337,8 @@ func (f *Facts) crowded(pool *api.Pool) string {
 	if leaving.MilliCPU <= free.MilliCPU && leaving.Memory <= free.Memory && leaving.Pods <= free.Pods {
 		return ""
 	}
-	return fmt.Sprintf("pool %s adds no node while it replaces one: the pods of the fullest ask for %s, and the others have %s free",
+	return fmt.Sprintf("pool %s adds no node before it replaces one: the pods of its fullest node request %s, and its other "+
+		"nodes have %s free",
 		pool.Name, leaving, free)
 }
 

@@ -24,7 +24,7 @@ func deprecatedAPIs(r *report, f *Facts, p *Plan) {
 	var removed, later []string
 	for _, insight := range f.Insights {
 		for _, d := range insight.Deprecations {
-			finding := fmt.Sprintf("%s, gone in %s", d.API, d.Gone)
+			finding := fmt.Sprintf("%s, removed in %s", d.API, d.Gone)
 			if len(d.Clients) > 0 {
 				finding += ", used by " + list(d.Clients)
 			}
@@ -40,11 +40,11 @@ func deprecatedAPIs(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(removed) > 0 {
-		r.block("Update the clients and manifests that use them. EKS remembers a use for 30 days: `aws eks start-insights-refresh` looks again.",
+		r.block("Update the clients and manifests that use them. EKS reports a use for 30 days: `aws eks start-insights-refresh` checks again.",
 			"APIs in use that Kubernetes %s does not serve: %s", p.To.KubernetesVersion, list(removed))
 	}
 	if len(later) > 0 {
-		r.warn("Update what uses them before a later upgrade.", "APIs in use that go later: %s", list(later))
+		r.warn("Update what uses them before a later upgrade.", "APIs in use that a later version removes: %s", list(later))
 	}
 }
 
@@ -76,9 +76,9 @@ func insights(r *report, f *Facts, p *Plan) {
 	}
 	old := ""
 	if age := f.Taken.Sub(f.Looked); !f.Looked.IsZero() && age > stale {
-		warnings = slices.Insert(warnings, 0, fmt.Sprintf("EKS looked last at %s, %s ago", f.Looked.UTC().Format(time.RFC3339),
+		warnings = slices.Insert(warnings, 0, fmt.Sprintf("EKS checked last at %s, %s ago", f.Looked.UTC().Format(time.RFC3339),
 			age.Round(time.Minute)))
-		old = "An upgrade has EKS look before it checks; `aws eks start-insights-refresh` does now."
+		old = "An upgrade refreshes the insights first. To refresh them now, run `aws eks start-insights-refresh`."
 	}
 	if len(errors) > 0 {
 		r.block(cmp.Or(next["ERROR"], "See the cluster's insights in the EKS console."), "%s", list(errors))
@@ -154,7 +154,7 @@ func kubeletSkew(r *report, f *Facts, p *Plan) {
 		found = append(found, skewed(proxies, step.KubernetesVersion, "")...)
 	}
 	if found = distinct(found); len(found) > 0 {
-		r.block("Bring them to a version between, first: roll their pools, or replace nodes that are not drover's by hand.", "%s", list(found))
+		r.block("Bring them to a version in between first: roll their pools, and replace nodes of other owners yourself.", "%s", list(found))
 	}
 }
 
@@ -178,7 +178,8 @@ func skewed(versions map[string]string, controlPlane, what string) []string {
 		case apart < 0:
 			found = append(found, fmt.Sprintf("%s%s (%s) is newer than the control plane at %s", what, name, versions[name], controlPlane))
 		case apart > upgrade.Skew:
-			found = append(found, fmt.Sprintf("%s%s (%s) is more than %d minors older than the control plane at %s", what, name, versions[name],
+			found = append(found, fmt.Sprintf("%s%s (%s) is more than %d minor versions older than the control plane at %s", what,
+				name, versions[name],
 				upgrade.Skew, controlPlane))
 		}
 	}
@@ -253,15 +254,16 @@ func addonsCompatible(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(refused) > 0 {
-		r.block("Name versions that fit in the release or the spec: `aws eks describe-addon-versions --kubernetes-version … --addon-name …`.",
+		r.block("Name compatible versions in the release or the spec: `aws eks describe-addon-versions --kubernetes-version … --addon-name …`.",
 			"%s", list(refused))
 	}
 	if len(behind) > 0 {
-		r.warn("Nothing: they are moved as soon as the control plane is. No version that EKS offers goes with both.", "not tested together: %s",
+		r.warn("Nothing: drover updates them right after the control plane. EKS offers no version that fits both.",
+			"incompatible during a step: %s",
 			list(behind))
 	}
 	if len(foreign) > 0 {
-		r.warn("They are not in the spec: whoever installed them updates them.", "%s", list(foreign))
+		r.warn("They are not in the spec: their owner has to update them.", "%s", list(foreign))
 	}
 }
 
@@ -279,7 +281,7 @@ func (f *Facts) misfit(name, version, kubernetes string) string {
 	case version == "" || slices.Contains(offered, version):
 		return ""
 	}
-	return fmt.Sprintf("%s %s is not among those that EKS offers for Kubernetes %s: %s", name, version, kubernetes, list(offered))
+	return fmt.Sprintf("%s %s is not a version that EKS offers for Kubernetes %s: %s", name, version, kubernetes, list(offered))
 }
 
 // versionOffered checks that EKS offers each version of the upgrade.
@@ -313,7 +315,7 @@ func upgradeFrom(r *report, _ *Facts, p *Plan) {
 	}
 	if from := minor(p.From.KubernetesVersion); from < oldest {
 		r.block(fmt.Sprintf("Upgrade to a release of Kubernetes 1.%d first.", from+1),
-			"release %s may be reached from Kubernetes 1.%d on, and the cluster has %s", p.To.Release, oldest, p.From.KubernetesVersion)
+			"release %s supports upgrades from Kubernetes 1.%d or later, and the cluster runs %s", p.To.Release, oldest, p.From.KubernetesVersion)
 	}
 }
 
@@ -337,7 +339,7 @@ func supportDates(r *report, f *Facts, p *Plan) {
 		switch end := v.EndOfStandard; {
 		case v.Status == extendedSupport && standard && p.Rollback && v.Version != p.From.KubernetesVersion:
 			r.block("Set controlPlane.supportType to Extended first, which costs six times as much.",
-				"EKS takes no control plane back to Kubernetes %s, which is in extended support since %s, while supportType is Standard",
+				"EKS rolls no control plane back to Kubernetes %s, which is in extended support since %s, while supportType is Standard",
 				v.Version, day(end))
 		case v.Status == extendedSupport:
 			r.warn("Choose a release of a newer version: extended support costs six times as much, and ends "+day(v.EndOfExtended)+".",
@@ -347,8 +349,8 @@ func supportDates(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if left := p.BackUntil.Sub(f.Taken); !p.BackUntil.IsZero() && left < shortly {
-		r.warn("See that the nodes, which go back first, can leave in time: budgets that allow nothing hold them.",
-			"EKS takes the control plane back until %s, in %s", p.BackUntil.UTC().Format(time.RFC3339), left.Round(time.Minute))
+		r.warn("Make sure that the nodes can be drained in time, because they are rolled back first: check their disruption budgets.",
+			"EKS rolls the control plane back until %s, in %s", p.BackUntil.UTC().Format(time.RFC3339), left.Round(time.Minute))
 	}
 }
 
@@ -360,7 +362,7 @@ const shortly = 48 * time.Hour
 
 func day(t time.Time) string {
 	if t.IsZero() {
-		return "on a day that EKS does not say"
+		return "on a day that EKS does not report"
 	}
 	return t.UTC().Format(time.DateOnly)
 }
@@ -393,7 +395,7 @@ func images(r *report, f *Facts, p *Plan) {
 		}
 		image, found := f.Images[pool.ImageID]
 		if !found {
-			unusable = append(unusable, fmt.Sprintf("%s%s is not there, or not shared with this account", pool.ImageID, owner))
+			unusable = append(unusable, fmt.Sprintf("%s%s does not exist, or is not shared with this account", pool.ImageID, owner))
 			continue
 		}
 		finding := fmt.Sprintf("%s (%s)%s", image.ID, image.Name, owner)
@@ -403,7 +405,7 @@ func images(r *report, f *Facts, p *Plan) {
 		case image.State != "available":
 			unusable = append(unusable, finding+" is "+image.State)
 		case image.Architecture != architectures[pool.Architecture]:
-			unusable = append(unusable, fmt.Sprintf("%s is of %s, not of %s", finding, image.Architecture, pool.Architecture))
+			unusable = append(unusable, fmt.Sprintf("%s is for %s, not for %s", finding, image.Architecture, pool.Architecture))
 		case version != "" && apart < 0:
 			unusable = append(unusable, fmt.Sprintf("%s has a kubelet newer than Kubernetes %s", finding, p.To.KubernetesVersion))
 		case version != "" && apart > upgrade.Skew:
@@ -415,7 +417,7 @@ func images(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(unusable) > 0 {
-		r.block("Name an image that fits in the release or the pool's imageID.", "%s", list(unusable))
+		r.block("Name a compatible image in the release or the pool's imageID.", "%s", list(unusable))
 	}
 	if len(doubtful) > 0 {
 		r.warn("Name a newer image in the release or the pool's imageID.", "%s", list(doubtful))

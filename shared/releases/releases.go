@@ -97,7 +97,7 @@ func (c *Checker) judge(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return &fault.Transient{Cause: fmt.Errorf("%s changed %d times while it was looked at", names.ReleaseSpec(name), maxReads)}
+	return &fault.Transient{Cause: fmt.Errorf("%s changed %d times while it was checked", names.ReleaseSpec(name), maxReads)}
 }
 
 // read reads a file. It returns the zero object if the file is absent, and only the version if the file is too large.
@@ -140,7 +140,7 @@ func invalid(file string, errs api.Errors) []status.Check {
 	}
 	return []status.Check{
 		{Name: preflight.FileValid, Blocks: true, Message: message, Next: fmt.Sprintf("Correct the file and upload it again; `drover validate "+
-			"%s` says the same.", file)},
+			"%s` reports the same.", file)},
 	}
 }
 
@@ -189,7 +189,7 @@ func (c *Checker) checkChannels(ctx context.Context, body []byte) ([]status.Chec
 		case errs != nil:
 			wrong = append(wrong, fmt.Sprintf("%s: %s cannot be used", field, key))
 		case ofNodes && strings.TrimSuffix(version, "]") != release.Spec.KubernetesVersion:
-			wrong = append(wrong, fmt.Sprintf("%s: %s is of Kubernetes %s", field, key, release.Spec.KubernetesVersion))
+			wrong = append(wrong, fmt.Sprintf("%s: %s is for Kubernetes %s", field, key, release.Spec.KubernetesVersion))
 		}
 	}
 	if len(wrong) == 0 {
@@ -198,6 +198,6 @@ func (c *Checker) checkChannels(ctx context.Context, body []byte) ([]status.Chec
 	return []status.Check{{
 		Name: preflight.ReleasesThere, Blocks: true, Message: strings.Join(wrong, "\n"),
 		Next: "Upload the releases, or name others in " + names.ReleaseSpec(api.ChannelsName) +
-			". Clusters of these channels stay as they are meanwhile.",
+			". Until then, clusters of these channels do not change.",
 	}}, nil
 }

@@ -42,8 +42,8 @@ func TestCheckRelease(t *testing.T) {
 	for name, test := range map[string]struct{ body, check, message string }{
 		"another Kubernetes version": {edited(`"1.36"`, `"1.38"`), preflight.VersionOffered, "EKS does not offer Kubernetes 1.38"},
 		"an unknown add-on":          {edited("coredns", "corednsx"), preflight.AddonsCompatible, "corednsx"},
-		"an absent image":            {edited("000a}", "000c}"), preflight.Images, "ami-0000000000000000c for amd64 is not there"},
-		"another architecture":       {edited("000a}", "000b}"), preflight.Images, "is of arm64, not of amd64"},
+		"an absent image":            {edited("000a}", "000c}"), preflight.Images, "ami-0000000000000000c for amd64 does not exist"},
+		"another architecture":       {edited("000a}", "000b}"), preflight.Images, "is for arm64, not for amd64"},
 		"another name":               {edited("r1", "r2"), preflight.FileValid, "metadata.name"},
 		"an unknown template":        {edited("v1\n", "v9\n"), preflight.FileValid, "v9"},
 		"no YAML":                    {"{", preflight.FileValid, "releases/r1.yaml"},
@@ -121,7 +121,7 @@ func TestCheckChannels(t *testing.T) {
 			`stable: r1, rapid: r3, nodes: {"1.35": r2, "1.36": r2}`, 1))
 		check := named(t, f.check(t, api.ChannelsName), preflight.ReleasesThere)
 		require.True(t, check.Blocks)
-		require.Equal(t, "spec.nodes[1.36]: releases/r2.yaml is of Kubernetes 1.35\nspec.rapid: releases/r3.yaml cannot be used\n"+
+		require.Equal(t, "spec.nodes[1.36]: releases/r2.yaml is for Kubernetes 1.35\nspec.rapid: releases/r3.yaml cannot be used\n"+
 			"spec.stable: there is no releases/r1.yaml", check.Message)
 		require.NotEmpty(t, check.Next)
 	})

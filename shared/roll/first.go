@@ -36,7 +36,7 @@ func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
 	switch serving := group.Serving(); {
 	case len(going) > 0:
 		return Blocker{
-			Instances: going, Until: "are drained", Reason: "are still drained", Max: drainTimeout + backoff.DrainGrace, Draining: true,
+			Instances: going, Until: "are drained", Reason: "are still being drained", Max: drainTimeout + backoff.DrainGrace, Draining: true,
 		}
 	case len(coming) > 0 && serving > 0 && serving < group.Desired:
 		return Blocker{Instances: coming, Until: "have joined", Reason: "have not joined", Max: maxJoin}

@@ -91,7 +91,7 @@ func (g *Gate) AtHooks() string {
 //     without a Node object does not count. Its instance has terminated, as spot instances do, and Auto Scaling replaces it later.
 func (g *Gate) ByNodes() string {
 	if missing := g.node(g.Instance).Missing(g.Readiness); missing != "" {
-		return "it is what it was: " + missing
+		return "it is Ready again: " + missing
 	}
 	if draining := g.Draining(); draining != "" {
 		return draining

@@ -36,7 +36,7 @@ func TestGate(t *testing.T) {
 		"waits at the hook during a refresh": {gate(pool.PendingWait, serves, old), func(g *Gate) { g.Refresh = true }, "", ""},
 		"waits for its own node": {gate(serves, serves, old), func(g *Gate) {
 			g.Nodes[0].Ready = false
-		}, "", "it is what it was: node node-i-0 is not Ready: "},
+		}, "", "it is Ready again: node node-i-0 is not Ready: "},
 		"waits for a node drained by hand": {gate(serves, serves, old), func(g *Gate) {
 			g.Nodes[2].Draining = true
 		}, "", "node-i-2 are drained"},

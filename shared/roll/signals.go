@@ -68,7 +68,7 @@ func (s Signals) IsNeeded(replaced, held int) bool {
 }
 
 // SurplusWait is what a surplus signal waits for.
-const SurplusWait = "the update waits for a node more: an autoscaler wants more of them than are replaced"
+const SurplusWait = "the update needs another signal: an autoscaler added more nodes than the update replaces"
 
 // LaunchWait is what a signal waits for that launching instances may take.
 func (s Signals) LaunchWait() string { return strings.Join(s.Launching, ", ") + " have joined" }

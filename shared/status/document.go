@@ -25,10 +25,10 @@ type Metadata struct {
 type Phase string
 
 // AsSpecified is the message of Ready.
-const AsSpecified = "the cluster is what its spec says"
+const AsSpecified = "the cluster matches its spec"
 
 // ButRelease begins the message of a cluster that matches its spec except for its release. The reason follows.
-const ButRelease = AsSpecified + ", but for its release: "
+const ButRelease = AsSpecified + ", except its release: "
 
 // The phases.
 const (
@@ -38,7 +38,7 @@ const (
 	Converging Phase = "Converging"
 	// Upgrading: an upgrade is in flight; Upgrade shows its progress.
 	Upgrading Phase = "Upgrading"
-	// Ready: the cluster is what its spec says.
+	// Ready: the cluster matches its spec.
 	Ready Phase = "Ready"
 	// Stopped: drover does nothing until a user acts: the spec is invalid, absent or paused, or requests a refused change.
 	Stopped Phase = "Stopped"

@@ -11,10 +11,10 @@ import (
 )
 
 // ButDrains begins what the message of a Ready cluster adds while such nodes are drained.
-const ButDrains = ", but nodes are still drained: "
+const ButDrains = ", but nodes are still being drained: "
 
 // replacedByRoll is the message of such a node until more is known about it.
-const replacedByRoll = "its pool's update replaced it, and its drain is not over"
+const replacedByRoll = "the update of its pool replaced it, and its drain has not finished"
 
 // Rolled records the nodes that rolls replaced and that are still drained. Nodes that are drained for another reason stay as they are.
 func (s *Status) Rolled(nodes []Node, now time.Time) {

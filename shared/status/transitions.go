@@ -30,9 +30,9 @@ func (s *Status) AcceptSpec(version string, warnings []string, paused bool, now 
 		s.Phase, s.Message = Pending, "the spec was accepted"
 	case s.Phase == Upgrading:
 	case paused:
-		s.Message = "spec.paused is true: the stacks that are changing now are finished, and nothing else is begun"
+		s.Message = "spec.paused is true: drover finishes the stacks that are changing now, and starts nothing else"
 	default:
-		s.Message = "a newer spec was accepted: it counts as soon as the stacks that are changing now are done"
+		s.Message = "a newer spec was accepted: drover applies it after the stacks that are changing now"
 	}
 }
 
@@ -42,7 +42,7 @@ func (s *Status) RejectSpec(version, reason, message string, now time.Time) {
 	s.ObservedVersion = version
 	s.Set(Condition{Type: SpecAccepted, Status: "False", Reason: reason, Message: message}, now)
 	if s.SpecVersion == "" && !s.busy() && !s.deletionEnded() {
-		s.Phase, s.Message = Stopped, "there is no spec that can be used yet"
+		s.Phase, s.Message = Stopped, "no usable spec was uploaded yet"
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *Status) WithdrawSpec(message string, now time.Time) {
 	s.ObservedVersion = ""
 	s.Set(Condition{Type: SpecAccepted, Status: "False", Reason: ReasonSpecAbsent, Message: message}, now)
 	if (s.Phase == Stopped || s.Phase == Pending) && s.SpecVersion == "" && s.Condition(Converged) == nil {
-		s.Phase, s.Message = Deleted, "the spec was deleted before anything was made of it"
+		s.Phase, s.Message = Deleted, "the spec was deleted before drover created anything"
 	}
 }
 
@@ -278,7 +278,7 @@ func LatePhase(at, now time.Time) string {
 }
 
 // missedFor continues the message of a missed upgrade: for how long its cluster was busy, and how to start it.
-const missedFor = ", for %s by now. %s"
+const missedFor = ". It is more than %s late. %s"
 
 // RecordLate records that the pending upgrade of a time did not begin then, and why. phase is Delayed or Missed. The message of a missed
 // upgrade says how to start it, which depends on the spec; nil if none is valid. A missed upgrade is recorded once.
@@ -287,7 +287,7 @@ func (s *Status) RecordLate(at time.Time, phase, why string, spec *api.Cluster, 
 		if u == nil || !IsPending(u.Phase) || u.Phase == phase || u.Phase == UpgradeMissed || u.At == nil || !u.At.Equal(at) {
 			continue
 		}
-		u.Phase, u.Message = phase, fmt.Sprintf("it was to begin at %s and %s", at.UTC().Format(time.RFC3339), why)
+		u.Phase, u.Message = phase, fmt.Sprintf("it was due at %s: %s", at.UTC().Format(time.RFC3339), why)
 		if phase == UpgradeDelayed {
 			continue
 		}

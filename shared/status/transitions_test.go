@@ -33,8 +33,8 @@ func TestAcceptSpec(t *testing.T) {
 	accept := func(s *Status) { s.AcceptSpec("v2", nil, false, noon) }
 	pause := func(s *Status) { s.AcceptSpec("v2", nil, true, noon) }
 	valid := condition(SpecAccepted, "True", ReasonValid, "")
-	const next = "a newer spec was accepted: it counts as soon as the stacks that are changing now are done"
-	const paused = "spec.paused is true: the stacks that are changing now are finished, and nothing else is begun"
+	const next = "a newer spec was accepted: drover applies it after the stacks that are changing now"
+	const paused = "spec.paused is true: drover finishes the stacks that are changing now, and starts nothing else"
 	tests := map[string]transition{
 		"keeps the result when planning handled the version": {
 			Status{Phase: Ready, Message: AsSpecified, SpecVersion: "v2"}, accept,
@@ -83,7 +83,7 @@ func TestAcceptSpec(t *testing.T) {
 func TestRejectSpec(t *testing.T) {
 	reject := func(s *Status) { s.RejectSpec("v2", ReasonSpecInvalid, "line 3", noon) }
 	invalid := condition(SpecAccepted, "False", ReasonSpecInvalid, "line 3")
-	none := "there is no spec that can be used yet"
+	none := "no usable spec was uploaded yet"
 	converged := func(reason string) Condition { return condition(Converged, "False", reason, "") }
 	for name, test := range map[string]transition{
 		"stops a cluster without a good spec": {
@@ -131,7 +131,7 @@ func TestRejectSpec(t *testing.T) {
 func TestWithdrawSpec(t *testing.T) {
 	withdraw := func(s *Status) { s.WithdrawSpec("it was deleted", noon) }
 	absent := condition(SpecAccepted, "False", ReasonSpecAbsent, "it was deleted")
-	const deleted = "the spec was deleted before anything was made of it"
+	const deleted = "the spec was deleted before drover created anything"
 	ready := condition(Converged, "True", ReasonUpToDate, "")
 	for name, test := range map[string]transition{
 		"deletes a cluster that waits for its first plan": {
@@ -356,8 +356,8 @@ func TestLatePhase(t *testing.T) {
 
 func TestRecordLate(t *testing.T) {
 	at := noon.Add(-time.Hour)
-	const delayed = "it was to begin at 2026-11-20T11:00:00Z and waits"
-	missed := delayed + fmt.Sprintf(missedFor, "2h0m0s", "Start it again when the cluster is free")
+	const delayed = "it was due at 2026-11-20T11:00:00Z: waits"
+	missed := delayed + fmt.Sprintf(missedFor, "2h0m0s", "Start it again when the cluster is idle")
 	late := func(phase string) func(*Status) {
 		return func(s *Status) { s.RecordLate(at, phase, "waits", nil, noon) }
 	}

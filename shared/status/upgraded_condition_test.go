@@ -52,7 +52,7 @@ func TestLateReportOfAnUpgradeThatEnded(t *testing.T) {
 		"it is in flight":            {Phase: "Running", To: "r2", Execution: "arn:x:demo-1"},
 		"it has ended":               {Phase: "Blocked", To: "r2", Ended: &noon, Execution: "arn:x:demo-1"},
 	} {
-		s := &Status{Phase: Ready, Message: "the cluster is what its spec says", Upgrades: []Upgrade{over}}
+		s := &Status{Phase: Ready, Message: "the cluster matches its spec", Upgrades: []Upgrade{over}}
 		was := *s
 		v.Apply(s, noon)
 		if name == "it has ended" {

@@ -26,7 +26,7 @@ type Verdict struct {
 }
 
 // unused begins the message of a cluster that is Ready though its newest spec cannot be used.
-const unused = "the cluster is what its last good spec says; the newest is not used: "
+const unused = "the cluster matches its last good spec; the newest spec is not used: "
 
 // Judge returns the verdict on a plan without changes, or on the reason why there is no plan.
 func Judge(p *events.PlanResult) Verdict {

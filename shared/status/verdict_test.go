@@ -52,8 +52,9 @@ func TestVerdictOnUnchangedPlan(t *testing.T) {
 		"names the nodes of a roll that are still drained": {
 			Status{Nodes: []Node{{Instance: "i-1", Name: "node-1", Pool: "a", State: NodeDraining, Roll: true}}}, judge(events.PlanResult{}),
 			Status{
-				Phase: Ready, Message: AsSpecified + ", but nodes are still drained: node-1 of pool a is Draining", Conditions: conditions(upToDate),
-				Nodes: []Node{{Instance: "i-1", Name: "node-1", Pool: "a", State: NodeDraining, Roll: true}},
+				Phase: Ready, Message: AsSpecified + ", but nodes are still being drained: node-1 of pool a is Draining",
+				Conditions: conditions(upToDate),
+				Nodes:      []Node{{Instance: "i-1", Name: "node-1", Pool: "a", State: NodeDraining, Roll: true}},
 			},
 		},
 		"is Upgrading while an upgrade checks": {

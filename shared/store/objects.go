@@ -14,7 +14,7 @@ import (
 var ErrNotFound = errors.New("no such object")
 
 // ErrConflict reports that a conditional write lost against another writer.
-var ErrConflict = errors.New("the object was changed by somebody else")
+var ErrConflict = errors.New("another writer changed the object")
 
 // Objects is a versioned bucket. Errors keep the code of S3, which fault.Code returns.
 type Objects interface {

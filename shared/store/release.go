@@ -32,7 +32,7 @@ func (s *State) SetVerdict(ctx context.Context, name string, verdict status.Rele
 		return nil
 	}
 	if err := s.notifier.ReleaseChanging(ctx, name, &old.Status, &verdict); err != nil {
-		return fmt.Errorf("telling of release %s: %w", name, err)
+		return fmt.Errorf("notifying of release %s: %w", name, err)
 	}
 	verdict.UpdatedAt = s.now().UTC()
 	r.Status = verdict

@@ -51,7 +51,7 @@ func (s *State) AddRolls(ctx context.Context, cluster string, pools []string, at
 			return err
 		}
 	}
-	return &fault.Transient{Cause: fmt.Errorf("asking for a roll of %s: lost against other writers %d times", cluster, attempts)}
+	return &fault.Transient{Cause: fmt.Errorf("requesting a roll of %s: conflicted with other writers %d times", cluster, attempts)}
 }
 
 // AddDue makes the sweep converge a cluster at a time. It writes nothing if that is recorded already.

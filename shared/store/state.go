@@ -110,7 +110,7 @@ func (s *State) updateStatus(ctx context.Context, cluster string, change func(*s
 			old.Status = status.Status{} // so that the first phase is a change
 		}
 		if err := s.notifier.StatusChanging(ctx, cluster, &old.Status, &c.Status, sent); err != nil {
-			return fmt.Errorf("telling of the status of %s: %w", cluster, err)
+			return fmt.Errorf("notifying of the status of %s: %w", cluster, err)
 		}
 		c.Status.UpdatedAt = s.now().UTC()
 		body, err := json.MarshalIndent(c, "", "  ")
@@ -121,7 +121,7 @@ func (s *State) updateStatus(ctx context.Context, cluster string, change func(*s
 			return err
 		}
 	}
-	return &fault.Transient{Cause: fmt.Errorf("writing the status of %s: lost against other writers %d times", cluster, attempts)}
+	return &fault.Transient{Cause: fmt.Errorf("writing the status of %s: conflicted with other writers %d times", cluster, attempts)}
 }
 
 // upTo returns a random duration below d. It uses crypto/rand, which tests can seed.

@@ -52,7 +52,7 @@ func (s *State) UpdateUnread(ctx context.Context, specs Lister) error {
 			return err
 		}
 	}
-	return &fault.Transient{Cause: fmt.Errorf("writing %s: lost against other writers %d times", names.UnreadUploads, attempts)}
+	return &fault.Transient{Cause: fmt.Errorf("writing %s: conflicted with other writers %d times", names.UnreadUploads, attempts)}
 }
 
 // Unread reads which objects of the specs bucket drover does not read.

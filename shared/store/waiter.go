@@ -54,12 +54,12 @@ func (s *State) PutWaiter(ctx context.Context, w Waiter) (Waiter, error) {
 		}
 		if now.Fence > w.Fence {
 			return w, &fault.LeaseLost{
-				Cause: fmt.Errorf("stack %s is waited for by %s (%d), a later holder of the lease than %d", w.StackName, now.Execution,
+				Cause: fmt.Errorf("stack %s already has a waiter of %s (%d), a later holder of the lease than %d", w.StackName, now.Execution,
 					now.Fence, w.Fence),
 			}
 		}
 	}
-	return w, &fault.Transient{Cause: fmt.Errorf("writing the waiter of %s: lost against other writers %d times", w.StackName, attempts)}
+	return w, &fault.Transient{Cause: fmt.Errorf("writing the waiter of %s: conflicted with other writers %d times", w.StackName, attempts)}
 }
 
 // Waiter reads the waiter of a stack. Without one it returns ErrNotFound.

@@ -123,9 +123,9 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 	case namedBy(spec, r.Target), r.overridesSpec(spec):
 		return ""
 	case r.Over != "":
-		return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.over())
+		return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.over())
 	}
-	return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Target)
+	return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.Target)
 }
 
 // namedBy reports whether a spec names a target.
@@ -172,13 +172,13 @@ func (r *Record) OverrideReason(deployed Target) string {
 		if last.From.spelled(last.Over) {
 			return ""
 		}
-		return fmt.Sprintf("the upgrade to %s stopped before it had moved anything", last.Target)
+		return fmt.Sprintf("the upgrade to %s stopped before it changed anything", last.Target)
 	case last.unfinished():
-		return fmt.Sprintf("the upgrade to %s stopped on its way, and what it moved stays", last.Target)
+		return fmt.Sprintf("the upgrade to %s stopped before its last step, and its changes stay", last.Target)
 	case last.Target.spelled(last.Over):
 		return ""
 	}
-	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, originNames[last.Origin],
+	return fmt.Sprintf("%s applies, requested by %s, until the spec names a release other than %s", last.Target, originNames[last.Origin],
 		last.over())
 }
 
@@ -192,7 +192,7 @@ func (r *Record) over() string {
 
 // originNames are the origins in words.
 var originNames = map[Origin]string{
-	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "somebody", OriginRollback: "a rollback",
+	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "an operator", OriginRollback: "a rollback",
 }
 
 // Again says when a missed upgrade begins, or how to start it. The requests of spec and channels stay valid.
@@ -202,14 +202,14 @@ func Again(spec *api.Cluster, origin Origin, now time.Time) string {
 	case origin == OriginAt, origin == OriginSpec && timed:
 		return "Set another time in spec.upgrade.at"
 	case spec == nil || origin != OriginSpec && origin != OriginChannel:
-		return "Start it again when the cluster is free"
+		return "Start it again when the cluster is idle"
 	}
 	open, next := spec.Spec.Upgrade.Open(now)
 	switch {
 	case open && next.IsZero():
-		return "It begins when the cluster is free"
+		return "It begins when the cluster is idle"
 	case open:
-		return "It begins when the cluster is free, in the window that is open or in the next, at " + next.UTC().Format(time.RFC3339)
+		return "It begins when the cluster is idle, in the open window or in the next one, at " + next.UTC().Format(time.RFC3339)
 	case next.IsZero():
 		return "It does not begin: " + spec.Spec.Upgrade.NoMore(now) + ": change it"
 	}

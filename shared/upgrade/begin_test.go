@@ -131,8 +131,8 @@ func TestCountsForARestoredSpec(t *testing.T) {
 	require.True(t, first.counts(spec("r1")), "the restored spec requests no downgrade")
 	require.False(t, first.counts(spec("r3")))
 	require.Empty(t, first.Superseded(spec("r1")), "and it does not stop the upgrade in flight")
-	require.Contains(t, first.Superseded(spec("r3")), "the spec names release r3 by now, and no longer lost or r1")
-	require.Contains(t, first.OverrideReason(Target{}), "until the spec names another than lost or r1")
+	require.Contains(t, first.Superseded(spec("r3")), "the spec now names release r3, and no longer lost or r1")
+	require.Contains(t, first.OverrideReason(Target{}), "until the spec names a release other than lost or r1")
 	stated := spec("r1")
 	stated.Spec.KubernetesVersion = r1.KubernetesVersion
 	require.True(t, first.counts(stated))
@@ -156,8 +156,8 @@ func TestSuperseded(t *testing.T) {
 	byHand := &Record{Origin: OriginHand, Target: r2, Over: "r1"}
 	require.Empty(t, bySpec.Superseded(spec("r2")))
 	require.Empty(t, byHand.Superseded(spec("r1")))
-	require.Contains(t, bySpec.Superseded(spec("r3")), "names release r3 by now, and no longer release r2 (Kubernetes 1.37)")
-	require.Contains(t, byHand.Superseded(spec("r3")), "names release r3 by now, and no longer r1")
+	require.Contains(t, bySpec.Superseded(spec("r3")), "now names release r3, and no longer release r2 (Kubernetes 1.37)")
+	require.Contains(t, byHand.Superseded(spec("r3")), "now names release r3, and no longer r1")
 	require.Empty(t, byHand.Superseded(spec("r2")), "it names the target")
 	stated := spec("r2")
 	stated.Spec.KubernetesVersion = "1.38"
@@ -166,7 +166,7 @@ func TestSuperseded(t *testing.T) {
 	require.Empty(t, bySpec.Superseded(stated))
 	require.Empty(t, byHand.Superseded(stated))
 	stated.Spec.KubernetesVersion = "1.36"
-	require.Contains(t, byHand.Superseded(stated), "names release r2 (Kubernetes 1.36) by now, and no longer r1",
+	require.Contains(t, byHand.Superseded(stated), "now names release r2 (Kubernetes 1.36), and no longer r1",
 		"another version of the target")
 	require.Contains(t, bySpec.Superseded(nil), "deleted")
 	paused := spec("r2")
@@ -265,9 +265,9 @@ func TestAgainWithATime(t *testing.T) {
 	s.Spec.Release.Name = "r36-1"
 	s.Spec.Upgrade.At = &api.UpgradeAt{Time: noon.Format(time.RFC3339), Release: "r36-1"}
 	require.Contains(t, Again(s, OriginSpec, noon), "another time")
-	require.Equal(t, "It begins when the cluster is free", Again(s, OriginChannel, noon))
+	require.Equal(t, "It begins when the cluster is idle", Again(s, OriginChannel, noon))
 	s.Spec.Upgrade.At.Release = "r37-1"
-	require.Equal(t, "It begins when the cluster is free", Again(s, OriginSpec, noon))
+	require.Equal(t, "It begins when the cluster is idle", Again(s, OriginSpec, noon))
 }
 
 func TestAgain(t *testing.T) {
@@ -275,10 +275,10 @@ func TestAgain(t *testing.T) {
 	require.Contains(t, Again(s, OriginAt, noon), "another time")
 	require.Contains(t, Again(s, OriginHand, noon), "Start it again")
 	require.Contains(t, Again(nil, OriginSpec, noon), "Start it again")
-	require.Equal(t, "It begins when the cluster is free", Again(s, OriginSpec, noon))
+	require.Equal(t, "It begins when the cluster is idle", Again(s, OriginSpec, noon))
 	nightly(s)
 	require.Contains(t, Again(s, OriginChannel, noon), "opens at 2026-11-22T21:00:00Z")
-	require.Contains(t, Again(s, OriginChannel, noon.Add(10*time.Hour)), "or in the next, at 2026-11-23T21:00:00Z")
+	require.Contains(t, Again(s, OriginChannel, noon.Add(10*time.Hour)), "or in the next one, at 2026-11-23T21:00:00Z")
 	s.Spec.Upgrade.NotBefore = "2026-12-01T00:00:00Z"
 	require.Contains(t, Again(s, OriginSpec, noon.Add(10*time.Hour)), "opens at 2026-12-01T00:00:00Z")
 }
@@ -306,28 +306,28 @@ func TestOverrideReason(t *testing.T) {
 	}{
 		"no upgrade": {want: ""},
 		"an upgrade of a channel": {
-			record: record(func(*Record) {}), want: "release r37-1 (Kubernetes 1.37) counts, which its channel asked for, until the spec names " +
-				"another than r36-1",
+			record: record(func(*Record) {}), want: "release r37-1 (Kubernetes 1.37) applies, requested by its channel, until the spec names a " +
+				"release other than r36-1",
 		},
 		"a stopped upgrade": {record: record(func(r *Record) {
 			r.State, r.Step = Stopped, 0
-		}), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays"},
+		}), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before its last step, and its changes stay"},
 		"a stopped rollback to the release of the spec": {
 			record: record(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginRollback, "r37-1", Stopped, 0
-			}), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
+			}), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before its last step, and its changes stay",
 		},
 		"stopped before any change, and the spec names the deployed release": {
 			record: stoppedAtFirst("r36-1"), deployed: target("r36-1"),
 		},
 		"stopped before any change, and the spec names another release": {
 			record: stoppedAtFirst("r35-1"), deployed: target("r36-1"),
-			want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before it had moved anything",
+			want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before it changed anything",
 		},
 		"stopped after the update of the control plane": {
 			record: stoppedAtFirst("r36-1"), deployed: Target{
 				"r36-1", "", "1.37",
-			}, want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
+			}, want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before its last step, and its changes stay",
 		},
 		"an upgrade in flight":                      {record: record(func(r *Record) { r.State = Running })},
 		"an upgrade of the spec":                    {record: record(func(r *Record) { r.Over = "" })},
@@ -335,7 +335,7 @@ func TestOverrideReason(t *testing.T) {
 		"the spec names the target and its version": {record: record(func(r *Record) { r.Over = "r37-1 (Kubernetes 1.37)" })},
 		"a blocked upgrade after an override": {
 			record: &Record{State: Blocked, Over: "r36-1", Target: target("r38-1"), Last: record(func(r *Record) { r.Origin = OriginRollback })},
-			want:   "release r37-1 (Kubernetes 1.37) counts, which a rollback asked for, until the spec names another than r36-1",
+			want:   "release r37-1 (Kubernetes 1.37) applies, requested by a rollback, until the spec names a release other than r36-1",
 		},
 	}
 	for name, test := range tests {

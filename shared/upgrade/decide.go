@@ -152,7 +152,7 @@ func (in Situation) decideInFlight() Decision {
 			d.RecheckAt = other.at
 		}
 		if other.at.IsZero() && !other.never && other.unread == "" {
-			d.Wait.Queued, d.Wait.At, d.Wait.Message = true, other.start.Due, fmt.Sprintf("the upgrade to %s is under way", r.Target)
+			d.Wait.Queued, d.Wait.At, d.Wait.Message = true, other.start.Due, fmt.Sprintf("the upgrade to %s is in flight", r.Target)
 		}
 	}
 	return d
@@ -322,9 +322,9 @@ func (in Situation) excluded() (active *exclusion) {
 
 func (e *exclusion) message() string {
 	if e.Reason == "" {
-		return "an exclusion of spec.upgrade keeps it back"
+		return "an exclusion of spec.upgrade delays it"
 	}
-	return "an exclusion of spec.upgrade keeps it back: " + e.Reason
+	return "an exclusion of spec.upgrade delays it: " + e.Reason
 }
 
 // at returns the upgrade of spec.upgrade.at; nil if there is none or it was answered.
@@ -352,7 +352,7 @@ func (in Situation) until(a *request, t time.Time) {
 		a.at, a.message = t, "it waits for the time of spec.upgrade.at"
 	case late >= Late:
 		a.at, a.never, a.missed = t, true, true
-		a.message = fmt.Sprintf("it did not begin within %s of its time: set another in spec.upgrade.at", Late)
+		a.message = fmt.Sprintf("it did not begin within %s of its time: set another time in spec.upgrade.at", Late)
 	default: // the cluster was busy, and an exclusion may have begun since
 		if e := in.excluded(); e != nil {
 			until, _ := time.Parse(time.RFC3339, e.Until)
@@ -394,7 +394,7 @@ func (in Situation) channel() *request {
 		}
 	}
 	if in.Now.Before(retry) {
-		a.at, a.message = retry.UTC(), "checks found what must be mended first: see status.upgrades"
+		a.at, a.message = retry.UTC(), "checks found problems that must be fixed first: see status.upgrades"
 		return in.resolveVersion(a)
 	}
 	return in.resolveVersion(in.gate(a))
@@ -421,7 +421,7 @@ func (in Situation) resolveVersion(a *request) *request {
 			return nil // the cluster is ahead of its channel
 		}
 		a.at, a.never, a.missed = time.Time{}, true, false
-		a.message = fmt.Sprintf("release %s has Kubernetes %s, and the cluster %s: Kubernetes is not downgraded",
+		a.message = fmt.Sprintf("release %s has Kubernetes %s, and the cluster runs %s: Kubernetes is not downgraded",
 			a.start.Release, version, in.Deployed.KubernetesVersion)
 	}
 	return a

@@ -133,7 +133,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a spec waits for the end of an exclusion": {
 			given: []func(*Situation){names("r37-1"), excluded}, counts: "r36-1 1.36 ", keep: all,
-			wait: "Spec r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
+			wait: "Spec r37-1 1.37: an exclusion of spec.upgrade delays it: the sale", at: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 		},
 		"a spec ignores an exclusion that ends before the window opens": {
 			given: []func(*Situation){names("r37-1"), opens, excludedFor(-time.Minute, time.Hour)}, counts: "r36-1 1.36 ", keep: all,
@@ -178,7 +178,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a missed time for a missing release": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "lost")}, counts: "r36-1 1.36 ",
-			wait: "At lost : missed it did not begin within 2h0m0s of its time: set another in spec.upgrade.at: there is no release lost",
+			wait: "At lost : missed it did not begin within 2h0m0s of its time: set another time in spec.upgrade.at: there is no release lost",
 			at:   noon.Add(-2 * time.Hour),
 		},
 		"a time for a missing release, during an upgrade": {
@@ -223,7 +223,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a due time in an exclusion that began later": {
 			given:  []func(*Situation){atTime(noon.Add(-30*time.Minute), "r37-1"), excludedFor(-time.Minute, time.Hour)},
-			counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the ball", at: noon.Add(time.Hour),
+			counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade delays it: the ball", at: noon.Add(time.Hour),
 		},
 		"a due time in an exclusion that ends too late": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-1"), excludedFor(-time.Hour, time.Minute)}, counts: "r36-1 1.36 ",
@@ -236,11 +236,11 @@ func TestDecide(t *testing.T) {
 		"a time shortly before an exclusion": {
 			given: []func(*Situation){atTime(noon.Add(-time.Hour), "r37-1"), func(in *Situation) {
 				in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: "2026-11-22T11:30:00Z", Until: "2026-11-22T12:30:00Z", Reason: "the sale"}}
-			}}, counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: noon.Add(30 * time.Minute),
+			}}, counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade delays it: the sale", at: noon.Add(30 * time.Minute),
 		},
 		"a time before an exclusion is missed": {
 			given: []func(*Situation){atTime(noon.Add(-time.Hour), "r37-1"), excluded}, counts: "r36-1 1.36 ",
-			wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: noon.Add(time.Hour),
+			wait: "At r37-1 1.37: an exclusion of spec.upgrade delays it: the sale", at: noon.Add(time.Hour),
 		},
 		"a time with fractions of a second is rounded up": {
 			given: []func(*Situation){atTime(noon.Add(time.Millisecond), "r37-1")}, counts: "r36-1 1.36 ",
@@ -315,14 +315,14 @@ func TestDecide(t *testing.T) {
 		},
 		"the last step applies, and the spec is decided later": {
 			given:  []func(*Situation){names("r38-1"), deployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.State = OriginSpec, Running })},
-			counts: "r36-1 1.37 Nodes to r37-1", wait: "Spec r38-1 1.38: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
+			counts: "r36-1 1.37 Nodes to r37-1", wait: "Spec r38-1 1.38: behind the upgrade to release r37-1 (Kubernetes 1.37) is in flight",
 		},
 		"the channel is decided after the upgrade in flight": {
 			given: []func(*Situation){stable("r37-2"), last(func(r *Record) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
-			wait: "Channel r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
+			wait: "Channel r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is in flight",
 		},
 		"the channel is decided after the upgrade in flight, and waits for the window": {
 			given: []func(*Situation){opens, stable("r37-2"), last(func(r *Record) {
@@ -343,7 +343,7 @@ func TestDecide(t *testing.T) {
 				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-10 * time.Minute),
-			wait: "At r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
+			wait: "At r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is in flight",
 		},
 		"a missed time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-2"), last(func(r *Record) {

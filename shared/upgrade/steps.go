@@ -67,9 +67,10 @@ func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	current, target := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	switch {
 	case current < 0 || target < 0:
-		return nil, fmt.Errorf("Kubernetes %q to %q: not two minor versions", from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
+		return nil, fmt.Errorf("no steps from Kubernetes %q to %q: both must be minor versions, such as 1.36", from.Spec.KubernetesVersion,
+			to.Spec.KubernetesVersion)
 	case target < current:
-		return nil, fmt.Errorf("the cluster runs Kubernetes %s, and %s is older: Kubernetes is not downgraded but by a rollback",
+		return nil, fmt.Errorf("the cluster runs Kubernetes %s, and %s is older: only a rollback downgrades Kubernetes",
 			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	case target-current > Skew:
 		return nil, &TooFar{From: from.Spec.KubernetesVersion, To: to.Spec.KubernetesVersion}
@@ -83,8 +84,8 @@ func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 func StepsBack(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	current, target := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	if current < 0 || target < 0 || current < target || current-target > 1 {
-		return nil, fmt.Errorf("Kubernetes %s back to %s: EKS takes a control plane back by one minor version: go on with %[1]s. The nodes "+
-			"alone can have their old images: name them in the pools' imageID",
+		return nil, fmt.Errorf("no rollback from Kubernetes %s to %s: EKS rolls a control plane back by one minor version only. Continue with "+
+			"%[1]s. To roll back only the nodes, name their old images in the pools' imageID",
 			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	}
 	return walk(from, to, compat, true), nil
@@ -102,12 +103,12 @@ func (e *TooFar) Error() string {
 	for _, v := range e.Offered {
 		newest = max(newest, Minor(v))
 	}
-	text := fmt.Sprintf("from Kubernetes %s to %s are more than %d minor versions, and the nodes would be too old on the way: ",
+	text := fmt.Sprintf("Kubernetes %s and %s are more than %d minor versions apart, so nodes would become too old during the upgrade: ",
 		e.From, e.To, Skew)
 	if newest >= 0 && newest < Minor(e.To) {
 		text += fmt.Sprintf("EKS offers up to 1.%d here, ", newest)
 		if first = min(first, newest); first <= Minor(e.From) {
-			return text + "which the cluster has"
+			return text + "which the cluster already runs"
 		}
 	}
 	return text + fmt.Sprintf("upgrade to 1.%d first", first)

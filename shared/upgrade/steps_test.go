@@ -121,9 +121,9 @@ func TestStepsAfterAStoppedUpgrade(t *testing.T) {
 
 func TestStepsRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, err string }{
-		"a downgrade":                 {"1.37", "1.36", "not downgraded"},
+		"a downgrade":                 {"1.37", "1.36", "only a rollback downgrades Kubernetes"},
 		"more than the skew of nodes": {"1.33", "1.37", "upgrade to 1.36 first"},
-		"no version":                  {"1.36", "2.0", "not two minor versions"},
+		"no version":                  {"1.36", "2.0", "both must be minor versions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Steps(at(test.from), at(test.to), nil)
@@ -138,10 +138,14 @@ func TestTooFar(t *testing.T) {
 		offered []string
 		says    string
 	}{
-		"the offers are unknown":      {nil, "on the way: upgrade to 1.38 first"},
-		"all are offered":             {[]string{"1.35", "1.44", "1.36"}, "on the way: upgrade to 1.38 first"},
-		"the next is not offered":     {[]string{"1.37", "1.36", "1.35"}, "on the way: EKS offers up to 1.37 here, upgrade to 1.37 first"},
-		"no newer version is offered": {[]string{"1.35", "1.34"}, "on the way: EKS offers up to 1.35 here, which the cluster has"},
+		"the offers are unknown": {nil, "during the upgrade: upgrade to 1.38 first"},
+		"all are offered":        {[]string{"1.35", "1.44", "1.36"}, "during the upgrade: upgrade to 1.38 first"},
+		"the next is not offered": {
+			[]string{"1.37", "1.36", "1.35"}, "during the upgrade: EKS offers up to 1.37 here, upgrade to 1.37 first",
+		},
+		"no newer version is offered": {
+			[]string{"1.35", "1.34"}, "during the upgrade: EKS offers up to 1.35 here, which the cluster already runs",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorContains(t, &TooFar{From: "1.35", To: "1.44", Offered: test.offered}, test.says)
@@ -168,7 +172,7 @@ func TestStepsBack(t *testing.T) {
 	_, err = StepsBack(at("1.36"), at("1.37"), nil)
 	require.ErrorContains(t, err, "by one minor version")
 	_, err = StepsBack(at("1.37"), at("1.35"), nil)
-	require.ErrorContains(t, err, "by one minor version: go on with ")
+	require.ErrorContains(t, err, "by one minor version only. Continue with ")
 }
 
 // An external update of the control plane completes some of the steps.

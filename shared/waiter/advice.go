@@ -28,24 +28,24 @@ func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool
 	}
 	switch stackStatus {
 	case "CREATE_FAILED", "ROLLBACK_COMPLETE":
-		lines = append(lines, "next: it is deleted and created anew with the next try")
+		lines = append(lines, "next: drover deletes and recreates the stack on the next retry")
 	case "ROLLBACK_FAILED", "DELETE_FAILED":
-		lines = append(lines, "left over: "+at)
+		lines = append(lines, "not deleted: "+at)
 		for _, command := range holders(failure.Stuck) {
-			lines = append(lines, "what is in the way there: "+command)
+			lines = append(lines, "to find what blocks it: "+command)
 		}
-		lines = append(lines, "next: remove what holds them; the deletion goes on with the next try")
+		lines = append(lines, "next: remove what blocks them; drover continues the deletion on the next retry")
 	case "UPDATE_ROLLBACK_COMPLETE":
-		next := "next: it is what it was before; mend the cause"
+		next := "next: CloudFormation rolled the stack back; fix the cause"
 		if !upgrading {
 			cluster, _, _ := names.SplitStack(stackName)
-			next += fmt.Sprintf(", then upload a spec or run drover converge %s: drover does not try this again by itself", cluster)
+			next += fmt.Sprintf(", then upload a spec or run drover converge %s: drover does not retry by itself", cluster)
 		}
 		lines = append(lines, next)
 	case "UPDATE_ROLLBACK_FAILED":
-		next := "next: mend that; the rollback goes on with the next try"
+		next := "next: fix that; drover continues the rollback on the next retry"
 		if len(resources) > 0 {
-			next += fmt.Sprintf("; or leave them as they are: aws cloudformation continue-update-rollback --stack-name %s --resources-to-skip %s",
+			next += fmt.Sprintf("; or skip them: aws cloudformation continue-update-rollback --stack-name %s --resources-to-skip %s",
 				stackName, strings.Join(resources, " "))
 		}
 		lines = append(lines, "stuck at: "+at, next)
@@ -59,16 +59,15 @@ func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool
 // causes are CloudFormation's error codes whose reasons do not state what to do.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-test-contract-errors.html
 var causes = map[string]string{
-	"ServiceLimitExceeded": "a quota of the account is used up: raise it in Service Quotas, or free some of it",
-	"Throttling":           "AWS asked for less, for longer than CloudFormation tries",
-	"AccessDenied":         "the role that CloudFormation acts as may not do this, or a policy of your organisation forbids it",
-	"AlreadyExists": "something of this name is there already that is not this stack's: see whose it is; remove or rename it when " +
-		"nobody needs it any more",
+	"ServiceLimitExceeded": "a quota of the account is exhausted: request an increase in Service Quotas, or free part of it",
+	"Throttling":           "AWS throttled the requests for longer than CloudFormation retries",
+	"AccessDenied":         "the role of CloudFormation may not do this, or a policy of your organization forbids it",
+	"AlreadyExists":        "a resource with this name exists outside this stack: find its owner; rename it, or delete it if it is not needed",
 }
 
 // NoInstances describes why a pool's group launches no instances: AWS's reason, and what to do.
 func NoInstances(why string) string {
-	return "Auto Scaling got no instance: " + strings.TrimRight(why, ". ") + ": " + cause(why)
+	return "Auto Scaling could not launch an instance: " + strings.TrimRight(why, ". ") + ": " + cause(why)
 }
 
 // cause returns what to do about EC2's reason.
@@ -78,7 +77,7 @@ func cause(why string) string {
 			return refusal.advice
 		}
 	}
-	return "what it means: https://docs.aws.amazon.com/autoscaling/ec2/userguide/CHAP_Troubleshooting.html"
+	return "for its meaning see https://docs.aws.amazon.com/autoscaling/ec2/userguide/CHAP_Troubleshooting.html"
 }
 
 // refusals are EC2's reasons for a failed launch. Auto Scaling passes on only their text. Texts about quotas mention capacity too, so the
@@ -91,9 +90,8 @@ var refusals = []struct {
 }{
 	{regexp.MustCompile(`(?i)\b(limit|quota|max spot instance count exceeded)\b`), causes["ServiceLimitExceeded"]},
 	{regexp.MustCompile(`(?i)\bClient\.InternalError\b|\bKMS\b|encrypt`),
-		"the key that the volumes or the image are encrypted with must let " +
-			"Auto Scaling's service-linked role use it"},
-	{regexp.MustCompile(`(?i)\bcapacity\b`), "EC2 has none of them there now: name more instance types or subnets of other zones " +
+		"the KMS key of the volumes or the image must allow Auto Scaling's service-linked role to use it"},
+	{regexp.MustCompile(`(?i)\bcapacity\b`), "EC2 has no capacity for them there now: name more instance types, or subnets of other zones, " +
 		"in the pool, or wait"},
 }
 

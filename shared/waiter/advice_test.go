@@ -25,12 +25,13 @@ func TestAdvice(t *testing.T) {
 		"a quota": {"UPDATE_FAILED", stack.Failure{
 			Reason: `Resource handler returned message: "no more" (RequestToken: 1, HandlerErrorCode: ServiceLimitExceeded)`,
 		},
-			"\na quota of the account is used up: raise it in Service Quotas, or free some of it"},
+			"\na quota of the account is exhausted: request an increase in Service Quotas, or free part of it"},
 		"a text that only resembles a code": {
 			"UPDATE_FAILED", stack.Failure{Reason: "HandlerErrorCode: ServiceLimitExceeded is what I fear"}, "",
 		},
 		"leftovers of a deletion": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
-			"\nleft over: Subnet0 (it has a dependency), Vpc (so has this)\nnext: remove what holds them; the deletion goes on with the next try"},
+			"\nnot deleted: Subnet0 (it has a dependency), Vpc (so has this)\nnext: remove what blocks them; drover continues the deletion " +
+				"on the next retry"},
 		"leftovers of a network in use": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: []stack.Stuck{
 			{Resource: "Public0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-1"}, {
 				Resource: "Private0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-2",
@@ -43,22 +44,21 @@ func TestAdvice(t *testing.T) {
 			},
 			{Resource: "Other", Reason: "no (HandlerErrorCode: AccessDenied)", Type: "AWS::EC2::VPC", ID: "vpc-2"},
 		}},
-			"\nleft over: Public0 (in use), Private0 (in use), Endpoints (in use), Attachment (mapped), Vpc (in use), Role (in use), Other (no " +
+			"\nnot deleted: Public0 (in use), Private0 (in use), Endpoints (in use), Attachment (mapped), Vpc (in use), Role (in use), Other (no " +
 				"(HandlerErrorCode: AccessDenied))" +
-				"\nwhat is in the way there: " + interfaces + "Name=subnet-id,Values=subnet-1,subnet-2" + columns +
-				"\nwhat is in the way there: " + interfaces + "Name=group-id,Values=sg-1" + columns +
-				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=ip-permission.group-id,Values=sg-1 --query " +
+				"\nto find what blocks it: " + interfaces + "Name=subnet-id,Values=subnet-1,subnet-2" + columns +
+				"\nto find what blocks it: " + interfaces + "Name=group-id,Values=sg-1" + columns +
+				"\nto find what blocks it: aws ec2 describe-security-groups --filters Name=ip-permission.group-id,Values=sg-1 --query " +
 				"'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
-				"\nwhat is in the way there: " + interfaces + "Name=vpc-id,Values=vpc-1" + columns +
-				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=vpc-id,Values=vpc-1 --query " +
+				"\nto find what blocks it: " + interfaces + "Name=vpc-id,Values=vpc-1" + columns +
+				"\nto find what blocks it: aws ec2 describe-security-groups --filters Name=vpc-id,Values=vpc-1 --query " +
 				"'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
-				"\nnext: remove what holds them; the deletion goes on with the next try"},
+				"\nnext: remove what blocks them; drover continues the deletion on the next retry"},
 		"a stuck rollback": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
-			"\nstuck at: Subnet0 (it has a dependency), Vpc (so has this)\nnext: mend that; the rollback goes on with the next try; or leave " +
-				"them as they are: " +
-				"aws cloudformation continue-update-rollback --stack-name drover-demo-network --resources-to-skip Subnet0 Vpc"},
+			"\nstuck at: Subnet0 (it has a dependency), Vpc (so has this)\nnext: fix that; drover continues the rollback on the next retry; or " +
+				"skip them: aws cloudformation continue-update-rollback --stack-name drover-demo-network --resources-to-skip Subnet0 Vpc"},
 		"a rollback without a stuck resource": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x"},
-			"\nstuck at: AWS's reason\nnext: mend that; the rollback goes on with the next try"},
+			"\nstuck at: AWS's reason\nnext: fix that; drover continues the rollback on the next retry"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestAdvice(t *testing.T) {
 // The advice for an upgrade's step does not suggest to converge: that does not continue an upgrade.
 func TestAdviceOfUpgradeStep(t *testing.T) {
 	const ends = "UPDATE_ROLLBACK_COMPLETE"
-	require.Equal(t, "\nnext: it is what it was before; mend the cause", advice("drover-demo-control-plane", ends, stack.Failure{
+	require.Equal(t, "\nnext: CloudFormation rolled the stack back; fix the cause", advice("drover-demo-control-plane", ends, stack.Failure{
 		Reason: "no",
 	}, true))
 	require.Contains(t, advice("drover-demo-control-plane", ends, stack.Failure{Reason: "no"}, false), "run drover converge demo:")
@@ -86,16 +86,16 @@ func TestNoInstances(t *testing.T) {
 		"vCPUs": {"You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that the specified " +
 			"instance type belongs to. " +
 			"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.",
-			"raise it in Service Quotas"},
+			"request an increase in Service Quotas"},
 		"a quota of the group": {
 			"Your quota allows for 0 more running instance(s). You requested at least 1. Launching EC2 instance failed.",
-			"raise it in Service Quotas",
+			"request an increase in Service Quotas",
 		},
-		"spot instances": {"Max spot instance count exceeded. Launching EC2 instance failed.", "raise it in Service Quotas"},
+		"spot instances": {"Max spot instance count exceeded. Launching EC2 instance failed.", "request an increase in Service Quotas"},
 		"a full zone": {"We currently do not have sufficient m7i.large capacity in the Availability Zone you requested " +
 			"(eu-central-1a). " +
 			"Launching EC2 instance failed.",
-			"name more instance types or subnets of other zones"},
+			"name more instance types, or subnets of other zones"},
 		"no spot capacity": {
 			"There is no Spot capacity available that matches your request. Launching EC2 instance failed.", "name more instance types",
 		},
@@ -104,12 +104,14 @@ func TestNoInstances(t *testing.T) {
 				"Client error " +
 				"on launch", "service-linked role",
 		},
-		"anything else": {"The requested configuration is currently not supported.", "what it means: https://docs.aws.amazon.com/autoscaling/"},
+		"anything else": {
+			"The requested configuration is currently not supported.", "for its meaning see https://docs.aws.amazon.com/autoscaling/",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := NoInstances(test.why)
-			require.Contains(t, got, "Auto Scaling got no instance: "+strings.TrimRight(test.why, "."))
+			require.Contains(t, got, "Auto Scaling could not launch an instance: "+strings.TrimRight(test.why, "."))
 			require.Contains(t, got, test.advice)
 		})
 	}

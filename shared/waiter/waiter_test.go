@@ -75,7 +75,8 @@ func (s *scene) resume(w store.Waiter, stackStatus string) error {
 }
 
 func TestResume(t *testing.T) {
-	const cause = "stack drover-demo-pool-a is ROLLBACK_COMPLETE: Group: no capacity\nnext: it is deleted and created anew with the next try"
+	const cause = "stack drover-demo-pool-a is ROLLBACK_COMPLETE: Group: no capacity\nnext: drover deletes and recreates the " +
+		"stack on the next retry"
 	tests := map[string]struct {
 		waiter store.Waiter
 		status string
@@ -219,10 +220,10 @@ func TestResumeRecordsLaunchFailures(t *testing.T) {
 		recorded, cause        string
 	}{
 		"from Auto Scaling alone": {"pool-a", "Received 0 SUCCESS signal(s) out of 1", full,
-			"Received 0 SUCCESS signal(s) out of 1; Auto Scaling got no instance: There is no Spot capacity",
-			"signal(s) out of 1\nAuto Scaling got no instance: There is no Spot capacity"},
+			"Received 0 SUCCESS signal(s) out of 1; Auto Scaling could not launch an instance: There is no Spot capacity",
+			"signal(s) out of 1\nAuto Scaling could not launch an instance: There is no Spot capacity"},
 		"from both": {"pool-a", "Group did not stabilize. Failed Scaling Activity: " + full, full,
-			"Group did not stabilize. Failed Scaling Activity: " + full, full + "\nEC2 has none of them there now"},
+			"Group did not stabilize. Failed Scaling Activity: " + full, full + "\nEC2 has no capacity for them there now"},
 		"from neither":     {"pool-a", "no such image", "", "no such image", "Group: no such image\nnext:"},
 		"not about a pool": {"network", "no such range", full, "no such range", "Group: no such range\nnext:"},
 	}

@@ -133,12 +133,12 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	case err != nil && watch:
 		return err
 	case err != nil: // an upload alone needs no permission to read
-		fmt.Fprintf(out, "whether it can be used is not known here: %v\n", err)
+		fmt.Fprintf(out, "drover cannot tell here whether it can be used: %v\n", err)
 		return nil
 	case verdict == nil && watch:
 		return fmt.Errorf("there is no verdict on %s after %s: see /aws/lambda/drover-publish", what, timeout)
 	case verdict == nil:
-		fmt.Fprintf(out, "its verdict is not there yet: `drover apply %s --watch` waits for it; it comes to s3://%s/%s\n", m.file,
+		fmt.Fprintf(out, "its verdict is pending: `drover apply %s --watch` waits for it; drover writes it to s3://%s/%s\n", m.file,
 			c.State.Name(), names.ReleaseStatus(m.name))
 		return nil
 	}
@@ -157,7 +157,7 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 }
 
 // errReplaced ends a wait for a verdict.
-var errReplaced = errors.New("was replaced by another upload: there is no verdict on yours; compare the two, and upload again")
+var errReplaced = errors.New("was replaced by another upload: yours gets no verdict; compare the two, and upload again")
 
 // uploads reads uploaded files, and verdicts the results of their checks.
 type (

@@ -80,7 +80,7 @@ func TestAwaitVerdict(t *testing.T) {
 		},
 		"ends at once without --watch": {content: "of the user", strict: true, outage: 3 * time.Second, err: "connection reset"},
 		"ends when another upload replaced it": {
-			content: "of another", err: "releases/1.36-1.yaml was replaced by another upload: there is no verdict on yours",
+			content: "of another", err: "releases/1.36-1.yaml was replaced by another upload: yours gets no verdict",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

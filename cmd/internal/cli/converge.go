@@ -66,7 +66,7 @@ func Converge(ctx context.Context, out io.Writer, c *Cell, cluster string, watch
 		return err
 	}
 	if holder != "" {
-		fmt.Fprintf(out, "cluster %s converges already: nothing was started; execution %s plans again before it ends\n", cluster, holder)
+		fmt.Fprintf(out, "cluster %s is already converging: nothing was started; execution %s plans again before it ends\n", cluster, holder)
 		return followConverge(ctx, out, c, cluster, holder, began, watch)
 	}
 	execution, err := c.start(ctx, machineConverge, events.Converge{Cluster: cluster})
@@ -118,10 +118,10 @@ func planAnswer(out io.Writer, cluster string, plan *events.PlanResult) (done bo
 	}
 	switch plan.Outcome {
 	case events.OutcomeUnchanged:
-		fmt.Fprintf(out, "nothing differs: cluster %s is what its spec says\n", cluster)
+		fmt.Fprintf(out, "nothing differs: cluster %s matches its spec\n", cluster)
 		return true, nil
 	case events.OutcomeBusy:
-		fmt.Fprintf(out, "cluster %s converges already: another execution was faster, and plans again before it ends\n", cluster)
+		fmt.Fprintf(out, "cluster %s is already converging: another execution was faster, and plans again before it ends\n", cluster)
 	case events.OutcomeChanges:
 		fmt.Fprintf(out, "changing %s\n", strings.Join(stagesOf(plan.Stages), ", "))
 	case events.OutcomeDeletes:

@@ -18,7 +18,7 @@ func deleteCommand() *cobra.Command {
 		Use:   "delete CLUSTER",
 		Short: "Delete a cluster and its spec",
 		Long: `Deletes the spec of a cluster. drover then deletes its nodes, its control plane, ` +
-			`what Kubernetes made in the account, and its network.
+			`what Kubernetes created in the account, and its network.
 
 The cluster must have converged with deletionProtection: false in its spec. Volumes whose PersistentVolume has the reclaim policy
 Retain are kept. If you upload the spec again during the deletion, drover keeps what still exists and recreates the rest.`,

@@ -124,7 +124,9 @@ func TestStepsInShort(t *testing.T) {
 	p := &preflight.Plan{Before: cluster("v1", "ami-1"), After: cluster("v2", "ami-2"), Steps: []upgrade.Step{
 		{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}, {Kind: upgrade.StepAddons}, {Kind: upgrade.StepNodes},
 	}}
-	require.Equal(t, []string{"control plane to 1.36", "add-ons to those of the release: coredns", "nodes to the images of the release: a"},
+	require.Equal(t, []string{
+		"control plane to 1.36", "add-ons to the versions of the release: coredns", "nodes to the images of the release: a",
+	},
 		stepsInShort(p))
 	p.After = p.Before
 	require.Equal(t, []string{"control plane to 1.36"}, stepsInShort(p))

@@ -38,7 +38,7 @@ func drainCommand() *cobra.Command {
 	var dryRun, watch bool
 	cmd := &cobra.Command{
 		Use:   "drain CLUSTER NODE",
-		Short: "Take the pods off a node, as their disruption budgets allow",
+		Short: "Evict the pods of a node, as their disruption budgets allow",
 		Long: `Starts a drain of a node of one of drover's pools, by its name or its instance's id. Its pods leave as their disruption budgets and
 the pool's drain policy allow. The node stays, cordoned and out of load balancers.
 
@@ -78,10 +78,9 @@ func rollCommand() *cobra.Command {
 	var dryRun, watch bool
 	cmd := &cobra.Command{
 		Use:   "roll CLUSTER POOL",
-		Short: "Replace all nodes of a pool, as its update policy says",
-		Long: `Replaces every node of a pool once, though nothing else changed, ` +
-			`as the pool's update policy says. While the cluster converges already,
-the roll is recorded, and made after that. A roll of an unknown, paused or deleted cluster, or of an unknown pool, ` +
+		Short: "Replace all nodes of a pool by its update policy",
+		Long: `Replaces every node of a pool once, even if nothing else changed, by the pool's update policy. If the cluster is converging,
+drover records the roll and makes it afterwards. A roll of an unknown, paused or deleted cluster, or of an unknown pool, ` +
 			`is refused. Then nothing is
 started.
 
@@ -239,10 +238,10 @@ func rollAnswer(out io.Writer, cluster, pool, execution string, plan *events.Pla
 	case events.OutcomeRefused:
 		return errors.New(plan.Message)
 	case events.OutcomeStopped:
-		return fmt.Errorf("pool %s of cluster %s is not rolled now: %s: %s; the roll is recorded, and made when the cluster converges",
+		return fmt.Errorf("pool %s of cluster %s is not rolled now: %s: %s; drover recorded the roll, and makes it when the cluster converges",
 			pool, cluster, plan.Reason, plan.Message)
 	case events.OutcomeBusy:
-		fmt.Fprintf(out, "cluster %s converges already: the roll of pool %s is recorded, and made after that, within five minutes\n",
+		fmt.Fprintf(out, "cluster %s is converging: drover recorded the roll of pool %s, and starts it within five minutes after that\n",
 			cluster, pool)
 	default:
 		fmt.Fprintf(out, "started the roll of pool %s of cluster %s: %s\n", pool, cluster, execution)
@@ -303,7 +302,7 @@ func PreviewDrain(ctx context.Context, out io.Writer, opened *kube.Cluster, c *C
 	pools, drains, estimated := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)), []time.Duration(nil), true
 	for _, p := range found {
 		if p.Pool == "" {
-			return fmt.Errorf("node %s is in no pool of drover's", p.Node)
+			return fmt.Errorf("node %s belongs to no pool of drover", p.Node)
 		}
 		policy, err := policyOf(ctx, pools, cluster, p.Pool)
 		if err != nil {
@@ -384,13 +383,13 @@ func printPreview(out io.Writer, p drainer.Preview, policy drain.Policy) time.Du
 		}
 	}
 	for _, pod := range decision.Terminating {
-		what[pod.ID()] = "is ending already"
+		what[pod.ID()] = "is already terminating"
 	}
 	for _, pod := range decision.Stuck {
 		what[pod.ID()] = "does not delay the drain: it should have ended long ago"
 	}
 	for _, pod := range decision.Returned {
-		what[pod.ID()] = "stays: it came back to the cordoned node, which it tolerates, and ends with it"
+		what[pod.ID()] = "stays: it tolerates the cordon, came back, and ends with the node"
 	}
 	blocked := 0
 	for _, b := range decision.Blocked {

@@ -46,7 +46,7 @@ drains of its nodes, and errors of drover's functions. Executions that began mor
 	}
 	output := addOutputFlag(cmd)
 	cmd.Flags().StringVar(&since, "since", defaultSince, sinceUsage)
-	cmd.Flags().BoolVarP(&followed, "follow", "f", false, "go on with new events until you interrupt it")
+	cmd.Flags().BoolVarP(&followed, "follow", "f", false, "continue with new events until you interrupt it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, out := cmd.Context(), cmd.OutOrStdout()
 		if followed && output.forMachines() {

@@ -71,7 +71,7 @@ It reads all lines of the functions in the period from CloudWatch Logs (logs:Fil
 	cmd.Flags().StringVar(&only, "function", "", "show one function only: "+strings.Join(functions, ", "))
 	completeFlag(cmd, "function", cobra.FixedCompletions(functions, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&since, "since", defaultSince, sinceUsage)
-	cmd.Flags().BoolVarP(&followed, "follow", "f", false, "go on with new lines until you interrupt it")
+	cmd.Flags().BoolVarP(&followed, "follow", "f", false, "continue with new lines until you interrupt it")
 	return cmd
 }
 

@@ -96,8 +96,8 @@ func readStatus(ctx context.Context, c *Cell, name string) (*status.Cluster, err
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("no cluster %s is known in this account and region: check its name, AWS_REGION and your credentials; `drover status` "+
-		"lists those that are, and `drover apply %[1]s.yaml` makes a new one", name)
+	return fmt.Errorf("cluster %s does not exist in this account and region: check its name, AWS_REGION and your credentials; `drover "+
+		"status` lists the clusters, and `drover apply %[1]s.yaml` creates one", name)
 }
 
 // ReadStatuses reads the status of every cluster. A document that cannot be read hides no other cluster: its own row says so.

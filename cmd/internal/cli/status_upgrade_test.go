@@ -15,18 +15,18 @@ func TestUpgradeMessageLines(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	stopped := status.Upgrade{
 		Phase: "Stopped", To: "r2", Started: &at, Ended: &at,
-		Message: "stack drover-demo-control-plane is UPDATE_ROLLBACK_COMPLETE: no\nmend the cause\nTo go on, drover upgrade demo",
+		Message: "stack drover-demo-control-plane is UPDATE_ROLLBACK_COMPLETE: no\nfix the cause\nTo continue, drover upgrade demo",
 	}
 	s := status.Status{Phase: status.Stopped, Message: stopped.Message, Upgrade: &stopped}
 	var out bytes.Buffer
 	d := &display{out: &out, now: at}
 	d.upgrades(s)
-	require.Contains(t, out.String(), "is UPDATE_ROLLBACK_COMPLETE: no\n    mend the cause\n    To go on, drover upgrade demo\n")
+	require.Contains(t, out.String(), "is UPDATE_ROLLBACK_COMPLETE: no\n    fix the cause\n    To continue, drover upgrade demo\n")
 
 	lines := map[string]string{}
 	sayUpgrade(func(key, text string) { lines[key] = text }, stopped)
-	require.Contains(t, lines["phase"], "To go on, drover upgrade demo")
-	require.Contains(t, phaseLine("demo", s), "To go on, drover upgrade demo")
+	require.Contains(t, lines["phase"], "To continue, drover upgrade demo")
+	require.Contains(t, phaseLine("demo", s), "To continue, drover upgrade demo")
 
 	out.Reset()
 	d.upgrades(status.Status{Upgrade: &status.Upgrade{Phase: "Done", To: "r3"}, Upgrades: []status.Upgrade{stopped}})

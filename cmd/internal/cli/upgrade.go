@@ -37,7 +37,7 @@ func upgradeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade CLUSTER",
 		Short: "Upgrade a cluster to a release, or roll back its last upgrade",
-		Long: `Starts an upgrade of a cluster now, also outside its window. It makes checks, and then upgrades the control plane, ` +
+		Long: `Starts an upgrade of a cluster now, also outside its window. It runs checks, and then upgrades the control plane, ` +
 			`the add-ons and the nodes.
 The release is in effect until the spec names another one. Without --to and --rollback, an upgrade that stopped is continued.
 
@@ -216,8 +216,8 @@ func upgradeVerdict(show *view.Progress, cluster string, x *sfn.DescribeExecutio
 	case mine && (upgrade.State(u.Phase).Over() || u.Phase == status.UpgradeMissed):
 		return fmt.Errorf("the upgrade is %s: %s", u.Phase, u.Message)
 	case mine: // it ended before it could write the status
-		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` says what is done and how to "+
-			"continue", ended, cluster)
+		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` shows what is done and how "+
+			"to continue", ended, cluster)
 	}
 	return fmt.Errorf("the upgrade ended as %s", ended)
 }

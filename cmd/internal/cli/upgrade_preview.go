@@ -63,7 +63,7 @@ func PreviewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 	all := len(preflight.BeforeNames())
 	made := fmt.Sprintf("%d checks", all)
 	if len(missed) > 0 {
-		made = fmt.Sprintf("%d of %s were made", all-len(missed), made)
+		made = fmt.Sprintf("%d of %s ran", all-len(missed), made)
 	}
 	fmt.Fprintf(out, "\n%s, %d found something:\n\n", made, all-len(passed)-len(missed))
 	for _, line := range CheckLines(checks) {
@@ -72,10 +72,10 @@ func PreviewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 	fmt.Fprintf(out, "  passed: %s\n", strings.Join(passed, ", "))
 	switch {
 	case facts.Forbidden:
-		fmt.Fprintf(out, "  not made, as the cluster does not let you read it: %s; ControlPlaneHealthy and SurgeCapacity "+
-			"were made with data of AWS only\n", strings.Join(missed, ", "))
+		fmt.Fprintf(out, "  skipped, because the cluster does not let you read it: %s; ControlPlaneHealthy and SurgeCapacity used data of "+
+			"AWS only\n", strings.Join(missed, ", "))
 	case len(missed) > 0:
-		fmt.Fprintf(out, "  not made, as the cluster's API does not answer: %s\n", strings.Join(missed, ", "))
+		fmt.Fprintf(out, "  skipped, because the cluster's API does not answer: %s\n", strings.Join(missed, ", "))
 	}
 	p := &outlook{out: out, plan: plan, facts: facts, clusters: clusters, pools: pools}
 	if err := p.steps(ctx); err != nil {

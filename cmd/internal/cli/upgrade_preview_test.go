@@ -112,10 +112,10 @@ func TestPreviewOfPods(t *testing.T) {
 			alone, drain.Policy{UnmanagedPods: drain.EvictUnmanaged}, "leaves at once, and nothing starts it again",
 		},
 		"a pod without a controller that blocks": {
-			alone, drain.Policy{UnmanagedPods: drain.WaitForUnmanaged}, "BLOCKED: nothing would start it again, and unmanagedPods is Wait",
+			alone, drain.Policy{UnmanagedPods: drain.WaitForUnmanaged}, "BLOCKED: no controller would replace it, and unmanagedPods is Wait",
 		},
 		"a terminating pod without a controller": {
-			pod(func(p *drain.Pod) { p.Managed, p.Deleted = false, time.Now().Add(time.Minute) }), drain.Policy{}, "is ending already",
+			pod(func(p *drain.Pod) { p.Managed, p.Deleted = false, time.Now().Add(time.Minute) }), drain.Policy{}, "is already terminating",
 		},
 		"a pod that tolerates the cordon": {
 			pod(func(p *drain.Pod) {
@@ -124,7 +124,7 @@ func TestPreviewOfPods(t *testing.T) {
 		},
 		"a pod that returned to the cordoned node": {
 			pod(func(p *drain.Pod) { p.Tolerant, p.Created = true, cordoned.Add(time.Minute) }), drain.Policy{},
-			"stays: it came back to the cordoned node, which it tolerates, and ends with it",
+			"stays: it tolerates the cordon, came back, and ends with the node",
 		},
 		"a mirror pod": {pod(func(p *drain.Pod) { p.Managed, p.Class = false, drain.Mirror }), drain.Policy{}, "stays: the kubelet's own"},
 	} {

@@ -20,8 +20,8 @@ func TestUpgradeVerdict(t *testing.T) {
 		return upgradeVerdict(view.NewProgress(&out), "demo", x, u, u != nil).Error()
 	}
 	running := &status.Upgrade{Phase: "Running", Message: "control plane to 1.36"}
-	require.Equal(t, "the execution of the upgrade ended as ABORTED. Within five minutes `drover status demo` says what is "+
-		"done and how to continue",
+	require.Equal(t, "the execution of the upgrade ended as ABORTED. Within five minutes `drover status demo` shows what is done "+
+		"and how to continue",
 		verdict(running, &sfn.DescribeExecutionOutput{Status: types.ExecutionStatusAborted}))
 	require.Contains(t, verdict(running, &sfn.DescribeExecutionOutput{Status: types.ExecutionStatusTimedOut}), "ended as TIMED_OUT")
 	failed := &sfn.DescribeExecutionOutput{Status: types.ExecutionStatusFailed, Error: aws.String("UpgradeStopped"), Cause: aws.String("no")}

@@ -387,7 +387,7 @@ func (r *fleetReader) resolveChannel(
 	in.KubernetesVersion = func(release string) (string, error) {
 		next, err := r.readRelease(ctx, r.c.Specs, names.ReleaseSpec(release), release)
 		if err == nil && next == nil {
-			err = fmt.Errorf("the release %s is not there, or cannot be used", release)
+			err = fmt.Errorf("the release %s does not exist, or cannot be used", release)
 		}
 		if err != nil {
 			return "", err
@@ -406,7 +406,7 @@ func (r *fleetReader) resolveChannel(
 		release = d.Wait.To.Release
 		switch v.Due = d.Wait.At.UTC().Format(time.RFC3339) + " (Channel)"; {
 		case d.Wait.Blocked:
-			v.Due = "no window opens any more"
+			v.Due = "no window opens again"
 		case d.Wait.Unread != "":
 			v.Due = "when its release can be used (Channel)"
 		}

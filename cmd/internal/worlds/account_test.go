@@ -21,8 +21,8 @@ func TestCluster(t *testing.T) {
 	t.Run("status without clusters", func(t *testing.T) {
 		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
 		require.JSONEq(t, "[]", ok(t, "status", "-o", "json"))
-		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known in this account and region: check its name, AWS_REGION and "+
-			"your credentials; `drover status` lists those that are, and `drover apply demo.yaml` makes a new one")
+		require.Contains(t, fails(t, "status", "demo"), "cluster demo does not exist in this account and region: check its name, AWS_REGION and "+
+			"your credentials; `drover status` lists the clusters, and `drover apply demo.yaml` creates one")
 		require.Contains(t, fails(t, "status", "-o", "xml"), "must be json")
 		require.Contains(t, fails(t, "status", "--watch"), "give its NAME")
 	})
@@ -51,9 +51,9 @@ func TestCluster(t *testing.T) {
 		r := drover(t, "apply", bad, "--watch")
 		require.Equal(t, 1, r.Code, r.Stdout)
 		require.Contains(t, r.Stdout, "Images blocks: ")
-		require.Contains(t, r.Stdout, "ami-0123456789abcdef0 for amd64 is not there")
+		require.Contains(t, r.Stdout, "ami-0123456789abcdef0 for amd64 does not exist")
 		require.Contains(t, r.Stderr, "drover: release 1.36-9 cannot be used")
-		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is not there yet: drover apply .* --watch`,
+		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is pending: drover apply .* --watch`,
 			ok(t, "apply", bad))
 	})
 	t.Run("diff lists the stacks to create, in order", func(t *testing.T) {

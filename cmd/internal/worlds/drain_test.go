@@ -114,10 +114,10 @@ func TestDrain(t *testing.T) {
 				continue
 			}
 			require.NotContains(t, r.Stdout, "blocks")
-			require.Regexp(t, `\d+ of \d+ checks were made, `, r.Stdout)
+			require.Regexp(t, `\d+ of \d+ checks ran, `, r.Stdout)
 			require.Regexp(t,
-				`not made, as the cluster does not let you read it: NodesReady, `+
-					`.*BudgetsAllow.*; ControlPlaneHealthy and SurgeCapacity were made with data of AWS only`, r.Stdout)
+				`skipped, because the cluster does not let you read it: NodesReady, `+
+					`.*BudgetsAllow.*; ControlPlaneHealthy and SurgeCapacity used data of AWS only`, r.Stdout)
 			require.Contains(t, r.Stdout, "  3. nodes to the images of the release: at least ")
 			require.Contains(t, r.Stdout, "and pods leave at once: they could not be read")
 		}
@@ -181,7 +181,7 @@ func TestDrain(t *testing.T) {
 			r.Stdout)
 		require.Contains(t, r.Stderr, "cluster demo has no node of a pool absent")
 		require.Contains(t, fails(t, "roll", "absent", "workers", "--dry-run"), "no cluster absent is known")
-		require.Contains(t, fails(t, "drain", "absent", node, "--dry-run"), "drover-absent: the EKS cluster is not there")
+		require.Contains(t, fails(t, "drain", "absent", node, "--dry-run"), "drover-absent: the EKS cluster does not exist")
 		for _, call := range cloud.Calls.Since(mark) {
 			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
 		}
@@ -245,7 +245,7 @@ func TestDrain(t *testing.T) {
 			"nothing was rolled: cluster demo has no pool absent: its pools are workers, spot")
 	})
 	t.Run("converging an unchanged cluster", func(t *testing.T) {
-		require.Contains(t, ok(t, "converge", "demo"), "nothing differs: cluster demo is what its spec says")
+		require.Contains(t, ok(t, "converge", "demo"), "nothing differs: cluster demo matches its spec")
 	})
 	t.Run("a roll", func(t *testing.T) {
 		rolling, cancel := context.WithTimeout(t.Context(), clitest.Patience)
@@ -270,7 +270,7 @@ func TestDrain(t *testing.T) {
 		out := ok(t, "delete", "demo", "--watch")
 		require.Contains(t, out, "/clusters/demo.yaml")
 		require.Contains(t, out, "demo is Deleting: ")
-		require.Contains(t, out, "demo is Deleted: the cluster is gone")
+		require.Contains(t, out, "demo is Deleted: the cluster is deleted")
 		for _, stack := range cloud.CloudFormation.Stacks() {
 			require.NotContains(t, stack.StackName, "drover-demo-", "%s", stack.StackStatus)
 		}

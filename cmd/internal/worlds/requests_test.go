@@ -87,10 +87,11 @@ func TestRoll(t *testing.T) {
 		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  tags: {a: b}\n"))
 		a.Until("a stack's event is held", func() bool { return len(a.Events.Held()) > 0 })
 		require.NoError(t, roll("demo", "a", false))
-		require.Contains(t, out.String(), "cluster demo converges already: the roll of pool a is recorded, and made after that")
+		require.Contains(t, out.String(), "cluster demo is already converging: drover recorded the roll of pool a, and starts it within "+
+			"five minutes after that")
 		out.Reset()
 		require.NoError(t, cli.Converge(t.Context(), &out, c, "demo", false))
-		require.Contains(t, out.String(), "cluster demo converges already: nothing was started; execution arn:")
+		require.Contains(t, out.String(), "cluster demo is already converging: nothing was started; execution arn:")
 	})
 }
 
@@ -109,7 +110,7 @@ func TestConverge(t *testing.T) {
 	a.Cluster("demo", "")
 	t.Run("reports that nothing differs", func(t *testing.T) {
 		require.NoError(t, run("demo", true))
-		require.Contains(t, out.String(), "nothing differs: cluster demo is what its spec says\n")
+		require.Contains(t, out.String(), "nothing differs: cluster demo matches its spec\n")
 	})
 	t.Run("refuses a paused cluster", func(t *testing.T) {
 		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  paused: true\n"))
@@ -166,7 +167,7 @@ func TestUpgradeAnswers(t *testing.T) {
 		"a rollback without an upgrade": {
 			events.Upgrade{
 				Rollback: true,
-			}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there was no upgrade of this cluster that could be rolled back"},
+			}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "this cluster has no upgrade that can be rolled back"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

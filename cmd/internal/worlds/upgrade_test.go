@@ -52,7 +52,7 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 	printed := out.String()
 	for _, line := range []string{
 		"A dry run: nothing is changed.\n\ndemo: release 1.36-1 (Kubernetes 1.36) → release 1.37-1 (Kubernetes 1.37)\n",
-		"  1. control plane to 1.37: at least 8m0s\n  2. add-ons to those of the release: at least 30s\n",
+		"  1. control plane to 1.37: at least 8m0s\n  2. add-ons to the versions of the release: at least 30s\n",
 		"     coredns v1.13.2-eksbuild.1 → v1.14.0-eksbuild.1\n",
 		"     kube-proxy v1.36.1-eksbuild.2 → v1.37.0-eksbuild.1\n", "  3. nodes to the images of the release: at least ",
 		"     pool workers: 2 nodes to ami-cad6f48a6f7586fe6, in at least ", "     pool spot: 2 nodes to ", "\nLeast time: ",
@@ -77,7 +77,7 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 	require.Equal(t, strings.Split(printed, "\n")[:3], strings.Split(r.Stdout, "\n")[:3])
 	require.Contains(t, drover(t, "upgrade", "demo", "--to", "1.36-1", "--dry-run").Stdout, "there is nothing to upgrade")
 	require.Contains(t, drover(t, "upgrade", "demo", "--to", "9.99-1", "--dry-run").Stderr, "there is no release releases/9.99-1.yaml")
-	require.Contains(t, drover(t, "upgrade", "demo", "--rollback", "--dry-run").Stderr, "there was no upgrade of this cluster")
+	require.Contains(t, drover(t, "upgrade", "demo", "--rollback", "--dry-run").Stderr, "this cluster has no upgrade")
 }
 
 // A requested upgrade and its rollback, of a cluster with one pool, with the deployed state machine.
@@ -140,14 +140,14 @@ func TestUpgrade(t *testing.T) {
 		unchanged(t, func() {
 			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "1.36-1", "--rollback"), "--to and --rollback: give one of them")
 			require.Contains(t, fails(t, "upgrade", "absent", "--to", "1.36-1"), "no cluster absent is known in this account")
-			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--dry-run"), "there was no upgrade of this cluster")
+			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--dry-run"), "this cluster has no upgrade")
 		})
 		// The command rejects requests that the state machine would reject at once. A user would not expect such an error in the status.
 		unchanged(t, func() {
 			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "9.99-1"),
 				"the upgrade of minimal is refused: there is no release releases/9.99-1.yaml")
 			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback"),
-				"the upgrade of minimal is refused: there was no upgrade of this cluster")
+				"the upgrade of minimal is refused: this cluster has no upgrade")
 		})
 	})
 	t.Run("diff shows the upgrade to another release in the spec", func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestUpgrade(t *testing.T) {
 			cloud.Quotas.Set(servicequotas.Clusters, 1)
 			out = ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")
 			cloud.Quotas.Set(servicequotas.Clusters, float64(limit))
-			require.Regexp(t, `ClusterQuota.*Clusters \(L-1194D53C\): \d+ of 1 are there`, out)
+			require.Regexp(t, `ClusterQuota.*Clusters \(L-1194D53C\): \d+ of 1 are used`, out)
 		})
 	})
 	t.Run("--watch follows an upgrade until it ends", func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestUpgrade(t *testing.T) {
 		for _, line := range []string{
 			"started the upgrade of cluster minimal: arn:aws:states:us-east-1:000000000000:execution:drover-upgrade:",
 			"control plane to 1.36: running",
-			"control plane to 1.36: done in ", "add-ons to those of the release: done in ", "nodes to the images of the release: done in ",
+			"control plane to 1.36: done in ", "add-ons to the versions of the release: done in ", "nodes to the images of the release: done in ",
 			"upgrade to 1.36-1 (Kubernetes 1.36) is Done: the cluster is at release 1.36-1 (Kubernetes 1.36)",
 		} {
 			require.Contains(t, out, line)
@@ -225,7 +225,7 @@ func TestUpgrade(t *testing.T) {
 		unchanged(t, func() {
 			out := ok(t, "upgrade", "minimal", "--rollback", "--dry-run")
 			require.Contains(t, out, "minimal: release 1.36-1 (Kubernetes 1.36) → release 1.35-1 (Kubernetes 1.35)")
-			require.Contains(t, out, "  1. nodes back to the images that they had: at least 1m55s\n")
+			require.Contains(t, out, "  1. nodes back to their previous images: at least 1m55s\n")
 			require.Contains(t, out, ": at least 0s\n     the nodes stay: they were rolled back before the control plane\n")
 			require.Equal(t, 1, strings.Count(out, "pool workers: 1 nodes to"), "they are replaced once")
 		})

@@ -22,8 +22,8 @@ import (
 // What waits for drains and joins. The status shows these words.
 const (
 	aRoll     = "nodes are replaced"
-	lessRoom  = "the pool is made smaller"
-	goingBack = "the rollback goes on"
+	lessRoom  = "the pool shrinks"
+	goingBack = "the rollback continues"
 )
 
 // waitForDrains reports whether the change of a group has to wait. If so, the step runs again after a pause and decides again: a newer spec
@@ -47,7 +47,7 @@ func (s *step) waitForDrains(ctx context.Context, what string, group pool.Group,
 		if why != "" {
 			logging.From(ctx).Info("drains passed", "stack", s.change.StackName, "instances", blocker.Instances, "reason", why)
 			return false, s.recordWait(ctx, &status.Waits{
-				Message: what + " beside the drains of " + instances + ": their pods need a node that this change adds",
+				Message: what + " during the drains of " + instances + ": their pods need a node that this change adds",
 			})
 		}
 	}
@@ -57,7 +57,7 @@ func (s *step) waitForDrains(ctx context.Context, what string, group pool.Group,
 	case instances == "":
 		return false, s.recordWait(ctx, nil)
 	case left <= 0:
-		message := fmt.Sprintf("%s though %s %s: it has waited for %s", what, instances, blocker.Reason,
+		message := fmt.Sprintf("%s although %s %s: the wait took %s", what, instances, blocker.Reason,
 			s.Resume.Now().Sub(blocker.Began).Truncate(time.Second))
 		logging.From(ctx).Warn("drain wait exceeded", "stack", s.change.StackName, "reason", message)
 		return false, s.recordWait(ctx, &status.Waits{Message: message})

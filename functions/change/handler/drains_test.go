@@ -58,11 +58,11 @@ func TestWaitForDrains(t *testing.T) {
 			0, ago(74*time.Minute + 55*time.Second), 5, "nodes are replaced when i-old are drained", noon.Add(5 * time.Second),
 		},
 		"proceeds when the drain took too long": {
-			0, ago(75*time.Minute + 500*time.Millisecond), 0, "nodes are replaced though i-old are still drained: it has waited for 1h15m0s",
+			0, ago(75*time.Minute + 500*time.Millisecond), 0, "nodes are replaced although i-old are still being drained: the wait took 1h15m0s",
 			time.Time{},
 		},
 		"proceeds when the drain may take no second longer": {
-			0, ago(75 * time.Minute), 0, "nodes are replaced though i-old are still drained: it has waited for 1h15m0s", time.Time{},
+			0, ago(75 * time.Minute), 0, "nodes are replaced although i-old are still being drained: the wait took 1h15m0s", time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +157,8 @@ func TestPassedDrains(t *testing.T) {
 		began  time.Duration
 		waits  string
 	}{
-		"proceeds without them when the drain took too long":      {0, 75 * time.Minute, "it has waited for 1h15m0s"},
-		"proceeds without them when the step has waited too long": {75 * 60, 10 * time.Minute, "it has waited for 10m0s"},
+		"proceeds without them when the drain took too long":      {0, 75 * time.Minute, "the wait took 1h15m0s"},
+		"proceeds without them when the step has waited too long": {75 * 60, 10 * time.Minute, "the wait took 10m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := rolls(t)

@@ -46,13 +46,13 @@ func Guard(stackName string, changes []stack.ResourceChange) error {
 			}
 			refused = append(refused, fmt.Sprintf("%s would be replaced because of %s", what, strings.Join(properties, ", ")))
 		default: // ActionDynamic, or an action that drover does not know: it may be a replacement
-			refused = append(refused, fmt.Sprintf("%s would be changed in a way that is not known before (%s)", what, change.Action))
+			refused = append(refused, fmt.Sprintf("%s would be changed in a way that CloudFormation cannot predict (%s)", what, change.Action))
 		}
 	}
 	if len(refused) == 0 {
 		return nil
 	}
-	return &fault.ChangeRefused{Cause: fmt.Errorf("the change of stack %s was not made: %s", stackName, strings.Join(refused, "; "))}
+	return &fault.ChangeRefused{Cause: fmt.Errorf("the change of stack %s was refused: %s", stackName, strings.Join(refused, "; "))}
 }
 
 // replacedProperties lists the properties that may need a replacement, except those that take an attribute of a kept resource.

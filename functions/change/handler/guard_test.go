@@ -51,17 +51,17 @@ func TestGuard(t *testing.T) {
 			changes: []stack.ResourceChange{
 				change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementTrue, "RoleArn", "Name"),
 			},
-			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of Name, RoleArn",
+			refused: "the change of stack s was refused: Cluster (AWS::EKS::Cluster) would be replaced because of Name, RoleArn",
 		},
 		"a conditional replacement counts as one": {
 			changes: []stack.ResourceChange{
 				change(stack.ActionModify, "AWS::EC2::Subnet", "Private0", stack.ReplacementConditional, "CidrBlock"),
 			},
-			refused: "the change of stack s was not made: Private0 (AWS::EC2::Subnet) would be replaced because of CidrBlock",
+			refused: "the change of stack s was refused: Private0 (AWS::EC2::Subnet) would be replaced because of CidrBlock",
 		},
 		"an unstated replacement counts as one": {
 			changes: []stack.ResourceChange{change(stack.ActionModify, "AWS::KMS::Key", "Key", "")},
-			refused: "the change of stack s was not made: Key (AWS::KMS::Key) would be replaced because of ",
+			refused: "the change of stack s was refused: Key (AWS::KMS::Key) would be replaced because of ",
 		},
 		"an attribute of a resource that is kept is kept": {
 			changes: []stack.ResourceChange{
@@ -74,7 +74,7 @@ func TestGuard(t *testing.T) {
 				change(stack.ActionModify, "AWS::IAM::Role", "ClusterRole", stack.ReplacementTrue, "Path"),
 				attribute(change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
 			},
-			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
+			refused: "the change of stack s was refused: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},
 		"a property that never recreates the resource is no reason": {
 			changes: []stack.ResourceChange{never(change(stack.ActionModify, "AWS::EC2::Subnet", "Private0", stack.ReplacementConditional, "Tags"))},
@@ -83,14 +83,14 @@ func TestGuard(t *testing.T) {
 			changes: []stack.ResourceChange{
 				change(stack.ActionModify, "AWS::EC2::Subnet", "Private0", stack.ReplacementTrue, "CidrBlock", "AvailabilityZone", "CidrBlock"),
 			},
-			refused: "the change of stack s was not made: Private0 (AWS::EC2::Subnet) would be replaced because of AvailabilityZone, CidrBlock",
+			refused: "the change of stack s was refused: Private0 (AWS::EC2::Subnet) would be replaced because of AvailabilityZone, CidrBlock",
 		},
 		"an attribute of a removed resource counts as a replacement": {
 			changes: []stack.ResourceChange{
 				change(stack.ActionRemove, "AWS::IAM::Role", "ClusterRole", stack.ReplacementFalse),
 				attribute(change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
 			},
-			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
+			refused: "the change of stack s was refused: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},
 		"a value of a kept resource that is no attribute counts as a replacement": {
 			changes: []stack.ResourceChange{
@@ -100,16 +100,18 @@ func TestGuard(t *testing.T) {
 					Details: []stack.ChangeDetail{{Property: "RoleArn", Recreation: stack.RecreationConditionally, Cause: "ClusterRole"}},
 				},
 			},
-			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
+			refused: "the change of stack s was refused: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},
 		"an existing VPC may be imported": {changes: []stack.ResourceChange{change(stack.ActionImport, "AWS::EC2::VPC", "Vpc", "")}},
 		"a dynamic change of a cluster is refused": {
 			changes: []stack.ResourceChange{change(stack.ActionDynamic, "AWS::EKS::Cluster", "Cluster", "")},
-			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be changed in a way that is not known before (Dynamic)",
+			refused: "the change of stack s was refused: Cluster (AWS::EKS::Cluster) would be changed in a way that CloudFormation cannot " +
+				"predict (Dynamic)",
 		},
 		"an unknown action is refused": {
 			changes: []stack.ResourceChange{change("Evaporate", "AWS::KMS::Key", "Key", stack.ReplacementFalse)},
-			refused: "the change of stack s was not made: Key (AWS::KMS::Key) would be changed in a way that is not known before (Evaporate)",
+			refused: "the change of stack s was refused: Key (AWS::KMS::Key) would be changed in a way that CloudFormation cannot " +
+				"predict (Evaporate)",
 		},
 		"a dynamic change of a launch template is allowed": {
 			changes: []stack.ResourceChange{change(stack.ActionDynamic, "AWS::EC2::LaunchTemplate", "LaunchTemplate", "")},
@@ -119,7 +121,7 @@ func TestGuard(t *testing.T) {
 				change(stack.ActionRemove, "AWS::EC2::Subnet", "Private0", ""),
 				change(stack.ActionRemove, "AWS::EC2::VPC", "Vpc", ""),
 			},
-			refused: "the change of stack s was not made: Private0 (AWS::EC2::Subnet) would be removed; Vpc (AWS::EC2::VPC) would be removed",
+			refused: "the change of stack s was refused: Private0 (AWS::EC2::Subnet) would be removed; Vpc (AWS::EC2::VPC) would be removed",
 		},
 	}
 	for name, test := range tests {

@@ -140,7 +140,7 @@ func (s *step) run(ctx context.Context) error {
 		return s.waitForOperation(ctx)
 	case s.change.Moving:
 		return &fault.Superseded{
-			Cause: fmt.Errorf("stack %s was being changed when this was planned, and that is over: %s", s.change.StackName, now.Status),
+			Cause: fmt.Errorf("stack %s was being changed during planning, and that operation has ended: %s", s.change.StackName, now.Status),
 		}
 	case s.change.Operation == plan.Delete:
 		if stack.Absent(now.Status) && now.Status != stack.InReview {
@@ -155,7 +155,7 @@ func (s *step) run(ctx context.Context) error {
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
 		return s.continueRollback(ctx, now)
 	case s.isFoundation() && !s.change.Founds() && stack.Absent(now.Status):
-		return &fault.Superseded{Cause: fmt.Errorf("stack %s was there when this was planned, and is gone", s.change.StackName)}
+		return &fault.Superseded{Cause: fmt.Errorf("stack %s existed during planning, and no longer exists", s.change.StackName)}
 	}
 	if err := s.refuseDuplicate(ctx, now); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (s *step) refuseDuplicate(ctx context.Context, now stack.Deployed) error {
 		return err
 	}
 	return &fault.Superseded{
-		Cause: fmt.Errorf("stack %s is absent, and the EKS cluster %s is there", s.change.StackName, names.EKSCluster(s.in.Cluster)),
+		Cause: fmt.Errorf("stack %s is absent, and the EKS cluster %s exists", s.change.StackName, names.EKSCluster(s.in.Cluster)),
 	}
 }
 
@@ -239,7 +239,7 @@ func (s *step) parameters(ctx context.Context, now stack.Deployed) (map[string]s
 			value, ok = deployed, true
 		}
 		if !ok {
-			return nil, &fault.StackFailed{Cause: fmt.Errorf("stack %s needs output %s of stack %s, which has none: its last change did not succeed",
+			return nil, &fault.StackFailed{Cause: fmt.Errorf("stack %s needs output %s of stack %s, which does not have it: its last change failed",
 				s.change.StackName, parameter.From.Output, names.Stack(s.in.Cluster, from))}
 		}
 		values[parameter.Name] = value

@@ -46,7 +46,7 @@ func TestRecreation(t *testing.T) {
 		},
 		"keeps a protected stack while the EKS cluster exists": {
 			names.ControlPlane, true, stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs, StatusReason: "in use"}, "DELETE_FAILED", false,
-			"stack drover-demo-control-plane is DELETE_FAILED: in use: the EKS cluster drover-demo is still there", true,
+			"stack drover-demo-control-plane is DELETE_FAILED: in use: the EKS cluster drover-demo still exists", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,5 +29,5 @@ func (h *Handler) superseded(ctx context.Context, cluster string, p plan.Plan) e
 	case version == p.Rejected:
 		return nil
 	}
-	return &fault.Superseded{Cause: fmt.Errorf("version %s of %s came after %s", version, key, p.SpecVersion)}
+	return &fault.Superseded{Cause: fmt.Errorf("version %s of %s is newer than %s", version, key, p.SpecVersion)}
 }

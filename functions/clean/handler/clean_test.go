@@ -76,7 +76,7 @@ func TestCleanRemovesNothing(t *testing.T) {
 			a.specs.Upload(names.ClusterSpec("demo"), strings.Repeat("#", api.MaxFile+1))
 		}, events.CleanSuperseded, ""},
 		"when the spec cannot be read":    {func(a *account) { a.specs.Refuse("Get", "AccessDenied") }, "", "AccessDenied"},
-		"while the EKS cluster exists":    {func(a *account) { a.eks = true }, "", "EKS cluster drover-demo is there"},
+		"while the EKS cluster exists":    {func(a *account) { a.eks = true }, "", "EKS cluster drover-demo still exists"},
 		"when EKS cannot be read":         {func(a *account) { a.eksError = errors.New("throttled") }, "", "throttled"},
 		"when leftovers cannot be listed": {func(a *account) { a.findError = errors.New("no index") }, "", "no index"},
 	} {
@@ -221,7 +221,7 @@ func TestCleanReports(t *testing.T) {
 }
 
 func TestCleanListsRetainedResources(t *testing.T) {
-	const message = "role r: deletion protection kept it when its stack was deleted: delete it"
+	const message = "role r: deletion protection retained it when its stack was deleted: delete it"
 	t.Run("once the last stack is deleted", func(t *testing.T) {
 		a := newAccount(t)
 		a.kept = []string{"role r"}

@@ -67,8 +67,8 @@ func (h *Handler) Handle(ctx context.Context, in events.CleanRequest) (events.Cl
 		return events.CleanResult{}, err
 	} else if exists {
 		return events.CleanResult{}, &fault.LeftoversRemain{Cause: fmt.Errorf(
-			"EKS cluster %s is there although its stack is gone: turn its deletion protection off and delete it, or what it made would be "+
-				"made again", names.EKSCluster(in.Cluster))}
+			"EKS cluster %s still exists although its stack was deleted: disable its deletion protection and delete it; otherwise it creates again "+
+				"what drover removes", names.EKSCluster(in.Cluster))}
 	}
 	found, err := h.Leftovers.Find(ctx, in.Cluster)
 	if err != nil {
@@ -134,7 +134,7 @@ func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []le
 func (h *Handler) addRetained(ctx context.Context, cluster string, seen *status.Deletion) error {
 	retained, err := h.Leftovers.Kept(ctx, cluster)
 	for _, resource := range retained {
-		seen.Remaining = append(seen.Remaining, resource+": deletion protection kept it when its stack was deleted: delete it")
+		seen.Remaining = append(seen.Remaining, resource+": deletion protection retained it when its stack was deleted: delete it")
 	}
 	return err
 }

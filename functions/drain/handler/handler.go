@@ -82,7 +82,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 		if err != nil { // the hook has time left, so the drain continues
 			logging.From(ctx).Warn("heartbeat failed", "instance", in.EC2InstanceID, "error", err.Error())
 		} else if !waits {
-			result := ended(drain.Gone, "the instance does not wait at the hook")
+			result := ended(drain.Gone, "the instance is not waiting at the hook")
 			if pool, err := poolOf(in.Lifecycle); err == nil {
 				h.recordProgress(ctx, node{pool: pool, instance: in.EC2InstanceID}, result)
 			}
@@ -101,9 +101,9 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	case result.Outcome != "":
 		return h.end(ctx, in, n, result)
 	case in.Release && h.isTerminating(ctx, in, n):
-		return ended(drain.Done, "the instance goes: who drains it at its hook has the node"), nil
+		return ended(drain.Done, "the instance is terminating: the drain of its terminate hook continues"), nil
 	case in.Release:
-		result = ended(drain.Done, "the node is as it was before")
+		result = ended(drain.Done, "the node is schedulable again")
 		if err := n.cluster.Release(ctx, n.name, false); err != nil {
 			return h.continueLater(ctx, in, n, ended(drain.Remaining, err.Error())), nil
 		}
@@ -224,7 +224,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 		n.instance = in.InstanceID
 		n.pool, err = h.Groups.PoolOf(ctx, n.instance)
 		if err == nil && n.pool.Cluster == "" {
-			return n, ended(drain.Gone, n.instance+" is in no pool of drover's"), nil
+			return n, ended(drain.Gone, n.instance+" belongs to no pool of drover"), nil
 		}
 	case in.Cluster != "" && in.Instance != "":
 		n.instance = in.Instance
@@ -235,7 +235,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 			n.instance, err = n.cluster.InstanceOf(ctx, in.Node)
 		}
 		if err == nil && n.instance == "" {
-			return n, ended(events.DrainRefused, "cluster "+in.Cluster+" has no node "+in.Node+" that is on an instance"), nil
+			return n, ended(events.DrainRefused, "cluster "+in.Cluster+" has no node "+in.Node+" that runs on an instance"), nil
 		}
 		if err == nil {
 			n.pool, err = h.Groups.PoolOf(ctx, n.instance)
@@ -244,7 +244,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 		return n, ended(events.DrainRefused, `the input names no node: {"cluster": …, "node": …} or {"cluster": …, "instance": …}`), nil
 	}
 	if err == nil && in.Cluster != "" && n.pool.Cluster != in.Cluster {
-		return n, ended(events.DrainRefused, n.instance+" is in no pool of cluster "+in.Cluster), nil
+		return n, ended(events.DrainRefused, n.instance+" belongs to no pool of cluster "+in.Cluster), nil
 	}
 	if err == nil && n.cluster == nil {
 		n.cluster, err = h.open(ctx, n.pool.Cluster)
@@ -256,7 +256,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 		n.name, err = h.nodeOf(ctx, n)
 	}
 	if err == nil && n.name == "" {
-		return n, ended(drain.Gone, n.instance+" is no node: it never joined, or is gone"), nil
+		return n, ended(drain.Gone, n.instance+" has no node: it never joined, or the node was removed"), nil
 	}
 	return n, events.DrainResult{}, err
 }
@@ -291,7 +291,7 @@ func (h *Handler) nodeOf(ctx context.Context, n node) (string, error) {
 func poolOf(hook *events.Lifecycle) (events.Pool, error) {
 	var pool events.Pool
 	if json.Unmarshal([]byte(hook.NotificationMetadata), &pool) != nil || pool.Cluster == "" {
-		return pool, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", hook.LifecycleHookName, hook.AutoScalingGroupName,
+		return pool, fmt.Errorf("hook %s of %s does not name its pool: %q", hook.LifecycleHookName, hook.AutoScalingGroupName,
 			hook.NotificationMetadata)
 	}
 	return pool, nil

@@ -54,13 +54,13 @@ func TestDrainAtTheHook(t *testing.T) {
 			func(w *world) { w.report.Outcome = absent }, nil, absent, "", outcome{drained: true, completed: true},
 		},
 		"completes it if the instance never joined": {
-			func(w *world) { w.nodes = nil }, nil, absent, "i-1 is no node", outcome{completed: true},
+			func(w *world) { w.nodes = nil }, nil, absent, "i-1 has no node", outcome{completed: true},
 		},
 		"completes it if the cluster is deleted": {
 			func(w *world) { w.openErr = fmt.Errorf("demo: %w", pool.ErrNoCluster) }, nil, absent, "demo: ", outcome{completed: true},
 		},
 		"does nothing if no instance waits": {
-			func(w *world) { clear(w.waiting) }, nil, absent, "does not wait at the hook", outcome{},
+			func(w *world) { clear(w.waiting) }, nil, absent, "is not waiting at the hook", outcome{},
 		},
 		"continues after a failed heartbeat": {
 			func(w *world) { w.heartbeatErr = errThrottled; clear(w.waiting) }, nil, drain.Done, "", outcome{drained: true, completed: true},
@@ -73,10 +73,10 @@ func TestDrainAtTheHook(t *testing.T) {
 			outcome{recorded: 1},
 		},
 		"only releases the node if asked to": {
-			nil, func(in *events.DrainRequest) { in.Release = true }, drain.Done, "was before", outcome{released: "n1 drained=false"},
+			nil, func(in *events.DrainRequest) { in.Release = true }, drain.Done, "schedulable again", outcome{released: "n1 drained=false"},
 		},
 		"completes nothing if that node does not exist": {
-			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Release = true }, absent, "is no node", outcome{},
+			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Release = true }, absent, "has no node", outcome{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestPoolOfTheHook(t *testing.T) {
 			w := newWorld(t)
 			clear(w.pools)
 			_, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.NotificationMetadata = metadata })
-			require.ErrorContains(t, err, fmt.Sprintf("does not say which pool it is of: %q", metadata))
+			require.ErrorContains(t, err, fmt.Sprintf("does not name its pool: %q", metadata))
 			require.Empty(t, w.completed)
 		})
 	}
@@ -181,7 +181,7 @@ func TestDrainOfASpotInstance(t *testing.T) {
 			got, err := w.handle(t, spotSample, func(in *events.DrainRequest) { in.InstanceID = instance })
 			require.NoError(t, err)
 			require.Equal(t, absent, got.Outcome)
-			require.Contains(t, got.Message, "in no pool of drover's")
+			require.Contains(t, got.Message, "belongs to no pool of drover")
 			require.Empty(t, w.opened)
 			w.require(t, outcome{})
 		})
@@ -228,11 +228,11 @@ func TestDrainByAnOperator(t *testing.T) {
 		},
 		"refuses an instance of another cluster": {
 			func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "prod", "", "i-1" }, nil, events.DrainRefused,
-			"i-1 is in no pool of cluster prod", outcome{},
+			"i-1 belongs to no pool of cluster prod", outcome{},
 		},
 		"refuses a node of another cluster's pool": {
 			nil, func(w *world) { w.pools[group] = events.Pool{Cluster: "prod", Pool: "workers"} }, events.DrainRefused,
-			"i-1 is in no pool of cluster demo", outcome{},
+			"i-1 belongs to no pool of cluster demo", outcome{},
 		},
 		"refuses a request without a cluster": {
 			func(in *events.DrainRequest) { in.Cluster = "" }, nil, events.DrainRefused, "names no node", outcome{},
@@ -288,17 +288,17 @@ func TestReleaseOfANode(t *testing.T) {
 		says  string
 		does  outcome
 	}{
-		"restores it": {func(*world) {}, drain.Done, "was before", outcome{released: "n1 drained=false"}},
+		"restores it": {func(*world) {}, drain.Done, "schedulable again", outcome{released: "n1 drained=false"}},
 		"removes it from the status": {func(w *world) {
 			_ = w.state.UpdateStatus(context.Background(), "demo", func(s *status.Status) {
 				s.SetNode(status.Node{Instance: "i-1", State: status.NodeBlocked}, noon)
 			})
 		}, drain.Done, "", outcome{released: "n1 drained=false"}},
 		"leaves it to the drain of its hook": {
-			func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "drains it at its hook", outcome{},
+			func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "the drain of its terminate hook continues", outcome{},
 		},
 		"restores it if the instance's state is unknown": {
-			func(w *world) { w.states["i-1"], w.stateErr = pool.TerminatingWait, errThrottled }, drain.Done, "was before",
+			func(w *world) { w.states["i-1"], w.stateErr = pool.TerminatingWait, errThrottled }, drain.Done, "schedulable again",
 			outcome{released: "n1 drained=false"},
 		},
 		"retries later if that fails": {

@@ -23,7 +23,7 @@ import (
 const updating, creating = "UPDATE_IN_PROGRESS", "CREATE_IN_PROGRESS"
 
 // failWhen begins the part of a node's message that says what the failure of the update waits for.
-const failWhen = "; the update is failed when "
+const failWhen = "; drover fails the update when "
 
 // recordFailure records an instance that failed to join. If it is the second one of an update, it also fails the update. waits is true if
 // that has to wait for drains; then the result says for which.
@@ -81,7 +81,7 @@ func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 		// The machine does not call again, and the cluster may be the reason. So the update is not failed during drains: a replacement
 		// instance joins, or fails the update later.
 		if until != "" {
-			until = "; the update is not failed for it while " + until
+			until = "; drover does not fail the update for it while " + until
 		}
 		return until
 	}
@@ -101,7 +101,7 @@ func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 
 // onTerminated ends the work for an instance that no longer waits at its hook. It no longer fails the update.
 func (w *work) onTerminated(ctx context.Context) {
-	w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}
+	w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance is not waiting at the hook"}
 	w.updateStatus(ctx, func(s *status.Status) {
 		for i, n := range s.Nodes {
 			if n.Instance == w.in.EC2InstanceID {

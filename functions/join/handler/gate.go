@@ -58,7 +58,7 @@ func (w *work) signal(ctx, watching context.Context) error {
 	}
 	w.result.Outcome = events.JoinReady
 	if w.isReplaced {
-		w.result.Message += "; it is replaced, too, and nobody waits for it"
+		w.result.Message += "; the update replaces it too, and needs no signal of it"
 		return nil
 	}
 	return w.Stacks.Signal(ctx, w.stackName(), names.GroupResource, w.in.EC2InstanceID, true)
@@ -111,7 +111,7 @@ func (w *work) mayProceed(ctx, watching context.Context) (bool, error) {
 		case <-again:
 		case <-watching.Done():
 			w.wait(minWaitSeconds)
-			w.result.Message += "; it counts when " + until
+			w.result.Message += "; the update counts it when " + until
 			return false, ctx.Err()
 		}
 	}
@@ -208,7 +208,7 @@ func (w *work) readNodes(ctx context.Context) (found bool, unreachable string) {
 		nodes, err = cluster.PoolNodes(ctx, w.pool.Pool)
 	}
 	if err != nil {
-		return false, "the cluster can be asked: " + err.Error()
+		return false, "the cluster's API answers: " + err.Error()
 	}
 	w.nodes = nodes
 	return true, ""
@@ -222,6 +222,6 @@ func (w *work) startPause(gate *roll.Gate) bool {
 	w.result.Outcome = events.JoinWaiting
 	w.result.WaitSeconds = min(maxPauseSeconds, w.pool.Update.PauseSeconds-w.in.PausedSeconds)
 	w.result.PausedSeconds = w.in.PausedSeconds + w.result.WaitSeconds
-	w.result.Message += fmt.Sprintf("; it counts after the pool's pause of %d s", w.pool.Update.PauseSeconds)
+	w.result.Message += fmt.Sprintf("; the update counts it after the pool's pause of %d s", w.pool.Update.PauseSeconds)
 	return true
 }

@@ -98,7 +98,7 @@ type work struct {
 func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 	w := &work{Handler: h, in: in, elapsed: h.Now().Sub(in.Started)}
 	if err := json.Unmarshal([]byte(in.NotificationMetadata), &w.pool); err != nil || w.pool.Cluster == "" || w.pool.Pool == "" {
-		return events.JoinResult{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q",
+		return events.JoinResult{}, fmt.Errorf("hook %s of %s does not name its pool: %q",
 			in.LifecycleHookName, in.AutoScalingGroupName, in.NotificationMetadata)
 	}
 	if in.GivenUp != "" {
@@ -200,7 +200,7 @@ func (w *work) join(ctx, watching context.Context) error {
 // onUnreachable has the instance wait while the cluster does not answer. It records that once the wait is long, or if
 // the error is permanent.
 func (w *work) onUnreachable(ctx context.Context, err error) error {
-	w.result.Message = "the cluster cannot be asked: " + err.Error()
+	w.result.Message = "the cluster's API does not answer: " + err.Error()
 	if w.elapsed >= w.HoldTimeout {
 		return w.abandon(ctx)
 	}

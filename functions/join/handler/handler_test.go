@@ -56,7 +56,7 @@ func TestHookMetadata(t *testing.T) {
 	} {
 		inWorld(t, name, func(t *testing.T, w *world) {
 			_, err := w.handler().Handle(t.Context(), w.request(metadata, 0))
-			require.ErrorContains(t, err, "does not say which pool")
+			require.ErrorContains(t, err, "does not name its pool")
 		})
 	}
 }
@@ -302,7 +302,7 @@ func TestFailedCall(t *testing.T) {
 		result, err := w.handler().Handle(t.Context(), w.request(rollingPool, 0))
 		require.NoError(t, err)
 		require.Equal(t, events.JoinWaiting, result.Outcome)
-		require.Contains(t, result.Message, "it counts when i-coming have joined")
+		require.Contains(t, result.Message, "the update counts it when i-coming have joined")
 	})
 }
 
@@ -319,7 +319,7 @@ func TestSignal(t *testing.T) {
 		result, err := w.handler().Handle(t.Context(), w.request(rollingPool, 0))
 		require.NoError(t, err)
 		require.Equal(t, events.JoinWaiting, result.Outcome)
-		require.Contains(t, result.Message, "it counts when the cluster can be asked: ")
+		require.Contains(t, result.Message, "the update counts it when the cluster's API answers: ")
 	})
 	// Of three new instances, two were Ready before this one. Two old instances are left.
 	for name, test := range map[string]struct {

@@ -81,7 +81,7 @@ func TestJoin(t *testing.T) {
 		"a label has another value": {
 			demands, func(w *world) {
 				w.labels, w.conditions = map[string]string{"gpu": "down"}, []string{"DriverReady"}
-			}, events.JoinAbandoned, "has not the label gpu=up", pool.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
+			}, events.JoinAbandoned, "does not have the label gpu=up", pool.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
 		},
 		"a condition is not True": {
 			demands, func(w *world) {
@@ -107,7 +107,7 @@ func TestJoin(t *testing.T) {
 			rolling, func(w *world) {
 				w.leaving["i-old"] = 3 * time.Hour
 				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
-			}, events.JoinReady, "not signalled: the instance is in service; it counts when i-old are drained", pool.Continue, 0, nil, "",
+			}, events.JoinReady, "not signalled: the instance is in service; the update counts it when i-old are drained", pool.Continue, 0, nil, "",
 		},
 		"the node stops being Ready before its signal": {
 			pauses, func(w *world) {
@@ -117,7 +117,7 @@ func TestJoin(t *testing.T) {
 		"the node stops being Ready forever: no signal": {
 			rolling, func(w *world) {
 				w.leaving["i-old"], w.unwell, w.well = 2*time.Minute, time.Minute, never
-			}, events.JoinReady, "it counts when it is what it was: node n1 is not Ready: no network", pool.Continue, 0, nil, "",
+			}, events.JoinReady, "the update counts it when it is Ready again: node n1 is not Ready: no network", pool.Continue, 0, nil, "",
 		},
 		"the cluster is unreachable before the signal": {
 			pauses, func(w *world) {
@@ -237,7 +237,7 @@ func TestJoin(t *testing.T) {
 		"the update replaces the instance: no signal": {
 			rolling, func(w *world) {
 				w.template = "3"
-			}, events.JoinReady, "it is replaced, too, and nobody waits for it", pool.Continue, 0, nil, "",
+			}, events.JoinReady, "the update replaces it too, and needs no signal of it", pool.Continue, 0, nil, "",
 		},
 		"an instance refresh holds the hook": {
 			refresh, func(w *world) {
@@ -267,7 +267,7 @@ func TestJoin(t *testing.T) {
 		"an instance refresh holds the hook for at most a day": {
 			refresh, func(w *world) {
 				w.leaving["i-old"] = never
-			}, events.JoinReady, "it counts when i-old are drained", pool.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
+			}, events.JoinReady, "the update counts it when i-old are drained", pool.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
 		},
 		"the API server is unreachable for ten minutes": {
 			rolling, func(w *world) {
@@ -288,7 +288,7 @@ func TestJoin(t *testing.T) {
 		"the API server is unreachable forever": {
 			rolling, func(w *world) {
 				w.away = never
-			}, events.JoinAbandoned, "the cluster cannot be asked", pool.Abandon, 24 * time.Hour, nil, status.NodeNotJoined,
+			}, events.JoinAbandoned, "the cluster's API does not answer", pool.Abandon, 24 * time.Hour, nil, status.NodeNotJoined,
 		},
 		"a permission is missing": {
 			rolling, func(w *world) {
@@ -296,12 +296,12 @@ func TestJoin(t *testing.T) {
 			}, events.JoinAbandoned, "AccessDenied: eks:DescribeCluster", pool.Abandon, 24 * time.Hour, nil, status.NodeNotJoined,
 		},
 		"the cluster is deleted": {
-			rolling, func(w *world) { w.openErr = pool.ErrNoCluster }, events.JoinAbandoned, "not there", pool.Abandon, 0, nil, "",
+			rolling, func(w *world) { w.openErr = pool.ErrNoCluster }, events.JoinAbandoned, "does not exist", pool.Abandon, 0, nil, "",
 		},
 		"the instance terminates": {rolling, func(w *world) {
 			w.state = "Terminating:Wait"
-		}, events.JoinGone, "does not wait", "", 0, nil, ""},
-		"the instance is in no group": {rolling, func(w *world) { w.state = "" }, events.JoinGone, "does not wait", "", 0, nil, ""},
+		}, events.JoinGone, "is not waiting", "", 0, nil, ""},
+		"the instance is in no group": {rolling, func(w *world) { w.state = "" }, events.JoinGone, "is not waiting", "", 0, nil, ""},
 		"the hook is being completed": {rolling, func(w *world) {
 			w.state = pool.PendingProceed
 			w.after(950*time.Millisecond, func() { w.state = pool.InService })
@@ -548,5 +548,5 @@ func TestOmittedSignal(t *testing.T) {
 
 func TestHookWithoutPool(t *testing.T) {
 	_, err := (&Handler{Now: time.Now}).Handle(t.Context(), events.JoinRequest{Lifecycle: events.Lifecycle{NotificationMetadata: "?"}})
-	require.ErrorContains(t, err, `does not say which pool it is of: "?"`)
+	require.ErrorContains(t, err, `does not name its pool: "?"`)
 }

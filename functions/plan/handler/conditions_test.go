@@ -62,7 +62,7 @@ func TestLeaseOfAPlan(t *testing.T) {
 		require.Equal(t, events.OutcomeChanges, result.Outcome)
 		s.conflicts = maxAttempts
 		_, err = s.plan(t)
-		require.ErrorContains(t, err, "lost against others")
+		require.ErrorContains(t, err, "conflicted with other executions")
 	})
 }
 

@@ -64,10 +64,10 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 func progress(deployed map[string]stack.Deployed, next events.Deletion) string {
 	var now []string
 	if next.Leftovers {
-		now = append(now, "what Kubernetes made in the account")
+		now = append(now, "what Kubernetes created in the account")
 	}
 	now = append(now, next.Stacks...)
-	return fmt.Sprintf("the spec was deleted, and so is the cluster: stacks left: %d; now %s", len(deployed), strings.Join(now, ", "))
+	return fmt.Sprintf("the spec was deleted, so drover deletes the cluster: stacks left: %d; now %s", len(deployed), strings.Join(now, ", "))
 }
 
 // recordDeletion writes the deployed state of a cluster without a spec to the status, and then more.

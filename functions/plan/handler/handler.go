@@ -74,7 +74,7 @@ func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.Pla
 		}
 	}
 	return events.PlanResult{}, &fault.Transient{
-		Cause: fmt.Errorf("taking the lease of %s: lost against others %d times", in.Cluster, maxAttempts),
+		Cause: fmt.Errorf("taking the lease of %s: conflicted with other executions %d times", in.Cluster, maxAttempts),
 	}
 }
 

@@ -172,7 +172,7 @@ func TestDeletionOfCluster(t *testing.T) {
 		s := c.status(t)
 		require.Equal(t, status.Deleting, s.Phase)
 		require.Equal(t, "https://x", s.Endpoint)
-		require.Contains(t, s.Message, "stacks left: 3; now what Kubernetes made in the account, pool-a")
+		require.Contains(t, s.Message, "stacks left: 3; now what Kubernetes created in the account, pool-a")
 		require.Equal(t, []status.Change{{Stack: "pool-a", Operation: "Delete", Reasons: []status.Reason{{Field: "spec"}}}}, s.Plan)
 	})
 	t.Run("names no leftovers when stacks are next", func(t *testing.T) {

@@ -170,15 +170,15 @@ func TestReportOfADeletion(t *testing.T) {
 		leftovers string // the end of the message
 	}{
 		"without a cleanup": {nil, ""},
-		"without leftovers": {&status.Deletion{}, "; Kubernetes had made nothing in the account"},
+		"without leftovers": {&status.Deletion{}, "; Kubernetes had created nothing in the account"},
 		"with one leftover": {
-			&status.Deletion{Removed: removed[:1]}, ", with the one thing that Kubernetes made in the account",
+			&status.Deletion{Removed: removed[:1]}, ", with the one resource that Kubernetes created in the account",
 		},
 		"with several leftovers": {
-			&status.Deletion{Removed: removed}, ", with the 2 things that Kubernetes made in the account",
+			&status.Deletion{Removed: removed}, ", with the 2 resources that Kubernetes created in the account",
 		},
 		"with retained volumes": {
-			&status.Deletion{Kept: removed}, "; Kubernetes had made nothing in the account; kept: load balancer a, volume b",
+			&status.Deletion{Kept: removed}, "; Kubernetes had created nothing in the account; retained: load balancer a, volume b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -106,15 +106,15 @@ func (v *verdict) write(s *status.Status, now time.Time) {
 
 // deletionMessage is the message of a deleted cluster, with the resources of Kubernetes that were removed or retained.
 func deletionMessage(d *status.Deletion) string {
-	message := fmt.Sprintf("the cluster is gone, with the %d things that Kubernetes made in the account", len(d.Removed))
+	message := fmt.Sprintf("the cluster is deleted, with the %d resources that Kubernetes created in the account", len(d.Removed))
 	switch len(d.Removed) {
 	case 0:
-		message = "the cluster is gone; Kubernetes had made nothing in the account"
+		message = "the cluster is deleted; Kubernetes had created nothing in the account"
 	case 1:
-		message = "the cluster is gone, with the one thing that Kubernetes made in the account"
+		message = "the cluster is deleted, with the one resource that Kubernetes created in the account"
 	}
 	if len(d.Kept) > 0 {
-		message += "; kept: " + strings.Join(d.Kept, ", ")
+		message += "; retained: " + strings.Join(d.Kept, ", ")
 	}
 	return message
 }

@@ -29,7 +29,7 @@ func judge(in events.ReportRequest) verdict {
 		}}, again: passing(in), quick: quickly(in)}
 	}
 	if in.Plan.Outcome == events.OutcomeDeletes || in.Plan.Outcome == events.OutcomeGone {
-		return verdict{Verdict: status.Verdict{Phase: status.Deleted, Message: "the cluster is gone", Condition: status.Condition{
+		return verdict{Verdict: status.Verdict{Phase: status.Deleted, Message: "the cluster is deleted", Condition: status.Condition{
 			Type: status.Converged, Status: "False", Reason: status.ReasonDeleted,
 		}}}
 	}

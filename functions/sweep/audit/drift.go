@@ -175,7 +175,7 @@ func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[str
 		found, repairable := drifted(p, now)
 		for _, f := range found {
 			if !repairable && f.missing { // a repair would change the rest, too
-				f.message += fmt.Sprintf(": run drover converge %s, which creates it", p.Cluster)
+				f.message += fmt.Sprintf(": run drover converge %s to create it", p.Cluster)
 			}
 			planned = append(planned, f.message)
 		}
@@ -285,13 +285,13 @@ func drifted(p plan.Plan, now time.Time) (findings []finding, repairable bool) {
 			case change.Operation == plan.Create && reason.Old == "absent":
 				missing, line = true, status.Missing(change.Stack)
 			case change.DeletesOrphan():
-				line = fmt.Sprintf("stack %s belongs to a control plane that is gone: it is made anew", change.Stack)
+				line = fmt.Sprintf("stack %s belongs to a deleted control plane: drover recreates it", change.Stack)
 			case change.Operation == plan.Delete:
 				line = fmt.Sprintf("stack %s is not in the spec", change.Stack)
 			case !isRepairable(change.Stack, reason):
 				repairable = false
-				line = fmt.Sprintf("stack %s differs from what its spec makes now (%s): drover or a person changed since it was made; run drover "+
-					"converge %s to change it",
+				line = fmt.Sprintf("stack %s differs from what drover renders now (%s): drover was updated, or the stack was changed outside drover; "+
+					"run drover converge %s to update it",
 					change.Stack, reason.Field, p.Cluster)
 			}
 			findings = append(findings, finding{line, missing})
@@ -307,10 +307,10 @@ func unplanned(p plan.Plan, stacks map[string]stack.Deployed) (findings []string
 		_, planned := p.Find(name)
 		switch {
 		case !planned && stack.Tags[names.TagCluster] == "":
-			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and is not tagged as drover's: delete it if nobody needs it",
+			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and has no tag of drover: delete it if it is not needed",
 				name, stack.Status))
 		case stack.Drifted:
-			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found resources of stack %s changed by hand: aws "+
+			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found changed resources in stack %s: aws "+
 				"cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
 		}
 	}
@@ -361,7 +361,7 @@ func outdated(cluster string, stacks map[string]stack.Deployed, all map[string]p
 			}
 		}
 		if len(old) > 0 {
-			findings = append(findings, fmt.Sprintf("pool %s: instances of an older launch template: %s: roll the pool", pool,
+			findings = append(findings, fmt.Sprintf("pool %s has instances of an older launch template: %s: roll the pool", pool,
 				strings.Join(old, ", ")))
 		}
 	}

@@ -232,10 +232,10 @@ func TestFindingsByPhase(t *testing.T) {
 		return s
 	}
 	unknown := map[string]stack.Deployed{"other": {Status: "CREATE_COMPLETE"}}
-	const missingStack, unknownStack = "stack addons is missing", "stack other (CREATE_COMPLETE) is in no spec and is not tagged as " +
-		"drover's: delete it if nobody needs it"
+	const missingStack, unknownStack = "stack addons is missing", "stack other (CREATE_COMPLETE) is in no spec and has no tag of drover: " +
+		"delete it if it is not needed"
 	const tag = `stack addons: tags.drover:cluster is "" instead of "demo"`
-	const byHand = missingStack + ": run drover converge demo, which creates it"
+	const byHand = missingStack + ": run drover converge demo to create it"
 	other := plan.Change{
 		Stack: names.Network, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.network", Old: "a", New: "b"}},
 	}
@@ -303,8 +303,8 @@ func TestFindingsByPhase(t *testing.T) {
 }
 
 func driftOf(stack string) string {
-	return fmt.Sprintf("stack %s differs from what its spec makes now (checksum.%s): drover or a person changed since it was made; run "+
-		"drover converge demo to change it", stack, stack)
+	return fmt.Sprintf("stack %s differs from what drover renders now (checksum.%s): drover was updated, or the stack was changed outside "+
+		"drover; run drover converge demo to update it", stack, stack)
 }
 
 func TestFindingsAreRecorded(t *testing.T) {

@@ -31,7 +31,7 @@ func (r nodes) replace(ctx context.Context, cluster string, s *status.Status) ([
 	listed, err := r.Nodes.Health(ctx, cluster, endpoint, authority)
 	if err != nil {
 		logging.From(ctx).Warn("nodes not listed", "cluster", cluster, "error", err.Error())
-		return []string{"the nodes could not be looked at: " + withoutAddress(err).Error()}, nil
+		return []string{"drover could not check the nodes: " + withoutAddress(err).Error()}, nil
 	}
 	pools := map[string]pool.Group{}
 	for name, deployed := range r.stacks[cluster] {
@@ -48,7 +48,7 @@ func (r nodes) replace(ctx context.Context, cluster string, s *status.Status) ([
 	if alone {
 		next, err := r.countReplacement(ctx, cluster, s)
 		if err != nil || !next.IsZero() {
-			return append(findings, fmt.Sprintf("replacing the cluster's only node does not help: not before %s again",
+			return append(findings, fmt.Sprintf("replacing the cluster's only node did not help: drover replaces it again at %s at the earliest",
 				next.UTC().Format(time.RFC3339))), err
 		}
 	}
@@ -139,7 +139,8 @@ func chooseUnhealthy(listed []pool.NodeHealth, pools map[string]pool.Group, now 
 		}
 	}
 	if sick > 1 && sick*3 > total {
-		return nil, append(findings, fmt.Sprintf("%d of %d nodes are not Ready: none is replaced while that many are", sick, total)), false
+		return nil, append(findings, fmt.Sprintf("%d of %d nodes are not Ready: drover replaces none while there are so many",
+			sick, total)), false
 	}
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {
 		instances = append(instances, chosen[name].Instance)

@@ -80,7 +80,7 @@ func (r repairs) replaceStuck(ctx context.Context, cluster string, s *status.Sta
 			}
 		}
 		logging.From(ctx).Warn("execution stuck", "cluster", cluster, "execution", lease.Execution)
-		if err := r.Executions.Stop(ctx, lease.Execution, "nothing is known that would resume it: drover's audit starts another"); err != nil {
+		if err := r.Executions.Stop(ctx, lease.Execution, "nothing would resume this execution: drover's audit starts another one"); err != nil {
 			return err
 		}
 		if err := r.State.Release(ctx, cluster, lease.Execution); err != nil {

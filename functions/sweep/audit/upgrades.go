@@ -64,7 +64,7 @@ func (r upgrades) recordQueued(ctx context.Context, cluster string, next status.
 	if waits, err := r.hasWaiter(ctx, cluster, next); waits || err != nil {
 		return err
 	}
-	return r.late().Record(ctx, cluster, *next.At, fmt.Sprintf("waits for the upgrade to %s, which is under way", to))
+	return r.late().Record(ctx, cluster, *next.At, fmt.Sprintf("it waits for the upgrade to %s, which is in flight", to))
 }
 
 // hasWaiter reports whether an execution waits to start the upgrade. Such an execution records the delay itself. If
@@ -97,7 +97,7 @@ func (r upgrades) startOverdue(ctx context.Context, cluster string, s *status.St
 		why += ": " + s.Message
 	}
 	if blocked := blockedReason(s.Upgrade); blocked != "" {
-		why = "cannot yet: " + blocked
+		why = "a check blocks it: " + blocked
 	}
 	if err := r.late().Record(ctx, cluster, at, why); err != nil {
 		return false, err

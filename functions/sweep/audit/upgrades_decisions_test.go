@@ -41,7 +41,7 @@ func TestAuditLooksAfterUpgrades(t *testing.T) {
 			status.Upgrading, running, nil, false, map[string]error{"running": errThrottled}, "Running", "", "", nil,
 		},
 		"records that the next one is late": {
-			status.Upgrading, running, next("", &overdue), true, nil, "Running", status.UpgradeDelayed, "waits for the upgrade to r2",
+			status.Upgrading, running, next("", &overdue), true, nil, "Running", status.UpgradeDelayed, "it waits for the upgrade to r2",
 			[]string{"write"},
 		},
 		"leaves that to an execution that waits": {
@@ -79,10 +79,10 @@ func TestAuditLooksAfterUpgrades(t *testing.T) {
 			status.Ready, nil, next("", &overdue), false, nil, "", status.UpgradeScheduled, "", nil,
 		},
 		"records why one is late": {
-			status.Stopped, next("", &overdue), nil, false, nil, status.UpgradeDelayed, "", "and the cluster is Stopped: paused", []string{"write"},
+			status.Stopped, next("", &overdue), nil, false, nil, status.UpgradeDelayed, "", ": the cluster is Stopped: paused", []string{"write"},
 		},
 		"records what is missing for it": {
-			status.Stopped, blocked, nil, false, nil, status.UpgradeDelayed, "", "cannot yet: there is no release r3", []string{"write"},
+			status.Stopped, blocked, nil, false, nil, status.UpgradeDelayed, "", "a check blocks it: there is no release r3", []string{"write"},
 		},
 		"starts none that an execution waits to begin": {
 			status.Ready, next("y", &overdue), nil, true, nil, status.UpgradeScheduled, "", "", nil,

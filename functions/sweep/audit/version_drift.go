@@ -22,9 +22,10 @@ func (r drift) controlPlaneDrift(ctx context.Context, cluster string) (findings 
 	eks, err := r.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
 	switch {
 	case fault.Code(err) == "ResourceNotFoundException":
-		return []string{fmt.Sprintf("EKS has no cluster %s though its stack is there: somebody deleted it. To make it anew, delete the stack "+
-			"%s and the cluster's "+
-			"log group, too, and run drover converge %s", names.EKSCluster(cluster), names.Stack(cluster, names.ControlPlane), cluster)}, nil
+		return []string{
+			fmt.Sprintf("EKS has no cluster %s although its stack exists: it was deleted outside drover. To recreate it, delete the stack %s and "+
+				"the cluster's log group, and run drover converge %s", names.EKSCluster(cluster), names.Stack(cluster, names.ControlPlane), cluster),
+		}, nil
 	case err != nil:
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (p Due) start(ctx context.Context, dues []store.Due) error {
 // flight and the status shows no queued upgrade, planning has not seen the request yet. Then it starts an execution,
 // which plans, records the upgrade, and ends because the cluster is busy.
 func (p Due) recordBusy(ctx context.Context, due store.Due, holder string) error {
-	if err := p.Late.Record(ctx, due.Cluster, due.At, "waits for "+holder); err != nil {
+	if err := p.Late.Record(ctx, due.Cluster, due.At, "it waits for "+holder); err != nil {
 		return err
 	}
 	document, err := p.State.Status(ctx, due.Cluster)

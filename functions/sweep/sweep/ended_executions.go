@@ -52,7 +52,7 @@ func (p EndedExecutions) release(ctx context.Context, cluster string) error {
 		return err
 	}
 	logging.From(ctx).Warn("execution ended without a report", "cluster", cluster, "execution", lease.Execution)
-	message := fmt.Sprintf("execution %s is over and did not say how it ended: run drover converge %s to go on", lease.Execution, cluster)
+	message := fmt.Sprintf("execution %s ended without a report: run drover converge %s to continue", lease.Execution, cluster)
 	err = p.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.FailUnreported(lease.Execution, message, p.Now()) })
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func check(ctx context.Context, r *run) (events.UpgradeResult, error) {
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
-		return events.UpgradeResult{}, route.Stopf("execution %s is over: it is %s", in.Ended, cmp.Or(how, "forgotten"))
+		return events.UpgradeResult{}, route.Stopf("execution %s ended with the status %s", in.Ended, cmp.Or(how, "unknown"))
 	}
 	last, etag, err := r.State.Upgrade(ctx, in.Cluster)
 	if err != nil {
@@ -86,7 +86,7 @@ func check(ctx context.Context, r *run) (events.UpgradeResult, error) {
 	case refreshing.Outcome != "":
 		return refreshing, r.recordProgress(ctx, nil, refreshing.Message)
 	}
-	if err := r.recordProgress(ctx, nil, "the checks run"); err != nil {
+	if err := r.recordProgress(ctx, nil, "the checks are running"); err != nil {
 		return events.UpgradeResult{}, err
 	}
 	return r.runChecks(ctx, &way, plan)
@@ -116,7 +116,7 @@ func (r *run) runChecks(ctx context.Context, way *route.Route, plan *preflight.P
 		return events.UpgradeResult{}, err
 	}
 	if r.record.State == upgrade.Stopped {
-		message = "it does not go on: " + describeBlocking(checks)
+		message = "the upgrade does not continue: " + describeBlocking(checks)
 	}
 	return events.UpgradeResult{Outcome: events.UpgradeBlocked, Message: message}, r.recordProgress(ctx, checks, message)
 }
@@ -154,10 +154,10 @@ func (r *run) waitForOther(ctx context.Context, last *upgrade.Record) (events.Up
 		return events.UpgradeResult{}, err
 	}
 	if current && route.Same(r.in.Upgrade, last) {
-		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: last.Execution + " makes this upgrade already"}, nil
+		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: last.Execution + " already makes this upgrade"}, nil
 	}
 	return r.wait(ctx, upgrade.Target{Release: r.in.Release},
-		fmt.Sprintf("the upgrade to %s is under way: %s", last.Target, last.Execution))
+		fmt.Sprintf("the upgrade to %s is in flight: %s", last.Target, last.Execution))
 }
 
 // checkWanted decides again whether an upgrade that drover started is wanted and may begin. The execution may have waited for hours. Since
@@ -171,7 +171,7 @@ func (r *run) checkWanted(ctx context.Context, last *upgrade.Record) (events.Upg
 	if err != nil || d == nil || d.Start != nil && d.Start.Key == in.Key {
 		return events.UpgradeResult{}, err
 	}
-	message := "it is not asked for any more"
+	message := "nothing requests this upgrade any longer"
 	if d.Wait != nil && d.Wait.Key == in.Key {
 		if d.Wait.Missed {
 			return events.UpgradeResult{}, r.miss(ctx, d.Wait.To, d.Wait.Message)
@@ -201,7 +201,7 @@ func (r *run) wait(ctx context.Context, to upgrade.Target, why string) (events.U
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
-		return events.UpgradeResult{}, r.miss(ctx, to, fmt.Sprintf("the cluster was busy for %s, the upgrade did not begin: %s. %s",
+		return events.UpgradeResult{}, r.miss(ctx, to, fmt.Sprintf("the upgrade did not begin, because the cluster was busy for %s: %s. %s",
 			upgrade.Late, why, upgrade.Again(spec, startOf(r.in).Origin, r.Now())))
 	case late >= upgrade.Delayed:
 		return busy(why, backoff.MaxUpgradePause), r.recordWaiting(ctx, to, status.UpgradeDelayed, why)

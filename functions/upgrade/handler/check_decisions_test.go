@@ -68,14 +68,14 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 			events.UpgradeNothing, "the cluster is at release r2", nil,
 		},
 		"stops one that it claimed, for a newer spec": {
-			func(l *led) { mine(l, upgrade.Checking); l.spec = other }, nil, events.UpgradeStopped, "the spec names release r9", nil,
+			func(l *led) { mine(l, upgrade.Checking); l.spec = other }, nil, events.UpgradeStopped, "the spec now names release r9", nil,
 		},
 		"checks one that it claimed again": {func(l *led) { mine(l, upgrade.Checking) }, nil, events.UpgradeBusy, busyBy, nil},
 		"claims again what it claimed and ended": {
 			func(l *led) { mine(l, upgrade.Stopped); l.spec = other }, nil, events.UpgradeBusy, busyBy, nil,
 		},
 		"leaves it to the execution that makes it": {
-			func(l *led) { theirs(l, upgrade.Running) }, nil, events.UpgradeNothing, "theirs makes this upgrade already", nil,
+			func(l *led) { theirs(l, upgrade.Running) }, nil, events.UpgradeNothing, "theirs already makes this upgrade", nil,
 		},
 		"waits for another upgrade": {
 			func(l *led) { theirs(l, upgrade.Running) }, func(in *events.UpgradeRequest) { in.Release = "r3" }, events.UpgradeBusy,
@@ -96,7 +96,9 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 		},
 		"fails when the record cannot be read": {func(l *led) { l.failing["record"] = errThrottled }, nil, "", "", errThrottled},
 		"stops one whose execution is over": {
-			func(*led) {}, func(in *events.UpgradeRequest) { in.Ended = "y" }, events.UpgradeStopped, "execution y is over: it is ABORTED", nil,
+			func(*led) {}, func(in *events.UpgradeRequest) {
+				in.Ended = "y"
+			}, events.UpgradeStopped, "execution y ended with the status ABORTED", nil,
 		},
 		"fails when it is unknown how that ended": {
 			func(l *led) { l.failing["ended"] = errThrottled }, func(in *events.UpgradeRequest) { in.Ended = "y" }, "", "", errThrottled,
@@ -106,7 +108,7 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 		},
 		"misses it in the end": {
 			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped,
-			"the upgrade did not begin: " + busyBy, nil,
+			"the upgrade did not begin, because the cluster was busy for 2h0m0s: " + busyBy, nil,
 		},
 		"misses it though the spec is unusable": {
 			func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" },
@@ -229,7 +231,7 @@ func TestEarlyCheckIsRecorded(t *testing.T) {
 	require.Nil(t, l.status.Upgrade, "a withdrawn upgrade stays absent")
 }
 
-// factsOf gathers facts for the checks of the end.
+// factsOf gathers facts for the final checks.
 type factsOf struct {
 	Facts
 	facts *preflight.Facts

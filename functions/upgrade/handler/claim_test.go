@@ -159,7 +159,7 @@ func TestLostBaselineIsReported(t *testing.T) {
 
 func TestStepThatWasNotStarted(t *testing.T) {
 	l := leading()
-	for started, want := range map[time.Time]string{{}: "", noon: "which was begun"} {
+	for started, want := range map[time.Time]string{{}: "", noon: "which was started"} {
 		l.record.Steps[1].Started = started
 		under, err := l.handler().runOf(l.record).interruptedStep(t.Context())
 		require.NoError(t, err)

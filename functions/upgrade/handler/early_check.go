@@ -24,6 +24,6 @@ func earlyCheck(ctx context.Context, r *run) (events.UpgradeResult, error) {
 		u.Checks, u.Checked = findings, now
 	})
 	return events.UpgradeResult{
-		Outcome: events.UpgradeNothing, Message: fmt.Sprintf("looked ahead: %d checks found something", len(findings)),
+		Outcome: events.UpgradeNothing, Message: fmt.Sprintf("early checks: %d of them found something", len(findings)),
 	}, err
 }

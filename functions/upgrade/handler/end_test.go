@@ -23,7 +23,7 @@ func (d deployed) Describe(context.Context, string) (stack.Deployed, error) { re
 // after its verification, although its changes exist.
 func TestMessageOfAStoppedUpgrade(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	const on = "To go on: `drover upgrade demo`, which starts drover-upgrade with {\"cluster\":\"demo\"}. To go back: `drover " +
+	const on = "To continue: `drover upgrade demo`, which starts drover-upgrade with {\"cluster\":\"demo\"}. To roll back: `drover " +
 		"upgrade demo --rollback`"
 	for name, test := range map[string]struct {
 		change          func(*upgrade.Record)
@@ -32,23 +32,26 @@ func TestMessageOfAStoppedUpgrade(t *testing.T) {
 	}{
 		"before it began": {func(r *upgrade.Record) {
 			r.Steps[0].Started = time.Time{}
-		}, "UPDATE_COMPLETE", "1.35", "Nothing is done yet. Next: control plane to 1.36. " + on},
-		"taken back": {func(*upgrade.Record) {}, "UPDATE_ROLLBACK_COMPLETE", "1.35", "Nothing is done yet. Next: control plane to 1.36. " + on},
+		}, "UPDATE_COMPLETE", "1.35", "No step is complete yet. Next: control plane to 1.36. " + on},
+		"taken back": {
+			func(*upgrade.Record) {}, "UPDATE_ROLLBACK_COMPLETE", "1.35", "No step is complete yet. Next: control plane to 1.36. " + on,
+		},
 		"made": {
-			func(*upgrade.Record) {}, "UPDATE_COMPLETE", "1.36", "Next: control plane to 1.36, which is made, and still to be proved. " + on,
+			func(*upgrade.Record) {}, "UPDATE_COMPLETE", "1.36", "Next: control plane to 1.36, which is complete but not verified yet. " + on,
 		},
 		"being made": {
-			func(*upgrade.Record) {}, "UPDATE_IN_PROGRESS", "1.35", "Next: control plane to 1.36, which CloudFormation is still at: " +
-				"UPDATE_IN_PROGRESS. " + on,
+			func(*upgrade.Record) {}, "UPDATE_IN_PROGRESS", "1.35",
+			"Next: control plane to 1.36, which is still in progress: UPDATE_IN_PROGRESS. " + on,
 		},
 		"nodes": {
 			func(r *upgrade.Record) { r.Step, r.Steps[1].Started = 1, at }, "UPDATE_COMPLETE", "1.36",
-			"Done and kept: control plane to 1.36. Next: nodes to the images of the release, which was begun. " + on,
+			"Completed and kept: control plane to 1.36. Next: nodes to the images of the release, which was started. " + on,
 		},
 		"a rollback": {
 			func(r *upgrade.Record) { r.Origin, r.Steps[0].Started = upgrade.OriginRollback, time.Time{} }, "UPDATE_COMPLETE", "1.37",
-			"Nothing is done yet. Next: control plane to 1.36. To go on: `drover upgrade demo --rollback`, which starts drover-upgrade with " +
-				"{\"cluster\":\"demo\",\"rollback\":true}. To take the rollback back: `drover upgrade demo --to r1`",
+			"No step is complete yet. Next: control plane to 1.36. To continue: `drover upgrade demo --rollback`, which starts " +
+				"drover-upgrade with " +
+				"{\"cluster\":\"demo\",\"rollback\":true}. To undo the rollback: `drover upgrade demo --to r1`",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func finish(ctx context.Context, r *run) (events.UpgradeResult, error) {
 		return events.UpgradeResult{}, err
 	}
 	if preflight.Blocks(checks) {
-		findings := "the result is not well: " + describeBlocking(checks)
+		findings := "the final checks failed: " + describeBlocking(checks)
 		if err := r.recordProgress(ctx, checks, findings); err != nil {
 			return events.UpgradeResult{}, err
 		}
@@ -73,7 +73,7 @@ func (r *run) runFinalChecks(ctx context.Context) ([]status.Check, error) {
 		return nil, err
 	default:
 		if err := json.Unmarshal(object.Body, &before); err != nil {
-			return nil, fmt.Errorf("reading how the workloads of %s were: %w", r.in.Cluster, err)
+			return nil, fmt.Errorf("reading the baseline of the workloads of %s: %w", r.in.Cluster, err)
 		}
 	}
 	return append([]status.Check{}, preflight.After(before, facts, plan)...), nil

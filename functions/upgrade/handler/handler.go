@@ -165,11 +165,11 @@ func (r *run) loadOwned(ctx context.Context) (err error) {
 		return err
 	}
 	if r.record == nil || r.record.Execution != r.in.Execution {
-		return &fault.LeaseLost{Cause: fmt.Errorf("the upgrade of %s is not this execution's any more", r.in.Cluster)}
+		return &fault.LeaseLost{Cause: fmt.Errorf("another execution has taken over the upgrade of %s", r.in.Cluster)}
 	}
 	current, err := r.Checker.IsCurrent(ctx, r.in.Cluster, r.record)
 	if err == nil && !current {
-		err = route.Stopf("the cluster was deleted, and perhaps made anew: this upgrade was of the one before")
+		err = route.Stopf("the cluster was deleted, and possibly recreated: this upgrade belongs to the deleted one")
 	}
 	return err
 }

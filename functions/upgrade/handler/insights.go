@@ -39,7 +39,8 @@ func (r *run) waitForInsights(ctx context.Context, plan *preflight.Plan) (events
 			return events.UpgradeResult{}, err
 		}
 		if r.Now().Sub(began) >= r.Patience {
-			return busy("EKS looks at the cluster: the checks wait for its insights", min(backoff.UpgradeCalls(passed, 0), maxRefresh-passed)), nil
+			return busy("EKS refreshes the cluster's insights, and the checks wait for them", min(backoff.UpgradeCalls(passed, 0),
+				maxRefresh-passed)), nil
 		}
 		select {
 		case <-ctx.Done():

@@ -299,7 +299,7 @@ func TestStepOfAnUpgrade(t *testing.T) {
 			func(l *led) { l.preview = change }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
 		},
 		"stops after three tries": {
-			func(l *led) { l.preview, l.record.Try = change, maxTries-1 }, events.UpgradeStopped, "converging ended well 3 times", nil, nil,
+			func(l *led) { l.preview, l.record.Try = change, maxTries-1 }, events.UpgradeStopped, "converging succeeded 3 times", nil, nil,
 		},
 		"waits while another execution converges": {
 			func(l *led) { l.preview, l.holder = change, "x" }, events.UpgradeBusy, "is being converged by x", nil, []string{"status"},
@@ -311,7 +311,7 @@ func TestStepOfAnUpgrade(t *testing.T) {
 			func(l *led) { l.preview, l.failing["write"] = change, errThrottled }, "", "", errThrottled, []string{again},
 		},
 		"waits while EKS updates": {
-			func(l *led) { l.eks.Status = "UPDATING" }, events.UpgradeBusy, "it is UPDATING", nil, []string{"status"},
+			func(l *led) { l.eks.Status = "UPDATING" }, events.UpgradeBusy, "its status is UPDATING", nil, []string{"status"},
 		},
 		"is tried again when EKS is not active": {
 			func(l *led) { l.eks.Status = "FAILED" }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
@@ -327,7 +327,7 @@ func TestStepOfAnUpgrade(t *testing.T) {
 		"fails when the spec cannot be read": {func(l *led) { l.failing["spec"] = errThrottled }, "", "", errThrottled, nil},
 		"counts though the spec names another release": {
 			func(l *led) { l.spec = other; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped,
-			"the spec names release r9", nil, []string{next},
+			"the spec now names release r9", nil, []string{next},
 		},
 		"counts though the spec is invalid": {
 			func(l *led) { l.spec = "kind: Cluster"; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped,
@@ -338,14 +338,14 @@ func TestStepOfAnUpgrade(t *testing.T) {
 			[]string{next},
 		},
 		"stops for the spec and not for its own refusal": {
-			func(l *led) { l.spec, l.reason = other, "ChangeRefused" }, events.UpgradeStopped, "the spec names release r9", nil, nil,
+			func(l *led) { l.spec, l.reason = other, "ChangeRefused" }, events.UpgradeStopped, "the spec now names release r9", nil, nil,
 		},
 		"is judged again when it cannot be proved": {
 			func(l *led) { l.spec = other; l.failing["eks"] = errThrottled }, "", "", errThrottled, nil,
 		},
 		"stops when it waited for too long": {
 			func(l *led) { l.eks.Status, l.record.Steps[1].Opened = "UPDATING", noon.Add(-30*24*time.Hour) }, events.UpgradeStopped,
-			"takes longer than", nil, nil,
+			"exceeded its limit of", nil, nil,
 		},
 		"counts when it was made, however late": {
 			func(l *led) { l.record.Steps[1].Opened = noon.Add(-30 * 24 * time.Hour) }, events.UpgradeDone, "every step is made", nil,
@@ -391,7 +391,9 @@ func TestStepOfAnUpgrade(t *testing.T) {
 			func(l *led) { l.nodes, l.alive = old, []string{"i-1"} }, events.UpgradeDone, "every step is made", nil, []string{next, "status"},
 		},
 		"waits when the cluster does not answer": {
-			func(l *led) { l.failing["nodes"] = &fault.ClusterUnreachable{Cause: errThrottled} }, events.UpgradeBusy, "cannot be seen",
+			func(l *led) {
+				l.failing["nodes"] = &fault.ClusterUnreachable{Cause: errThrottled}
+			}, events.UpgradeBusy, "cannot check whether the old nodes are removed",
 			nil, []string{"write Running 1 0", "status"},
 		},
 		"fails when nodes cannot be listed":     {func(l *led) { l.failing["nodes"] = errThrottled }, "", "", errThrottled, nil},
@@ -438,7 +440,7 @@ func TestUpgradeStops(t *testing.T) {
 		want    []string
 	}{
 		"with its alarms on": {
-			func(*led) {}, events.UpgradeRequest{}, "it failed. Done and kept", upgrade.Stopped, nil,
+			func(*led) {}, events.UpgradeRequest{}, "it failed. Completed and kept", upgrade.Stopped, nil,
 			[]string{"sound", "write Stopped 1 0", "status"},
 		},
 		"as blocked before it changed anything": {
@@ -455,7 +457,7 @@ func TestUpgradeStops(t *testing.T) {
 		},
 		"not without a record": {func(l *led) { l.record = nil }, events.UpgradeRequest{}, "it failed", "", nil, nil},
 		"for the execution that ended": {
-			func(*led) {}, ended, "it failed. Done and kept", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"},
+			func(*led) {}, ended, "it failed. Completed and kept", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"},
 		},
 		"not for one that ended before another": {
 			func(l *led) { l.record.Execution = "other" }, ended, "it failed", upgrade.Running, nil, nil,

@@ -42,7 +42,7 @@ func next(ctx context.Context, r *run) (events.UpgradeResult, error) {
 	case err != nil:
 		return events.UpgradeResult{}, err
 	case r.Now().Sub(s.Opened) > s.Kind.Limit() && (wait.Outcome != "" || missing != ""):
-		return events.UpgradeResult{}, route.Stopf("%s takes longer than the %s that it may: %s", route.StepName(s), s.Kind.Limit(),
+		return events.UpgradeResult{}, route.Stopf("the step %q exceeded its limit of %s: %s", route.StepName(s), s.Kind.Limit(),
 			cmp.Or(missing, wait.Message))
 	case wait.Outcome != "":
 		return wait, r.recordProgress(ctx, nil, wait.Message)
@@ -77,7 +77,7 @@ func (r *run) retryStep(ctx context.Context, missing string) (events.UpgradeResu
 		message := "the cluster is being converged by " + holder
 		return busy(message, backoff.MaxUpgradePause), r.recordProgress(ctx, nil, message)
 	case r.record.Try == maxTries-1:
-		return events.UpgradeResult{}, route.Stopf("converging ended well %d times, and yet %s", maxTries, missing)
+		return events.UpgradeResult{}, route.Stopf("converging succeeded %d times, but %s", maxTries, missing)
 	}
 	r.record.Try++
 	if err := r.write(ctx); err != nil {
@@ -121,7 +121,7 @@ func (r *run) verifyStep(ctx context.Context) (wait events.UpgradeResult, missin
 		return wait, "", err
 	}
 	if eks.Status == "UPDATING" {
-		return busy("EKS is not done with the control plane: it is UPDATING", backoff.MaxUpgradePause), "", nil
+		return busy("EKS has not finished with the control plane: its status is UPDATING", backoff.MaxUpgradePause), "", nil
 	}
 	p, reason, message, err := r.Planner.Preview(ctx, r.in.Cluster)
 	switch {
@@ -130,11 +130,11 @@ func (r *run) verifyStep(ctx context.Context) (wait events.UpgradeResult, missin
 	case reason != "":
 		return wait, "", route.Stopf("%s: %s", reason, message)
 	case len(p.Changes) > 0:
-		return wait, "there is still to change: " + describeChanges(p), nil
+		return wait, "changes are left: " + describeChanges(p), nil
 	case eks.Version != s.KubernetesVersion:
-		return wait, fmt.Sprintf("EKS says that the control plane runs %s, not %s", eks.Version, s.KubernetesVersion), nil
+		return wait, fmt.Sprintf("EKS reports that the control plane runs %s, not %s", eks.Version, s.KubernetesVersion), nil
 	case eks.Status != "ACTIVE":
-		return wait, "EKS is not done with the control plane: it is " + eks.Status, nil
+		return wait, "EKS has not finished with the control plane: its status is " + eks.Status, nil
 	}
 	return wait, "", nil
 }

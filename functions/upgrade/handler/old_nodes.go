@@ -83,7 +83,7 @@ func (r *run) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
 	}
 	if len(draining) > 0 {
 		return remainingNodes{
-			"still being drained: " + strings.Join(draining, ", "), drains, "The status says for which pods they wait",
+			"nodes are still being drained: " + strings.Join(draining, ", "), drains, "The status shows which pods they wait for",
 		}, nil
 	}
 	ended, err := r.endedNodes(ctx, states)
@@ -91,14 +91,14 @@ func (r *run) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
 	switch {
 	case errors.As(err, &unreachable):
 		return remainingNodes{
-			"whether old nodes are gone cannot be seen: " + err.Error(), longest, "See why the cluster's API does not answer",
+			"drover cannot check whether the old nodes are removed: " + err.Error(), longest, "Find out why the cluster's API does not answer",
 		}, nil
 	case err != nil || len(ended) == 0:
 		return remainingNodes{}, err
 	}
 	return remainingNodes{
-		"their instances have ended, and the cluster still lists these nodes: " + strings.Join(ended, ", "), longest,
-		"EKS removes them within minutes: see why it does not, or remove them with kubectl delete node",
+		"the cluster still lists nodes whose instances are terminated: " + strings.Join(ended, ", "), longest,
+		"EKS removes such nodes within minutes: find out why it does not, or run kubectl delete node",
 	}, nil
 }
 

@@ -227,7 +227,7 @@ func TestRequestIsAcceptedWhenItsChecksBegin(t *testing.T) {
 			o := &observed{status: &status.Status{}}
 			o.status.Refuse(status.ReasonUpgradeRefused, "an earlier one", noon)
 			r := &upgrade.Record{Execution: "mine", State: test.state, Origin: test.origin}
-			require.NoError(t, o.handler().runOf(r).recordProgress(t.Context(), nil, "the checks run"))
+			require.NoError(t, o.handler().runOf(r).recordProgress(t.Context(), nil, "the checks are running"))
 			require.Equal(t, test.kept, o.status.Condition(status.RequestAccepted) != nil)
 		})
 	}

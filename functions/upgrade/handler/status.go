@@ -53,7 +53,7 @@ func (r *run) recordEnd(ctx context.Context, change func(*status.Status, status.
 		}
 	}
 	return &fault.Transient{
-		Cause: fmt.Errorf("telling how the upgrade of %s ended: others converge it meanwhile: %w", r.in.Cluster, store.ErrConflict),
+		Cause: fmt.Errorf("recording the end of the upgrade of %s: another execution converges the cluster: %w", r.in.Cluster, store.ErrConflict),
 	}
 }
 

@@ -46,16 +46,16 @@ func (r *run) interruptedStep(ctx context.Context) (string, error) {
 	}
 	s := r.record.Steps[r.record.Step]
 	if s.Kind != upgrade.StepControlPlane {
-		return "which was begun", nil
+		return "which was started", nil
 	}
 	deployed, err := r.Stacks.Describe(ctx, names.Stack(r.in.Cluster, names.ControlPlane))
 	switch {
 	case err != nil || deployed.ID != r.record.Stack:
 		return "", err
 	case stack.InProgress(deployed.Status):
-		return "which CloudFormation is still at: " + deployed.Status, nil
+		return "which is still in progress: " + deployed.Status, nil
 	case deployed.Outputs["KubernetesVersion"] == s.KubernetesVersion:
-		return "which is made, and still to be proved", nil
+		return "which is complete but not verified yet", nil
 	}
 	return "", nil
 }
@@ -82,7 +82,7 @@ func resumeHint(cluster string, r *upgrade.Record, interrupted string) string {
 	for _, s := range r.Steps[:min(r.Step, len(r.Steps))] {
 		done = append(done, route.StepName(s))
 	}
-	following := "the checks of the end"
+	following := "the final checks"
 	if r.Step < len(r.Steps) {
 		following = route.StepName(r.Steps[r.Step])
 	}
@@ -92,17 +92,17 @@ func resumeHint(cluster string, r *upgrade.Record, interrupted string) string {
 	completed := ""
 	switch {
 	case len(done) > 0:
-		completed = "Done and kept: " + strings.Join(done, ", ") + ". "
+		completed = "Completed and kept: " + strings.Join(done, ", ") + ". "
 	case interrupted == "":
-		completed = "Nothing is done yet. "
+		completed = "No step is complete yet. "
 	}
 	command, input := fmt.Sprintf("`drover upgrade %s`", cluster), fmt.Sprintf(`{"cluster":%q}`, cluster)
-	back := fmt.Sprintf("To go back: `drover upgrade %s --rollback`", cluster)
+	back := fmt.Sprintf("To roll back: `drover upgrade %s --rollback`", cluster)
 	if r.Origin == upgrade.OriginRollback { // without flags, drover upgrade leads to the spec's release
 		command, input = fmt.Sprintf("`drover upgrade %s --rollback`", cluster), fmt.Sprintf(`{"cluster":%q,"rollback":true}`, cluster)
-		back = fmt.Sprintf("To take the rollback back: `drover upgrade %s --to %s`", cluster, r.From.Release)
+		back = fmt.Sprintf("To undo the rollback: `drover upgrade %s --to %s`", cluster, r.From.Release)
 	}
-	return fmt.Sprintf("%sNext: %s. To go on: %s, which starts drover-upgrade with %s. %s", completed, following, command, input, back)
+	return fmt.Sprintf("%sNext: %s. To continue: %s, which starts drover-upgrade with %s. %s", completed, following, command, input, back)
 }
 
 // upgradeStopped is the error that the machine passes on if this function stopped the upgrade.
@@ -123,7 +123,7 @@ func failureReason(name, text string) string {
 	case name == upgradeStopped:
 		return text
 	case name == "States.Timeout":
-		return "a step took longer than it may. What it began goes on: see drover status"
+		return "a step exceeded its time limit. What it started continues: see drover status"
 	case cause.ExecutionARN != "":
 		if cause.Cause == "" {
 			return fmt.Sprintf("%s is %s", cause.ExecutionARN, cause.Status)

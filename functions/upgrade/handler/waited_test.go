@@ -97,14 +97,14 @@ func TestUpgradeThatWaited(t *testing.T) {
 				}, events.UpgradeNothing, "it does not begin now: its window is shut",
 			},
 			"does not begin once the spec changed": {
-				&upgrade.Decision{Start: &upgrade.Start{Key: "spec v2"}}, events.UpgradeNothing, "it is not asked for any more",
+				&upgrade.Decision{Start: &upgrade.Start{Key: "spec v2"}}, events.UpgradeNothing, "nothing requests this upgrade any longer",
 			},
 			"does not begin once another waits": {
 				&upgrade.Decision{
 					Wait: &upgrade.Wait{Key: "spec v2", Message: "its window is shut"},
-				}, events.UpgradeNothing, "it is not asked for any more",
+				}, events.UpgradeNothing, "nothing requests this upgrade any longer",
 			},
-			"does not begin once nothing is asked for": {&upgrade.Decision{}, events.UpgradeNothing, "it is not asked for any more"},
+			"does not begin once nothing is asked for": {&upgrade.Decision{}, events.UpgradeNothing, "nothing requests this upgrade any longer"},
 			"stops once its time is over": {
 				&upgrade.Decision{Wait: &upgrade.Wait{Key: key, Missed: true, Message: "its time is over"}}, events.UpgradeStopped, "its time is over",
 			},

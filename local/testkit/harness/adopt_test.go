@@ -21,10 +21,10 @@ func TestFailedDeletionIsCancelled(t *testing.T) {
 		"the network's, after the control plane was deleted":     {"network", "AWS::EC2::VPC", ""},
 		"the control plane's, after the EKS cluster was deleted": {"control-plane", "AWS::KMS::Key", ""},
 		"the EKS cluster's own": {
-			"control-plane", "AWS::EKS::Cluster", "the EKS cluster drover-demo is still there",
+			"control-plane", "AWS::EKS::Cluster", "the EKS cluster drover-demo still exists",
 		},
 		"the control plane's, before the EKS cluster was tried": {
-			"control-plane", "AWS::EKS::AccessEntry", "the EKS cluster drover-demo is still there",
+			"control-plane", "AWS::EKS::AccessEntry", "the EKS cluster drover-demo still exists",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestFailedDeletionIsCancelled(t *testing.T) {
 				require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[c.stack])
 				network := a.Stack("demo", "network").Outputs["VpcId"]
 				if c.kind == "AWS::EC2::VPC" {
-					require.Contains(t, a.Status("demo").Message, "what is in the way there: aws ec2 describe-network-interfaces --filters "+
+					require.Contains(t, a.Status("demo").Message, "to find what blocks it: aws ec2 describe-network-interfaces --filters "+
 						"Name=vpc-id,Values="+network+" ")
 				}
 				a.OnResource(nil)

@@ -176,7 +176,7 @@ func TestFirstBatchWaitsForALimitedTime(t *testing.T) {
 		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
 		require.Empty(t, l.batches(rolledGroup))
 		time.Sleep(5 * time.Minute)
-		require.Regexp(t, "^nodes are replaced though "+drained+" are still drained: it has waited for 25m[0-9]+s$", l.waits().Message)
+		require.Regexp(t, "^nodes are replaced although "+drained+" are still being drained: the wait took 25m[0-9]+s$", l.waits().Message)
 		require.Zero(t, l.waits().Until)
 		require.Len(t, l.batches(rolledGroup), 1, "room for it is made without waiting once more")
 		l.hold(false)
@@ -392,7 +392,7 @@ func TestFirstBatchWaitsForJoiningNodes(t *testing.T) {
 					break
 				}
 			}
-			require.Contains(t, l.waits().Message, " have not joined: it has waited for ")
+			require.Contains(t, l.waits().Message, " have not joined: the wait took ")
 			end()
 			l.settle()
 			l.phase(status.Ready)
@@ -411,7 +411,7 @@ func TestMaximumIsReducedAfterDrains(t *testing.T) {
 		})()
 		l.pool("minSize: 2, maxSize: 2, drain: {timeout: 3h}")
 		time.Sleep(time.Minute)
-		require.Equal(t, "the pool is made smaller when "+drained+" are drained", l.waits().Message)
+		require.Equal(t, "the pool shrinks when "+drained+" are drained", l.waits().Message)
 		l.hold(false)
 		time.Sleep(8 * time.Minute)
 		l.settle()
@@ -439,7 +439,7 @@ func TestRollbackContinuesAfterDrains(t *testing.T) {
 		defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { most = max(most, going(v)) })()
 		l.Converge("demo")
 		time.Sleep(10 * time.Minute)
-		require.Contains(t, l.waits().Message, "the rollback goes on when ")
+		require.Contains(t, l.waits().Message, "the rollback continues when ")
 		require.Equal(t, "UPDATE_ROLLBACK_FAILED", l.Stacks("demo")["pool-a"])
 		require.LessOrEqual(t, most, before)
 		l.hold(false)

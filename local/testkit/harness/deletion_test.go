@@ -391,7 +391,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 		"and is deleted again, after an older drover reported no usable spec": func(a *Account, _ status.Status) {
 			a.OnResource(nil)
 			require.NoError(a.t, a.State().UpdateStatus(context.Background(), "demo", func(s *status.Status) {
-				s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
+				s.Phase, s.Message = status.Stopped, "no usable spec was uploaded yet"
 			}))
 			time.Sleep(15 * time.Minute)
 			require.NoError(a.t, a.AuditNow())

@@ -18,10 +18,12 @@ import (
 )
 
 const (
-	saidOfVCPUs = "Auto Scaling got no instance: You have requested more vCPU capacity than your current vCPU limit of 2 allows for " +
+	saidOfVCPUs = "Auto Scaling could not launch an instance: You have requested more vCPU capacity than your current vCPU " +
+		"limit of 2 allows for " +
 		"the instance bucket " +
 		"that the specified instance type belongs to."
-	saidOfZones = "Auto Scaling got no instance: We currently do not have sufficient m7i.large capacity in the Availability Zone you requested"
+	saidOfZones = "Auto Scaling could not launch an instance: We currently do not have sufficient m7i.large capacity in the Availability " +
+		"Zone you requested"
 )
 
 // reason returns the reason of a stack in the status.
@@ -45,7 +47,7 @@ var refusals = map[string]struct {
 			l.Quotas.Set(servicequotas.StandardVCPUs, 2)
 			return func() { l.Quotas.Set(servicequotas.StandardVCPUs, float64(before)) }
 		},
-		saidOfVCPUs, "a quota of the account is used up: raise it in Service Quotas, or free some of it",
+		saidOfVCPUs, "a quota of the account is exhausted: request an increase in Service Quotas, or free part of it",
 	},
 	"EC2 has none left": {
 		func(t *testing.T, _ *life, bad *faults.Engine) func() {
@@ -121,7 +123,7 @@ func TestRefusedInstancesOfANewPool(t *testing.T) {
 				s := l.Status("demo")
 				require.Equal(t, status.Failed, s.Phase)
 				require.Contains(t, s.Message, "stack drover-demo-pool-a is ROLLBACK_COMPLETE")
-				require.Contains(t, s.Message, strings.TrimPrefix(c.said, "Auto Scaling got no instance: "))
+				require.Contains(t, s.Message, strings.TrimPrefix(c.said, "Auto Scaling could not launch an instance: "))
 				require.Contains(t, s.Message, c.advice)
 				why, err := l.Groups().Refused(l.t.Context(), "drover-demo-pool-a", time.Time{}, time.Time{})
 				require.NoError(t, err)
@@ -149,8 +151,9 @@ func TestRefusedInstancesOfAnAutoscaler(t *testing.T) {
 		l.audited()
 		found := l.Status("demo").Condition(status.InSync)
 		require.NotNil(t, found)
-		require.Contains(t, found.Message, "pool a has 1 of 3 instances: Auto Scaling got no instance: You have requested more vCPU capacity")
-		require.Contains(t, found.Message, "raise it in Service Quotas")
+		require.Contains(t, found.Message, "pool a has 1 of 3 instances: Auto Scaling could not launch an instance: You have requested "+
+			"more vCPU capacity")
+		require.Contains(t, found.Message, "request an increase in Service Quotas")
 		l.phase(status.Ready)
 		end()
 		time.Sleep(20 * time.Minute)

@@ -393,8 +393,8 @@ func TestDeletedControlPlane(t *testing.T) {
 			a.endEKS("demo")
 			require.NoError(t, a.AuditNow())
 			require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
-				"EKS has no cluster drover-demo though its stack is there: somebody deleted it. "+
-					"To make it anew, delete the stack drover-demo-control-plane and the cluster's log group, too, and run drover converge demo")
+				"EKS has no cluster drover-demo although its stack exists: it was deleted outside drover. To recreate it, delete the stack "+
+					"drover-demo-control-plane and the cluster's log group, and run drover converge demo")
 			a.Unstack("demo", names.ControlPlane)
 			a.unmade(":log-group:/aws/eks/")
 			a.Converge("demo")

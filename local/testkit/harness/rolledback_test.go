@@ -112,7 +112,7 @@ func TestRollFailsAfterTheDrainsOfItsBatch(t *testing.T) {
 				require.Contains(t, l.Status("demo").Message, "FAILURE signal")
 
 				require.Len(t, out, 2)
-				_, waits, _ := strings.Cut(second.Message, "; the update is failed when ")
+				_, waits, _ := strings.Cut(second.Message, "; drover fails the update when ")
 				for _, id := range out {
 					require.Contains(t, waits, id)
 				}

@@ -56,7 +56,7 @@ func TestBlockedUpgradeKeepsThePhase(t *testing.T) {
 		upgrade events.Upgrade
 		says    string
 	}{
-		"Ready": {func(*life) {}, byHand, "Ready (True UpToDate: ): the cluster is what its spec says"},
+		"Ready": {func(*life) {}, byHand, "Ready (True UpToDate: ): the cluster matches its spec"},
 		"Stopped, as the spec's own was blocked": {func(l *life) {
 			l.alarm(cloudwatchtypes.StateValueAlarm)
 			l.names("r2")
@@ -70,11 +70,11 @@ func TestBlockedUpgradeKeepsThePhase(t *testing.T) {
 				Format(time.RFC3339))
 			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", at), "name: r1", "name: r2", 1))
 			l.settle()
-		}, byHand, "Ready (False UpgradeScheduled: the cluster is what its spec says, but for its release: the upgrade to release r2 "},
+		}, byHand, "Ready (False UpgradeScheduled: the cluster matches its spec, except its release: the upgrade to release r2 "},
 		"Ready as its last good spec says": {func(l *life) {
 			l.names("lost")
 			l.settle()
-		}, byHand, "Ready (True UpToDate: ): the cluster is what its last good spec says; the newest is not used: "},
+		}, byHand, "Ready (True UpToDate: ): the cluster matches its last good spec; the newest spec is not used: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
@@ -105,13 +105,13 @@ func TestUpgradeByHandAfterTheSpecsStopped(t *testing.T) {
 			l.changing("pool-a")
 			l.alarm(cloudwatchtypes.StateValueAlarm) // the result is unhealthy
 			l.settle()
-			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: the result is not well: AlarmsQuiet")
+			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: the final checks failed: AlarmsQuiet")
 			l.alarm(cloudwatchtypes.StateValueOk)
 			before := len(l.executions("converge"))
 			l.over(l.upgrade(events.Upgrade{Release: "r2"}))
 			require.Len(t, l.executions("converge"), before, "nothing was left but the checks")
 			l.upgraded()
-			require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says", l.says())
+			require.Equal(t, "Ready (True UpToDate: ): the cluster matches its spec", l.says())
 			l.lasts()
 		})
 	})
@@ -138,7 +138,7 @@ func TestUpgradeByHandAfterTheSpecsStopped(t *testing.T) {
 			l.halfway()
 			l.alarm(cloudwatchtypes.StateValueAlarm)
 			l.over(l.upgrade(events.Upgrade{Release: "r2"}))
-			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: it does not go on: AlarmsQuiet")
+			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: the upgrade does not continue: AlarmsQuiet")
 			l.lasts()
 		})
 	})
@@ -151,8 +151,8 @@ func TestStoppedRollbackIsNotConverged(t *testing.T) {
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed")
 		l.phase(status.Failed) // the stack rolled back and stays so until the next converge
 		l.again()
-		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says, but for its release: "+
-			"the upgrade to release r1 (Kubernetes 1.35) stopped on its way, and what it moved stays", l.says())
+		require.Equal(t, "Ready (True UpToDate: ): the cluster matches its spec, except its release: the upgrade to release r1 (Kubernetes "+
+			"1.35) stopped before its last step, and its changes stay", l.says())
 		l.lasts()
 	})
 }
@@ -214,8 +214,8 @@ func TestUpgradeLeavesARecreatedClusterAlone(t *testing.T) {
 		l.Until("the network goes", func() bool { return l.Stacks("demo")[names.Network] == "DELETE_IN_PROGRESS" })
 		l.Upload(names.ClusterSpec("demo"), spec)
 		l.settle()
-		require.Contains(t, l.verdict(arn), "the cluster was deleted, and perhaps made anew")
-		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says", l.says())
+		require.Contains(t, l.verdict(arn), "the cluster was deleted, and possibly recreated")
+		require.Equal(t, "Ready (True UpToDate: ): the cluster matches its spec", l.says())
 		l.lasts()
 	})
 }
@@ -234,7 +234,7 @@ func TestUpgradeEndsDuringAConverge(t *testing.T) {
 		require.Equal(t, upgrade.Blocked, l.record().State)
 		require.Regexp(t, "^Converging \\(False Converging: changing . of . stacks\\): changing", l.says())
 		l.settle()
-		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says", l.says())
+		require.Equal(t, "Ready (True UpToDate: ): the cluster matches its spec", l.says())
 		l.lasts()
 	})
 }

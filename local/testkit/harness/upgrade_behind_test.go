@@ -70,7 +70,7 @@ func TestUpgradeByHandWaitsForAnother(t *testing.T) {
 		require.Equal(t, "Scheduled r3", next().Phase+" "+next().To)
 		time.Sleep(40 * time.Minute)
 		require.Equal(t, status.UpgradeDelayed, next().Phase)
-		require.Contains(t, next().Message, "the upgrade to release r2 (Kubernetes 1.36) is under way")
+		require.Contains(t, next().Message, "the upgrade to release r2 (Kubernetes 1.36) is in flight")
 		require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed))
 		require.Zero(t, l.noticesOf(status.UpgradeMissed))
 		l.over(arn)

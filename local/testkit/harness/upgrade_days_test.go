@@ -138,7 +138,8 @@ func TestUpgradeWithAFailingPool(t *testing.T) {
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-pool-b")
 		require.Contains(t, l.verdict(arn), "newer than the control plane")
 		require.Less(t, l.record().Ended.Sub(l.record().Steps[2].Started), 30*time.Minute, "the second instance that does not join is enough")
-		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36, add-ons to those of the release. Next: nodes to the "+
+		require.Contains(t, l.verdict(arn), "Completed and kept: control plane to 1.36, add-ons to the versions of the release. "+
+			"Next: nodes to the "+
 			"images of the release")
 		require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", l.Stacks("demo")["pool-b"])
 		require.True(t, l.sounds())
@@ -171,7 +172,7 @@ func TestChangesDuringTheReplacementOfNodes(t *testing.T) {
 		"another release": {func(l *life) {
 			l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
 			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ordered), "name: r1", "name: r3", 1))
-		}, "the spec names release r3 by now", "1.36"},
+		}, "the spec now names release r3", "1.36"},
 		"paused": {func(l *life) {
 			l.Upload(names.ClusterSpec("demo"), Spec("demo", ordered+"  paused: true\n"))
 		}, "spec.paused is true", "1.35"},
@@ -233,7 +234,7 @@ func TestUpgradeForcesPodsByPolicyOnly(t *testing.T) {
 				deleted := slices.Clone(removed)
 				mu.Unlock()
 				if !forces {
-					require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: still being drained: i-")
+					require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: nodes are still being drained: i-")
 					require.Empty(t, deleted)
 					require.True(t, l.sounds())
 					return
@@ -271,8 +272,8 @@ func TestUpgradeStepTimesOut(t *testing.T) {
 		began := time.Now()
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "maxSize: 3", "maxSize: 4", 1))
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: a step took longer than it may")
-		require.Contains(t, l.verdict(arn), ". Next: control plane to 1.36, which is made, and still to be proved. To go on: "+
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: a step exceeded its time limit")
+		require.Contains(t, l.verdict(arn), ". Next: control plane to 1.36, which is complete but not verified yet. To continue: "+
 			"`drover upgrade demo`")
 		require.InDelta(t, 4*time.Hour, time.Since(began), float64(5*time.Minute))
 		require.True(t, l.sounds())
@@ -308,7 +309,7 @@ func TestEachPhaseOfAnUpgradeIsNotified(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{
-			"Scheduled", "Checking", "Running control plane to 1.36", "Running add-ons to those of the release",
+			"Scheduled", "Checking", "Running control plane to 1.36", "Running add-ons to the versions of the release",
 			"Running nodes to the images of the release", "Running", "Done",
 		}, published)
 		for _, n := range l.Notices() {
@@ -362,18 +363,18 @@ func TestImpossibleUpgradesByHand(t *testing.T) {
 			"an older release": {
 				events.Upgrade{
 					Release: "older",
-				}, "SUCCEEDED Refused: the cluster runs Kubernetes 1.35, and 1.34 is older: Kubernetes is not downgraded but by a rollback",
+				}, "SUCCEEDED Refused: the cluster runs Kubernetes 1.35, and 1.34 is older: only a rollback downgrades Kubernetes",
 			},
 			"a release that skips a minor": {
 				events.Upgrade{
 					Release: "later",
-				}, "FAILED UpgradeBlocked: nothing was changed: UpgradeFrom: release later may be reached from Kubernetes 1.36 on, and " +
-					"the cluster has 1.35",
+				}, "FAILED UpgradeBlocked: nothing was changed: UpgradeFrom: release later supports upgrades from Kubernetes 1.36 or later, and " +
+					"the cluster runs 1.35",
 			},
 			"more minors than nodes can skip": {events.Upgrade{Release: "unheard"}, "EKS offers up to 1.37 here, upgrade to 1.37 first"},
 			"a release that there is not":     {events.Upgrade{Release: "lost"}, "SUCCEEDED Refused: there is no release releases/lost.yaml"},
 			"a version that is none":          {events.Upgrade{Release: "r2", KubernetesVersion: "2.0"}, "SUCCEEDED Refused: "},
-			"a rollback of nothing":           {events.Upgrade{Rollback: true}, "there was no upgrade of this cluster that could be rolled back"},
+			"a rollback of nothing":           {events.Upgrade{Rollback: true}, "this cluster has no upgrade that can be rolled back"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				arn := l.upgrade(c.in)

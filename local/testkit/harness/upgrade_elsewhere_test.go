@@ -44,8 +44,9 @@ func TestExternalControlPlaneVersion(t *testing.T) {
 			l.old(alarmed)
 			require.Empty(t, l.inSync())
 			l.elsewhere("1.36")
-			require.Equal(t, "EKS runs Kubernetes 1.36, and the cluster was deployed with 1.35: EKS moved it when support ended, or somebody did. "+
-				"Upgrade to a release of Kubernetes 1.36: stack and control plane say the same then.", l.inSync())
+			require.Equal(t, "EKS runs Kubernetes 1.36, and drover deployed 1.35: EKS upgraded it when support ended, or it was upgraded "+
+				"outside drover. "+
+				"Upgrade to a release of Kubernetes 1.36: then stack and control plane match.", l.inSync())
 			require.Equal(t, status.Ready, l.Status("demo").Phase)
 			began := len(l.executions("converge"))
 			l.audited()
@@ -74,13 +75,13 @@ func TestExternalControlPlaneVersion(t *testing.T) {
 			l.change("")
 			l.phase(status.Ready)
 			l.elsewhere("1.34")
-			require.Contains(t, l.inSync(), "EKS runs Kubernetes 1.34, and the cluster was deployed with 1.33")
+			require.Contains(t, l.inSync(), "EKS runs Kubernetes 1.34, and drover deployed 1.33")
 			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ""), "name: r1", "name: r2", 1))
 			l.settle()
 			s := l.Status("demo")
 			require.Equal(t, "Done", s.Upgrade.Phase, s.Upgrade.Message)
 			require.Equal(t, []string{
-				"control plane to 1.34", "control plane to 1.35", "add-ons to those of the release", "nodes to the images of the release",
+				"control plane to 1.34", "control plane to 1.35", "add-ons to the versions of the release", "nodes to the images of the release",
 			}, stepNames(s.Upgrade))
 			require.Equal(t, []string{"1.35"}, l.kubelets("a"))
 			require.Empty(t, l.inSync())
@@ -94,10 +95,9 @@ func TestExternalControlPlaneVersion(t *testing.T) {
 			l.settle()
 			l.upgraded()
 			l.elsewhere("1.35")
-			require.Equal(t, "EKS runs Kubernetes 1.35, and the cluster was deployed with 1.36: somebody rolled it back, and not the "+
-				"nodes. Move it to 1.36 "+
-				"again: `aws eks update-cluster-version --name drover-demo --kubernetes-version 1.36`. Then `drover upgrade demo --rollback` takes "+
-				"nodes and all back.", l.inSync())
+			require.Equal(t, "EKS runs Kubernetes 1.35, and drover deployed 1.36: the control plane was rolled back outside drover, without the "+
+				"nodes. Upgrade it to 1.36 again: `aws eks update-cluster-version --name drover-demo --kubernetes-version 1.36`. Then `drover upgrade "+
+				"demo --rollback` rolls back the nodes, too.", l.inSync())
 			l.elsewhere("1.36")
 			require.Empty(t, l.inSync())
 			arn = l.upgrade(events.Upgrade{Rollback: true})

@@ -256,7 +256,7 @@ func TestRollbackWaitsForTheControlPlaneUpdate(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.Equal(t, upgrade.Stopped, l.record().State)
 		_, _, err := l.dryRun(events.Upgrade{Rollback: true})
-		require.ErrorContains(t, err, "the stack of the control plane is being changed (UPDATE_IN_PROGRESS): ask again when that is over")
+		require.ErrorContains(t, err, "the stack of the control plane is being changed (UPDATE_IN_PROGRESS): try again when that has finished")
 		arn := l.upgrade(events.Upgrade{Rollback: true})
 		time.Sleep(10 * time.Second)
 		require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
@@ -285,13 +285,14 @@ func TestUpgradeAfterAFailedStackDeletion(t *testing.T) {
 		l.tryToUnstack("demo", names.ControlPlane)
 		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane])
 		_, _, err := l.dryRun(events.Upgrade{Release: "r2"})
-		require.ErrorContains(t, err, "the stack of the control plane is to be made anew (DELETE_FAILED): ask again when that is over")
+		require.ErrorContains(t, err, "the stack of the control plane must be recreated (DELETE_FAILED): try again when that has finished")
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
 		time.Sleep(10 * time.Second)
 		require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
-		require.Equal(t, "the stack of the control plane is to be made anew (DELETE_FAILED)", l.Status("demo").Upgrade.Message)
+		require.Equal(t, "the stack of the control plane must be recreated (DELETE_FAILED)", l.Status("demo").Upgrade.Message)
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "the upgrade did not begin: the stack of the control plane is to be made anew (DELETE_FAILED)")
+		require.Contains(t, l.verdict(arn), "the upgrade did not begin, because the cluster was busy for 2h0m0s: the stack of the control plane "+
+			"must be recreated (DELETE_FAILED)")
 		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane], "nothing changes it")
 		require.Zero(t, l.updates())
 	})
@@ -347,7 +348,7 @@ func TestDeletedStackAfterAFailedUpgrade(t *testing.T) {
 					reported := l.Status("demo").Condition(status.InSync)
 					require.NotNil(t, reported)
 					require.Contains(t, reported.Message, "stack "+stack+" is missing")
-					require.Contains(t, reported.Message, "the EKS cluster drover-demo is there without it")
+					require.Contains(t, reported.Message, "the EKS cluster drover-demo exists without it")
 				})
 			})
 		}
@@ -451,7 +452,7 @@ func TestRecreatedClusterDuringAnUpgrade(t *testing.T) {
 
 				again := l.upgrade(events.Upgrade{Rollback: true})
 				l.settle()
-				require.Contains(t, l.verdict(again), "there was no upgrade of this cluster that could be rolled back")
+				require.Contains(t, l.verdict(again), "this cluster has no upgrade that can be rolled back")
 				again = l.upgrade(events.Upgrade{Release: "r2"})
 				l.settle()
 				require.Equal(t, "SUCCEEDED :", l.verdict(again))
@@ -492,7 +493,7 @@ func TestUpgradeStopsDuringADeletion(t *testing.T) {
 			l.busy(3)
 			for range 24 * 60 {
 				if r := l.record(); r.Step == 2 && !r.Steps[2].Made.IsZero() {
-					require.Regexp(l.t, `^still being drained: i-.* \(at \d\d:\d\d:\d\dZ; looked at again at \d\d:\d\d:\d\dZ\)$`,
+					require.Regexp(l.t, `^nodes are still being drained: i-.* \(at \d\d:\d\d:\d\dZ; next check at \d\d:\d\d:\d\dZ\)$`,
 						l.Status("demo").Upgrade.Message)
 					return
 				}

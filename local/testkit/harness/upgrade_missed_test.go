@@ -51,7 +51,7 @@ func TestMissedUpgradeOfSpecOrChannelBegins(t *testing.T) {
 						require.Equal(t, status.UpgradeMissed, s.Upgrade.Phase, s.Upgrade.Message)
 						require.Equal(t, status.ReasonUpgradeMissed, s.Condition(status.Upgraded).Reason)
 						if lasts > 2*time.Hour {
-							require.Contains(t, s.Upgrade.Message, "It begins when the cluster is free, in the window that is open or in the next, at "+next)
+							require.Contains(t, s.Upgrade.Message, "It begins when the cluster is idle, in the open window or in the next one, at "+next)
 						} else {
 							require.Contains(t, s.Upgrade.Message, "It begins in the window that opens at "+next)
 						}

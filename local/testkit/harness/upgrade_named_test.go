@@ -104,8 +104,8 @@ func TestSpecIsRestoredDuringAnUpgrade(t *testing.T) {
 				l.upgraded()
 				s := l.Status("demo")
 				require.Equal(t, "True", s.Condition(status.SpecAccepted).Status, s.Message)
-				require.Contains(t, s.Message, "release r2 (Kubernetes 1.36) counts, which somebody asked for, until the spec names "+
-					"another than lost or r1")
+				require.Contains(t, s.Message, "release r2 (Kubernetes 1.36) applies, requested by an operator, until the spec names a release "+
+					"other than lost or r1")
 			})
 		})
 	}
@@ -121,7 +121,7 @@ func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 		require.NotNil(l.t, c)
 		require.Equal(l.t, "False", c.Status)
 		require.Contains(l.t, c.Message, "the cluster runs 1.36, and Kubernetes is not downgraded: `drover upgrade demo --rollback` "+
-			"takes an upgrade back")
+			"rolls an upgrade back")
 		require.Contains(l.t, s.Message, "is not downgraded")
 		require.Equal(l.t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		require.Contains(l.t, strings.Join(l.Notices(), "\n"), "is not downgraded")
@@ -133,8 +133,8 @@ func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 			l.settle()
 			l.upgraded()
 			said := l.Status("demo")
-			require.Equal(t, "the cluster is what its spec says, but for its release: release r2 (Kubernetes 1.36) counts, which somebody asked "+
-				"for, until the spec names another than r1", said.Message)
+			require.Equal(t, "the cluster matches its spec, except its release: release r2 (Kubernetes 1.36) applies, requested by an operator, "+
+				"until the spec names a release other than r1", said.Message)
 			l.again()
 			require.Equal(t, "r1", l.record().Over, "what was asked for by hand counts")
 			require.Equal(t, said, l.Status("demo"), "the status is unchanged")
@@ -186,8 +186,8 @@ func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 			l.again()
 			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"],
 				"the spec that was rolled back asks for nothing")
-			require.Contains(t, l.Status("demo").Message, "but for its release: release r1 (Kubernetes 1.35) counts, which a rollback asked for, "+
-				"until the spec names another than r2")
+			require.Contains(t, l.Status("demo").Message, "except its release: release r1 (Kubernetes 1.35) applies, requested by a rollback, "+
+				"until the spec names a release other than r2")
 			l.names("r1")
 			l.settle()
 			l.phase(status.Ready)

@@ -23,7 +23,7 @@ func TestChangesOfTheSpecDuringAnUpgrade(t *testing.T) {
 		"the spec names another release": {func(l *life) {
 			l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
 			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: r3", 1))
-		}, "the spec names release r3 by now"},
+		}, "the spec now names release r3"},
 		"the spec is paused": {func(l *life) {
 			l.Upload(names.ClusterSpec("demo"), Spec("demo", alarmed+"  paused: true\n"))
 		}, "spec.paused is true"},
@@ -49,8 +49,8 @@ func TestChangesOfTheSpecDuringAnUpgrade(t *testing.T) {
 					return
 				}
 				if name == "the spec is paused" { // which prevents the verification
-					require.Contains(t, l.verdict(arn), "spec.paused is true. Next: control plane to 1.36, which is made, and still to be proved. To go "+
-						"on: `drover upgrade demo`")
+					require.Contains(t, l.verdict(arn), "spec.paused is true. Next: control plane to 1.36, which is complete but not verified yet. To "+
+						"continue: `drover upgrade demo`")
 					for _, c := range l.Status("demo").Plan {
 						require.NotEqual(t, names.ControlPlane, c.Stack, "that is made")
 					}

@@ -126,7 +126,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 		_, _, err = l.dryRun(events.Upgrade{Release: "r9"})
 		require.ErrorContains(t, err, "there is no release")
 		_, _, err = l.dryRun(events.Upgrade{Rollback: true})
-		require.ErrorContains(t, err, "there was no upgrade")
+		require.ErrorContains(t, err, "no upgrade that can be rolled back")
 
 		l.busy(3)
 		_, blocks, err = l.dryRun(events.Upgrade{Release: "r2"})

@@ -26,7 +26,8 @@ func TestEKSFailsAnUpgrade(t *testing.T) {
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
 		l.settle()
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
-		require.Contains(t, l.verdict(arn), "mend the cause\nNothing is done yet. Next: control plane to 1.36. To go on: `drover upgrade demo`")
+		require.Contains(t, l.verdict(arn), "fix the cause\nNo step is complete yet. Next: control plane to 1.36. To continue: "+
+			"`drover upgrade demo`")
 		require.NotContains(t, l.verdict(arn), "drover-converge", "which does not bring the upgrade on")
 		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
 		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion, "which it is at, and not which it was to come to")
@@ -58,14 +59,15 @@ func TestUpgradeWithBlockedDrains(t *testing.T) {
 		l.step(upgrade.StepControlPlane)
 		l.busy(3) // after the checks
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: still being drained: i-")
-		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36, add-ons to those of the release. Next: nodes to the "+
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: nodes are still being drained: i-")
+		require.Contains(t, l.verdict(arn), "Completed and kept: control plane to 1.36, add-ons to the versions of the release. "+
+			"Next: nodes to the "+
 			"images of the release")
 		require.True(t, l.sounds())
 		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		again := l.upgrade(events.Upgrade{Release: "r2"})
 		l.over(again)
-		require.Contains(t, l.verdict(again), "UpgradeBlocked: it does not go on: ", "a preflight that passed, and then fails")
+		require.Contains(t, l.verdict(again), "UpgradeBlocked: the upgrade does not continue: ", "a preflight that passed, and then fails")
 		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 0, Start: time.Second, Stop: time.Second, Grace: time.Minute})
 		time.Sleep(time.Hour)
 		l.settle()
@@ -102,7 +104,7 @@ func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 			l.upgraded()
 			arn = l.upgrade(events.Upgrade{Rollback: true})
 			l.over(arn)
-			require.Equal(t, "SUCCEEDED :", l.verdict(arn), "EKS takes no control plane back that has newer kubelets")
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn), "EKS rolls no control plane back that has newer kubelets")
 		})
 	})
 	t.Run("for ever: it stops, and says which", func(t *testing.T) {
@@ -112,7 +114,7 @@ func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 			node := l.API("drover-demo").Nodes()[0].Name
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
 			l.over(arn)
-			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: their instances have ended, and the cluster still lists these nodes: "+
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the cluster still lists nodes whose instances are terminated: "+
 				node+" (i-")
 			require.True(t, l.sounds())
 			require.NoError(t, l.EKS.DeregisterNode(t.Context(), "drover-demo", node))
@@ -134,7 +136,7 @@ func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 			require.Len(t, l.API("drover-demo").Nodes(), 2)
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
 			l.over(arn)
-			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: NodesReplaced: not what they should be for "+
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the final checks failed: NodesReplaced: nodes that do not match "+
 				"Kubernetes 1.36: "+detached.PrivateDNSName)
 		})
 	})
@@ -161,7 +163,7 @@ func TestUpgradeWithNodesOfAnotherVersion(t *testing.T) {
 				stops := func() {
 					arn := l.upgrade(events.Upgrade{Release: "r2"})
 					l.over(arn)
-					require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: NodesReplaced")
+					require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the final checks failed: NodesReplaced")
 					require.Contains(t, l.verdict(arn), "v1.35.9")
 					require.True(t, l.sounds())
 				}
@@ -192,7 +194,7 @@ func TestUpgradeWithAnAddonOfAnotherVersion(t *testing.T) {
 		}
 		coredns("v1.12.4-eksbuild.1")
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: VersionsReached: add-on coredns is at "+
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the final checks failed: VersionsReached: add-on coredns is at "+
 			"v1.12.4-eksbuild.1, not v1.13.2-eksbuild.1")
 		require.True(t, l.sounds())
 		coredns("v1.13.2-eksbuild.1")

@@ -37,7 +37,7 @@ func TestSuccessfulUpgrade(t *testing.T) {
 		l.upgraded()
 		s := l.Status("demo")
 		require.Len(t, s.Upgrades, 1)
-		require.Equal(t, []string{"control plane to 1.36", "add-ons to those of the release", "nodes to the images of the release"},
+		require.Equal(t, []string{"control plane to 1.36", "add-ons to the versions of the release", "nodes to the images of the release"},
 			stepNames(s.Upgrade))
 		for _, step := range s.Upgrade.Steps {
 			require.NotNil(t, step.Ended, step.Name)

@@ -52,7 +52,7 @@ func TestReleaseIsUploadedLate(t *testing.T) {
 					require.Equal(t, "Scheduled "+string(origin), u.Phase+" "+u.Origin, u.Message)
 					require.Equal(t, status.Check{
 						Name: preflight.UpgradePossible, Blocks: true, Message: "there is no release releases/r3.yaml: upload it, or name another",
-						Next: "The upgrade begins when it can be used.",
+						Next: "The upgrade begins when the release can be used.",
 					}, u.Checks[0])
 					require.Equal(t, "does not begin yet: "+u.Checks[0].Message, u.Message)
 					at = *u.At

@@ -103,7 +103,8 @@ func TestUpgradeIsMissedAfterTwoHours(t *testing.T) {
 			require.Equal(t, status.UpgradeDelayed, l.Status("demo").Upgrade.Phase, l.Status("demo").Upgrade.Message)
 			l.over(arn)
 			require.Less(t, time.Since(due), 2*time.Hour+10*time.Minute)
-			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: it did not begin within 2h0m0s of its time: set another in spec.upgrade.at")
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: it did not begin within 2h0m0s of its time: set another "+
+				"time in spec.upgrade.at")
 			require.Equal(t, status.UpgradeMissed, l.Status("demo").Upgrade.Phase)
 			require.True(t, l.Status("demo").Upgrade.At.Equal(due))
 		})
@@ -130,7 +131,7 @@ func TestUpgradeIsMissedBehindAnother(t *testing.T) {
 		require.Equal(t, first, s.Upgrade.Execution)
 		require.Len(t, s.Upgrades, 1)
 		require.Equal(t, "Missed r3", s.Upgrades[0].Phase+" "+s.Upgrades[0].To)
-		require.Contains(t, s.Upgrades[0].Message, "the upgrade to release r2 (Kubernetes 1.36) is under way")
+		require.Contains(t, s.Upgrades[0].Message, "the upgrade to release r2 (Kubernetes 1.36) is in flight")
 	})
 }
 
@@ -152,8 +153,8 @@ func TestCompletedStepsOfAWithdrawnUpgrade(t *testing.T) {
 		l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: r3", 1))
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the spec names release r3 by now")
-		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36. Next: add-ons to those of the release")
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the spec now names release r3")
+		require.Contains(t, l.verdict(arn), "Completed and kept: control plane to 1.36. Next: add-ons to the versions of the release")
 	})
 }
 
@@ -168,7 +169,7 @@ func TestUpgradeDuringOtherEKSUpdates(t *testing.T) {
 			_, _ = l.EKS.UpdateClusterConfig(l.t.Context(), l.Admin(), eks.UpdateClusterConfigInput{ // refused during another update
 				Name: "drover-demo", Logging: &eks.Logging{ClusterLogging: []eks.LogSetup{{Types: []string{"audit"}, Enabled: true}}},
 			})
-			reported = reported || strings.Contains(l.Status("demo").Upgrade.Message, "it is UPDATING")
+			reported = reported || strings.Contains(l.Status("demo").Upgrade.Message, "its status is UPDATING")
 		}
 		require.True(t, reported, l.verdict(arn))
 		l.settle()
@@ -195,7 +196,7 @@ func TestStepTimesOut(t *testing.T) {
 			return nil
 		})
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: control plane to 1.36 takes longer than the 4h0m0s that it may: EKS is not "+
+		require.Contains(t, l.verdict(arn), "the step \"FAILED UpgradeStopped: control plane to 1.36\" exceeded its limit of 4h0m0s: EKS is not "+
 			"done with the control plane")
 		require.True(t, l.sounds())
 		require.InDelta(t, 4*time.Hour, l.record().Ended.Sub(began), float64(15*time.Minute))

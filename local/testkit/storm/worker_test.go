@@ -43,7 +43,7 @@ func work(t *testing.T) {
 	for seed, began := *from, time.Now(); ; seed += uint64(*worker) {
 		well := t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			fmt.Println(seedPrefix + fmt.Sprint(seed))
-			defer time.AfterFunc(*limit, func() { panic("the world takes longer than " + limit.String()) }).Stop()
+			defer time.AfterFunc(*limit, func() { panic("the world exceeded its limit of " + limit.String()) }).Stop()
 			body, err := json.Marshal(run(t, seed, spoil(seed, plotOf(seed)), false))
 			require.NoError(t, err)
 			fmt.Println(outcomePrefix + string(body))
@@ -135,7 +135,7 @@ func TestDeadWorkerReportsItsSeed(t *testing.T) {
 		says      string
 	}{
 		"one that panics": {[]string{"-from", "1", "-dies", "2"}, 1, "as a test wants it"},
-		"one that hangs":  {[]string{"-from", "2", "-hangs", "2", "-limit", "2s"}, 0, "the world takes longer than 2s"},
+		"one that hangs":  {[]string{"-from", "2", "-hangs", "2", "-limit", "2s"}, 0, "the world exceeded its limit of 2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lived := 0

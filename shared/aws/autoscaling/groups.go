@@ -77,7 +77,7 @@ func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (waited b
 	return true, nil
 }
 
-// PoolOf returns the pool of an instance, as deployed. It is empty if the instance is in no pool of drover's.
+// PoolOf returns the pool of an instance, as deployed. It is empty if the instance belongs to no pool of drover.
 func (g *Groups) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
 	group, err := g.groupOf(ctx, instance)
 	if err != nil || !strings.HasPrefix(group, names.Prefix) {
@@ -112,7 +112,7 @@ func (g *Groups) Pool(ctx context.Context, group string) (events.Pool, error) {
 	}
 	for _, hook := range out.LifecycleHooks {
 		if err := json.Unmarshal([]byte(aws.ToString(hook.NotificationMetadata)), &deployed); err != nil {
-			return events.Pool{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", pool.TerminateHook, group,
+			return events.Pool{}, fmt.Errorf("hook %s of %s does not name its pool: %q", pool.TerminateHook, group,
 				aws.ToString(hook.NotificationMetadata))
 		}
 	}

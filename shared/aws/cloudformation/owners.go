@@ -19,7 +19,7 @@ func (s *Stacks) Owners(ctx context.Context, arns []string) (map[string]string, 
 		n := min(100, len(arns))
 		out, err := s.tags.GetResources(ctx, &resourcegroupstaggingapi.GetResourcesInput{ResourceARNList: arns[:n]})
 		if err != nil {
-			return nil, fmt.Errorf("reading whose %v are: %w", arns[:n], err)
+			return nil, fmt.Errorf("reading the owners of %v: %w", arns[:n], err)
 		}
 		for _, resource := range out.ResourceTagMappingList {
 			for _, tag := range resource.Tags {

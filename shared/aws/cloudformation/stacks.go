@@ -306,7 +306,7 @@ func (s *Stacks) prepare(ctx context.Context, in *cloudformation.CreateChangeSet
 		_, err = s.client.CreateChangeSet(ctx, in)
 	}
 	if err != nil {
-		return stack.ChangeSet{}, fmt.Errorf("making a change set for stack %s: %w", stackName, err)
+		return stack.ChangeSet{}, fmt.Errorf("creating a change set for stack %s: %w", stackName, err)
 	}
 	return s.read(ctx, stackName, name)
 }
@@ -366,7 +366,9 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (stack.Change
 				if err := s.deleteChangeSet(ctx, stackName, name); err != nil {
 					return set, err
 				}
-				return set, &fault.Transient{Cause: fmt.Errorf("CloudFormation could not make change set %s of stack %s: %s", name, stackName, reason)}
+				return set, &fault.Transient{
+					Cause: fmt.Errorf("CloudFormation could not create change set %s of stack %s: %s", name, stackName, reason),
+				}
 			}
 			return set, &fault.ChangeRefused{
 				Cause: fmt.Errorf("CloudFormation refused the change of stack %s: %s", stackName, aws.ToString(out.StatusReason)),

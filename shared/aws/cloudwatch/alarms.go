@@ -79,7 +79,7 @@ func (a *Alarms) mayDisableActions(ctx context.Context, arn string) (bool, error
 func (a *Alarms) DisableActions(ctx context.Context, named []string) error {
 	for some := range slices.Chunk(named, maxNames) {
 		if _, err := a.client.DisableAlarmActions(ctx, &cloudwatch.DisableAlarmActionsInput{AlarmNames: some}); err != nil {
-			return fmt.Errorf("switching the actions of alarms off: %w", err)
+			return fmt.Errorf("disabling the actions of alarms: %w", err)
 		}
 	}
 	return nil
@@ -90,7 +90,7 @@ func (a *Alarms) DisableActions(ctx context.Context, named []string) error {
 func (a *Alarms) EnableActions(ctx context.Context, named []string) error {
 	for some := range slices.Chunk(named, maxNames) {
 		if _, err := a.client.EnableAlarmActions(ctx, &cloudwatch.EnableAlarmActionsInput{AlarmNames: some}); err != nil {
-			return fmt.Errorf("switching the actions of alarms on: %w", err)
+			return fmt.Errorf("enabling the actions of alarms: %w", err)
 		}
 	}
 	return nil

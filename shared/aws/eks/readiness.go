@@ -101,7 +101,7 @@ func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback boo
 func (v *Versions) RefreshInsights(ctx context.Context, eksCluster string) error {
 	_, err := v.client.StartInsightsRefresh(ctx, &eks.StartInsightsRefreshInput{ClusterName: &eksCluster})
 	if err != nil && fault.Code(err) != "InvalidRequestException" {
-		return fmt.Errorf("having EKS refresh the insights of %s: %w", eksCluster, err)
+		return fmt.Errorf("refreshing the insights of %s: %w", eksCluster, err)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (v *Versions) Refreshing(ctx context.Context, eksCluster string) (bool, err
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("asking how the refresh of the insights of %s goes: %w", eksCluster, err)
+		return false, fmt.Errorf("reading the refresh of the insights of %s: %w", eksCluster, err)
 	}
 	return out.Status == types.InsightsRefreshStatusInProgress, nil
 }
@@ -156,7 +156,7 @@ func (v *Versions) Catalogue(ctx context.Context) ([]preflight.Version, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("asking EKS for its versions: %w", err)
+			return nil, fmt.Errorf("listing the versions of EKS: %w", err)
 		}
 		for _, version := range page.ClusterVersions {
 			catalogue = append(catalogue, preflight.Version{
@@ -178,7 +178,7 @@ func (v *Versions) Compat(ctx context.Context, addons []string) (upgrade.Compat,
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				return nil, fmt.Errorf("asking EKS for the versions of add-on %s: %w", addon, err)
+				return nil, fmt.Errorf("listing the versions of add-on %s: %w", addon, err)
 			}
 			for _, info := range page.Addons {
 				compat[addon] = append(compat[addon], versionsOf(info)...)

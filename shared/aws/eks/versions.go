@@ -27,7 +27,7 @@ func (v *Versions) Offered(ctx context.Context) ([]string, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("asking EKS for its versions: %w", err)
+			return nil, fmt.Errorf("listing the versions of EKS: %w", err)
 		}
 		for _, version := range page.ClusterVersions {
 			offered = append(offered, aws.ToString(version.ClusterVersion))

@@ -127,7 +127,7 @@ func (l *Leftovers) Find(ctx context.Context, cluster string) ([]leftover.Resour
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				return nil, fmt.Errorf("finding what Kubernetes made for %s by tag %s: %w", cluster, tag[0], err)
+				return nil, fmt.Errorf("finding what Kubernetes created for %s by tag %s: %w", cluster, tag[0], err)
 			}
 			for _, mapping := range page.ResourceTagMappingList {
 				if r, ok := parse(aws.ToString(mapping.ResourceARN)); ok && !slices.ContainsFunc(mapping.Tags, ofStack) {
@@ -235,7 +235,7 @@ func (l *Leftovers) session(ctx context.Context, cluster string) (aws.Credential
 		RoleArn: &l.roleARN, RoleSessionName: aws.String(fmt.Sprintf("%.64s", names.EKSCluster(cluster))), Policy: aws.String(string(policy)),
 	})
 	if err != nil {
-		return aws.Credentials{}, fmt.Errorf("signing in to remove what Kubernetes made for %s: %w", cluster, err)
+		return aws.Credentials{}, fmt.Errorf("signing in to remove what Kubernetes created for %s: %w", cluster, err)
 	}
 	session := aws.Credentials{
 		AccessKeyID: aws.ToString(out.Credentials.AccessKeyId), SecretAccessKey: aws.ToString(out.Credentials.SecretAccessKey),

@@ -38,7 +38,7 @@ func (l *Leftovers) Kept(ctx context.Context, cluster string) ([]string, error) 
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("finding what the stacks of %s kept by tag %s: %w", cluster, names.TagCluster, err)
+			return nil, fmt.Errorf("finding what the stacks of %s retained by tag %s: %w", cluster, names.TagCluster, err)
 		}
 		for _, mapping := range page.ResourceTagMappingList {
 			what, err := l.kept(ctx, aws.ToString(mapping.ResourceARN))

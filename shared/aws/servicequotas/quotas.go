@@ -41,7 +41,7 @@ func (q *Quotas) get(ctx context.Context, service, code string, units float64) (
 		return preflight.Quota{}, false, nil
 	}
 	if err != nil {
-		return preflight.Quota{}, false, fmt.Errorf("asking for quota %s of %s: %w", code, service, err)
+		return preflight.Quota{}, false, fmt.Errorf("reading quota %s of %s: %w", code, service, err)
 	}
 	if out.Quota == nil || out.Quota.Value == nil {
 		return preflight.Quota{}, false, nil

@@ -184,13 +184,14 @@ func (d *operation) run(ctx context.Context) {
 			}
 			drain.Describe(&d.report, decision)
 			d.report.Outcome = drain.TimedOut
-			d.report.Message = fmt.Sprintf("the node goes after %s with what is left", d.task.Policy.Timeout.Duration())
+			d.report.Message = fmt.Sprintf("the drain timeout of %s is over: the node is terminated with the pods that are left",
+				d.task.Policy.Timeout.Duration())
 			return
 		}
 		if decision.Served && d.inFlight == 0 && !now.Before(systemCheckAt) {
 			if d.systemUnneeded(ctx) {
 				d.report.Outcome = drain.Done
-				d.report.Message = "the cluster is deleted, and nothing else runs on it: the node goes with its system pods"
+				d.report.Message = "the cluster is being deleted, and only system pods run in it: the node is terminated with them"
 				return
 			}
 			systemCheckAt = time.Now().Add(systemCheckPause)

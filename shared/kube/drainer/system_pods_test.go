@@ -95,7 +95,7 @@ func TestSystemPodsOfADeletedCluster(t *testing.T) {
 					return
 				}
 				require.Equal(t, drain.Done, report.Outcome)
-				require.Contains(t, report.Message, "nothing else runs on it")
+				require.Contains(t, report.Message, "only system pods run in it")
 				require.Less(t, time.Since(s.began), 10*time.Second)
 			})
 		})

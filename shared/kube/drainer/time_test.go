@@ -395,7 +395,7 @@ func TestDeadline(t *testing.T) {
 					at = removed[0]
 				} else {
 					require.Equal(t, drain.TimedOut, report.Outcome)
-					require.Equal(t, "the node goes after 1m0s with what is left", report.Message)
+					require.Equal(t, "the drain timeout of 1m0s is over: the node is terminated with the pods that are left", report.Message)
 					require.Equal(t, 3, report.Left)
 					require.Empty(t, removed)
 				}

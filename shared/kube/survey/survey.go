@@ -147,12 +147,12 @@ func (s *surveyor) readiness(ctx context.Context) error {
 	}
 	response, err := s.cluster.HTTP.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking for /readyz: %w", err)
+		return fmt.Errorf("calling /readyz: %w", err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, readyzLimit))
 	if err != nil {
-		return fmt.Errorf("asking for /readyz: %w", err)
+		return fmt.Errorf("calling /readyz: %w", err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK, http.StatusForbidden, http.StatusUnauthorized:

@@ -94,7 +94,7 @@ func TestSurveyWithoutResponse(t *testing.T) {
 	cluster, err := kube.Connect(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
 	_, err = Of(context.Background(), cluster)
-	require.ErrorContains(t, err, "asking for /readyz")
+	require.ErrorContains(t, err, "calling /readyz")
 }
 
 func TestWebhookRules(t *testing.T) {

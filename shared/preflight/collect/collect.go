@@ -162,7 +162,7 @@ func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.
 		return f, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking at cluster %s: %w", plan.Cluster, err)
+		return nil, fmt.Errorf("reading cluster %s: %w", plan.Cluster, err)
 	}
 	return f, nil
 }

@@ -246,7 +246,7 @@ func (c *Checker) pinned(ctx context.Context, t upgrade.Target) (*api.Release, [
 	var unusable *specs.Unusable
 	switch {
 	case errors.As(err, &unusable):
-		return nil, nil, route.Stopf("the release %s, as it is pinned, cannot be read any more: %s", t.Release, unusable.Message)
+		return nil, nil, route.Stopf("the pinned content of release %s is invalid: %s", t.Release, unusable.Message)
 	case err != nil:
 		return nil, nil, fmt.Errorf("reading the pinned release %s: %w", t.Release, err)
 	}

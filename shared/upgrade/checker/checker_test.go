@@ -216,9 +216,9 @@ func TestRouteOfAnUpgrade(t *testing.T) {
 				r.Back, r.From = &upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}, r.Target
 			}, back, "r1 1.35", "",
 		},
-		"leads back from no first release": {func(l *world) { l.record = nil }, back, "", "there was no upgrade of this cluster"},
+		"leads back from no first release": {func(l *world) { l.record = nil }, back, "", "this cluster has no upgrade"},
 		"leads back from no earlier cluster": {
-			func(l *world) { finished(l, day).Stack = "stack-0" }, back, "", "there was no upgrade of this cluster",
+			func(l *world) { finished(l, day).Stack = "stack-0" }, back, "", "this cluster has no upgrade",
 		},
 		"leads back once": {
 			func(l *world) { finished(l, day).Origin = upgrade.OriginRollback }, back, "", "rolled back already",
@@ -262,7 +262,7 @@ func TestAnswerBeforeAnUpgrade(t *testing.T) {
 	}{
 		"none when it begins": {func(*world) {}, "r2", "", ""},
 		"that an execution makes it": {
-			func(l *world) { running(l) }, "r2", events.UpgradeNothing, "theirs makes this upgrade already",
+			func(l *world) { running(l) }, "r2", events.UpgradeNothing, "theirs already makes this upgrade",
 		},
 		"none when it waits for another":            {func(l *world) { running(l) }, "r3", "", ""},
 		"none when it waits for an earlier cluster": {func(l *world) { running(l).Stack = "stack-0" }, "r2", "", ""},

@@ -20,7 +20,7 @@ func (c *Checker) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 	}
 	r, err := c.ResolveRoute(ctx, in, record)
 	if r.Busy != "" {
-		return nil, route.Stopf("the stack of the control plane %s: ask again when that is over", r.Busy)
+		return nil, route.Stopf("the stack of the control plane %s: try again when that has finished", r.Busy)
 	}
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (c *Checker) Answer(ctx context.Context, in events.Upgrade) (events.Upgrade
 			if err != nil || !current || !route.Same(in, record) {
 				return events.UpgradeResult{}, err
 			}
-			return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: record.Execution + " makes this upgrade already"}, nil
+			return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: record.Execution + " already makes this upgrade"}, nil
 		}
 	}
 	r, err := c.ResolveRoute(ctx, in, record)
@@ -84,8 +84,8 @@ func (c *Checker) Check(ctx context.Context, in events.Upgrade) ([]status.Check,
 	switch {
 	case errors.As(err, &why):
 		return []status.Check{
-			{Name: preflight.UpgradePossible, Blocks: true, Message: why.Message, Next: "Correct it before the time comes, or " +
-				"take the upgrade back."},
+			{Name: preflight.UpgradePossible, Blocks: true, Message: why.Message, Next: "Correct it before the upgrade is due, " +
+				"or cancel the upgrade."},
 		}, nil
 	case err != nil:
 		return nil, err

@@ -60,7 +60,7 @@ func TestPreview(t *testing.T) {
 		"stops while the control plane changes": {
 			func(l *world) {
 				l.stack.Status = "UPDATE_IN_PROGRESS"
-			}, toR2, nil, "is being changed (UPDATE_IN_PROGRESS): ask again when that is over",
+			}, toR2, nil, "is being changed (UPDATE_IN_PROGRESS): try again when that has finished",
 		},
 		"stops without a spec": {func(l *world) { l.spec = "" }, toR2, nil, "there is no spec clusters/demo.yaml"},
 	} {
@@ -111,7 +111,7 @@ func TestCheck(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []status.Check{{
 			Name: preflight.UpgradePossible, Blocks: true, Message: "there is no spec clusters/demo.yaml: there is nothing to upgrade",
-			Next: "Correct it before the time comes, or take the upgrade back.",
+			Next: "Correct it before the upgrade is due, or cancel the upgrade.",
 		}}, found)
 	})
 	t.Run("fails with AWS", func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestReadsFail(t *testing.T) {
 				require.ErrorContains(t, err, "reading the pinned release r1")
 				return
 			}
-			requireStop(t, err, "cannot be read")
+			requireStop(t, err, "is invalid")
 		})
 	}
 }

@@ -46,7 +46,7 @@ func TestDeployedTarget(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r1, target)
 	_, err = Deployed("demo", of("", "1.35"))
-	requireStop(t, err, names.TagRelease+" from stack drover-demo-control-plane")
+	requireStop(t, err, names.TagRelease+" was removed from stack drover-demo-control-plane")
 	for _, tag := range []string{"", "r1@sha1"} {
 		_, err = Deployed("demo", of(tag, ""))
 		requireStop(t, err, "cluster demo has no control plane yet")
@@ -142,11 +142,11 @@ func TestSetRollbackTarget(t *testing.T) {
 		until time.Time
 		stop  string
 	}{
-		"none without an upgrade":           {nil, upgrade.Target{}, time.Time{}, "there was no upgrade"},
+		"none without an upgrade":           {nil, upgrade.Target{}, time.Time{}, "no upgrade that can be rolled back"},
 		"the release before":                {upgraded(day), r1, noon.Add(6 * day), ""},
 		"the release before, in seven days": {upgraded(7 * day), r1, noon, ""},
 		"none after seven days": {
-			upgraded(7*day + 1), r1, noon, "takes a control plane back within 7 days",
+			upgraded(7*day + 1), r1, noon, "rolls a control plane back within 7 days",
 		},
 		"the release before, at any time, when the version stays": {
 			upgraded(8*day, func(r *upgrade.Record) { r.From.KubernetesVersion = "1.36" }),
@@ -171,7 +171,7 @@ func TestSetRollbackTarget(t *testing.T) {
 			&upgrade.Record{State: upgrade.Blocked, From: r2, Target: r3, Last: upgraded(day)}, r1, noon.Add(6 * day), "",
 		},
 		"none of the first, which was blocked": {
-			&upgrade.Record{State: upgrade.Blocked, From: r2, Target: r3}, upgrade.Target{}, time.Time{}, "there was no upgrade",
+			&upgrade.Record{State: upgrade.Blocked, From: r2, Target: r3}, upgrade.Target{}, time.Time{}, "no upgrade that can be rolled back",
 		},
 		"none after the deadline of the record": {upgraded(day, func(r *upgrade.Record) {
 			r.Back, r.BackUntil = &r3, noon.Add(-1)
@@ -241,10 +241,10 @@ func TestResolve(t *testing.T) {
 		change func(*Route)
 		stop   string
 	}{
-		"stops when the spec does not fit the deployed release": {func(r *Route) { without(r.Old) }, "release that is deployed (r1)"},
-		"stops when the spec does not fit the target":           {func(r *Route) { without(r.New) }, "the spec does not fit the release r2"},
+		"stops when the spec does not fit the deployed release": {func(r *Route) { without(r.Old) }, "deployed release (r1)"},
+		"stops when the spec does not fit the target":           {func(r *Route) { without(r.New) }, "the spec is invalid with the release r2"},
 		"stops when the cluster would not be valid": {
-			func(r *Route) { r.New.Spec.TemplateVersion = "v999" }, "the cluster would not be valid with the release r2",
+			func(r *Route) { r.New.Spec.TemplateVersion = "v999" }, "the cluster would be invalid with the release r2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestRouteSteps(t *testing.T) {
 	_, err = steps("1.36", "1.35", false)
 	requireStop(t, err, "Kubernetes 1.36, and 1.35 is older")
 	_, err = steps("1.37", "1.35", true)
-	requireStop(t, err, "EKS takes a control plane back by one minor version")
+	requireStop(t, err, "EKS rolls a control plane back by one minor version only")
 }
 
 func TestUnfinished(t *testing.T) {

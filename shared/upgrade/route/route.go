@@ -53,11 +53,11 @@ func Deployed(cluster string, controlPlane stack.Deployed) (upgrade.Target, erro
 	version := controlPlane.Outputs["KubernetesVersion"]
 	switch {
 	case version != "" && !pinned:
-		return upgrade.Target{}, Stopf("somebody took the tag %s from stack %s: which release the cluster is at is not known until it is "+
-			"converged, which the audit does",
+		return upgrade.Target{}, Stopf("the tag %s was removed from stack %s outside drover, so the release of the cluster is unknown. The "+
+			"audit restores the tag by converging",
 			names.TagRelease, names.Stack(cluster, names.ControlPlane))
 	case version == "":
-		return upgrade.Target{}, Stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
+		return upgrade.Target{}, Stopf("cluster %s has no control plane yet: drover creates it with the release of its spec", cluster)
 	}
 	return upgrade.Target{Release: name, SHA256: sha, KubernetesVersion: version}, nil
 }
@@ -69,7 +69,7 @@ func Busy(controlPlane stack.Deployed) string {
 	case stack.InProgress(controlPlane.Status):
 		return fmt.Sprintf("is being changed (%s)", controlPlane.Status)
 	case stack.MustRecreate(controlPlane.Status):
-		return fmt.Sprintf("is to be made anew (%s)", controlPlane.Status)
+		return fmt.Sprintf("must be recreated (%s)", controlPlane.Status)
 	}
 	return ""
 }
@@ -120,7 +120,7 @@ func (r *Route) SetRollbackTarget(now time.Time) error {
 	last := r.Last.Changed()
 	switch {
 	case last == nil:
-		return Stopf("there was no upgrade of this cluster that could be rolled back")
+		return Stopf("this cluster has no upgrade that can be rolled back")
 	case last.Origin == upgrade.OriginRollback && last.State == upgrade.Done:
 		return Stopf("the last upgrade was rolled back already, to %s", last.Target)
 	case last.Origin == upgrade.OriginRollback:
@@ -139,8 +139,8 @@ func (r *Route) SetRollbackTarget(now time.Time) error {
 	case r.To.KubernetesVersion == r.From.KubernetesVersion:
 		r.RollbackUntil = time.Time{}
 	case !r.RollbackUntil.IsZero() && r.RollbackUntil.Before(now):
-		return Stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images "+
-			"in the pools' imageID",
+		return Stopf("EKS rolls a control plane back within 7 days only, and this one was upgraded to %s on %s. To roll back only the nodes, "+
+			"name their old images in the pools' imageID",
 			r.From.KubernetesVersion, r.RollbackUntil.Add(-rollbackWithin).Format(time.DateTime))
 	}
 	return nil
@@ -150,14 +150,14 @@ func (r *Route) SetRollbackTarget(now time.Time) error {
 func (r *Route) Resolve() error {
 	var errs api.Errors
 	if r.Before, errs = upgrade.Effective(r.Spec, r.Old, nil, upgrade.Step{KubernetesVersion: r.From.KubernetesVersion}); errs != nil {
-		return Stopf("the spec does not fit the release that is deployed (%s): %s", r.From.Release, errs)
+		return Stopf("the spec is invalid with the deployed release (%s): %s", r.From.Release, errs)
 	}
 	last := upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: r.To.KubernetesVersion}
 	if r.After, errs = upgrade.Effective(r.Spec, r.Old, r.New, last); errs != nil {
-		return Stopf("the spec does not fit the release %s: %s", r.To.Release, errs)
+		return Stopf("the spec is invalid with the release %s: %s", r.To.Release, errs)
 	}
 	if errs = api.Validate(r.After, api.Options{TemplateVersions: templates.Versions()}); errs != nil {
-		return Stopf("the cluster would not be valid with the release %s: %s", r.To.Release, errs)
+		return Stopf("the cluster would be invalid with the release %s: %s", r.To.Release, errs)
 	}
 	return nil
 }
@@ -245,21 +245,21 @@ func Same(in events.Upgrade, r *upgrade.Record) bool {
 func StepName(s upgrade.Step) string {
 	switch {
 	case s.NodesBack && s.Kind == upgrade.StepAddonsFirst:
-		return "add-ons to versions that the Kubernetes version before can have"
+		return "add-ons to versions for the previous Kubernetes version"
 	case s.NodesBack && s.Kind == upgrade.StepNodes: // an earlier step replaced the nodes
-		return "what else the release before has"
+		return "the rest of the previous release"
 	}
 	switch s.Kind {
 	case upgrade.StepAddonsFirst:
-		return "add-ons to versions that the next Kubernetes version can have"
+		return "add-ons to versions for the next Kubernetes version"
 	case upgrade.StepControlPlane:
 		return "control plane to " + s.KubernetesVersion
 	case upgrade.StepAddons:
-		return "add-ons to those of the release"
+		return "add-ons to the versions of the release"
 	case upgrade.StepNodes:
 		return "nodes to the images of the release"
 	case upgrade.StepNodesBack:
-		return "nodes back to the images that they had"
+		return "nodes back to their previous images"
 	}
 	return string(s.Kind)
 }

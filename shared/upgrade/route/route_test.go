@@ -51,17 +51,17 @@ func TestEndedRecord(t *testing.T) {
 
 func TestStepNames(t *testing.T) {
 	for want, step := range map[string]upgrade.Step{
-		"add-ons to versions that the Kubernetes version before can have": {Kind: upgrade.StepAddonsFirst, NodesBack: true},
-		"what else the release before has":                                {Kind: upgrade.StepNodes, NodesBack: true},
+		"add-ons to versions for the previous Kubernetes version": {Kind: upgrade.StepAddonsFirst, NodesBack: true},
+		"the rest of the previous release":                        {Kind: upgrade.StepNodes, NodesBack: true},
 		"control plane to 1.35": {
 			Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesBack: true,
 		},
-		"nodes back to the images that they had":                        {Kind: upgrade.StepNodesBack, NodesBack: true},
-		"add-ons to versions that the next Kubernetes version can have": {Kind: upgrade.StepAddonsFirst},
-		"control plane to 1.36":                                         {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"},
-		"add-ons to those of the release":                               {Kind: upgrade.StepAddons},
-		"nodes to the images of the release":                            {Kind: upgrade.StepNodes},
-		"Other":                                                         {Kind: "Other"},
+		"nodes back to their previous images":                 {Kind: upgrade.StepNodesBack, NodesBack: true},
+		"add-ons to versions for the next Kubernetes version": {Kind: upgrade.StepAddonsFirst},
+		"control plane to 1.36":                               {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"},
+		"add-ons to the versions of the release":              {Kind: upgrade.StepAddons},
+		"nodes to the images of the release":                  {Kind: upgrade.StepNodes},
+		"Other":                                               {Kind: "Other"},
 	} {
 		require.Equal(t, want, StepName(step))
 	}

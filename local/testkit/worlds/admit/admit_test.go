@@ -360,7 +360,7 @@ func TestStoppedPhaseOfADeletedClusterIsCorrected(t *testing.T) {
 	a.Remove("clusters/demo.yaml", "")
 	a.Settle()
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
-		s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
+		s.Phase, s.Message = status.Stopped, "no usable spec was uploaded yet"
 	}))
 	a.Upload("clusters/demo.yaml", "kind: Cluster")
 	a.Settle()

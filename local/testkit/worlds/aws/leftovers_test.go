@@ -141,7 +141,7 @@ func TestRemoveOnlyTheClustersOwn(t *testing.T) {
 	require.Contains(t, why, "not authorized")
 	// A cluster's name cannot be a pattern that widens the session policy.
 	_, _, err = p.leftovers.Remove(t.Context(), "*", resources[0])
-	require.ErrorContains(t, err, "signing in to remove what Kubernetes made for *")
+	require.ErrorContains(t, err, "signing in to remove what Kubernetes created for *")
 	list, _ := p.found("other")
 	require.Len(t, list, 1)
 }

@@ -42,7 +42,7 @@ func TestExternalDeletionOfStateIsNotContinued(t *testing.T) {
 	require.Equal(t, status.Failed, s.Phase)
 	require.Equal(t, "ChangeRefused", s.Condition(status.Converged).Reason)
 	require.Contains(t, s.Message, "drover-demo-network is DELETE_FAILED")
-	require.Contains(t, s.Message, "the EKS cluster drover-demo is still there")
+	require.Contains(t, s.Message, "the EKS cluster drover-demo still exists")
 	require.Equal(t, "DELETE_FAILED", a.Stacks("demo")["network"])
 }
 

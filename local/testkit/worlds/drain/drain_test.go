@@ -36,7 +36,7 @@ func TestDrain(t *testing.T) {
 		"a duplicate event changes nothing": {
 			sample: "drain-request-hook", world: func(w *world) {
 				w.open["i-1"] = false
-			}, outcome: drain.Gone, message: "does not wait at the hook", closed: true,
+			}, outcome: drain.Gone, message: "is not waiting at the hook", closed: true,
 		},
 		"an instance that never joined terminates": {
 			sample: "drain-request-hook", world: noNode, outcome: drain.Gone, message: "never joined", completed: true,
@@ -77,12 +77,12 @@ func TestDrain(t *testing.T) {
 		"a spot instance of another group is ignored": {
 			sample: "drain-request-spot", change: func(in *events.DrainRequest) {
 				in.InstanceID = "i-web"
-			}, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
+			}, outcome: drain.Gone, message: "belongs to no pool of drover", closed: true,
 		},
 		"a spot instance without a group is ignored": {
 			sample: "drain-request-spot", change: func(in *events.DrainRequest) {
 				in.InstanceID = "i-other"
-			}, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
+			}, outcome: drain.Gone, message: "belongs to no pool of drover", closed: true,
 		},
 		"a spot instance of a pool is drained and released": {sample: "drain-request-spot", outcome: drain.Done, touched: true},
 		"an operator names a node":                          {sample: "drain-request-by-hand", outcome: drain.Done, touched: true},
@@ -105,7 +105,7 @@ func TestDrain(t *testing.T) {
 		"an instance of another cluster": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
 				in.Cluster, in.Node, in.Instance = "prod", "", "i-1"
-			}, outcome: events.DrainRefused, message: "in no pool of cluster prod", closed: true,
+			}, outcome: events.DrainRefused, message: "belongs to no pool of cluster prod", closed: true,
 		},
 		"an input without a node": {sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
 			*in = events.DrainRequest{Started: start}
@@ -116,7 +116,7 @@ func TestDrain(t *testing.T) {
 				w.node.Annotations = map[string]string{
 					"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/drain-holds": "autoscaler,cordon,load-balancers",
 				}
-			}, outcome: drain.Done, message: "as it was before",
+			}, outcome: drain.Done, message: "schedulable again",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -317,7 +317,7 @@ func TestHookWithoutAPool(t *testing.T) {
 		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) {
 			in.NotificationMetadata = "?"
 		}))
-		require.ErrorContains(t, err, `does not say which pool it is of: "?"`)
+		require.ErrorContains(t, err, `does not name its pool: "?"`)
 	})
 }
 
@@ -365,7 +365,7 @@ func TestHooksAndOtherDrains(t *testing.T) {
 		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) { in.Release = true }))
 		require.NoError(t, err)
 		require.Equal(t, drain.Done, got.Outcome)
-		require.Equal(t, "the node is as it was before", got.Message)
+		require.Equal(t, "the node is schedulable again", got.Message)
 		require.False(t, w.node.Spec.Unschedulable)
 		require.Empty(t, w.node.Annotations)
 		require.Empty(t, w.completed)

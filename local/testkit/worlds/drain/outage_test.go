@@ -354,8 +354,8 @@ func TestLongDrainIsInTheStatus(t *testing.T) {
 		require.Len(t, then, 1)
 		require.Equal(t, status.Node{
 			Name: "n1", Instance: "i-1", Pool: "workers", State: status.NodeBlocked, Since: then[0].Since,
-			Message: "1 pod is left; blocked: shop/alone: nothing would start it again, and unmanagedPods is Wait",
-			Blocked: []events.BlockedPod{{Pod: "shop/alone", Why: "nothing would start it again, and unmanagedPods is Wait"}},
+			Message: "1 pod is left; blocked: shop/alone: no controller would replace it, and unmanagedPods is Wait",
+			Blocked: []events.BlockedPod{{Pod: "shop/alone", Why: "no controller would replace it, and unmanagedPods is Wait"}},
 		}, then[0])
 		require.WithinDuration(t, h.start, then[0].Since, time.Minute)
 		require.Equal(t, 2, h.wrote, "once when it begins to wait, once when it is over")
@@ -404,7 +404,7 @@ func TestBlockedDrainIsRecordedAtOnce(t *testing.T) {
 		require.Len(t, nodes, 1)
 		require.Equal(t, status.NodeBlocked, nodes[0].State)
 		require.Equal(t, h.start.Add(7*time.Second).UTC(), nodes[0].Since)
-		require.Equal(t, []events.BlockedPod{{Pod: "shop/alone", Why: "nothing would start it again, and unmanagedPods is Wait"}},
+		require.Equal(t, []events.BlockedPod{{Pod: "shop/alone", Why: "no controller would replace it, and unmanagedPods is Wait"}},
 			nodes[0].Blocked)
 		require.Equal(t, nodes[0].Message, noted)
 	})

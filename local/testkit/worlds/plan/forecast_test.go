@@ -128,7 +128,7 @@ func TestForecastOfAnUpgradeInFlight(t *testing.T) {
 	require.Nil(t, f.Upgrade)
 	require.Contains(t, forecast(t, a, of("r2", "  paused: true\n")).Stops, "spec.paused is true")
 	f = forecast(t, a, of("r3", ""))
-	require.Contains(t, f.Stops, "the spec names release r3")
+	require.Contains(t, f.Stops, "the spec now names release r3")
 	require.Equal(t, "r3", f.Upgrade.To.Release)
 	require.True(t, f.Upgrade.Queued)
 	for _, e := range a.Events.Held() {

@@ -108,7 +108,7 @@ func TestSpecWaitsForItsWindow(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Contains(t, s.Message, "but for its release: the upgrade to release r2 (Kubernetes 1.36) begins within five minutes of ")
+	require.Contains(t, s.Message, "except its release: the upgrade to release r2 (Kubernetes 1.36) begins within five minutes of ")
 	require.Equal(t, status.ReasonUpgradeScheduled, s.Condition(status.Converged).Reason)
 	require.Equal(t, "r1 1.35 old nodes", is(a))
 	require.Equal(t, "b", a.Stack("demo", "network").Tags["team"], "unrelated changes continue")
@@ -216,7 +216,7 @@ func TestUntaggedControlPlaneKeepsItsRelease(t *testing.T) {
 		a.Settle()
 		x := a.Upgrade(events.Upgrade{Cluster: "demo", Release: "r2"})
 		a.Settle()
-		require.Contains(t, a.Execution(x).Output, "somebody took the tag drover:release from stack drover-demo-control-plane")
+		require.Contains(t, a.Execution(x).Output, "the tag drover:release was removed from stack drover-demo-control-plane")
 		require.Equal(t, "1.35", a.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 	})
 }
@@ -365,16 +365,16 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ spec, message string }{
 		"a time, with an older release": {
 			of("r1", "  upgrade: {at: {time: \"2090-01-01T00:00:00Z\", release: r0}}\n"),
-			"does not begin: release r0 has Kubernetes 1.34, and the cluster 1.35: Kubernetes is not downgraded",
+			"does not begin: release r0 has Kubernetes 1.34, and the cluster runs 1.35: Kubernetes is not downgraded",
 		},
 		"a window that never opens again": {
 			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"),
-			"does not begin: the window of spec.upgrade does not open any more: change it",
+			"does not begin: the window of spec.upgrade never opens again: change it",
 		},
 		"a window whose last time is excluded": {
 			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090-2091\", duration: 4h}, exclusions: [{from: \"2091-01-01T00:00:00Z\", until: "+
 				"\"2091-01-02T00:00:00Z\"}]}\n"),
-			"does not begin: the window of spec.upgrade does not open any more, as all times that it has left are shut out by " +
+			"does not begin: the window of spec.upgrade never opens again, because all its remaining times are excluded by " +
 				"spec.upgrade.exclusions[0]: change it",
 		},
 	} {

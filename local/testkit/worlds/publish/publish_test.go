@@ -46,12 +46,12 @@ func TestReleasesThatAreNotWhole(t *testing.T) {
 		},
 		"an image that is not there": {
 			[]string{ec2.ImageID("1.36", "amd64"), "ami-0123456789abcdef0"}, map[string]string{
-				"Images": "ami-0123456789abcdef0 for amd64 is not there",
+				"Images": "ami-0123456789abcdef0 for amd64 does not exist",
 			},
 		},
 		"images the wrong way round": {
 			[]string{"amd64: " + ec2.ImageID("1.36", "amd64"), "amd64: " + ec2.ImageID("1.36", "arm64")}, map[string]string{
-				"Images": "is of arm64, not of amd64",
+				"Images": "is for arm64, not for amd64",
 			},
 		},
 		"an image of a newer Kubernetes": {
@@ -64,7 +64,7 @@ func TestReleasesThatAreNotWhole(t *testing.T) {
 		},
 		"an add-on of another Kubernetes": {
 			[]string{"coredns, version: v1.13.2-eksbuild.1", "coredns, version: v1.11.4-eksbuild.24"}, map[string]string{
-				"AddonsCompatible": "coredns v1.11.4-eksbuild.24 is not among those that EKS offers for Kubernetes 1.36",
+				"AddonsCompatible": "coredns v1.11.4-eksbuild.24 is not a version that EKS offers for Kubernetes 1.36",
 			},
 		},
 		"an unknown field": {
@@ -134,7 +134,7 @@ func TestChannelsNameReleasesThatAreThere(t *testing.T) {
 	a.Upload("releases/r1.yaml", harness.ReleaseOf("1.37", "r1"))
 	a.Settle()
 	v = verdict(t, a, "channels")
-	require.Equal(t, "spec.nodes[1.36]: releases/r1.yaml is of Kubernetes 1.37", v.Checks[0].Message)
+	require.Equal(t, "spec.nodes[1.36]: releases/r1.yaml is for Kubernetes 1.37", v.Checks[0].Message)
 
 	a.Upload("releases/r1.yaml", "nonsense")
 	a.Settle()

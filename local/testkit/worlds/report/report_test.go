@@ -142,7 +142,7 @@ func TestInvalidSpecDuringAConverge(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, "the valid spec is converged completely")
-	require.Contains(t, s.Message, "the cluster is what its last good spec says; the newest is not used: ")
+	require.Contains(t, s.Message, "the cluster matches its last good spec; the newest spec is not used: ")
 	require.Equal(t, "SpecInvalid", s.Condition(status.SpecAccepted).Reason)
 	require.Equal(t, "True", s.Condition(status.Converged).Status)
 	require.Len(t, a.Stacks("demo"), 5)
@@ -164,7 +164,7 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 	require.Equal(t, []string{
 		"drover: demo is Pending\nthe spec was accepted",
 		"drover: demo is Converging\nchanging 5 of 5 stacks",
-		"drover: demo is Ready\nthe cluster is what its spec says",
+		"drover: demo is Ready\nthe cluster matches its spec",
 		"drover: demo is Pending\nthe spec was accepted",
 		"drover: demo is Stopped\nspec.paused is true: drover starts nothing on this cluster",
 	}, slices.DeleteFunc(a.Notices(), func(n string) bool {
@@ -207,9 +207,9 @@ func TestFailedNotificationIsSentLater(t *testing.T) {
 		a.Settle()
 		require.Equal(t, 5, refused, action)
 		require.Equal(t, status.Ready, a.Status("demo").Phase)
-		require.Contains(t, a.Notices(), "drover: demo is Ready\nthe cluster is what its spec says")
+		require.Contains(t, a.Notices(), "drover: demo is Ready\nthe cluster matches its spec")
 		if action == "PutEvents" {
-			require.Equal(t, []string{"Ready: the cluster is what its spec says"}, a.Verdicts())
+			require.Equal(t, []string{"Ready: the cluster matches its spec"}, a.Verdicts())
 		} else {
 			require.Greater(t, len(a.Verdicts()), 1, "at least once")
 		}

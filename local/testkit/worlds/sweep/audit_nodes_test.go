@@ -95,5 +95,5 @@ func TestNodesThatCannotBeLookedAtAreTold(t *testing.T) {
 		return nil, errors.New("connection refused")
 	})
 	audit(t, a)
-	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "the nodes could not be looked at: connection refused")
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "drover could not check the nodes: connection refused")
 }

@@ -112,14 +112,14 @@ func TestTemplateOfANewerDroverIsReported(t *testing.T) {
 	before := converges(a)
 	audit(t, a)
 	condition := a.Status("demo").Condition(status.InSync)
-	require.Contains(t, condition.Message, "stack addons differs from what its spec makes now (checksum.addons)")
+	require.Contains(t, condition.Message, "stack addons differs from what drover renders now (checksum.addons)")
 	require.Equal(t, before, converges(a))
 	// A repair does not include it either.
 	deleted(t, a, "pool-a")
 	audit(t, a)
 	require.Equal(t, before, converges(a))
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
-		"stack pool-a is missing: run drover converge demo, which creates it")
+		"stack pool-a is missing: run drover converge demo to create it")
 }
 
 func TestUnknownStateIsReported(t *testing.T) {
@@ -380,7 +380,7 @@ func TestConvergeKeepsFindingsAboutNodes(t *testing.T) {
 	require.Equal(t, status.Ready, s.Phase, s.Message)
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
 	require.Equal(t, "False", s.Condition(status.InSync).Status)
-	require.Equal(t, "the nodes could not be looked at: connection refused", s.Condition(status.InSync).Message)
+	require.Equal(t, "drover could not check the nodes: connection refused", s.Condition(status.InSync).Message)
 	a.Nodes.Decide(nil)
 	audit(t, a)
 	require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)

@@ -41,7 +41,7 @@ func there(a *harness.Account, kinds ...string) (found []string) {
 }
 
 func TestMissingStackOfALiveClusterIsNotCreated(t *testing.T) {
-	const orphaned = "the EKS cluster drover-demo is there without it"
+	const orphaned = "the EKS cluster drover-demo exists without it"
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		t.Run(stack, func(t *testing.T) {
 			a := harness.Start(t)
@@ -59,7 +59,7 @@ func TestMissingStackOfALiveClusterIsNotCreated(t *testing.T) {
 			require.Equal(t, status.ReasonDrifted, s.Condition(status.InSync).Reason)
 			require.Contains(t, s.Condition(status.InSync).Message, "stack "+stack+" is missing")
 			require.Contains(t, s.Condition(status.InSync).Message, orphaned)
-			require.NotContains(t, s.Condition(status.InSync).Message, "made anew")
+			require.NotContains(t, s.Condition(status.InSync).Message, "recreates")
 			require.Equal(t, before, converges(a))
 
 			// A new spec creates no stack either, and the finding stays.
@@ -99,7 +99,7 @@ func TestStackDeletedAfterPlanningIsNotCreated(t *testing.T) {
 			s := a.Status("demo")
 			require.Equal(t, status.Stopped, s.Phase)
 			require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
-			require.Contains(t, s.Message, "the EKS cluster drover-demo is there without it")
+			require.Contains(t, s.Message, "the EKS cluster drover-demo exists without it")
 			require.Equal(t, vpcs, there(a, ":vpc/"))
 		})
 	}

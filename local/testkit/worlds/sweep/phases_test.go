@@ -143,12 +143,12 @@ func TestFindingsOfTheAuditAreReported(t *testing.T) {
 	for range 3 {
 		audit(t, a)
 	}
-	require.Equal(t, []string{"drover: demo is not what it was made\nthe nodes could not be looked at: connection refused"}, notice())
+	require.Equal(t, []string{"drover: demo is not in sync\ndrover could not check the nodes: connection refused"}, notice())
 	a.Nodes.Decide(nil)
 	for range 2 {
 		audit(t, a)
 	}
-	require.Equal(t, "drover: demo is what it was made again\nnothing is left of what the audit found", notice()[1])
+	require.Equal(t, "drover: demo is in sync again\nthe differences that the audit found are resolved", notice()[1])
 	require.Len(t, notice(), 2)
 }
 

@@ -39,9 +39,9 @@ func Error(err error) error {
 	case answered && response.HTTPStatusCode() >= 300:
 		// For example the page of a proxy.
 		code := fmt.Sprintf("HTTP%d", response.HTTPStatusCode())
-		return fault.Classify(fmt.Errorf("%s: %w", name, newRefused(code, "no error was told", response)))
+		return fault.Classify(fmt.Errorf("%s: %w", name, newRefused(code, "no error was reported", response)))
 	case answered:
-		return &fault.Transient{Cause: fmt.Errorf("reading the answer to %s: %w", name, response.Err)}
+		return &fault.Transient{Cause: fmt.Errorf("reading the response to %s: %w", name, response.Err)}
 	}
 	var sent *http.RequestSendError
 	if errors.As(err, &sent) {

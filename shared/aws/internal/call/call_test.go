@@ -58,13 +58,13 @@ func TestError(t *testing.T) {
 			"DeleteLoadBalancer: api error LoadBalancerNotFound: no", "LoadBalancerNotFound", new(*fault.Internal),
 		},
 		"the page of a proxy": {
-			describeSubnets, 502, "<html>bad gateway", "DescribeSubnets: api error HTTP502: no error was told", "HTTP502", new(*fault.Transient),
+			describeSubnets, 502, "<html>bad gateway", "DescribeSubnets: api error HTTP502: no error was reported", "HTTP502", new(*fault.Transient),
 		},
 		"a refusal without a body": {
-			describeSubnets, 403, "", "DescribeSubnets: api error HTTP403: no error was told", "HTTP403", new(*fault.Internal),
+			describeSubnets, 403, "", "DescribeSubnets: api error HTTP403: no error was reported", "HTTP403", new(*fault.Internal),
 		},
 		"a response that is cut off": {
-			describeSubnets, 200, "<DescribeSubnetsResponse><subnetSet><item>", "reading the answer to DescribeSubnets: ", "",
+			describeSubnets, 200, "<DescribeSubnetsResponse><subnetSet><item>", "reading the response to DescribeSubnets: ", "",
 			new(*fault.Transient),
 		},
 	} {
