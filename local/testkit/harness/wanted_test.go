@@ -196,8 +196,8 @@ func TestStepTimesOut(t *testing.T) {
 			return nil
 		})
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "the step \"FAILED UpgradeStopped: control plane to 1.36\" exceeded its limit of 4h0m0s: EKS is not "+
-			"done with the control plane")
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the step \"control plane to 1.36\" exceeded its limit of 4h0m0s: "+
+			"EKS has not finished with the control plane: its status is UPDATING")
 		require.True(t, l.sounds())
 		require.InDelta(t, 4*time.Hour, l.record().Ended.Sub(began), float64(15*time.Minute))
 		time.Sleep(time.Hour)
