@@ -15,27 +15,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 )
-
-// terminal are the stack statuses that end an operation. A waiting execution continues.
-// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html#cfn-console-view-stack-data-resources-status-codes
-var terminal = []any{
-	"CREATE_COMPLETE", "CREATE_FAILED",
-	"ROLLBACK_COMPLETE", "ROLLBACK_FAILED",
-	"UPDATE_COMPLETE", "UPDATE_FAILED",
-	"UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_FAILED",
-	"DELETE_COMPLETE", "DELETE_FAILED",
-	"IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_FAILED",
-}
-
-// progress are the stack statuses during an operation. REVIEW_IN_PROGRESS is not one of them: only a change set exists then.
-var progress = []any{
-	"CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS",
-	"UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
-	"UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
-	"DELETE_IN_PROGRESS",
-	"IMPORT_IN_PROGRESS", "IMPORT_ROLLBACK_IN_PROGRESS",
-}
 
 // maxEventAge of a delivery. The sweep handles what an event misses, so a late event is not needed.
 func maxEventAge() awscdk.Duration { return awscdk.Duration_Hours(jsii.Number(24)) }
@@ -79,10 +60,10 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 
 	for _, rule := range []struct {
 		id, description string
-		statuses        []any
+		statuses        []string
 	}{
-		{"StackDone", "An operation on a cluster's stack ended", terminal},
-		{"StackProgress", "An operation on a cluster's stack began or progressed", progress},
+		{"StackDone", "An operation on a cluster's stack ended", stack.Terminal()},
+		{"StackProgress", "An operation on a cluster's stack began or progressed", stack.Progress()},
 	} {
 		newRule(scope, rule.id, rule.description, &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.cloudformation"),

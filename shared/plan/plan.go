@@ -120,7 +120,7 @@ func Compute(in Input) Plan {
 			change.Reasons = []status.Reason{{Field: source(desired.Name), Old: "absent", New: "present"}}
 		case stack.MustRecreate(deployed.Status):
 			change.Operation, change.FirstKey = Create, desired.FirstKey
-			change.Reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: "CREATE_COMPLETE"}}
+			change.Reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: stack.CreateComplete}}
 		default:
 			change.Operation, change.Moving = Update, stack.InProgress(deployed.Status)
 			change.Reasons = in.whyUpdate(desired, deployed, checksum, tags)
@@ -200,7 +200,7 @@ func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksu
 		})
 	}
 	if len(reasons) == 0 && !stack.Settled(deployed.Status) {
-		reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: "UPDATE_COMPLETE"}}
+		reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: stack.UpdateComplete}}
 	}
 	return reasons
 }

@@ -151,9 +151,10 @@ func seconds(text string) (int64, error) {
 	return int64(duration / time.Second), err
 }
 
-// drainPolicy returns how a pool's nodes are drained, as a drain.Policy: times are in seconds, and absent ones are left out. It is
-// deployed with the pool, in the terminate hook. So a drain uses the policy of the deployed pool, not of a pending spec, and reads it
-// from the event.
+// drainPolicy returns how a pool's nodes are drained, in the JSON of events.DrainPolicy: times are in seconds, and absent ones are left
+// out. It is deployed with the pool, in the terminate hook. So a drain uses the policy of the deployed pool, not of a pending spec, and
+// reads it from the event. It is a map, because events.DrainPolicy would also leave out a loadBalancerWait of 0s, and would order the
+// fields in another way. Either would change the templates of deployed pools.
 func drainPolicy(d *api.Drain) (map[string]any, error) {
 	policy := map[string]any{
 		"onTimeout": string(d.OnTimeout), "unmanagedPods": string(d.UnmanagedPods), "deleteEmptyDirData": enabled(d.DeleteEmptyDirData),

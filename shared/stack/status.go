@@ -2,25 +2,72 @@ package stack
 
 import "strings"
 
-// drover compares whole statuses. A part of one would mislead: UPDATE_ROLLBACK_COMPLETE ends in "COMPLETE" too.
+// The statuses of a stack. drover compares whole statuses. A part of one would mislead: UPDATE_ROLLBACK_COMPLETE ends in "COMPLETE" too.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+const (
+	CreateInProgress         = "CREATE_IN_PROGRESS"
+	CreateComplete           = "CREATE_COMPLETE"
+	CreateFailed             = "CREATE_FAILED"
+	RollbackInProgress       = "ROLLBACK_IN_PROGRESS"
+	RollbackComplete         = "ROLLBACK_COMPLETE"
+	RollbackFailed           = "ROLLBACK_FAILED"
+	UpdateInProgress         = "UPDATE_IN_PROGRESS"
+	UpdateCleanup            = "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
+	UpdateComplete           = "UPDATE_COMPLETE"
+	UpdateFailed             = "UPDATE_FAILED"
+	UpdateRollbackInProgress = "UPDATE_ROLLBACK_IN_PROGRESS"
+	UpdateRollbackCleanup    = "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"
+	UpdateRollbackComplete   = "UPDATE_ROLLBACK_COMPLETE"
+	UpdateRollbackFailed     = "UPDATE_ROLLBACK_FAILED"
+	DeleteInProgress         = "DELETE_IN_PROGRESS"
+	DeleteComplete           = "DELETE_COMPLETE"
+	DeleteFailed             = "DELETE_FAILED"
+	ImportInProgress         = "IMPORT_IN_PROGRESS"
+	ImportComplete           = "IMPORT_COMPLETE"
+	ImportRollbackInProgress = "IMPORT_ROLLBACK_IN_PROGRESS"
+	ImportRollbackComplete   = "IMPORT_ROLLBACK_COMPLETE"
+	ImportRollbackFailed     = "IMPORT_ROLLBACK_FAILED"
+	// InReview is the status of a stack that has only a change set. Its creation never started.
+	InReview = "REVIEW_IN_PROGRESS"
+)
+
+// Terminal returns the statuses that end an operation. A waiting execution continues.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html#cfn-console-view-stack-data-resources-status-codes
+func Terminal() []string {
+	return []string{
+		CreateComplete, CreateFailed,
+		RollbackComplete, RollbackFailed,
+		UpdateComplete, UpdateFailed,
+		UpdateRollbackComplete, UpdateRollbackFailed,
+		DeleteComplete, DeleteFailed,
+		ImportComplete, ImportRollbackComplete, ImportRollbackFailed,
+	}
+}
+
+// Progress returns the statuses during an operation. InReview is not one of them: only a change set exists then.
+func Progress() []string {
+	return []string{
+		CreateInProgress, RollbackInProgress,
+		UpdateInProgress, UpdateCleanup,
+		UpdateRollbackInProgress, UpdateRollbackCleanup,
+		DeleteInProgress,
+		ImportInProgress, ImportRollbackInProgress,
+	}
+}
 
 // Absent reports whether the stack does not exist and must be created.
 func Absent(status string) bool {
 	switch status {
-	case "", "DELETE_COMPLETE", InReview:
+	case "", DeleteComplete, InReview:
 		return true
 	}
 	return false
 }
 
-// InReview is the status of a stack that has only a change set. Its creation never started.
-const InReview = "REVIEW_IN_PROGRESS"
-
 // MustRecreate reports whether the creation or deletion of a stack failed, so that it must be deleted and created again.
 func MustRecreate(status string) bool {
 	switch status {
-	case "CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED":
+	case CreateFailed, RollbackComplete, RollbackFailed, DeleteFailed:
 		return true
 	}
 	return false
@@ -29,7 +76,7 @@ func MustRecreate(status string) bool {
 // Settled reports whether the last operation on a stack ended and succeeded.
 func Settled(status string) bool {
 	switch status {
-	case "CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE":
+	case CreateComplete, UpdateComplete, ImportComplete:
 		return true
 	}
 	return false

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // StackEvent is a change of a stack's status, as CloudFormation reported it.
@@ -31,25 +33,25 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == e.Stack })
 	if i < 0 {
 		planned := slices.ContainsFunc(s.Plan, func(c Change) bool { return c.Stack == e.Stack })
-		if !planned || e.Status == deleteComplete {
+		if !planned || e.Status == stack.DeleteComplete {
 			return false
 		}
 		s.Stacks = append(s.Stacks, Stack{Name: e.Stack})
 		i = len(s.Stacks) - 1
 	}
-	stack := &s.Stacks[i]
-	if !e.after(*stack) {
+	known := &s.Stacks[i]
+	if !e.after(*known) {
 		return false
 	}
-	if stack.Status != e.Status {
-		if stack.Status != deleteFailed || e.Status != deleteInProgress {
-			stack.Resource, stack.Reason = "", "" // a retried deletion keeps the reason of its failure
+	if known.Status != e.Status {
+		if known.Status != stack.DeleteFailed || e.Status != stack.DeleteInProgress {
+			known.Resource, known.Reason = "", "" // a retried deletion keeps the reason of its failure
 		}
 		if strings.HasSuffix(e.Status, "_FAILED") {
-			stack.Reason = e.Reason
+			known.Reason = e.Reason
 		}
 	}
-	stack.Status, stack.Since, stack.ReportedAt, stack.External = e.Status, e.At.UTC(), e.At.UTC(), e.External
+	known.Status, known.Since, known.ReportedAt, known.External = e.Status, e.At.UTC(), e.At.UTC(), e.External
 	return true
 }
 
@@ -59,12 +61,6 @@ func (s Stack) reportedSince(read time.Time) bool {
 	event := s.ReportedAt.Nanosecond() == 0
 	return s.ReportedAt.After(read) || event && s.ReportedAt.Equal(read.Truncate(time.Second))
 }
-
-const (
-	deleteComplete   = "DELETE_COMPLETE"
-	deleteFailed     = "DELETE_FAILED"
-	deleteInProgress = "DELETE_IN_PROGRESS"
-)
 
 // after reports whether an event is newer than the state of its stack. Within one second, the end of an operation comes after its progress.
 func (e StackEvent) after(known Stack) bool {
@@ -104,14 +100,14 @@ const MissingSuffix = " is missing"
 func (s *Status) ExternalChange(e StackEvent, now time.Time) {
 	finding := fmt.Sprintf("stack %s: an operation outside drover ended with %s at %s; drover compares the stack with the spec within minutes",
 		e.Stack, e.Status, e.At.UTC().Format(time.RFC3339))
-	if e.Status == deleteComplete {
+	if e.Status == stack.DeleteComplete {
 		finding = Missing(e.Stack)
 	}
 	converged := s.Condition(Converged)
 	switch {
 	case !slices.Contains([]Phase{Ready, Stopped, Failed, Upgrading}, s.Phase), converged != nil && converged.Reason == ReasonPaused:
 		return
-	case s.Phase != Ready && s.Phase != Stopped && e.Status != deleteComplete:
+	case s.Phase != Ready && s.Phase != Stopped && e.Status != stack.DeleteComplete:
 		return
 	}
 	findings := []string{finding}

@@ -27,22 +27,22 @@ func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool
 		at = strings.Join(stuck, ", ")
 	}
 	switch stackStatus {
-	case "CREATE_FAILED", "ROLLBACK_COMPLETE":
+	case stack.CreateFailed, stack.RollbackComplete:
 		lines = append(lines, "next: drover deletes and recreates the stack on the next retry")
-	case "ROLLBACK_FAILED", "DELETE_FAILED":
+	case stack.RollbackFailed, stack.DeleteFailed:
 		lines = append(lines, "not deleted: "+at)
 		for _, command := range holders(failure.Stuck) {
 			lines = append(lines, "to find what blocks it: "+command)
 		}
 		lines = append(lines, "next: remove what blocks them; drover continues the deletion on the next retry")
-	case "UPDATE_ROLLBACK_COMPLETE":
+	case stack.UpdateRollbackComplete:
 		next := "next: CloudFormation rolled the stack back; fix the cause"
 		if !upgrading {
 			cluster, _, _ := names.SplitStack(stackName)
 			next += fmt.Sprintf(", then upload a spec or run drover converge %s: drover does not retry by itself", cluster)
 		}
 		lines = append(lines, next)
-	case "UPDATE_ROLLBACK_FAILED":
+	case stack.UpdateRollbackFailed:
 		next := "next: fix that; drover continues the rollback on the next retry"
 		if len(resources) > 0 {
 			next += fmt.Sprintf("; or skip them: aws cloudformation continue-update-rollback --stack-name %s --resources-to-skip %s",

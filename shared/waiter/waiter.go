@@ -94,7 +94,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
 		// The deletion of a stack that the status no longer has is not recorded again.
-		deleted := stackStatus == "" || stackStatus == "DELETE_COMPLETE"
+		deleted := stackStatus == "" || stackStatus == stack.DeleteComplete
 		isThis := func(o status.Stack) bool { return o.Name == w.Stack }
 		switch {
 		case deleted && !slices.ContainsFunc(s.Stacks, isThis):

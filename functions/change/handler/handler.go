@@ -152,7 +152,7 @@ func (s *step) run(ctx context.Context) error {
 			return err
 		}
 		return s.delete(ctx, now, true)
-	case now.Status == "UPDATE_ROLLBACK_FAILED":
+	case now.Status == stack.UpdateRollbackFailed:
 		return s.continueRollback(ctx, now)
 	case s.isFoundation() && !s.change.Founds() && stack.Absent(now.Status):
 		return &fault.Superseded{Cause: fmt.Errorf("stack %s existed during planning, and no longer exists", s.change.StackName)}
@@ -373,7 +373,7 @@ func (s *step) continueRollback(ctx context.Context, now stack.Deployed) error {
 		}
 	}
 	w := s.waiter("rollback-"+s.token, true)
-	w.Wants = "UPDATE_ROLLBACK_COMPLETE"
+	w.Wants = stack.UpdateRollbackComplete
 	if err := s.registerWaiter(ctx, w); err != nil {
 		return err
 	}

@@ -17,10 +17,11 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/roll"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
-const updating, creating = "UPDATE_IN_PROGRESS", "CREATE_IN_PROGRESS"
+const updating, creating = stack.UpdateInProgress, stack.CreateInProgress
 
 // failWhen begins the part of a node's message that says what the failure of the update waits for.
 const failWhen = "; drover fails the update when "

@@ -99,7 +99,7 @@ func passes(name, cause string) bool {
 		return true
 	case fault.Name(&fault.StackFailed{}):
 		var result events.ChangeResult
-		return json.Unmarshal([]byte(cause), &result) == nil && (stack.MustRecreate(result.Status) || result.Status == "UPDATE_ROLLBACK_FAILED")
+		return json.Unmarshal([]byte(cause), &result) == nil && (stack.MustRecreate(result.Status) || result.Status == stack.UpdateRollbackFailed)
 	}
 	return ofLambda(name)
 }

@@ -114,7 +114,7 @@ func (r drift) syncVersion(ctx context.Context, cluster string, s *status.Status
 
 // syncStatuses records the statuses of stacks whose events were lost.
 func (r drift) syncStatuses(ctx context.Context, cluster string, s *status.Status) error {
-	listed := func(o status.Stack) string { return cmp.Or(r.stacks[cluster][o.Name].Status, "DELETE_COMPLETE") }
+	listed := func(o status.Stack) string { return cmp.Or(r.stacks[cluster][o.Name].Status, stack.DeleteComplete) }
 	stale := func(o status.Stack) bool { return o.Status != listed(o) && !o.ReportedAt.After(r.now) }
 	if !slices.ContainsFunc(s.Stacks, stale) {
 		return nil
@@ -202,7 +202,7 @@ func refused(s *status.Status) bool {
 func missingStacks(s *status.Status, p plan.Plan) (findings []string) {
 	for _, recorded := range s.Stacks {
 		change, planned := p.Find(recorded.Name)
-		existed := stack.WasCreated(recorded.Status) || recorded.External && recorded.Status == "DELETE_COMPLETE"
+		existed := stack.WasCreated(recorded.Status) || recorded.External && recorded.Status == stack.DeleteComplete
 		if planned && existed && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
 			findings = append(findings, status.Missing(recorded.Name))
 		}

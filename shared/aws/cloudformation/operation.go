@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // Operation is the last operation of a stack, with its progress.
@@ -31,7 +33,7 @@ func (s *Stacks) Operation(ctx context.Context, stackName string) (Operation, er
 			o.Token = aws.ToString(event.ClientRequestToken)
 		}
 		if aws.ToString(event.PhysicalResourceId) == aws.ToString(event.StackId) {
-			began := status == "CREATE_IN_PROGRESS" || status == "UPDATE_IN_PROGRESS" || status == "DELETE_IN_PROGRESS"
+			began := slices.Contains([]string{stack.CreateInProgress, stack.UpdateInProgress, stack.DeleteInProgress}, status)
 			if began {
 				o.Began = aws.ToTime(event.Timestamp)
 			}
