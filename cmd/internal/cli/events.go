@@ -32,8 +32,8 @@ func eventsCommand() *cobra.Command {
 	var followed bool
 	cmd := &cobra.Command{
 		Use:   "events CLUSTER",
-		Short: "Show what happened to a cluster, as one time line",
-		Long: `Shows one time line of a cluster: uploads of its spec, executions of drover's machines and their states, ` +
+		Short: "Show what happened to a cluster, as one timeline",
+		Long: `Shows one timeline of a cluster: uploads of its spec, executions of drover's machines and their states, ` +
 			`events of its stacks, joins and
 drains of its nodes, and errors of drover's functions. Executions that began more than a day before --since are shown while they run.`,
 		Example: `  drover events demo
