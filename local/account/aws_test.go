@@ -70,7 +70,7 @@ func TestAWSCommand(t *testing.T) {
 		"a state machine":   {"stepfunctions describe-state-machine --state-machine-arn " + machine, []string{"JSONata"}},
 		"executions":        {"stepfunctions list-executions --state-machine-arn " + machine, []string{"SUCCEEDED"}},
 		"an execution": {
-			"stepfunctions describe-execution --execution-arn " + execution, []string{`"SUCCEEDED"`, "what its spec says"},
+			"stepfunctions describe-execution --execution-arn " + execution, []string{`"SUCCEEDED"`, "the cluster matches its spec"},
 		},
 		"an execution's history": {
 			"stepfunctions get-execution-history --execution-arn " + execution, []string{"TaskStateEntered", "ExecutionSucceeded"},

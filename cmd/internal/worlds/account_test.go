@@ -33,7 +33,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("apply does not upload an invalid spec", func(t *testing.T) {
 		require.Contains(t, fails(t, "apply", clitest.Write(t, "demo.yaml", "kind: Cluster")), "demo.yaml:1")
-		require.Contains(t, fails(t, "status", "demo"), "no cluster demo")
+		require.Contains(t, fails(t, "status", "demo"), "cluster demo does not exist")
 	})
 	t.Run("apply fails without the release", func(t *testing.T) {
 		// It does not wait for an upload of the release.
@@ -146,7 +146,7 @@ func TestCluster(t *testing.T) {
 		require.Contains(t, ok(t, "apply", demo, "--watch"), "demo is Ready")
 	})
 	t.Run("delete refuses a protected cluster", func(t *testing.T) {
-		require.Contains(t, fails(t, "delete", "absent"), "no cluster absent is known in this account")
+		require.Contains(t, fails(t, "delete", "absent"), "cluster absent does not exist in this account")
 		ok(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")),
 			"--watch")
 		require.Contains(t, fails(t, "delete", "demo"), "set spec.deletionProtection to false")

@@ -180,7 +180,7 @@ func TestDrain(t *testing.T) {
 		require.Equal(t, "A roll would be refused now: nothing was rolled: cluster demo has no pool absent: its pools are workers, spot\n",
 			r.Stdout)
 		require.Contains(t, r.Stderr, "cluster demo has no node of a pool absent")
-		require.Contains(t, fails(t, "roll", "absent", "workers", "--dry-run"), "no cluster absent is known")
+		require.Contains(t, fails(t, "roll", "absent", "workers", "--dry-run"), "cluster absent does not exist")
 		require.Contains(t, fails(t, "drain", "absent", node, "--dry-run"), "drover-absent: the EKS cluster does not exist")
 		for _, call := range cloud.Calls.Since(mark) {
 			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
@@ -233,8 +233,8 @@ func TestDrain(t *testing.T) {
 		require.Contains(t, fails(t, "roll", "demo", "workers"),
 			"nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with paused: false, then roll again")
 		require.Contains(t, fails(t, "converge", "demo"), "cluster demo is paused: spec.paused is true; upload its spec with paused: false")
-		require.Contains(t, fails(t, "roll", "absent", "workers"), "no cluster absent is known in this account")
-		require.Contains(t, fails(t, "converge", "absent"), "no cluster absent is known in this account")
+		require.Contains(t, fails(t, "roll", "absent", "workers"), "cluster absent does not exist in this account")
+		require.Contains(t, fails(t, "converge", "absent"), "cluster absent does not exist in this account")
 		for _, call := range cloud.Calls.Since(mark) {
 			if !strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) { // drover itself may still report the pause
 				require.False(t, call.Mutating, "%s %s", call.Service, call.Action)

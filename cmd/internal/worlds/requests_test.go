@@ -49,7 +49,7 @@ func TestRoll(t *testing.T) {
 	a.Cluster("demo", "")
 	t.Run("is refused for an unknown cluster or pool", func(t *testing.T) {
 		startsNothing(t, a, func() {
-			require.ErrorContains(t, roll("other", "a", false), "no cluster other is known in this account and region")
+			require.ErrorContains(t, roll("other", "a", false), "cluster other does not exist in this account and region")
 			require.EqualError(t, roll("demo", "b", false), "nothing was rolled: cluster demo has no pool b: its pools are a")
 		})
 	})
@@ -87,7 +87,7 @@ func TestRoll(t *testing.T) {
 		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  tags: {a: b}\n"))
 		a.Until("a stack's event is held", func() bool { return len(a.Events.Held()) > 0 })
 		require.NoError(t, roll("demo", "a", false))
-		require.Contains(t, out.String(), "cluster demo is already converging: drover recorded the roll of pool a, and starts it within "+
+		require.Contains(t, out.String(), "cluster demo is converging: drover recorded the roll of pool a, and starts it within "+
 			"five minutes after that")
 		out.Reset()
 		require.NoError(t, cli.Converge(t.Context(), &out, c, "demo", false))
@@ -104,7 +104,7 @@ func TestConverge(t *testing.T) {
 	}
 	t.Run("refuses an unknown cluster", func(t *testing.T) {
 		startsNothing(t, a, func() {
-			require.ErrorContains(t, run("demo", false), "no cluster demo is known in this account and region")
+			require.ErrorContains(t, run("demo", false), "cluster demo does not exist in this account and region")
 		})
 	})
 	a.Cluster("demo", "")

@@ -139,7 +139,7 @@ func TestUpgrade(t *testing.T) {
 	t.Run("refuses impossible requests", func(t *testing.T) {
 		unchanged(t, func() {
 			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "1.36-1", "--rollback"), "--to and --rollback: give one of them")
-			require.Contains(t, fails(t, "upgrade", "absent", "--to", "1.36-1"), "no cluster absent is known in this account")
+			require.Contains(t, fails(t, "upgrade", "absent", "--to", "1.36-1"), "cluster absent does not exist in this account")
 			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--dry-run"), "this cluster has no upgrade")
 		})
 		// The command rejects requests that the state machine would reject at once. A user would not expect such an error in the status.
