@@ -17,9 +17,9 @@ type DrainPolicy struct {
 	UnmanagedPods Unmanaged `json:"unmanagedPods"`
 	// LoadBalancerWait is the time between the node's exclusion from load balancers and the first eviction.
 	LoadBalancerWait Seconds `json:"loadBalancerWait,omitempty"`
-	// Deletes reports that the whole cluster is being deleted. System pods then delay the drain only while they may serve others. It is
-	// never deployed.
-	Deletes bool `json:"-"`
+	// ClusterDeleting reports that the whole cluster is being deleted. System pods then delay the drain only while they
+	// may serve others. It is never deployed.
+	ClusterDeleting bool `json:"-"`
 }
 
 // Seconds is a duration in whole seconds.

@@ -167,7 +167,7 @@ func verifyEmpty(dir string) error {
 
 // services creates the services, each after those that it needs.
 func (a *Account) services(o Options) (http.Handler, error) {
-	struck, calm := newStrikes(a, o)
+	struck, calm := newFaultInjector(a, o)
 	a.Faults = struck.Engine
 	a.Identities = iam.New(a.id, a.region, a.clock)
 	if o.AccessKeyID != "" || o.SecretAccessKey != "" {
@@ -262,7 +262,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 		a.Lambda.Wire(), a.Quotas.Wire(), a.Scheduler.Wire(), a.States.Wire(), scaling, index.Wire(), keys.Wire(), parameters.Wire(),
 		queues.Wire(), topics.Wire(), identities.IAM(), identities.STS(),
 	)
-	struck.work.Go(struck.live)
+	struck.work.Go(struck.run)
 	a.closing(calm) // closes first
 	control := faults.Control(a.Faults, struck.now)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

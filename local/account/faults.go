@@ -24,8 +24,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// strikes carries out the engine's decisions.
-type strikes struct {
+// faultInjector carries out the engine's decisions.
+type faultInjector struct {
 	*faults.Engine
 	account *Account
 	log     *slog.Logger
@@ -43,46 +43,46 @@ type invocation struct {
 	calls int
 }
 
-// beat is the interval of the moments of instances and API servers, in real time.
-const beat = time.Second
+// faultInterval is the time between two decisions about faults of instances and API servers, in real time.
+const faultInterval = time.Second
 
-// newStrikes returns an engine without rules. calm ends its effects: everything that is down recovers or ends.
-func newStrikes(a *Account, o Options) (s *strikes, calm func()) {
-	s = &strikes{Engine: faults.New(o.FaultSeed), account: a, log: o.Log, calls: map[string]invocation{}, down: map[string]bool{}}
+// newFaultInjector returns an injector without rules. calm ends its effects: everything that is down recovers or ends.
+func newFaultInjector(a *Account, o Options) (f *faultInjector, calm func()) {
+	f = &faultInjector{Engine: faults.New(o.FaultSeed), account: a, log: o.Log, calls: map[string]invocation{}, down: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	s.ctx = ctx
-	return s, func() { cancel(); s.work.Wait() }
+	f.ctx = ctx
+	return f, func() { cancel(); f.work.Wait() }
 }
 
 // now returns the time of faults.
-func (s *strikes) now() time.Time { return s.account.clock.Now() }
+func (f *faultInjector) now() time.Time { return f.account.clock.Now() }
 
 // wait waits in real time, because drover's own timers run in it too.
-func (s *strikes) wait(ctx context.Context, d time.Duration) error {
+func (f *faultInjector) wait(ctx context.Context, d time.Duration) error {
 	return (&clock.Clock{}).Timer(ctx, d)
 }
 
 // call is the endpoint's Intercept.
-func (s *strikes) call(r *http.Request, call endpoint.Call) error {
+func (f *faultInjector) call(r *http.Request, call endpoint.Call) error {
 	key := ""
 	if signature, err := iam.ParseSignature(r); err == nil {
 		key = signature.AccessKeyID
 	}
 	m := faults.Moment{
-		What: faults.Call, Service: call.Service, Action: call.Action, Caller: caller(call.Caller, s.account.region),
+		What: faults.Call, Service: call.Service, Action: call.Action, Caller: caller(call.Caller, f.account.region),
 	}.About(call.Resource, subject.Of)
 	m.Conditional = call.Service == "s3" && mutates(r.Method) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "")
-	m.Number = s.number(key)
-	strike := s.Decide(s.now(), m)
+	m.Number = f.number(key)
+	strike := f.Decide(f.now(), m)
 	if strike.Kind == "" {
 		return nil
 	}
-	if err := s.wait(r.Context(), strike.Delay); err != nil {
+	if err := f.wait(r.Context(), strike.Delay); err != nil {
 		return err
 	}
 	answer := strike.Answer(call.Service)
 	if strike.Kind == faults.CrashBefore {
-		s.account.Lambda.Kill(key)
+		f.account.Lambda.Kill(key)
 	}
 	if !strike.Done() {
 		return answer
@@ -90,7 +90,7 @@ func (s *strikes) call(r *http.Request, call endpoint.Call) error {
 	return &endpoint.Dropped{After: func(err error) error {
 		switch {
 		case strike.Kind == faults.CrashAfter:
-			s.account.Lambda.Kill(key)
+			f.account.Lambda.Kill(key)
 		case err != nil: // the call itself failed, so a retry finds nothing
 			return err
 		}
@@ -101,19 +101,19 @@ func (s *strikes) call(r *http.Request, call endpoint.Call) error {
 func mutates(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
 // number returns the number of a call within its invocation, or 0 if no function makes it.
-func (s *strikes) number(key string) int {
-	function, id := s.account.Lambda.Running(key)
+func (f *faultInjector) number(key string) int {
+	function, id := f.account.Lambda.Running(key)
 	if function == "" || id == "" {
 		return 0
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.calls[key]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := f.calls[key]
 	if i.id != id {
 		i = invocation{id: id}
 	}
 	i.calls++
-	s.calls[key] = i
+	f.calls[key] = i
 	return i.calls
 }
 
@@ -127,17 +127,17 @@ func caller(arn, region string) string {
 }
 
 // deliver is the bus's Intercept. next decides about deliveries without a fault.
-func (s *strikes) deliver(next func(rule string, e eventbridge.Event, deliver func())) func(string, eventbridge.Event, func()) {
+func (f *faultInjector) deliver(next func(rule string, e eventbridge.Event, deliver func())) func(string, eventbridge.Event, func()) {
 	if next == nil {
 		next = func(_ string, _ eventbridge.Event, deliver func()) { deliver() }
 	}
 	return func(rule string, e eventbridge.Event, deliver func()) {
-		strike := s.Decide(s.now(), faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail, subject.Of))
+		strike := f.Decide(f.now(), faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail, subject.Of))
 		switch strike.Kind {
 		case faults.Drop:
 			return
 		case faults.Reorder:
-			if s.wait(s.ctx, strike.Delay) != nil {
+			if f.wait(f.ctx, strike.Delay) != nil {
 				return
 			}
 		case faults.Duplicate:
@@ -148,7 +148,7 @@ func (s *strikes) deliver(next func(rule string, e eventbridge.Event, deliver fu
 }
 
 // step observes executions and calls next.
-func (s *strikes) step(next func(states.Execution, asl.Event)) func(states.Execution, asl.Event) {
+func (f *faultInjector) step(next func(states.Execution, asl.Event)) func(states.Execution, asl.Event) {
 	return func(x states.Execution, e asl.Event) {
 		if next != nil {
 			next(x, e)
@@ -159,74 +159,75 @@ func (s *strikes) step(next func(states.Execution, asl.Event)) func(states.Execu
 		m := faults.Moment{
 			What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State,
 		}.In([]byte(x.Input), subject.Of)
-		if s.Decide(s.now(), m).Kind == faults.Kill {
-			go s.account.States.Stop(x.ARN, "Fault", "killed by a fault rule of the local account") // the execution waits for this function
+		if f.Decide(f.now(), m).Kind == faults.Kill {
+			go f.account.States.Stop(x.ARN, "Fault", "killed by a fault rule of the local account") // the execution waits for this function
 		}
 	}
 }
 
-// live strikes instances and API servers until the account ends.
-func (s *strikes) live() {
-	for s.wait(s.ctx, beat) == nil {
-		s.beat()
+// run injects faults of instances and API servers until the account ends.
+func (f *faultInjector) run() {
+	for f.wait(f.ctx, faultInterval) == nil {
+		f.injectResourceFaults()
 	}
 }
 
-func (s *strikes) beat() {
-	for _, i := range s.account.EC2.Living() {
+// injectResourceFaults decides once about each instance and each API server.
+func (f *faultInjector) injectResourceFaults() {
+	for _, i := range f.account.EC2.Living() {
 		m := faults.Moment{What: faults.Instances}.About(i.Tags["aws:autoscaling:groupName"], subject.Of)
-		if m.Pool != "" && s.Decide(s.now(), m).Kind == faults.InstanceLost {
-			_ = s.account.EC2.Terminate(i.ID, "Server.InternalError") // it may have ended already
+		if m.Pool != "" && f.Decide(f.now(), m).Kind == faults.InstanceLost {
+			_ = f.account.EC2.Terminate(i.ID, "Server.InternalError") // it may have ended already
 		}
 	}
-	for _, name := range s.account.EKS.Running() {
-		s.mu.Lock()
-		down := s.down[name]
-		s.mu.Unlock()
+	for _, name := range f.account.EKS.Running() {
+		f.mu.Lock()
+		down := f.down[name]
+		f.mu.Unlock()
 		if down {
 			continue
 		}
-		strike := s.Decide(s.now(), faults.Moment{What: faults.Cluster, Cluster: strings.TrimPrefix(name, names.Prefix)})
+		strike := f.Decide(f.now(), faults.Moment{What: faults.Cluster, Cluster: strings.TrimPrefix(name, names.Prefix)})
 		if strike.Kind != faults.APIServerDown {
 			continue
 		}
-		s.mark(name, true)
-		s.work.Go(func() {
-			defer s.mark(name, false)
-			if err := s.account.EKS.Interrupt(s.ctx, name, strike.Delay); err != nil && s.ctx.Err() == nil {
-				s.log.Warn("an API server could not be interrupted", "cluster", name, "error", err)
+		f.mark(name, true)
+		f.work.Go(func() {
+			defer f.mark(name, false)
+			if err := f.account.EKS.Interrupt(f.ctx, name, strike.Delay); err != nil && f.ctx.Err() == nil {
+				f.log.Warn("an API server could not be interrupted", "cluster", name, "error", err)
 			}
 		})
 	}
 }
 
 // update carries out EKS's UpdateFails.
-func (s *strikes) update(cluster, kind string) string {
-	return s.Decide(s.now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
+func (f *faultInjector) update(cluster, kind string) string {
+	return f.Decide(f.now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
 }
 
 // launch carries out EC2's LaunchFails.
-func (s *strikes) launch(tags map[string]string) string {
-	return s.Decide(s.now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
+func (f *faultInjector) launch(tags map[string]string) string {
+	return f.Decide(f.now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
 }
 
 // boot passes instances to the clusters that they join.
 type boot struct {
 	ec2.Nodes
-	struck *strikes
+	injector *faultInjector
 }
 
 // RegisterNode may replace a node's kubelet version.
 func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
 	m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
-	if strike := b.struck.Decide(b.struck.now(), m); strike.Code != "" {
+	if strike := b.injector.Decide(b.injector.now(), m); strike.Code != "" {
 		n.KubeletVersion = strike.Code
 	}
 	return b.Nodes.RegisterNode(ctx, n)
 }
 
-func (s *strikes) mark(cluster string, down bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.down[cluster] = down
+func (f *faultInjector) mark(cluster string, down bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down[cluster] = down
 }

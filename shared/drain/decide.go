@@ -67,9 +67,9 @@ type Decision struct {
 	Begins time.Time
 	// Over reports that the timeout passed and that the node is terminated with the pods that are left, if any.
 	Over bool
-	// Served reports that only system pods are left, each blocked by its budget, and that the whole cluster is being deleted. Once no other
-	// pod needs them, the node is terminated with them. See ADR 12.
-	Served bool
+	// OnlyBlockedSystemPods reports that only system pods are left, each blocked by its budget, and that the whole
+	// cluster is being deleted. Once no other pod needs them, the node is terminated with them. See ADR 12.
+	OnlyBlockedSystemPods bool
 	// Next is when the decision may change without an event. It is zero if it cannot.
 	Next time.Time
 	// Estimate of the time left, if pods use their whole grace periods and replacements are Ready at once. It is negative if something
@@ -196,7 +196,7 @@ func (d *decider) decide() Decision {
 	if !d.out.Over {
 		d.out.Send = ready
 	}
-	d.out.Served = d.task.Policy.Deletes && len(d.out.Left) > 0 && len(ready) == 0 && d.onlySystem()
+	d.out.OnlyBlockedSystemPods = d.task.Policy.ClusterDeleting && len(d.out.Left) > 0 && len(ready) == 0 && d.onlySystem()
 	d.out.Estimate = d.estimate(begin)
 	d.out.Stalled = d.out.Estimate >= 0 && slices.ContainsFunc(d.out.Blocked, d.stalled)
 	return d.out

@@ -48,13 +48,14 @@ const leastContact = 30 * time.Second
 // Ends reports whether the drain has a deadline.
 func (t Task) Ends() bool { return t.Policy.Timeout > 0 && t.Policy.OnTimeout != Wait }
 
-// Tried reports whether evictions were tried for long enough since the last outage, if any. excluded is when the node was excluded from
-// load balancers.
-func (t Task) Tried(now, excluded time.Time) bool {
-	return t.Regained.IsZero() || !now.Before(t.tried(excluded))
+// TriedLongEnough reports whether evictions were tried for long enough since the last outage, if any. excluded is
+// when the node was excluded from load balancers.
+func (t Task) TriedLongEnough(now, excluded time.Time) bool {
+	return t.Regained.IsZero() || !now.Before(t.tryingUntil(excluded))
 }
 
-func (t Task) tried(excluded time.Time) time.Time {
+// tryingUntil returns when evictions have been tried for long enough since the last outage.
+func (t Task) tryingUntil(excluded time.Time) time.Time {
 	from := excluded.Add(t.Policy.LoadBalancerWait.Duration())
 	if t.Regained.After(from) {
 		from = t.Regained
@@ -65,8 +66,8 @@ func (t Task) tried(excluded time.Time) time.Time {
 // deadline returns when a drain that Ends reaches its timeout.
 func (t Task) deadline(excluded time.Time) time.Time {
 	deadline := t.Started.Add(t.Policy.Timeout.Duration())
-	if tried := t.tried(excluded); !t.Regained.IsZero() && tried.After(deadline) {
-		return tried
+	if until := t.tryingUntil(excluded); !t.Regained.IsZero() && until.After(deadline) {
+		return until
 	}
 	return deadline
 }

@@ -64,7 +64,7 @@ func TestNeedsSystem(t *testing.T) {
 // A node of a cluster that is being deleted is terminated with system pods that their budgets keep.
 func TestDecideServed(t *testing.T) {
 	deletes := patient
-	deletes.Deletes = true
+	deletes.ClusterDeleting = true
 	all := func(name string, allowed int32) *policyv1.PodDisruptionBudget {
 		return budget(name, allowed, ofNamespace("kube-system"), selects(&metav1.LabelSelector{}))
 	}
@@ -92,7 +92,7 @@ func TestDecideServed(t *testing.T) {
 		"but not when no pod is left": {deletes, view(nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, Decide(now, Task{Policy: test.policy, Started: now}, test.view, 9).Served)
+			require.Equal(t, test.want, Decide(now, Task{Policy: test.policy, Started: now}, test.view, 9).OnlyBlockedSystemPods)
 		})
 	}
 }

@@ -42,7 +42,8 @@ func (in Input) orphans(changes []Change) []Change {
 	for _, name := range slices.Sorted(maps.Keys(in.Deployed)) {
 		if stage(name) > stage(names.ControlPlane) && !stack.Absent(in.Deployed[name].Status) {
 			deletions = append(deletions, Change{
-				Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete, Order: orderOf(in.New, name), First: changes[i].Founds(),
+				Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete, Order: orderOf(in.New, name),
+				First:   changes[i].CreatesFoundation(),
 				Reasons: []status.Reason{{Field: controlPlaneDeleted, Old: "present", New: "absent"}},
 			})
 		}
@@ -62,7 +63,7 @@ func (c Change) DeletesOrphan() bool {
 	return c.Operation == Delete && c.Reasons[0].Field == controlPlaneDeleted
 }
 
-// Founds reports whether a change creates a network or a control plane that does not exist.
-func (c Change) Founds() bool {
+// CreatesFoundation reports whether a change creates a network or a control plane that does not exist.
+func (c Change) CreatesFoundation() bool {
 	return c.Operation == Create && (c.Stack == names.Network || c.Stack == names.ControlPlane) && c.Reasons[0].Old == "absent"
 }

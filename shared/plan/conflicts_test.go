@@ -23,7 +23,7 @@ func TestComputeDeletesOrphansFirst(t *testing.T) {
 		require.True(t, change.DeletesOrphan(), change.Stack)
 	}
 	require.Equal(t, "Create control-plane", order(p)[last])
-	require.True(t, p.Changes[last].Founds())
+	require.True(t, p.Changes[last].CreatesFoundation())
 	require.Len(t, p.Changes, len(first.Changes)-1, "all except the network")
 	stages := p.Stages()
 	require.Len(t, stages.Network, last)
@@ -68,7 +68,7 @@ func TestFounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := Change{Stack: test.stack, Operation: test.operation, Reasons: []status.Reason{{Old: test.old}}}
-			require.Equal(t, test.want, change.Founds())
+			require.Equal(t, test.want, change.CreatesFoundation())
 		})
 	}
 }

@@ -53,9 +53,9 @@ type Change struct {
 	First    bool            `json:"first,omitempty"`
 	Checksum string          `json:"checksum,omitempty"`
 	Reasons  []status.Reason `json:"reasons"`
-	// Moving reports that an operation on the stack was in flight during planning. Its outputs were the old ones, its tags the new ones.
+	// InFlight reports that an operation on the stack was in flight during planning. Its outputs were the old ones, its tags the new ones.
 	// Only a plan after that operation is reliable.
-	Moving bool `json:"moving,omitempty"`
+	InFlight bool `json:"moving,omitempty"`
 }
 
 // Plan holds the changes from the deployed to the desired cluster.
@@ -122,7 +122,7 @@ func Compute(in Input) Plan {
 			change.Operation, change.FirstKey = Create, desired.FirstKey
 			change.Reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: stack.CreateComplete}}
 		default:
-			change.Operation, change.Moving = Update, stack.InProgress(deployed.Status)
+			change.Operation, change.InFlight = Update, stack.InProgress(deployed.Status)
 			change.Reasons = in.whyUpdate(desired, deployed, checksum, tags)
 			p.Refused = append(p.Refused, refused(desired.Name, in.Old[desired.Name], in.New)...)
 			if reason, missing := change.MissingTag(deployed); missing {

@@ -260,7 +260,7 @@ func TestCompute(t *testing.T) {
 			require.Equal(t, test.refused, refused)
 			for _, change := range p.Changes {
 				require.NotEmpty(t, change.Reasons, "every change has a reason")
-				require.Equal(t, stack.InProgress(deployed[change.Stack].Status), change.Moving)
+				require.Equal(t, stack.InProgress(deployed[change.Stack].Status), change.InFlight)
 				if reasons, ok := test.reasons[change.Stack]; ok {
 					require.Empty(t, cmp.Diff(reasons, change.Reasons))
 				}

@@ -17,7 +17,7 @@ func (p *Planner) refuseReplacingLive(ctx context.Context, w work, planned plan.
 	var refused []status.Reason
 	creates := false
 	for _, change := range planned.Changes {
-		if change.Founds() {
+		if change.CreatesFoundation() {
 			refused = append(refused, plan.ConflictsWithLive(w.cluster, change.Stack))
 		}
 		creates = creates || change.Operation == plan.Create && (change.Stack == names.Network || change.Stack == names.ControlPlane)

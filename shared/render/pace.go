@@ -40,20 +40,23 @@ func (p *Pace) bounds(desired int) (unavailable, surge int) {
 	return api.Update{MaxUnavailable: p.MaxUnavailable, MaxSurge: p.MaxSurge}.Bounds(desired)
 }
 
-// Replacing returns the parameters for replacing the nodes of a group with a desired capacity.
+// ForReplacement returns the parameters for replacing the nodes of a group with a desired capacity.
 //
 // A rolling update first grows the group by a batch if it could not keep MinInstancesInService. It grows to MinInstancesInService plus
 // MaxBatchSize, if MaxSize allows it. It does not grow if no instance must stay. Then a batch has at most maxUnavailable nodes, because
 // an autoscaler may enlarge the group before the update starts.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-func (p *Pace) Replacing(desired int) map[string]string { return p.Grown(desired, desired) }
+func (p *Pace) ForReplacement(desired int) map[string]string {
+	return p.ForReplacementAtSize(desired, desired)
+}
 
-// Grown is Replacing for a group that has, or may have by then, more instances than the desired capacity. An instance refresh uses
-// percentages of the actual size. They must not let more nodes leave, or join, than the desired capacity allows.
-func (p *Pace) Grown(desired, grown int) map[string]string {
+// ForReplacementAtSize is ForReplacement for a group that has, or may soon have, more instances than its desired
+// capacity. An instance refresh uses percentages of the actual size. They must not let more nodes leave, or join,
+// than the desired capacity allows.
+func (p *Pace) ForReplacementAtSize(desired, size int) map[string]string {
 	desired = max(desired, p.MinSize) // the group's capacity once the stack changes
 	if p.Strategy == api.InstanceRefresh {
-		least, most := p.percentages(max(desired, 1), grown)
+		least, most := p.percentages(max(desired, 1), size)
 		return replacing(map[string]int{MinHealthyPercentage: least, MaxHealthyPercentage: most, MaxSize: p.MaxSize})
 	}
 	unavailable, surge := p.bounds(desired)
@@ -64,13 +67,13 @@ func (p *Pace) Grown(desired, grown int) map[string]string {
 	return replacing(map[string]int{MinInstancesInService: least, MaxBatchSize: max(1, batch), MaxSize: max(p.MaxSize, desired+surge)})
 }
 
-// Again is Grown after a rollback, which leaves the group as large as the failed attempt made it. Otherwise each attempt would enlarge
-// the group. Of that size, Again counts at most the spec's maximum, or what fits into the deployed maximum. It keeps the deployed
-// maximum.
+// ForReplacementAfterRollback is ForReplacementAtSize after a rollback, which leaves the group as large as the failed
+// attempt made it. Otherwise each attempt would enlarge the group. Of that size, it counts at most the spec's
+// maximum, or what fits into the deployed maximum. It keeps the deployed maximum.
 // https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
-func (p *Pace) Again(desired, grown int, deployed map[string]string) map[string]string {
+func (p *Pace) ForReplacementAfterRollback(desired, size int, deployed map[string]string) map[string]string {
 	room, _ := strconv.Atoi(deployed[MaxSize])
-	again := p.Grown(min(desired, max(p.MaxSize, p.fits(room))), max(desired, grown))
+	again := p.ForReplacementAtSize(min(desired, max(p.MaxSize, p.fits(room))), max(desired, size))
 	most, _ := strconv.Atoi(again[MaxSize])
 	again[MaxSize] = strconv.Itoa(max(most, room))
 	return again
@@ -89,21 +92,21 @@ func (p *Pace) fits(room int) int {
 // percentages returns the bounds of an instance refresh, in percent of the group's actual size and at most 100 apart. They are rounded so
 // that neither lets more nodes leave, or join, than the spec allows. Auto Scaling rounds the instances of the lower bound up.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
-func (p *Pace) percentages(desired, grown int) (least, most int) {
+func (p *Pace) percentages(desired, size int) (least, most int) {
 	unavailable, surge := p.bounds(desired)
-	grown = max(grown, desired)
-	stay := grown - unavailable
-	least = stay * 100 / grown
-	if (grown*least+99)/100 < stay {
+	size = max(size, desired)
+	stay := size - unavailable
+	least = stay * 100 / size
+	if (size*least+99)/100 < stay {
 		least++
 	}
-	most = min(200, (grown+surge)*100/grown)
+	most = min(200, (size+surge)*100/size)
 	return max(least, most-100), most
 }
 
-// Grows returns the size to which a rolling update with these parameters grows a group. A rollback finds the group at that size. Other
+// GrownSize returns the size to which a rolling update with these parameters grows a group. A rollback finds the group at that size. Other
 // updates do not change the size.
-func Grows(desired int, parameters map[string]string) int {
+func GrownSize(desired int, parameters map[string]string) int {
 	least, _ := strconv.Atoi(parameters[MinInstancesInService])
 	batch, _ := strconv.Atoi(parameters[MaxBatchSize])
 	if least == 0 {
@@ -115,7 +118,7 @@ func Grows(desired int, parameters map[string]string) int {
 // Resting returns the parameters for changes that replace no nodes, and for a stack without an operation. They are the deployed values,
 // as far as they exist and fit the spec's maximum size.
 func (p *Pace) Resting(deployed map[string]string) map[string]string {
-	resting := p.Replacing(p.MinSize)
+	resting := p.ForReplacement(p.MinSize)
 	for name := range resting {
 		if now, ok := deployed[name]; ok {
 			resting[name] = now
@@ -135,7 +138,7 @@ func (p *Pace) Deployed(parameters map[string]string) *Pace {
 	for _, strategy := range []api.Strategy{api.RollingUpdate, api.InstanceRefresh} {
 		deployed := *p
 		deployed.Strategy = strategy
-		if hasKeys(parameters, deployed.Replacing(p.MinSize)) {
+		if hasKeys(parameters, deployed.ForReplacement(p.MinSize)) {
 			return &deployed
 		}
 	}

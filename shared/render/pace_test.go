@@ -106,7 +106,7 @@ func TestReplacing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want[ReplaceNodes] = "true"
-			require.Equal(t, c.want, c.pace.Replacing(c.desired))
+			require.Equal(t, c.want, c.pace.ForReplacement(c.desired))
 		})
 	}
 }
@@ -127,7 +127,7 @@ func TestReplacingKeepsItsBounds(t *testing.T) {
 				if less+more == 0 {
 					more = 1
 				}
-				values := p.Replacing(desired)
+				values := p.ForReplacement(desired)
 				least, batch, most := number(values, MinInstancesInService), number(values, MaxBatchSize), number(values, MaxSize)
 				require.GreaterOrEqual(t, least, desired-less, name)
 				require.Less(t, least, most, "%s: CloudFormation wants it", name)
@@ -138,10 +138,10 @@ func TestReplacingKeepsItsBounds(t *testing.T) {
 				require.Equal(t, rest, p.Resting(rest), "repeated calls change nothing")
 
 				p.Strategy = api.InstanceRefresh
-				grown := Grows(desired, values)
+				grown := GrownSize(desired, values)
 				require.LessOrEqual(t, grown, most, name)
-				back := p.Grown(desired, grown)
-				values = p.Replacing(desired)
+				back := p.ForReplacementAtSize(desired, grown)
+				values = p.ForReplacement(desired)
 				low, high := number(values, MinHealthyPercentage), number(values, MaxHealthyPercentage)
 				require.True(t, low >= 0 && low <= 100 && high >= 100 && high <= 200 && high-low <= 100, "%s: %d, %d", name, low, high)
 				require.GreaterOrEqual(t, (desired*low+99)/100, desired-less, name)
@@ -184,8 +184,8 @@ func TestAgainDoesNotGrowTheGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want[ReplaceNodes] = "true"
-			require.Equal(t, c.want, c.pace.Again(c.desired, c.desired, map[string]string{MaxSize: c.deployed}))
-			require.Equal(t, c.want, c.pace.Again(c.desired, c.desired, c.want), "a further attempt changes nothing")
+			require.Equal(t, c.want, c.pace.ForReplacementAfterRollback(c.desired, c.desired, map[string]string{MaxSize: c.deployed}))
+			require.Equal(t, c.want, c.pace.ForReplacementAfterRollback(c.desired, c.desired, c.want), "a further attempt changes nothing")
 		})
 	}
 }
@@ -199,7 +199,7 @@ func TestRestingKeepsDeployedValues(t *testing.T) {
 	require.Equal(t, "4", p.Resting(deployed)[MinInstancesInService], "less than the maximum size")
 	refresh := &Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
 	require.Equal(t, p.Strategy, refresh.Deployed(deployed).Strategy, "the template has another strategy")
-	require.Equal(t, refresh, p.Deployed(refresh.Replacing(3)))
+	require.Equal(t, refresh, p.Deployed(refresh.ForReplacement(3)))
 	require.Nil(t, p.Deployed(map[string]string{MaxSize: "3"}), "the template has no strategy")
 	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5", ReplaceNodes: "true"},
 		refresh.Resting(deployed))

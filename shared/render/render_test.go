@@ -61,7 +61,7 @@ func TestParametersUseEarlierStacks(t *testing.T) {
 		declared := section(t, stack, "Parameters")
 		paced := map[string]string{}
 		if stack.Pace != nil {
-			paced = stack.Pace.Replacing(1)
+			paced = stack.Pace.ForReplacement(1)
 		}
 		require.Len(t, declared, len(stack.Parameters)+len(paced))
 		for name := range paced {

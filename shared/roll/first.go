@@ -100,5 +100,5 @@ func AddsFirst(group pool.Group, parameters map[string]string) bool {
 	if minHealthy, refreshes := parameters[render.MinHealthyPercentage]; refreshes {
 		return minHealthy == "100" && parameters[render.MaxHealthyPercentage] != "100"
 	}
-	return render.Grows(group.Desired, parameters) > group.Desired
+	return render.GrownSize(group.Desired, parameters) > group.Desired
 }

@@ -132,8 +132,8 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 	s.Set(v.Condition, now)
 }
 
-// Aftermath is what applies to a cluster after an upgrade. It is zero during the upgrade.
-type Aftermath struct {
+// UpgradeEnd is what applies to a cluster when its upgrade has ended. It is zero during the upgrade.
+type UpgradeEnd struct {
 	PostUpgrade
 	// Busy is true while an execution converges the cluster.
 	Busy bool
@@ -145,7 +145,7 @@ type Aftermath struct {
 
 // RecordUpgrade records an upgrade as its execution describes it, its condition, and the phase of the cluster. If u has no checks, those of
 // an earlier call stay.
-func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, a Aftermath, now time.Time) {
+func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, end UpgradeEnd, now time.Time) {
 	old := s.Upgrade
 	if u.Checks == nil && old != nil && old.Execution == u.Execution {
 		u.Checks, u.Checked = old.Checks, old.Checked
@@ -160,8 +160,8 @@ func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, a Aftermath, now ti
 	}
 	if r.State.Over() {
 		s.AddHistory(u)
-		s.Fence = a.Fence
-		if r.State == upgrade.Stopped && !a.Busy && !a.Earlier {
+		s.Fence = end.Fence
+		if r.State == upgrade.Stopped && !end.Busy && !end.Earlier {
 			s.DropPlan()
 		}
 	}
@@ -173,7 +173,7 @@ func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, a Aftermath, now ti
 		condition.Reason = GapForState(string(r.State)).Reason
 	}
 	s.Set(condition, now)
-	s.setUpgradePhase(u.Message, r, a, now)
+	s.setUpgradePhase(u.Message, r, end, now)
 }
 
 // setUpgradePhase sets the phase of a cluster during an upgrade or after it.
@@ -182,9 +182,9 @@ func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, a Aftermath, now ti
 //  2. During an upgrade the phase is Upgrading.
 //  3. If an upgrade of the spec was blocked or stopped, the spec is not applied: the cluster is not Converged.
 //  4. After any other upgrade the phase is the result of planning. If planning found changes, it is what the condition Converged states.
-func (s *Status) setUpgradePhase(message string, r *upgrade.Record, a Aftermath, now time.Time) {
+func (s *Status) setUpgradePhase(message string, r *upgrade.Record, end UpgradeEnd, now time.Time) {
 	converged := s.Condition(Converged)
-	bySpec := !a.Earlier && (r.Origin == upgrade.OriginSpec || r.Over == "" && a.Verdict == nil)
+	bySpec := !end.Earlier && (r.Origin == upgrade.OriginSpec || r.Over == "" && end.Verdict == nil)
 	switch {
 	case s.Phase == Deleting || s.Phase == Deleted:
 	case !r.State.Over():
@@ -194,10 +194,10 @@ func (s *Status) setUpgradePhase(message string, r *upgrade.Record, a Aftermath,
 		s.Phase, s.Message = gap.Phase, message
 		s.Set(Condition{Type: Converged, Status: "False", Reason: gap.Reason, Message: message}, now)
 	case s.Phase != Upgrading && s.Phase != Failed || converged == nil:
-	case a.Busy && converged.Reason == ReasonConverging:
+	case end.Busy && converged.Reason == ReasonConverging:
 		s.Phase, s.Message = Converging, converged.Message // the running execution records its result
-	case a.Verdict != nil:
-		v := *a.Verdict
+	case end.Verdict != nil:
+		v := *end.Verdict
 		v.Apply(s, now)
 	case s.Phase == Failed:
 	case converged.Status == "True":

@@ -192,10 +192,10 @@ func TestVerdictOnStoppedPlan(t *testing.T) {
 
 func TestRecordUpgrade(t *testing.T) {
 	one := Upgrade{To: "r3", Execution: "x", Message: "message"}
-	record := func(r upgrade.Record, a Aftermath) func(*Status) {
+	record := func(r upgrade.Record, a UpgradeEnd) func(*Status) {
 		return func(s *Status) { s.RecordUpgrade(one, &r, a, noon) }
 	}
-	running := record(upgrade.Record{State: upgrade.Running}, Aftermath{})
+	running := record(upgrade.Record{State: upgrade.Running}, UpgradeEnd{})
 	upgrading := condition(Upgraded, "False", ReasonUpgrading, "message")
 	remembered := []Upgrade{one}
 	with := func(change func(*Upgrade)) *Upgrade {
@@ -248,24 +248,24 @@ func TestRecordUpgrade(t *testing.T) {
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(upgrading)},
 		},
 		"accepts the request of an operator": {
-			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginHand}, Aftermath{}),
+			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginHand}, UpgradeEnd{}),
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(upgrading)},
 		},
 		"accepts the request of a rollback": {
-			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginRollback}, Aftermath{}),
+			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginRollback}, UpgradeEnd{}),
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(upgrading)},
 		},
 		"does not answer a request that came after its start": {
-			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Running, Origin: upgrade.OriginHand}, Aftermath{}),
+			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Running, Origin: upgrade.OriginHand}, UpgradeEnd{}),
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(refused, upgrading)},
 		},
 		"does not answer a request when the spec requested it": {
-			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginSpec}, Aftermath{}),
+			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginSpec}, UpgradeEnd{}),
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(refused, upgrading)},
 		},
 		"keeps the phase of a deletion": {
 			Status{Phase: Deleting, Message: "deleting", Plan: []Change{{Stack: "network"}}},
-			record(upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, Aftermath{Fence: 7}),
+			record(upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, UpgradeEnd{Fence: 7}),
 			Status{
 				Phase: Deleting, Message: "deleting", Plan: []Change{{Stack: "network"}}, Upgrade: &one, Upgrades: remembered, Fence: 7,
 				Conditions: conditions(condition(Upgraded, "False", ReasonUpgradeStopped, "message")),
@@ -305,76 +305,78 @@ func TestRecordUpgradeEnds(t *testing.T) {
 		phase     Phase
 		converged Condition
 		record    upgrade.Record
-		after     Aftermath
+		after     UpgradeEnd
 		want      want
 	}{
 		"an upgrade of the spec is blocked": {
-			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Blocked, Origin: upgrade.OriginSpec}, Aftermath{},
+			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Blocked, Origin: upgrade.OriginSpec}, UpgradeEnd{},
 			want{Stopped, "message", blocked, planned},
 		},
 		"an upgrade of the spec is stopped": {
-			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, Aftermath{},
+			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, UpgradeEnd{},
 			want{Stopped, "message", stopped, nil},
 		},
 		"an upgrade is stopped while an execution converges": {
 			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec},
-			Aftermath{Busy: true}, want{Stopped, "message", stopped, planned},
+			UpgradeEnd{Busy: true}, want{Stopped, "message", stopped, planned},
 		},
 		"an upgrade without an override is stopped, and its spec has changes": {
-			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand}, Aftermath{},
+			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand}, UpgradeEnd{},
 			want{Stopped, "message", stopped, nil},
 		},
 		"an upgrade without an override is stopped, and its spec has none": {
 			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand},
-			Aftermath{PostUpgrade: PostUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
+			UpgradeEnd{PostUpgrade: PostUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
 		},
 		"an upgrade of an earlier cluster is stopped": {
-			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, Aftermath{Earlier: true},
+			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, UpgradeEnd{Earlier: true},
 			want{Ready, AsSpecified, converged(ReasonUpToDate, ""), planned},
 		},
 		"an upgrade over the spec's release is stopped, and the cluster failed": {
-			Failed, converged("StackFailed", "a stack"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2"}, Aftermath{},
+			Failed, converged("StackFailed", "a stack"), upgrade.Record{
+				State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2",
+			}, UpgradeEnd{},
 			want{Failed, "before", converged("StackFailed", "a stack"), nil},
 		},
 		"an upgrade over the spec's release is stopped during a step": {
 			Upgrading, converged("StackFailed", "a stack"), upgrade.Record{
 				State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2",
-			}, Aftermath{},
+			}, UpgradeEnd{},
 			want{Failed, "a stack", converged("StackFailed", "a stack"), nil},
 		},
 		"an upgrade over the spec's release is stopped, and an earlier one was blocked": {
 			Upgrading, converged(ReasonUpgradeBlocked, "the nodes"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2"},
-			Aftermath{}, want{Stopped, "the nodes", converged(ReasonUpgradeBlocked, "the nodes"), nil},
+			UpgradeEnd{}, want{Stopped, "the nodes", converged(ReasonUpgradeBlocked, "the nodes"), nil},
 		},
 		"an upgrade over the spec's release is stopped while an execution converges": {
 			Upgrading, converged(ReasonConverging, "changing"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2"},
-			Aftermath{Busy: true}, want{Converging, "changing", converged(ReasonConverging, "changing"), planned},
+			UpgradeEnd{Busy: true}, want{Converging, "changing", converged(ReasonConverging, "changing"), planned},
 		},
 		"an execution converges, and has a verdict": {
-			Upgrading, converged("StackFailed", "a stack"), upgrade.Record{State: upgrade.Done}, Aftermath{Busy: true},
+			Upgrading, converged("StackFailed", "a stack"), upgrade.Record{State: upgrade.Done}, UpgradeEnd{Busy: true},
 			want{Failed, "a stack", converged("StackFailed", "a stack"), planned},
 		},
 		"an upgrade is done": {
-			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Done, Origin: upgrade.OriginSpec}, Aftermath{},
+			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Done, Origin: upgrade.OriginSpec}, UpgradeEnd{},
 			want{Ready, AsSpecified, converged(ReasonUpToDate, ""), planned},
 		},
 		"an upgrade is done, and the plan has a verdict": {
 			Failed, converged("StackFailed", "a stack"), upgrade.Record{State: upgrade.Done, Origin: upgrade.OriginSpec},
-			Aftermath{PostUpgrade: PostUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
+			UpgradeEnd{PostUpgrade: PostUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
 		},
 		"an upgrade over the spec's release is done": {
 			Upgrading, converged(ReasonUpToDate, ""),
 			upgrade.Record{
 				State: upgrade.Done, Origin: upgrade.OriginHand, Over: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
 			},
-			Aftermath{}, want{
+			UpgradeEnd{}, want{
 				Ready, ButRelease + (&upgrade.Record{
 					State: upgrade.Done, Origin: upgrade.OriginHand, Over: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
 				}).OverrideReason(upgrade.Target{}), converged(ReasonUpToDate, ""), planned,
 			},
 		},
 		"an upgrade is done, and another execution recorded the phase": {
-			Ready, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Done}, Aftermath{PostUpgrade: PostUpgrade{Verdict: ready()}},
+			Ready, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Done}, UpgradeEnd{PostUpgrade: PostUpgrade{Verdict: ready()}},
 			want{Ready, "before", converged(ReasonUpToDate, ""), planned},
 		},
 	} {
@@ -394,7 +396,7 @@ func TestRecordUpgradeEnds(t *testing.T) {
 	}
 	t.Run("a cluster that was never converged keeps its phase", func(t *testing.T) {
 		s := Status{Phase: Upgrading, Message: "before"}
-		s.RecordUpgrade(one, &upgrade.Record{State: upgrade.Done}, Aftermath{}, noon)
+		s.RecordUpgrade(one, &upgrade.Record{State: upgrade.Done}, UpgradeEnd{}, noon)
 		require.Equal(t, Upgrading, s.Phase)
 		require.Equal(t, "before", s.Message)
 		require.Nil(t, s.Condition(Converged))

@@ -241,13 +241,13 @@ func (r *Record) unmoved(deployed Target) bool {
 // inFlight reports whether an upgrade is in flight.
 func (r *Record) inFlight() bool { return r != nil && !r.State.Over() }
 
-// counts reports whether the target of an upgrade applies instead of the release of the spec.
-func (r *Record) counts(spec *api.Cluster) bool {
+// targetApplies reports whether the target of an upgrade applies instead of the release of the spec.
+func (r *Record) targetApplies(spec *api.Cluster) bool {
 	switch {
 	case r == nil:
 		return false
 	case r.State == Blocked:
-		return r.Last.counts(spec)
+		return r.Last.targetApplies(spec)
 	}
 	return r.overridesSpec(spec)
 }

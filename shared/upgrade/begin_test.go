@@ -103,19 +103,19 @@ func TestPin(t *testing.T) {
 
 func TestCounts(t *testing.T) {
 	done := Record{State: Done, Over: "r1"}
-	require.True(t, done.counts(spec("r1")))
-	require.False(t, done.counts(spec("r3")), "the spec names another")
+	require.True(t, done.targetApplies(spec("r1")))
+	require.False(t, done.targetApplies(spec("r3")), "the spec names another")
 	stated := spec("r1")
 	stated.Spec.KubernetesVersion = "1.37"
-	require.False(t, done.counts(stated), "the spec names another version")
-	require.False(t, (*Record)(nil).counts(spec("r1")))
+	require.False(t, done.targetApplies(stated), "the spec names another version")
+	require.False(t, (*Record)(nil).targetApplies(spec("r1")))
 	blocked := Begin(&done, Start{Origin: OriginChannel, Key: "channel Stable r4"}, spec("r1"), r2, r1, "x", noon)
 	blocked.State = Blocked
-	require.True(t, blocked.counts(spec("r1")), "the earlier override still applies")
+	require.True(t, blocked.targetApplies(spec("r1")), "the earlier override still applies")
 	first := Begin(nil, Start{Origin: OriginHand, Key: "hand"}, spec("r5"), r2, r1, "x", noon)
 	first.State = Blocked
 	require.Nil(t, first.Changed())
-	require.False(t, first.counts(spec("r5")), "without an earlier override, the release of the spec applies")
+	require.False(t, first.targetApplies(spec("r5")), "without an earlier override, the release of the spec applies")
 }
 
 // The spec named an unusable release when an upgrade of another origin began. A user restores the spec afterwards.
@@ -127,28 +127,28 @@ func TestCountsForARestoredSpec(t *testing.T) {
 	}
 	r3 := Target{"r3", "sha3", "1.37"}
 	first := hand(nil, spec("lost"), r1, r2)
-	require.True(t, first.counts(spec("lost")))
-	require.True(t, first.counts(spec("r1")), "the restored spec requests no downgrade")
-	require.False(t, first.counts(spec("r3")))
+	require.True(t, first.targetApplies(spec("lost")))
+	require.True(t, first.targetApplies(spec("r1")), "the restored spec requests no downgrade")
+	require.False(t, first.targetApplies(spec("r3")))
 	require.Empty(t, first.Superseded(spec("r1")), "and it does not stop the upgrade in flight")
 	require.Contains(t, first.Superseded(spec("r3")), "the spec now names release r3, and no longer lost or r1")
 	require.Contains(t, first.OverrideReason(Target{}), "until the spec names a release other than lost or r1")
 	stated := spec("r1")
 	stated.Spec.KubernetesVersion = r1.KubernetesVersion
-	require.True(t, first.counts(stated))
+	require.True(t, first.targetApplies(stated))
 	stated.Spec.KubernetesVersion = "1.39"
-	require.False(t, first.counts(stated))
+	require.False(t, first.targetApplies(stated))
 
 	second := hand(first, spec("gone"), r2, r3)
-	require.True(t, second.counts(spec("r1")), "the spec named r1 before; r2 is the result of the first upgrade")
-	require.False(t, second.counts(spec("r2")))
+	require.True(t, second.targetApplies(spec("r1")), "the spec named r1 before; r2 is the result of the first upgrade")
+	require.False(t, second.targetApplies(spec("r2")))
 
 	back := Begin(nil, Start{Origin: OriginRollback, Key: "rollback"}, spec("r1"), r2, r1, "x", noon)
 	back.State = Done
-	require.False(t, back.counts(spec("r2")), "the spec named the rollback's target, and now names "+
+	require.False(t, back.targetApplies(spec("r2")), "the spec named the rollback's target, and now names "+
 		"the release before it: a new request")
 	again := hand(back, spec("lost"), r1, r3)
-	require.True(t, again.counts(spec("r1")), "the rollback's target is what the spec named, and what was deployed")
+	require.True(t, again.targetApplies(spec("r1")), "the rollback's target is what the spec named, and what was deployed")
 }
 
 func TestSuperseded(t *testing.T) {

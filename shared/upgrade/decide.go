@@ -92,23 +92,23 @@ func Decide(in Situation) (Decision, error) {
 	}
 	d := Decision{Old: in.Deployed, Step: Step{KubernetesVersion: in.Deployed.KubernetesVersion}}
 	wants := in.Deployed
-	if !in.Record.counts(spec) {
+	if !in.Record.targetApplies(spec) {
 		var err error
 		if wants, err = in.named(); err != nil {
 			return d, err
 		}
 	}
-	if in.Record.counts(spec) {
+	if in.Record.targetApplies(spec) {
 		d.OverrideReason = in.Record.OverrideReason(in.Deployed)
 	}
 	last := in.Record.Changed()
-	if last.unfinished() && (in.Record.counts(spec) || in.Record.Unfinished(wants)) {
+	if last.unfinished() && (in.Record.targetApplies(spec) || in.Record.Unfinished(wants)) {
 		// The parts that the stopped upgrade has updated stay as deployed, and so do the others.
 		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
-	d.OverrideCleared = !in.Record.counts(spec) && same(wants, in.Deployed) && in.Record.overrides() && !in.Record.Unfinished(wants)
+	d.OverrideCleared = !in.Record.targetApplies(spec) && same(wants, in.Deployed) && in.Record.overrides() && !in.Record.Unfinished(wants)
 	switch at, channel := in.at(), in.channel(); {
-	case !same(wants, in.Deployed), in.Record.Unfinished(wants) && (last.Origin == OriginSpec || !in.Record.counts(spec)):
+	case !same(wants, in.Deployed), in.Record.Unfinished(wants) && (last.Origin == OriginSpec || !in.Record.targetApplies(spec)):
 		d.Wants, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}
 		in.bySpec(&d, wants)
 	case at != nil:

@@ -174,7 +174,7 @@ func (l *life) hasTheWord(d Decision) {
 	wants, err := l.in.named()
 	require.NoError(l, err)
 	switch {
-	case same(wants, l.in.Deployed) && d.Wants == nil && !l.in.Record.counts(l.in.Spec) && l.IntN(3) > 0: // or it is not converged
+	case same(wants, l.in.Deployed) && d.Wants == nil && !l.in.Record.targetApplies(l.in.Spec) && l.IntN(3) > 0: // or it is not converged
 		if d.OverrideCleared {
 			record := *l.in.Record
 			if record.Last != nil {

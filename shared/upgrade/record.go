@@ -118,12 +118,12 @@ type Step struct {
 	Addons map[string]string `json:"addons,omitempty"`
 	// NodesBack is true if the nodes already have the new release's images during this step: a rollback replaces them first.
 	NodesBack bool `json:"nodesBack,omitempty"`
-	// Started is when the step first began, Opened when the current execution opened it. Made is when nothing was left to change, though old
-	// nodes may still be drained. Ended is when it was completed.
-	Started time.Time `json:"started,omitzero"`
-	Opened  time.Time `json:"opened,omitzero"`
-	Made    time.Time `json:"made,omitzero"`
-	Ended   time.Time `json:"ended,omitzero"`
+	// Started is when the step first began, Opened when the current execution opened it. Converged is when nothing was
+	// left to change, though old nodes may still be drained. Ended is when it was completed.
+	Started   time.Time `json:"started,omitzero"`
+	Opened    time.Time `json:"opened,omitzero"`
+	Converged time.Time `json:"made,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
 }
 
 // Moved reports whether all of the new release applies during this step, and not only what the step updates. The cluster is then pinned to

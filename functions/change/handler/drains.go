@@ -21,9 +21,9 @@ import (
 
 // What waits for drains and joins. The status shows these words.
 const (
-	aRoll     = "nodes are replaced"
-	lessRoom  = "the pool shrinks"
-	goingBack = "the rollback continues"
+	rollMessage     = "nodes are replaced"
+	shrinkMessage   = "the pool shrinks"
+	rollbackMessage = "the rollback continues"
 )
 
 // waitForDrains reports whether the change of a group has to wait. If so, the step runs again after a pause and decides again: a newer spec

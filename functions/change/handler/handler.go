@@ -138,7 +138,7 @@ func (s *step) run(ctx context.Context) error {
 	case stack.InProgress(now.Status):
 		// The operation is an earlier attempt's or another caller's. In both cases the step waits for it, and then runs again.
 		return s.waitForOperation(ctx)
-	case s.change.Moving:
+	case s.change.InFlight:
 		return &fault.Superseded{
 			Cause: fmt.Errorf("stack %s was being changed during planning, and that operation has ended: %s", s.change.StackName, now.Status),
 		}
@@ -154,7 +154,7 @@ func (s *step) run(ctx context.Context) error {
 		return s.delete(ctx, now, true)
 	case now.Status == stack.UpdateRollbackFailed:
 		return s.continueRollback(ctx, now)
-	case s.isFoundation() && !s.change.Founds() && stack.Absent(now.Status):
+	case s.isFoundation() && !s.change.CreatesFoundation() && stack.Absent(now.Status):
 		return &fault.Superseded{Cause: fmt.Errorf("stack %s existed during planning, and no longer exists", s.change.StackName)}
 	}
 	if err := s.refuseDuplicate(ctx, now); err != nil {
@@ -368,7 +368,7 @@ func (s *step) continueRollback(ctx context.Context, now stack.Deployed) error {
 		if err != nil {
 			return err
 		}
-		if later, err := s.waitForDrains(ctx, goingBack, group, now.Status, false); err != nil || later {
+		if later, err := s.waitForDrains(ctx, rollbackMessage, group, now.Status, false); err != nil || later {
 			return err
 		}
 	}

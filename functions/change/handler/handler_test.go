@@ -119,7 +119,7 @@ func TestStackStatus(t *testing.T) {
 }
 
 // moving lets an operation on the stack be in flight during planning.
-func moving(a *account) { a.change.Moving = true }
+func moving(a *account) { a.change.InFlight = true }
 
 // nameOf returns the name of a fault, or "" if there is no error.
 func nameOf(err error) string {
@@ -530,7 +530,7 @@ func TestContinuedRollback(t *testing.T) {
 		a.draining()
 		a.change.Pace.DrainSeconds = 3600
 		require.NoError(t, a.handle(t))
-		require.Equal(t, goingBack+" when i-1 are drained", a.status(t).Waits.Message)
+		require.Equal(t, rollbackMessage+" when i-1 are drained", a.status(t).Waits.Message)
 		require.Equal(t, []string{"drains", "status", "resume"}, a.calls)
 	})
 	t.Run("fails when drains cannot be read", func(t *testing.T) {

@@ -66,7 +66,7 @@ func (s *step) applyPace(ctx context.Context, now stack.Deployed, parameters map
 			return set, false, err
 		}
 		want := replacementPace(pace, group, now, group.Desired)
-		waits, err := s.waitForDrains(ctx, aRoll, group, now.Status, s.isUpdate() && roll.AddsFirst(group, want))
+		waits, err := s.waitForDrains(ctx, rollMessage, group, now.Status, s.isUpdate() && roll.AddsFirst(group, want))
 		if err != nil || waits {
 			return set, waits, err
 		}
@@ -104,7 +104,7 @@ func (s *step) waitBeforeShrinking(ctx context.Context, now stack.Deployed, para
 	if err != nil || larger(parameters[render.MaxSize], strconv.Itoa(group.Desired)) == parameters[render.MaxSize] {
 		return false, err
 	}
-	return s.waitForDrains(ctx, lessRoom, group, now.Status, false)
+	return s.waitForDrains(ctx, shrinkMessage, group, now.Status, false)
 }
 
 // changePace changes these parameters alone, after which the step runs again. It returns false if CloudFormation finds nothing to change.
@@ -143,9 +143,9 @@ func (s *step) paceChanges(now stack.Deployed) int {
 //  3. The group is larger than the spec allows. A rollback left it so, or an autoscaler has used the capacity that a roll added.
 func replacementPace(pace *render.Pace, group pool.Group, now stack.Deployed, grown int) map[string]string {
 	if stack.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
-		return pace.Grown(group.Desired, grown)
+		return pace.ForReplacementAtSize(group.Desired, grown)
 	}
-	return pace.Again(group.Desired, grown, now.Parameters)
+	return pace.ForReplacementAfterRollback(group.Desired, grown, now.Parameters)
 }
 
 // rollbackPace returns the parameters that the deployed stack must have before its nodes are replaced, because a
@@ -165,7 +165,7 @@ func (s *step) rollbackPace(group pool.Group, now stack.Deployed, want map[strin
 	if deployed == nil || now.Tags[names.TagTemplate] == "" {
 		return nil
 	}
-	values := replacementPace(deployed, group, now, render.Grows(group.Desired, want))
+	values := replacementPace(deployed, group, now, render.GrownSize(group.Desired, want))
 	values[render.MaxSize] = larger(values[render.MaxSize], want[render.MaxSize])
 	return values
 }

@@ -46,7 +46,7 @@ func (a *account) draining() {
 // deployedFor returns the pool's stack with the pace for a number of nodes.
 func deployedFor(desired int) stack.Deployed {
 	return stack.Deployed{
-		Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagTemplate: "templates/w"}, Parameters: rolling().Replacing(desired),
+		Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagTemplate: "templates/w"}, Parameters: rolling().ForReplacement(desired),
 	}
 }
 
@@ -107,7 +107,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := pooled(t, 3), deployedFor(2)
 			test.given(p, &now)
-			_, later, err := p.step().applyPace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{})
+			_, later, err := p.step().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{})
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, p.calls)
 			if err == nil {
@@ -119,7 +119,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 		for tag, note := range map[string]string{"": "1 of token", "3 of token": "4 of token", "3 of another": "1 of token"} {
 			p, now := pooled(t, 3), deployedFor(2)
 			now.Tags[names.TagPace] = tag
-			_, later, err := p.step().applyPace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{})
+			_, later, err := p.step().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{})
 			require.NoError(t, err)
 			require.True(t, later)
 			require.Equal(t, note, p.sets[0].note)
@@ -139,7 +139,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := pooled(t, 3), deployedFor(2)
 			now.Status, now.Parameters[render.ReplaceNodes] = test.status, test.deployed
-			_, later, err := p.step().applyPace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{Changes: test.changes})
+			_, later, err := p.step().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{Changes: test.changes})
 			require.NoError(t, err)
 			require.True(t, later)
 			require.Equal(t, test.want, p.sets[0].parameters[render.ReplaceNodes])

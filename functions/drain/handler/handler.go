@@ -159,7 +159,7 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 		logging.From(ctx).Error("reading the status failed", "cluster", pool.Cluster, "error", err.Error())
 	}
 	if err == nil && cluster.Status.Phase == status.Deleting {
-		policy.Deletes = true
+		policy.ClusterDeleting = true
 		if policy.OnTimeout == drain.Wait {
 			policy.OnTimeout = drain.Continue
 		}

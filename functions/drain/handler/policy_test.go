@@ -59,7 +59,7 @@ func TestPolicyOfADeletedCluster(t *testing.T) {
 			require.Equal(t, drain.Policy{OnTimeout: c.then, Timeout: c.timeout}, got, "a cluster that stays")
 			w.set(t, func(s *status.Status) { s.Phase = status.Deleting })
 			got = w.handler().policy(t.Context(), events.DrainRequest{}, pool)
-			require.Equal(t, drain.Policy{OnTimeout: c.does, Timeout: c.want, Deletes: true}, got)
+			require.Equal(t, drain.Policy{OnTimeout: c.does, Timeout: c.want, ClusterDeleting: true}, got)
 			require.Equal(t, c.timeout, pool.Drain.Timeout, "the pool is not changed")
 		})
 	}

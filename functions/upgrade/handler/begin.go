@@ -58,7 +58,7 @@ func (r *run) openStep() {
 		return
 	}
 	s := &r.record.Steps[r.record.Step]
-	s.Made, s.Opened = time.Time{}, r.Now().UTC()
+	s.Converged, s.Opened = time.Time{}, r.Now().UTC()
 	if s.Started.IsZero() {
 		s.Started = s.Opened
 	}

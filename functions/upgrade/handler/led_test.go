@@ -356,11 +356,11 @@ func TestStepOfAnUpgrade(t *testing.T) {
 			[]string{"write Running 1 0", "status"},
 		},
 		"waits for drains that it knows": {
-			func(l *led) { l.group, l.record.Steps[1].Made = leaving, noon.Add(-time.Minute) }, events.UpgradeBusy, "still being drained",
+			func(l *led) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-time.Minute) }, events.UpgradeBusy, "still being drained",
 			nil, []string{"status"},
 		},
 		"stops when a drain takes too long": {
-			func(l *led) { l.group, l.record.Steps[1].Made = leaving, noon.Add(-24*time.Hour) }, events.UpgradeStopped,
+			func(l *led) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-24*time.Hour) }, events.UpgradeStopped,
 			"for longer than drain.timeout", nil, nil,
 		},
 		"waits for no drain after a step that replaces no node": {
@@ -413,11 +413,13 @@ func TestStepOfAnUpgrade(t *testing.T) {
 
 func TestStepKeepsWhenItWasStarted(t *testing.T) {
 	l := leading()
-	l.record.Steps = append(l.record.Steps, upgrade.Step{Kind: upgrade.StepAddons, Started: noon.Add(-time.Hour), Made: noon.Add(-time.Hour)})
+	l.record.Steps = append(l.record.Steps, upgrade.Step{
+		Kind: upgrade.StepAddons, Started: noon.Add(-time.Hour), Converged: noon.Add(-time.Hour),
+	})
 	_, err := l.handle(t, events.UpgradeNext)
 	require.NoError(t, err)
 	s := l.record.Steps[2]
-	require.Equal(t, []time.Time{noon.Add(-time.Hour), noon, {}}, []time.Time{s.Started, s.Opened, s.Made})
+	require.Equal(t, []time.Time{noon.Add(-time.Hour), noon, {}}, []time.Time{s.Started, s.Opened, s.Converged})
 }
 
 func TestConflictIsTriedAgain(t *testing.T) {

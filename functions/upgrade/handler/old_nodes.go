@@ -41,16 +41,16 @@ func (r *run) waitForOldNodes(ctx context.Context) (events.UpgradeResult, error)
 	if err != nil || remaining.description == "" {
 		return events.UpgradeResult{}, err
 	}
-	if s.Made.IsZero() {
-		s.Made = r.Now().UTC()
+	if s.Converged.IsZero() {
+		s.Converged = r.Now().UTC()
 		if err := r.write(ctx); err != nil {
 			return events.UpgradeResult{}, err
 		}
-	} else if r.Now().Sub(s.Made) > remaining.allowed+backoff.DrainGrace {
+	} else if r.Now().Sub(s.Converged) > remaining.allowed+backoff.DrainGrace {
 		return events.UpgradeResult{}, route.Stopf("%s, for longer than drain.timeout (%s). %s", remaining.description, remaining.allowed,
 			remaining.advice)
 	}
-	wait := asOf(remaining.description, r.Now(), backoff.UpgradeCalls(r.Now().Sub(s.Made), s.Made.Sub(s.Opened)))
+	wait := asOf(remaining.description, r.Now(), backoff.UpgradeCalls(r.Now().Sub(s.Converged), s.Converged.Sub(s.Opened)))
 	return wait, r.recordProgress(ctx, nil, wait.Message)
 }
 

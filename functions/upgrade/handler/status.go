@@ -20,9 +20,9 @@ import (
 // writes what applies to the cluster afterwards, since an upgrade that changed nothing starts no drover-converge.
 func (r *run) recordProgress(ctx context.Context, checks []status.Check, message string) error {
 	if !r.record.State.Over() {
-		return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { r.apply(s, checks, message, status.Aftermath{}) })
+		return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { r.apply(s, checks, message, status.UpgradeEnd{}) })
 	}
-	return r.recordEnd(ctx, func(s *status.Status, a status.Aftermath) {
+	return r.recordEnd(ctx, func(s *status.Status, a status.UpgradeEnd) {
 		r.apply(s, checks, message, a)
 		a.Next(s)
 		if a.Observe != nil && !a.Busy { // an execution for a step may have ended before it recorded the stacks
@@ -36,7 +36,7 @@ const maxAttempts = 4
 
 // recordEnd writes the end of an upgrade to the status. If a later holder of the lease has written the status since the aftermath was read,
 // that holder has newer facts, and recordEnd reads it again.
-func (r *run) recordEnd(ctx context.Context, change func(*status.Status, status.Aftermath)) error {
+func (r *run) recordEnd(ctx context.Context, change func(*status.Status, status.UpgradeEnd)) error {
 	for range maxAttempts {
 		a, err := r.readAftermath(ctx)
 		if err != nil {
@@ -58,7 +58,7 @@ func (r *run) recordEnd(ctx context.Context, change func(*status.Status, status.
 }
 
 // readAftermath reads the lease first, so that an execution that takes the lease during the other reads has a higher fence.
-func (r *run) readAftermath(ctx context.Context) (a status.Aftermath, err error) {
+func (r *run) readAftermath(ctx context.Context) (a status.UpgradeEnd, err error) {
 	lease, err := r.State.Lease(ctx, r.in.Cluster)
 	if err != nil {
 		return a, err
@@ -81,7 +81,7 @@ func (r *run) recordStop(ctx context.Context, message string) error {
 	if current {
 		return r.recordProgress(ctx, nil, message)
 	}
-	return r.recordEnd(ctx, func(s *status.Status, a status.Aftermath) {
+	return r.recordEnd(ctx, func(s *status.Status, a status.UpgradeEnd) {
 		if a.Earlier = true; s.Upgrade != nil && s.Upgrade.Execution == r.record.Execution {
 			r.apply(s, nil, message, a)
 		}
@@ -89,7 +89,7 @@ func (r *run) recordStop(ctx context.Context, message string) error {
 }
 
 // apply sets the upgrade, its condition and the phase of the cluster in a status.
-func (r *run) apply(s *status.Status, checks []status.Check, message string, a status.Aftermath) {
+func (r *run) apply(s *status.Status, checks []status.Check, message string, a status.UpgradeEnd) {
 	u := describe(r.record)
 	u.Message = message
 	if checks != nil {

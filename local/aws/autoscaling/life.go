@@ -18,8 +18,8 @@ const (
 	unhealthy = "Unhealthy"
 )
 
-// live launches an instance, puts it into service and checks its health, until end cancels ctx.
-func (s *Service) live(ctx context.Context, g *group, m *member) {
+// runInstance launches an instance, puts it into service and checks its health, until startTermination cancels ctx.
+func (s *Service) runInstance(ctx context.Context, g *group, m *member) {
 	i, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.Running, ec2.ShuttingDown, ec2.Terminated)
 	if ctx.Err() != nil {
 		return
@@ -72,7 +72,7 @@ func (s *Service) failed(g *group, m *member, status, reason string) {
 	}
 	s.endActivity(g, m.activity, m, status, reason)
 	s.countFailure(g)
-	s.end(g, m, "At "+stamp(s.now())+" an instance was taken out of service in response to a launch failure.")
+	s.startTermination(g, m, "At "+stamp(s.now())+" an instance was taken out of service in response to a launch failure.")
 	s.reconcile(g, "")
 }
 
@@ -97,8 +97,8 @@ func (s *Service) watch(ctx context.Context, g *group, m *member) {
 	s.reconcile(g, "")
 }
 
-// end starts the termination of an instance. The caller holds the lock.
-func (s *Service) end(g *group, m *member, cause string) {
+// startTermination starts the termination of an instance. The caller holds the lock.
+func (s *Service) startTermination(g *group, m *member, cause string) {
 	if m.leaving() {
 		return
 	}
@@ -110,11 +110,11 @@ func (s *Service) end(g *group, m *member, cause string) {
 	m.activity = s.newActivity(g, "Terminating EC2 instance: "+m.id, cause)
 	m.activity.instance, m.activity.zone, m.activity.subnet = m.id, m.zone, m.subnet
 	s.changedLocked()
-	s.background(func(ctx context.Context) { s.die(ctx, g, m) })
+	s.background(func(ctx context.Context) { s.completeTermination(ctx, g, m) })
 }
 
-// die runs the termination hooks and terminates the instance, whatever their result.
-func (s *Service) die(ctx context.Context, g *group, m *member) {
+// completeTermination runs the termination hooks and terminates the instance, whatever their result.
+func (s *Service) completeTermination(ctx context.Context, g *group, m *member) {
 	s.mu.Lock()
 	actions := s.startActions(g, m, ending)
 	if len(actions) > 0 {

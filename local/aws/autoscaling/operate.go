@@ -32,7 +32,7 @@ func (s *Service) terminateInstance(caller iam.Caller, id string, decrement bool
 		}
 		g.desired--
 	}
-	s.end(g, m, fmt.Sprintf("At %s instance %s was taken out of service in response to a user request.", stamp(s.now()), m.id))
+	s.startTermination(g, m, fmt.Sprintf("At %s instance %s was taken out of service in response to a user request.", stamp(s.now()), m.id))
 	s.reconcile(g, "")
 	return *m.activity, nil
 }

@@ -26,8 +26,8 @@ func (s *Service) reconcile(g *group, cause string) {
 	if !g.suspended["ReplaceUnhealthy"] && !g.suspended["Terminate"] {
 		for _, m := range slices.Clone(g.members) {
 			if m.health == unhealthy && !m.leaving() {
-				s.end(g, m, fmt.Sprintf("At %s an instance was taken out of service in response to an EC2 health check indicating it has been "+
-					"terminated or stopped.", stamp(s.now())))
+				s.startTermination(g, m, fmt.Sprintf("At %s an instance was taken out of service in response to an EC2 health check "+
+					"indicating it has been terminated or stopped.", stamp(s.now())))
 			}
 		}
 	}
@@ -37,14 +37,13 @@ func (s *Service) reconcile(g *group, cause string) {
 		if m == nil {
 			break
 		}
-		s.end(g, m, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was taken out of service in response to a difference between "+
-			"desired and actual capacity, shrinking the capacity from %d to %d.",
+		s.startTermination(g, m, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was taken out of service "+
+			"in response to a difference between desired and actual capacity, shrinking the capacity from %d to %d.",
 			stamp(s.now()), g.counted(), want)))
 	}
 	for g.counted() < want && !g.suspended["Launch"] && !g.backoff && !g.deleting {
-		s.start(g, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was started in response to a difference between desired and actual "+
-			"capacity, increasing the capacity from %d to %d.",
-			stamp(s.now()), g.counted(), want)))
+		s.start(g, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was started in response to a difference "+
+			"between desired and actual capacity, increasing the capacity from %d to %d.", stamp(s.now()), g.counted(), want)))
 	}
 	if g.deleting && len(g.members) == 0 {
 		s.groups = slices.DeleteFunc(s.groups, func(x *group) bool { return x == g })
@@ -109,7 +108,7 @@ func (s *Service) start(g *group, cause string) {
 	var ctx context.Context
 	ctx, m.cancel = context.WithCancel(s.ctx)
 	s.changedLocked()
-	s.background(func(context.Context) { s.live(ctx, g, m) })
+	s.background(func(context.Context) { s.runInstance(ctx, g, m) })
 }
 
 // launchSomewhere tries the zones from the emptiest on, and in each the instance types in order.

@@ -164,7 +164,7 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	batch := slices.Clone(f.obsolete[:min(n, len(f.obsolete))])
 	g.surge = 0
 	for _, m := range batch {
-		f.end(g, m, "At "+stamp(f.now())+" an instance was taken out of service in response to an instance refresh.")
+		f.startTermination(g, m, "At "+stamp(f.now())+" an instance was taken out of service in response to an instance refresh.")
 	}
 	f.reconcile(g, "")
 	f.mu.Unlock()
@@ -250,7 +250,7 @@ func (f *refreshing) finish(ctx context.Context, err error) {
 	g.surge = 0
 	for _, m := range slices.Clone(g.members) {
 		if g.counted() > g.desired && !f.known[m.id] && !m.leaving() && m.state != inService {
-			f.end(g, m, "At "+stamp(now)+" an instance was taken out of service because its instance refresh ended.")
+			f.startTermination(g, m, "At "+stamp(now)+" an instance was taken out of service because its instance refresh ended.")
 		}
 	}
 	f.emit("EC2 Auto Scaling Instance Refresh "+event, []string{g.arn}, map[string]any{

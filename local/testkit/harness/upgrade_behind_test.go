@@ -192,7 +192,7 @@ func TestScheduledUpgradeDuringDrainsOfAnother(t *testing.T) {
 		l.upgrade(events.Upgrade{Release: "r2"})
 		l.step(upgrade.StepControlPlane)
 		l.busy(3)
-		for l.record().Step < 2 || l.record().Steps[2].Made.IsZero() {
+		for l.record().Step < 2 || l.record().Steps[2].Converged.IsZero() {
 			time.Sleep(time.Minute)
 		}
 		l.free()

@@ -492,7 +492,7 @@ func TestUpgradeStopsDuringADeletion(t *testing.T) {
 		"it waits for drains meanwhile": func(l *life) {
 			l.busy(3)
 			for range 24 * 60 {
-				if r := l.record(); r.Step == 2 && !r.Steps[2].Made.IsZero() {
+				if r := l.record(); r.Step == 2 && !r.Steps[2].Converged.IsZero() {
 					require.Regexp(l.t, `^nodes are still being drained: i-.* \(at \d\d:\d\d:\d\dZ; next check at \d\d:\d\d:\d\dZ\)$`,
 						l.Status("demo").Upgrade.Message)
 					return

@@ -24,103 +24,120 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// known is the state of the checks. It has a lock of its own, because services set some of it in callbacks under their
-// locks.
+// known is the state of the checks. It has a lock of its own, because services set some of it in callbacks under
+// their locks. Maps of stacks and of groups have full names as keys.
 type known struct {
 	sync.Mutex
-	// touched are the stacks of each cluster that a change of its spec affects since it was last Ready; all means all of
-	// them.
-	touched map[string]map[string]bool
-	// standing are the clusters whose control plane was created. deleting are those whose spec is deleted and that may be
-	// deleted.
-	standing map[string]bool
-	// going are the stacks that are deleted with their clusters.
-	going map[string]bool
-	// rolls has the number of instances that must stay in service, for each group whose stack is updated.
-	rolls map[string]int
-	// scaled are groups of rolls that are not judged until they are rolled back: an autoscaler scaled them during the roll,
-	// or their rollback failed.
-	scaled map[string]int
-	// looked is the desired size of a group when change read it to compute the pace of its next or current update. change
-	// cannot consider what an autoscaler adds between that and CloudFormation's update.
-	looked map[string]int
-	// looks is what change read last of the spec of a stack's cluster. unwanted are stacks that it started to delete after
-	// that, in the same call, when they could be deleted. A spec that arrives later finds the stack in deletion, and the
-	// stack is recreated.
-	looks    map[string]look
-	unwanted map[string]bool
-	// surveyed are the clusters whose API listed the volumes to retain since their control plane was created.
-	surveyed map[string]bool
-	// stuck are the stacks of control planes that could not be deleted.
-	stuck map[string]bool
-	// grown is the last enlargement of a group by an autoscaler.
-	grown map[string]growth
-	// views are the last observed states of groups.
-	views map[string]autoscaling.View
-	// drains is the start of the drains of instances, by provider ID of the node.
-	drains map[string]time.Time
-	// drainTurns are the turns at which drains began. Time may stand still between turns.
-	drainTurns map[string]int
-	// ending is when instances were first seen terminating.
-	ending map[string]time.Time
-	// attended are instances for which a drain started. swept is the time of the last sweep.
-	attended map[string]bool
-	swept    time.Time
-	// used instances have been in service.
-	used map[string]bool
-	// outlasting are instances whose drains CloudFormation stopped waiting for when it rolled their update back.
-	outlasting map[string]bool
-	// lost instances were terminated by a fault.
-	lost map[string]bool
-	// struck is when an instance was last lost. full is when a group last had all its instances in service again.
-	struck, full time.Time
-	whole        map[string]bool
-	// byHand are stacks that an operator updates, with the pace of the last roll, which was computed for the pool's size
-	// then.
-	byHand map[string]bool
-	// unstacked is when the deletion of stacks by an operator ended; zero while it is in flight.
-	unstacked map[string]time.Time
-	// nodeless are instances whose Node an operator deleted, by cluster.
-	nodeless map[string]string
-	// chosen is the last desired size of a group that an autoscaler set while the stack was idle.
-	chosen map[string]int
-	// unhealthy is the number of instances of a group that the audit replaced since all were in service.
-	unhealthy map[string]int
-	// watched groups.
-	watched map[string]bool
-	// back are the clusters for which a rollback was requested. undone are the stacks that CloudFormation rolls back.
-	back, undone map[string]bool
-	// begun are the executions of upgrades that were observed.
-	begun map[string]bool
-	// readiness of each cluster. written are those whose status was written since it was last checked.
-	readiness map[string]*readiness
-	written   []string
-	said      []Violation
-	// expected is the preview of each cluster's newest upload, until it is judged.
-	expected map[string]*expectation
-	// handled are the last events of stacks that were handled.
-	handled map[string]handledEvent
-	// asked are the requests of functions, by their JSON.
-	asked map[string]any
+
+	// affectedStacks has the stacks of each cluster that a change of its spec affects since the cluster was last Ready. The name all means
+	// all of them.
+	affectedStacks map[string]map[string]bool
+	// hasControlPlane has the clusters whose control plane was created.
+	hasControlPlane map[string]bool
+
+	// specReads is the last read by change of the spec of a stack's cluster.
+	specReads map[string]specRead
+	// deletionRequested has the stacks that change deleted in the call in which it read a spec that allowed it. A spec that arrives later
+	// finds the stack in deletion, and drover recreates the stack.
+	deletionRequested map[string]bool
+	// deletionAllowed reports, for each stack in deletion that holds a cluster, whether its deletion was allowed when it began.
+	deletionAllowed map[string]bool
+	// deletionFailed has the stacks of control planes whose deletion failed.
+	deletionFailed map[string]bool
+	// volumesListed has the clusters whose API listed the volumes to retain since their control plane was created.
+	volumesListed map[string]bool
+
+	// minInService is the number of instances that must stay in service in each group whose stack is updated.
+	minInService map[string]int
+	// suspendedMin is the minInService of groups that are not checked until their update ends. An autoscaler scaled the group during the
+	// update, or the rollback failed.
+	suspendedMin map[string]int
+	// paceDesired is the desired capacity of a group when change read it to compute the pace of its next or current update. change cannot
+	// consider what an autoscaler adds between that and CloudFormation's update.
+	paceDesired map[string]int
+	// lastGrowth is the last enlargement of a group by an autoscaler.
+	lastGrowth map[string]growth
+	// groupViews are the last observed states of groups.
+	groupViews map[string]autoscaling.View
+	// watchedGroups has the groups whose states are observed.
+	watchedGroups map[string]bool
+	// groupFull reports whether a group has all its instances in service. lastGroupFull is when a group last reached that.
+	groupFull     map[string]bool
+	lastGroupFull time.Time
+	// autoscalerDesired is the last desired capacity that an autoscaler set while the group's stack was idle.
+	autoscalerDesired map[string]int
+	// replacedByAudit is the number of instances of a group that the audit replaced since all were in service.
+	replacedByAudit map[string]int
+
+	// drainStarts is when the drain of an instance began. drainStartTurns is the turn: time may stand still between turns.
+	drainStarts     map[string]time.Time
+	drainStartTurns map[string]int
+	// terminatingSince is when an instance was first observed terminating.
+	terminatingSince map[string]time.Time
+	// drainCalled has the instances for which the drain function ran. lastSweep is the time of the last sweep.
+	drainCalled map[string]bool
+	lastSweep   time.Time
+	// wasInService has the instances that have been in service.
+	wasInService map[string]bool
+	// abandonedDrains has the instances whose drains CloudFormation stopped waiting for when it rolled their update back.
+	abandonedDrains map[string]bool
+	// lostInstances has the instances that a fault terminated, or whose Node an operator deleted. lastInstanceLost is when a fault last
+	// terminated one.
+	lostInstances    map[string]bool
+	lastInstanceLost time.Time
+	// nodelessInstance is the instance of a cluster whose Node an operator deleted.
+	nodelessInstance map[string]string
+
+	// updatedByOperator has the stacks that an operator updates. They use the pace of the last roll, computed for the pool's size then.
+	updatedByOperator map[string]bool
+	// operatorChangeEnded is when an operator's update or deletion of a stack ended. It is zero while the operation is in flight.
+	operatorChangeEnded map[string]time.Time
+
+	// rollbackRequested has the clusters for which an operator requested a rollback of an upgrade.
+	rollbackRequested map[string]bool
+	// rollingBack has the stacks that CloudFormation rolls back.
+	rollingBack map[string]bool
+	// seenUpgrades has the executions of upgrades that were observed.
+	seenUpgrades map[string]bool
+
+	// readiness of each cluster. writtenStatuses are the clusters whose status was written since the last check of readiness.
+	readiness       map[string]*readiness
+	writtenStatuses []string
+	// previews is the preview of each cluster's newest upload, until it is judged.
+	previews map[string]*expectation
+	// handledEvents is the last event of each stack that was handled.
+	handledEvents map[string]handledEvent
+	// decodedRequests are the requests of functions, by their JSON.
+	decodedRequests map[string]any
+	// violations since the end of the last turn.
+	violations []Violation
 }
 
-// look is a read of a spec by change, in the call with the task's token. It decides whether the stack might be deleted.
-type look struct {
-	task  string
-	mayGo bool
+// specRead is a read of a spec by change, in the call with the task's token. mayDelete reports whether the spec allowed the deletion of the
+// stack.
+type specRead struct {
+	task      string
+	mayDelete bool
 }
 
 func newKnown() *known {
 	return &known{
-		handled: map[string]handledEvent{}, asked: map[string]any{}, expected: map[string]*expectation{}, touched: map[string]map[string]bool{},
-		standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{},
-		views:  map[string]autoscaling.View{},
-		drains: map[string]time.Time{}, ending: map[string]time.Time{}, drainTurns: map[string]int{}, lost: map[string]bool{},
-		used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{},
-		byHand: map[string]bool{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{},
-		watched: map[string]bool{}, begun: map[string]bool{},
-		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{},
-		unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{}, surveyed: map[string]bool{},
+		handledEvents: map[string]handledEvent{}, decodedRequests: map[string]any{}, previews: map[string]*expectation{},
+		affectedStacks:  map[string]map[string]bool{},
+		hasControlPlane: map[string]bool{}, minInService: map[string]int{}, suspendedMin: map[string]int{}, paceDesired: map[string]int{},
+		lastGrowth:  map[string]growth{},
+		groupViews:  map[string]autoscaling.View{},
+		drainStarts: map[string]time.Time{}, terminatingSince: map[string]time.Time{}, drainStartTurns: map[string]int{},
+		lostInstances: map[string]bool{},
+		wasInService:  map[string]bool{}, deletionAllowed: map[string]bool{}, groupFull: map[string]bool{},
+		operatorChangeEnded: map[string]time.Time{},
+		updatedByOperator:   map[string]bool{}, autoscalerDesired: map[string]int{}, abandonedDrains: map[string]bool{},
+		replacedByAudit: map[string]int{},
+		watchedGroups:   map[string]bool{}, seenUpgrades: map[string]bool{},
+		readiness: map[string]*readiness{}, rollbackRequested: map[string]bool{}, rollingBack: map[string]bool{},
+		nodelessInstance:  map[string]string{},
+		deletionRequested: map[string]bool{}, specReads: map[string]specRead{}, drainCalled: map[string]bool{},
+		deletionFailed: map[string]bool{}, volumesListed: map[string]bool{},
 	}
 }
 
@@ -133,7 +150,7 @@ func (w *world) check(invariant int, holds bool, format string, arguments ...any
 	defer w.known.Unlock()
 	w.out.Checks[invariant]++
 	if !holds {
-		w.known.said = append(w.known.said, Violation{invariant, fmt.Sprintf(format, arguments...)})
+		w.known.violations = append(w.known.violations, Violation{invariant, fmt.Sprintf(format, arguments...)})
 	}
 }
 
@@ -144,8 +161,8 @@ func (w *world) after(string) bool {
 	}
 	w.seeReady()
 	w.known.Lock()
-	said := w.known.said
-	w.known.said = nil
+	said := w.known.violations
+	w.known.violations = nil
 	w.known.Unlock()
 	for _, v := range said {
 		w.violate(v.Invariant, "%s", v.What)
@@ -157,10 +174,10 @@ const all = "all stacks"
 
 // touched returns the stacks of a cluster that were changed from outside.
 func (w *world) touched(cluster string) map[string]bool {
-	if w.known.touched[cluster] == nil {
-		w.known.touched[cluster] = map[string]bool{}
+	if w.known.affectedStacks[cluster] == nil {
+		w.known.affectedStacks[cluster] = map[string]bool{}
 	}
-	return w.known.touched[cluster]
+	return w.known.affectedStacks[cluster]
 }
 
 func (w *world) touchPool(cluster, pool string) { w.touched(cluster)[names.PoolStack(pool)] = true }
@@ -170,7 +187,7 @@ func (w *world) touch(cluster string, before, now *wish) {
 	// A spec that cannot be read leaves the previous one unfinished. So does one whose release is deleted.
 	if before != nil && !before.broken() && !before.paused && !w.withheld(before) && w.unsettled(cluster) == "" && !w.running() &&
 		!w.toCome(cluster) {
-		w.known.touched[cluster] = nil
+		w.known.affectedStacks[cluster] = nil
 	}
 	touched := w.touched(cluster)
 	if before == nil || now == nil || before.team != now.team || before.release() != now.release() || now.channel != "" ||
@@ -190,17 +207,17 @@ func (w *world) touch(cluster string, before, now *wish) {
 	}
 }
 
-// askedFor returns the request of a function, which makes many calls in one invocation.
-func askedFor[T any](w *world, asked []byte) (in T, ok bool) {
+// decodeRequest returns the request of a function. It keeps the result, because a function makes many calls in one invocation.
+func decodeRequest[T any](w *world, asked []byte) (in T, ok bool) {
 	w.known.Lock()
 	defer w.known.Unlock()
-	if in, ok = w.known.asked[string(asked)].(T); ok {
+	if in, ok = w.known.decodedRequests[string(asked)].(T); ok {
 		return in, true
 	}
 	if json.Unmarshal(asked, &in) != nil {
 		return in, false
 	}
-	w.known.asked[string(asked)] = in
+	w.known.decodedRequests[string(asked)] = in
 	return in, true
 }
 
@@ -210,38 +227,38 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 		return
 	}
 	if harness.CalledBy(call) == "upgrade" {
-		if in, ok := askedFor[events.UpgradeRequest](w, asked); ok {
+		if in, ok := decodeRequest[events.UpgradeRequest](w, asked); ok {
 			w.seeUpgrade(in)
 		}
 	}
 	if harness.CalledBy(call) == "drain" {
-		if in, ok := askedFor[events.DrainRequest](w, asked); ok && in.Lifecycle != nil {
+		if in, ok := decodeRequest[events.DrainRequest](w, asked); ok && in.Lifecycle != nil {
 			w.known.Lock()
-			w.known.attended[in.EC2InstanceID] = true
+			w.known.drainCalled[in.EC2InstanceID] = true
 			w.known.Unlock()
 		}
 	}
 	if harness.CalledBy(call) == "change" && call.Action == "DescribeAutoScalingGroups" {
-		if in, ok := askedFor[events.ChangeRequest](w, asked); ok {
+		if in, ok := decodeRequest[events.ChangeRequest](w, asked); ok {
 			w.known.Lock()
 			group := names.Stack(in.Cluster, in.Stack)
-			w.known.looked[group] = w.known.views[group].Desired
+			w.known.paceDesired[group] = w.known.groupViews[group].Desired
 			w.known.Unlock()
 		}
 	}
 	if harness.CalledBy(call) == "change" && call.Action == "GetObject" {
-		if in, ok := askedFor[events.ChangeRequest](w, asked); ok && strings.HasSuffix(call.Resource, "/"+names.ClusterSpec(in.Cluster)) {
+		if in, ok := decodeRequest[events.ChangeRequest](w, asked); ok && strings.HasSuffix(call.Resource, "/"+names.ClusterSpec(in.Cluster)) {
 			name := names.Stack(in.Cluster, in.Stack)
-			now := look{in.TaskToken, w.mayGo(in.Cluster, name)}
+			now := specRead{in.TaskToken, w.mayDelete(in.Cluster, name)}
 			w.known.Lock()
-			w.known.looks[name] = now
+			w.known.specReads[name] = now
 			w.known.Unlock()
 		}
 	}
 	if harness.CalledBy(call) != "change" || call.Service != "cloudformation" || !call.Mutating && !mutating(call.Action) {
 		return
 	}
-	in, ok := askedFor[events.ChangeRequest](w, asked)
+	in, ok := decodeRequest[events.ChangeRequest](w, asked)
 	if !ok || in.Stack == "" {
 		return
 	}
@@ -251,21 +268,21 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	if call.Action == "DeleteStack" {
 		name := names.Stack(in.Cluster, in.Stack)
 		w.known.Lock()
-		w.known.unwanted[name] = w.known.looks[name] == look{in.TaskToken, true}
+		w.known.deletionRequested[name] = w.known.specReads[name] == specRead{in.TaskToken, true}
 		w.known.Unlock()
 	}
 	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
-		touched := w.known.touched[in.Cluster]
+		touched := w.known.affectedStacks[in.Cluster]
 		w.check(5, touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool, in.Cluster)
 	}
 }
 
-// mayGoBack records that an operator requests a rollback.
-func (w *world) mayGoBack(a act) {
+// recordRollbackRequest records that an operator requests a rollback.
+func (w *world) recordRollbackRequest(a act) {
 	if a.upgrade.Rollback {
 		w.known.Lock()
 		defer w.known.Unlock()
-		w.known.back[a.cluster] = true
+		w.known.rollbackRequested[a.cluster] = true
 	}
 }
 
@@ -336,7 +353,7 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		next, _ := r.Properties["Version"].(string)
 		w.check(6, minorOf(next)-minorOf(was) <= 1, "the control plane of %s goes from %s to %s", cluster, was, next)
 		w.known.Lock()
-		asked := w.known.back[cluster] || w.known.undone[r.StackName]
+		asked := w.known.rollbackRequested[cluster] || w.known.rollingBack[r.StackName]
 		w.known.Unlock()
 		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s, and nobody asked for that",
 			cluster, was, next)
@@ -353,15 +370,15 @@ func (w *world) seeResource(step string, r resource.Request) error {
 
 // seeDeletion observes the concurrent deletion of a control plane's or network's resources.
 func (w *world) seeDeletion(cluster string, r resource.Request) {
-	may := w.mayGo(cluster, r.StackName)
+	may := w.mayDelete(cluster, r.StackName)
 	w.known.Lock()
-	if w.known.going[r.StackName] {
+	if w.known.deletionAllowed[r.StackName] {
 		w.known.Unlock()
 		return
 	}
-	asked, standing := w.known.unwanted[r.StackName], w.known.standing[cluster]
-	delete(w.known.unwanted, r.StackName)
-	w.known.going[r.StackName] = may || asked // a new spec no longer stops it
+	asked, standing := w.known.deletionRequested[r.StackName], w.known.hasControlPlane[cluster]
+	delete(w.known.deletionRequested, r.StackName)
+	w.known.deletionAllowed[r.StackName] = may || asked // a new spec no longer stops it
 	w.known.Unlock()
 	w.check(3, asked || w.wishes[cluster] == nil || !standing, "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
 	if standing || w.wishes[cluster] == nil && w.Stacks(cluster)[strings.TrimPrefix(r.StackName, names.Stack(cluster, ""))] ==
@@ -370,15 +387,15 @@ func (w *world) seeDeletion(cluster string, r resource.Request) {
 	}
 }
 
-// mayGo is true if a stack that holds a cluster may be deleted under the cluster's current spec: because the whole
+// mayDelete is true if a stack that holds a cluster may be deleted under the cluster's current spec: because the whole
 // cluster is deleted, or because the stack must be recreated. CloudFormation only accepts another deletion of a stack
 // whose deletion failed.
-func (w *world) mayGo(cluster, stackName string) bool {
+func (w *world) mayDelete(cluster, stackName string) bool {
 	if w.wishes[cluster] == nil {
 		return !w.protected[cluster] || w.turning[cluster]
 	}
 	w.known.Lock()
-	stuck := w.known.stuck[stackName]
+	stuck := w.known.deletionFailed[stackName]
 	w.known.Unlock()
 	return stuck && (!w.protected[cluster] || !w.hasEKSCluster(cluster))
 }
@@ -399,49 +416,49 @@ func (w *world) seeStack(stackName, is string) {
 	w.disturb(cluster)
 	w.known.Lock()
 	defer w.known.Unlock()
-	if _, byHand := w.known.unstacked[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
-		w.known.unstacked[stackName] = time.Now()
+	if _, byHand := w.known.operatorChangeEnded[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
+		w.known.operatorChangeEnded[stackName] = time.Now()
 		if stack == names.Network { // another execution continues it
-			delete(w.known.going, stackName)
+			delete(w.known.deletionAllowed, stackName)
 		}
 	}
 	if !strings.HasSuffix(is, "_IN_PROGRESS") {
-		delete(w.known.looked, stackName)
+		delete(w.known.paceDesired, stackName)
 	}
 	if is == "DELETE_FAILED" && stack == names.ControlPlane { // the next attempt reads the spec again
-		delete(w.known.going, stackName)
-		w.known.stuck[stackName] = true
+		delete(w.known.deletionAllowed, stackName)
+		w.known.deletionFailed[stackName] = true
 	}
 	if is == "DELETE_COMPLETE" {
-		delete(w.known.stuck, stackName)
-		delete(w.known.going, stackName)
-		delete(w.known.chosen, stackName)
+		delete(w.known.deletionFailed, stackName)
+		delete(w.known.deletionAllowed, stackName)
+		delete(w.known.autoscalerDesired, stackName)
 	}
-	w.known.undone[stackName] = strings.Contains(is, "ROLLBACK")
+	w.known.rollingBack[stackName] = strings.Contains(is, "ROLLBACK")
 	if is == "UPDATE_ROLLBACK_IN_PROGRESS" { // CloudFormation ends new instances after its hour, whatever the state of the old ones
-		for _, i := range w.known.views[stackName].Instances {
-			since, drained := w.known.drains[i.ID]
-			w.known.outlasting[i.ID] = strings.HasPrefix(i.State, "Terminating") && drained && time.Since(since) >= 59*time.Minute
+		for _, i := range w.known.groupViews[stackName].Instances {
+			since, drained := w.known.drainStarts[i.ID]
+			w.known.abandonedDrains[i.ID] = strings.HasPrefix(i.State, "Terminating") && drained && time.Since(since) >= 59*time.Minute
 		}
 	}
 	switch {
 	case stack == names.ControlPlane && (is == "CREATE_COMPLETE" || is == "UPDATE_COMPLETE"):
-		w.known.standing[cluster] = true
+		w.known.hasControlPlane[cluster] = true
 		if is == "CREATE_COMPLETE" {
-			delete(w.known.surveyed, cluster)
+			delete(w.known.volumesListed, cluster)
 		}
 	case stack == names.ControlPlane && is == "DELETE_COMPLETE":
-		delete(w.known.standing, cluster)
+		delete(w.known.hasControlPlane, cluster)
 	case strings.HasPrefix(stack, names.PoolPrefix) &&
 		is == "UPDATE_ROLLBACK_FAILED": // the next attempt continues with the same group, which is larger by a batch
-		if least, rolling := w.known.rolls[stackName]; rolling {
-			w.known.scaled[stackName] = least
-			delete(w.known.rolls, stackName)
+		if least, rolling := w.known.minInService[stackName]; rolling {
+			w.known.suspendedMin[stackName] = least
+			delete(w.known.minInService, stackName)
 		}
 	case strings.HasPrefix(stack, names.PoolPrefix) && !strings.HasSuffix(is, "_IN_PROGRESS"):
-		delete(w.known.rolls, stackName)
-		delete(w.known.scaled, stackName)
-		delete(w.known.byHand, stackName)
+		delete(w.known.minInService, stackName)
+		delete(w.known.suspendedMin, stackName)
+		delete(w.known.updatedByOperator, stackName)
 	}
 }
 
@@ -450,7 +467,7 @@ func (w *world) seeStack(stackName, is string) {
 func (w *world) nodesNow() {
 	struck, serves := w.engine.Struck()[faults.KubeletVersion] > 0, map[string]bool{}
 	w.known.Lock()
-	for _, v := range w.known.views {
+	for _, v := range w.known.groupViews {
 		for _, i := range v.Instances {
 			serves[i.ID] = i.State == "InService"
 		}

@@ -221,7 +221,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "and an event told CREATE_COMPLETE"},
 		"an execution writes the status of a name without a spec": {9, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a status", do: func(w *world) {
-				require.NoError(w.t, w.State().UpdateStatus(context.Background(), stranger, func(s *status.Status) { s.Phase = status.Stopped }))
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), unknownCluster, func(s *status.Status) { s.Phase = status.Stopped }))
 			}})
 		}, "has neither a spec nor stacks, and a status"},
 		"a missing network is not reported": {0, func(p *plot) {
@@ -390,7 +390,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "an autoscaler chose 4 for drover-c0-pool-a, and it has 3"},
 		"the audit replaces all nodes at once": {8, func(p *plot) {
 			p.ending = func(w *world) {
-				for _, i := range w.known.views["drover-c0-pool-a"].Instances {
+				for _, i := range w.known.groupViews["drover-c0-pool-a"].Instances {
 					require.NoError(w.t, w.Functions.Sweep.Groups.Unhealthy(context.Background(), i.ID))
 				}
 				w.wait(time.Since(w.began) + time.Minute)

@@ -134,7 +134,7 @@ func (w *world) silence(cluster, pool string, which int, on bool) {
 	}
 	w.known.Lock()
 	serves := map[string]bool{}
-	for _, i := range w.known.views[names.Group(cluster, pool)].Instances {
+	for _, i := range w.known.groupViews[names.Group(cluster, pool)].Instances {
 		serves[i.ID] = i.State == "InService"
 	}
 	w.known.Unlock()

@@ -17,7 +17,7 @@ import (
 // deleteLiveStack disables the protection of a stack that holds a live cluster and deletes it. CloudFormation may refuse.
 func (w *world) deleteLiveStack(cluster, stack string) {
 	name := names.Stack(cluster, stack)
-	if _, exists := w.Stacks(cluster)[stack]; !exists || !w.known.standing[cluster] {
+	if _, exists := w.Stacks(cluster)[stack]; !exists || !w.known.hasControlPlane[cluster] {
 		return
 	}
 	ctx := w.t.Context()
@@ -33,7 +33,7 @@ func (w *world) deleteLiveStack(cluster, stack string) {
 	w.deletedStacks[cluster] = stack
 	w.known.Lock()
 	defer w.known.Unlock()
-	w.known.unstacked[name], w.known.going[name] = time.Time{}, true
+	w.known.operatorChangeEnded[name], w.known.deletionAllowed[name] = time.Time{}, true
 }
 
 // missingStack returns the stack that a live cluster lost, or "".

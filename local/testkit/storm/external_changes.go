@@ -32,7 +32,7 @@ func (w *world) deleteStack(name string) {
 	}
 	w.known.Lock()
 	defer w.known.Unlock()
-	w.known.unstacked[name] = time.Time{}
+	w.known.operatorChangeEnded[name] = time.Time{}
 }
 
 // deleteNode deletes the Node of one of a pool's instances, if enough are in service and the cluster has no node problem
@@ -44,7 +44,7 @@ func (w *world) deleteNode(cluster, pool string, which int) {
 	}
 	w.known.Lock()
 	serves := map[string]bool{}
-	for _, i := range w.known.views[names.Group(cluster, pool)].Instances {
+	for _, i := range w.known.groupViews[names.Group(cluster, pool)].Instances {
 		serves[i.ID] = i.State == "InService"
 	}
 	w.known.Unlock()
@@ -55,13 +55,13 @@ func (w *world) deleteNode(cluster, pool string, which int) {
 		if which--; which < 0 {
 			// Recorded first, because observers see the deletion at once.
 			w.known.Lock()
-			w.known.lost[instanceOf(n)], w.known.nodeless[cluster] = true, instanceOf(n)
+			w.known.lostInstances[instanceOf(n)], w.known.nodelessInstance[cluster] = true, instanceOf(n)
 			w.known.Unlock()
 			answer := w.DeleteNode(cluster, n.Name)
 			if w.record("node %s is deleted: %d", n.Name, answer); answer != http.StatusOK {
 				w.known.Lock()
-				delete(w.known.lost, instanceOf(n))
-				delete(w.known.nodeless, cluster)
+				delete(w.known.lostInstances, instanceOf(n))
+				delete(w.known.nodelessInstance, cluster)
 				w.known.Unlock()
 			}
 			return
@@ -73,11 +73,11 @@ func (w *world) deleteNode(cluster, pool string, which int) {
 func (w *world) nodeless(cluster string) string {
 	w.known.Lock()
 	defer w.known.Unlock()
-	for group, v := range w.known.views {
+	for group, v := range w.known.groupViews {
 		if of, _ := clusterOf(group); of == cluster && slices.ContainsFunc(v.Instances, func(i scaling.InstanceView) bool {
-			return i.ID == w.known.nodeless[cluster] && i.State == "InService"
+			return i.ID == w.known.nodelessInstance[cluster] && i.State == "InService"
 		}) {
-			return w.known.nodeless[cluster]
+			return w.known.nodelessInstance[cluster]
 		}
 	}
 	return ""
@@ -102,8 +102,8 @@ func (w *world) removeTag(cluster, stack string) {
 	w.touched(cluster)[stack] = true
 	w.known.Lock()
 	defer w.known.Unlock()
-	w.known.unstacked[name] = time.Time{}
-	w.known.byHand[name] = true
+	w.known.operatorChangeEnded[name] = time.Time{}
+	w.known.updatedByOperator[name] = true
 }
 
 // autoscale sets a pool's desired capacity to a share of its range, as an autoscaler does, independently of drover's
@@ -119,10 +119,10 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 	// A roll in flight restores the previous size, as CloudFormation does, and ends instances that Auto Scaling selects.
 	// This is recorded first, because Auto Scaling begins at once.
 	w.known.Lock()
-	least, rolling := w.known.rolls[group]
+	least, rolling := w.known.minInService[group]
 	if rolling = rolling && !rests; rolling {
-		delete(w.known.rolls, group)
-		w.known.scaled[group] = least
+		delete(w.known.minInService, group)
+		w.known.suspendedMin[group] = least
 	}
 	w.known.Unlock()
 	_, err := autoscaling.NewFromConfig(w.Config()).SetDesiredCapacity(context.Background(), &autoscaling.SetDesiredCapacityInput{
@@ -133,15 +133,15 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 	if err != nil {
 		w.record("%s is not scaled to %d: %v", group, desired, err)
 		if rolling {
-			delete(w.known.scaled, group)
-			w.known.rolls[group] = least
+			delete(w.known.suspendedMin, group)
+			w.known.minInService[group] = least
 		}
 		return
 	}
 	w.record("%s is scaled from %d to %d", group, v.Desired, desired)
-	w.known.grown[group] = growth{time.Now(), max(0, desired-v.Desired)}
-	if delete(w.known.chosen, group); rests { // between two changes of a roll there may be more room than in the spec
-		w.known.chosen[group] = min(desired, w.mostOf(cluster, pool))
+	w.known.lastGrowth[group] = growth{time.Now(), max(0, desired-v.Desired)}
+	if delete(w.known.autoscalerDesired, group); rests { // between two changes of a roll there may be more room than in the spec
+		w.known.autoscalerDesired[group] = min(desired, w.mostOf(cluster, pool))
 	}
 }
 
@@ -150,8 +150,8 @@ func (k *known) bound(spec *wish) {
 	k.Lock()
 	defer k.Unlock()
 	for _, p := range spec.pools {
-		if n, found := k.chosen[names.Group(spec.name, p.name)]; found {
-			k.chosen[names.Group(spec.name, p.name)] = min(n, p.max)
+		if n, found := k.autoscalerDesired[names.Group(spec.name, p.name)]; found {
+			k.autoscalerDesired[names.Group(spec.name, p.name)] = min(n, p.max)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (w *world) turnsProtection(cluster string) bool {
 			return true
 		}
 	}
-	return w.known.standing[cluster] && w.Protected(names.EKSCluster(cluster)) != w.protected[cluster]
+	return w.known.hasControlPlane[cluster] && w.Protected(names.EKSCluster(cluster)) != w.protected[cluster]
 }
 
 // found is the longest time until the audit finds a stack that was deleted outside drover, without faults: audits run
@@ -181,7 +181,7 @@ func (w *world) unfound(of string) bool {
 	exists := w.Stacks(of)
 	w.known.Lock()
 	defer w.known.Unlock()
-	for name, gone := range w.known.unstacked {
+	for name, gone := range w.known.operatorChangeEnded {
 		c, stack := clusterOf(name)
 		if c != of {
 			continue
@@ -195,7 +195,7 @@ func (w *world) unfound(of string) bool {
 
 // kubernetesMakes creates load balancers, volumes and network interfaces, if a network exists and has none yet.
 func (w *world) kubernetesMakes(cluster string) {
-	if !strings.HasSuffix(w.Stacks(cluster)[names.Network], "_COMPLETE") || !w.known.standing[cluster] {
+	if !strings.HasSuffix(w.Stacks(cluster)[names.Network], "_COMPLETE") || !w.known.hasControlPlane[cluster] {
 		return
 	}
 	for _, tagged := range w.AllResources() {

@@ -36,22 +36,22 @@ func (w *world) final(clusters []string) {
 			w.unchanged(ctx, cluster)
 		}
 	}
-	for group, v := range w.known.views {
+	for group, v := range w.known.groupViews {
 		for _, i := range v.Instances {
 			w.check(9, !strings.HasSuffix(i.State, ":Wait"), "instance %s of %s is still %s", i.ID, group, i.State)
 		}
 	}
-	for group, n := range w.known.chosen {
+	for group, n := range w.known.autoscalerDesired {
 		v, found := w.AutoScaling.View(group)
 		w.check(5, !found || v.Desired >= n, "an autoscaler chose %d for %s, and it has %d", n, group, v.Desired)
 	}
 	w.answers()
 	w.left()
 	w.sound()
-	if !w.converge(stranger) {
+	if !w.converge(unknownCluster) {
 		return
 	}
-	w.unknownStays()
+	w.checkUnknownCluster()
 	unjudged := w.unjudged()
 	w.check(9, unjudged == "", "%s", unjudged)
 	w.after("final")

@@ -63,10 +63,10 @@ func (w *world) forecast(cluster string, spec *wish) *expectation {
 func (w *world) expect(cluster, version string, e *expectation) {
 	w.known.Lock()
 	defer w.known.Unlock()
-	delete(w.known.expected, cluster)
+	delete(w.known.previews, cluster)
 	if e != nil {
 		e.version = version
-		w.known.expected[cluster] = e
+		w.known.previews[cluster] = e
 	}
 }
 
@@ -74,14 +74,14 @@ func (w *world) expect(cluster, version string, e *expectation) {
 // cluster.
 func (w *world) asForetold(cluster string, r *readiness) {
 	w.known.Lock()
-	e, disturbed := w.known.expected[cluster], r.disturbed
+	e, disturbed := w.known.previews[cluster], r.disturbed
 	w.known.Unlock()
 	s := w.Status(cluster)
 	if e == nil || s.SpecVersion != e.version {
 		return
 	}
 	w.known.Lock()
-	delete(w.known.expected, cluster)
+	delete(w.known.previews, cluster)
 	w.known.Unlock()
 	now, want := time.Since(w.began), w.wishes[cluster]
 	if disturbed > e.turn || now > e.at+forecastLasts || want.gate.open(w.began, e.at) != want.gate.open(w.began, now) {

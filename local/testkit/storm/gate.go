@@ -132,10 +132,10 @@ const late = 30 * time.Minute
 // seeUpgrade observes the begin of upgrades. Windows restrict the begin: an upgrade that waits for its cluster has
 // begun.
 func (w *world) seeUpgrade(in events.UpgradeRequest) {
-	if in.Action != events.UpgradeCheck || in.CheckOnly || in.Ended != "" || w.known.begun[in.Execution] {
+	if in.Action != events.UpgradeCheck || in.CheckOnly || in.Ended != "" || w.known.seenUpgrades[in.Execution] {
 		return
 	}
-	w.known.begun[in.Execution] = true
+	w.known.seenUpgrades[in.Execution] = true
 	began := in.Started.Sub(w.began)
 	var may func(*wish, time.Duration) bool
 	switch upgrade.Origin(in.Origin) {

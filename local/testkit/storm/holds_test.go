@@ -32,12 +32,12 @@ func TestAbandonedIsNotInService(t *testing.T) {
 			})
 		}
 		sees(state)
-		w.known.rolls[group] = 2
+		w.known.minInService[group] = 2
 		w.seeFunctionCall(endpoint.Call{
 			Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction",
 		}, []byte(`{"EC2InstanceId": "i-2"}`))
 		sees(pool.Terminating)
-		require.Len(t, w.known.said, wrong, state)
+		require.Len(t, w.known.violations, wrong, state)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestInvariantsHold(t *testing.T) {
 		"the event of a node that goes is lost, and no sweep comes before its hook ends": func(p *plot) {
 			p.weather, p.calm = []string{terminations + " after=30m for=40m", `drop event="Scheduled Event" after=30m for=40m`}, time.Hour
 			p.ending = func(w *world) {
-				require.Len(w.t, w.known.drains, len(w.known.attended)+1)
+				require.Len(w.t, w.known.drainStarts, len(w.known.drainCalled)+1)
 			}
 		},
 		"a control plane that could not be deleted is recreated with its spec": func(p *plot) {

@@ -57,7 +57,7 @@ func (w *world) seeWaits(cluster string, s *status.Status) {
 		var latest time.Time
 		w.known.Lock()
 		for instance := range strings.SplitSeq(list, ", ") {
-			if began := w.known.ending[instance]; began.After(latest) {
+			if began := w.known.terminatingSince[instance]; began.After(latest) {
 				latest = began
 			}
 		}
@@ -116,7 +116,7 @@ func (w *world) lastDrains(cluster string, planned int) (blocked []string) {
 	w.known.Lock()
 	defer w.known.Unlock()
 	for _, p := range w.wishes[cluster].pools {
-		view := w.known.views[names.Group(cluster, p.name)]
+		view := w.known.groupViews[names.Group(cluster, p.name)]
 		serving := 0 // the template of the nodes that serve, 0 while they differ
 		for _, i := range view.Instances {
 			if i.State == "InService" && serving == 0 {
@@ -127,8 +127,8 @@ func (w *world) lastDrains(cluster string, planned int) (blocked []string) {
 			}
 		}
 		for _, i := range view.Instances {
-			began, drained := w.known.drains[i.ID]
-			old := i.TemplateVersion < serving && w.known.drainTurns[i.ID] < planned
+			began, drained := w.known.drainStarts[i.ID]
+			old := i.TemplateVersion < serving && w.known.drainStartTurns[i.ID] < planned
 			if i.State == "Terminating:Wait" && old && drained && runs[i.ID] && time.Since(began) < p.timeout {
 				blocked = append(blocked, i.ID)
 			}

@@ -60,9 +60,9 @@ func (w *world) seeObject(call endpoint.Call) {
 			w.known.ready(cluster).recorded = w.turns.count
 		}
 		if harness.CalledBy(call) == "prepare" { // it writes only the survey
-			w.known.surveyed[cluster] = true
+			w.known.volumesListed[cluster] = true
 		}
-		w.known.written = append(w.known.written, cluster)
+		w.known.writtenStatuses = append(w.known.writtenStatuses, cluster)
 	case "PutObject upgrades":
 		w.known.ready(cluster).recorded = w.turns.count
 	case "PutObject rolls":
@@ -73,8 +73,8 @@ func (w *world) seeObject(call endpoint.Call) {
 // seeReady checks the clusters whose status was written, while everything waits.
 func (w *world) seeReady() {
 	w.known.Lock()
-	written := w.known.written
-	w.known.written = nil
+	written := w.known.writtenStatuses
+	w.known.writtenStatuses = nil
 	w.known.Unlock()
 	slices.Sort(written)
 	for _, cluster := range slices.Compact(written) {

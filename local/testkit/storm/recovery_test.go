@@ -108,7 +108,7 @@ func TestRecovery(t *testing.T) {
 			struck := 0
 			if test.befalls != nil {
 				p.acts = append(p.acts, act{at: changed + 15*time.Minute, cluster: "c0", what: "something happens", do: func(w *world) {
-					w.known.struck = w.now()
+					w.known.lastInstanceLost = w.now()
 					test.befalls(w)
 					struck++
 				}})
@@ -118,10 +118,10 @@ func TestRecovery(t *testing.T) {
 				c := w.Status("c0").Condition(status.Converged)
 				require.NotNil(t, c)
 				if took = c.LastTransitionTime.Sub(w.began) - changed; test.lost || test.befalls != nil {
-					took = w.known.full.Sub(w.known.struck)
+					took = w.known.lastGroupFull.Sub(w.known.lastInstanceLost)
 				}
-				if back, ok := w.known.unstacked[unstacked]; ok {
-					took = back.Sub(w.known.struck)
+				if back, ok := w.known.operatorChangeEnded[unstacked]; ok {
+					took = back.Sub(w.known.lastInstanceLost)
 				}
 				for _, n := range w.engine.Struck() {
 					struck += n

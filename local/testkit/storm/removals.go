@@ -49,7 +49,7 @@ const farewell = 5 * time.Minute
 // due is true if a drain of the node has lasted longer than a policy of the cluster allows.
 func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool {
 	w.known.Lock()
-	since, ok := w.known.drains[r.Instance]
+	since, ok := w.known.drainStarts[r.Instance]
 	w.known.Unlock()
 	if !ok {
 		return false
@@ -66,7 +66,7 @@ func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool 
 // excused is true if a node may have ended with pods on it.
 func (w *world) excused(cluster string, r apiserver.Removal) bool {
 	w.known.Lock()
-	lost := w.known.lost[r.Instance]
+	lost := w.known.lostInstances[r.Instance]
 	w.known.Unlock()
 	if w.deleted[cluster] && w.due(cluster, r, "Wait") { // Wait means Continue while a cluster is deleted, and that is final
 		return true
@@ -81,8 +81,8 @@ const unattendedHook = 30 * time.Minute
 func (w *world) unnoticed(r apiserver.Removal) bool {
 	w.known.Lock()
 	defer w.known.Unlock()
-	since, ok := w.known.drains[r.Instance]
-	return ok && r.At.Sub(since) >= unattendedHook && !w.known.attended[r.Instance] && w.known.swept.Before(since)
+	since, ok := w.known.drainStarts[r.Instance]
+	return ok && r.At.Sub(since) >= unattendedHook && !w.known.drainCalled[r.Instance] && w.known.lastSweep.Before(since)
 }
 
 // mostWaiting is Auto Scaling's limit for an open hook, with any number of heartbeats.
@@ -93,6 +93,6 @@ const mostWaiting = 48 * time.Hour
 func (w *world) tooLong(r apiserver.Removal) bool {
 	w.known.Lock()
 	defer w.known.Unlock()
-	since, ok := w.known.drains[r.Instance]
+	since, ok := w.known.drainStarts[r.Instance]
 	return ok && r.At.Sub(since) >= mostWaiting-time.Minute
 }

@@ -57,21 +57,21 @@ func (w *world) failResource(step string, r resource.Request) error {
 	return nil
 }
 
-// beat is the interval of the moments of instances and API servers.
-const beat = time.Minute
+// faultInterval is the time between two decisions about faults of instances and API servers.
+const faultInterval = time.Minute
 
-// beats strikes instances and API servers until stop is closed.
-func (w *world) beats(stop, done chan struct{}) {
+// injectFaults injects faults of instances and API servers until stop is closed. At each interval it also checks the statuses of stacks.
+func (w *world) injectFaults(stop, done chan struct{}) {
 	defer close(done)
 	for {
 		select {
-		case <-time.After(beat):
+		case <-time.After(faultInterval):
 		case <-stop:
 			return
 		}
 		w.turns.take("beat")
 		if !w.over() {
-			w.tellsStacks()
+			w.checkStackStatuses()
 		}
 		if w.fine || w.over() {
 			continue
@@ -83,7 +83,7 @@ func (w *world) beats(stop, done chan struct{}) {
 			if cluster != "" && w.engine.Decide(now, m).Kind == faults.InstanceLost {
 				w.record("instance %s of %s is lost", i.ID, i.Tags["aws:autoscaling:groupName"])
 				w.known.Lock()
-				w.known.lost[i.ID], w.known.struck = true, now
+				w.known.lostInstances[i.ID], w.known.lastInstanceLost = true, now
 				w.known.Unlock()
 				_ = w.EC2.Terminate(i.ID, "Server.InternalError") // it is running
 			}

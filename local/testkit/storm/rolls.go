@@ -20,24 +20,24 @@ import (
 func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 	group := names.Stack(cluster, stack)
 	w.known.Lock()
-	known := w.known.watched[group]
-	w.known.watched[group] = true
+	known := w.known.watchedGroups[group]
+	w.known.watchedGroups[group] = true
 	if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); step == "update" && err == nil {
-		v := w.known.views[group]
+		v := w.known.groupViews[group]
 		out, _ := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
 		desired := v.Desired
-		if n, ok := w.known.looked[group]; ok {
+		if n, ok := w.known.paceDesired[group]; ok {
 			desired = min(desired, n)
 		}
 		// A rollback leaves the group as large as the roll made it, which is not in the spec.
 		least := max(0, min(inService(v), min(desired, most, w.mostOf(cluster, strings.TrimPrefix(stack, names.PoolPrefix)))-out))
-		for _, rolls := range []map[string]int{w.known.rolls, w.known.scaled} {
+		for _, rolls := range []map[string]int{w.known.minInService, w.known.suspendedMin} {
 			if was, rolling := rolls[group]; rolling { // a rollback: the group is larger by a batch, which is not in the spec
 				least = min(least, was)
 			}
 		}
-		if !w.known.byHand[group] {
-			w.known.rolls[group] = least
+		if !w.known.updatedByOperator[group] {
+			w.known.minInService[group] = least
 		}
 	}
 	w.known.Unlock()
@@ -83,11 +83,11 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 		return
 	}
 	w.known.Lock()
-	was := w.known.views[group]
-	w.known.views[group] = v
-	least, rolling := w.known.rolls[group]
+	was := w.known.groupViews[group]
+	w.known.groupViews[group] = v
+	least, rolling := w.known.minInService[group]
 	lost := 0
-	for id := range w.known.lost {
+	for id := range w.known.lostInstances {
 		for _, i := range was.Instances {
 			if i.ID == id {
 				lost++
@@ -98,29 +98,29 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 	cluster, stack := clusterOf(group)
 	hadTime := w.drainTime(cluster, stack)
 	for _, i := range v.Instances {
-		if _, ok := w.known.drains[i.ID]; !ok && i.State == "Terminating:Wait" {
-			w.known.drains[i.ID], w.known.drainTurns[i.ID] = time.Now(), w.turns.count
+		if _, ok := w.known.drainStarts[i.ID]; !ok && i.State == "Terminating:Wait" {
+			w.known.drainStarts[i.ID], w.known.drainStartTurns[i.ID] = time.Now(), w.turns.count
 		}
-		if _, ok := w.known.ending[i.ID]; !ok && strings.HasPrefix(i.State, "Terminating") {
-			w.known.ending[i.ID] = time.Now()
+		if _, ok := w.known.terminatingSince[i.ID]; !ok && strings.HasPrefix(i.State, "Terminating") {
+			w.known.terminatingSince[i.ID] = time.Now()
 		}
 		if i.State == "InService" {
-			w.known.used[i.ID] = true
+			w.known.wasInService[i.ID] = true
 		}
 		// Others never joined. A drain that used its time delays no batch: see docs/adr/0020.
-		late := time.Since(w.known.ending[i.ID]) >= hadTime-waitSlack
-		if w.known.used[i.ID] && !w.known.outlasting[i.ID] && !late && (i.State == "Terminating" || i.State == "Terminating:Wait") {
+		late := time.Since(w.known.terminatingSince[i.ID]) >= hadTime-waitSlack
+		if w.known.wasInService[i.ID] && !w.known.abandonedDrains[i.ID] && !late && (i.State == "Terminating" || i.State == "Terminating:Wait") {
 			going++
 		}
 	}
 	if !slices.ContainsFunc(v.Instances, func(i localautoscaling.InstanceView) bool { return i.State != "InService" }) {
-		delete(w.known.unhealthy, group)
+		delete(w.known.replacedByAudit, group)
 	}
-	grown := w.known.grown[group]
+	grown := w.known.lastGrowth[group]
 	serving, served := inService(v), inService(was)
-	if whole := v.Desired > 0 && serving >= v.Desired; whole != w.known.whole[group] {
-		if w.known.whole[group] = whole; whole {
-			w.known.full = time.Now()
+	if whole := v.Desired > 0 && serving >= v.Desired; whole != w.known.groupFull[group] {
+		if w.known.groupFull[group] = whole; whole {
+			w.known.lastGroupFull = time.Now()
 		}
 	}
 	w.known.Unlock()
@@ -151,8 +151,8 @@ const paced = 10 * time.Minute
 // seeReplacement observes that the audit replaces an instance with an unhealthy node: one at a time.
 func (w *world) seeReplacement(group string) {
 	w.known.Lock()
-	w.known.unhealthy[group]++
-	n := w.known.unhealthy[group]
+	w.known.replacedByAudit[group]++
+	n := w.known.replacedByAudit[group]
 	w.known.Unlock()
 	w.check(8, n == 1, "the audit has %d instances of %s replaced at once", n, group)
 }

@@ -1,7 +1,6 @@
 package storm
 
-// Statuses are true within a minute: they contain what an event reported of a stack. A name that only an execution used
-// has no status.
+// The statuses of stacks. A status reports the last event of each stack within a minute. A name that only an execution used has no status.
 
 import (
 	"context"
@@ -19,8 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// stranger is a name that has neither a spec nor stacks.
-const stranger = "stranger"
+// unknownCluster is a name that executions use, and that has neither a spec nor stacks.
+const unknownCluster = "stranger"
 
 // handledEvent is the last event of a stack that was handled.
 type handledEvent struct {
@@ -49,8 +48,8 @@ func (w *world) followStackEvents() {
 			name := names.StackOfARN(detail.StackID)
 			w.known.Lock()
 			defer w.known.Unlock()
-			if was := w.known.handled[name]; !e.Time.Before(was.at) {
-				w.known.handled[name] = handledEvent{detail.StatusDetails.Status, e.Time, time.Now()}
+			if was := w.known.handledEvents[name]; !e.Time.Before(was.at) {
+				w.known.handledEvents[name] = handledEvent{detail.StatusDetails.Status, e.Time, time.Now()}
 			}
 			return answer, err
 		})
@@ -60,11 +59,11 @@ func (w *world) followStackEvents() {
 // trueWithin is the time from the handling of an event until the status must report it.
 const trueWithin = time.Minute
 
-// tellsStacks checks that statuses report the last event of each stack, if nothing happened to the stack since.
-func (w *world) tellsStacks() {
+// checkStackStatuses checks that statuses report the last event of each stack, if nothing happened to the stack since.
+func (w *world) checkStackStatuses() {
 	w.known.Lock()
 	handled := map[string]handledEvent{}
-	for name, e := range w.known.handled {
+	for name, e := range w.known.handledEvents {
 		if time.Since(e.handled) >= trueWithin {
 			handled[name] = e
 		}
@@ -96,8 +95,8 @@ func (w *world) tellsStacks() {
 	}
 }
 
-// unknownStays checks that a name that only executions used left nothing.
-func (w *world) unknownStays() {
-	_, err := w.State().Status(context.Background(), stranger)
-	w.check(9, err != nil, "%s has neither a spec nor stacks, and a status", stranger)
+// checkUnknownCluster checks that the name that only executions used has no status.
+func (w *world) checkUnknownCluster() {
+	_, err := w.State().Status(context.Background(), unknownCluster)
+	w.check(9, err != nil, "%s has neither a spec nor stacks, and a status", unknownCluster)
 }

@@ -31,7 +31,7 @@ func (w *world) unguard(cluster string) {
 // loseUnprotected deletes the control plane of a cluster that may be deleted. For a protected cluster the EKS cluster
 // and its network would remain.
 func (w *world) loseUnprotected(cluster string) {
-	if w.known.standing[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
+	if w.known.hasControlPlane[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
 		w.deleteLiveStack(cluster, names.ControlPlane)
 	}
 }
@@ -44,7 +44,7 @@ func (w *world) seeVolumeDeletion(call endpoint.Call) {
 		return
 	}
 	w.known.Lock()
-	surveyed := w.known.surveyed[cluster]
+	surveyed := w.known.volumesListed[cluster]
 	w.known.Unlock()
 	w.check(11, surveyed, "a volume of %s is deleted, and its API was never asked which to retain", cluster)
 }

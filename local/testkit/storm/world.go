@@ -213,7 +213,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		sweeping := make(chan struct{})
 		go w.sweep(stop, sweeping)
 		beating := make(chan struct{})
-		go w.beats(stop, beating)
+		go w.injectFaults(stop, beating)
 		w.live()
 		out.Virtual = time.Since(w.began)
 		end()
@@ -298,7 +298,7 @@ func (w *world) sweepBeside() {
 // sweepNow runs the sweep. Its schedule continues.
 func (w *world) sweepNow() {
 	w.known.Lock()
-	w.known.swept = time.Now()
+	w.known.lastSweep = time.Now()
 	w.known.Unlock()
 	_ = w.SweepNow()
 }
@@ -328,7 +328,7 @@ func (w *world) live() {
 		}
 		w.record("weather: %s", rule)
 	}
-	w.Converge(stranger)
+	w.Converge(unknownCluster)
 	for _, a := range w.plot.acts {
 		if w.wait(a.at); w.over() {
 			return
@@ -345,7 +345,7 @@ func (w *world) live() {
 }
 
 func (w *world) do(a act) {
-	if a.spec != nil && a.spec.flaw.release != "" && (!w.known.standing[a.cluster] || w.deleted[a.cluster]) {
+	if a.spec != nil && a.spec.flaw.release != "" && (!w.known.hasControlPlane[a.cluster] || w.deleted[a.cluster]) {
 		w.record("%s: not: %s: there is no cluster yet, which would come to be so", a.cluster, a.what)
 		return
 	}
@@ -371,7 +371,7 @@ func (w *world) do(a act) {
 		w.Converge(a.cluster)
 	case a.upgrade != nil:
 		w.touched(a.cluster)[all] = true
-		w.mayGoBack(a)
+		w.recordRollbackRequest(a)
 		for range a.times {
 			w.upgrade(*a.upgrade)
 		}

@@ -188,7 +188,7 @@ func (d *operation) run(ctx context.Context) {
 				d.task.Policy.Timeout.Duration())
 			return
 		}
-		if decision.Served && d.inFlight == 0 && !now.Before(systemCheckAt) {
+		if decision.OnlyBlockedSystemPods && d.inFlight == 0 && !now.Before(systemCheckAt) {
 			if d.systemUnneeded(ctx) {
 				d.report.Outcome = drain.Done
 				d.report.Message = "the cluster is being deleted, and only system pods run in it: the node is terminated with them"
@@ -196,7 +196,7 @@ func (d *operation) run(ctx context.Context) {
 			}
 			systemCheckAt = time.Now().Add(systemCheckPause)
 		}
-		if decision.Served {
+		if decision.OnlyBlockedSystemPods {
 			decision.Next = sooner(decision.Next, systemCheckAt)
 		}
 		if len(decision.Left) == 0 && d.inFlight == 0 {

@@ -168,7 +168,7 @@ func (d *operation) note(ctx context.Context) {
 	if text := d.report.Summary(); text != d.held.waits {
 		annotations[annotationWaits] = text
 	}
-	if now := time.Now(); d.synced && d.task.Ends() && d.task.Tried(now, d.held.since) {
+	if now := time.Now(); d.synced && d.task.Ends() && d.task.TriedLongEnough(now, d.held.since) {
 		annotations[annotationContact] = now.UTC().Format(time.RFC3339Nano)
 	}
 	if len(annotations) == 0 {

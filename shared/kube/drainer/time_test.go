@@ -127,7 +127,7 @@ func (s *simulated) drain(within time.Duration) drain.Report {
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
 	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
-	task.Policy.Deletes = s.deletes
+	task.Policy.ClusterDeleting = s.deletes
 	if s.ends != "" {
 		task.Policy.Timeout, task.Policy.OnTimeout = 60, s.ends
 	}
