@@ -32,14 +32,14 @@ type Blocker struct {
 // instances that are launching. Neither CloudFormation nor an instance refresh waits for them. Launching instances do not block if nothing
 // serves, as then replacing them loses nothing, or if enough serve. drainTimeout is the pool's.
 func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
-	going, coming := group.AllTerminating(), group.Launching()
+	terminating, launching := group.AllTerminating(), group.Launching()
 	switch serving := group.Serving(); {
-	case len(going) > 0:
+	case len(terminating) > 0:
 		return Blocker{
-			Instances: going, Until: "are drained", Reason: "are still being drained", Max: drainTimeout + backoff.DrainGrace, Draining: true,
+			Instances: terminating, Until: "are drained", Reason: "are still being drained", Max: drainTimeout + backoff.DrainGrace, Draining: true,
 		}
-	case len(coming) > 0 && serving > 0 && serving < group.Desired:
-		return Blocker{Instances: coming, Until: "have joined", Reason: "have not joined", Max: maxJoin}
+	case len(launching) > 0 && serving > 0 && serving < group.Desired:
+		return Blocker{Instances: launching, Until: "have joined", Reason: "have not joined", Max: maxJoin}
 	}
 	return Blocker{}
 }

@@ -13,9 +13,13 @@ import (
 // MinInstancesInService + MaxBatchSize instances, or the group's MinSize if that is more: an autoscaler may have
 // grown the group just before. Nodes signal in the order in which they became Ready.
 //
-// Instances that are launching take the last of these signals. Otherwise a node that an autoscaler added, and that was Ready first, would
-// answer for a node of the batch. An instance that replaces one that failed to join takes none: such an image never joins, and would hold
-// all signals until the update fails. An instance that waits at its hook to fail the update takes one.
+// For each launching instance, one of these signals is reserved. Otherwise CloudFormation would count the signal of a node that an
+// autoscaler added, and that was Ready first, instead of that of a node of the batch. Of the launching instances:
+// - One that replaces an instance that failed to join reserves none. Such an image never joins, and the reservation
+// would hold all signals
+//     until the update fails.
+//   - One that waits at its hook to fail the update reserves one.
+//
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 
 // MayAddNodes reports whether an autoscaler may have added nodes to the present update. Only then signals need
@@ -70,5 +74,5 @@ func (s Signals) IsNeeded(replaced, held int) bool {
 // SurplusWait is what a surplus signal waits for.
 const SurplusWait = "the update needs another signal: an autoscaler added more nodes than the update replaces"
 
-// LaunchWait is what a signal waits for that launching instances may take.
+// LaunchWait is what a signal waits for while launching instances may need it.
 func (s Signals) LaunchWait() string { return strings.Join(s.Launching, ", ") + " have joined" }

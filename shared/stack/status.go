@@ -2,7 +2,8 @@ package stack
 
 import "strings"
 
-// The statuses of a stack. drover compares whole statuses. A part of one would mislead: UPDATE_ROLLBACK_COMPLETE ends in "COMPLETE" too.
+// The statuses of a stack. drover compares whole statuses where a part would mislead: UPDATE_ROLLBACK_COMPLETE ends in "COMPLETE" too.
+// WasCreated and InProgress compare a part, which means the same in every status that contains it.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 const (
 	CreateInProgress         = "CREATE_IN_PROGRESS"

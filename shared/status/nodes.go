@@ -38,7 +38,8 @@ type Node struct {
 	Pool     string    `json:"pool"`
 	State    NodeState `json:"state"`
 	Message  string    `json:"message,omitempty"`
-	// Blocked are pods that cannot leave now, with the disruption budgets that block them. A long list is shortened.
+	// Blocked are pods that cannot leave now, with the disruption budgets that block them. It lists at most mostBlocked
+	// pods, so counts from it may be too low.
 	Blocked []events.BlockedPod `json:"blocked,omitempty"`
 	// Pending are pods that no node can run, so that the budgets of Blocked allow nothing.
 	Pending []events.PendingPod `json:"pending,omitempty"`

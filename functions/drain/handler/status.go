@@ -35,8 +35,8 @@ func (h *Handler) recordProgress(ctx context.Context, n node, result events.Drai
 
 // recordBlocked records what blocks a drain during a slice.
 func (h *Handler) recordBlocked(ctx context.Context, n node, report drain.Report) {
-	logging.From(ctx).Info("drain blocked", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits",
-		report.Summary())
+	logging.From(ctx).Info("drain blocked", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name,
+		"instance", n.instance, "waits", report.Summary())
 	_, err := h.State.Status(ctx, n.pool.Cluster)
 	if err == nil {
 		err = h.State.UpdateStatus(ctx, n.pool.Cluster, func(s *status.Status) {
@@ -46,10 +46,14 @@ func (h *Handler) recordBlocked(ctx context.Context, n node, report drain.Report
 	h.logWriteError(ctx, n, err)
 }
 
-// interim returns the state of a node during a slice. Two kinds of blocks are often over by the end of the slice,
-// which then decides: a budget that waits for another pod to be Ready (stalled, or with an estimate), and failures of
-// the API server. lasts is false for both, except for an estimate. Without this, each slowly starting pod and each
-// control plane update would be reported as Blocked.
+// interim returns the node as recorded during a slice. A block that is likely to end within the slice is recorded as Draining, unless the
+// node is already recorded as Blocked. The end of the slice records the block if it is still there. Such blocks are:
+//
+//   - a budget that waits for another pod to be Ready: the report is stalled, or has an estimate;
+//   - a failure of the API server: the report is not lasting.
+//
+// Otherwise each slowly starting pod and each control plane update would be recorded as Blocked. lasts is false if the report is stalled or
+// not lasting. interim itself considers the estimate.
 func interim(s *status.Status, node status.Node, lasts bool) status.Node {
 	isBlocked := func(o status.Node) bool { return o.Instance == node.Instance && o.State == status.NodeBlocked }
 	lasts = lasts && node.EstimateSeconds == nil
