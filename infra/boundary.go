@@ -61,8 +61,8 @@ var boundaryGrants = []grant{
 		on:      []string{eksClustersARN},
 	},
 	{
-		why: "Images come from AWS's accounts and from users' (AmazonEC2ContainerRegistryPullOnly). Sessions on nodes " +
-			"(AmazonSSMManagedInstanceCore).",
+		why: "Images come from AWS's accounts and from users' (AmazonEC2ContainerRegistryPullOnly). " +
+			"Sessions on nodes (AmazonSSMManagedInstanceCore).",
 		actions: []string{
 			"ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage",
 			"ecr:BatchImportUpstreamImage",

@@ -116,8 +116,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		attempts:      attempts,
 		crashAttempts: crashAttempts,
 	})
-	morePools := choice(scope, "Are there more pools?", "Pools of a higher order wait for those of a lower order. If a pool of a lower order "+
-		"failed, they do not change.")
+	morePools := choice(scope, "Are there more pools?", "Pools of a higher order wait for those of a lower order. "+
+		"If a pool of a lower order failed, they do not change.")
 	changed := choice(scope, "Did every stack succeed?", "The next plan verifies it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, call{
 		name:     "Report",
@@ -166,8 +166,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 	read.Next(plan)
 	plan.Next(planned)
-	backOff := wait(scope, "Back off", "The failure may pass within minutes. The lease is released, and the status shows "+
-		"the time of the retry.",
+	backOff := wait(scope, "Back off", "The failure may pass within minutes. "+
+		"The lease is released, and the status shows the time of the retry.",
 		"$states.input.waitSeconds", &map[string]any{"backOffs": "{% $backOffs + 1 %}"})
 	backOff.Next(plan)
 	planned.When(when("$plan.outcome = 'Busy'"), leased, nil).
@@ -262,8 +262,8 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
 	change.Next(again)
 	if s.groups {
-		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no other node is being drained or launched. The "+
-			"pauses grow.", "$states.input.waitSeconds", nil)
+		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no other node is being drained or launched. "+
+			"The pauses grow.", "$states.input.waitSeconds", nil)
 		again.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
 	}
 	again.When(when("$states.input.again = true"), change, nil).Otherwise(changed)

@@ -52,8 +52,8 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		output:        "{% $states.result.Payload %}",
 	})
 	cleaned := choice(scope, "Are the leftovers removed?", "")
-	pause := wait(scope, "Wait for the leftovers", "A load balancer keeps its network interfaces for some time, and these keep "+
-		"its security groups.",
+	pause := wait(scope, "Wait for the leftovers", "A load balancer keeps its network interfaces for some time, "+
+		"and these keep its security groups.",
 		strconv.Itoa(lookPause), nil)
 	remain := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Leftovers remain"), &awsstepfunctions.PassJsonataProps{
 		Comment: jsii.String("The status names each leftover, with AWS's reason."),

@@ -34,8 +34,8 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	})
 	drain := invoke(scope, f, call{
 		name: "Drain the node",
-		comment: "Evicts what disruption budgets allow for most of a minute, and keeps the hook open. The function completes the hook when " +
-			"the node may terminate.",
+		comment: "Evicts what disruption budgets allow for most of a minute, and keeps the hook open. " +
+			"The function completes the hook when the node may terminate.",
 		function: "drain",
 		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% " + request + " %}")),
 		timeout:  minutes(2),

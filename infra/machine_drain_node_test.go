@@ -75,8 +75,7 @@ func TestDrainNode(t *testing.T) {
 			input: hook, script: answers{
 				"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}}, "completeLifecycleAction": {map[string]any{}},
 			},
-			path: begin + strings.Repeat(kept, maxHookTroubles-1) + "Drain the node > Try again? > Is there a hook? > Complete " +
-				"the hook > " + end,
+			path:   begin + strings.Repeat(kept, maxHookTroubles-1) + "Drain the node > Try again? > Is there a hook? > Complete the hook > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxHookTroubles - 1), completions: 1,
 		},
 		"a success resets the failures": {

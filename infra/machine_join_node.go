@@ -18,8 +18,8 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 	wait := invoke(scope, f, call{
 		name: "Wait for the node",
-		comment: "Watches the cluster's nodes for most of a minute. The function completes the hook of a node that is Ready or has failed, and " +
-			"signals the pool's stack when the next batch may begin.",
+		comment: "Watches the cluster's nodes for most of a minute. " +
+			"The function completes the hook of a node that is Ready or has failed, and signals the pool's stack when the next batch may begin.",
 		function: "join",
 		payload: awsstepfunctions.TaskInput_FromText(jsii.String(
 			"{% $merge([" + request + ", {'pausedSeconds': $exists($states.input.pausedSeconds) ? $states.input.pausedSeconds : 0}]) %}")),

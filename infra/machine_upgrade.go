@@ -74,8 +74,8 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 		Comment: jsii.String("Another execution converges the cluster, EKS has not finished, or old nodes are still being drained."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	next := invokeAction("Verify the step", "Compares the deployed state and EKS with the step, checks that old nodes are removed, and "+
-		"opens the next step.",
+	next := invokeAction("Verify the step", "Compares the deployed state and EKS with the step, checks that old nodes are removed, "+
+		"and opens the next step.",
 		events.UpgradeNext, "")
 	finish := invokeAction("Check the result", "Runs the checks again, and compares versions and workloads with the state before. "+
 		"Enables the alarms.",

@@ -247,8 +247,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	physics += grace
 	total := end.Sub(uploaded)
 	r.add(fmt.Sprintf("%d nodes, surge %d", nodes, surge), total.Seconds(), "s", nil, fmt.Sprintf(
-		"from the upload until the last node is drained; %d batches; simulated work %d × as fast "+
-			"as on AWS; least healthy %d, budget %d", len(in),
+		"from the upload until the last node is drained; %d batches; simulated work %d × as fast as on AWS; least healthy %d, budget %d", len(in),
 		rollSpeed, least, keep))
 	for _, part := range []struct {
 		name string

@@ -66,8 +66,8 @@ stays in --dir afterwards are logs and dead data, so --dir must be an empty or a
 	cmd.Flags().StringVar(&o.secret, "secret-access-key", "", "secret of --access-key-id, which other processes of this machine can see")
 	cmd.MarkFlagsRequiredTogether("access-key-id", "secret-access-key")
 	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
-	cmd.Flags().BoolVar(&o.waits, "wait-for-terminate-hooks", false, "CloudFormation waits for a batch's drains before the next (whether "+
-		"AWS's does is disputed)")
+	cmd.Flags().BoolVar(&o.waits, "wait-for-terminate-hooks", false, "CloudFormation waits for a batch's drains "+
+		"before the next (whether AWS's does is disputed)")
 	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
 	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
 	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
@@ -176,9 +176,8 @@ func checkDir(ctx context.Context, dir string) error {
 				dir, a.Environment["AWS_ENDPOINT_URL"])
 		}
 	}
-	return fmt.Errorf("--dir %s is not empty: a local account lives as long as its process, so what an earlier one left "+
-		"cannot be used again: "+
-		"remove the folder, or give another", dir)
+	return fmt.Errorf("--dir %s is not empty: "+
+		"a local account lives as long as its process, so what an earlier one left cannot be used again: remove the folder, or give another", dir)
 }
 
 // printUsage prints how to use the account from a shell.

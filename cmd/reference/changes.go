@@ -37,8 +37,8 @@ var untried = changes{
 	"kind":                      "there is one",
 	"spec.release.name":         "each default that differs between the releases does what its field does",
 	"spec.pools[].architecture": "**rolls**: pool, with the image and the instance types that go with it",
-	"spec.templateVersion": "each stack that the other templates render differently is updated; pools are **rolled** when nodes would " +
-		"be launched differently",
+	"spec.templateVersion": "each stack that the other templates render differently is updated; " +
+		"pools are **rolled** when nodes would be launched differently",
 }
 
 // effect of a change on kinds of stacks. All pools are "pool".

@@ -138,9 +138,8 @@ func TestDecodeRejectsFields(t *testing.T) {
 			},
 		},
 		"what is no whole number": {
-			pairs{"minSize: 1", "minSize: 1.0", "maxSize: 3", "maxSize: 010\n      maxPods: 9999999999\n      rootVolume: {sizeGiB: " +
-				"0, iops: 0x10, " +
-				"throughput: \"125\"}"},
+			pairs{"minSize: 1", "minSize: 1.0", "maxSize: 3", "maxSize: 010\n      maxPods: 9999999999\n      " +
+				"rootVolume: {sizeGiB: 0, iops: 0x10, throughput: \"125\"}"},
 			[]string{
 				`f.yaml:15: spec.pools[0].minSize: Invalid value: 1.0: must be a whole number`,
 				`f.yaml:16: spec.pools[0].maxSize: Invalid value: 010: must be a whole number`,

@@ -177,8 +177,8 @@ func validateServiceCIDR(path *field.Path, s *ClusterSpec) (errs field.ErrorList
 	errs = append(errs, validateSize(path, services, largestServices, smallestServices)...)
 	within := func(p netip.Prefix) bool { return p.Bits() <= services.Bits() && p.Contains(services.Addr()) }
 	if !slices.ContainsFunc(privateRanges, within) {
-		errs = append(errs, field.Invalid(path, services.String(), "must be within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16: choose "+
-			"another range"+s.freeServiceCIDR()))
+		errs = append(errs, field.Invalid(path, services.String(), "must be within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16: "+
+			"choose another range"+s.freeServiceCIDR()))
 	}
 	for _, cidr := range s.Network.ranges() {
 		p, ok := parseRange(cidr)
@@ -225,8 +225,8 @@ func (s *ClusterSpec) freeServiceCIDR() string {
 func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 	e := &s.ControlPlane.Endpoint
 	if e.Public != nil && !*e.Public {
-		errs = append(errs, field.Forbidden(path.Child("public"), "drover's functions reach the API through the public endpoint: limit it with "+
-			"publicCIDRs instead"))
+		errs = append(errs, field.Forbidden(path.Child("public"), "drover's functions reach the API through the public endpoint: "+
+			"limit it with publicCIDRs instead"))
 		if e.Private != nil && !*e.Private {
 			errs = append(errs, field.Forbidden(path.Child("private"), "the API would be reachable from nowhere"))
 		}
@@ -238,16 +238,16 @@ func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 			errs = append(errs, field.Forbidden(path.Child("private"),
 				"without NAT gateways, nodes reach the API through the private endpoint only"))
 		case !everyone:
-			errs = append(errs, field.Forbidden(path.Child("private"), "nodes reach the public endpoint from the addresses of NAT gateways, which "+
-				"publicCIDRs cannot name before they exist"))
+			errs = append(errs, field.Forbidden(path.Child("private"), "nodes reach the public endpoint from the addresses of NAT gateways, "+
+				"which publicCIDRs cannot name before they exist"))
 		}
 	}
 	for i, cidr := range e.PublicCIDRs {
 		p, ok := parseRange(cidr)
 		if ok && p.Bits() > 0 && slices.ContainsFunc(append(unusable, privateRanges...), p.Overlaps) {
 			errs = append(errs, field.Invalid(path.Child("publicCIDRs").Index(i), cidr,
-				"must be addresses of the internet: no request to the public endpoint comes from these; name those of your NAT gateways or your "+
-					"office, as a /32 or larger"))
+				"must be addresses of the internet: no request to the public endpoint comes from these; "+
+					"name those of your NAT gateways or your office, as a /32 or larger"))
 		}
 	}
 	return errs

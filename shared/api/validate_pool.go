@@ -157,8 +157,8 @@ func validateLabels(path *field.Path, labels map[string]string) (errs field.Erro
 			errs = append(errs, field.Forbidden(path.Key(key), "the kubelet sets it"))
 		case within("kubelet.kubernetes.io"), within("node.kubernetes.io"):
 		case within("kubernetes.io"), within("k8s.io"):
-			errs = append(errs, field.Forbidden(path.Key(key), "a kubelet may set labels of kubernetes.io and k8s.io only under "+
-				"node.kubernetes.io/ and kubelet.kubernetes.io/"))
+			errs = append(errs, field.Forbidden(path.Key(key), "a kubelet may set labels of kubernetes.io "+
+				"and k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/"))
 		case within("drover.run"):
 			errs = append(errs, field.Forbidden(path.Key(key), "drover.run/ is drover's own"))
 		}

@@ -25,8 +25,8 @@ func validateUpgradeFrom(path *field.Path, r *Release) (errs field.ErrorList) {
 	}
 	if minor(from) > own || minor(from) < own-maxUpgradeFrom {
 		errs = append(errs,
-			field.Invalid(path, from, fmt.Sprintf("must be between 1.%d and the release's own %s: nodes may be %d minor versions older than "+
-				"their control plane",
+			field.Invalid(path, from, fmt.Sprintf("must be between 1.%d and the release's own %s: "+
+				"nodes may be %d minor versions older than their control plane",
 				max(0, own-maxUpgradeFrom), r.Spec.KubernetesVersion, maxUpgradeFrom)))
 	}
 	return errs

@@ -30,13 +30,13 @@ func ValidateVersions(resolved *Cluster, offered []string, current, from string)
 	case current == "":
 	case step < 0:
 		errs = append(errs,
-			field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and Kubernetes is not downgraded: `drover upgrade %s --rollback` rolls an "+
-				"upgrade back", current, resolved.Metadata.Name)))
+			field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and Kubernetes is not downgraded: "+
+				"`drover upgrade %s --rollback` rolls an upgrade back", current, resolved.Metadata.Name)))
 	case step > 1 && from != "":
 		if minor(current) < minor(from) {
 			errs = append(errs,
-				field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and the release supports upgrades from %s or later: upgrade to a release of "+
-					"1.%d first", current, from, minor(current)+1)))
+				field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and the release supports upgrades from %s or later: "+
+					"upgrade to a release of 1.%d first", current, from, minor(current)+1)))
 		}
 	case step > 1:
 		errs = append(errs,

@@ -50,9 +50,9 @@ func unschedulable(pools []Pool, addons []Addon) []string {
 	if len(taints) > most {
 		taints = append(taints[:most], "…")
 	}
-	return []string{fmt.Sprintf("spec.pools: no pool can run the pods of %s, which do not tolerate its taints (%s): they stay Pending, "+
-		"and drains of the "+
-		"nodes that they run on now cannot end; keep a pool without such a taint, or add tolerations to spec.addons[].configuration first",
+	return []string{fmt.Sprintf("spec.pools: no pool can run the pods of %s, which do not tolerate its taints (%s): "+
+		"they stay Pending, and drains of the nodes that they run on now cannot end; "+
+		"keep a pool without such a taint, or add tolerations to spec.addons[].configuration first",
 		strings.Join(lacking, ", "), strings.Join(taints, ", "))}
 }
 

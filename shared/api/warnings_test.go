@@ -111,9 +111,8 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 	t.Run("names the taints and what to do", func(t *testing.T) {
-		require.Equal(t, []string{"spec.pools: no pool can run the pods of coredns, aws-ebs-csi-driver, which do not tolerate " +
-			"its taints (a has " +
-			"dedicated=batch:NoSchedule): " +
+		require.Equal(t, []string{"spec.pools: no pool can run the pods of coredns, aws-ebs-csi-driver, " +
+			"which do not tolerate its taints (a has dedicated=batch:NoSchedule): " +
 			"they stay Pending, and drains of the nodes that they run on now cannot end; keep a pool without such a taint, or add tolerations to " +
 			"spec.addons[].configuration first"},
 			api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{pool("a", batch)}}}, release))

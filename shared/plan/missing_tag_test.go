@@ -35,10 +35,9 @@ func TestMissingTag(t *testing.T) {
 	}
 	p := Compute(input(spec(), spec(), untagged(names.ControlPlane, "UPDATE_ROLLBACK_COMPLETE")))
 	require.Contains(t, p.Refused[0].Line(), "aws cloudformation update-stack --stack-name drover-demo-control-plane --use-previous-template "+
-		"--capabilities CAPABILITY_NAMED_IAM "+
-		"--role-arn ROLE --tags Key=drover:checksum,Value=2 Key=drover:cluster,Value=demo Key=drover:release,Value=r1@1 "+
-		"Key=drover:stack,Value=control-plane "+
-		"--parameters ParameterKey=DeletionProtection,UsePreviousValue=true ParameterKey=SubnetIds,UsePreviousValue=true")
+		"--capabilities CAPABILITY_NAMED_IAM --role-arn ROLE --tags Key=drover:checksum,Value=2 Key=drover:cluster,Value=demo "+
+		"Key=drover:release,Value=r1@1 Key=drover:stack,Value=control-plane --parameters ParameterKey=DeletionProtection,UsePreviousValue=true "+
+		"ParameterKey=SubnetIds,UsePreviousValue=true")
 	bare := untagged(names.Network, "UPDATE_COMPLETE")
 	network := bare[names.Network]
 	network.Parameters = nil

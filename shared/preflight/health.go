@@ -50,8 +50,8 @@ func Moved(cluster, runs, deployed string) (what, next string) {
 	case minor(runs) < minor(deployed):
 		return fmt.Sprintf("EKS runs Kubernetes %s, and drover deployed %s: the control plane was rolled back outside drover, without the nodes",
 				runs, deployed),
-			fmt.Sprintf("Upgrade it to %s again: `aws eks update-cluster-version --name %s --kubernetes-version %[1]s`. Then `drover upgrade %[3]s "+
-				"--rollback` rolls back the nodes, too.",
+			fmt.Sprintf("Upgrade it to %s again: `aws eks update-cluster-version --name %s --kubernetes-version %[1]s`. "+
+				"Then `drover upgrade %[3]s --rollback` rolls back the nodes, too.",
 				deployed, names.EKSCluster(cluster), cluster)
 	}
 	return fmt.Sprintf("EKS runs Kubernetes %s, and drover deployed %s: EKS upgraded it when support ended, or it was upgraded outside drover",
@@ -77,8 +77,8 @@ func nodesReady(r *report, f *Facts, _ *Plan) {
 			bad = append(bad, fmt.Sprintf("%s since %s (%s)", n.Name, n.Since.UTC().Format(time.RFC3339), n.Message))
 		}
 	}
-	const next = "Fix them, or terminate their instances: their groups launch others. drover replaces nodes of its pools that stay " +
-		"NotReady for 20 minutes."
+	const next = "Fix them, or terminate their instances: their groups launch others. " +
+		"drover replaces nodes of its pools that stay NotReady for 20 minutes."
 	switch {
 	case tooMany(len(bad), old):
 		r.block(next, "%d of %s not Ready: %s", len(bad), count(old, "node"), list(bad))
@@ -197,9 +197,7 @@ func alarmsSilenced(r *report, f *Facts, _ *Plan) {
 	}
 	if len(loud) > 0 {
 		r.warn(fmt.Sprintf("Nothing, if they may notify during the upgrade. Otherwise their owner tags them: aws cloudwatch tag-resource "+
-			"--resource-arn ARN --tags "+
-			"Key=%s,Value=%s. "+
-			"Instead of a composite alarm, name its children.", names.TagSilence, names.SilenceUpgrade),
+			"--resource-arn ARN --tags Key=%s,Value=%s. Instead of a composite alarm, name its children.", names.TagSilence, names.SilenceUpgrade),
 			"their actions stay enabled during the upgrade, because they have no tag %s=%s: %s", names.TagSilence, names.SilenceUpgrade, list(loud))
 	}
 }

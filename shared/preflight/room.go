@@ -337,8 +337,8 @@ func (f *Facts) crowded(pool *api.Pool) string {
 	if leaving.MilliCPU <= free.MilliCPU && leaving.Memory <= free.Memory && leaving.Pods <= free.Pods {
 		return ""
 	}
-	return fmt.Sprintf("pool %s adds no node before it replaces one: the pods of its fullest node request %s, and its other "+
-		"nodes have %s free",
+	return fmt.Sprintf("pool %s adds no node before it replaces one: "+
+		"the pods of its fullest node request %s, and its other nodes have %s free",
 		pool.Name, leaving, free)
 }
 

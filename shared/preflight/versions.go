@@ -178,9 +178,8 @@ func skewed(versions map[string]string, controlPlane, what string) []string {
 		case apart < 0:
 			found = append(found, fmt.Sprintf("%s%s (%s) is newer than the control plane at %s", what, name, versions[name], controlPlane))
 		case apart > upgrade.Skew:
-			found = append(found, fmt.Sprintf("%s%s (%s) is more than %d minor versions older than the control plane at %s", what,
-				name, versions[name],
-				upgrade.Skew, controlPlane))
+			found = append(found, fmt.Sprintf("%s%s (%s) is more than %d minor versions older than the control plane at %s",
+				what, name, versions[name], upgrade.Skew, controlPlane))
 		}
 	}
 	return found
@@ -259,8 +258,7 @@ func addonsCompatible(r *report, f *Facts, p *Plan) {
 	}
 	if len(behind) > 0 {
 		r.warn("Nothing: drover updates them right after the control plane. EKS offers no version that fits both.",
-			"incompatible during a step: %s",
-			list(behind))
+			"incompatible during a step: %s", list(behind))
 	}
 	if len(foreign) > 0 {
 		r.warn("They are not in the spec: their owner has to update them.", "%s", list(foreign))

@@ -139,8 +139,8 @@ func invalid(file string, errs api.Errors) []status.Check {
 		message = message[:maxMessageBytes] + "\n…"
 	}
 	return []status.Check{
-		{Name: preflight.FileValid, Blocks: true, Message: message, Next: fmt.Sprintf("Correct the file and upload it again; `drover validate "+
-			"%s` reports the same.", file)},
+		{Name: preflight.FileValid, Blocks: true, Message: message, Next: fmt.Sprintf("Correct the file and upload it again; "+
+			"`drover validate %s` reports the same.", file)},
 	}
 }
 

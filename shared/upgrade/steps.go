@@ -84,8 +84,8 @@ func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 func StepsBack(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	current, target := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	if current < 0 || target < 0 || current < target || current-target > 1 {
-		return nil, fmt.Errorf("no rollback from Kubernetes %s to %s: EKS rolls a control plane back by one minor version only. Continue with "+
-			"%[1]s. To roll back only the nodes, name their old images in the pools' imageID",
+		return nil, fmt.Errorf("no rollback from Kubernetes %s to %s: EKS rolls a control plane back by one minor version only. "+
+			"Continue with %[1]s. To roll back only the nodes, name their old images in the pools' imageID",
 			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	}
 	return walk(from, to, compat, true), nil

@@ -83,8 +83,8 @@ func TestAdviceOfUpgradeStep(t *testing.T) {
 // The reasons are from AWS's pages about failed launches.
 func TestNoInstances(t *testing.T) {
 	tests := map[string]struct{ why, advice string }{
-		"vCPUs": {"You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that the specified " +
-			"instance type belongs to. " +
+		"vCPUs": {"You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket " +
+			"that the specified instance type belongs to. " +
 			"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.",
 			"request an increase in Service Quotas"},
 		"a quota of the group": {
@@ -92,17 +92,15 @@ func TestNoInstances(t *testing.T) {
 			"request an increase in Service Quotas",
 		},
 		"spot instances": {"Max spot instance count exceeded. Launching EC2 instance failed.", "request an increase in Service Quotas"},
-		"a full zone": {"We currently do not have sufficient m7i.large capacity in the Availability Zone you requested " +
-			"(eu-central-1a). " +
+		"a full zone": {"We currently do not have sufficient m7i.large capacity in the Availability Zone you requested (eu-central-1a). " +
 			"Launching EC2 instance failed.",
 			"name more instance types, or subnets of other zones"},
 		"no spot capacity": {
 			"There is no Spot capacity available that matches your request. Launching EC2 instance failed.", "name more instance types",
 		},
 		"a key": {
-			"Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: Client.InternalError: " +
-				"Client error " +
-				"on launch", "service-linked role",
+			"Instance became unhealthy while waiting for instance to be in InService state. " +
+				"Termination Reason: Client.InternalError: Client error on launch", "service-linked role",
 		},
 		"anything else": {
 			"The requested configuration is currently not supported.", "for its meaning see https://docs.aws.amazon.com/autoscaling/",

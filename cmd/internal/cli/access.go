@@ -60,9 +60,8 @@ func explainDenied(ctx context.Context, c *Cell, cluster string, cause error) (*
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf("some checks are missing: cluster %s does not allow you to read its nodes, pods and disruption budgets "+
-		"(%v). You are %s. "+
-		"drover itself is not affected: it reads with its own roles.\n", cluster, cause, parsed)
+	text := fmt.Sprintf("some checks are missing: cluster %s does not allow you to read its nodes, pods and disruption budgets (%v). "+
+		"You are %s. drover itself is not affected: it reads with its own roles.\n", cluster, cause, parsed)
 	principal, hint := principalOf(parsed, func(role string) (string, error) {
 		out, err := iam.NewFromConfig(c.cfg).GetRole(ctx, &iam.GetRoleInput{RoleName: &role})
 		if err != nil {

@@ -47,8 +47,8 @@ converges the cluster: that execution plans again before it ends.`,
 			return Converge(cmd.Context(), cmd.OutOrStdout(), c, args[0], watch)
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the cluster is Ready, Stopped or Failed; fails unless "+
-		"it is Ready or Deleted")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the cluster is Ready, Stopped or Failed; "+
+		"fails unless it is Ready or Deleted")
 	return cmd
 }
 

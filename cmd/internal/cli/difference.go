@@ -130,8 +130,8 @@ func newDifference(cluster string, f planner.Forecast, now time.Time) *differenc
 		d.Notes = append(d.Notes, "the release that the spec names does not apply: "+f.Override)
 	}
 	if f.Paused {
-		d.Notes = append(d.Notes, "spec.paused is true: uploading this spec changes nothing; the changes shown apply when you "+
-			"upload it without that")
+		d.Notes = append(d.Notes, "spec.paused is true: uploading this spec changes nothing; "+
+			"the changes shown apply when you upload it without that")
 	}
 	return d
 }

@@ -58,8 +58,7 @@ func TestDifference(t *testing.T) {
 				s.Upgrade.Window = &api.Window{Days: []string{"Sat", "Sun"}, Start: "22:00", Duration: "6h", TimeZone: "UTC"}
 			}), Upgrade: ends(planner.UpgradeForecast{At: tomorrow, Message: upgrade.WaitsForWindow})}, true,
 			[]string{"begins: within five minutes of " + tomorrow.UTC().Format(time.RFC3339) +
-				" (in 1d2h): when the window of spec.upgrade opens: " +
-				"Sat, Sun from 22:00 for 6h, UTC\n"},
+				" (in 1d2h): when the window of spec.upgrade opens: Sat, Sun from 22:00 for 6h, UTC\n"},
 		},
 		"shows what an upgrade waits for without a time": {
 			planner.Forecast{

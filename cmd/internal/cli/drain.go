@@ -316,8 +316,8 @@ func PreviewDrain(ctx context.Context, out io.Writer, opened *kube.Cluster, c *C
 		return nil
 	}
 	unavailable, surge := bounds(update, len(found))
-	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: its update policy allows %d unavailable nodes, and "+
-		"%d additional ones. ",
+	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: "+
+		"its update policy allows %d unavailable nodes, and %d additional ones. ",
 		pool, len(found), min(len(found), max(1, unavailable+surge)), unavailable, surge)
 	if !estimated {
 		fmt.Fprintln(out, "It would wait for what blocks.")

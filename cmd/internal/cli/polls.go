@@ -39,8 +39,8 @@ func (p *polls) next(ctx context.Context, err error) error {
 		p.report(fmt.Sprintf("a poll failed; retrying for %s: %v", maxOutage, err))
 		return nil
 	case time.Since(p.failing) >= maxOutage:
-		return fmt.Errorf("the watch ended: all polls failed for %s: %w; nothing was cancelled: check the network and "+
-			"your credentials, and run `drover status` for the result", time.Since(p.failing).Round(time.Second), err)
+		return fmt.Errorf("the watch ended: all polls failed for %s: %w; nothing was cancelled: "+
+			"check the network and your credentials, and run `drover status` for the result", time.Since(p.failing).Round(time.Second), err)
 	}
 	return nil
 }

@@ -79,8 +79,8 @@ Text fits the terminal and is coloured there; set NO_COLOR to any value for no c
 		},
 	}
 	output = addOutputFlag(cmd)
-	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes until drover is done with the cluster; fails unless "+
-		"it is Ready or Deleted")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes until drover is done with the cluster; "+
+		"fails unless it is Ready or Deleted")
 	cmd.Flags().BoolVar(&live, "live", false, "also ask AWS and the cluster, and refresh until Ctrl-C")
 	cmd.Flags().BoolVar(&all, "all", false, "include deleted clusters in the table")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show S3 versions, executions and request tokens, too")
@@ -96,8 +96,8 @@ func readStatus(ctx context.Context, c *Cell, name string) (*status.Cluster, err
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("cluster %s does not exist in this account and region: check its name, AWS_REGION and your credentials; `drover "+
-		"status` lists the clusters, and `drover apply %[1]s.yaml` creates one", name)
+	return fmt.Errorf("cluster %s does not exist in this account and region: check its name, AWS_REGION and your credentials; "+
+		"`drover status` lists the clusters, and `drover apply %[1]s.yaml` creates one", name)
 }
 
 // ReadStatuses reads the status of every cluster. A document that cannot be read hides no other cluster: its own row says so.

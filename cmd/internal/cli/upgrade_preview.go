@@ -72,8 +72,8 @@ func PreviewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 	fmt.Fprintf(out, "  passed: %s\n", strings.Join(passed, ", "))
 	switch {
 	case facts.Forbidden:
-		fmt.Fprintf(out, "  skipped, because the cluster does not let you read it: %s; ControlPlaneHealthy and SurgeCapacity used data of "+
-			"AWS only\n", strings.Join(missed, ", "))
+		fmt.Fprintf(out, "  skipped, because the cluster does not let you read it: %s; "+
+			"ControlPlaneHealthy and SurgeCapacity used data of AWS only\n", strings.Join(missed, ", "))
 	case len(missed) > 0:
 		fmt.Fprintf(out, "  skipped, because the cluster's API does not answer: %s\n", strings.Join(missed, ", "))
 	}

@@ -25,14 +25,14 @@ func (s *step) verifyEmpty(ctx context.Context, now stack.Deployed) error {
 		return err
 	}
 	if !s.change.Protected {
-		return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: its deletion was started outside drover, and the EKS cluster %s "+
-			"still exists. drover cannot recreate the network of an existing cluster: delete the spec, and upload it again when "+
-			"the cluster is deleted",
+		return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: "+
+			"its deletion was started outside drover, and the EKS cluster %s still exists. "+
+			"drover cannot recreate the network of an existing cluster: delete the spec, and upload it again when the cluster is deleted",
 			s.change.StackName, now.Status, strings.TrimRight(now.StatusReason, ". "), names.EKSCluster(s.in.Cluster))}
 	}
-	return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: the EKS cluster %s still exists, and CloudFormation can only continue "+
-		"to delete such a stack. So drover changes neither this stack nor the later ones: finish the deletion yourself, or set "+
-		"spec.deletionProtection to false and drover recreates the cluster",
+	return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: the EKS cluster %s still exists, "+
+		"and CloudFormation can only continue to delete such a stack. So drover changes neither this stack nor the later ones: "+
+		"finish the deletion yourself, or set spec.deletionProtection to false and drover recreates the cluster",
 		s.change.StackName, now.Status, strings.TrimRight(now.StatusReason, ". "), names.EKSCluster(s.in.Cluster))}
 }
 

@@ -67,8 +67,8 @@ func (h *Handler) Handle(ctx context.Context, in events.CleanRequest) (events.Cl
 		return events.CleanResult{}, err
 	} else if exists {
 		return events.CleanResult{}, &fault.LeftoversRemain{Cause: fmt.Errorf(
-			"EKS cluster %s still exists although its stack was deleted: disable its deletion protection and delete it; otherwise it creates again "+
-				"what drover removes", names.EKSCluster(in.Cluster))}
+			"EKS cluster %s still exists although its stack was deleted: disable its deletion protection and delete it; "+
+				"otherwise it creates again what drover removes", names.EKSCluster(in.Cluster))}
 	}
 	found, err := h.Leftovers.Find(ctx, in.Cluster)
 	if err != nil {

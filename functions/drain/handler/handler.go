@@ -174,9 +174,8 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 func (h *Handler) continueLater(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) events.DrainResult {
 	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
 	result.WaitSeconds = h.wait(in, result.DrainReport)
-	logging.From(ctx).Info("drain slice finished", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance",
-		n.instance, "waits",
-		result.Summary())
+	logging.From(ctx).Info("drain slice finished", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name,
+		"instance", n.instance, "waits", result.Summary())
 	h.recordProgress(ctx, n, result)
 	return result
 }

@@ -128,9 +128,8 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	default:
 		w.onTerminated(ctx)
 	}
-	logging.From(ctx).Info("instance checked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome",
-		w.result.Outcome,
-		"message", w.result.Message)
+	logging.From(ctx).Info("instance checked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node,
+		"outcome", w.result.Outcome, "message", w.result.Message)
 	return w.result, err
 }
 

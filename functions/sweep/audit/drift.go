@@ -310,8 +310,8 @@ func unplanned(p plan.Plan, stacks map[string]stack.Deployed) (findings []string
 			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and has no tag of drover: delete it if it is not needed",
 				name, stack.Status))
 		case stack.Drifted:
-			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found changed resources in stack %s: aws "+
-				"cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
+			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found changed resources in stack %s: "+
+				"aws cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
 		}
 	}
 	return findings
@@ -338,8 +338,8 @@ func isRepairable(stack string, reason status.Reason) bool {
 		return reason.Old == ""
 	case strings.HasSuffix(reason.Field, ".rollAt"): // its time came, and no execution made the roll
 		return true
-	case strings.HasPrefix(reason.Field, "tags."), strings.HasPrefix(reason.Field, "status."), strings.HasPrefix(reason.Field,
-		"terminationProtection."),
+	case strings.HasPrefix(reason.Field, "tags."), strings.HasPrefix(reason.Field, "status."),
+		strings.HasPrefix(reason.Field, "terminationProtection."),
 		strings.Contains(reason.Field, ".outputs."), strings.Contains(reason.Field, ".parameters."):
 		return true
 	}

@@ -49,9 +49,8 @@ func TestMessageOfAStoppedUpgrade(t *testing.T) {
 		},
 		"a rollback": {
 			func(r *upgrade.Record) { r.Origin, r.Steps[0].Started = upgrade.OriginRollback, time.Time{} }, "UPDATE_COMPLETE", "1.37",
-			"No step is complete yet. Next: control plane to 1.36. To continue: `drover upgrade demo --rollback`, which starts " +
-				"drover-upgrade with " +
-				"{\"cluster\":\"demo\",\"rollback\":true}. To undo the rollback: `drover upgrade demo --to r1`",
+			"No step is complete yet. Next: control plane to 1.36. To continue: `drover upgrade demo --rollback`, " +
+				"which starts drover-upgrade with {\"cluster\":\"demo\",\"rollback\":true}. To undo the rollback: `drover upgrade demo --to r1`",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,13 +176,13 @@ func (s *Service) create(caller iam.Caller, name string, settings Settings, hook
 	}
 	switch {
 	case name == "" || len(name) > 255 || strings.ContainsAny(name, "/\\:"):
-		return nil, invalid("1 validation error detected: Value '%s' at 'autoScalingGroupName' failed to satisfy constraint: Member must have "+
-			"length between 1 and 255 without slashes and colons", name)
+		return nil, invalid("1 validation error detected: Value '%s' at 'autoScalingGroupName' failed to satisfy constraint: "+
+			"Member must have length between 1 and 255 without slashes and colons", name)
 	case settings.MinSize == nil || settings.MaxSize == nil:
 		return nil, invalid("MinSize and MaxSize are required")
 	case (settings.LaunchTemplate == nil) == (settings.MixedInstancesPolicy == nil):
-		return nil, invalid("Valid requests must contain either launchTemplate, LaunchConfigurationName, InstanceId or MixedInstancesPolicy " +
-			"parameter.")
+		return nil, invalid("Valid requests must contain either launchTemplate, LaunchConfigurationName, " +
+			"InstanceId or MixedInstancesPolicy parameter.")
 	case len(settings.Subnets) == 0:
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
 	}
@@ -487,8 +487,8 @@ func (s *Service) delete(caller iam.Caller, name string, force bool) error {
 		return nil
 	}
 	if !force && len(g.members) > 0 {
-		return wire.Errorf("ResourceInUse", "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance "+
-			"request(s) still in the group.")
+		return wire.Errorf("ResourceInUse", "You cannot delete an AutoScalingGroup while there are instances "+
+			"or pending Spot instance request(s) still in the group.")
 	}
 	g.deleting, g.min, g.desired = true, 0, 0
 	g.hooks = nil

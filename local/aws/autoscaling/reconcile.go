@@ -42,8 +42,8 @@ func (s *Service) reconcile(g *group, cause string) {
 			stamp(s.now()), g.counted(), want)))
 	}
 	for g.counted() < want && !g.suspended["Launch"] && !g.backoff && !g.deleting {
-		s.start(g, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was started in response to a difference "+
-			"between desired and actual capacity, increasing the capacity from %d to %d.", stamp(s.now()), g.counted(), want)))
+		s.start(g, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was started in response to a difference between desired "+
+			"and actual capacity, increasing the capacity from %d to %d.", stamp(s.now()), g.counted(), want)))
 	}
 	if g.deleting && len(g.members) == 0 {
 		s.groups = slices.DeleteFunc(s.groups, func(x *group) bool { return x == g })

@@ -46,8 +46,8 @@ func (s *Service) startRefresh(caller iam.Caller, name string, p Preferences) (*
 		return nil, err
 	}
 	if r := g.activeRefresh(); r != nil {
-		return nil, wire.Errorf("InstanceRefreshInProgress", "An Instance Refresh is already in progress and blocks the execution of "+
-			"this Instance Refresh.")
+		return nil, wire.Errorf("InstanceRefreshInProgress", "An Instance Refresh is already in progress "+
+			"and blocks the execution of this Instance Refresh.")
 	}
 	low, high := 90, 100
 	if p.MinHealthyPercentage != nil {
@@ -57,8 +57,8 @@ func (s *Service) startRefresh(caller iam.Caller, name string, p Preferences) (*
 		high = *p.MaxHealthyPercentage
 	}
 	if low < 0 || low > 100 || high < 100 || high > 200 || high-low > 100 {
-		return nil, invalid("MinHealthyPercentage must be between 0 and 100, MaxHealthyPercentage between 100 and 200, and their difference at "+
-			"most 100: %d, %d", low, high)
+		return nil, invalid("MinHealthyPercentage must be between 0 and 100, MaxHealthyPercentage between 100 and 200, "+
+			"and their difference at most 100: %d, %d", low, high)
 	}
 	obsolete, err := s.obsolete(g, p.SkipMatching == nil || !*p.SkipMatching)
 	if err != nil {

@@ -181,8 +181,8 @@ func (w *signalWait) wait(ctx context.Context, n int, timeout time.Duration) err
 				return ctx.Err()
 			}
 			w.failures += n
-			w.request.Progress(fmt.Sprintf("Failed to receive %d resource signal(s) for the current batch.  Each resource signal timeout is "+
-				"counted as a FAILURE.", n))
+			w.request.Progress(fmt.Sprintf("Failed to receive %d resource signal(s) for the current batch.  "+
+				"Each resource signal timeout is counted as a FAILURE.", n))
 			if w.hopeless() {
 				return w.verdict()
 			}

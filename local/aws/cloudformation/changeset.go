@@ -92,8 +92,8 @@ func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *Cr
 	case kind == "IMPORT":
 		return nil, unsupported("ChangeSetType IMPORT")
 	case kind != "CREATE" && kind != "UPDATE":
-		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetType' failed to satisfy constraint: Member must satisfy enum "+
-			"value set: [IMPORT, UPDATE, CREATE]", kind)
+		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetType' failed to satisfy constraint: "+
+			"Member must satisfy enum value set: [IMPORT, UPDATE, CREATE]", kind)
 	case in.IncludeNestedStacks:
 		return nil, unsupported("IncludeNestedStacks")
 	case in.OnStackFailure != "":

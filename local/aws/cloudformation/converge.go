@@ -265,8 +265,8 @@ func (o *operation) create(ctx context.Context, provider resource.Provider, want
 	if replacing {
 		r.physicalID = ""
 		if err == nil && result.PhysicalID == current.physicalID {
-			err = invalid("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %s and update the "+
-				"stack again.", result.PhysicalID)
+			err = invalid("CloudFormation cannot update a stack when a custom-named resource requires replacing. "+
+				"Rename %s and update the stack again.", result.PhysicalID)
 			result = resource.Result{}
 		}
 	}

@@ -365,8 +365,7 @@ func TestEventsReachEventBridgeInOrder(t *testing.T) {
 		require.Equal(t, event(createInProgress, userInitiated), a.bus.events[0])
 		require.Equal(t, event(createComplete, ""), last(a.bus.events))
 		require.Equal(t, "aws.cloudformation|CloudFormation Resource Status Change|["+st.StackId+
-			"]|map[client-request-token:create-1 logical-resource-id:A "+
-			"physical-resource-id:a resource-type:AWS::Test::Thing stack-id:"+st.StackId+
+			"]|map[client-request-token:create-1 logical-resource-id:A physical-resource-id:a resource-type:AWS::Test::Thing stack-id:"+st.StackId+
 			" status-details:map[status:CREATE_COMPLETE status-reason:]]", a.bus.events[3])
 	})
 }

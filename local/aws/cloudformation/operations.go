@@ -41,8 +41,8 @@ var tokenPattern = regexp.MustCompile(`^[a-zA-Z0-9][-a-zA-Z0-9]{0,127}$`)
 
 func checkToken(token string) error {
 	if token != "" && !tokenPattern.MatchString(token) {
-		return invalid("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member must satisfy "+
-			"regular expression pattern: [a-zA-Z0-9][-a-zA-Z0-9]*", token)
+		return invalid("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: "+
+			"Member must satisfy regular expression pattern: [a-zA-Z0-9][-a-zA-Z0-9]*", token)
 	}
 	return nil
 }
@@ -57,8 +57,8 @@ func (st *stack) repeated(token, action string, input any) (bool, error) {
 	case used == fingerprint(action, input):
 		return true, nil
 	}
-	return false, wire.Errorf("TokenAlreadyExistsException", "The client request token %s has already been used for this stack. Retry the "+
-		"request with a different client request token", token)
+	return false, wire.Errorf("TokenAlreadyExistsException", "The client request token %s has already been used for this stack. "+
+		"Retry the request with a different client request token", token)
 }
 
 // remember records the use of a token. The caller holds s.mu.
@@ -392,8 +392,8 @@ func (s *Service) DeleteStack(_ context.Context, caller iam.Caller, in *DeleteSt
 		return nil, err
 	}
 	if in.DeletionMode != "" && in.DeletionMode != "STANDARD" && in.DeletionMode != "FORCE_DELETE_STACK" {
-		return nil, invalid("1 validation error detected: Value '%s' at 'deletionMode' failed to satisfy constraint: Member must satisfy enum "+
-			"value set: [STANDARD, FORCE_DELETE_STACK]", in.DeletionMode)
+		return nil, invalid("1 validation error detected: Value '%s' at 'deletionMode' failed to satisfy constraint: "+
+			"Member must satisfy enum value set: [STANDARD, FORCE_DELETE_STACK]", in.DeletionMode)
 	}
 	s.mu.Lock()
 	st := s.find(in.StackName)
@@ -424,8 +424,8 @@ func (s *Service) DeleteStack(_ context.Context, caller iam.Caller, in *DeleteSt
 	case interrupted != nil && st.status != createInProgress && st.status != rollbackInProgress:
 		return nil, invalid("Stack [%s] cannot be deleted while in status %s", st.name, st.status)
 	case st.status != deleteFailed && (len(in.RetainResources) > 0 || forced):
-		return nil, invalid("Invalid operation on stack [%s]. RetainResources and DeletionMode FORCE_DELETE_STACK can only be used when the "+
-			"stack is in the DELETE_FAILED state", st.id)
+		return nil, invalid("Invalid operation on stack [%s]. "+
+			"RetainResources and DeletionMode FORCE_DELETE_STACK can only be used when the stack is in the DELETE_FAILED state", st.id)
 	}
 	skip := map[string]bool{}
 	for _, name := range in.RetainResources {

@@ -133,13 +133,13 @@ func (r *revision) giveParameters(parameters []Parameter, previous *revision) er
 		}
 		if parameter.UsePreviousValue {
 			if previous == nil {
-				return invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the "+
-					"previous template", parameter.ParameterKey)
+				return invalid("Invalid input for parameter key %s. "+
+					"Cannot specify usePreviousValue as true for a parameter key not in the previous template", parameter.ParameterKey)
 			}
 			at := slices.IndexFunc(previous.given, func(p Parameter) bool { return p.ParameterKey == parameter.ParameterKey })
 			if at < 0 {
-				return invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the "+
-					"previous template", parameter.ParameterKey)
+				return invalid("Invalid input for parameter key %s. "+
+					"Cannot specify usePreviousValue as true for a parameter key not in the previous template", parameter.ParameterKey)
 			}
 			parameter.ParameterValue = previous.given[at].ParameterValue
 		}

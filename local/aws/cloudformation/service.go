@@ -258,8 +258,8 @@ func checkName(member, name string) error {
 	if stackName.MatchString(name) {
 		return nil
 	}
-	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy regular expression "+
-		"pattern: [a-zA-Z][-a-zA-Z0-9]*", name, member)
+	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: "+
+		"Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*", name, member)
 }
 
 // provider returns the provider of a resource type, or nil. The caller holds s.mu.

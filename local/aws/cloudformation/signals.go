@@ -37,12 +37,12 @@ func (s *Service) SignalResource(_ context.Context, caller iam.Caller, in *Signa
 		return nil, err
 	}
 	if in.Status != "SUCCESS" && in.Status != "FAILURE" {
-		return nil, invalid("1 validation error detected: Value '%s' at 'status' failed to satisfy constraint: Member must satisfy enum value "+
-			"set: [SUCCESS, FAILURE]", in.Status)
+		return nil, invalid("1 validation error detected: Value '%s' at 'status' failed to satisfy constraint: "+
+			"Member must satisfy enum value set: [SUCCESS, FAILURE]", in.Status)
 	}
 	if in.UniqueId == "" || len(in.UniqueId) > 64 {
-		return nil, invalid("1 validation error detected: Value '%s' at 'uniqueId' failed to satisfy constraint: Member must have length "+
-			"between 1 and 64", in.UniqueId)
+		return nil, invalid("1 validation error detected: Value '%s' at 'uniqueId' failed to satisfy constraint: "+
+			"Member must have length between 1 and 64", in.UniqueId)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,8 +25,8 @@ type GetTemplateOutput struct {
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_GetTemplate.html
 func (s *Service) GetTemplate(_ context.Context, caller iam.Caller, in *GetTemplateInput) (*GetTemplateOutput, error) {
 	if in.TemplateStage != "" && in.TemplateStage != "Original" && in.TemplateStage != "Processed" {
-		return nil, invalid("1 validation error detected: Value '%s' at 'templateStage' failed to satisfy constraint: Member must satisfy enum "+
-			"value set: [Original, Processed]", in.TemplateStage)
+		return nil, invalid("1 validation error detected: Value '%s' at 'templateStage' failed to satisfy constraint: "+
+			"Member must satisfy enum value set: [Original, Processed]", in.TemplateStage)
 	}
 	if in.ChangeSetName != "" {
 		if err := s.authorizeChangeSet(caller, "GetTemplate", in.ChangeSetName, in.StackName); err != nil {

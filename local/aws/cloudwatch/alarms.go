@@ -124,8 +124,8 @@ func (d *alarmDefinition) judge(m *metric, now time.Time, present string) (state
 	}
 	switch {
 	case breaching >= d.DatapointsToAlarm:
-		return stateAlarm, fmt.Sprintf("Threshold Crossed: %d out of the last %d datapoints [%s] crossed the threshold (%v, %s) (minimum %d "+
-			"datapoints for OK -> ALARM transition).",
+		return stateAlarm, fmt.Sprintf("Threshold Crossed: "+
+			"%d out of the last %d datapoints [%s] crossed the threshold (%v, %s) (minimum %d datapoints for OK -> ALARM transition).",
 			breaching, d.EvaluationPeriods, strings.Join(points, ", "), d.Threshold, d.ComparisonOperator, d.DatapointsToAlarm)
 	case datapoints == 0 && d.TreatMissingData == "missing":
 		return stateInsufficient, "Insufficient Data: no datapoints were received."

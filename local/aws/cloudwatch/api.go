@@ -85,8 +85,8 @@ func (s *Service) getMetricStatistics(_ context.Context, c *wire.Call) (any, err
 		for _, name := range in.Statistics {
 			value, ok := st.value(name)
 			if !ok {
-				return nil, wire.Errorf("InvalidParameterValue", "The parameter Statistics must hold Sum, Average, Minimum, Maximum or "+
-					"SampleCount, not %s", name)
+				return nil, wire.Errorf("InvalidParameterValue", "The parameter Statistics must hold Sum, Average, Minimum, Maximum or SampleCount, "+
+					"not %s", name)
 			}
 			*map[string]**float64{
 				"Sum": &p.Sum, "Average": &p.Average, "Minimum": &p.Minimum, "Maximum": &p.Maximum, "SampleCount": &p.SampleCount,

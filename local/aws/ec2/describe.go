@@ -134,8 +134,8 @@ func page[T any](list []T, p paged) ([]T, string, error) {
 	}
 	if p.MaxResults != nil {
 		if size = *p.MaxResults; size < 5 || size > 1000 {
-			return nil, "", fail("InvalidParameterValue", "Value ( %d ) for parameter maxResults is invalid. Expecting a value greater than or "+
-				"equal to 5 and at most 1000.", size)
+			return nil, "", fail("InvalidParameterValue", "Value ( %d ) for parameter maxResults is invalid. "+
+				"Expecting a value greater than or equal to 5 and at most 1000.", size)
 		}
 	}
 	start = min(start, len(list))

@@ -107,8 +107,7 @@ func (s *Service) plan(r LaunchRequest) (launch, error) {
 	}
 	if l.typ.Architecture != l.image.Architecture {
 		return l, fail("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' "+
-			"of the specified AMI. "+
-			"Specify an instance type and an AMI that have matching architectures, and try again. "+
+			"of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. "+
 			"You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
 			l.typ.Architecture, l.image.Architecture)
 	}
@@ -318,8 +317,8 @@ func refused(code string, l launch) error {
 }
 
 func noVCPUs(limit int) error {
-	return fail("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance "+
-		"bucket that the specified instance type belongs to. "+
+	return fail("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit "+
+		"of %d allows for the instance bucket that the specified instance type belongs to. "+
 		"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", limit)
 }
 

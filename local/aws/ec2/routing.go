@@ -84,8 +84,8 @@ func (s *Service) detachGateway(caller iam.Caller, id, vpcID string) error {
 	}
 	for _, i := range s.interfaces.all() {
 		if i.vpc == vpcID && s.publicAddress(i) != "" {
-			return fail("DependencyViolation", "Network %s has some mapped public address(es). Please unmap those public address(es) before "+
-				"detaching the gateway.", vpcID)
+			return fail("DependencyViolation", "Network %s has some mapped public address(es). "+
+				"Please unmap those public address(es) before detaching the gateway.", vpcID)
 		}
 	}
 	g.vpc = ""

@@ -105,8 +105,8 @@ func checkTemplate(d TemplateData) error {
 			return fail("InvalidParameterValue", "Value (%s) for parameter MetadataOptions.HttpTokens is invalid.", o.HttpTokens)
 		}
 		if hops := o.HttpPutResponseHopLimit; hops != nil && (*hops < 1 || *hops > 64) {
-			return fail("InvalidParameterValue", "Value (%d) for parameter MetadataOptions.HttpPutResponseHopLimit is invalid. It must be between "+
-				"1 and 64.", *hops)
+			return fail("InvalidParameterValue", "Value (%d) for parameter MetadataOptions.HttpPutResponseHopLimit is invalid. "+
+				"It must be between 1 and 64.", *hops)
 		}
 	}
 	if len(d.NetworkInterfaces) > 0 && len(d.SecurityGroupIds) > 0 {
@@ -163,8 +163,8 @@ func (s *Service) createTemplate(caller iam.Caller, name, description string, da
 		return nil, err
 	}
 	if len(name) < 3 || len(name) > 128 {
-		return nil, fail("InvalidLaunchTemplateName.MalformedException", "The specified launch template name '%s' is not valid: it must be "+
-			"between 3 and 128 characters", name)
+		return nil, fail("InvalidLaunchTemplateName.MalformedException", "The specified launch template name '%s' is not valid: "+
+			"it must be between 3 and 128 characters", name)
 	}
 	if err := checkTemplate(data); err != nil {
 		return nil, err

@@ -41,8 +41,8 @@ var (
 func parseRange(cidr, code string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil || !prefix.Addr().Is4() {
-		return netip.Prefix{}, fail("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. This is not a "+
-			"valid CIDR block.", cidr)
+		return netip.Prefix{}, fail("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. "+
+			"This is not a valid CIDR block.", cidr)
 	}
 	prefix = prefix.Masked()
 	if prefix.Bits() < 16 || prefix.Bits() > 28 || slices.ContainsFunc(loopbacks, prefix.Overlaps) {
@@ -98,8 +98,8 @@ func (s *Service) addRange(caller iam.Caller, vpcID, cidr string) (addressRange,
 		return addressRange{}, err
 	}
 	if restricted(v.ranges[0].prefix, prefix) {
-		return addressRange{}, fail("InvalidVpc.Range", "The CIDR '%s' is restricted. Use a CIDR from the same private address range as the "+
-			"current VPC CIDR, or use a publicly-routable CIDR.", cidr)
+		return addressRange{}, fail("InvalidVpc.Range", "The CIDR '%s' is restricted. "+
+			"Use a CIDR from the same private address range as the current VPC CIDR, or use a publicly-routable CIDR.", cidr)
 	}
 	for _, r := range v.ranges {
 		if r.prefix.Overlaps(prefix) {
@@ -143,8 +143,8 @@ func (s *Service) removeRange(caller iam.Caller, vpcID, associationID string) er
 		return fail("InvalidVpcCidrBlockAssociationID.NotFound", "The vpc CIDR block association ID '%s' does not exist", associationID)
 	}
 	if index == 0 {
-		return fail("OperationNotPermitted", "The vpc CIDR block with association ID %s may not be disassociated. It is the primary IPv4 CIDR "+
-			"block of the VPC", associationID)
+		return fail("OperationNotPermitted", "The vpc CIDR block with association ID %s may not be disassociated. "+
+			"It is the primary IPv4 CIDR block of the VPC", associationID)
 	}
 	for _, sub := range s.subnets.all() {
 		if sub.vpc == vpcID && v.ranges[index].prefix.Overlaps(sub.prefix) {
@@ -319,8 +319,8 @@ func (sub *subnet) size() int { return 1 << (32 - sub.prefix.Bits()) }
 
 func (sub *subnet) take() (netip.Addr, error) {
 	if sub.available() <= 0 {
-		return netip.Addr{}, fail("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the "+
-			"requested number of instances.", sub.id)
+		return netip.Addr{}, fail("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' "+
+			"to satisfy the requested number of instances.", sub.id)
 	}
 	hosts := sub.size() - 5
 	base := sub.prefix.Addr().As4()

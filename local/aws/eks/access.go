@@ -186,8 +186,8 @@ func (s *Service) entry(caller iam.Caller, action, name, principal string) (*clu
 		return nil, nil, err
 	}
 	if err == nil && e == nil {
-		err = notFound("The specified principalArn could not be found. You can view your available access entries with 'aws eks " +
-			"list-access-entries'.")
+		err = notFound("The specified principalArn could not be found. " +
+			"You can view your available access entries with 'aws eks list-access-entries'.")
 	}
 	return c, e, err
 }

@@ -122,8 +122,8 @@ func (s *Service) authorizeParts(caller iam.Caller, in CreateClusterInput) error
 // newCluster checks a request and applies defaults.
 func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster, []ec2.Subnet, error) {
 	if !clusterName.MatchString(in.Name) {
-		return nil, nil, invalid("The cluster name %q must begin with a letter or digit, have at most 100 characters and match "+
-			"^[0-9A-Za-z][A-Za-z0-9-_]*", in.Name)
+		return nil, nil, invalid("The cluster name %q must begin with a letter or digit, "+
+			"have at most 100 characters and match ^[0-9A-Za-z][A-Za-z0-9-_]*", in.Name)
 	}
 	if in.Version == "" {
 		in.Version = defaultMinor

@@ -279,8 +279,8 @@ func (s *Service) readyForRollback(ctx context.Context, c *cluster) error {
 		}
 	}
 	if len(against) > 0 {
-		return invalidRequest("Cluster %s has rollback readiness insights with status ERROR: %s. Resolve them, or use the force flag to "+
-			"override them", c.Name, strings.Join(against, "; "))
+		return invalidRequest("Cluster %s has rollback readiness insights with status ERROR: %s. "+
+			"Resolve them, or use the force flag to override them", c.Name, strings.Join(against, "; "))
 	}
 	return nil
 }

@@ -221,8 +221,8 @@ func skewed(part, now int) string {
 }
 
 func (f findings) kubeletSkew(now int) *Insight {
-	i := newInsight(upgradeReadiness, "Kubelet version skew", now+1, "Checks for kubelet versions of worker nodes in the cluster to see if "+
-		"upgrade would cause non compliance with supported Kubernetes kubelet version skew policy.")
+	i := newInsight(upgradeReadiness, "Kubelet version skew", now+1, "Checks for kubelet versions of worker nodes in the cluster to see "+
+		"if upgrade would cause non compliance with supported Kubernetes kubelet version skew policy.")
 	f.overNodes(i, func(kubelet int) string { return skewed(kubelet, now) })
 	switch i.InsightStatus.Status {
 	case passing:
@@ -237,8 +237,8 @@ func (f findings) kubeletSkew(now int) *Insight {
 
 func (f findings) kubeletRollback(before int) *Insight {
 	i := newInsight(rollbackReadiness, "Kubelet version rollback compatibility", before,
-		"Checks for kubelet versions of worker nodes in the cluster to see if rollback would cause non compliance with supported Kubernetes "+
-			"kubelet version skew policy.")
+		"Checks for kubelet versions of worker nodes in the cluster to see "+
+			"if rollback would cause non compliance with supported Kubernetes kubelet version skew policy.")
 	f.overNodes(i, func(kubelet int) string {
 		if kubelet > before {
 			return serious
@@ -280,8 +280,8 @@ func (f findings) overNodes(i *Insight, judge func(kubelet int) string) {
 }
 
 func (f findings) proxySkew(now int) *Insight {
-	i := newInsight(upgradeReadiness, "kube-proxy version skew", now+1, "Checks version of kube-proxy in cluster to see if upgrade would "+
-		"cause non compliance with supported Kubernetes kube-proxy version skew policy.")
+	i := newInsight(upgradeReadiness, "kube-proxy version skew", now+1, "Checks version of kube-proxy in cluster to see "+
+		"if upgrade would cause non compliance with supported Kubernetes kube-proxy version skew policy.")
 	switch is := skewed(f.kubeProxy, now); {
 	case f.kubeProxy == 0:
 		i.set(unknown, "Unable to determine status of kube-proxy versions.", "")
@@ -298,8 +298,8 @@ func (f findings) proxySkew(now int) *Insight {
 
 func (f findings) proxyRollback(before int) *Insight {
 	i := newInsight(rollbackReadiness, "kube-proxy version rollback compatibility", before,
-		"Checks version of kube-proxy in cluster to see if rollback would cause non compliance with supported Kubernetes kube-proxy "+
-			"version skew policy.")
+		"Checks version of kube-proxy in cluster to see "+
+			"if rollback would cause non compliance with supported Kubernetes kube-proxy version skew policy.")
 	switch {
 	case f.kubeProxy == 0:
 		i.set(unknown, "Unable to determine status of kube-proxy versions.", "")
@@ -343,8 +343,8 @@ func (f findings) addonsFit(category string, target int) *Insight {
 }
 
 func (f findings) health(category string, target int) *Insight {
-	i := newInsight(category, "Cluster health issues", target, "Checks for any cluster health issues that prevent successful upgrade to the "+
-		"next Kubernetes version on EKS.")
+	i := newInsight(category, "Cluster health issues", target, "Checks for any cluster health issues "+
+		"that prevent successful upgrade to the next Kubernetes version on EKS.")
 	if len(f.issues) > 0 {
 		i.set(serious, strings.Join(f.issues, "; "), "Resolve the health issues of the cluster.")
 	} else {
@@ -355,8 +355,8 @@ func (f findings) health(category string, target int) *Insight {
 
 func (f findings) deprecatedIn(release string, now int) *Insight {
 	i := newInsight(upgradeReadiness, "Deprecated APIs removed in Kubernetes v"+release, minorNumber(release),
-		fmt.Sprintf("Checks for usage of deprecated APIs that are scheduled for removal in Kubernetes v%s. Upgrading your cluster before "+
-			"migrating to the updated APIs supported by v%s could cause application impact.", release, release))
+		fmt.Sprintf("Checks for usage of deprecated APIs that are scheduled for removal in Kubernetes v%s. "+
+			"Upgrading your cluster before migrating to the updated APIs supported by v%s could cause application impact.", release, release))
 	for _, api := range f.deprecated {
 		if api.removed == release {
 			i.CategorySpecificSummary.DeprecationDetails = append(i.CategorySpecificSummary.DeprecationDetails, DeprecationDetail{

@@ -220,8 +220,8 @@ func (s *Service) updateVPC(c *cluster, in VPCRequest) (*UpdateOutput, error) {
 	if vpc.EndpointPublicAccess == c.ResourcesVpcConfig.EndpointPublicAccess &&
 		vpc.EndpointPrivateAccess == c.ResourcesVpcConfig.EndpointPrivateAccess &&
 		slices.Equal(vpc.PublicAccessCidrs, c.ResourcesVpcConfig.PublicAccessCidrs) {
-		return nil, unchanged("Cluster is already at the desired configuration with endpointPrivateAccess: %t , endpointPublicAccess: %t, and "+
-			"Public Endpoint Restrictions: %v",
+		return nil, unchanged("Cluster is already at the desired configuration with endpointPrivateAccess: %t , endpointPublicAccess: %t, "+
+			"and Public Endpoint Restrictions: %v",
 			vpc.EndpointPrivateAccess, vpc.EndpointPublicAccess, vpc.PublicAccessCidrs)
 	}
 	u := s.newUpdate(c, "EndpointAccessUpdate", UpdateParam{"EndpointPublicAccess", join(vpc.EndpointPublicAccess)},

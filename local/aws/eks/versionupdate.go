@@ -99,8 +99,8 @@ func (s *Service) mayRollBack(c *cluster, version string) error {
 		return invalid("Cluster %s cannot be rolled back to version %s: the upgrade ended on %s, and rollback is available for 7 days", c.Name,
 			version, c.upgradedAt.Format(time.RFC3339))
 	case i >= 0 && calendar[i].support(now) == extendedSupport && c.UpgradePolicy.SupportType != "EXTENDED":
-		return invalid("Cluster %s cannot be rolled back to version %s, which is in extended support: change its upgrade policy to "+
-			"EXTENDED first", c.Name, version)
+		return invalid("Cluster %s cannot be rolled back to version %s, which is in extended support: "+
+			"change its upgrade policy to EXTENDED first", c.Name, version)
 	}
 	return nil
 }
@@ -172,8 +172,8 @@ func (s *Service) replaceServers(ctx context.Context, c *cluster, kind, version 
 		return &UpdateError{
 			Code: code, ResourceIDs: []string{
 				c.Name,
-			}, Message: fmt.Sprintf("The new control plane of %s, Kubernetes %s, did not pass its health checks; the cluster remains on "+
-				"version %s", c.Name, version, c.Version),
+			}, Message: fmt.Sprintf("The new control plane of %s, Kubernetes %s, did not pass its health checks; "+
+				"the cluster remains on version %s", c.Name, version, c.Version),
 		}
 	}
 	s.rememberDeprecated(ctx, c)

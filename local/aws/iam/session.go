@@ -128,8 +128,8 @@ func (s *Service) assume(
 		if c != nil {
 			return fail(s.mayNotAssume(*c, roleARN))
 		}
-		return fail(errorf(403, "AccessDenied", "%s is not authorized to perform: sts:AssumeRole on resource: %s: the role's trust policy does "+
-			"not allow it", by.Service, roleARN))
+		return fail(errorf(403, "AccessDenied", "%s is not authorized to perform: sts:AssumeRole on resource: %s: "+
+			"the role's trust policy does not allow it", by.Service, roleARN))
 	}
 	caller := Caller{
 		service: s, role: role.Name, roleID: role.ID, session: policy, userID: role.ID + ":" + sessionName,

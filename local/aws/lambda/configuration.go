@@ -140,8 +140,8 @@ func (c *settings) checkVariables() error {
 		size += len(name) + len(c.variables()[name])
 	}
 	if size > maxVariables {
-		return invalid("Lambda was unable to configure your environment variables because the environment variables you have provided " +
-			"exceeded the 4KB limit")
+		return invalid("Lambda was unable to configure your environment variables " +
+			"because the environment variables you have provided exceeded the 4KB limit")
 	}
 	return nil
 }

@@ -61,8 +61,8 @@ func (f *function) addPermission(p permission) (statement, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if slices.ContainsFunc(f.policy, func(o statement) bool { return o.Sid == s.Sid }) {
-		return s, conflict("The statement id (%s) provided already exists. Please provide a new statement id, or remove the existing "+
-			"statement.", s.Sid)
+		return s, conflict("The statement id (%s) provided already exists. "+
+			"Please provide a new statement id, or remove the existing statement.", s.Sid)
 	}
 	f.policy = append(f.policy, s)
 	return s, nil

@@ -223,12 +223,12 @@ func (s *Service) receiveMessage(ctx context.Context, c *wire.Call) (any, error)
 		most = *in.MaxNumberOfMessages
 	}
 	if most < 1 || most > 10 {
-		return nil, wire.Errorf("InvalidParameterValue", "Value %d for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and "+
-			"10, if provided.", most)
+		return nil, wire.Errorf("InvalidParameterValue", "Value %d for parameter MaxNumberOfMessages is invalid. "+
+			"Reason: Must be between 1 and 10, if provided.", most)
 	}
 	if in.WaitTimeSeconds != nil && (*in.WaitTimeSeconds < 0 || *in.WaitTimeSeconds > 20) {
-		return nil, wire.Errorf("InvalidParameterValue", "Value %d for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if "+
-			"provided.", *in.WaitTimeSeconds)
+		return nil, wire.Errorf("InvalidParameterValue", "Value %d for parameter WaitTimeSeconds is invalid. "+
+			"Reason: Must be >= 0 and <= 20, if provided.", *in.WaitTimeSeconds)
 	}
 	c.Resource = s.arn(in.QueueURL[strings.LastIndex(in.QueueURL, "/")+1:])
 	got, err := s.Receive(ctx, c.Caller, in.QueueURL, most, duration(in.WaitTimeSeconds), duration(in.VisibilityTimeout))

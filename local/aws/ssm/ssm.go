@@ -169,8 +169,8 @@ func (s *Service) getParametersByPath(_ context.Context, c *wire.Call) (any, err
 		return nil, err
 	}
 	if !strings.HasPrefix(in.Path, "/") {
-		return nil, wire.Errorf("ValidationException", "The parameter doesn't meet the parameter name requirements. The parameter name must "+
-			"begin with a forward slash \"/\".")
+		return nil, wire.Errorf("ValidationException", "The parameter doesn't meet the parameter name requirements. "+
+			"The parameter name must begin with a forward slash \"/\".")
 	}
 	if err := c.Authorize(s.arn(in.Path)); err != nil {
 		return nil, err

@@ -75,8 +75,8 @@ func (s *Service) updateStateMachine(_ context.Context, c *wire.Call) (any, erro
 	}
 	c.Resource = in.StateMachineArn
 	if in.Definition == nil && in.RoleArn == nil && in.LoggingConfiguration == nil && in.TracingConfiguration == nil {
-		return nil, wire.Errorf("MissingRequiredParameter", "Either the definition, the role ARN, the LoggingConfiguration, or the "+
-			"TracingConfiguration must be specified")
+		return nil, wire.Errorf("MissingRequiredParameter", "Either the definition, the role ARN, the LoggingConfiguration, "+
+			"or the TracingConfiguration must be specified")
 	}
 	m, err := s.update(c.Caller, in.StateMachineArn, func(sp *spec) {
 		set(&sp.definition, in.Definition)

@@ -19,8 +19,8 @@ const maxInput = 256 * 1024
 
 func checkInput(input string) error {
 	if len(input) > maxInput {
-		return wire.Errorf("ValidationException", "1 validation error detected: Value at 'input' failed to satisfy constraint: Member must have "+
-			"length less than or equal to %d", maxInput)
+		return wire.Errorf("ValidationException", "1 validation error detected: Value at 'input' failed to satisfy constraint: "+
+			"Member must have length less than or equal to %d", maxInput)
 	}
 	if !json.Valid([]byte(input)) {
 		return wire.Errorf("InvalidExecutionInput", "Invalid State Machine Execution Input: it is no JSON")

@@ -18,10 +18,8 @@ import (
 )
 
 const (
-	saidOfVCPUs = "Auto Scaling could not launch an instance: You have requested more vCPU capacity than your current vCPU " +
-		"limit of 2 allows for " +
-		"the instance bucket " +
-		"that the specified instance type belongs to."
+	saidOfVCPUs = "Auto Scaling could not launch an instance: You have requested more vCPU capacity than your current vCPU limit " +
+		"of 2 allows for the instance bucket that the specified instance type belongs to."
 	saidOfZones = "Auto Scaling could not launch an instance: We currently do not have sufficient m7i.large capacity in the Availability " +
 		"Zone you requested"
 )

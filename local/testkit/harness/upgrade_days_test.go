@@ -139,8 +139,7 @@ func TestUpgradeWithAFailingPool(t *testing.T) {
 		require.Contains(t, l.verdict(arn), "newer than the control plane")
 		require.Less(t, l.record().Ended.Sub(l.record().Steps[2].Started), 30*time.Minute, "the second instance that does not join is enough")
 		require.Contains(t, l.verdict(arn), "Completed and kept: control plane to 1.36, add-ons to the versions of the release. "+
-			"Next: nodes to the "+
-			"images of the release")
+			"Next: nodes to the images of the release")
 		require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", l.Stacks("demo")["pool-b"])
 		require.True(t, l.sounds())
 		l.settle()

@@ -44,9 +44,8 @@ func TestExternalControlPlaneVersion(t *testing.T) {
 			l.old(alarmed)
 			require.Empty(t, l.inSync())
 			l.elsewhere("1.36")
-			require.Equal(t, "EKS runs Kubernetes 1.36, and drover deployed 1.35: EKS upgraded it when support ended, or it was upgraded "+
-				"outside drover. "+
-				"Upgrade to a release of Kubernetes 1.36: then stack and control plane match.", l.inSync())
+			require.Equal(t, "EKS runs Kubernetes 1.36, and drover deployed 1.35: EKS upgraded it when support ended, "+
+				"or it was upgraded outside drover. Upgrade to a release of Kubernetes 1.36: then stack and control plane match.", l.inSync())
 			require.Equal(t, status.Ready, l.Status("demo").Phase)
 			began := len(l.executions("converge"))
 			l.audited()

@@ -61,8 +61,7 @@ func TestUpgradeWithBlockedDrains(t *testing.T) {
 		l.over(arn)
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: nodes are still being drained: i-")
 		require.Contains(t, l.verdict(arn), "Completed and kept: control plane to 1.36, add-ons to the versions of the release. "+
-			"Next: nodes to the "+
-			"images of the release")
+			"Next: nodes to the images of the release")
 		require.True(t, l.sounds())
 		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		again := l.upgrade(events.Upgrade{Release: "r2"})

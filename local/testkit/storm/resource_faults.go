@@ -37,8 +37,7 @@ func failures(r *rand.Rand) (all []failure) {
 // failing are types in the clusters' templates.
 var failing = []string{
 	"AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::NatGateway", "AWS::IAM::Role", "AWS::EKS::Cluster", "AWS::EKS::Addon",
-	"AWS::EKS::AccessEntry",
-	"AWS::EC2::LaunchTemplate", "AWS::AutoScaling::AutoScalingGroup",
+	"AWS::EKS::AccessEntry", "AWS::EC2::LaunchTemplate", "AWS::AutoScaling::AutoScalingGroup",
 }
 
 // failResource fails the resources that the plot selects.

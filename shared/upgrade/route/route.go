@@ -53,8 +53,8 @@ func Deployed(cluster string, controlPlane stack.Deployed) (upgrade.Target, erro
 	version := controlPlane.Outputs["KubernetesVersion"]
 	switch {
 	case version != "" && !pinned:
-		return upgrade.Target{}, Stopf("the tag %s was removed from stack %s outside drover, so the release of the cluster is unknown. The "+
-			"audit restores the tag by converging",
+		return upgrade.Target{}, Stopf("the tag %s was removed from stack %s outside drover, so the release of the cluster is unknown. "+
+			"The audit restores the tag by converging",
 			names.TagRelease, names.Stack(cluster, names.ControlPlane))
 	case version == "":
 		return upgrade.Target{}, Stopf("cluster %s has no control plane yet: drover creates it with the release of its spec", cluster)

@@ -23,8 +23,8 @@ var functions = map[string]func(*Scope, any) (any, error){
 }
 
 func join(_ *Scope, argument any) (any, error) {
-	bad := errorf("Template error: every Fn::Join object requires two parameters, (1) a string delimiter and (2) a list of strings to be " +
-		"joined or a function that returns a list of strings (such as Fn::GetAZs) to be joined.")
+	bad := errorf("Template error: every Fn::Join object requires two parameters, (1) a string delimiter " +
+		"and (2) a list of strings to be joined or a function that returns a list of strings (such as Fn::GetAZs) to be joined.")
 	pair, ok := argument.([]any)
 	if !ok || len(pair) != 2 {
 		return nil, bad
@@ -48,9 +48,8 @@ func join(_ *Scope, argument any) (any, error) {
 }
 
 func choose(_ *Scope, argument any) (any, error) {
-	bad := errorf("Template error: every Fn::Select object requires two non-null parameters, the first is an integer index " +
-		"and the second is " +
-		"a list of items (or a function that returns a list).")
+	bad := errorf("Template error: every Fn::Select object requires two non-null parameters, " +
+		"the first is an integer index and the second is a list of items (or a function that returns a list).")
 	pair, ok := argument.([]any)
 	if !ok || len(pair) != 2 || !isScalar(pair[0]) {
 		return nil, bad
@@ -70,8 +69,8 @@ func choose(_ *Scope, argument any) (any, error) {
 }
 
 func split(_ *Scope, argument any) (any, error) {
-	bad := errorf("Template error: every Fn::Split object requires two parameters, (1) a string delimiter and (2) a string to be split or a " +
-		"function that returns a string to be split.")
+	bad := errorf("Template error: every Fn::Split object requires two parameters, " +
+		"(1) a string delimiter and (2) a string to be split or a function that returns a string to be split.")
 	pair, ok := argument.([]any)
 	if !ok || len(pair) != 2 {
 		return nil, bad
@@ -154,8 +153,8 @@ func importValue(s *Scope, argument any) (any, error) {
 func cidr(_ *Scope, argument any) (any, error) {
 	list, ok := argument.([]any)
 	if !ok || len(list) < 2 || len(list) > 3 {
-		return nil, errorf("Template error: every Fn::Cidr object requires two or three parameters, (1) an ip block, (2) a count and (3) the " +
-			"number of host bits.")
+		return nil, errorf("Template error: every Fn::Cidr object requires two or three parameters, (1) an ip block, " +
+			"(2) a count and (3) the number of host bits.")
 	}
 	bits := 0
 	if len(list) == 3 {
@@ -210,8 +209,8 @@ func subArguments(argument any) (source string, variables map[string]any, err er
 			return source, variables, nil
 		}
 	}
-	return "", nil, errorf("Template error: One or more Fn::Sub intrinsic functions don't specify expected arguments. Specify a string as " +
-		"first argument, and an optional second argument to specify a mapping of values to replace in the string")
+	return "", nil, errorf("Template error: One or more Fn::Sub intrinsic functions don't specify expected arguments. " +
+		"Specify a string as first argument, and an optional second argument to specify a mapping of values to replace in the string")
 }
 
 func (s *Scope) sub(argument any) (any, error) {
