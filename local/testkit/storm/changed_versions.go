@@ -20,7 +20,7 @@ func (w *world) changeVersion(cluster string, minor int) {
 		w.record("the control plane of %s is not moved: %v", cluster, err)
 		return
 	}
-	w.touched(cluster)[all] = true
+	w.affectedStacks(cluster)[all] = true
 	w.changedVersions[cluster] = minor
 }
 

@@ -172,24 +172,26 @@ func (w *world) after(string) bool {
 
 const all = "all stacks"
 
-// touched returns the stacks of a cluster that were changed from outside.
-func (w *world) touched(cluster string) map[string]bool {
+// affectedStacks returns the set of affected stacks of a cluster, to which callers may add.
+func (w *world) affectedStacks(cluster string) map[string]bool {
 	if w.known.affectedStacks[cluster] == nil {
 		w.known.affectedStacks[cluster] = map[string]bool{}
 	}
 	return w.known.affectedStacks[cluster]
 }
 
-func (w *world) touchPool(cluster, pool string) { w.touched(cluster)[names.PoolStack(pool)] = true }
+func (w *world) recordAffectedPool(cluster, pool string) {
+	w.affectedStacks(cluster)[names.PoolStack(pool)] = true
+}
 
-// touch records the stacks that a new spec affects.
-func (w *world) touch(cluster string, before, now *wish) {
+// recordAffectedStacks records the stacks that a new spec affects.
+func (w *world) recordAffectedStacks(cluster string, before, now *wish) {
 	// A spec that cannot be read leaves the previous one unfinished. So does one whose release is deleted.
 	if before != nil && !before.broken() && !before.paused && !w.withheld(before) && w.unsettled(cluster) == "" && !w.running() &&
 		!w.toCome(cluster) {
 		w.known.affectedStacks[cluster] = nil
 	}
-	touched := w.touched(cluster)
+	touched := w.affectedStacks(cluster)
 	if before == nil || now == nil || before.team != now.team || before.release() != now.release() || now.channel != "" ||
 		now.at != before.at {
 		touched[all] = true
@@ -197,12 +199,12 @@ func (w *world) touch(cluster string, before, now *wish) {
 	}
 	for _, p := range now.pools {
 		if was := before.pool(p.name); was == nil || *was != p {
-			w.touchPool(cluster, p.name)
+			w.recordAffectedPool(cluster, p.name)
 		}
 	}
 	for _, p := range before.pools {
 		if now.pool(p.name) == nil {
-			w.touchPool(cluster, p.name)
+			w.recordAffectedPool(cluster, p.name)
 		}
 	}
 }

@@ -306,7 +306,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			p.ending = func(w *world) {
 				other := *w.wishes["c0"]
 				other.pools = []wishedPool{{name: "a", min: 2, max: 3, motd: 7, timeout: time.Hour, onTimeout: "Wait", surge: 1}}
-				w.touch("c0", w.wishes["c0"], w.wishes["c0"])
+				w.recordAffectedStacks("c0", w.wishes["c0"], w.wishes["c0"])
 				w.versions["c0"] = w.Upload(names.ClusterSpec("c0"), other.yaml(w.began))
 				w.wait(time.Since(w.began) + time.Hour)
 			}

@@ -29,7 +29,7 @@ func (w *world) deleteLiveStack(cluster, stack string) {
 		w.record("%s is not deleted: %v", name, err)
 		return
 	}
-	w.touched(cluster)[all] = true
+	w.affectedStacks(cluster)[all] = true
 	w.deletedStacks[cluster] = stack
 	w.known.Lock()
 	defer w.known.Unlock()

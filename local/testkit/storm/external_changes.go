@@ -99,7 +99,7 @@ func (w *world) removeTag(cluster, stack string) {
 		w.record("%s is not updated: %v", name, err)
 		return
 	}
-	w.touched(cluster)[stack] = true
+	w.affectedStacks(cluster)[stack] = true
 	w.known.Lock()
 	defer w.known.Unlock()
 	w.known.operatorChangeEnded[name] = time.Time{}

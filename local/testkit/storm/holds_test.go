@@ -95,7 +95,7 @@ func TestInvariantsHold(t *testing.T) {
 			p.acts = append(p.acts,
 				act{at: 95 * time.Minute, cluster: "c0", what: "cancel the instance refresh by hand", do: func(w *world) {
 					require.Equal(w.t, "UPDATE_IN_PROGRESS", w.Stacks("c0")[names.PoolStack("a")])
-					w.touched("c0")[names.PoolStack("a")] = true
+					w.affectedStacks("c0")[names.PoolStack("a")] = true
 					_, err := awsautoscaling.NewFromConfig(w.Config()).CancelInstanceRefresh(w.t.Context(), &awsautoscaling.CancelInstanceRefreshInput{
 						AutoScalingGroupName: aws.String(names.Group("c0", "a")), WaitForTransitioningInstances: aws.Bool(false),
 					})

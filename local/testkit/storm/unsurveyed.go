@@ -24,7 +24,7 @@ func (w *world) unguard(cluster string) {
 			continue
 		}
 		w.unguarded[cluster] = true
-		w.touched(cluster)[stack] = true
+		w.affectedStacks(cluster)[stack] = true
 	}
 }
 

@@ -62,7 +62,7 @@ spec:
 %s`, release(firstMinor+at/2, at%2), release(firstMinor+min(at+1, 2*(lastMinor-firstMinor)+1)/2, 1-at%2), nodes))
 	for cluster, wish := range w.wishes {
 		if wish != nil && wish.channel != "" {
-			w.touched(cluster)[all] = true
+			w.affectedStacks(cluster)[all] = true
 		}
 	}
 }

@@ -358,19 +358,19 @@ func (w *world) do(a act) {
 	w.disturb(a.cluster)
 	switch {
 	case a.remove:
-		w.touch(a.cluster, w.wishes[a.cluster], nil)
+		w.recordAffectedStacks(a.cluster, w.wishes[a.cluster], nil)
 		w.turning[a.cluster] = w.turnsProtection(a.cluster)
 		w.Remove(names.ClusterSpec(a.cluster), "")
 		w.wishes[a.cluster] = nil
 		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{at: time.Since(w.began)})
 		w.deleted[a.cluster] = true
 	case a.roll != "":
-		w.touchPool(a.cluster, a.roll)
+		w.recordAffectedPool(a.cluster, a.roll)
 		w.roll(a.cluster, a.roll)
 	case a.converge:
 		w.Converge(a.cluster)
 	case a.upgrade != nil:
-		w.touched(a.cluster)[all] = true
+		w.affectedStacks(a.cluster)[all] = true
 		w.recordRollbackRequest(a)
 		for range a.times {
 			w.upgrade(*a.upgrade)
@@ -380,7 +380,7 @@ func (w *world) do(a act) {
 	case a.channels:
 		w.moveChannels()
 	case a.deletedStack != "":
-		w.touched(a.cluster)[a.deletedStack] = true
+		w.affectedStacks(a.cluster)[a.deletedStack] = true
 		w.deleteStack(names.Stack(a.cluster, a.deletedStack))
 	case a.kubernetes:
 		w.kubernetesMakes(a.cluster)
@@ -388,7 +388,7 @@ func (w *world) do(a act) {
 		a.do(w)
 	default:
 		foretold := w.forecast(a.cluster, a.spec)
-		w.touch(a.cluster, w.wishes[a.cluster], a.spec)
+		w.recordAffectedStacks(a.cluster, w.wishes[a.cluster], a.spec)
 		w.wishes[a.cluster], w.protected[a.cluster], w.turning[a.cluster] = a.spec, a.spec.protected, false
 		w.known.bound(a.spec)
 		w.policies[a.cluster] = append(w.policies[a.cluster], a.spec.pools...)
@@ -431,7 +431,7 @@ func (w *world) settle(clusters []string) {
 						rolled[cluster] = true
 						var pools []string
 						for _, p := range w.wishes[cluster].pools {
-							w.touchPool(cluster, p.name)
+							w.recordAffectedPool(cluster, p.name)
 							pools = append(pools, p.name)
 						}
 						w.roll(cluster, pools...)
