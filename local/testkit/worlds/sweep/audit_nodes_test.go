@@ -46,7 +46,7 @@ func TestNodesThatDoNotComeBackAreReplaced(t *testing.T) {
 		"two of three: the cluster is unwell": {func(n []pool.NodeHealth) []pool.NodeHealth {
 			n[1].Ready, n[2].Ready = false, false
 			return n
-		}, 0, "2 of 3 nodes are not Ready: none is replaced"},
+		}, 0, "2 of 3 nodes are not Ready: drover replaces none"},
 		"all nodes are deleted": {func([]pool.NodeHealth) []pool.NodeHealth { return nil }, 0, "3 of 3 nodes are not Ready"},
 	}
 	for name, test := range tests {

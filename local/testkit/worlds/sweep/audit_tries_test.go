@@ -135,7 +135,7 @@ func TestRolledBackChangeIsNotRetried(t *testing.T) {
 	s := a.Status("demo")
 	require.Equal(t, status.Failed, s.Phase)
 	require.Nil(t, s.RetryAt)
-	require.Contains(t, s.Message, "drover does not try this again by itself")
+	require.Contains(t, s.Message, "drover does not retry by itself")
 	before := converges(a)
 	later(a, 100*time.Hour)
 	audit(t, a)

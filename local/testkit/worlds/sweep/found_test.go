@@ -76,11 +76,11 @@ func TestWorkForOperatorsIsReported(t *testing.T) {
 		},
 		"CloudFormation's drift detection found a change": {
 			stack: func(d *stack.Deployed) { d.Drifted = true },
-			says:  "CloudFormation's drift detection found resources of stack pool-a changed by hand",
+			says:  "CloudFormation's drift detection found changed resources in stack pool-a",
 		},
 		"instances of an older launch template": {
 			group: func(g *pool.Group) { g.Instances[0].TemplateVersion = "0" },
-			says:  "pool a: instances of an older launch template: i-",
+			says:  "pool a has instances of an older launch template: i-",
 		},
 		"an instance of an older one is on its way out": {
 			group: func(g *pool.Group) {

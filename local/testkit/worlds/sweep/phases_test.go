@@ -85,7 +85,7 @@ func TestClusterIsAuditedInEveryPhase(t *testing.T) {
 			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.NodeAddons])
 			s := a.Status("demo")
 			require.Equal(t, status.Ready, s.Phase, s.Message)
-			require.Contains(t, s.Message, "the newest is not used")
+			require.Contains(t, s.Message, "the newest spec is not used")
 			require.Equal(t, "False", s.Condition(status.SpecAccepted).Status)
 			require.NotContains(t, tags(a, "network"), "team", "the newest spec changes nothing")
 		})
@@ -108,7 +108,7 @@ func TestOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 		if unhealthy(t, a) > 0 {
 			at = append(at, n*15)
 		} else {
-			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "replacing the cluster's only node does not help: not before ")
+			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "replacing the cluster's only node did not help: drover replaces it again at ")
 		}
 		a.Until("a replacement is in service", func() bool {
 			group, _, err := a.Groups().Describe(t.Context(), "drover-demo-pool-a")
@@ -128,7 +128,7 @@ func TestFindingsOfTheAuditAreReported(t *testing.T) {
 	a.Cluster("demo", "")
 	notice := func() (sent []string) {
 		for _, n := range a.Notices() {
-			if strings.Contains(n, "it was made") {
+			if strings.Contains(n, "in sync") {
 				sent = append(sent, n)
 			}
 		}
