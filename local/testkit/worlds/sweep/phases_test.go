@@ -108,7 +108,8 @@ func TestOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 		if unhealthy(t, a) > 0 {
 			at = append(at, n*15)
 		} else {
-			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "replacing the cluster's only node did not help: drover replaces it again at ")
+			require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
+				"replacing the cluster's only node did not help: drover replaces it again at ")
 		}
 		a.Until("a replacement is in service", func() bool {
 			group, _, err := a.Groups().Describe(t.Context(), "drover-demo-pool-a")
