@@ -167,7 +167,7 @@ func TestConverge(t *testing.T) {
 		"the plan never settles": {
 			script: good().but("plan", changes).but("report", bad),
 			path:   "Read the input > " + strings.Repeat(again+round, maxRounds) + "The plan never settles > " + report + failed, status: asl.Failed,
-			reported: map[string]any{"error": notConverged, "cause": "10 rounds of changes did not bring the cluster to its spec"},
+			reported: map[string]any{"error": notConverged, "cause": "10 rounds of changes did not converge the cluster"},
 		},
 		"reporting is throttled for a while": {
 			script: good().but("plan", unchanged).but("report", failedBy("Throttled"), failedBy("Lambda.TooManyRequestsException"),
