@@ -127,7 +127,7 @@ func TestDeletionRemovesResourcesOfKubernetes(t *testing.T) {
 		}, a.deletions("demo"), "what Kubernetes made goes when nothing can make it again, and before the network")
 		s := a.Status("demo")
 		require.Equal(t, []string{"volume " + volumes[1]}, s.Deletion.Kept)
-		require.Contains(t, s.Message, "kept: volume "+volumes[1])
+		require.Contains(t, s.Message, "retained: volume "+volumes[1])
 		require.Len(t, s.Deletion.Removed, 8)
 		require.Contains(t, s.Message, "with the 8 things that Kubernetes made")
 		require.Equal(t, status.Ready, a.Status("other").Phase)

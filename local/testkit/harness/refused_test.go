@@ -51,7 +51,7 @@ var refusals = map[string]struct {
 		func(t *testing.T, _ *life, bad *faults.Engine) func() {
 			return strike(t, bad, "launch-fails cluster=demo pool=a")
 		},
-		saidOfZones, "name more instance types or subnets of other zones in the pool, or wait",
+		saidOfZones, "name more instance types, or subnets of other zones, in the pool, or wait",
 	},
 }
 

@@ -118,7 +118,7 @@ func TestDeletionAfterALostNetwork(t *testing.T) {
 		a.Settle()
 		vpcs := a.ids(":vpc/")
 		require.Len(t, vpcs, 1)
-		a.remains("VPC " + vpcs[0] + " with its subnets: deletion protection kept it")
+		a.remains("VPC " + vpcs[0] + " with its subnets: deletion protection retained it")
 		require.Empty(t, a.Stacks("demo"))
 		a.unmade(":subnet/")
 		a.unmade(":vpc/")
@@ -158,7 +158,7 @@ func TestDeletionAfterALostNetworkWithoutProtection(t *testing.T) {
 		require.False(t, a.Protected("drover-demo"))
 		a.Remove(names.ClusterSpec("demo"), "")
 		a.Settle()
-		a.remains("VPC ", " with its subnets: deletion protection kept it")
+		a.remains("VPC ", " with its subnets: deletion protection retained it")
 	})
 }
 
@@ -241,7 +241,7 @@ func TestUnprotectedStackIsDeletedOutside(t *testing.T) {
 			require.NoError(t, a.AuditNow())
 			message := a.Status("demo").Condition(status.InSync).Message
 			require.Contains(t, message, "stack control-plane is missing")
-			require.Contains(t, message, "stack addons belongs to a control plane that is gone")
+			require.Contains(t, message, "stack addons belongs to a deleted control plane")
 			a.Settle()
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 			require.Equal(t, vpc, a.ids(":vpc/"))
@@ -336,7 +336,7 @@ func TestDeletedControlPlane(t *testing.T) {
 			require.False(t, a.Stack("demo", names.Network).TerminationProtection)
 			a.Remove(names.ClusterSpec("demo"), "")
 			a.Settle()
-			a.remains("EKS cluster drover-demo is there although its stack is gone")
+			a.remains("EKS cluster drover-demo still exists although its stack was deleted")
 			a.endEKS("demo")
 			a.Converge("demo")
 			a.Settle()
@@ -345,8 +345,8 @@ func TestDeletedControlPlane(t *testing.T) {
 			})
 			require.Len(t, mine, 1)
 			role := a.roleOf("demo")
-			a.remains("log group /aws/eks/drover-demo/cluster: deletion protection kept it", "key "+mine[0]+": deletion protection kept it",
-				"role "+role+": deletion protection kept it")
+			a.remains("log group /aws/eks/drover-demo/cluster: deletion protection retained it", "key "+mine[0]+": deletion protection retained it",
+				"role "+role+": deletion protection retained it")
 			a.unmade(":log-group:/aws/eks/")
 			_, err := kms.NewFromConfig(a.Config()).ScheduleKeyDeletion(a.t.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})
 			require.NoError(t, err)

@@ -74,7 +74,7 @@ func TestUpgradeByHandWaitsForAnother(t *testing.T) {
 		require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed))
 		require.Zero(t, l.noticesOf(status.UpgradeMissed))
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the cluster was busy for 2h")
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the upgrade did not begin, because the cluster was busy for 2h")
 		require.Equal(t, status.UpgradeMissed, next().Phase)
 		require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
 

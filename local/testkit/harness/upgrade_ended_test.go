@@ -95,7 +95,7 @@ func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 				s := l.Status("demo")
 				require.Equal(t, "Stopped", s.Upgrade.Phase)
 				require.NotNil(t, s.Upgrade.Ended)
-				require.Contains(t, s.Upgrade.Message, "execution "+leader+" is over: it is "+l.Execution(leader).Status)
+				require.Contains(t, s.Upgrade.Message, "execution "+leader+" ended with the status "+l.Execution(leader).Status)
 				require.Contains(t, s.Upgrade.Message, "Next: ")
 				require.Equal(t, status.ReasonUpgradeStopped, s.Condition(status.Upgraded).Reason)
 				require.Equal(t, c.origin == upgrade.OriginSpec, s.Phase == status.Stopped, s.Message)

@@ -66,7 +66,7 @@ func TestSimultaneousUpgrades(t *testing.T) {
 			l.held(func() {
 				arn := l.upgrade(events.Upgrade{Release: "r2"})
 				l.over(arn)
-				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the cluster was busy for 2h")
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the upgrade did not begin, because the cluster was busy for 2h")
 				require.Equal(t, status.UpgradeMissed, l.Status("demo").Upgrade.Phase)
 				require.Equal(t, status.ReasonUpgradeMissed, l.Status("demo").Condition(status.Upgraded).Reason)
 			})

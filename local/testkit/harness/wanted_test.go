@@ -126,7 +126,7 @@ func TestUpgradeIsMissedBehindAnother(t *testing.T) {
 		l.step(upgrade.StepControlPlane)
 		second := l.upgrade(events.Upgrade{Release: "r3", Due: time.Now().Add(-100 * time.Minute)})
 		l.over(second)
-		require.Contains(t, l.verdict(second), "FAILED UpgradeStopped: the cluster was busy for 2h0m0s")
+		require.Contains(t, l.verdict(second), "FAILED UpgradeStopped: the upgrade did not begin, because the cluster was busy for 2h0m0s")
 		s := l.Status("demo")
 		require.Equal(t, first, s.Upgrade.Execution)
 		require.Len(t, s.Upgrades, 1)
