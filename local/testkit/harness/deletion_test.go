@@ -129,7 +129,7 @@ func TestDeletionRemovesResourcesOfKubernetes(t *testing.T) {
 		require.Equal(t, []string{"volume " + volumes[1]}, s.Deletion.Kept)
 		require.Contains(t, s.Message, "retained: volume "+volumes[1])
 		require.Len(t, s.Deletion.Removed, 8)
-		require.Contains(t, s.Message, "with the 8 things that Kubernetes made")
+		require.Contains(t, s.Message, "with the 8 resources that Kubernetes created")
 		require.Equal(t, status.Ready, a.Status("other").Phase)
 		require.Len(t, a.Stacks("other"), 5)
 
