@@ -40,9 +40,9 @@ func TestGrantRolesTimesOut(t *testing.T) {
 			took, err := w.prepare(t, false)
 			var unreachable *fault.ClusterUnreachable
 			require.ErrorAs(t, err, &unreachable)
-			require.ErrorContains(t, err, "preparing demo for 1m20s")
+			require.ErrorContains(t, err, "preparing demo for 1m19s")
 			require.ErrorContains(t, err, test.last, "the last error of the cluster itself")
-			require.Equal(t, 80*time.Second, took, "the timeout")
+			require.Equal(t, 79*time.Second, took, "the timeout")
 			require.Zero(t, w.granted)
 		})
 	}
