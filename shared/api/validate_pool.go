@@ -194,7 +194,8 @@ func validateTags(path *field.Path, tags map[string]string) (errs field.ErrorLis
 	for _, key := range sortedKeys(tags) {
 		folded := strings.ToLower(key)
 		if other, ok := seen[folded]; ok {
-			errs = append(errs, field.Invalid(path.Key(key), key, fmt.Sprintf("differs from %q by case only, which IAM does not tell apart", other)))
+			detail := fmt.Sprintf("differs from %q by case only, which IAM does not distinguish", other)
+			errs = append(errs, field.Invalid(path.Key(key), key, detail))
 		}
 		seen[folded] = key
 	}

@@ -128,7 +128,7 @@ var otherRejections = map[string]rejection{
 		`demo.yaml:17: spec.tags[a#b]: Invalid value: "a#b": must be letters, digits, spaces and _.:/=+-@`,
 		`demo.yaml:17: spec.tags[empty]: Invalid value: "": must be letters, digits, spaces and _.:/=+-@, at least one (CloudFormation ` +
 			`takes no empty tag)`,
-		`demo.yaml:17: spec.tags[team]: Invalid value: "team": differs from "Team" by case only, which IAM does not tell apart`,
+		`demo.yaml:17: spec.tags[team]: Invalid value: "team": differs from "Team" by case only, which IAM does not distinguish`,
 	}},
 	"long tags": {pairs{"  tags: {}", "  tags: {" + strings.Repeat("k", 129) + ": v, k: " + strings.Repeat("ü", 257) + "}"}, []string{
 		`demo.yaml:17: spec.tags[` + strings.Repeat("k", 110) + `…: Invalid value: "` + strings.Repeat("k", 120) +

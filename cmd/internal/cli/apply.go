@@ -133,7 +133,7 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	case err != nil && watch:
 		return err
 	case err != nil: // an upload alone needs no permission to read
-		fmt.Fprintf(out, "drover cannot tell here whether it can be used: %v\n", err)
+		fmt.Fprintf(out, "drover could not check whether the release can be used: %v\n", err)
 		return nil
 	case verdict == nil && watch:
 		return fmt.Errorf("there is no verdict on %s after %s: see /aws/lambda/drover-publish", what, timeout)

@@ -33,7 +33,7 @@ func TestMessageOfAStoppedUpgrade(t *testing.T) {
 		"before it began": {func(r *upgrade.Record) {
 			r.Steps[0].Started = time.Time{}
 		}, "UPDATE_COMPLETE", "1.35", "No step is complete yet. Next: control plane to 1.36. " + on},
-		"taken back": {
+		"rolled back": {
 			func(*upgrade.Record) {}, "UPDATE_ROLLBACK_COMPLETE", "1.35", "No step is complete yet. Next: control plane to 1.36. " + on,
 		},
 		"made": {

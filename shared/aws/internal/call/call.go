@@ -68,5 +68,5 @@ func newRefused(code, message string, response *http.ResponseError) *refused {
 	return out
 }
 
-// HTTPStatusCode lets fault.Classify tell a passing failure from a defect.
+// HTTPStatusCode lets fault.Classify distinguish a transient failure from a defect.
 func (r *refused) HTTPStatusCode() int { return r.status }
