@@ -103,7 +103,7 @@ var formats = index(
 	Format{Name: "tag-key", Pattern: `^[\p{L}\p{Z}\p{N}_.:/=+@-]+$`, MaxLength: 128,
 		Means: "letters, digits, spaces and _.:/=+-@", check: unreservedTag},
 	Format{Name: "tag-value", Pattern: `^[\p{L}\p{Z}\p{N}_.:/=+@-]+$`, MaxLength: 256,
-		Means: "letters, digits, spaces and _.:/=+-@, at least one (CloudFormation takes no empty tag)"},
+		Means: "letters, digits, spaces and _.:/=+-@, at least one (CloudFormation does not accept empty tags)"},
 	Format{Name: "kubelet-flag", Pattern: `^--[a-z][a-z0-9-]*(=[^\x00-\x1f]*)?$`,
 		Means: `a flag of the kubelet in one word, such as "--v=2"`, check: notSetByDrover},
 	Format{Name: "path", Pattern: `^/[^\x00-\x1f]+$`, MaxLength: 4095, Means: "an absolute path", check: cleanPath},
@@ -217,7 +217,7 @@ func unreservedTag(key string) []string {
 		}
 	}
 	if strings.EqualFold(key, "Name") {
-		return []string{"is reserved: drover names what it makes"}
+		return []string{"is reserved: drover sets this tag"}
 	}
 	return nil
 }
@@ -270,9 +270,9 @@ func realTime(value string) []string {
 func goodWhenTrue(condition string) []string {
 	switch condition {
 	case "Ready":
-		return []string{"is always waited for"}
+		return []string{"is redundant: drover always waits for Ready"}
 	case "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable":
-		return []string{"is True when something is wrong with a node"}
+		return []string{"is True when a node has a problem: use a condition that is True when it is healthy"}
 	}
 	return nil
 }

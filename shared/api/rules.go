@@ -85,7 +85,7 @@ func RulesOf(f reflect.StructField) Rules {
 func number(f reflect.StructField, value string) *int {
 	n, err := strconv.Atoi(value)
 	if err != nil {
-		panic(fmt.Sprintf("field %s: %q is no number", f.Name, value))
+		panic(fmt.Sprintf("field %s: %q is not a number", f.Name, value))
 	}
 	return &n
 }

@@ -36,8 +36,8 @@ func validateNetwork(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 			"cidr": n.CIDR != "", "secondaryCIDRs": len(n.SecondaryCIDRs) > 0, "zones": len(n.Zones) > 0, "natGateways": n.NATGateways != "",
 		} {
 			if given {
-				errs = append(errs, field.Forbidden(path.Child(name), "drover changes nothing in an existing network: leave it out, "+
-					"or leave out existing"))
+				errs = append(errs, field.Forbidden(path.Child(name), "drover does not change an existing network: "+
+					"remove this field, or remove existing"))
 			}
 		}
 		return errs
@@ -120,16 +120,16 @@ func validateRanges(path *field.Path, n *Network) (errs field.ErrorList) {
 func whyNotWith(vpc, secondary netip.Prefix) string {
 	for _, private := range privateRanges {
 		if private.Overlaps(secondary) && !private.Overlaps(vpc) {
-			return fmt.Sprintf("AWS adds no range of %s to a VPC of %s", private, vpc)
+			return fmt.Sprintf("AWS does not add a range within %s to a VPC of %s", private, vpc)
 		}
 	}
 	switch {
 	case benchmarking.Overlaps(secondary) && !benchmarking.Overlaps(vpc):
-		return fmt.Sprintf("AWS adds no range of %s to a VPC of %s", benchmarking, vpc)
+		return fmt.Sprintf("AWS does not add a range within %s to a VPC of %s", benchmarking, vpc)
 	case tenFirstTwo.Overlaps(vpc) && tenFirst.Overlaps(secondary):
-		return fmt.Sprintf("AWS adds no range of %s to a VPC within %s", tenFirst, tenFirstTwo)
+		return fmt.Sprintf("AWS does not add a range within %s to a VPC within %s", tenFirst, tenFirstTwo)
 	case private172.Overlaps(vpc) && default172.Overlaps(secondary):
-		return fmt.Sprintf("AWS adds no range of %s to a VPC within %s", default172, private172)
+		return fmt.Sprintf("AWS does not add a range within %s to a VPC within %s", default172, private172)
 	}
 	return ""
 }
@@ -150,7 +150,7 @@ func validateSize(path *field.Path, p netip.Prefix, largest, smallest int) field
 func validateUsable(path *field.Path, p netip.Prefix) field.ErrorList {
 	if i := slices.IndexFunc(unusable, p.Overlaps); i >= 0 {
 		return field.ErrorList{
-			field.Invalid(path, p.String(), fmt.Sprintf("must not overlap with %s, whose addresses no host can have", unusable[i])),
+			field.Invalid(path, p.String(), fmt.Sprintf("must not overlap with %s: hosts cannot have these addresses", unusable[i])),
 		}
 	}
 	return nil
@@ -228,7 +228,7 @@ func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 		errs = append(errs, field.Forbidden(path.Child("public"), "drover's functions reach the API through the public endpoint: "+
 			"limit it with publicCIDRs instead"))
 		if e.Private != nil && !*e.Private {
-			errs = append(errs, field.Forbidden(path.Child("private"), "the API would be reachable from nowhere"))
+			errs = append(errs, field.Forbidden(path.Child("private"), "the API would be unreachable: set public or private to true"))
 		}
 		return errs
 	}

@@ -38,8 +38,8 @@ var networkRejections = map[string]rejection{
 	},
 	"a range without hosts": {
 		pairs{"10.0.0.0/16", "169.254.0.0/16"}, []string{
-			`demo.yaml:9: spec.network.cidr: Invalid value: "169.254.0.0/16": must not overlap with 169.254.0.0/16, whose addresses no host ` +
-				`can have`,
+			`demo.yaml:9: spec.network.cidr: Invalid value: "169.254.0.0/16": must not overlap with 169.254.0.0/16: hosts cannot have ` +
+				`these addresses`,
 		},
 	},
 	"no room for the zones": {
@@ -75,8 +75,8 @@ var networkRejections = map[string]rejection{
 	"an existing network and a cidr": {
 		pairs{"    zones: [us-east-1a, us-east-1b]", "    natGateways: Single\n    existing: {vpcID: vpc-12345678, subnets: [subnet-12345678, " +
 			"subnet-12345679]}"}, []string{
-			`demo.yaml:9: spec.network.cidr: Forbidden: drover changes nothing in an existing network: leave it out, or leave out existing`,
-			`demo.yaml:10: spec.network.natGateways: Forbidden: drover changes nothing in an existing network: leave it out, or leave out existing`,
+			`demo.yaml:9: spec.network.cidr: Forbidden: drover does not change an existing network: remove this field, or remove existing`,
+			`demo.yaml:10: spec.network.natGateways: Forbidden: drover does not change an existing network: remove this field, or remove existing`,
 		},
 	},
 	"an existing network misspelt": {
@@ -97,11 +97,11 @@ var networkRejections = map[string]rejection{
 	"secondary ranges AWS refuses": {pairs{
 		"    zones:", "    secondaryCIDRs: [192.168.0.0/16, 172.16.0.0/16, 198.19.0.0/16, 100.64.0.0/10, 100.64.0.0/26]\n    zones:",
 	}, []string{
-		`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "192.168.0.0/16": AWS adds no range of 192.168.0.0/16 to a VPC of ` +
+		`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "192.168.0.0/16": AWS does not add a range within 192.168.0.0/16 to a VPC of ` +
 			`10.0.0.0/16`,
-		`demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "172.16.0.0/16": AWS adds no range of 172.16.0.0/12 to a VPC of ` +
+		`demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "172.16.0.0/16": AWS does not add a range within 172.16.0.0/12 to a VPC of ` +
 			`10.0.0.0/16`,
-		`demo.yaml:10: spec.network.secondaryCIDRs[2]: Invalid value: "198.19.0.0/16": AWS adds no range of 198.19.0.0/16 to a VPC of ` +
+		`demo.yaml:10: spec.network.secondaryCIDRs[2]: Invalid value: "198.19.0.0/16": AWS does not add a range within 198.19.0.0/16 to a VPC of ` +
 			`10.0.0.0/16`,
 		`demo.yaml:10: spec.network.secondaryCIDRs[3]: Invalid value: "100.64.0.0/10": must be between /16 and /25`,
 		`demo.yaml:10: spec.network.secondaryCIDRs[4]: Invalid value: "100.64.0.0/26": must be between /16 and /25`,
@@ -109,14 +109,14 @@ var networkRejections = map[string]rejection{
 	}},
 	"secondary ranges of the default VPC": {
 		pairs{"10.0.0.0/16", "172.16.0.0/16", "    zones:", "    secondaryCIDRs: [172.31.0.0/16, bad]\n    zones:"}, []string{
-			`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "172.31.0.0/16": AWS adds no range of 172.31.0.0/16 to a VPC ` +
+			`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "172.31.0.0/16": AWS does not add a range within 172.31.0.0/16 to a VPC ` +
 				`within 172.16.0.0/12`, `demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "bad": must be an IPv4 range, such as ` +
 				`"10.0.0.0/16"`,
 		},
 	},
 	"secondary ranges AWS keeps": {
 		pairs{"10.0.0.0/16", "10.1.0.0/16", "    zones:", "    secondaryCIDRs: [10.0.0.0/16]\n    zones:"}, []string{
-			`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "10.0.0.0/16": AWS adds no range of 10.0.0.0/16 to a VPC within ` +
+			`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "10.0.0.0/16": AWS does not add a range within 10.0.0.0/16 to a VPC within ` +
 				`10.0.0.0/15`,
 		},
 	},
@@ -156,8 +156,8 @@ var controlPlaneRejections = map[string]rejection{
 	"no endpoint at all": {
 		controlPlane("endpoint: {public: false, private: false}"), []string{
 			`demo.yaml:11: spec.controlPlane.endpoint.public: Forbidden: drover's functions reach the API through the public endpoint: ` +
-				`limit it with publicCIDRs instead`, `demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: the API would be reachable ` +
-				`from nowhere`,
+				`limit it with publicCIDRs instead`, `demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: the API would be ` +
+				`unreachable: set public or private to true`,
 		},
 	},
 	"nodes locked out by publicCIDRs": {

@@ -25,9 +25,10 @@ func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
 		family, _, _ := strings.Cut(instanceType, ".")
 		switch architecture, certain := architectureOf(family); {
 		case strings.HasPrefix(family, "mac"):
-			errs = append(errs, field.Invalid(at, instanceType, "EKS runs no nodes on macOS"))
+			errs = append(errs, field.Invalid(at, instanceType, "EKS does not support macOS nodes"))
 		case certain && architecture != p.Architecture && slices.Contains([]Architecture{AMD64, ARM64}, p.Architecture):
-			errs = append(errs, field.Invalid(at, instanceType, fmt.Sprintf("is %s, and the pool is %s", architecture, p.Architecture)))
+			errs = append(errs, field.Invalid(at, instanceType, fmt.Sprintf("its architecture is %s, but the pool's is %s", architecture,
+				p.Architecture)))
 		}
 	}
 	errs = append(errs, validateVolume(path.Child("rootVolume"), &p.RootVolume)...)
@@ -94,7 +95,7 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 		errs = append(errs, field.Required(at, "for "+v.Type))
 	case v.IOPS == 0:
 	case limits.maxIOPS == 0:
-		errs = append(errs, field.Forbidden(at, fmt.Sprintf("the IOPS of %s follow from its size", v.Type)))
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf("the size of a %s volume determines its IOPS: remove this field", v.Type)))
 	case v.IOPS < limits.minIOPS || v.IOPS > most:
 		errs = append(errs, field.Invalid(at, v.IOPS, fmt.Sprintf("must be between %d and %d for %s of %d GiB", limits.minIOPS, most,
 			v.Type, v.SizeGiB)))
@@ -103,10 +104,11 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 	switch most := max(v.IOPS, baseIOPS) / iopsPerMiB; {
 	case v.Throughput == 0:
 	case !limits.throughput:
-		errs = append(errs, field.Forbidden(at, "only for gp3"))
+		errs = append(errs, field.Forbidden(at, "only gp3 volumes have this field: remove it"))
 	case v.Throughput > max(most, baseThroughput):
-		errs = append(errs, field.Invalid(at, v.Throughput, fmt.Sprintf("must be less than or equal to %d with %d IOPS: a quarter", most,
-			max(v.IOPS, baseIOPS))))
+		errs = append(errs, field.Invalid(at, v.Throughput,
+			fmt.Sprintf("must be less than or equal to %d with %d IOPS, which is a quarter of the IOPS", most,
+				max(v.IOPS, baseIOPS))))
 	}
 	return errs
 }
@@ -154,13 +156,13 @@ func validateLabels(path *field.Path, labels map[string]string) (errs field.Erro
 		within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
 		switch {
 		case slices.Contains(kubeletLabels, key):
-			errs = append(errs, field.Forbidden(path.Key(key), "the kubelet sets it"))
+			errs = append(errs, field.Forbidden(path.Key(key), "the kubelet sets this label: remove it"))
 		case within("kubelet.kubernetes.io"), within("node.kubernetes.io"):
 		case within("kubernetes.io"), within("k8s.io"):
 			errs = append(errs, field.Forbidden(path.Key(key), "a kubelet may set labels of kubernetes.io "+
 				"and k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/"))
 		case within("drover.run"):
-			errs = append(errs, field.Forbidden(path.Key(key), "drover.run/ is drover's own"))
+			errs = append(errs, field.Forbidden(path.Key(key), "drover reserves labels of drover.run/: choose another prefix"))
 		}
 	}
 	return errs

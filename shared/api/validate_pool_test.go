@@ -26,20 +26,20 @@ var poolRejections = map[string]rejection{
 			`demo.yaml:14: spec.pools[0].instanceTypes[0]: Invalid value: "m7i": must be an instance type, such as "m7i.large"`,
 			`demo.yaml:14: spec.pools[0].instanceTypes[1]: Invalid value: "M7i.large": must be an instance type, such as "m7i.large"`,
 			`demo.yaml:14: spec.pools[0].instanceTypes[3]: Duplicate value: "m7i.large"`,
-			`demo.yaml:14: spec.pools[0].instanceTypes[4]: Invalid value: "mac2.metal": EKS runs no nodes on macOS`,
+			`demo.yaml:14: spec.pools[0].instanceTypes[4]: Invalid value: "mac2.metal": EKS does not support macOS nodes`,
 		},
 	},
 	"Arm's types by default": {
 		pairs{"[m7i.large]", "[m7g.large, is4gen.large, a1.large, g5g.xlarge]"}, []string{
-			`demo.yaml:14: spec.pools[0].instanceTypes[0]: Invalid value: "m7g.large": is arm64, and the pool is amd64`,
-			`demo.yaml:14: spec.pools[0].instanceTypes[1]: Invalid value: "is4gen.large": is arm64, and the pool is amd64`,
-			`demo.yaml:14: spec.pools[0].instanceTypes[2]: Invalid value: "a1.large": is arm64, and the pool is amd64`,
-			`demo.yaml:14: spec.pools[0].instanceTypes[3]: Invalid value: "g5g.xlarge": is arm64, and the pool is amd64`,
+			`demo.yaml:14: spec.pools[0].instanceTypes[0]: Invalid value: "m7g.large": its architecture is arm64, but the pool's is amd64`,
+			`demo.yaml:14: spec.pools[0].instanceTypes[1]: Invalid value: "is4gen.large": its architecture is arm64, but the pool's is amd64`,
+			`demo.yaml:14: spec.pools[0].instanceTypes[2]: Invalid value: "a1.large": its architecture is arm64, but the pool's is amd64`,
+			`demo.yaml:14: spec.pools[0].instanceTypes[3]: Invalid value: "g5g.xlarge": its architecture is arm64, but the pool's is amd64`,
 		},
 	},
 	"Intel's types in Arm's": {
 		pool("architecture: arm64"), []string{
-			`demo.yaml:14: spec.pools[0].instanceTypes[0]: Invalid value: "m7i.large": is amd64, and the pool is arm64`,
+			`demo.yaml:14: spec.pools[0].instanceTypes[0]: Invalid value: "m7i.large": its architecture is amd64, but the pool's is arm64`,
 		},
 	},
 	"an architecture misspelt": {
@@ -67,8 +67,8 @@ var poolRejections = map[string]rejection{
 	"gp2 with what it lacks": {
 		pool("rootVolume: {type: gp2, sizeGiB: 20000, iops: 3000, throughput: 125}"), []string{
 			`demo.yaml:17: spec.pools[0].rootVolume.sizeGiB: Invalid value: 20000: must be less than or equal to 16384 for gp2`,
-			`demo.yaml:17: spec.pools[0].rootVolume.iops: Forbidden: the IOPS of gp2 follow from its size`,
-			`demo.yaml:17: spec.pools[0].rootVolume.throughput: Forbidden: only for gp3`,
+			`demo.yaml:17: spec.pools[0].rootVolume.iops: Forbidden: the size of a gp2 volume determines its IOPS: remove this field`,
+			`demo.yaml:17: spec.pools[0].rootVolume.throughput: Forbidden: only gp3 volumes have this field: remove it`,
 		},
 	},
 	"drains that end before they begin, or after the hook": {pool("drain: {timeout: 59s, podGracePeriod: 0s, loadBalancerWait: 61m}"),
@@ -131,14 +131,14 @@ var poolRejections = map[string]rejection{
 		},
 	},
 	"a readiness of sick nodes": {pool("readiness: {conditions: [DiskPressure, Ready, a b]}"), []string{
-		`demo.yaml:17: spec.pools[0].readiness.conditions[0]: Invalid value: "DiskPressure": is True when something is wrong with a node`,
-		`demo.yaml:17: spec.pools[0].readiness.conditions[1]: Invalid value: "Ready": is always waited for`,
+		`demo.yaml:17: spec.pools[0].readiness.conditions[0]: Invalid value: "DiskPressure": is True when a node has a problem: use a condition that is True when it is healthy`,
+		`demo.yaml:17: spec.pools[0].readiness.conditions[1]: Invalid value: "Ready": is redundant: drover always waits for Ready`,
 		`demo.yaml:17: spec.pools[0].readiness.conditions[2]: Invalid value: "a b": must be a type of node conditions, such as ` +
 			`"example.com/NetworkReady"`,
 	}},
 	"a readiness that never comes": {
 		pool("labels: {a: b}", "readiness: {labels: {a: c}}"), []string{
-			`demo.yaml:18: spec.pools[0].readiness.labels[a]: Invalid value: "c": no node would ever be ready: the pool's labels say "b"`,
+			`demo.yaml:18: spec.pools[0].readiness.labels[a]: Invalid value: "c": no node would become ready: the pool's labels have the value "b"`,
 		},
 	},
 	"a readiness that is too long": {
@@ -158,7 +158,7 @@ var poolRejections = map[string]rejection{
 	},
 	"gp3 beyond its IOPS": {
 		pool("rootVolume: {throughput: 751}"), []string{
-			`demo.yaml:17: spec.pools[0].rootVolume.throughput: Invalid value: 751: must be less than or equal to 750 with 3000 IOPS: a quarter`,
+			`demo.yaml:17: spec.pools[0].rootVolume.throughput: Invalid value: 751: must be less than or equal to 750 with 3000 IOPS, which is a quarter of the IOPS`,
 		},
 	},
 	"gp3 with few IOPS": {
@@ -179,12 +179,12 @@ var poolRejections = map[string]rejection{
 		"a, team: a}"), []string{
 		`demo.yaml:17: spec.pools[0].labels[node-role.kubernetes.io/worker]: Forbidden: a kubelet may set labels of kubernetes.io and ` +
 			`k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/`,
-		`demo.yaml:17: spec.pools[0].labels[topology.kubernetes.io/zone]: Forbidden: the kubelet sets it`,
+		`demo.yaml:17: spec.pools[0].labels[topology.kubernetes.io/zone]: Forbidden: the kubelet sets this label: remove it`,
 		`demo.yaml:17: spec.pools[0].labels[node-restriction.kubernetes.io/x]: Forbidden: a kubelet may set labels of kubernetes.io and ` +
 			`k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/`,
 		`demo.yaml:17: spec.pools[0].labels[k8s.io/a]: Forbidden: a kubelet may set labels of kubernetes.io and k8s.io only under ` +
 			`node.kubernetes.io/ and kubelet.kubernetes.io/`,
-		`demo.yaml:17: spec.pools[0].labels[drover.run/pool]: Forbidden: drover.run/ is drover's own`,
+		`demo.yaml:17: spec.pools[0].labels[drover.run/pool]: Forbidden: drover reserves labels of drover.run/: choose another prefix`,
 	}},
 	"taints misspelt and twice": {pool("taints: [{key: 'a b', effect: no}, {key: a, effect: NoExecute}, {key: a, value: x, effect: " +
 		"NoExecute}, {key: a, effect: NoSchedule}]"), []string{

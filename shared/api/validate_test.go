@@ -124,10 +124,10 @@ var otherRejections = map[string]rejection{
 			`"kubernetes.io/role/", which is reserved`,
 		`demo.yaml:17: spec.tags[k8s.io/cluster-autoscaler/enabled]: Invalid value: "k8s.io/cluster-autoscaler/enabled": must not start ` +
 			`with "k8s.io/cluster-autoscaler/", which is reserved`,
-		`demo.yaml:17: spec.tags[name]: Invalid value: "name": is reserved: drover names what it makes`,
+		`demo.yaml:17: spec.tags[name]: Invalid value: "name": is reserved: drover sets this tag`,
 		`demo.yaml:17: spec.tags[a#b]: Invalid value: "a#b": must be letters, digits, spaces and _.:/=+-@`,
 		`demo.yaml:17: spec.tags[empty]: Invalid value: "": must be letters, digits, spaces and _.:/=+-@, at least one (CloudFormation ` +
-			`takes no empty tag)`,
+			`does not accept empty tags)`,
 		`demo.yaml:17: spec.tags[team]: Invalid value: "team": differs from "Team" by case only, which IAM does not distinguish`,
 	}},
 	"long tags": {pairs{"  tags: {}", "  tags: {" + strings.Repeat("k", 129) + ": v, k: " + strings.Repeat("ü", 257) + "}"}, []string{

@@ -49,7 +49,7 @@ func validateReadiness(path *field.Path, p *Pool) (errs field.ErrorList) {
 	for _, key := range sortedKeys(p.Readiness.Labels) {
 		if own, ok := p.Labels[key]; ok && own != p.Readiness.Labels[key] {
 			errs = append(errs, field.Invalid(path.Child("labels").Key(key), p.Readiness.Labels[key],
-				fmt.Sprintf("no node would ever be ready: the pool's labels say %q", own)))
+				fmt.Sprintf("no node would become ready: the pool's labels have the value %q", own)))
 		}
 	}
 	if body, err := json.Marshal(p.Readiness); err == nil && len(body) > maxReadiness {

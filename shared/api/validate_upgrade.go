@@ -68,7 +68,7 @@ func validateWindow(path *field.Path, w *Window) (errs field.ErrorList) {
 	case w.Cron != "" && w.Start != "":
 		errs = append(errs, field.Forbidden(path.Child("start"), "a window opens by cron, or by start and days: remove one"))
 	case w.Cron != "" && len(w.Days) > 0:
-		errs = append(errs, field.Forbidden(path.Child("days"), "the days are in cron"))
+		errs = append(errs, field.Forbidden(path.Child("days"), "cron already contains the days: remove this field"))
 	case w.Cron == "" && w.Start == "":
 		errs = append(errs, field.Required(path.Child("start"), "a window opens by cron, or by start and days"))
 	}
@@ -86,11 +86,11 @@ func validateAt(path *field.Path, u *Upgrade) (errs field.ErrorList) {
 	}
 	limits, at := u.limits(), timeOf(u.At.Time)
 	if at.Before(limits.NotBefore) {
-		errs = append(errs, field.Invalid(path.Child("time"), u.At.Time, "is before notBefore"))
+		errs = append(errs, field.Invalid(path.Child("time"), u.At.Time, "must not be before notBefore"))
 	}
 	for i, span := range limits.Excluded {
 		if !at.Before(span.From) && at.Before(span.Until) {
-			errs = append(errs, field.Invalid(path.Child("time"), u.At.Time, fmt.Sprintf("is within exclusions[%d]", i)))
+			errs = append(errs, field.Invalid(path.Child("time"), u.At.Time, fmt.Sprintf("must not be within exclusions[%d]", i)))
 		}
 	}
 	return errs

@@ -41,7 +41,9 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 			},
 		},
 		"a window with its days twice": {
-			upgrade(`window: {cron: "0 22 * * ? *", days: [Mon], duration: 4h}`), []string{upTo + `window.days: Forbidden: the days are in cron`},
+			upgrade(`window: {cron: "0 22 * * ? *", days: [Mon], duration: 4h}`), []string{
+				upTo + `window.days: Forbidden: cron already contains the days: remove this field`,
+			},
 		},
 		"no days at all": {
 			upgrade(`window: {start: "22:00", days: [], duration: 4h}`), []string{upTo + `window.days: Too few: 0: must have at least 1 item`},
@@ -163,12 +165,12 @@ func TestValidateRejectsUpgrades(t *testing.T) {
 		},
 		"one upgrade before any": {
 			upgrade(`notBefore: "2027-01-01T00:00:00Z", at: {time: "2026-12-20T00:00:00Z", release: "1.37-1"}`), []string{
-				upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": is before notBefore`,
+				upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": must not be before notBefore`,
 			},
 		},
 		"one upgrade at a time that is shut": {
 			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}], at: {time: "2026-12-20T00:00:00Z", ` +
-				`release: "1.37-1"}`), []string{upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": is within exclusions[0]`},
+				`release: "1.37-1"}`), []string{upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": must not be within exclusions[0]`},
 		},
 		"alarms without a name, twice, broken": {
 			upgrade(`alarms: ["", a, a, "b\n"]`), []string{
