@@ -97,12 +97,12 @@ var networkRejections = map[string]rejection{
 	"secondary ranges AWS refuses": {pairs{
 		"    zones:", "    secondaryCIDRs: [192.168.0.0/16, 172.16.0.0/16, 198.19.0.0/16, 100.64.0.0/10, 100.64.0.0/26]\n    zones:",
 	}, []string{
-		`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "192.168.0.0/16": AWS does not add a range within 192.168.0.0/16 to a VPC of ` +
-			`10.0.0.0/16`,
-		`demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "172.16.0.0/16": AWS does not add a range within 172.16.0.0/12 to a VPC of ` +
-			`10.0.0.0/16`,
-		`demo.yaml:10: spec.network.secondaryCIDRs[2]: Invalid value: "198.19.0.0/16": AWS does not add a range within 198.19.0.0/16 to a VPC of ` +
-			`10.0.0.0/16`,
+		`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "192.168.0.0/16": AWS does not add a range within ` +
+			`192.168.0.0/16 to a VPC of 10.0.0.0/16`,
+		`demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "172.16.0.0/16": AWS does not add a range within ` +
+			`172.16.0.0/12 to a VPC of 10.0.0.0/16`,
+		`demo.yaml:10: spec.network.secondaryCIDRs[2]: Invalid value: "198.19.0.0/16": AWS does not add a range within ` +
+			`198.19.0.0/16 to a VPC of 10.0.0.0/16`,
 		`demo.yaml:10: spec.network.secondaryCIDRs[3]: Invalid value: "100.64.0.0/10": must be between /16 and /25`,
 		`demo.yaml:10: spec.network.secondaryCIDRs[4]: Invalid value: "100.64.0.0/26": must be between /16 and /25`,
 		`demo.yaml:10: spec.network.secondaryCIDRs[4]: Invalid value: "100.64.0.0/26": overlaps with 100.64.0.0/10`,
@@ -116,8 +116,8 @@ var networkRejections = map[string]rejection{
 	},
 	"secondary ranges AWS keeps": {
 		pairs{"10.0.0.0/16", "10.1.0.0/16", "    zones:", "    secondaryCIDRs: [10.0.0.0/16]\n    zones:"}, []string{
-			`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "10.0.0.0/16": AWS does not add a range within 10.0.0.0/16 to a VPC within ` +
-				`10.0.0.0/15`,
+			`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "10.0.0.0/16": AWS does not add a range within ` +
+				`10.0.0.0/16 to a VPC within 10.0.0.0/15`,
 		},
 	},
 }

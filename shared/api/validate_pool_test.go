@@ -131,7 +131,8 @@ var poolRejections = map[string]rejection{
 		},
 	},
 	"a readiness of sick nodes": {pool("readiness: {conditions: [DiskPressure, Ready, a b]}"), []string{
-		`demo.yaml:17: spec.pools[0].readiness.conditions[0]: Invalid value: "DiskPressure": is True when a node has a problem: use a condition that is True when it is healthy`,
+		`demo.yaml:17: spec.pools[0].readiness.conditions[0]: Invalid value: "DiskPressure": is True when a node has a problem: ` +
+			`use a condition that is True when it is healthy`,
 		`demo.yaml:17: spec.pools[0].readiness.conditions[1]: Invalid value: "Ready": is redundant: drover always waits for Ready`,
 		`demo.yaml:17: spec.pools[0].readiness.conditions[2]: Invalid value: "a b": must be a type of node conditions, such as ` +
 			`"example.com/NetworkReady"`,
@@ -158,7 +159,8 @@ var poolRejections = map[string]rejection{
 	},
 	"gp3 beyond its IOPS": {
 		pool("rootVolume: {throughput: 751}"), []string{
-			`demo.yaml:17: spec.pools[0].rootVolume.throughput: Invalid value: 751: must be less than or equal to 750 with 3000 IOPS, which is a quarter of the IOPS`,
+			`demo.yaml:17: spec.pools[0].rootVolume.throughput: Invalid value: 751: must be less than or equal to 750 with 3000 IOPS, ` +
+				`which is a quarter of the IOPS`,
 		},
 	},
 	"gp3 with few IOPS": {
