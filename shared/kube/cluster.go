@@ -37,9 +37,9 @@ func WithTransport(reach func(endpoint string) http.RoundTripper) Option {
 	return func(c *Clusters) { c.reach = reach }
 }
 
-// NewClusters returns the clusters of an account.
-func NewClusters(client *eks.Client, identity *sts.Client, options ...Option) *Clusters {
-	c := &Clusters{eks: client, presign: sts.NewPresignClient(identity)}
+// NewClusters returns the clusters of an account. cfg is the identity that calls EKS and signs in to API servers.
+func NewClusters(cfg aws.Config, options ...Option) *Clusters {
+	c := &Clusters{eks: eks.NewFromConfig(cfg), presign: sts.NewPresignClient(sts.NewFromConfig(cfg))}
 	for _, apply := range options {
 		apply(c)
 	}

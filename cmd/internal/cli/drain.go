@@ -18,9 +18,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/events"
@@ -263,7 +261,7 @@ func noteRefusal(ctx context.Context, out io.Writer, c *Cell, cluster, pool stri
 
 // previewDrain shows the pods and the least time of a drain of a node, or of all nodes of a pool.
 func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, poolName, node string) error {
-	opened, err := kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)).Open(ctx, cluster)
+	opened, err := kube.NewClusters(c.cfg).Open(ctx, cluster)
 	if errors.Is(err, pool.ErrNoCluster) {
 		return fmt.Errorf("cluster %s: %w", cluster, err)
 	}

@@ -12,8 +12,6 @@ import (
 
 	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
@@ -186,7 +184,7 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 // readNodes lists the nodes of a cluster from its Kubernetes API.
 func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames []string) ([]pool.NodeHealth, error) {
 	if l.opened == nil || time.Since(l.since) > tokenAge {
-		opened, err := kube.NewClusters(eks.NewFromConfig(l.c.cfg), sts.NewFromConfig(l.c.cfg)).Open(ctx, cluster)
+		opened, err := kube.NewClusters(l.c.cfg).Open(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
@@ -67,7 +66,7 @@ and fails with 2.`,
 				return err
 			}
 			if dryRun {
-				return PreviewUpgrade(ctx, out, c, kube.NewClusters(awseks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
+				return PreviewUpgrade(ctx, out, c, kube.NewClusters(c.cfg), in)
 			}
 			answer, err := UpgradeChecker(c).Answer(ctx, in)
 			if err != nil {

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
@@ -33,7 +31,7 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 	require.NoError(t, err)
 	seen := &recorder{}
 	aws := cloud.Config()
-	clusters := kube.NewClusters(eks.NewFromConfig(aws), sts.NewFromConfig(aws), kube.WithTransport(func(string) http.RoundTripper {
+	clusters := kube.NewClusters(aws, kube.WithTransport(func(string) http.RoundTripper {
 		return seen.wrap(anonymous)
 	}))
 

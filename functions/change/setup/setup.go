@@ -15,9 +15,9 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/lambdaruntime/documents"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/waiter"
@@ -25,17 +25,16 @@ import (
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	bucket := env.Must(lambdaruntime.StateBucket)
-	bucketClient := s3.NewClient(cfg)
-	state := store.NewState(s3.NewBucket(bucketClient, bucket), store.Silent, time.Now)
+	docs := documents.New(cfg, env)
+	state := docs.State(store.Silent)
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, env.Must(lambdaruntime.CloudFormationRole))
 	pools := autoscaling.New(awsautoscaling.NewFromConfig(cfg))
 	return &handler.Handler{
-		Specs: s3.NewBucket(bucketClient, env.Must(lambdaruntime.SpecsBucket)), State: state, Stacks: cloud,
+		Specs: docs.Specs(), State: state, Stacks: cloud,
 		Clusters: eks.New(awseks.NewFromConfig(cfg)), Groups: pools,
 		Resume: &waiter.Resumer{
 			Steps: stepfunctions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, Groups: pools, State: state, Now: time.Now,
 		},
-		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", bucket, cfg.Region, names.DNSSuffix(env.Must(lambdaruntime.Partition))),
+		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", state.Name(), cfg.Region, names.DNSSuffix(env.Must(lambdaruntime.Partition))),
 	}
 }

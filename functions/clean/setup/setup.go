@@ -2,25 +2,23 @@
 package setup
 
 import (
-	"time"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 
 	"github.com/drover-run/drover/functions/clean/handler"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/leftovers"
-	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/lambdaruntime/documents"
 	"github.com/drover-run/drover/shared/store"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	bucketClient := s3.NewClient(cfg)
+	docs := documents.New(cfg, env)
 	return &handler.Handler{
-		Specs:     s3.NewBucket(bucketClient, env.Must(lambdaruntime.SpecsBucket)),
-		State:     store.NewState(s3.NewBucket(bucketClient, env.Must(lambdaruntime.StateBucket)), store.Silent, time.Now),
+		Specs:     docs.Specs(),
+		State:     docs.State(store.Silent),
 		Clusters:  eks.New(awseks.NewFromConfig(cfg)),
 		Leftovers: leftovers.New(cfg, env.Must(lambdaruntime.LeftoversRole)),
 	}

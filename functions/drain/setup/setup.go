@@ -6,32 +6,23 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/aws/eventbridge"
-	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notification"
-	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/lambdaruntime/documents"
+	"github.com/drover-run/drover/shared/lambdaruntime/notices"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
-	notifier := notification.New(topic, bus, env.Output, time.Now)
-	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), env.Must(lambdaruntime.StateBucket)), notifier, time.Now)
-	clusters := kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg), kube.WithTransport(env.Transport))
+	clusters := kube.NewClusters(cfg, kube.WithTransport(env.Transport))
 	return &handler.Handler{
 		Clusters: kube.Opener[handler.Cluster]{Clusters: clusters, As: func(c *kube.Cluster) handler.Cluster { return drainer.NewCluster(c) }},
 		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
-		State:    state,
+		State:    documents.New(cfg, env).State(notices.New(cfg, env)),
 		Slice:    50 * time.Second, JoinGrace: 10 * time.Second, Now: time.Now, Metrics: env.Output,
 	}
 }

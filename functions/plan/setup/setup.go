@@ -15,33 +15,26 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/aws/eventbridge"
-	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notification"
+	"github.com/drover-run/drover/shared/lambdaruntime/documents"
+	"github.com/drover-run/drover/shared/lambdaruntime/notices"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/store"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	bucketClient := s3.NewClient(cfg)
-	bucket := s3.NewBucket(bucketClient, env.Must(lambdaruntime.StateBucket))
-	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
-	notifier := notification.New(topic, bus, env.Output, time.Now)
-	state := store.NewState(bucket, notifier, time.Now)
+	docs := documents.New(cfg, env)
+	state := docs.State(notices.New(cfg, env))
 	p := &planner.Planner{
-		Specs: s3.NewBucket(bucketClient, env.Must(lambdaruntime.SpecsBucket)), State: state,
+		Specs: docs.Specs(), State: state,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		EKS:    eks.New(awseks.NewFromConfig(cfg)),
 		Cell: render.Cell{
 			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
-			Account: env.Must(lambdaruntime.Account), StateBucket: bucket.Name(),
+			Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),
 		},
 	}
 	h := &handler.Handler{Planner: p, State: state, Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""), Now: time.Now}

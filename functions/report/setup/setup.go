@@ -7,22 +7,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/drover-run/drover/functions/report/handler"
-	"github.com/drover-run/drover/shared/aws/eventbridge"
-	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notification"
-	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/lambdaruntime/documents"
+	"github.com/drover-run/drover/shared/lambdaruntime/notices"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	bucketClient := s3.NewClient(cfg)
-	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
-	notifier := notification.New(topic, bus, env.Output, time.Now)
-	state := store.NewState(s3.NewBucket(bucketClient, env.Must(lambdaruntime.StateBucket)), notifier, time.Now)
-	return &handler.Handler{
-		Specs: s3.NewBucket(bucketClient, env.Must(lambdaruntime.SpecsBucket)), State: state, Now: time.Now,
-	}
+	docs := documents.New(cfg, env)
+	return &handler.Handler{Specs: docs.Specs(), State: docs.State(notices.New(cfg, env)), Now: time.Now}
 }

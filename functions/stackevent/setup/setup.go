@@ -12,22 +12,16 @@ import (
 	"github.com/drover-run/drover/functions/stackevent/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/aws/eventbridge"
-	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notification"
-	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/lambdaruntime/documents"
+	"github.com/drover-run/drover/shared/lambdaruntime/notices"
 	"github.com/drover-run/drover/shared/waiter"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
-	notifier := notification.New(topic, bus, env.Output, time.Now)
-	state := store.NewState(s3.NewBucket(s3.NewClient(cfg), env.Must(lambdaruntime.StateBucket)), notifier, time.Now)
+	state := documents.New(cfg, env).State(notices.New(cfg, env))
 	return &handler.Handler{State: state, Now: time.Now, Resume: &waiter.Resumer{
 		Steps: stepfunctions.New(sfn.NewFromConfig(cfg), ""), State: state, Now: time.Now,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""), Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),

@@ -9,7 +9,6 @@ import (
 	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/shared/admission"
@@ -17,29 +16,23 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/aws/eventbridge"
-	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/lambdaruntime/documents"
+	"github.com/drover-run/drover/shared/lambdaruntime/notices"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notification"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/releases"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/store/cache"
 	"github.com/drover-run/drover/shared/waiter"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	bucketClient := s3.NewClient(cfg)
-	specs := s3.NewBucket(bucketClient, env.Must(lambdaruntime.SpecsBucket))
-	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
-	notifier := notification.New(topic, bus, env.Output, time.Now)
-	state := store.NewState(s3.NewBucket(bucketClient, env.Must(lambdaruntime.StateBucket)), notifier, time.Now)
+	docs := documents.New(cfg, env)
+	state, specs := docs.State(notices.New(cfg, env)), docs.Specs()
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
 	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
@@ -47,7 +40,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	snapshot := cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
 		State: state, Stacks: cloud, Groups: pools, EKS: offered, Snapshot: snapshot,
-		Nodes:      kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg), kube.WithTransport(env.Transport)),
+		Nodes:      kube.NewClusters(cfg, kube.WithTransport(env.Transport)),
 		Executions: machine,
 		Upgrade:    stepfunctions.NewMachine(steps, env.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
@@ -20,34 +19,27 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/aws/eventbridge"
-	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
-	"github.com/drover-run/drover/shared/aws/sns"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
-	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/notification"
+	"github.com/drover-run/drover/shared/lambdaruntime/documents"
+	"github.com/drover-run/drover/shared/lambdaruntime/notices"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	bucketClient := s3.NewClient(cfg)
-	specs := s3.NewBucket(bucketClient, env.Must(lambdaruntime.SpecsBucket))
-	topic, bus := sns.NewTopic(cfg, env.Must(lambdaruntime.TopicARN)), eventbridge.NewBus(cfg, names.Bus)
-	notifier := notification.New(topic, bus, env.Output, time.Now)
-	state := store.NewState(s3.NewBucket(bucketClient, env.Must(lambdaruntime.StateBucket)), notifier, time.Now)
+	docs := documents.New(cfg, env)
+	state, specs := docs.State(notices.New(cfg, env)), docs.Specs()
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
-	clusters, room := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg), kube.WithTransport(env.Transport)), ec2.New(cfg)
+	clusters, room := kube.NewClusters(cfg, kube.WithTransport(env.Transport)), ec2.New(cfg)
 	executions := stepfunctions.New(sfn.NewFromConfig(cfg), "")
 	facts := &collect.Gatherer{
 		Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,

@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
@@ -60,7 +59,7 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 	in.Cluster = "demo"
 	cfg, seen := l.Config(), &requests{next: l.reach("")}
 	offered := eks.New(awseks.NewFromConfig(cfg))
-	clusters := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg), kube.WithTransport(func(string) http.RoundTripper {
+	clusters := kube.NewClusters(cfg, kube.WithTransport(func(string) http.RoundTripper {
 		return seen
 	}))
 	h := &checker.Checker{

@@ -36,7 +36,7 @@ func TestAddonWhosePodsKWOKDropped(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	_, credentials := w.identities.Admin()
-	admin, _ := w.clients(credentials)
+	admin := awseks.NewFromConfig(w.config(credentials))
 	clusterRole, nodeRole := w.role("cluster", "eks.amazonaws.com", ""), w.role("node", "ec2.amazonaws.com", "")
 	name := aws.String("drover-demo")
 	_, err := admin.CreateCluster(ctx, &awseks.CreateClusterInput{

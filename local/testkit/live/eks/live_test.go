@@ -106,17 +106,17 @@ func (w *world) role(name, service, policy string) string {
 }
 
 // as returns the clients of a session of a role.
-func (w *world) as(role, session, service string) (*awseks.Client, *sts.Client) {
+func (w *world) as(role, session, service string) (aws.Config, *sts.Client) {
 	w.t.Helper()
 	_, c, err := w.identities.AssumeRoleAs(role, session, service)
 	require.NoError(w.t, err)
-	return w.clients(c)
+	cfg := w.config(c)
+	return cfg, sts.NewFromConfig(cfg)
 }
 
-func (w *world) clients(c iam.Credentials) (*awseks.Client, *sts.Client) {
+func (w *world) config(c iam.Credentials) aws.Config {
 	provider := credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
-	return awseks.New(awseks.Options{Region: region, BaseEndpoint: &w.url, Credentials: provider}),
-		sts.New(sts.Options{Region: region, BaseEndpoint: &w.url, Credentials: provider})
+	return aws.Config{Region: region, BaseEndpoint: &w.url, Credentials: provider}
 }
 
 func (w *world) subnets() []string {
@@ -170,7 +170,7 @@ func TestClusterForDroverAndUsers(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	_, credentials := w.identities.Admin()
-	admin, adminIdentity := w.clients(credentials)
+	admin, adminIdentity := awseks.NewFromConfig(w.config(credentials)), sts.NewFromConfig(w.config(credentials))
 	describe := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"eks:DescribeCluster",` +
 		`"Resource":"arn:aws:eks:us-east-1:111122223333:cluster/drover-*"}]}`
 	clusterRole := w.role("cluster", "eks.amazonaws.com", "")
@@ -214,8 +214,8 @@ func TestClusterForDroverAndUsers(t *testing.T) {
 	entry(joinRole, awseks.CreateAccessEntryInput{KubernetesGroups: []string{kube.JoinGroup}})
 	entry(viewerRole, awseks.CreateAccessEntryInput{})
 
-	eksAsPrepare, prepareIdentity := w.as(prepareRole, "drover-prepare", "lambda.amazonaws.com")
-	eksAsJoin, joinIdentity := w.as(joinRole, "drover-join", "lambda.amazonaws.com")
+	asPrepare, prepareIdentity := w.as(prepareRole, "drover-prepare", "lambda.amazonaws.com")
+	asJoin, joinIdentity := w.as(joinRole, "drover-join", "lambda.amazonaws.com")
 	_, viewerIdentity := w.as(viewerRole, "ann@example", "lambda.amazonaws.com")
 	prepareAPI, oldViewer := w.api(cluster, prepareIdentity), w.api(cluster, viewerIdentity)
 
@@ -247,7 +247,7 @@ func TestClusterForDroverAndUsers(t *testing.T) {
 	t.Run("drover's roles have only the rights that they need", func(t *testing.T) {
 		_, err := w.api(cluster, joinIdentity).Resource(nodes).List(ctx, metav1.ListOptions{})
 		require.True(t, apierrors.IsForbidden(err), "the cluster is not prepared: %v", err)
-		prepare, err := kube.NewClusters(eksAsPrepare, prepareIdentity).Open(ctx, "demo")
+		prepare, err := kube.NewClusters(asPrepare).Open(ctx, "demo")
 		require.NoError(t, err)
 		require.NoError(t, prepare.GrantRoles(ctx))
 		require.NoError(t, prepare.GrantRoles(ctx), "again is no error")
@@ -338,7 +338,7 @@ func TestClusterForDroverAndUsers(t *testing.T) {
 			ClusterName: name, AddonName: aws.String("vpc-cni"), AddonVersion: aws.String("v1.21.1-eksbuild.1"),
 		})
 		require.NoError(t, err)
-		join, err := kube.NewClusters(eksAsJoin, joinIdentity).Open(ctx, "demo")
+		join, err := kube.NewClusters(asJoin).Open(ctx, "demo")
 		require.NoError(t, err)
 		bounded, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()

@@ -19,7 +19,6 @@ import (
 	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/engine/endpoint"
@@ -66,7 +65,7 @@ func start(t *testing.T, account *harness.Account) *world {
 	w := &world{Account: account}
 	w.Cluster("demo", "")
 	config := w.Config()
-	clusters := kube.NewClusters(awseks.NewFromConfig(config), sts.NewFromConfig(config), kube.WithTransport(func(string) http.RoundTripper {
+	clusters := kube.NewClusters(config, kube.WithTransport(func(string) http.RoundTripper {
 		return w
 	}))
 	w.gatherer = &collect.Gatherer{
