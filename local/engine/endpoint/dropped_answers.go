@@ -48,6 +48,14 @@ func (w *droppable) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
+// FlushError implements the interface of http.ResponseController.
+func (w *droppable) FlushError() error {
+	if w.header != nil {
+		return nil
+	}
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
 // Accept implements wire.ResultSink, for clients in this process.
 func (w *droppable) Accept(result any, format wire.Protocol) bool {
 	taker, ok := w.ResponseWriter.(wire.ResultSink)

@@ -71,6 +71,7 @@ func (r *Recorder) Since(mark int) []Call {
 var readingPrefixes = []string{
 	"Describe", "List", "Get", "Head", "BatchGet", "Lookup", "Filter", "Validate", "Estimate", "Simulate", "Test",
 	"AssumeRole", "Detect", "Search",
+	"Invoke", // a function that changes something makes calls of its own
 }
 
 // mutating is true if an action with this name changes something. A request that could not be parsed has no name and

@@ -7,7 +7,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -32,6 +34,13 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 		}
 		maps.Copy(header, r.Header)
 		result = r.Body
+		if r.Stream != nil {
+			maps.Copy(w.Header(), header)
+			w.Header().Set("X-Amzn-Requestid", c.RequestID)
+			w.WriteHeader(status)
+			r.Stream(flushed{w, http.NewResponseController(w)})
+			return nil
+		}
 	}
 	if t, ok := w.(ResultSink); ok && status == http.StatusOK && len(header) == 0 && t.Accept(result, format) {
 		w.Header().Set("X-Amzn-Requestid", c.RequestID)
@@ -65,6 +74,23 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // fails only if the client disconnected
 	return nil
+}
+
+// flushed sends each write to the client at once.
+type flushed struct {
+	io.Writer
+	controller *http.ResponseController
+}
+
+func (f flushed) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	if err == nil {
+		err = f.controller.Flush()
+	}
+	if errors.Is(err, http.ErrNotSupported) { // a client in this process that reads the body at its end
+		err = nil
+	}
+	return n, err
 }
 
 func (s *Service) encode(x *xmlEncoder, format Protocol, c *Call, result any) (body []byte, contentType string, err error) {

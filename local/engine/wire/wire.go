@@ -95,11 +95,12 @@ type Call struct {
 }
 
 // Response sets status (0: 200) and headers, which a plain result cannot. A Body of []byte or json.RawMessage is sent
-// unchanged. Any other is encoded like a result.
+// unchanged. Any other is encoded like a result. A Stream writes the body instead, and each write is sent at once.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   any
+	Stream func(w io.Writer)
 }
 
 // Authorize returns an error unless the caller may perform this action on a resource.
