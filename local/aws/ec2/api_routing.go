@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/drover-run/drover/local/engine/wire"
 )
@@ -282,8 +283,9 @@ func (s *Service) describeInterfaces(_ context.Context, c *wire.Call) (any, erro
 		return fixed(map[string][]string{
 			"network-interface-id": {i.id}, "vpc-id": {i.vpc}, "subnet-id": {i.subnet}, "group-id": i.groups, "description": {i.description},
 			"interface-type": {i.typ}, "status": {"in-use"}, "attachment.instance-id": {i.owner}, "requester-id": {i.owner},
-			"availability-zone":  {i.zone},
-			"private-ip-address": {i.address.String()},
+			"availability-zone":            {i.zone},
+			"private-ip-address":           {i.address.String()},
+			"attachment.instance-owner-id": i.attachedBy(),
 		})
 	})
 	if err != nil {
@@ -296,6 +298,8 @@ func (s *Service) describeInterfaces(_ context.Context, c *wire.Call) (any, erro
 	type item struct {
 		NetworkInterfaceId, SubnetId, VpcId, AvailabilityZone, Description string
 		OwnerId, Status, InterfaceType, PrivateIpAddress, RequesterId      string
+		RequesterManaged                                                   bool                 `xml:",omitempty"`
+		Attachment                                                         *interfaceAttachment `xml:",omitempty"`
 		GroupSet                                                           []groupItem
 		TagSet                                                             []tagItem
 	}
@@ -307,6 +311,10 @@ func (s *Service) describeInterfaces(_ context.Context, c *wire.Call) (any, erro
 		x := item{NetworkInterfaceId: i.id, SubnetId: i.subnet, VpcId: i.vpc, AvailabilityZone: i.zone, Description: i.description,
 			OwnerId: s.config.Account, Status: "in-use", InterfaceType: i.typ, PrivateIpAddress: i.address.String(),
 			RequesterId: cmp.Or(i.owner, s.config.Account), TagSet: tagSet(i.tags)}
+		if i.typ == functionInterface {
+			x.RequesterManaged = true
+			x.Attachment = &interfaceAttachment{"ela-attach-" + strings.TrimPrefix(i.id, "eni-"), "amazon-aws", "attached"}
+		}
 		for _, id := range i.groups {
 			if g, ok := s.groups.get(id); ok {
 				x.GroupSet = append(x.GroupSet, groupItem{id, g.name})
