@@ -73,6 +73,8 @@ type Options struct {
 	// may be nil.
 	OnEvent   func(bus string, e eventbridge.Event)
 	Intercept func(rule string, e eventbridge.Event, deliver func())
+	// NoResponseStreaming makes the region one without Lambda's response streaming.
+	NoResponseStreaming bool
 	// FaultSeed is the seed of the chances of Account.Faults.
 	FaultSeed uint64
 	// Log receives failures behind the APIs. It may be nil.
@@ -219,6 +221,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Lambda = lambda.New(lambda.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: packages{a.S3}, Logs: a.CloudWatch,
 		Queues: queues, Metric: metrics{a.CloudWatch}.put, Endpoint: func() string { return a.url }, Dir: filepath.Join(o.Dir, "functions"),
+		Network: a.EC2, NoStreaming: o.NoResponseStreaming,
 	})
 	a.closing(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()

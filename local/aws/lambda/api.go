@@ -5,6 +5,7 @@ package lambda
 import (
 	"context"
 	"encoding/base64"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,12 +18,15 @@ import (
 func (s *Service) Wire() *wire.Service {
 	const functions, function = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
 	const events, concurrency = "/2019-09-25/functions/{FunctionName}/event-invoke-config", "/2017-10-31/functions/{FunctionName}/concurrency"
+	const streaming, tags = "/2021-11-15/functions/{FunctionName}/response-streaming-invocations", "/2017-03-31/tags/{Resource}"
 	return &wire.Service{
 		Name: "lambda", Protocol: wire.RESTJSON,
 		Operations: map[string]wire.Operation{
 			"CreateFunction": s.createFunction, "GetFunction": s.getFunction, "GetFunctionConfiguration": s.getFunctionConfiguration,
 			"UpdateFunctionConfiguration": s.updateFunctionConfiguration, "UpdateFunctionCode": s.updateFunctionCode,
 			"DeleteFunction": s.deleteFunction, "ListFunctions": s.listFunctions, "Invoke": s.invoke,
+			"InvokeWithResponseStream": s.invokeWithResponseStream, "ListTags": s.listTags, "TagResource": s.tagResource,
+			"UntagResource": s.untagResource,
 			"AddPermission": s.addPermission, "RemovePermission": s.removePermission, "GetPolicy": s.getPolicy,
 			"PutFunctionEventInvokeConfig": s.putEventConfig, "GetFunctionEventInvokeConfig": s.getEventConfig,
 			"DeleteFunctionEventInvokeConfig": s.deleteEventConfig, "PutFunctionConcurrency": s.putConcurrency,
@@ -33,6 +37,8 @@ func (s *Service) Wire() *wire.Service {
 			"GET " + function: "GetFunction", "DELETE " + function: "DeleteFunction",
 			"GET " + function + "/configuration": "GetFunctionConfiguration", "PUT " + function + "/configuration": "UpdateFunctionConfiguration",
 			"PUT " + function + "/code": "UpdateFunctionCode", "POST " + function + "/invocations": "Invoke",
+			"POST " + streaming: "InvokeWithResponseStream", "GET " + tags: "ListTags", "POST " + tags: "TagResource",
+			"DELETE " + tags:               "UntagResource",
 			"POST " + function + "/policy": "AddPermission", "GET " + function + "/policy": "GetPolicy",
 			"DELETE " + function + "/policy/{StatementId}": "RemovePermission",
 			"PUT " + events: "PutFunctionEventInvokeConfig", "GET " + events: "GetFunctionEventInvokeConfig",
@@ -74,10 +80,7 @@ func (s *Service) allowed(c *wire.Call, action, reference string) (*function, er
 		return nil, err
 	}
 	c.Resource = s.arn(name)
-	if err := c.Caller.Authorize(action, c.Resource, nil); err != nil {
-		return nil, err
-	}
-	return s.find(name)
+	return s.mayManage(c.Caller, action, name)
 }
 
 func qualified(name, qualifier string) string {
@@ -132,7 +135,8 @@ func (s *Service) updateFunctionConfiguration(_ context.Context, c *wire.Call) (
 		TracingConfig                       *tracing
 		LoggingConfig                       *logging
 		EphemeralStorage                    *storage
-		RevisionID                          string `json:"RevisionId"`
+		VPCConfig                           *vpcConfig `json:"VpcConfig"`
+		RevisionID                          string     `json:"RevisionId"`
 	}
 	if err := c.Decode(&in); err != nil {
 		return nil, err
@@ -155,6 +159,7 @@ func (s *Service) updateFunctionConfiguration(_ context.Context, c *wire.Call) (
 		replace(&to.TracingConfig, in.TracingConfig)
 		replace(&to.LoggingConfig, in.LoggingConfig)
 		replace(&to.EphemeralStorage, in.EphemeralStorage)
+		replace(&to.VPCConfig, in.VPCConfig)
 		return nil
 	})
 	if err != nil {
@@ -232,17 +237,62 @@ func (s *Service) listFunctions(_ context.Context, c *wire.Call) (any, error) {
 	return out, nil
 }
 
-func (s *Service) invoke(ctx context.Context, c *wire.Call) (any, error) {
+// invocationOf returns the invocation that a call requests.
+func (s *Service) invocationOf(c *wire.Call) (Invocation, error) {
 	for name := range c.Query {
 		if name != "Qualifier" {
-			return nil, wire.Unsupported("lambda", "the parameter "+name)
+			return Invocation{}, wire.Unsupported("lambda", "the parameter "+name)
 		}
 	}
 	reference := qualified(c.Path["FunctionName"], c.Query.Get("Qualifier"))
 	if name, err := s.name(reference); err == nil {
 		c.Resource = s.arn(name)
 	}
-	in := Invocation{Function: reference, Payload: c.Body}
+	return Invocation{Function: reference, Payload: c.Body}, nil
+}
+
+// https://docs.aws.amazon.com/lambda/latest/api/API_InvokeWithResponseStream.html
+func (s *Service) invokeWithResponseStream(ctx context.Context, c *wire.Call) (any, error) {
+	if s.config.NoStreaming {
+		return nil, noStreaming()
+	}
+	in, err := s.invocationOf(c)
+	if err != nil {
+		return nil, err
+	}
+	switch kind := or(c.Header.Get("X-Amz-Invocation-Type"), "RequestResponse"); kind {
+	case "DryRun":
+		_, _, err := s.admit(c.Caller, in, maxPayload)
+		return &wire.Response{Status: http.StatusNoContent}, err
+	case "RequestResponse":
+	default:
+		return nil, invalid("InvocationType %s: one of RequestResponse and DryRun", kind)
+	}
+	b, err := s.InvokeStreaming(ctx, c.Caller, in)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.Response{
+		Header: http.Header{"X-Amz-Executed-Version": {"$LATEST"}, "Content-Type": {"application/vnd.amazon.eventstream"}},
+		Stream: func(w io.Writer) {
+			out := events{w}
+			failed, log, err := b.Copy(ctx, out)
+			if err != nil {
+				return // the caller has left
+			}
+			if c.Header.Get("X-Amz-Log-Type") != "Tail" {
+				log = ""
+			}
+			_ = out.complete(failed, base64.StdEncoding.EncodeToString([]byte(log))) // fails only if the caller has left
+		},
+	}, nil
+}
+
+func (s *Service) invoke(ctx context.Context, c *wire.Call) (any, error) {
+	in, err := s.invocationOf(c)
+	if err != nil {
+		return nil, err
+	}
 	switch kind := or(c.Header.Get("X-Amz-Invocation-Type"), "RequestResponse"); kind {
 	case "Event":
 		_, err := s.InvokeAsync(ctx, c.Caller, in)

@@ -31,7 +31,8 @@ type settings struct {
 	EphemeralStorage  *storage
 	KMSKeyArn         string
 	Tags              map[string]string
-	ReservedInstances *int `json:"-"` // reserved concurrent executions; nil: none
+	VPCConfig         *vpcConfig `json:"VpcConfig,omitempty"`
+	ReservedInstances *int       `json:"-"` // reserved concurrent executions; nil: none
 }
 
 type variables struct{ Variables map[string]string }

@@ -5,6 +5,7 @@ package lambda
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,12 +57,14 @@ type invocation struct {
 	payload   []byte
 	deadline  time.Time
 	responses chan response // at most one
+	stream    *stream       // receives the response in chunks; nil if it is returned as a whole
 }
 
 // response of a function.
 type response struct {
-	payload []byte
-	failed  bool
+	payload  []byte
+	failed   bool
+	tooLarge bool
 }
 
 // failure returns an error that Lambda itself reports.
@@ -70,7 +73,7 @@ func failure(kind, message string) response {
 		ErrorType    string `json:"errorType"`
 		ErrorMessage string `json:"errorMessage"`
 	}{kind, message}) // strings
-	return response{raw, true}
+	return response{payload: raw, failed: true}
 }
 
 // start creates an environment: its credentials, its runtime API and its process. It does not wait for the init phase.
@@ -78,9 +81,7 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 	s := f.service
 	caller, credentials, err := s.config.Roles.AssumeRoleAs(c.Role, sessionName(c.FunctionName), "lambda.amazonaws.com")
 	if err != nil {
-		return nil, &iam.Error{
-			Code: "AccessDeniedException", Message: "The role defined for the function cannot be assumed by Lambda.", Status: http.StatusForbidden,
-		}
+		return nil, mayNotAssume()
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -120,6 +121,12 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 		close(e.exited)
 	}()
 	return e, nil
+}
+
+func mayNotAssume() error {
+	return &iam.Error{
+		Code: "AccessDeniedException", Message: "The role defined for the function cannot be assumed by Lambda.", Status: http.StatusForbidden,
+	}
 }
 
 // scanLines passes each line to the function. A line may have any length.
@@ -199,11 +206,6 @@ func (e *environment) serveNext(w http.ResponseWriter, r *http.Request) {
 }
 
 func (e *environment) serveAnswer(w http.ResponseWriter, r *http.Request, failed bool) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
-	if err != nil {
-		runtimeError(w, http.StatusBadRequest, "InvalidRequest", err.Error())
-		return
-	}
 	e.mu.Lock()
 	i := e.current
 	if i != nil && i.id == r.PathValue("id") {
@@ -216,10 +218,11 @@ func (e *environment) serveAnswer(w http.ResponseWriter, r *http.Request, failed
 		runtimeError(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
 		return
 	}
-	a := response{body, failed}
-	if len(body) > maxResponse {
-		a = failure("Function.ResponseSizeTooLarge", fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).",
-			maxResponse))
+	a, err := i.receive(r, failed)
+	if err != nil {
+		return // the process exited, which run notices
+	}
+	if a.tooLarge {
 		runtimeError(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "Response payload size exceeded")
 	} else {
 		w.Header().Set("Content-Type", "application/json")
@@ -227,6 +230,47 @@ func (e *environment) serveAnswer(w http.ResponseWriter, r *http.Request, failed
 		_, _ = io.WriteString(w, `{"status":"OK"}`)
 	}
 	i.responses <- a
+}
+
+// receive reads a response. A runtime streams it in chunks, with an error in the trailer. Lambda passes the chunks on if the caller
+// streams, and else returns them as a whole.
+// https://docs.aws.amazon.com/lambda/latest/dg/runtimes-custom.html#runtimes-custom-response-streaming
+func (i *invocation) receive(r *http.Request, failed bool) (response, error) {
+	var a response
+	switch mode := r.Header.Get("Lambda-Runtime-Function-Response-Mode"); {
+	case mode != "" && mode != "streaming":
+		a = failure("Runtime.InvalidResponseModeHeader", "Invalid response mode header: "+mode)
+	case i.stream != nil && !failed && (mode != "" || r.ContentLength < 0):
+		if _, err := io.Copy(i.stream, r.Body); i.stream.size > maxStream {
+			return oversize(maxStream), nil
+		} else if err != nil {
+			return a, err
+		}
+	default:
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
+		if err != nil {
+			return a, err
+		}
+		if len(body) > maxResponse {
+			return oversize(maxResponse), nil
+		}
+		a = response{payload: body, failed: failed}
+	}
+	if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
+		body, err := base64.StdEncoding.DecodeString(r.Trailer.Get("Lambda-Runtime-Function-Error-Body"))
+		if err != nil || !json.Valid(body) {
+			return failure(kind, "the function failed without a valid Lambda-Runtime-Function-Error-Body"), nil
+		}
+		a = response{payload: body, failed: true}
+	}
+	return a, nil
+}
+
+func oversize(limit int) response {
+	a := failure("Function.ResponseSizeTooLarge",
+		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", limit))
+	a.tooLarge = true
+	return a
 }
 
 func runtimeError(w http.ResponseWriter, status int, kind, message string) {
@@ -263,11 +307,11 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 		case <-e.nextRequested:
 		case payload := <-e.initErr:
 			e.kill()
-			return end(response{payload, true}, false, "error")
+			return end(response{payload: payload, failed: true}, false, "error")
 		case <-e.exited:
 			select {
 			case payload := <-e.initErr: // posted just before the exit
-				return end(response{payload, true}, false, "error")
+				return end(response{payload: payload, failed: true}, false, "error")
 			default:
 				return exit()
 			}

@@ -40,7 +40,12 @@ type function struct {
 	policy     []statement
 	retries    *eventConfig
 	idle, busy []*environment
+	inside     int // running in this process
 	generation int // environments of an older generation are not reused
+	// state, update and the reason of their failures: see the states in vpc.go. vpc are the interfaces that the function has.
+	state, update, reasonCode, reason string
+	vpc                               *vpcConfig
+	removed                           bool
 }
 
 // invalidate records a change of settings or code. Environments that started earlier take no further invocation.
@@ -80,11 +85,8 @@ func (f *function) holder(accessKeyID string) *environment {
 func (f *function) acquire() (e *environment, cold bool, generation int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.service.ctx.Err(); err != nil {
+	if err := f.mayRun(); err != nil {
 		return nil, false, 0, err
-	}
-	if r := f.settings.ReservedInstances; r != nil && len(f.busy) >= *r {
-		return nil, false, 0, &iam.Error{Code: "TooManyRequestsException", Message: "Rate Exceeded.", Status: http.StatusTooManyRequests}
 	}
 	for len(f.idle) > 0 && e == nil {
 		e = f.idle[len(f.idle)-1]
@@ -109,6 +111,17 @@ func (f *function) acquire() (e *environment, cold bool, generation int, err err
 	return e, cold, f.generation, nil
 }
 
+// mayRun returns an error unless the function can run now. The caller holds f.mu.
+func (f *function) mayRun() error {
+	if err := f.service.ctx.Err(); err != nil {
+		return err
+	}
+	if r := f.settings.ReservedInstances; r != nil && len(f.busy)+f.inside >= *r {
+		return &iam.Error{Code: "TooManyRequestsException", Message: "Rate Exceeded.", Status: http.StatusTooManyRequests}
+	}
+	return nil
+}
+
 // release returns an environment to the pool, or kills it if it is not usable.
 func (f *function) release(e *environment, generation int, usable bool) {
 	f.mu.Lock()
@@ -131,16 +144,14 @@ func (f *function) release(e *environment, generation int, usable bool) {
 	e.lastUse = used
 }
 
-// run invokes the function once and waits for the response.
-func (f *function) run(payload []byte, requestID string) (response, Report, error) {
-	e, cold, generation, err := f.acquire()
+// run invokes the function once and waits for the end of the response.
+func (f *function) run(i *invocation) (response, Report, error) {
+	a, report, err := f.runOnce(i)
 	name := f.arn[strings.LastIndex(f.arn, ":")+1:]
 	if err != nil {
 		f.service.metric(name, "Throttles", 1, "Count")
 		return response{}, Report{}, err
 	}
-	a, report, usable := e.run(&invocation{id: requestID, payload: payload, responses: make(chan response, 1)}, cold)
-	f.release(e, generation, usable)
 	failed := 0.0
 	if a.failed {
 		failed = 1
@@ -149,9 +160,23 @@ func (f *function) run(payload []byte, requestID string) (response, Report, erro
 	f.service.metric(name, "Errors", failed, "Count")
 	f.service.metric(name, "Duration", float64(report.Duration)/float64(time.Millisecond), "Milliseconds")
 	if f.service.Observe != nil {
-		report.Payload, report.Answer = payload, a.payload
+		report.Payload, report.Answer = i.payload, a.payload
 		f.service.Observe(report)
 	}
+	return a, report, nil
+}
+
+// runOnce runs the function in this process or in an environment.
+func (f *function) runOnce(i *invocation) (response, Report, error) {
+	if f.service.config.Run != nil {
+		return f.runInside(i)
+	}
+	e, cold, generation, err := f.acquire()
+	if err != nil {
+		return response{}, Report{}, err
+	}
+	a, report, usable := e.run(i, cold)
+	f.release(e, generation, usable)
 	return a, report, nil
 }
 

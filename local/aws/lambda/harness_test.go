@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
@@ -120,6 +121,7 @@ func (o objects) ReadObject(_ context.Context, caller iam.Caller, bucket, key st
 type world struct {
 	*Service
 	identities *iam.Service
+	vpcs       *ec2.Service
 	logs       *logs
 	queues     *queues
 	objects    objects
@@ -143,12 +145,14 @@ func newWorld(t *testing.T) *world {
 	ep := endpoint.New(w.identities, nil)
 	server := httptest.NewServer(ep)
 	t.Cleanup(server.Close)
+	w.vpcs = ec2.New(ec2.Config{Account: account, Region: region, Clock: c})
+	t.Cleanup(w.vpcs.Close)
 	w.Service = New(Config{
-		Account: account, Region: region, Clock: c, Roles: w.identities, Objects: w.objects, Logs: w.logs, Queues: w.queues,
+		Account: account, Region: region, Clock: c, Roles: w.identities, Objects: w.objects, Logs: w.logs, Queues: w.queues, Network: w.vpcs,
 		Endpoint: func() string { return server.URL }, Dir: t.TempDir(),
 	})
 	t.Cleanup(w.Service.Close)
-	ep.Handle(w.Service.Wire())
+	ep.Handle(w.Service.Wire(), w.vpcs.Wire())
 	_, admin := w.identities.Admin()
 	w.client = clientOf(server.URL, admin)
 	return w
@@ -163,6 +167,13 @@ func clientOf(url string, c iam.Credentials) *sdk.Client {
 
 func (w *world) create(t *testing.T, change func(*sdk.CreateFunctionInput)) *sdk.CreateFunctionOutput {
 	t.Helper()
+	out, err := w.client.CreateFunction(t.Context(), w.input(change))
+	require.NoError(t, err)
+	return out
+}
+
+// input returns a valid request that is changed.
+func (w *world) input(change func(*sdk.CreateFunctionInput)) *sdk.CreateFunctionInput {
 	in := &sdk.CreateFunctionInput{
 		FunctionName: aws.String("fn"), Role: aws.String(w.role), Runtime: types.RuntimeProvidedal2023, Handler: aws.String("bootstrap"),
 		Architectures: []types.Architecture{types.Architecture(architectures[runtime.GOARCH])}, Code: &types.FunctionCode{ZipFile: w.zip},
@@ -171,9 +182,7 @@ func (w *world) create(t *testing.T, change func(*sdk.CreateFunctionInput)) *sdk
 	if change != nil {
 		change(in)
 	}
-	out, err := w.client.CreateFunction(t.Context(), in)
-	require.NoError(t, err)
-	return out
+	return in
 }
 
 func (w *world) invoke(t *testing.T, event string) *sdk.InvokeOutput {

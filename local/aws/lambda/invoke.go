@@ -58,25 +58,23 @@ func (s *Service) Invoke(ctx context.Context, caller iam.Caller, in Invocation) 
 	if err != nil {
 		return Result{}, err
 	}
-	type outcome struct {
-		Result
-		error
-	}
 	done := make(chan outcome, 1)
 	id := uuid.NewString()
 	if !s.background(func() {
-		a, report, err := f.run(payload, id)
-		r := Result{RequestID: id, Payload: a.payload, Log: report.Log}
-		if a.failed {
-			r.FunctionError = "Unhandled"
-		}
-		done <- outcome{r, err}
+		a, report, err := f.run(&invocation{id: id, payload: payload, responses: make(chan response, 1)})
+		done <- outcome{a, report, err}
 	}) {
 		return Result{}, context.Canceled
 	}
+	turn := s.config.Clock.Ticket("lambda: a result")
+	defer turn()
 	select {
 	case o := <-done:
-		return o.Result, o.error
+		r := Result{RequestID: id, Payload: o.payload, Log: o.report.Log}
+		if o.failed {
+			r.FunctionError = "Unhandled"
+		}
+		return r, o.err
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
 	}
@@ -105,6 +103,12 @@ func (s *Service) admit(caller iam.Caller, in Invocation, limit int) (*function,
 	}
 	if len(in.Payload) > limit {
 		return nil, nil, tooLarge(len(in.Payload), limit)
+	}
+	f.mu.Lock()
+	err = f.ready(false)
+	f.mu.Unlock()
+	if err != nil {
+		return nil, nil, err
 	}
 	if !json.Valid(in.Payload) {
 		return nil, nil, &iam.Error{
@@ -199,7 +203,7 @@ func (e *event) process(ctx context.Context) {
 	clock := e.function.service.config.Clock
 	failures, throttle := 0, time.Second
 	for {
-		a, _, err := e.function.run(e.payload, e.id)
+		a, _, err := e.function.run(&invocation{id: e.id, payload: e.payload, responses: make(chan response, 1)})
 		retries, age, _, _ := e.function.limits()
 		var wait time.Duration
 		switch {

@@ -10,7 +10,10 @@ import (
 )
 
 func (s *Service) create(ctx context.Context, caller iam.Caller, c settings, from code) (*function, error) {
-	if err := caller.Authorize("lambda:CreateFunction", s.arn(c.FunctionName), nil); err != nil {
+	if err := caller.Authorize("lambda:CreateFunction", s.arn(c.FunctionName), creationContext(c)); err != nil {
+		return nil, err
+	}
+	if err := s.mayTag(caller, c.FunctionName, c.Tags); err != nil {
 		return nil, err
 	}
 	if err := c.complete(); err != nil {
@@ -19,19 +22,41 @@ func (s *Service) create(ctx context.Context, caller iam.Caller, c settings, fro
 	if err := s.checkRole(caller, c); err != nil {
 		return nil, err
 	}
+	if err := s.placeInVPC(caller, &c); err != nil {
+		return nil, err
+	}
 	u, err := s.fetch(ctx, caller, from)
 	if err != nil {
 		return nil, err
 	}
+	f := &function{service: s, arn: s.arn(c.FunctionName), settings: c, code: u, state: stateActive, update: updateSuccessful}
+	if c.VPCConfig != nil {
+		f.state = statePending
+	}
+	f.invalidate()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.functions[c.FunctionName] != nil {
+	exists := s.functions[c.FunctionName] != nil
+	if !exists {
+		s.functions[c.FunctionName] = f
+	}
+	s.mu.Unlock()
+	if exists {
 		return nil, conflict("Function already exist: %s", c.FunctionName)
 	}
-	f := &function{service: s, arn: s.arn(c.FunctionName), settings: c, code: u}
-	f.invalidate()
-	s.functions[c.FunctionName] = f
+	if c.VPCConfig != nil {
+		s.settle(f, c.FunctionName, c.VPCConfig)
+	}
 	return f, nil
+}
+
+// creationContext returns the condition keys of CreateFunction.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_awslambda.html
+func creationContext(c settings) map[string]string {
+	context := tagContext(c.Tags)
+	if v := c.VPCConfig; v != nil {
+		context["lambda:SubnetIds"], context["lambda:SecurityGroupIds"] = iam.Values(v.SubnetIDs...), iam.Values(v.SecurityGroupIDs...)
+	}
+	return context
 }
 
 // checkRole verifies that the caller may pass the role and that Lambda may assume it.
@@ -64,41 +89,65 @@ func (s *Service) fetch(ctx context.Context, caller iam.Caller, from code) (unpa
 	case archive == nil:
 		return unpacked{}, invalid("Please provide a source for function code.")
 	}
+	if s.config.Run != nil { // nothing runs the package
+		return digest("", archive), nil
+	}
 	return unpack(s.config.Dir, archive)
 }
 
 func (s *Service) updateSettings(caller iam.Caller, name string, change func(*settings) error) (*function, error) {
-	if err := caller.Authorize("lambda:UpdateFunctionConfiguration", s.arn(name), nil); err != nil {
-		return nil, err
-	}
-	f, err := s.find(name)
+	f, err := s.mayManage(caller, "lambda:UpdateFunctionConfiguration", name)
 	if err != nil {
 		return nil, err
 	}
+	moved, c, err := f.configure(caller, change)
+	if err == nil && moved {
+		s.settle(f, c.FunctionName, c.VPCConfig)
+	}
+	return f, err
+}
+
+// configure applies a change. moved is true if the function needs other network interfaces.
+func (f *function) configure(caller iam.Caller, change func(*settings) error) (moved bool, c settings, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.settings.clone()
+	if err := f.ready(true); err != nil {
+		return false, c, err
+	}
+	c = f.settings.clone()
 	if err := change(&c); err != nil {
-		return nil, err
+		return false, c, err
 	}
 	if err := c.complete(); err != nil {
-		return nil, err
+		return false, c, err
 	}
 	if c.Role != f.settings.Role {
-		if err := s.checkRole(caller, c); err != nil {
-			return nil, err
+		if err := f.service.checkRole(caller, c); err != nil {
+			return false, c, err
 		}
+	}
+	moved = !c.VPCConfig.equal(f.settings.VPCConfig)
+	if moved {
+		if err := f.service.placeInVPC(caller, &c); err != nil {
+			return false, c, err
+		}
+		f.update = updateInProgress
 	}
 	f.settings = c
 	f.invalidate()
-	return f, nil
+	return moved, c, nil
+}
+
+// mayManage authorizes an action on a function and finds it.
+func (s *Service) mayManage(caller iam.Caller, action, name string) (*function, error) {
+	if err := caller.Authorize(action, s.arn(name), s.functionContext(name)); err != nil {
+		return nil, err
+	}
+	return s.find(name)
 }
 
 func (s *Service) updateCode(ctx context.Context, caller iam.Caller, name string, from code) (*function, error) {
-	if err := caller.Authorize("lambda:UpdateFunctionCode", s.arn(name), nil); err != nil {
-		return nil, err
-	}
-	f, err := s.find(name)
+	f, err := s.mayManage(caller, "lambda:UpdateFunctionCode", name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,23 +157,29 @@ func (s *Service) updateCode(ctx context.Context, caller iam.Caller, name string
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.ready(true); err != nil {
+		return nil, err
+	}
 	f.code = u
 	f.invalidate()
 	return f, nil
 }
 
 func (s *Service) remove(caller iam.Caller, name string) error {
-	if err := caller.Authorize("lambda:DeleteFunction", s.arn(name), nil); err != nil {
-		return err
-	}
-	f, err := s.find(name)
+	f, err := s.mayManage(caller, "lambda:DeleteFunction", name)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	delete(s.functions, name)
-	s.mu.Unlock()
 	f.retire()
+	f.mu.Lock()
+	f.removed = true
+	had := f.vpc
+	f.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.functions, name)
+	s.leaveLocked(had.slots())
+	s.changedLocked()
 	return nil
 }
 
@@ -136,10 +191,7 @@ func (s *Service) setConcurrency(caller iam.Caller, name string, n *int) error {
 	} else if *n < 0 {
 		return invalid("ReservedConcurrentExecutions %d is negative", *n)
 	}
-	if err := caller.Authorize(action, s.arn(name), nil); err != nil {
-		return err
-	}
-	f, err := s.find(name)
+	f, err := s.mayManage(caller, action, name)
 	if err != nil {
 		return err
 	}
@@ -159,10 +211,7 @@ func (s *Service) setEventConfig(caller iam.Caller, name string, c *eventConfig)
 		}
 		c.modified = s.config.Clock.Now()
 	}
-	if err := caller.Authorize(action, s.arn(name), nil); err != nil {
-		return err
-	}
-	f, err := s.find(name)
+	f, err := s.mayManage(caller, action, name)
 	if err != nil {
 		return err
 	}
@@ -176,6 +225,10 @@ func (s *Service) setEventConfig(caller iam.Caller, name string, c *eventConfig)
 type configuration struct {
 	settings
 	FunctionArn, CodeSha256, Version, LastModified, State, LastUpdateStatus string
+	StateReason                                                             string `json:",omitempty"`
+	StateReasonCode                                                         string `json:",omitempty"`
+	LastUpdateStatusReason                                                  string `json:",omitempty"`
+	LastUpdateStatusReasonCode                                              string `json:",omitempty"`
 	RevisionID                                                              string `json:"RevisionId"`
 	CodeSize                                                                int
 }
@@ -185,8 +238,17 @@ func (f *function) configuration() configuration {
 	defer f.mu.Unlock()
 	c := f.settings.clone()
 	c.Tags = nil // the API returns tags outside the configuration
-	return configuration{
+	out := configuration{
 		settings: c, FunctionArn: f.arn, CodeSha256: f.code.sha256, CodeSize: f.code.size, Version: "$LATEST",
-		LastModified: f.modified.Format("2006-01-02T15:04:05.000-0700"), State: "Active", LastUpdateStatus: "Successful", RevisionID: f.revision,
+		LastModified: f.modified.Format("2006-01-02T15:04:05.000-0700"), State: f.state, LastUpdateStatus: f.update, RevisionID: f.revision,
 	}
+	switch {
+	case f.state == statePending:
+		out.StateReason, out.StateReasonCode = "The function is being created.", "Creating"
+	case f.state == stateFailed:
+		out.StateReason, out.StateReasonCode = f.reason, f.reasonCode
+	case f.update == updateFailed:
+		out.LastUpdateStatusReason, out.LastUpdateStatusReasonCode = f.reason, f.reasonCode
+	}
+	return out
 }

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -45,7 +48,7 @@ func (functionResource) Schema() resource.Schema {
 			"Environment": resource.InPlace, "EphemeralStorage": resource.InPlace, "FunctionName": resource.Replaces, "Handler": resource.InPlace,
 			"KmsKeyArn": resource.InPlace, "LoggingConfig": resource.InPlace, "MemorySize": resource.InPlace, "PackageType": resource.Replaces,
 			"ReservedConcurrentExecutions": resource.InPlace, "Role": resource.InPlace, "Runtime": resource.InPlace, "Tags": resource.InPlace,
-			"Timeout": resource.InPlace, "TracingConfig": resource.InPlace,
+			"Timeout": resource.InPlace, "TracingConfig": resource.InPlace, "VpcConfig": resource.InPlace,
 		},
 		Required:   []string{"Code", "Role"},
 		Attributes: []string{"Arn"},
@@ -63,7 +66,11 @@ type functionProperties struct {
 	LoggingConfig                                                             *logging
 	EphemeralStorage                                                          *storage
 	ReservedConcurrentExecutions                                              *int
-	Tags                                                                      []resource.Tag
+	VpcConfig                                                                 *struct {
+		SubnetIds, SecurityGroupIds []string // AWS's spelling
+		Ipv6AllowedForDualStack     bool
+	}
+	Tags []resource.Tag
 	// AWS's spelling
 	Code struct{ S3Bucket, S3Key, S3ObjectVersion, ImageUri string }
 }
@@ -91,6 +98,9 @@ func decodeFunction(r resource.Request) (settings, code, error) {
 			c.Environment.Variables[name] = text
 		}
 	}
+	if v := p.VpcConfig; v != nil {
+		c.VPCConfig = &vpcConfig{SubnetIDs: v.SubnetIds, SecurityGroupIDs: v.SecurityGroupIds, Ipv6AllowedForDualStack: v.Ipv6AllowedForDualStack}
+	}
 	if c.FunctionName == "" {
 		c.FunctionName = or(r.PhysicalID, generateName(r))
 	}
@@ -114,10 +124,20 @@ func (p functionResource) Create(ctx context.Context, r resource.Request) (resou
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if reserved != nil {
+	err = p.settled(ctx, r, f)
+	if err == nil && reserved != nil {
 		err = p.s.setConcurrency(r.Caller, c.FunctionName, reserved)
 	}
 	return functionResult(f), err
+}
+
+// settled waits until a function is stable, as the resource handler does with GetFunction.
+func (p functionResource) settled(ctx context.Context, r resource.Request, f *function) error {
+	name := f.configuration().FunctionName
+	if err := r.Caller.Authorize("lambda:GetFunction", f.arn, p.s.functionContext(name)); err != nil {
+		return err
+	}
+	return p.s.awaitSettled(ctx, f)
 }
 
 func functionResult(f *function) resource.Result {
@@ -129,15 +149,30 @@ func (p functionResource) Update(ctx context.Context, r resource.Request) (resou
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if _, err = p.s.updateCode(ctx, r.Caller, r.PhysicalID, from); err != nil {
+	f, err := p.s.find(r.PhysicalID)
+	if err != nil {
 		return resource.Result{}, err
 	}
+	had := f.configuration()
 	reserved := c.ReservedInstances
-	f, err := p.s.updateSettings(r.Caller, r.PhysicalID, func(to *settings) error {
-		c.ReservedInstances = to.ReservedInstances
-		*to = c
-		return nil
-	})
+	if !reflect.DeepEqual(r.Old["Code"], r.Properties["Code"]) {
+		if _, err = p.s.updateCode(ctx, r.Caller, r.PhysicalID, from); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	if configured(r) {
+		_, err = p.s.updateSettings(r.Caller, r.PhysicalID, func(to *settings) error {
+			c.ReservedInstances, c.Tags = had.ReservedInstances, to.Tags
+			*to = c
+			return nil
+		})
+	}
+	if err == nil {
+		err = p.settled(ctx, r, f)
+	}
+	if err == nil {
+		err = p.retag(r, f)
+	}
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -147,8 +182,64 @@ func (p functionResource) Update(ctx context.Context, r resource.Request) (resou
 	return functionResult(f), err
 }
 
-func (p functionResource) Delete(_ context.Context, r resource.Request) error {
-	return ignoreNotFound(p.s.remove(r.Caller, r.PhysicalID))
+// configured is true if an update changes a property that UpdateFunctionConfiguration sets.
+func configured(r resource.Request) bool {
+	for name := range (functionResource{}).Schema().Properties {
+		switch name {
+		case "Code", "Tags", "ReservedConcurrentExecutions":
+			continue
+		}
+		if !reflect.DeepEqual(r.Old[name], r.Properties[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// retag gives a function the tags of the stack and of the resource.
+func (p functionResource) retag(r resource.Request, f *function) error {
+	c, _, err := decodeFunction(r)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	added, removed := map[string]string{}, []string{}
+	for k, v := range c.Tags {
+		if had, ok := f.settings.Tags[k]; (!ok || had != v) && !strings.HasPrefix(k, "aws:") {
+			added[k] = v
+		}
+	}
+	for k := range f.settings.Tags {
+		if _, ok := c.Tags[k]; !ok && !strings.HasPrefix(k, "aws:") {
+			removed = append(removed, k)
+		}
+	}
+	f.mu.Unlock()
+	slices.Sort(removed)
+	if len(added) > 0 {
+		err = p.s.tag(r.Caller, r.PhysicalID, added)
+	}
+	if err == nil && len(removed) > 0 {
+		err = p.s.untag(r.Caller, r.PhysicalID, removed)
+	}
+	return err
+}
+
+// Delete deletes the function. If the caller may describe network interfaces, it waits until Lambda has deleted those of the function:
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-function-vpcconfig.html
+func (p functionResource) Delete(ctx context.Context, r resource.Request) error {
+	f, err := p.s.find(r.PhysicalID)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	vpc := f.configuration().VPCConfig
+	if err := p.s.remove(r.Caller, r.PhysicalID); err != nil {
+		return ignoreNotFound(err)
+	}
+	if vpc == nil || r.Caller.Authorize("ec2:DescribeNetworkInterfaces", "*", nil) != nil {
+		return nil
+	}
+	return p.s.awaitRelease(ctx, vpc)
 }
 
 // ignoreNotFound drops the error that a resource to delete does not exist.

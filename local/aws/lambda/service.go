@@ -5,11 +5,13 @@ package lambda
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
@@ -48,10 +50,17 @@ type Config struct {
 	Clock                      *clock.Clock
 	Roles                      Roles
 	Objects                    Objects
-	// Logs, Queues and Metric are optional.
-	Logs   Logs
-	Queues Queues
-	Metric Metric
+	// Logs, Queues, Metric and Network are optional. Without Network no function can be in a VPC.
+	Logs    Logs
+	Queues  Queues
+	Metric  Metric
+	Network Network
+	// ReleaseTakes is the simulated work after which a network interface without functions is deleted. The default is 20 minutes.
+	ReleaseTakes time.Duration
+	// NoStreaming makes this a region without response streaming.
+	NoStreaming bool
+	// Run, if set, runs functions in this process instead of their bootstrap: see Inside.
+	Run func(ctx context.Context, f Inside, payload []byte) (io.Reader, error)
 	// Endpoint returns the account's URL, which functions get as AWS_ENDPOINT_URL. It is called at each cold start.
 	Endpoint func() string
 	// Dir is the directory for unpacked packages.
@@ -69,9 +78,11 @@ type Service struct {
 	// Observe, if set before the first call, receives the report of each invocation that ended.
 	Observe func(Report)
 
-	mu        sync.Mutex
-	closed    bool
-	functions map[string]*function
+	mu          sync.Mutex
+	closed      bool
+	changed     chan struct{} // closed and replaced at every change of a function's state or interfaces
+	functions   map[string]*function
+	attachments map[slot]*attachment
 }
 
 // New returns a Lambda without functions. Close stops it.
@@ -82,8 +93,14 @@ func New(config Config) *Service {
 	if config.Clock == nil {
 		config.Clock = &clock.Clock{}
 	}
+	if config.ReleaseTakes == 0 {
+		config.ReleaseTakes = releaseWork
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{config: config, ctx: ctx, stop: stop, functions: map[string]*function{}}
+	return &Service{
+		config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), functions: map[string]*function{},
+		attachments: map[slot]*attachment{},
+	}
 }
 
 // Close kills all environments and drops queued asynchronous events.
@@ -104,11 +121,49 @@ func (s *Service) Close() {
 func (s *Service) background(work func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.laterLocked(func(context.Context) { work() })
+}
+
+// laterLocked is background for a caller that holds s.mu.
+func (s *Service) laterLocked(work func(ctx context.Context)) bool {
 	if s.closed {
 		return false
 	}
-	s.work.Go(work)
+	turn := s.config.Clock.Ticket("lambda: in the background")
+	s.work.Go(func() {
+		turn()
+		work(s.ctx)
+	})
 	return true
+}
+
+// changedLocked wakes all waiting calls.
+func (s *Service) changedLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// wait returns when done returns true or an error. done is called with s.mu held.
+func (s *Service) wait(ctx context.Context, done func() (bool, error)) error {
+	for {
+		s.mu.Lock()
+		ok, err := done()
+		changed := s.changed
+		s.mu.Unlock()
+		if ok || err != nil {
+			return err
+		}
+		turn := s.config.Clock.Ticket("lambda: a change")
+		select {
+		case <-changed:
+			turn()
+		case <-ctx.Done():
+			turn()
+			return ctx.Err()
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+	}
 }
 
 // Kill kills the environment that holds an access key, as if its process crashed. It reports whether it found one. A

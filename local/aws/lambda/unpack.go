@@ -25,10 +25,17 @@ type unpacked struct {
 	sha256 string // base64, as CodeSha256
 }
 
+// digest describes an archive, which unpack writes below dir.
+func digest(dir string, archive []byte) unpacked {
+	sum := sha256.Sum256(archive)
+	return unpacked{
+		dir: filepath.Join(dir, hex.EncodeToString(sum[:])), size: len(archive), sha256: base64.StdEncoding.EncodeToString(sum[:]),
+	}
+}
+
 // unpack writes an archive into a directory named by its hash, unless the directory exists.
 func unpack(dir string, archive []byte) (unpacked, error) {
-	sum := sha256.Sum256(archive)
-	u := unpacked{dir: filepath.Join(dir, hex.EncodeToString(sum[:])), size: len(archive), sha256: base64.StdEncoding.EncodeToString(sum[:])}
+	u := digest(dir, archive)
 	if _, err := os.Stat(u.dir); err == nil {
 		return u, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,8 @@ type event struct {
 	Text  string `json:"text"`
 	Size  int    `json:"size"`
 	Sleep int    `json:"sleep"` // milliseconds
+	Pause int    `json:"pause"` // milliseconds between chunks
+	File  string `json:"file"`
 }
 
 var served int
@@ -61,10 +64,34 @@ func handle(ctx context.Context, e event) (any, error) {
 		panic(e.Text)
 	case "exit":
 		os.Exit(3)
+	case "stream": // size chunks of the text, with pauses; then touches the file, or fails if there is none
+		return &chunks{e: e}, nil
 	case "large":
 		return strings.Repeat("x", e.Size), nil
 	}
 	return nil, errors.New("unknown: " + e.Do)
+}
+
+// chunks is a streamed response.
+type chunks struct {
+	e event
+	n int
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if c.n == c.e.Size {
+		if c.e.File == "" {
+			return 0, messages.InvokeResponse_Error{Type: "Throttled", Message: "enough"}
+		}
+		if err := os.WriteFile(c.e.File, nil, 0o600); err != nil {
+			return 0, err
+		}
+		return 0, io.EOF
+	}
+	if c.n++; c.n > 1 {
+		time.Sleep(time.Duration(c.e.Pause) * time.Millisecond)
+	}
+	return copy(p, c.e.Text), nil
 }
 
 func main() {
