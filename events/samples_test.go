@@ -56,6 +56,9 @@ var samples = map[string]struct {
 	"drain-request-spot.json":       {new(DrainRequest), nil},
 	"drain-request-by-hand.json":    {new(DrainRequest), nil},
 	"drain-result.json":             {new(DrainResult), nil},
+	"relay-request.json":            {new(RelayRequest), nil},
+	"relay-response.json":           {new(RelayResponse), nil},
+	"relay-response-error.json":     {new(RelayResponse), nil},
 }
 
 func TestSamplesSurviveARoundTrip(t *testing.T) {

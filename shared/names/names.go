@@ -19,6 +19,9 @@ func IsInstance(s string) bool { return strings.HasPrefix(s, "i-") && !strings.C
 // Function returns the name of a Lambda function of drover.
 func Function(step string) string { return Prefix + step }
 
+// Relay returns the name of the function through which drover reaches the API server of a cluster whose endpoint is not open to everyone.
+func Relay(cluster string) string { return Prefix + cluster + "-relay" }
+
 // FunctionLogs returns the log group of a Lambda function of drover.
 func FunctionLogs(step string) string { return "/aws/lambda/" + Function(step) }
 

@@ -1,0 +1,142 @@
+// Package lambda invokes functions and returns their responses as they arrive.
+package lambda
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/drover-run/drover/shared/fault"
+)
+
+// Functions invokes the functions of a region.
+type Functions struct {
+	client *awslambda.Client
+	// buffered is true after the region has refused to stream.
+	buffered atomic.Bool
+}
+
+// New returns the functions of a configuration's region.
+func New(cfg aws.Config) *Functions { return &Functions{client: awslambda.NewFromConfig(cfg)} }
+
+// Streams is false after Invoke has found that the region streams no responses. That Invoke has failed, and later ones return responses
+// as a whole.
+func (f *Functions) Streams() bool { return !f.buffered.Load() }
+
+// Invoke invokes a function and returns its response as it arrives. Closing the reader, or ending ctx, does not stop the function. An
+// error of the function has its type as error code.
+func (f *Functions) Invoke(ctx context.Context, function string, payload []byte) (io.ReadCloser, error) {
+	if f.buffered.Load() {
+		return f.invokeBuffered(ctx, function, payload)
+	}
+	out, err := f.client.InvokeWithResponseStream(ctx, &awslambda.InvokeWithResponseStreamInput{FunctionName: &function, Payload: payload})
+	if err != nil {
+		if isUnknownOperation(err) {
+			f.buffered.Store(true)
+		}
+		return nil, fmt.Errorf("invoking function %s: %w", function, err)
+	}
+	return &stream{ctx: ctx, function: function, events: out.GetStream()}, nil
+}
+
+func (f *Functions) invokeBuffered(ctx context.Context, function string, payload []byte) (io.ReadCloser, error) {
+	out, err := f.client.Invoke(ctx, &awslambda.InvokeInput{FunctionName: &function, Payload: payload})
+	if err != nil {
+		return nil, fmt.Errorf("invoking function %s: %w", function, err)
+	}
+	if out.FunctionError != nil {
+		return nil, readError(function, out.Payload, *out.FunctionError)
+	}
+	return io.NopCloser(bytes.NewReader(out.Payload)), nil
+}
+
+// isUnknownOperation reports whether the region does not know InvokeWithResponseStream. A missing function has an error code of its own.
+// https://docs.aws.amazon.com/lambda/latest/api/CommonErrors.html
+func isUnknownOperation(err error) bool {
+	switch fault.Code(err) {
+	case "UnknownOperationException", "InvalidAction", "UnsupportedOperationException":
+		return true
+	case "ResourceNotFoundException":
+		return false
+	}
+	var response interface{ HTTPStatusCode() int }
+	return errors.As(err, &response) && response.HTTPStatusCode() == http.StatusNotFound
+}
+
+// failure is an error that a function ended with.
+type failure struct{ function, code, message string }
+
+func (e *failure) Error() string {
+	return fmt.Sprintf("function %s failed: %s: %s", e.function, e.code, e.message)
+}
+
+// ErrorCode is the errorType of the function's error, such as Sandbox.Timedout.
+func (e *failure) ErrorCode() string { return e.code }
+
+// readError reads the error that the runtime wrote.
+// https://docs.aws.amazon.com/lambda/latest/dg/golang-exceptions.html
+func readError(function string, payload []byte, otherwise string) error {
+	var written struct{ ErrorType, ErrorMessage string }
+	if err := json.Unmarshal(payload, &written); err != nil || written.ErrorType == "" && written.ErrorMessage == "" {
+		return &failure{function, otherwise, string(payload)}
+	}
+	if written.ErrorType == "" {
+		written.ErrorType = otherwise
+	}
+	return &failure{function, written.ErrorType, written.ErrorMessage}
+}
+
+// stream reads a response of InvokeWithResponseStream.
+type stream struct {
+	ctx      context.Context
+	function string
+	events   *awslambda.InvokeWithResponseStreamEventStream
+	rest     []byte
+	err      error
+}
+
+// Read returns what has arrived. A response that ends without InvokeComplete is incomplete.
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.rest) == 0 && s.err == nil {
+		select {
+		case event, open := <-s.events.Events():
+			s.take(event, open)
+		case <-s.ctx.Done():
+			s.err = s.ctx.Err()
+		}
+	}
+	if len(s.rest) == 0 {
+		return 0, s.err
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+func (s *stream) take(event types.InvokeWithResponseStreamResponseEvent, open bool) {
+	if !open {
+		s.err = fmt.Errorf("reading the response of function %s: %w", s.function, errors.Join(s.events.Err(), io.ErrUnexpectedEOF))
+		return
+	}
+	switch event := event.(type) {
+	case *types.InvokeWithResponseStreamResponseEventMemberPayloadChunk:
+		s.rest = event.Value.Payload
+	case *types.InvokeWithResponseStreamResponseEventMemberInvokeComplete:
+		s.err = io.EOF
+		if code := aws.ToString(event.Value.ErrorCode); code != "" {
+			s.err = readError(s.function, []byte(aws.ToString(event.Value.ErrorDetails)), code)
+		}
+	}
+}
+
+// Close ends the connection.
+func (s *stream) Close() error { return s.events.Close() }
