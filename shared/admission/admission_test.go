@@ -76,6 +76,16 @@ func TestAdmitValidSpec(t *testing.T) {
 		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
 		require.Equal(t, []string{`demo "version-1" after "version-0"`}, f.started)
 	})
+	t.Run("records public addresses of a VPC as a warning about the network", func(t *testing.T) {
+		f := newFixture()
+		f.upload(strings.Replace(spec, "10.0.0.0/16", "8.8.0.0/16", 1))
+		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
+		var conditions []string
+		for _, c := range f.status(t).Conditions {
+			conditions = append(conditions, c.Type+"="+c.Status+" "+c.Reason)
+		}
+		require.Equal(t, []string{"NetworkUsable=False PublicAddresses", "SpecAccepted=True Valid"}, conditions)
+	})
 	t.Run("reports that a pause lets operations in flight finish", func(t *testing.T) {
 		f := newFixture()
 		f.set(t, admitted("version-0", status.Converging))

@@ -27,12 +27,13 @@ func TestWarningsOfPublicRanges(t *testing.T) {
 			warnings := api.Warnings(&api.Cluster{
 				Spec: api.ClusterSpec{Pools: pools, Network: api.Network{CIDR: test.cidr, SecondaryCIDRs: test.secondary}},
 			}, nil)
+			require.Empty(t, warnings.Addons)
 			if test.want == "" {
-				require.Empty(t, warnings)
+				require.Empty(t, warnings.Lines())
 				return
 			}
-			require.Len(t, warnings, 1)
-			require.Contains(t, warnings[0], test.want)
+			require.Len(t, warnings.Network, 1)
+			require.Contains(t, warnings.Network[0], test.want)
 		})
 	}
 }

@@ -9,15 +9,28 @@ import (
 	"strings"
 )
 
-// Warnings returns the warnings of a valid cluster, one line each, or nil. The release adds its add-ons and their configuration. Without
-// a release (nil), the cluster's own add-ons count, and CoreDNS, which every EKS cluster runs.
+// SpecWarnings are the warnings of a valid spec, one line each. The status has a condition for each field.
+type SpecWarnings struct {
+	// Network: hosts that nodes and pods cannot reach.
+	Network []string
+	// Addons: add-ons whose pods no pool can run.
+	Addons []string
+}
+
+// Lines returns all warnings, or nil.
+func (w SpecWarnings) Lines() []string { return slices.Concat(w.Network, w.Addons) }
+
+// Warnings returns the warnings of a valid cluster. The release adds its add-ons and their configuration. Without a release (nil), the
+// cluster's own add-ons count, and CoreDNS, which every EKS cluster runs.
 // https://docs.aws.amazon.com/eks/latest/userguide/managing-coredns.html
-func Warnings(c *Cluster, r *Release) []string {
+func Warnings(c *Cluster, r *Release) SpecWarnings {
 	var defaults []Addon
 	if defaults = []Addon{{Name: "coredns"}}; r != nil {
 		defaults = r.Spec.Addons
 	}
-	return append(publicRanges(&c.Spec.Network), unschedulable(c.Spec.Pools, mergeAddons(defaults, c.Spec.Addons))...)
+	return SpecWarnings{
+		Network: publicRanges(&c.Spec.Network), Addons: unschedulable(c.Spec.Pools, mergeAddons(defaults, c.Spec.Addons)),
+	}
 }
 
 // unschedulable warns of add-ons whose pods run on no pool, because of its taints. Such pods stay Pending. Their disruption budgets then

@@ -101,13 +101,14 @@ func TestWarnings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			warnings := api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: test.pools, Addons: test.addons}}, test.release)
+			require.Empty(t, warnings.Network)
 			if test.names == "" {
-				require.Empty(t, warnings)
+				require.Empty(t, warnings.Addons)
 				return
 			}
-			require.Len(t, warnings, 1)
-			_, named, _ := strings.Cut(warnings[0], "the pods of ")
-			require.True(t, strings.HasPrefix(named, test.names+", which") || strings.HasPrefix(named, test.names+" have"), warnings[0])
+			require.Len(t, warnings.Addons, 1)
+			_, named, _ := strings.Cut(warnings.Addons[0], "the pods of ")
+			require.True(t, strings.HasPrefix(named, test.names+", which") || strings.HasPrefix(named, test.names+" have"), warnings.Addons[0])
 		})
 	}
 	t.Run("names the taints and what to do", func(t *testing.T) {
@@ -115,6 +116,6 @@ func TestWarnings(t *testing.T) {
 			"which do not tolerate its taints (a has dedicated=batch:NoSchedule): " +
 			"they stay Pending, and drains of the nodes that they run on now cannot end; keep a pool without such a taint, or add tolerations to " +
 			"spec.addons[].configuration first"},
-			api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{pool("a", batch)}}}, release))
+			api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{pool("a", batch)}}}, release).Lines())
 	})
 }

@@ -69,7 +69,7 @@ type Plan struct {
 	// AddonsWait reports that the add-ons that need nodes stay unchanged until there is one.
 	AddonsWait bool `json:"-"`
 	// Warnings about the spec and its release: see api.Warnings.
-	Warnings []string `json:"-"`
+	Warnings api.SpecWarnings `json:"-"`
 	// Refused are replacements that drover does not do, and changes that it may not make. If there is one, nothing is changed.
 	Refused []status.Reason `json:"-"`
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/drover-run/drover/shared/api"
 )
 
 // Cluster is the status document of a cluster.
@@ -134,6 +136,9 @@ const (
 	AddonsDeployed = "AddonsDeployed"
 	// AddonsSchedulable is False while the spec has no pool on which an add-on's pods can run. Absent otherwise.
 	AddonsSchedulable = "AddonsSchedulable"
+	// NetworkUsable is False while the spec gives the VPC public addresses: nodes and pods cannot reach the hosts that have them. Absent
+	// otherwise.
+	NetworkUsable = "NetworkUsable"
 	// RequestAccepted is False while the last request of an operator is refused: a roll or an upgrade. It is removed by the next request that
 	// is accepted, and by the next spec.
 	RequestAccepted = "RequestAccepted"
@@ -255,12 +260,17 @@ func (s *Status) Unset(kinds ...string) {
 }
 
 // Warn records the warnings of an accepted spec, and removes those of an earlier one: see api.Warnings.
-func (s *Status) Warn(warnings []string, now time.Time) {
-	if len(warnings) == 0 {
-		s.Unset(AddonsSchedulable)
+func (s *Status) Warn(warnings api.SpecWarnings, now time.Time) {
+	s.warn(NetworkUsable, ReasonPublicAddresses, warnings.Network, now)
+	s.warn(AddonsSchedulable, ReasonNoPoolForAddons, warnings.Addons, now)
+}
+
+func (s *Status) warn(kind, reason string, lines []string, now time.Time) {
+	if len(lines) == 0 {
+		s.Unset(kind)
 		return
 	}
-	s.Set(Condition{Type: AddonsSchedulable, Status: "False", Reason: ReasonNoPoolForAddons, Message: strings.Join(warnings, "\n")}, now)
+	s.Set(Condition{Type: kind, Status: "False", Reason: reason, Message: strings.Join(lines, "\n")}, now)
 }
 
 // InSyncAgain returns the condition of a cluster without findings.

@@ -27,6 +27,8 @@ const (
 	ReasonNoNodes, ReasonHasNodes = "NoNodes", "HasNodes"
 	// ReasonNoPoolForAddons: the spec has no pool whose taints the pods of an add-on tolerate.
 	ReasonNoPoolForAddons = "NoPoolForAddons"
+	// ReasonPublicAddresses: a range of the VPC holds addresses of internet hosts.
+	ReasonPublicAddresses = "PublicAddresses"
 	// ReasonUpgraded: the last upgrade was completed.
 	ReasonUpgraded = "Upgraded"
 	// ReasonUpgrading: an upgrade is in flight.
@@ -60,6 +62,6 @@ func Reasons() []string {
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
 		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
-		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons,
+		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons, ReasonPublicAddresses,
 	}
 }

@@ -18,7 +18,7 @@ func (s *Status) busy() bool {
 
 // AcceptSpec records that the newest spec was accepted. If planning has handled this version, the event is late or repeated, and planning
 // has recorded more.
-func (s *Status) AcceptSpec(version string, warnings []string, paused bool, now time.Time) {
+func (s *Status) AcceptSpec(version string, warnings api.SpecWarnings, paused bool, now time.Time) {
 	s.ObservedVersion = version
 	if s.SpecVersion == version {
 		return

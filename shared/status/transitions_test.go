@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
 )
 
 // transition is a case of a transition: the status before and after it.
@@ -30,8 +32,8 @@ func condition(kind, is, reason, message string) Condition {
 func conditions(all ...Condition) []Condition { return all }
 
 func TestAcceptSpec(t *testing.T) {
-	accept := func(s *Status) { s.AcceptSpec("v2", nil, false, noon) }
-	pause := func(s *Status) { s.AcceptSpec("v2", nil, true, noon) }
+	accept := func(s *Status) { s.AcceptSpec("v2", api.SpecWarnings{}, false, noon) }
+	pause := func(s *Status) { s.AcceptSpec("v2", api.SpecWarnings{}, true, noon) }
 	valid := condition(SpecAccepted, "True", ReasonValid, "")
 	const next = "a newer spec was accepted: drover applies it after the stacks that are changing now"
 	const paused = "spec.paused is true: drover finishes the stacks that are changing now, and starts nothing else"
@@ -59,13 +61,24 @@ func TestAcceptSpec(t *testing.T) {
 			Status{Phase: Upgrading, Message: "step 1 of 3"}, pause,
 			Status{Phase: Upgrading, Message: "step 1 of 3", ObservedVersion: "v2", Conditions: conditions(valid)},
 		},
-		"records warnings": {
-			Status{Phase: Ready}, func(s *Status) { s.AcceptSpec("v2", []string{"a", "b"}, false, noon) },
+		"records each kind of warning as a condition of its own": {
+			Status{Phase: Ready},
+			func(s *Status) {
+				s.AcceptSpec("v2", api.SpecWarnings{Network: []string{"a", "b"}, Addons: []string{"c"}}, false, noon)
+			},
 			Status{Phase: Pending, Message: "the spec was accepted", ObservedVersion: "v2", Conditions: conditions(
-				condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "a\nb"), valid)},
+				condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "c"),
+				condition(NetworkUsable, "False", ReasonPublicAddresses, "a\nb"), valid)},
+		},
+		"records only the warning that the spec has": {
+			Status{Phase: Ready, Conditions: conditions(condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "c"))},
+			func(s *Status) { s.AcceptSpec("v2", api.SpecWarnings{Network: []string{"a"}}, false, noon) },
+			Status{Phase: Pending, Message: "the spec was accepted", ObservedVersion: "v2", Conditions: conditions(
+				condition(NetworkUsable, "False", ReasonPublicAddresses, "a"), valid)},
 		},
 		"removes the warnings of the spec before": {
-			Status{Phase: Ready, Conditions: conditions(condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "a"))}, accept,
+			Status{Phase: Ready, Conditions: conditions(condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "a"),
+				condition(NetworkUsable, "False", ReasonPublicAddresses, "b"))}, accept,
 			Status{Phase: Pending, Message: "the spec was accepted", ObservedVersion: "v2", Conditions: conditions(valid)},
 		},
 	}

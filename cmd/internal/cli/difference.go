@@ -100,7 +100,7 @@ func (r release) String() string {
 
 func newDifference(cluster string, f planner.Forecast, now time.Time) *difference {
 	d := &difference{
-		Cluster: cluster, Creates: f.Creates, Paused: f.Paused, Changes: []stackChange{}, Warnings: f.Plan.Warnings, stops: f.Stops != "",
+		Cluster: cluster, Creates: f.Creates, Paused: f.Paused, Changes: []stackChange{}, Warnings: f.Plan.Warnings.Lines(), stops: f.Stops != "",
 	}
 	if f.Creates {
 		d.Release, d.KubernetesVersion = f.Spec.Spec.Release.Name, f.Spec.Spec.KubernetesVersion

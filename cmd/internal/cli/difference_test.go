@@ -97,7 +97,7 @@ func TestDifference(t *testing.T) {
 		},
 		"warns": {
 			planner.Forecast{
-				Spec: spec(nil), Preview: plan.Preview{Plan: plan.Plan{Warnings: []string{"no pool"}}},
+				Spec: spec(nil), Preview: plan.Preview{Plan: plan.Plan{Warnings: api.SpecWarnings{Addons: []string{"no pool"}}}},
 			}, false, []string{"\nwarning: no pool\n"},
 		},
 	} {

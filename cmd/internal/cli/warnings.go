@@ -15,10 +15,10 @@ func warnings(m manifest, all []manifest) []string {
 	}
 	for _, other := range all {
 		if other.release != nil && other.name == m.cluster.Spec.Release.Name {
-			return api.Warnings(m.cluster, other.release)
+			return api.Warnings(m.cluster, other.release).Lines()
 		}
 	}
-	return api.Warnings(m.cluster, nil)
+	return api.Warnings(m.cluster, nil).Lines()
 }
 
 // printWarnings prints one warning a line.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/report/handler"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -187,6 +188,7 @@ func TestReportOfADeletion(t *testing.T) {
 			f.version = ""
 			f.set(t, func(s *status.Status) {
 				s.SpecVersion, s.Deletion = "", test.deletion
+				s.Warn(api.SpecWarnings{Network: []string{"public"}, Addons: []string{"tainted"}}, noon)
 				s.BeginDeletion("mine", nil, "the network is deleted", noon)
 			})
 			inspection := names.Inspection("demo")
@@ -210,6 +212,8 @@ func TestReportOfADeletion(t *testing.T) {
 			require.Nil(t, s.DriftedAt)
 			require.Nil(t, s.Replaced)
 			require.Nil(t, s.Condition(status.InSync))
+			require.Nil(t, s.Condition(status.NetworkUsable))
+			require.Nil(t, s.Condition(status.AddonsSchedulable))
 		})
 	}
 }
