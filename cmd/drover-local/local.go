@@ -32,7 +32,7 @@ type localOptions struct {
 	waits         bool
 	demo, release string
 	roll, upgrade string
-	once          bool
+	once, empty   bool
 	faults        []string
 	seed          uint64
 }
@@ -77,6 +77,8 @@ stays in --dir afterwards are logs and dead data, so --dir must be an empty or a
 		`what goes wrong, such as 'throttle caller=plan p=0.2'; may be given often (docs/faults.md)`)
 	cmd.Flags().Uint64Var(&o.seed, "fault-seed", 1, "what the chances of faults are drawn from: the same seed, the same faults")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end when the cluster is Ready, instead of staying up")
+	cmd.Flags().BoolVar(&o.empty, "empty", false, "start the account without drover, to try make bootstrap and make deploy in it")
+	cmd.MarkFlagsMutuallyExclusive("empty", "demo")
 	cmd.AddCommand(localEnvCommand())
 	return cmd
 }
@@ -131,10 +133,12 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	defer a.Close()
 	a.Lambda.Observe = show.function
 	show.Say("local account %s in %s at %s", account.ID, a.Region(), a.URL())
-	if err := a.Deploy(ctx, filepath.Join(o.root, "cdk.out")); err != nil {
-		return err
+	if !o.empty {
+		if err := a.Deploy(ctx, filepath.Join(o.root, "cdk.out")); err != nil {
+			return err
+		}
+		show.Say("deployed drover, as cdk deploy does: %d resources", show.resources())
 	}
-	show.Say("deployed drover, as cdk deploy does: %d resources", show.resources())
 	unregister, err := register(a, o.dir)
 	if err != nil {
 		show.Say("`drover local env` does not find this account: %v", err)

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/cloudwatch"
 	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/ecr"
 	"github.com/drover-run/drover/local/aws/eks"
 	"github.com/drover-run/drover/local/aws/elb"
 	"github.com/drover-run/drover/local/aws/eventbridge"
@@ -249,7 +250,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	for _, providers := range []map[string]resource.Provider{
 		identities.Resources(), a.S3.Resources(), a.EC2.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(), a.Lambda.Resources(),
 		a.States.Resources(), a.Events.Resources(), a.Scheduler.Resources(), a.CloudWatch.Resources(), keys.Resources(),
-		queues.Resources(), topics.Resources(),
+		queues.Resources(), topics.Resources(), parameters.Resources(), ecr.New(a.Identities).Resources(),
 	} {
 		a.CloudFormation.Register(providers)
 	}

@@ -57,8 +57,11 @@ type CreateChangeSetInput struct {
 	Capabilities              []string
 	RoleARN                   string
 	OnStackFailure            string
-	IncludeNestedStacks       bool
-	ClientToken               string
+	// IncludeNestedStacks has no effect, because no template may have a nested stack. ImportExistingResources does not import: a name that
+	// exists fails the creation of its resource, as without the parameter.
+	IncludeNestedStacks, ImportExistingResources bool
+	ClientToken                                  string
+	DeploymentConfig                             DeploymentConfig
 }
 
 // CreateChangeSetOutput of CreateChangeSet.
@@ -72,7 +75,7 @@ func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *Cr
 	if err := checkName("changeSetName", in.ChangeSetName); err != nil {
 		return nil, err
 	}
-	if err := checkToken(in.ClientToken); err != nil {
+	if err := cmp.Or(checkToken(in.ClientToken), in.DeploymentConfig.check()); err != nil {
 		return nil, err
 	}
 	asked := requestContext(in.RoleARN, in.TemplateURL, in.ChangeSetName, in.Tags)
@@ -94,8 +97,6 @@ func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *Cr
 	case kind != "CREATE" && kind != "UPDATE":
 		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetType' failed to satisfy constraint: "+
 			"Member must satisfy enum value set: [IMPORT, UPDATE, CREATE]", kind)
-	case in.IncludeNestedStacks:
-		return nil, unsupported("IncludeNestedStacks")
 	case in.OnStackFailure != "":
 		if onFailure, err = checkOnFailure("onStackFailure", in.OnStackFailure); err != nil {
 			return nil, err

@@ -30,6 +30,28 @@ type CreateStackInput struct {
 	RetainExceptOnCreate            bool
 	StackPolicyBody, StackPolicyURL string
 	ClientRequestToken              string
+	DeploymentConfig                DeploymentConfig
+}
+
+// DeploymentConfig selects how an operation waits for resources. Only STANDARD is simulated.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeploymentConfig.html
+type DeploymentConfig struct {
+	Mode            string
+	DisableRollback *bool
+}
+
+// check rejects what is not simulated. STANDARD with DisableRollback is the caller's own parameter of that name.
+func (c DeploymentConfig) check() error {
+	switch {
+	case c.Mode == "EXPRESS":
+		return unsupported("DeploymentConfig with Mode EXPRESS")
+	case c.Mode != "" && c.Mode != "STANDARD":
+		return invalid("1 validation error detected: Value '%s' at 'deploymentConfig.mode' failed to satisfy constraint: Member must satisfy "+
+			"enum value set: [STANDARD, EXPRESS]", c.Mode)
+	case c.DisableRollback != nil:
+		return unsupported("DeploymentConfig with DisableRollback")
+	}
+	return nil
 }
 
 // StackIDOutput has the ID of the stack of an operation.
@@ -153,7 +175,7 @@ func (s *Service) CreateStack(ctx context.Context, caller iam.Caller, in *Create
 	if err := checkName("stackName", in.StackName); err != nil {
 		return nil, err
 	}
-	if err := checkToken(in.ClientRequestToken); err != nil {
+	if err := cmp.Or(checkToken(in.ClientRequestToken), in.DeploymentConfig.check()); err != nil {
 		return nil, err
 	}
 	asked := requestContext(in.RoleARN, in.TemplateURL, "", in.Tags)
@@ -270,6 +292,7 @@ type UpdateStackInput struct {
 	StackPolicyBody, StackPolicyURL                         string
 	StackPolicyDuringUpdateBody, StackPolicyDuringUpdateURL string
 	ClientRequestToken                                      string
+	DeploymentConfig                                        DeploymentConfig
 }
 
 // updatable are the statuses from which a stack can be updated.
@@ -286,7 +309,7 @@ func (st *stack) checkUpdatable() error {
 // UpdateStack starts updating a stack.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateStack.html
 func (s *Service) UpdateStack(ctx context.Context, caller iam.Caller, in *UpdateStackInput) (*StackIDOutput, error) {
-	if err := checkToken(in.ClientRequestToken); err != nil {
+	if err := cmp.Or(checkToken(in.ClientRequestToken), in.DeploymentConfig.check()); err != nil {
 		return nil, err
 	}
 	asked := requestContext(in.RoleARN, in.TemplateURL, "", in.Tags)
@@ -377,12 +400,13 @@ type DeleteStackInput struct {
 	RetainResources    []string
 	DeletionMode       string
 	ClientRequestToken string
+	DeploymentConfig   DeploymentConfig
 }
 
 // DeleteStack starts deleting a stack. It succeeds if the stack does not exist.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteStack.html
 func (s *Service) DeleteStack(_ context.Context, caller iam.Caller, in *DeleteStackInput) (*struct{}, error) {
-	if err := checkToken(in.ClientRequestToken); err != nil {
+	if err := cmp.Or(checkToken(in.ClientRequestToken), in.DeploymentConfig.check()); err != nil {
 		return nil, err
 	}
 	if err := s.authorize(caller, "DeleteStack", in.StackName, requestContext(in.RoleARN, "", "", nil)); err != nil {

@@ -76,11 +76,15 @@ func (s *Service) ContinueUpdateRollback(_ context.Context, caller iam.Caller, i
 type RollbackStackInput struct {
 	StackName, RoleARN, ClientRequestToken string
 	RetainExceptOnCreate                   bool
+	DeploymentConfig                       DeploymentConfig
 }
 
 // RollbackStack rolls back a stack whose failed operation was not rolled back automatically.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_RollbackStack.html
 func (s *Service) RollbackStack(_ context.Context, caller iam.Caller, in *RollbackStackInput) (*StackIDOutput, error) {
+	if err := in.DeploymentConfig.check(); err != nil {
+		return nil, err
+	}
 	id, err := s.rollBack(caller, "RollbackStack", in, in.StackName, in.RoleARN, in.ClientRequestToken, func(st *stack) (*operation, error) {
 		if st.status != createFailed && st.status != updateFailed {
 			return nil, invalid("Stack:%s is in %s state and can not be rolled back.", st.id, st.status)

@@ -8,15 +8,26 @@ import (
 	"strings"
 )
 
-// awsManaged are AWS's policies by path and name. Only two have documents: those of functions, whose calls the local
-// account evaluates. The others are attached to callers inside clusters (kubelets, add-ons), which make no calls here.
-// They allow nothing. https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
+// awsManaged are AWS's policies by path and name. Five have documents: those of functions and of the CDK's bootstrap
+// roles, whose calls the local account evaluates. ReadOnlyAccess is the part of AWS's that concerns the simulated
+// services. The others are attached to callers inside clusters (kubelets, add-ons), which make no calls here. They
+// allow nothing. https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 var awsManaged = map[string]string{
 	"service-role/AWSLambdaBasicExecutionRole": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
 		`"Action":["logs:CreateLogGroup","logs:CreateLogStream","logs:PutLogEvents"],"Resource":"*"}]}`,
 	"AWSXRayDaemonWriteAccess": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
 		`"Action":["xray:PutTraceSegments","xray:PutTelemetryRecords","xray:GetSamplingRules","xray:GetSamplingTargets",` +
 		`"xray:GetSamplingStatisticSummaries"],"Resource":["*"]}]}`,
+	"AdministratorAccess": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`,
+	"AWSCloudFormationReadOnlyAccess": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:Describe*",` +
+		`"cloudformation:EstimateTemplateCost","cloudformation:Get*","cloudformation:List*","cloudformation:ValidateTemplate",` +
+		`"cloudformation:Detect*"],"Resource":"*"}]}`,
+	"ReadOnlyAccess": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Resource":"*","Action":["autoscaling:Describe*",` +
+		`"cloudformation:Describe*","cloudformation:Get*","cloudformation:List*","ec2:Describe*","ecr:Describe*","ecr:Get*","ecr:List*",` +
+		`"eks:Describe*","eks:List*","events:Describe*","events:List*","iam:Get*","iam:List*","kms:Describe*","kms:Get*","kms:List*",` +
+		`"lambda:Get*","lambda:List*","logs:Describe*","logs:FilterLogEvents","logs:Get*","s3:Get*","s3:List*","scheduler:Get*",` +
+		`"scheduler:List*","servicequotas:Get*","servicequotas:List*","sns:Get*","sns:List*","sqs:Get*","sqs:List*","ssm:Describe*",` +
+		`"ssm:Get*","ssm:List*","states:Describe*","states:Get*","states:List*","tag:Get*"]}]}`,
 	"AmazonEKSClusterPolicy":                  allowsNothing,
 	"AmazonEKSVPCResourceController":          allowsNothing,
 	"AmazonEKSWorkerNodePolicy":               allowsNothing,

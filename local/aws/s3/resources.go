@@ -28,17 +28,17 @@ type bucketProvider struct{ s *Service }
 func (bucketProvider) Schema() resource.Schema {
 	return resource.Schema{
 		Properties: map[string]resource.UpdateBehaviour{
-			"BucketName": resource.Replaces, "BucketEncryption": resource.InPlace, "LifecycleConfiguration": resource.InPlace,
-			"NotificationConfiguration": resource.InPlace, "OwnershipControls": resource.InPlace, "PublicAccessBlockConfiguration": resource.InPlace,
-			"Tags": resource.InPlace, "VersioningConfiguration": resource.InPlace,
+			"BucketName": resource.Replaces, "AccessControl": resource.InPlace, "BucketEncryption": resource.InPlace, "LifecycleConfiguration": resource.InPlace,
+			"NotificationConfiguration": resource.InPlace, "OwnershipControls": resource.InPlace,
+			"PublicAccessBlockConfiguration": resource.InPlace, "Tags": resource.InPlace, "VersioningConfiguration": resource.InPlace,
 		},
 		Attributes: []string{"Arn", "DomainName", "DualStackDomainName", "RegionalDomainName"},
 	}
 }
 
 type bucketProperties struct {
-	BucketName       string
-	BucketEncryption *struct {
+	BucketName, AccessControl string
+	BucketEncryption          *struct {
 		ServerSideEncryptionConfiguration []struct {
 			BucketKeyEnabled              bool
 			ServerSideEncryptionByDefault encryptionDefault
@@ -105,6 +105,9 @@ func (p bucketProvider) result(name string) resource.Result {
 
 // configure applies the properties to a bucket.
 func (p bucketProvider) configure(ctx context.Context, r resource.Request, name string, in bucketProperties) error {
+	if in.AccessControl != "" && in.AccessControl != "Private" {
+		return wire.Unsupported("s3", "the canned ACL "+in.AccessControl)
+	}
 	want := bucket{created: p.s.clock.Now(), tags: tagging.Merge(r.Tags, in.Tags)}
 	if in.BucketEncryption != nil {
 		want.encryption = &encryption{NS: namespace}

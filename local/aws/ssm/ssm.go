@@ -1,6 +1,6 @@
 // Package ssm simulates the Parameter Store of AWS Systems Manager: the public parameters that name EKS's machine
-// images, and String parameters of the account. There are no SecureString and StringList parameters, history, labels,
-// policies or documents.
+// images, and String parameters of the account, also as the resource type AWS::SSM::Parameter. There are no
+// SecureString and StringList parameters, history, labels, policies or documents.
 package ssm
 
 import (
@@ -223,33 +223,43 @@ func (s *Service) putParameter(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Authorize(s.arn(in.Name)); err != nil {
 		return nil, err
 	}
-	switch {
-	case in.Name == "" || in.Value == "":
-		return nil, wire.Errorf("ValidationException", "1 validation error detected: Value at 'name' or 'value' failed to satisfy constraint: "+
-			"Member must not be empty")
-	case strings.HasPrefix(in.Name, "/aws") || strings.HasPrefix(in.Name, "aws") || strings.HasPrefix(in.Name, "ssm"):
-		return nil, wire.Errorf("AccessDeniedException", "No access to reserved parameter name: %s.", in.Name)
-	case in.Type != "String" && in.Type != "":
+	if in.Type != "String" && in.Type != "" {
 		return nil, wire.Unsupported("ssm", "parameters of the type "+in.Type)
-	case len(in.Value) > 4096:
-		return nil, wire.Errorf("ValidationException", "Standard tier parameters support a maximum parameter value of 4096 characters.")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old, exists := s.parameters[in.Name]
-	if exists && !in.Overwrite {
-		return nil, wire.Errorf("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option "+
-			"in the request to true.")
+	version, err := s.put(in.Name, in.Value, in.Overwrite)
+	if err != nil {
+		return nil, err
 	}
-	p := parameter{
-		Name: in.Name, Type: "String", Value: in.Value, Version: old.Version + 1, LastModifiedDate: s.config.Clock.Now(), ARN: s.arn(in.Name),
-		DataType: "text",
-	}
-	s.parameters[in.Name] = p
 	return struct {
 		Version int
 		Tier    string
-	}{p.Version, "Standard"}, nil
+	}{version, "Standard"}, nil
+}
+
+// put validates and writes a String parameter, and returns its version.
+func (s *Service) put(name, value string, overwrite bool) (int, error) {
+	switch {
+	case name == "" || value == "":
+		return 0, wire.Errorf("ValidationException", "1 validation error detected: Value at 'name' or 'value' failed to satisfy constraint: "+
+			"Member must not be empty")
+	case strings.HasPrefix(name, "/aws") || strings.HasPrefix(name, "aws") || strings.HasPrefix(name, "ssm"):
+		return 0, wire.Errorf("AccessDeniedException", "No access to reserved parameter name: %s.", name)
+	case len(value) > 4096:
+		return 0, wire.Errorf("ValidationException", "Standard tier parameters support a maximum parameter value of 4096 characters.")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, exists := s.parameters[name]
+	if exists && !overwrite {
+		return 0, wire.Errorf("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option "+
+			"in the request to true.")
+	}
+	p := parameter{
+		Name: name, Type: "String", Value: value, Version: old.Version + 1, LastModifiedDate: s.config.Clock.Now(), ARN: s.arn(name),
+		DataType: "text",
+	}
+	s.parameters[name] = p
+	return p.Version, nil
 }
 
 func (s *Service) deleteParameter(_ context.Context, c *wire.Call) (any, error) {
