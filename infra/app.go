@@ -1,6 +1,6 @@
 package main
 
-// The CDK app and its one stack. The options keep the assembly small and reproducible, and disable analytics.
+// The CDK app and its two stacks. The options keep the assembly small and reproducible, and disable analytics.
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
 // options of one synthesis.
@@ -46,27 +48,35 @@ func newApp(o options) (awscdk.App, error) {
 	if err != nil {
 		return nil, err
 	}
-	stack := awscdk.NewStack(app, jsii.String("drover"), &awscdk.StackProps{
-		StackName:             jsii.String("drover"),
-		Description:           jsii.String("drover: Kubernetes clusters on AWS from specs uploaded to S3"),
-		TerminationProtection: jsii.Bool(true),
-		AnalyticsReporting:    jsii.Bool(false),
+	base := newStack(app, names.BaseStack, "drover: what outlives a removal of drover: buckets and the identities that clusters name")
+	newBuckets(base)
+	newBoundary(base)
+	newClusterRole(base)
+
+	cell := newStack(app, names.CellStack, "drover: Kubernetes clusters on AWS from specs uploaded to S3")
+	cell.AddStackDependency(base, jsii.String("the functions use the buckets and roles of the base stack by name"))
+	roles := newFunctionRoles(base, cell)
+	notices := newNotices(cell, roles)
+	functions := newFunctions(cell, code, notices, roles)
+	machines := newMachines(cell, functions)
+	newLeftoversRole(cell, functions)
+	newEvents(cell, functions, machines, notices)
+	newAlarms(cell, functions, machines, notices)
+	return app, nil
+}
+
+// newStack returns an empty stack. It has no termination protection: the cdk command would enable that before it creates the stack, and a
+// failed creation could not be deleted. make deploy enables it after a successful deployment. See docs/adr/0022-two-stacks.md.
+func newStack(app awscdk.App, name, description string) awscdk.Stack {
+	return awscdk.NewStack(app, jsii.String(name), &awscdk.StackProps{
+		StackName:          jsii.String(name),
+		Description:        jsii.String(description),
+		AnalyticsReporting: jsii.Bool(false),
 		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{
 			// The rule reads an SSM parameter of the bootstrap stack at deployment; the cdk command checks the same by itself.
 			GenerateBootstrapVersionRule: jsii.Bool(false),
 		}),
 	})
-
-	notices := newNotices(stack)
-	newBuckets(stack)
-	functions := newFunctions(stack, code, notices)
-	machines := newMachines(stack, functions)
-	newBoundary(stack)
-	newClusterRole(stack)
-	newLeftoversRole(stack, functions)
-	newEvents(stack, functions, machines, notices)
-	newAlarms(stack, functions, machines, notices)
-	return app, nil
 }
 
 // x86 is the name of the architecture that is not the default.

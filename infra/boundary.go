@@ -8,7 +8,6 @@ package main
 // distinguish clusters: ownership tags, instances and routes of other owners, and the account's parameters.
 
 import (
-	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -17,13 +16,11 @@ import (
 )
 
 func newBoundary(scope constructs.Construct) {
-	made := awsiam.NewManagedPolicy(scope, jsii.String("Boundary"), &awsiam.ManagedPolicyProps{
+	awsiam.NewManagedPolicy(scope, jsii.String("Boundary"), &awsiam.ManagedPolicyProps{
 		ManagedPolicyName: sub(names.Boundary("${AWS::Region}")),
 		Description:       jsii.String("drover: what the roles of clusters cannot exceed"),
 		Document:          policy(boundaryGrants),
 	})
-	// Clusters and their roles remain when drover's stack is deleted.
-	made.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN)
 }
 
 var boundaryGrants = []grant{

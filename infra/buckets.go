@@ -1,6 +1,8 @@
 package main
 
-// The two buckets: users write specs, drover writes state. Both are retained when the stack is deleted.
+// The two buckets: users write specs, drover writes state. Both are in the base stack and are retained when that stack is deleted. The
+// policy is RetainExceptOnCreate: a creation that rolls back deletes them, so that it can be repeated under the same names.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
 
 import (
 	"slices"
@@ -82,7 +84,7 @@ func newBucket(scope constructs.Construct, id, name string, rules ...*awss3.Life
 		EnforceSSL:        jsii.Bool(true),
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
-		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,
+		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE,
 		LifecycleRules:    &rules,
 	})
 }

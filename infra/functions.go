@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdadestinations"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
@@ -105,15 +106,15 @@ func grantsOf(f function) []grant {
 	return append(own, runtimeGrants(f.step, f.async)...)
 }
 
-func newFunctions(scope constructs.Construct, c code, n notices) functions {
+func newFunctions(scope constructs.Construct, c code, n notices, roles functionRoles) functions {
 	out := make(functions, len(functionTable))
 	for _, f := range functionTable {
-		out[f.step] = newFunction(scope, c, n, f)
+		out[f.step] = newFunction(scope, c, n, f, roles[f.step])
 	}
 	return out
 }
 
-func newFunction(scope constructs.Construct, c code, n notices, f function) awslambda.Function {
+func newFunction(scope constructs.Construct, c code, n notices, f function, role awsiam.IRole) awslambda.Function {
 	id := constructID(f.step)
 	architecture := awslambda.Architecture_ARM_64()
 	if c.architecture == x86 {
@@ -131,12 +132,6 @@ func newFunction(scope constructs.Construct, c code, n notices, f function) awsl
 	if f.notifies {
 		env["DROVER_TOPIC_ARN"] = sub(noticesARN)
 	}
-	role := newRole(scope, id+"Role", roleProps{
-		step:        f.step,
-		service:     "lambda.amazonaws.com",
-		description: "drover: " + f.description,
-		grants:      grantsOf(f),
-	})
 	fn := awslambda.NewFunction(scope, jsii.String(id), &awslambda.FunctionProps{
 		FunctionName:  jsii.String(names.Function(f.step)),
 		Description:   jsii.String(f.description),

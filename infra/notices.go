@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// noticesKey is the logical id of the key of the topic and the bus. The roles of the functions that publish name it.
+// noticesKey is the logical ID of the key of the topic and the bus.
 const noticesKey = "NoticesKey"
 
 type notices struct {
@@ -24,7 +24,7 @@ type notices struct {
 	deadLetters awssqs.Queue
 }
 
-func newNotices(scope constructs.Construct) notices {
+func newNotices(scope constructs.Construct, roles functionRoles) notices {
 	// CloudWatch publishes alarms and cannot use an AWS managed key, so the topic has a customer managed key.
 	// https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
 	key := awskms.NewKey(scope, jsii.String(noticesKey), &awskms.KeyProps{
@@ -42,6 +42,19 @@ func newNotices(scope constructs.Construct) notices {
 		Actions:    jsii.Strings("kms:GenerateDataKey*", "kms:Decrypt"),
 		Resources:  jsii.Strings("*"),
 		Conditions: &ofThisAccount,
+	}), nil)
+	// EventBridge itself uses the key for the bus. To publish to the topic, a function needs the key.
+	var publishers []awsiam.IPrincipal
+	for _, f := range functionTable {
+		if f.notifies {
+			publishers = append(publishers, awsiam.NewArnPrincipal(roles[f.step].RoleArn()))
+		}
+	}
+	key.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid:        jsii.String("Publishers"),
+		Principals: &publishers,
+		Actions:    jsii.Strings("kms:GenerateDataKey", "kms:Decrypt"),
+		Resources:  jsii.Strings("*"),
 	}), nil)
 
 	topic := awssns.NewTopic(scope, jsii.String("Notices"), &awssns.TopicProps{

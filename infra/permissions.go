@@ -44,15 +44,11 @@ var (
 	describeEKS   = grant{actions: []string{"eks:DescribeCluster"}, on: []string{eksClustersARN}}
 )
 
-// notifyGrants are those of the functions that send notifications: they change a phase, reject a spec or watch a node.
+// notifyGrants are those of the functions that send notifications: they change a phase, reject a spec or watch a node. The topic is
+// encrypted, so publishing needs its key too. The key's policy allows that, because roles of the base stack cannot name the key.
 var notifyGrants = []grant{
 	{actions: []string{"events:PutEvents"}, on: []string{busARN}},
 	{actions: []string{"sns:Publish"}, on: []string{noticesARN}},
-	{
-		why:     "The topic is encrypted with drover's key, so publishing needs the key too. EventBridge itself uses the key of the bus.",
-		actions: []string{"kms:GenerateDataKey", "kms:Decrypt"},
-		on:      []string{"${" + noticesKey + ".Arn}"},
-	},
 }
 
 // functionGrants are the calls of each function. runtimeGrants and notifyGrants are added to them.

@@ -94,10 +94,7 @@ func runtime(step string) []string {
 
 func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 	const failed = "sqs:SendMessage on drover-dead-letters"
-	notifications := []string{
-		"events:PutEvents on event-bus/drover", "sns:Publish on drover-notices", "kms:GenerateDataKey on key/NoticesKey",
-		"kms:Decrypt on key/NoticesKey",
-	}
+	notifications := []string{"events:PutEvents on event-bus/drover", "sns:Publish on drover-notices"}
 	resume := []string{
 		"states:SendTaskSuccess on stateMachine:drover-converge", "states:SendTaskFailure on stateMachine:drover-converge",
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // resourcePolicies returns the statements of resource-based policies by logical id.
@@ -44,6 +45,12 @@ func TestNothingIsPublic(t *testing.T) {
 			}
 			who := s["Principal"].(map[string]any)
 			require.Len(t, who, 1, id)
+			if roles, several := who["AWS"].([]any); several {
+				for _, role := range roles {
+					require.Regexp(t, "^arn:aws:iam::"+testAccount+":role/drover-", role, id)
+				}
+				continue
+			}
 			if who["AWS"] != nil {
 				require.Equal(t, account, who["AWS"], id)
 				continue
@@ -137,17 +144,48 @@ func TestAllTrafficIsEncrypted(t *testing.T) {
 	}
 }
 
-// Clusters run without drover. The resources that they need are retained when drover's stack is deleted.
-func TestResourcesOfClustersOutliveTheStack(t *testing.T) {
-	kept := 0
+// Clusters run without drover. What they need is in the base stack, which outlives a removal of drover.
+func TestBaseStack(t *testing.T) {
+	named := map[string][]string{}
 	for id, r := range synthesized.Resources {
-		boundary := r.Type == "AWS::IAM::ManagedPolicy" && strings.HasSuffix(fmt.Sprint(r.Properties["ManagedPolicyName"]), "-boundary]")
-		if r.Type == "AWS::S3::Bucket" || boundary {
-			kept++
-			require.Equal(t, "Retain Retain", r.DeletionPolicy+" "+r.UpdateReplacePolicy, id)
+		if r.Stack != names.BaseStack || r.Type == "AWS::S3::BucketPolicy" {
+			continue
+		}
+		named[r.Type] = append(named[r.Type], synthesized.physical(r))
+		if r.Type == "AWS::S3::Bucket" {
+			// A creation that rolls back deletes the buckets, so that it can be repeated.
+			require.Equal(t, "RetainExceptOnCreate Retain", r.DeletionPolicy+" "+r.UpdateReplacePolicy, id)
+		} else {
+			require.Contains(t, []string{"", "Delete"}, r.DeletionPolicy, id)
 		}
 	}
-	require.Equal(t, 3, kept)
+	roles := []string{"drover-eu-central-1-cloudformation"}
+	for _, step := range clusterCallers {
+		roles = append(roles, "drover-eu-central-1-"+step)
+	}
+	require.ElementsMatch(t, []string{"drover-specs-111122223333-eu-central-1", "drover-state-111122223333-eu-central-1"},
+		named["AWS::S3::Bucket"])
+	require.ElementsMatch(t, roles, named["AWS::IAM::Role"])
+	require.Contains(t, named["AWS::IAM::ManagedPolicy"], "drover-eu-central-1-boundary")
+	require.Len(t, named, 3, "%v", named)
+}
+
+// Each role that a cluster's access entries name is in the base stack, and no other role of a function.
+func TestClusterCallersAreThoseOfTheTemplates(t *testing.T) {
+	template, err := os.ReadFile("../templates/v1/control-plane.yaml.tmpl")
+	require.NoError(t, err)
+	var rendered []string
+	for _, role := range regexp.MustCompile(`PrincipalArn: \{\{ yaml \.(\w+)Role \}\}`).FindAllSubmatch(template, -1) {
+		rendered = append(rendered, strings.ToLower(string(role[1])))
+	}
+	require.ElementsMatch(t, rendered, clusterCallers)
+}
+
+// drover's roles may change stacks whose names start with drover-. Its own stacks have other names.
+func TestNamesOfOwnStacks(t *testing.T) {
+	for _, name := range []string{names.BaseStack, names.CellStack} {
+		require.False(t, strings.HasPrefix(name, names.Prefix), name)
+	}
 }
 
 // Pods are two network hops away from instance metadata, so the hop limit of one denies them the node's credentials. Secrets are encrypted

@@ -146,12 +146,6 @@ func TestBuckets(t *testing.T) {
 		}, bucket["PublicAccessBlockConfiguration"])
 		require.NotEmpty(t, bucket["BucketEncryption"])
 	}
-	for id, r := range synthesized.Resources {
-		if r.Type == "AWS::S3::Bucket" {
-			require.Equal(t, "Retain", r.DeletionPolicy, id)
-			require.Equal(t, "Retain", r.UpdateReplacePolicy, id)
-		}
-	}
 	require.Equal(t, map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
 		synthesized.named(t, "AWS::S3::Bucket", "BucketName", specs)["NotificationConfiguration"])
 
@@ -254,6 +248,19 @@ func TestAlarmsReachPeople(t *testing.T) {
 			require.Equal(t, want, iam.Allowed == iam.EvaluateResourcePolicy(onKey, alarms, action,
 				"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", context(account)))
 		}
+	}
+	// So does a function that notifies. Its role says that it may publish, and the key's policy that it may use the key.
+	for _, f := range functionTable {
+		role := iam.Principal{
+			ARN:     "arn:aws:sts::111122223333:assumed-role/drover-eu-central-1-" + f.step + "/test",
+			RoleARN: "arn:aws:iam::111122223333:role/drover-eu-central-1-" + f.step, Account: testAccount,
+		}
+		for _, action := range []string{"kms:GenerateDataKey", "kms:Decrypt"} {
+			require.Equal(t, f.notifies, iam.Allowed == iam.EvaluateResourcePolicy(onKey, role, action,
+				"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", nil), f.step)
+		}
+		require.NotEqual(t, iam.Allowed, iam.EvaluateResourcePolicy(onKey, role, "kms:PutKeyPolicy",
+			"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", nil), f.step)
 	}
 }
 

@@ -1,17 +1,20 @@
 package main
 
-// The template that all tests share, because a synthesis takes seconds, and the resolution of its intrinsic functions.
+// The templates that all tests share, because a synthesis takes seconds, and the resolution of its intrinsic functions.
 
 import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
@@ -23,7 +26,7 @@ const (
 	testAccount   = "111122223333"
 )
 
-// synthesized is the template for arm64.
+// synthesized has the resources of both stacks for arm64. Their logical IDs differ.
 var synthesized template
 
 func TestMain(m *testing.M) {
@@ -62,7 +65,7 @@ func compile(dir string) error {
 	return nil
 }
 
-// synthesize writes a cloud assembly into dir and reads its template.
+// synthesize writes a cloud assembly into dir and merges the templates of its stacks.
 func synthesize(dir string, context map[string]any) (out template, err error) {
 	functions := filepath.Join(dir, "functions")
 	if err := compile(functions); err != nil {
@@ -76,11 +79,28 @@ func synthesize(dir string, context map[string]any) (out template, err error) {
 	if err := synth(app); err != nil {
 		return out, err
 	}
-	body, err := os.ReadFile(filepath.Join(outdir, "drover.template.json"))
-	if err != nil {
-		return out, err
+	out = template{Resources: map[string]resource{}, Parameters: map[string]any{}, Rules: map[string]any{}, Outputs: map[string]any{}}
+	for _, name := range []string{names.BaseStack, names.CellStack} {
+		body, err := os.ReadFile(filepath.Join(outdir, name+".template.json"))
+		if err != nil {
+			return out, err
+		}
+		var one template
+		if err := json.Unmarshal(body, &one); err != nil {
+			return out, err
+		}
+		for id, r := range one.Resources {
+			if _, exists := out.Resources[id]; exists {
+				return out, fmt.Errorf("both stacks have a resource %s", id)
+			}
+			r.Stack = name
+			out.Resources[id] = r
+		}
+		maps.Copy(out.Parameters, one.Parameters)
+		maps.Copy(out.Rules, one.Rules)
+		maps.Copy(out.Outputs, one.Outputs)
 	}
-	return out, json.Unmarshal(body, &out)
+	return out, nil
 }
 
 type template struct {
@@ -91,6 +111,7 @@ type template struct {
 }
 
 type resource struct {
+	Stack               string `json:"-"`
 	Type                string
 	Properties          map[string]any
 	DependsOn           any
@@ -197,7 +218,8 @@ func (t template) ref(name string) string {
 // physical is the name of a resource.
 func (t template) physical(r resource) string {
 	for _, property := range []string{
-		"BucketName", "FunctionName", "RoleName", "StateMachineName", "QueueName", "TopicName", "LogGroupName", "Name", "AlarmName",
+		"BucketName", "FunctionName", "RoleName", "ManagedPolicyName", "StateMachineName", "QueueName", "TopicName", "LogGroupName",
+		"Name", "AlarmName",
 		"DashboardName",
 	} {
 		if name, ok := r.Properties[property]; ok {

@@ -4,6 +4,14 @@ import (
 	"strings"
 )
 
+// drover's own stacks. Neither name starts with Prefix, so that no role of drover may touch them.
+const (
+	// BaseStack has what outlives a removal of drover: the buckets, the permissions boundary, and the roles that clusters name.
+	BaseStack = "DroverBase"
+	// CellStack has everything else: functions, machines, rules, schedules and alarms.
+	CellStack = "drover"
+)
+
 // Stacks of a cluster, in the order in which they are changed.
 const (
 	Network      = "network"
