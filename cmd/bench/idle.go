@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/drover-run/drover/shared/names"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,8 @@ const (
 
 // measureIdle prices a month without changes. sweeps is the price of the sweeps and audits by number of clusters, calls their number.
 func measureIdle(s *settings, r *report, sweeps map[int]float64, calls float64) error {
-	path := filepath.Join(s.build, "cdk.out", "drover.template.json")
+	// The base stack has nothing that costs money while it is not used.
+	path := filepath.Join(s.build, "cdk.out", names.CellStack+".template.json")
 	body, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s does not exist; run make local first", path)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -39,7 +40,7 @@ func (t *timeline) line(kind, cluster, format string, args ...any) {
 
 // stack shows the statuses of stacks, the failures of resources, and rolls.
 func (t *timeline) stack(e cloudformation.StackEvent) {
-	if e.StackName == account.Stack {
+	if slices.Contains(account.Stacks, e.StackName) {
 		if e.ResourceStatus == "CREATE_COMPLETE" {
 			t.mu.Lock()
 			t.created++

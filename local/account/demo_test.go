@@ -390,11 +390,11 @@ func intruders(t *testing.T) {
 		denied(t, err)
 	}
 	// The role that may delete stacks may delete those of clusters only, not drover's own.
-	_, err := cloudformation.NewFromConfig(as(t, "change")).DeleteStack(t.Context(), &cloudformation.DeleteStackInput{
-		StackName: aws.String(Stack),
-	})
-	denied(t, err)
-	_, err = eks.NewFromConfig(as(t, "prepare")).DeleteCluster(t.Context(), &eks.DeleteClusterInput{Name: aws.String("drover-demo")})
+	for _, own := range Stacks {
+		_, err := cloudformation.NewFromConfig(as(t, "change")).DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: &own})
+		denied(t, err)
+	}
+	_, err := eks.NewFromConfig(as(t, "prepare")).DeleteCluster(t.Context(), &eks.DeleteClusterInput{Name: aws.String("drover-demo")})
 	denied(t, err)
 	for _, step := range []string{"admit", "plan", "change", "stackevent", "report", "sweep"} {
 		_, err = s3.NewFromConfig(as(t, step), pathStyle).PutObject(t.Context(), &s3.PutObjectInput{

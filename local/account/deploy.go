@@ -19,10 +19,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
-// Stack is the name of drover's own stack.
-const Stack = "drover"
+// Stacks are drover's own stacks, in the order of their creation.
+var Stacks = []string{names.BaseStack, names.CellStack}
 
 // assets is the part of a CDK asset manifest about files. https://docs.aws.amazon.com/cdk/v2/guide/cloud-assembly.html
 type assets struct {
@@ -39,25 +41,30 @@ type assets struct {
 }
 
 // Deploy does what the cdk command does. It publishes the assets of a cloud assembly and creates or updates drover's
-// stack, through the account's own endpoint, as the administrator.
+// stacks, through the account's own endpoint, as the administrator.
 func (a *Account) Deploy(ctx context.Context, assembly string) error {
-	body, err := os.ReadFile(filepath.Join(assembly, Stack+".assets.json"))
-	if err != nil {
-		return fmt.Errorf("read the cloud assembly (make synth-local writes it): %w", err)
+	for _, stack := range Stacks {
+		body, err := os.ReadFile(filepath.Join(assembly, stack+".assets.json"))
+		if err != nil {
+			return fmt.Errorf("read the cloud assembly (make synth-local writes it): %w", err)
+		}
+		var manifest assets
+		if err := json.Unmarshal(body, &manifest); err != nil {
+			return fmt.Errorf("read %s.assets.json: %w", stack, err)
+		}
+		template, err := a.publish(ctx, assembly, stack, manifest)
+		if err != nil {
+			return err
+		}
+		if err := a.createStack(ctx, stack, template); err != nil {
+			return err
+		}
 	}
-	var manifest assets
-	if err := json.Unmarshal(body, &manifest); err != nil {
-		return fmt.Errorf("read %s.assets.json: %w", Stack, err)
-	}
-	template, err := a.publish(ctx, assembly, manifest)
-	if err != nil {
-		return err
-	}
-	return a.createStack(ctx, template)
+	return nil
 }
 
-// publish uploads the assets and returns the URL of the template, which is one of them.
-func (a *Account) publish(ctx context.Context, assembly string, manifest assets) (template string, err error) {
+// publish uploads the assets of a stack and returns the URL of its template, which is one of them.
+func (a *Account) publish(ctx context.Context, assembly, stack string, manifest assets) (template string, err error) {
 	client := awss3.NewFromConfig(a.Config(), func(o *awss3.Options) { o.UsePathStyle = true })
 	expand := strings.NewReplacer("${AWS::AccountId}", a.id, "${AWS::Region}", a.region, "${AWS::Partition}", "aws")
 	var made []string
@@ -79,13 +86,13 @@ func (a *Account) publish(ctx context.Context, assembly string, manifest assets)
 			if err != nil {
 				return "", fmt.Errorf("publish %s: %w", file.Source.Path, err)
 			}
-			if file.Source.Path == Stack+".template.json" {
+			if file.Source.Path == stack+".template.json" {
 				template = fmt.Sprintf("https://%s.s3.%s.amazonaws.com/%s", bucket, a.region, key)
 			}
 		}
 	}
 	if template == "" {
-		return "", fmt.Errorf("the cloud assembly %s holds no template of stack %s", assembly, Stack)
+		return "", fmt.Errorf("the cloud assembly %s holds no template of stack %s", assembly, stack)
 	}
 	return template, nil
 }
@@ -129,10 +136,10 @@ func pack(path, packaging string) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// createStack creates or updates drover's stack and waits until the operation ends.
-func (a *Account) createStack(ctx context.Context, template string) error {
+// createStack creates or updates one of drover's stacks and waits until the operation ends.
+func (a *Account) createStack(ctx context.Context, stack, template string) error {
 	client := cloudformation.NewFromConfig(a.Config())
-	name, capabilities := aws.String(Stack), []types.Capability{types.CapabilityCapabilityNamedIam}
+	name, capabilities := &stack, []types.Capability{types.CapabilityCapabilityNamedIam}
 	_, err := client.CreateStack(ctx, &cloudformation.CreateStackInput{
 		StackName: name, TemplateURL: &template, Capabilities: capabilities, OnFailure: types.OnFailureDoNothing,
 	})
@@ -155,7 +162,7 @@ func (a *Account) createStack(ctx context.Context, template string) error {
 		case status == types.StackStatusCreateComplete || status == types.StackStatusUpdateComplete:
 			return nil
 		case !strings.HasSuffix(string(status), "_IN_PROGRESS"):
-			return fmt.Errorf("deploy drover: its stack is %s:\n%s", status, a.whyFailed(ctx, client))
+			return fmt.Errorf("deploy drover: stack %s is %s:\n%s", stack, status, a.whyFailed(ctx, client, stack))
 		}
 		if err := a.clock.Timer(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -163,9 +170,9 @@ func (a *Account) createStack(ctx context.Context, template string) error {
 	}
 }
 
-// whyFailed lists the failed resources of drover's stack.
-func (a *Account) whyFailed(ctx context.Context, client *cloudformation.Client) string {
-	out, err := client.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: aws.String(Stack)})
+// whyFailed lists the failed resources of a stack.
+func (a *Account) whyFailed(ctx context.Context, client *cloudformation.Client, stack string) string {
+	out, err := client.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: &stack})
 	if err != nil {
 		return err.Error()
 	}

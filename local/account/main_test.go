@@ -76,7 +76,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if missing := kubernetes.Missing(bin); len(missing) > 0 {
 		return 1, fmt.Errorf("%s lacks %s: run make local first", bin, strings.Join(missing, ", "))
 	}
-	if _, err := os.Stat(filepath.Join(assembly, Stack+".template.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(assembly, names.CellStack+".template.json")); err != nil {
 		return 1, fmt.Errorf("drover is not synthesized for this machine: run make local first: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "drover-account-test-")

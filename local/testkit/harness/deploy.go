@@ -25,8 +25,16 @@ var (
 )
 
 func (a *Account) deploy() {
+	var publishers []any
+	for _, step := range []string{"admit", "publish", "plan", "stackevent", "join", "drain", "upgrade", "report", "sweep"} {
+		publishers = append(publishers, role(step))
+	}
 	key := a.make("AWS::KMS::Key", map[string]any{"KeyPolicy": map[string]any{"Version": "2012-10-17", "Statement": []any{
 		map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": "arn:aws:iam::" + ID + ":root"}, "Action": "kms:*", "Resource": "*"},
+		map[string]any{
+			"Effect": "Allow", "Principal": map[string]any{"AWS": publishers}, "Action": []any{"kms:GenerateDataKey", "kms:Decrypt"},
+			"Resource": "*",
+		},
 	}}})
 	a.identify(key)
 	for _, bucket := range []string{SpecsBucket, StateBucket} {
