@@ -16,7 +16,6 @@ HOST_ARCH := $(shell go env GOARCH)
 # What Lambda calls the host's architecture.
 LAMBDA_ARCH := $(if $(filter arm64,$(HOST_ARCH)),arm64,x86_64)
 STEPS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
-CDK := npx --prefix infra cdk
 
 .PHONY: help
 help: ## Print this list
@@ -32,13 +31,25 @@ run: local ## Create the demo cluster in a local account, replace a pool's nodes
 up: local ## Start the local account and keep it up
 	@build/drover local
 
+# When make deploy asks before it changes permissions: never, broadening or any-change. YES=1 answers every question.
+APPROVAL := broadening
+DEPLOY := go run ./cmd/deploy
+
+.PHONY: bootstrap
+bootstrap: node_modules ## Prepare the AWS account and region of your credentials for the CDK: once, before the first deployment
+	@$(DEPLOY) bootstrap
+
 .PHONY: deploy
-deploy: functions-arm64 node_modules ## Deploy drover to the AWS account of your credentials
-	@$(CDK) deploy --require-approval broadening
+deploy: functions-arm64 node_modules ## Deploy drover to the AWS account of your credentials (APPROVAL=never asks nothing)
+	@$(DEPLOY) up --approval $(APPROVAL)
 
 .PHONY: destroy
-destroy: functions-arm64 node_modules ## Remove drover from the account; buckets and clusters stay
-	@$(CDK) destroy
+destroy: functions-arm64 node_modules ## Remove drover from the account; clusters, specs and statuses stay (YES=1 asks nothing)
+	@$(DEPLOY) down
+
+.PHONY: destroy-all
+destroy-all: functions-arm64 node_modules ## Remove drover and its buckets; refused while a cluster exists (YES=1 asks nothing)
+	@$(DEPLOY) down-all
 
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

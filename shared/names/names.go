@@ -25,6 +25,11 @@ func Relay(cluster string) string { return Prefix + cluster + "-relay" }
 // FunctionLogs returns the log group of a Lambda function of drover.
 func FunctionLogs(step string) string { return "/aws/lambda/" + Function(step) }
 
+// Machines returns the names of drover's state machines.
+func Machines() []string {
+	return []string{Prefix + "converge", Prefix + "join-node", Prefix + "drain-node", Prefix + "upgrade"}
+}
+
 // Role returns the name of a function's role in a region. IAM is global, so the name has the region.
 func Role(region, step string) string { return Prefix + region + "-" + step }
 
