@@ -16,13 +16,23 @@ type cdk struct {
 	approval string
 }
 
-// run runs the command on this process's terminal, and fails if the command fails.
+// run runs the command for drover's app.
 func (c cdk) run(ctx context.Context, args ...string) error {
-	args = append([]string{"--prefix", "infra", "cdk"}, args...)
 	if c.app != "" {
 		args = append(args, "--app", c.app)
 	}
-	cmd := exec.CommandContext(ctx, "npx", args...)
+	return execute(exec.CommandContext(ctx, "npx", append([]string{"--prefix", "infra", "cdk"}, args...)...))
+}
+
+// runWithoutApp runs the command in a folder without cdk.json, so that it synthesizes nothing.
+func (c cdk) runWithoutApp(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "npx", append([]string{"cdk"}, args...)...)
+	cmd.Dir = "infra"
+	return execute(cmd)
+}
+
+// execute runs a command on this process's terminal, and fails if the command fails.
+func execute(cmd *exec.Cmd) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// npx passes an interrupt on to the CDK command, which ends by itself. A kill would leave that one running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }

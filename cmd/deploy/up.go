@@ -10,11 +10,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// bootstrap prepares the environment for the CDK. With the environment as an argument, the CDK command does not synthesize the app, so
-// nothing has to be compiled before.
+// bootstrap prepares the environment for the CDK. It needs no app, so nothing has to be compiled before.
 func bootstrap(ctx context.Context, t *target) error {
-	t.cdk.app = ""
-	return t.cdk.run(ctx, "bootstrap", fmt.Sprintf("aws://%s/%s", t.account, t.region))
+	return t.cdk.runWithoutApp(ctx, "bootstrap", fmt.Sprintf("aws://%s/%s", t.account, t.region))
 }
 
 // up deploys both stacks and enables their termination protection. The CDK command would enable the protection before it creates a stack,
