@@ -54,6 +54,10 @@ type AssociatedPolicy struct {
 
 type accessEntry struct {
 	AccessEntry
+	// roleID is the unique ID of the role when the entry was created. A later role of the same name has no access: "If you … recreate the
+	// IAM principal, even if it has the same ARN, the access entry won't work". Empty for users and for roles of other accounts.
+	// https://docs.aws.amazon.com/eks/latest/APIReference/API_AccessEntry.html
+	roleID   string
 	policies map[string]*AssociatedPolicy // by ARN
 }
 
@@ -128,10 +132,14 @@ func (s *Service) newEntry(cluster, principal, kind string, groups []string, use
 		groups = []string{"system:nodes"}
 	}
 	now := s.config.Clock.Now()
-	return &accessEntry{AccessEntry{
+	e := &accessEntry{AccessEntry: AccessEntry{
 		ClusterName: cluster, PrincipalArn: principal, KubernetesGroups: append([]string{}, groups...), Username: username, Type: kind,
 		AccessEntryARN: s.entryARN(cluster, principal, uuid()), CreatedAt: now, ModifiedAt: now, Tags: cloneTags(tags),
-	}, map[string]*AssociatedPolicy{}}
+	}, policies: map[string]*AssociatedPolicy{}}
+	if role, err := s.config.Identities.RoleByARN(principal); err == nil {
+		e.roleID = role.ID
+	}
+	return e
 }
 
 // defaultUsername is the user name that EKS gives to a principal.

@@ -163,3 +163,26 @@ func TestReleasesOfTheExamples(t *testing.T) {
 		}
 	}
 }
+
+func TestAccessOfRecreatedRole(t *testing.T) {
+	b := newTestbed(t, 10_000)
+	b.cluster(t, "demo")
+	first, _ := b.assume(t, "dev", "")
+	entry := CreateAccessEntryInput{ClusterName: "demo", PrincipalArn: first.RoleARN()}
+	_, err := b.CreateAccessEntry(t.Context(), b.admin, entry)
+	require.NoError(t, err)
+	_, _, _, err = b.identify("demo", first)
+	require.NoError(t, err)
+
+	require.NoError(t, b.identities.DeleteRole("dev"))
+	second, _ := b.assume(t, "dev", "")
+	_, _, _, err = b.identify("demo", second)
+	require.ErrorContains(t, err, "the role was recreated")
+
+	_, err = b.DeleteAccessEntry(t.Context(), b.admin, EntryInput{ClusterName: "demo", PrincipalArn: entry.PrincipalArn})
+	require.NoError(t, err)
+	_, err = b.CreateAccessEntry(t.Context(), b.admin, entry)
+	require.NoError(t, err)
+	_, _, _, err = b.identify("demo", second)
+	require.NoError(t, err)
+}
