@@ -1,0 +1,185 @@
+// Package deploy tests the deployment and the removal of drover in a local account, with the commands that a user runs: the pinned CDK
+// command behind cmd/deploy, and drover. It needs what `make local` builds.
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// world is an account without drover, and the commands.
+type world struct {
+	*account.Account
+	t              *testing.T
+	root, deploy   string
+	home, assembly string
+	cloud          *cloudformation.Client
+}
+
+func start(t *testing.T) *world {
+	t.Helper()
+	root, err := filepath.Abs("../../../..")
+	require.NoError(t, err)
+	assembly := filepath.Join(root, "build", "cdk.out")
+	require.FileExists(t, filepath.Join(assembly, names.CellStack+".template.json"), "drover is not synthesized: run make local first")
+	require.Empty(t, kubernetes.Missing(kubernetes.BinDir(root)), "programs of Kubernetes are missing: run make local first")
+	require.DirExists(t, filepath.Join(root, "infra", "node_modules"), "the CDK command is not installed: run make node_modules first")
+	dir, err := os.MkdirTemp("", "drover-deploy-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	a, err := account.Start(account.Options{Dir: dir, KubernetesBin: kubernetes.BinDir(root), Speed: 300})
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	w := &world{
+		Account: a, t: t, root: root, deploy: filepath.Join(t.TempDir(), "deploy"), home: t.TempDir(), assembly: assembly,
+		cloud: cloudformation.NewFromConfig(a.Config()),
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", w.deploy, "./cmd/deploy")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return w
+}
+
+// run runs a command with the credentials of the account's administrator, and returns its output and whether it succeeded.
+func (w *world) run(program string, args ...string) (string, bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = w.root, &out, &out
+	// Nothing of this machine's AWS configuration, and only the loopback network.
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "AWS_EC2_METADATA_DISABLED=true", "CI=1", "YES=1",
+		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1,localhost",
+	}
+	for key, value := range w.Environment() {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	err := cmd.Run()
+	return out.String(), err == nil
+}
+
+// must runs a command that succeeds.
+func (w *world) must(program string, args ...string) string {
+	w.t.Helper()
+	out, ok := w.run(program, args...)
+	require.True(w.t, ok, "%s %s:\n%s", filepath.Base(program), strings.Join(args, " "), out)
+	return out
+}
+
+func (w *world) drover(args ...string) string {
+	w.t.Helper()
+	return w.must(filepath.Join(w.root, "build", "drover"), args...)
+}
+
+func (w *world) up() string {
+	w.t.Helper()
+	return w.must(w.deploy, "up", "--approval", "never", "--app", w.assembly)
+}
+
+// stack describes a stack, or returns nil.
+func (w *world) stack(name string) *types.Stack {
+	w.t.Helper()
+	out, err := w.cloud.DescribeStacks(w.t.Context(), &cloudformation.DescribeStacksInput{})
+	require.NoError(w.t, err)
+	for _, s := range out.Stacks {
+		if aws.ToString(s.StackName) == name {
+			return &s
+		}
+	}
+	return nil
+}
+
+// changes are the times of the last operations on the stacks of clusters.
+func (w *world) changes() map[string]time.Time {
+	w.t.Helper()
+	times := map[string]time.Time{}
+	out, err := w.cloud.DescribeStacks(w.t.Context(), &cloudformation.DescribeStacksInput{})
+	require.NoError(w.t, err)
+	for _, s := range out.Stacks {
+		if _, _, ok := names.SplitStack(aws.ToString(s.StackName)); ok {
+			times[aws.ToString(s.StackName)] = aws.ToTime(s.CreationTime)
+			if s.LastUpdatedTime != nil {
+				times[aws.ToString(s.StackName)] = *s.LastUpdatedTime
+			}
+		}
+	}
+	return times
+}
+
+// The CDK command deploys drover, a failed first deployment is repeated, and drover is removed and deployed again beside a cluster.
+func TestDeploy(t *testing.T) {
+	w := start(t)
+	w.must(w.deploy, "bootstrap")
+
+	// A name of the cell stack is taken, so the first deployment fails.
+	queues := sqs.NewFromConfig(w.Config())
+	taken, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("drover-dead-letters")})
+	require.NoError(t, err)
+	out, ok := w.run(w.deploy, "up", "--approval", "never", "--app", w.assembly)
+	require.False(t, ok)
+	require.Contains(t, out, "run make deploy again")
+	require.Equal(t, types.StackStatusRollbackComplete, w.stack(names.CellStack).StackStatus)
+	_, err = queues.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: taken.QueueUrl})
+	require.NoError(t, err)
+	w.up()
+	for _, name := range []string{names.BaseStack, names.CellStack} {
+		require.True(t, aws.ToBool(w.stack(name).EnableTerminationProtection), name)
+		_, err := w.cloud.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: &name})
+		require.ErrorContains(t, err, "TerminationProtection")
+	}
+
+	w.drover("apply", "examples/releases/1.36-1.yaml")
+	example, err := os.ReadFile(filepath.Join(w.root, "examples", "clusters", "minimal.yaml"))
+	require.NoError(t, err)
+	spec := filepath.Join(t.TempDir(), "minimal.yaml")
+	require.NoError(t, os.WriteFile(spec, append(example, "  deletionProtection: false\n"...), 0o644))
+	w.drover("apply", spec, "--watch")
+	before := w.changes()
+	require.NotEmpty(t, before)
+	out, ok = w.run(w.deploy, "down-all", "--app", w.assembly)
+	require.False(t, ok)
+	require.Contains(t, out, "clusters exist: minimal")
+
+	require.Contains(t, w.must(w.deploy, "down", "--app", w.assembly), "these clusters stay and run without drover: minimal")
+	require.Nil(t, w.stack(names.CellStack))
+	require.NotNil(t, w.stack(names.BaseStack))
+	require.Equal(t, before, w.changes(), "a removal changes no cluster")
+
+	w.up()
+	require.Contains(t, w.drover("status"), "minimal")
+	require.Contains(t, w.drover("converge", "minimal", "--watch"), "nothing differs")
+	require.Equal(t, before, w.changes(), "a deployment changes no cluster")
+	// The functions still have access: they join and drain nodes.
+	w.drover("roll", "minimal", "workers", "--watch")
+
+	w.drover("delete", "minimal", "--watch")
+	w.must(w.deploy, "down-all", "--app", w.assembly)
+	require.Nil(t, w.stack(names.BaseStack))
+	for _, bucket := range []string{names.SpecsBucket(account.ID, w.Region()), names.StateBucket(account.ID, w.Region())} {
+		_, err := s3.NewFromConfig(w.Config(), func(o *s3.Options) { o.UsePathStyle = true }).HeadBucket(t.Context(),
+			&s3.HeadBucketInput{Bucket: &bucket})
+		require.Error(t, err, bucket)
+	}
+	// Nothing is left that a next deployment would meet.
+	w.up()
+}
