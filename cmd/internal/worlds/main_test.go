@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/cmd/internal/clitest"
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // exitFindings is the exit code of a diff that found changes, and of a dry run that could not check everything.
@@ -61,7 +62,7 @@ func needAccount(t *testing.T) {
 	}
 	bin, assembly := kubernetes.BinDir(repository), filepath.Join(repository, "build", "cdk.out")
 	require.Empty(t, kubernetes.Missing(bin), "%s lacks programs: run make local first", bin)
-	require.FileExists(t, filepath.Join(assembly, account.Stack+".template.json"),
+	require.FileExists(t, filepath.Join(assembly, names.CellStack+".template.json"),
 		"drover is not synthesized for this machine: run make local first")
 	a, err := account.Start(account.Options{Dir: accountDir, KubernetesBin: bin, Speed: 300})
 	require.NoError(t, err)
