@@ -55,7 +55,7 @@ destroy-all: functions-arm64 node_modules ## Remove drover and its buckets; refu
 
 # Packages whose tests wait for processes: drover's functions, control planes, Node. Each needs what `make local` builds. The longest is first.
 WAITING := local/account local/testkit/live/kube cmd/internal/worlds local/testkit/live/eks infra local/kubernetes cmd/drover-local \
-	local/kubernetes/workload
+	local/kubernetes/workload local/testkit/worlds/deploy
 # Prints those of the packages $(1) that do not wait.
 computing = go list $(1) | grep -vxE '.*/drover/($(subst $() ,|,$(strip $(WAITING))))'
 

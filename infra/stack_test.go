@@ -249,7 +249,7 @@ func TestAlarmsReachPeople(t *testing.T) {
 				"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", context(account)))
 		}
 	}
-	// So does a function that notifies. Its role says that it may publish, and the key's policy that it may use the key.
+	// So does a function that notifies. Its role permits publishing, and the key's policy permits the use of the key.
 	for _, f := range functionTable {
 		role := iam.Principal{
 			ARN:     "arn:aws:sts::111122223333:assumed-role/drover-eu-central-1-" + f.step + "/test",

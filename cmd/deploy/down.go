@@ -31,7 +31,8 @@ func down(ctx context.Context, t *target) error {
 	if len(clusters) > 0 {
 		stay = "these clusters stay and run without drover: " + strings.Join(clusters, ", ")
 	}
-	if err := t.confirm("This removes drover from account %s, region %s. Specs and statuses stay; %s.", t.account, t.region, stay); err != nil {
+	err = t.confirm("This removes drover from account %s, region %s. Specs and statuses stay; %s.", t.account, t.region, stay)
+	if err != nil {
 		return err
 	}
 	return t.removeCell(ctx)
@@ -88,7 +89,7 @@ func (t *target) stopExecutions(ctx context.Context) error {
 					if ctx.Err() != nil {
 						return nil
 					}
-					if gone := (*sfntypes.ExecutionDoesNotExist)(nil); err != nil && !errors.As(err, &gone) {
+					if absent := (*sfntypes.ExecutionDoesNotExist)(nil); err != nil && !errors.As(err, &absent) {
 						return fmt.Errorf("stopping %s: %w", aws.ToString(execution.ExecutionArn), err)
 					}
 					if name := aws.ToString(execution.Name); !reported[name] {
@@ -150,7 +151,7 @@ func (t *target) confirm(format string, args ...any) error {
 	}
 	if file, ok := t.in.(*os.File); ok {
 		if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-			return errors.New("no terminal to ask for confirmation: set YES=1 to continue without a question")
+			return errors.New("no terminal for the confirmation: set YES=1 to continue without a question")
 		}
 	}
 	fmt.Fprint(t.out, "Continue? Type yes: ")

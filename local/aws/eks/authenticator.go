@@ -91,8 +91,8 @@ func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.Use
 		return none, nil, nil, fmt.Errorf("%s has no access entry in cluster %s", principal, name)
 	}
 	if id := strings.Split(caller.UserID(), ":")[0]; e.roleID != "" && e.roleID != id {
-		return none, nil, nil, fmt.Errorf("the access entry of %s in cluster %s is for %s, and the caller is %s: the role was recreated", principal,
-			name, e.roleID, id)
+		return none, nil, nil, fmt.Errorf("the access entry of %s in cluster %s is for %s, and the caller is %s: the role was recreated",
+			principal, name, e.roleID, id)
 	}
 	session := caller.SessionName()
 	username := strings.NewReplacer("{{SessionName}}", strings.ReplaceAll(session, "@", "-"), "{{SessionNameRaw}}", session, "{{AccountID}}",

@@ -28,8 +28,8 @@ type bucketProvider struct{ s *Service }
 func (bucketProvider) Schema() resource.Schema {
 	return resource.Schema{
 		Properties: map[string]resource.UpdateBehaviour{
-			"BucketName": resource.Replaces, "AccessControl": resource.InPlace, "BucketEncryption": resource.InPlace, "LifecycleConfiguration": resource.InPlace,
-			"NotificationConfiguration": resource.InPlace, "OwnershipControls": resource.InPlace,
+			"BucketName": resource.Replaces, "AccessControl": resource.InPlace, "BucketEncryption": resource.InPlace,
+			"LifecycleConfiguration": resource.InPlace, "NotificationConfiguration": resource.InPlace, "OwnershipControls": resource.InPlace,
 			"PublicAccessBlockConfiguration": resource.InPlace, "Tags": resource.InPlace, "VersioningConfiguration": resource.InPlace,
 		},
 		Attributes: []string{"Arn", "DomainName", "DualStackDomainName", "RegionalDomainName"},

@@ -66,7 +66,7 @@ func (w *world) run(program string, args ...string) (string, bool) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = w.root, &out, &out
-	// Nothing of this machine's AWS configuration, and only the loopback network.
+	// No AWS configuration of this machine, and only the loopback network.
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "AWS_EC2_METADATA_DISABLED=true", "CI=1", "YES=1",
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1,localhost",
@@ -126,7 +126,7 @@ func (w *world) changes() map[string]time.Time {
 	return times
 }
 
-// The CDK command deploys drover, a failed first deployment is repeated, and drover is removed and deployed again beside a cluster.
+// The CDK command deploys drover, a failed first deployment is repeated, and drover is removed and deployed again while a cluster runs.
 func TestDeploy(t *testing.T) {
 	w := start(t)
 	w.must(w.deploy, "bootstrap")
@@ -180,6 +180,6 @@ func TestDeploy(t *testing.T) {
 			&s3.HeadBucketInput{Bucket: &bucket})
 		require.Error(t, err, bucket)
 	}
-	// Nothing is left that a next deployment would meet.
+	// A next deployment meets no leftovers.
 	w.up()
 }
