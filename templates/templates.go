@@ -1,8 +1,8 @@
-// Package templates holds the template versions: frozen sets of the CloudFormation templates, node configurations and
-// scripts that drover renders. A cluster keeps its version until its spec or release says otherwise, so a version that
-// has been released is never edited: a change is a new folder.
+// Package templates holds the template versions: frozen sets of the CloudFormation templates, node configurations and scripts that drover
+// renders. A cluster keeps its version until its spec or release says otherwise, so a version that has been released is never edited: a
+// change is a new folder. v1 has not been released: it may still change (ADR 15).
 //
-// The end of a file's name says its language, and with it the encoders that its interpolations may use:
+// The suffix of a file gives its language, and so the encoders that its interpolations may use:
 //
 //	*.yaml.tmpl  CloudFormation and node configuration: yaml, jsontext, id, ref
 //	*.sh.tmpl    bash: shell

@@ -1,5 +1,5 @@
-// Package lambdaruntime connects handlers with the Lambda runtime. Wrap gives a handler its logger and names its errors. AWS and Process
-// read the environment of the function. Only the main and setup packages of functions use it.
+// Package lambdaruntime connects handlers with the Lambda runtime. Wrap gives a handler its logger and names its errors. The functions AWS
+// and Process read the environment. Only the main and setup packages of functions use it.
 package lambdaruntime
 
 import (

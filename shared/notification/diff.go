@@ -1,5 +1,5 @@
-// Package notification decides which changes are worth a notification, and sends them. Diff is pure. Notifier sends through the ports
-// Topic and Bus, which shared/aws/sns and shared/aws/eventbridge implement. store.State calls it before each write.
+// Package notification decides which changes are worth a notification, and sends them. Diff is pure. Notifier sends through the interfaces
+// Topic and Bus, which shared/aws/sns and shared/aws/eventbridge implement. store.State calls Notifier before each write.
 package notification
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Notice is one notification, for people and for tools.
+// Notice is one notification, for users and for tools.
 type Notice struct {
 	// DetailType and Detail of the event: see package events.
 	DetailType string

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Topic publishes to people.
+// Topic publishes to users.
 type Topic interface {
 	Publish(ctx context.Context, subject, message string, attributes map[string]string) error
 }

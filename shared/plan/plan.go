@@ -1,5 +1,5 @@
-// Package plan compares the desired with the deployed stacks of a cluster. It returns the changes in order, each with its reasons. It is
-// pure: other packages read the stacks and make the changes.
+// Package plan compares the desired stacks of a cluster with the deployed ones. It returns the changes in order, each with its reasons. It
+// is pure: other packages read the stacks and make the changes.
 package plan
 
 import (

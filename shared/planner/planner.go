@@ -86,7 +86,8 @@ func (s *Stop) rejection() *events.Rejection {
 // Request is a request to plan one cluster.
 type Request struct {
 	Cluster string
-	// Known also considers the stacks that only the status names. A preview considers the stacks of the spec and of the tag index.
+	// If Known is true, planning also considers stacks that only the status names. A preview considers those of the spec and of the tag
+	// index.
 	Known bool
 	// Roll names the pools that the caller wants rolled. Plan only uses it to refuse the roll if no spec applies.
 	Roll []string
@@ -145,7 +146,7 @@ type work struct {
 	rejected        *Stop
 	// spec is the spec as written, resolved the spec with defaults and release.
 	spec, resolved *api.Cluster
-	// pin is the release by name and content, release its content.
+	// pin is name@sha256 of the release that applies. release is its content.
 	pin     string
 	release []byte
 	// templates are the template versions of pools whose version differs from the cluster's.

@@ -68,5 +68,5 @@ func (l snapshot) Of(_ context.Context, cluster string, expected []string) (map[
 	return found, nil
 }
 
-// Owners returns none. An execution plans again whatever the audit wants to create, and reads the owners.
+// Owners returns none: before anything is created, an execution plans again and reads the owners.
 func (l snapshot) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// newestSpec reads the newest spec. Its bytes locate the errors that are found later.
+// newestSpec reads the newest spec. It also returns the bytes, from which later errors get their line numbers.
 func (p *Planner) newestSpec(ctx context.Context, w *work) (*api.Cluster, []byte, error) {
 	object, err := specs.Upload(ctx, p.Specs, names.ClusterSpec(w.cluster))
 	var unusable *specs.Unusable

@@ -42,7 +42,7 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 // recordDeployed writes the deployed state into the status, as far as planning reads it.
 func (w *work) recordDeployed(s *status.Status, now time.Time) {
 	s.Release = w.resolved.Spec.Release.Name
-	// The deployed version: an update of the control plane may fail. Without a control plane there is none.
+	// The deployed version, not the planned one, because the update of the control plane may fail. It is empty without a control plane.
 	s.KubernetesVersion = plan.KubernetesVersion(w.deployed)
 	s.TemplateVersion = w.resolved.Spec.TemplateVersion
 	s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]

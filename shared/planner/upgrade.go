@@ -287,8 +287,8 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	return blockUnread(next, d.Wait)
 }
 
-// blockUnread adds a failed check to an upgrade whose release cannot be read. The other checks cannot run before that: Checked stays empty,
-// so that this one disappears when the release can be read.
+// blockUnread adds a failed check to an upgrade whose release cannot be read. The other checks cannot run before the release can be read.
+// An empty Checked marks this check as temporary.
 func blockUnread(next *status.Upgrade, w *upgrade.Wait) *status.Upgrade {
 	if w != nil && w.Unread != "" {
 		next.Checked = nil

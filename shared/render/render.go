@@ -1,6 +1,5 @@
-// Package render turns a cluster into CloudFormation templates and node configuration. It is pure: the same cluster renders the same
-// bytes. No string of a spec can change the structure of the output, because every value passes through an encoder of the language around
-// it.
+// Package render turns a cluster into CloudFormation templates and node configuration. It is pure: the same cluster renders the same bytes.
+// No string of a spec can change the structure of the output, because each value is encoded for the language in which it stands.
 package render
 
 import (

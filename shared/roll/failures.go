@@ -7,7 +7,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// maxNotJoined instances of an update that fail to join fail the update. The first one may be an accident, and is replaced.
+// maxNotJoined is how many instances of an update must fail to join before the update fails. The first may be an accident.
 const maxNotJoined = 2
 
 // FailsUpdate reports whether the nodes that failed to join during an execution fail its update. template is the launch template version of
@@ -26,9 +26,9 @@ func ofTemplate(nodes []status.Node, template string) (same []status.Node) {
 	return same
 }
 
-// Failures counts the nodes of a pool and of a launch template version that failed to join, for Signals.IsNeeded. held are those of
-// launching that wait at their hooks to fail the update. replaced are those that failed within a time, so that launching instances may
-// replace them.
+// Failures counts the nodes of a pool and of a launch template version that failed to join, for Signals.IsNeeded. held counts the launching
+// instances that wait at their hooks to fail the update. replaced counts the instances that failed so recently that a launching instance
+// may be their replacement.
 func Failures(nodes []status.Node, poolName, template string, launching []string, within time.Duration,
 	now time.Time) (replaced, held int) {
 	for _, node := range ofTemplate(nodes, template) {

@@ -18,7 +18,7 @@ const maxJoin = 15 * time.Minute
 type Blocker struct {
 	// Instances block the batch. It is empty if nothing blocks.
 	Instances []string
-	// Until is what must become true of the instances, and Reason what is true now.
+	// Until is the state that the instances must reach, Reason their present state, both as words of a message.
 	Until, Reason string
 	// Max is how long the batch waits for each instance.
 	Max time.Duration
@@ -29,8 +29,8 @@ type Blocker struct {
 }
 
 // FirstBatch returns what blocks the first batch of a roll: instances that are being drained, for an earlier roll or a scale-in, then
-// instances that are launching. Neither CloudFormation nor an instance refresh waits for them. Launching instances do not block if nothing
-// serves, as then replacing them loses nothing, or if enough serve. drainTimeout is the pool's.
+// instances that are launching. Neither CloudFormation nor an instance refresh waits for them. Launching instances do not block if no
+// instance serves, because then nothing is lost by replacing them, or if enough serve. drainTimeout is the pool's.
 func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
 	terminating, launching := group.AllTerminating(), group.Launching()
 	switch serving := group.Serving(); {
@@ -44,8 +44,8 @@ func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
 	return Blocker{}
 }
 
-// Since sets Began and Deadline. It drops the instances whose time is over, unless the time of all of them is over. began is when each
-// instance began to drain or launch. An instance that is not in began is assumed to have begun with the wait of this execution.
+// Since sets Began and Deadline. It drops instances whose wait is over, unless that is all of them. began is when each instance began to
+// drain or launch. An instance that is not in began is assumed to have begun with the wait of this execution.
 func (b *Blocker) Since(began map[string]time.Time, waited time.Duration, now time.Time) {
 	var recent []string
 	for _, instance := range b.Instances {
@@ -74,7 +74,7 @@ func (b *Blocker) Left(waited time.Duration, now time.Time) time.Duration {
 	return min((b.Deadline.Sub(now) + time.Second - 1).Truncate(time.Second), b.Max-waited)
 }
 
-// MayPassDrains reports whether a roll that adds a node first may pass drains, if the pods that they wait for need that node. See ADR 20.
+// MayPassDrains reports whether a roll that adds a node first may begin during drains, because their pods need that node. See ADR 20.
 func (b *Blocker) MayPassDrains(group pool.Group) bool {
 	return b.Draining && group.Serving() >= group.Desired
 }
@@ -90,8 +90,8 @@ func Starved(nodes []status.Node, instances []string) string {
 	return ""
 }
 
-// AddsFirst reports whether a roll with these parameters adds a node before it takes one. It takes none before the new node's signal, or
-// the end of its launch hook, which join holds back while other nodes are drained.
+// AddsFirst reports whether a roll with these parameters adds a node before it takes one. It takes no old node before the new node's signal
+// or the end of its launch hook. join holds both back while other nodes are drained.
 //   - A rolling update first grows the group to MinInstancesInService + MaxBatchSize, if that is more than its desired capacity:
 //     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 //   - An instance refresh launches before it terminates, if it must keep 100 % in service:

@@ -1,10 +1,10 @@
 // Package roll decides whether the next batch of a roll may go. It is pure.
 //
-// A rolling update and an instance refresh replace nodes batch by batch. Neither waits for the drains of the batch before. drover holds a
-// batch back instead:
+// A rolling update and an instance refresh replace nodes batch by batch. Neither waits for the drains of the previous batch. So drover
+// itself delays the next batch:
 //
-//   - change holds back the first batch (FirstBatch) while nodes of the pool are drained or launching.
-//   - join holds back each later batch (Gate): it delays the signal, or the end of the launch hook, of an instance that has joined.
+//   - change delays the first batch (FirstBatch) while nodes of the pool are drained or launching.
+//   - join delays each later batch (Gate): it delays the signal, or the end of the launch hook, of an instance that has joined.
 package roll
 
 import (
@@ -61,8 +61,8 @@ func (g *Gate) IsLastBatch() bool {
 	return g.Refresh && g.Group.TemplateVersion != "" && len(g.Group.Outdated()) == 0 && slices.ContainsFunc(g.Group.Instances, isOutdated)
 }
 
-// ByGroup returns what the batch waits for by the group alone, or "". No other instance may be drained. In a rolling update this instance
-// must be in service, since CloudFormation terminates the next instances as soon as it receives the signal.
+// ByGroup returns what the batch waits for, judged by the group alone, or "". It waits while another instance is drained. In a rolling
+// update this instance must be in service, since CloudFormation terminates the next instances as soon as it receives the signal.
 func (g *Gate) ByGroup() string {
 	if leaving := g.AtHooks(); leaving != "" {
 		return leaving
@@ -110,7 +110,7 @@ func (g *Gate) Draining() string {
 	return g.namesOf("are drained", func(n pool.Node) bool { return n.Draining })
 }
 
-// namesOf returns a wait for the other serving nodes that match, or "".
+// namesOf lists the other nodes in service that match, followed by until; "" if there are none.
 func (g *Gate) namesOf(until string, matches func(pool.Node) bool) string {
 	var all []string
 	for _, n := range g.Nodes {

@@ -9,21 +9,20 @@ import (
 // A rolling update counts the signals of all new instances, also of those that an autoscaler added. A signal that the update does not wait
 // for yet would release its next batch before the present one has joined.
 //
-// The update waits for as many signals as it keeps instances, less the instances that it has yet to replace. It keeps
-// MinInstancesInService + MaxBatchSize instances, or the group's MinSize if that is more: an autoscaler may have
-// grown the group just before. Nodes signal in the order in which they became Ready.
+// The number of signals that the update waits for is the number of instances that it keeps, minus the instances that it has not replaced
+// yet. It keeps MinInstancesInService + MaxBatchSize instances, or the group's MinSize if that is more: an autoscaler may have grown the
+// group just before. Nodes signal in the order in which they became Ready.
 //
-// For each launching instance, one of these signals is reserved. Otherwise CloudFormation would count the signal of a node that an
-// autoscaler added, and that was Ready first, instead of that of a node of the batch. Of the launching instances:
-// - One that replaces an instance that failed to join reserves none. Such an image never joins, and the reservation
-// would hold all signals
-//     until the update fails.
-//   - One that waits at its hook to fail the update reserves one.
+// One of these signals is reserved for each launching instance. Otherwise CloudFormation would count the signal of a node that an
+// autoscaler added, and that was Ready first, in place of the signal of a node of the batch. Two kinds of launching instances differ:
+//   - An instance that replaces one that failed to join reserves none. Such an image never joins, and the reservation would hold all
+//     signals until the update fails.
+//   - An instance that waits at its hook to fail the update reserves one.
 //
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 
-// MayAddNodes reports whether an autoscaler may have added nodes to the present update. Only then signals need
-// counting: otherwise the desired capacity is the minimum, which CloudFormation raised.
+// MayAddNodes reports whether an autoscaler may have added nodes to the present update. Only then must signals be counted: otherwise the
+// desired capacity equals the minimum, which CloudFormation raised.
 func (g *Gate) MayAddNodes() bool { return g.Group.Desired > g.Group.Min && g.IsRolling() }
 
 // Signals is the number of signals before the one of this instance.

@@ -74,8 +74,8 @@ type Status struct {
 	// Fence is the number of the lease under which this was written. A holder with a lower number can no longer write.
 	Fence      int64       `json:"fence,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Plan lists the changes of the converge in flight, or of one that failed, with their reasons. It omits those of a stopped upgrade: no
-	// execution makes them until the upgrade is continued, and its message names the next step.
+	// Plan lists the changes of the converge in flight, or of one that failed, with their reasons. It omits the changes of a stopped upgrade,
+	// because no execution makes them until it is continued. The upgrade's message names its next step.
 	Plan   []Change `json:"plan,omitempty"`
 	Stacks []Stack  `json:"stacks,omitempty"`
 	// Nodes are those that take long to drain or did not join, oldest first.
@@ -97,8 +97,8 @@ type Status struct {
 	NotifiedFailure *Failure `json:"toldFailure,omitempty"`
 	// Replaced counts the replacements of a cluster's only node, which drover replaces if it is not Ready.
 	Replaced *Replaced `json:"replaced,omitempty"`
-	// Drift are the findings of InSync that come from planning. They end when a plan finds nothing to change. The other findings of the audit
-	// do not.
+	// Drift are the findings of InSync that come from planning. They are removed when a plan finds nothing to change. The audit's other
+	// findings stay.
 	Drift []string `json:"drift,omitempty"`
 	// DriftedAt is since when the audit finds stacks that converging repairs; absent if it finds none.
 	DriftedAt *time.Time `json:"driftedAt,omitempty"`
@@ -130,9 +130,10 @@ const (
 	Converged = "Converged"
 	// Upgraded: the last requested upgrade was completed. Absent before the first.
 	Upgraded = "Upgraded"
-	// InSync: the deployed and the observed state still match the converged state, as far as the audit checks.
+	// InSync: the last audit found no difference from what drover deployed.
 	InSync = "InSync"
-	// AddonsDeployed: the add-ons that need nodes are deployed or being deployed. Only clusters have it that once had no node for them.
+	// AddonsDeployed: the add-ons that need nodes are deployed or being deployed. Only a cluster that once had no node for its add-ons has
+	// this condition.
 	AddonsDeployed = "AddonsDeployed"
 	// AddonsSchedulable is False while the spec has no pool on which an add-on's pods can run. Absent otherwise.
 	AddonsSchedulable = "AddonsSchedulable"
@@ -178,7 +179,7 @@ const (
 	ReplacesNodes Effect = "ReplacesNodes"
 )
 
-// Words of an effect, after a change's name.
+// Words returns the effect as text that follows the name of a change.
 func (e Effect) Words() string {
 	return map[Effect]string{InPlace: ", in place", ReplacesNodes: ", which replaces its nodes"}[e]
 }
@@ -206,7 +207,7 @@ type Stack struct {
 	Waits *Waits `json:"waits,omitempty"`
 }
 
-// Waits is what a change waits for, and until when at most. Without a time it no longer waits.
+// Waits is what a change waits for. Until is the latest end of the wait; it is zero once the change no longer waits.
 type Waits struct {
 	Message string    `json:"message"`
 	Until   time.Time `json:"until,omitzero"`

@@ -20,8 +20,8 @@ const (
 	NodeBlocked NodeState = "Blocked"
 	// NodeUnreachable: its state cannot be read, so the node stays.
 	NodeUnreachable NodeState = "Unreachable"
-	// NodeNotJoined: the instance did not become a usable node. It was replaced or, during an update of its pool, will be after it fails the
-	// update.
+	// NodeNotJoined: the instance did not become a usable node. It was replaced. During an update of its pool it is replaced later, after it
+	// has failed the update.
 	NodeNotJoined NodeState = "NotJoined"
 )
 
@@ -60,9 +60,8 @@ type Node struct {
 const (
 	// mostBlocked limits the pods that are listed for one node, mostNodes the nodes of a cluster.
 	mostBlocked, mostNodes = 10, 200
-	// mostNotJoined limits the instances of a pool that are listed because they did not join: an error can end dozens in a minute. The limit
-	// is per execution and version of the launch template, because join counts by those. It is not smaller than the number of replacements
-	// that may launch at the same time.
+	// mostNotJoined limits the listed instances of one pool, execution and template version, because an error can end dozens in a minute. join
+	// counts by the same three. It is at least the number of replacements that launch at the same time.
 	mostNotJoined = 10
 	// drainEnds is the age at which every drain has ended. Older entries are stale.
 	drainEnds = 49 * time.Hour
@@ -125,7 +124,7 @@ func (s *Status) Drains(instance string) bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Instance == instance && n.State != NodeNotJoined })
 }
 
-// Drained removes the entry about a drain. The entry of an instance that did not join stays: it is drained because of that.
+// Drained removes the entry about a drain. The entry of an instance that did not join stays, because that is why the instance is drained.
 func (s *Status) Drained(instance string) {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.Instance == instance && n.State != NodeNotJoined })
 	s.MentionDrains()

@@ -39,7 +39,7 @@ const (
 	ReasonUpgradeStopped = "UpgradeStopped"
 	// ReasonUpgradeScheduled: the spec requests an upgrade that has not begun.
 	ReasonUpgradeScheduled = "UpgradeScheduled"
-	// ReasonUpgradeMissed: the cluster was busy for two hours after the time of an upgrade.
+	// ReasonUpgradeMissed: the upgrade did not begin within two hours of its time.
 	ReasonUpgradeMissed = "UpgradeMissed"
 	// ReasonConverging: changes are being made.
 	ReasonConverging = "Converging"

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ButDrains begins what the message of a Ready cluster adds while such nodes are drained.
+// ButDrains starts the clause that is added to the message of a Ready cluster while such nodes are being drained.
 const ButDrains = ", but nodes are still being drained: "
 
 // replacedByRoll is the message of such a node until more is known about it.

@@ -25,7 +25,7 @@ func (u *Upgrade) inFlight() bool {
 // lateness orders the phases before an upgrade begins.
 var lateness = map[string]int{UpgradeScheduled: 1, UpgradeDelayed: 2, UpgradeMissed: 3}
 
-// Same reports whether a pending upgrade was recorded before as b: both have the same release and origin.
+// Same reports whether b is an earlier record of the pending upgrade u: it is pending or refused, with the same release and origin.
 func (u *Upgrade) Same(b *Upgrade) bool {
 	return u != nil && b != nil && (IsPending(b.Phase) || b.Refused()) && u.To == b.To && u.Origin == b.Origin
 }
@@ -81,8 +81,8 @@ func (s *Status) AddHistory(u Upgrade) {
 	s.Upgrades = s.Upgrades[:min(len(s.Upgrades), History)]
 }
 
-// SetUpgraded sets the condition Upgraded for an upgrade whose result no execution records: it was missed or refused.
-// If it was withdrawn, the condition is that of the upgrade before.
+// SetUpgraded sets the condition Upgraded for an upgrade whose result no execution records: it was missed or refused. If it was withdrawn,
+// the condition is set for the upgrade before it.
 func (s *Status) SetUpgraded(now time.Time) {
 	u := s.Upgrade
 	if c := s.Condition(Upgraded); u != nil && u.Phase != UpgradeMissed && IsPending(u.Phase) && c != nil && c.Reason == ReasonUpgradeBlocked {

@@ -55,14 +55,15 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	return true
 }
 
-// reportedSince reports whether the state of a stack may be newer than a read. The time of an event has no fractions. Of an event and a
-// read in the same second the event wins: if the reader saw a later state, another event follows.
+// reportedSince reports whether the state of a stack may be newer than a read. Event times have whole seconds. If an event and a read are
+// in the same second, the event counts as newer. If the reader had seen a later state, another event would follow.
 func (s Stack) reportedSince(read time.Time) bool {
 	event := s.ReportedAt.Nanosecond() == 0
 	return s.ReportedAt.After(read) || event && s.ReportedAt.Equal(read.Truncate(time.Second))
 }
 
-// after reports whether an event is newer than the state of its stack. Within one second, the end of an operation comes after its progress.
+// after reports whether an event is newer than the state of its stack. Within one second, the end of an operation is newer than its
+// progress.
 func (e StackEvent) after(known Stack) bool {
 	at, before := e.At.Truncate(time.Second), known.ReportedAt.Truncate(time.Second)
 	switch {

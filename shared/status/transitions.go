@@ -144,7 +144,7 @@ type UpgradeEnd struct {
 }
 
 // RecordUpgrade records an upgrade as its execution describes it, its condition, and the phase of the cluster. If u has no checks, those of
-// an earlier call stay.
+// an earlier call of the same execution stay.
 func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, end UpgradeEnd, now time.Time) {
 	old := s.Upgrade
 	if u.Checks == nil && old != nil && old.Execution == u.Execution {

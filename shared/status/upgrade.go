@@ -35,9 +35,9 @@ type Upgrade struct {
 const (
 	// UpgradeScheduled: its time has not come.
 	UpgradeScheduled = "Scheduled"
-	// UpgradeDelayed: the cluster has been busy for half an hour since its time.
+	// UpgradeDelayed: it did not begin within half an hour of its time.
 	UpgradeDelayed = "Delayed"
-	// UpgradeMissed: the cluster was busy for two hours after its time.
+	// UpgradeMissed: it did not begin within two hours of its time.
 	UpgradeMissed = "Missed"
 )
 

@@ -138,8 +138,8 @@ func (v *Verdict) adoptMessage(s *Status) {
 	}
 }
 
-// upgradeEnded reports whether an upgrade that was due when this was judged has ended: another execution with the same finding was
-// faster. The end of the upgrade recorded the state of the cluster.
+// upgradeEnded reports whether the upgrade that this verdict would start has already ended. Another execution found and made it first. The
+// end of the upgrade recorded the state of the cluster.
 func (v *Verdict) upgradeEnded(s *Status) bool {
 	return v.upgrade != nil && v.upgrade.Start != nil && slices.ContainsFunc(s.Upgrades, func(u Upgrade) bool {
 		return u.Ended != nil && strings.HasSuffix(u.Execution, ":"+v.upgrade.Name)

@@ -54,8 +54,8 @@ func (r *Record) Changed() *Record {
 	return r.Last
 }
 
-// Fits reports whether a new upgrade can continue this one. It has the same target, and starts from the version before the open step, or
-// from the version of that step.
+// Fits reports whether a new upgrade can continue this one. The new upgrade must have the same target, and start from the version before
+// the open step or from the version of that step.
 func (r *Record) Fits(from, target Target) bool {
 	if r == nil || r.State == Done || r.Target != target || len(r.Steps) == 0 {
 		return false
@@ -83,7 +83,7 @@ func (r *Record) Pin() Target {
 	return last.From
 }
 
-// Named is the release and version that a spec names, as one text. A record's Over has it, to find out whether the spec changed.
+// Named is the release and version that a spec names, as one text. Over stores this text, so that a later spec can be compared with it.
 func Named(spec *api.Cluster) string {
 	if spec.Spec.KubernetesVersion == "" {
 		return spec.Spec.Release.Name
@@ -91,8 +91,7 @@ func Named(spec *api.Cluster) string {
 	return spec.Spec.Release.Name + inKubernetes(spec.Spec.KubernetesVersion)
 }
 
-// before returns the last target of the spec that was deployed: the deployed target or, if upgrades overrode the spec, the target that they
-// overrode.
+// before returns the last target that a spec named and that was deployed: the deployed one, or the one that earlier upgrades overrode.
 func (r *Record) before(from Target) Target {
 	if r.overrides() && r.Changed().Before.Release != "" {
 		return r.Changed().Before
@@ -100,8 +99,7 @@ func (r *Record) before(from Target) Target {
 	return from
 }
 
-// overridesSpec reports whether this upgrade overrides a spec. The spec still names what the upgrade overrode, or names again what it named
-// before that.
+// overridesSpec reports whether this upgrade overrides a spec. It does if the spec names Over or Before.
 func (r *Record) overridesSpec(spec *api.Cluster) bool {
 	return r.Over != "" && (r.Over == Named(spec) || namedBy(spec, r.Before))
 }
@@ -133,9 +131,9 @@ func namedBy(spec *api.Cluster, to Target) bool {
 	return spec.Spec.Release.Name == to.Release && (spec.Spec.KubernetesVersion == "" || spec.Spec.KubernetesVersion == to.KubernetesVersion)
 }
 
-// Adopt makes an upgrade of another origin the spec's own, if the spec names its target. The result then answers that version of the spec,
-// which requests no other upgrade. A rollback to the release that the spec has named all along is not adopted: if it stops, no spec can
-// request the rest of it.
+// If the spec names the target of an upgrade of another origin, Adopt treats the upgrade as requested by this version of the spec. The
+// version then requests no other upgrade. A rollback to the release that the spec named throughout is not adopted: if it stopped, no spec
+// could request the rest.
 func (r *Record) Adopt(spec *api.Cluster, version string) {
 	if r.Over == "" || spec == nil || !namedBy(spec, r.Target) || r.Origin == OriginRollback && r.Over == Named(spec) {
 		return

@@ -38,7 +38,7 @@ type Decision struct {
 	Wants *Target
 	// Start is the upgrade that may start now; nil if there is none.
 	Start *Start
-	// Wait is the upgrade that is pending or blocked. While an upgrade is in flight, it is the one after that.
+	// Wait is the upgrade that is pending or blocked. While an upgrade is in flight, Wait is the one that follows it.
 	Wait *Wait
 	// OverrideCleared is true if the spec names the deployed release, so the record no longer overrides it. The caller that records the
 	// cluster as converged then calls ClearOverride.
@@ -103,7 +103,7 @@ func Decide(in Situation) (Decision, error) {
 	}
 	last := in.Record.Changed()
 	if last.unfinished() && (in.Record.targetApplies(spec) || in.Record.Unfinished(wants)) {
-		// The parts that the stopped upgrade has updated stay as deployed, and so do the others.
+		// Everything stays as deployed: what the stopped upgrade updated, and what it did not reach.
 		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
 	d.OverrideCleared = !in.Record.targetApplies(spec) && same(wants, in.Deployed) && in.Record.overrides() && !in.Record.Unfinished(wants)
@@ -177,8 +177,7 @@ func (in Situation) after() *request {
 	return nil
 }
 
-// soon returns the next multiple of recheckInterval. All calls until then return the same time, because each time starts an execution that
-// decides again.
+// soon returns the next multiple of recheckInterval. All calls until then return the same time, so that one execution is started for it.
 func (in Situation) soon() time.Time { return in.Now.Truncate(recheckInterval).Add(recheckInterval) }
 
 // named returns the target of the spec.
@@ -295,9 +294,8 @@ func (in Situation) gate(a *request) *request {
 
 type exclusion api.Exclusion
 
-// endsAt returns the exclusion for whose end alone an upgrade waits; nil if there is none. An exclusion that is active now and ends while
-// the window is closed delays nothing. A message about it would change when it ends, although the upgrade begins at the same time as
-// before.
+// endsAt returns the exclusion whose end is the start of the upgrade; nil if the window is also closed then. Otherwise the message would
+// change when the exclusion ends, although the start stays the same.
 func (in Situation) endsAt(next time.Time) *exclusion {
 	for _, e := range in.Spec.Spec.Upgrade.Exclusions {
 		if until, err := time.Parse(time.RFC3339, e.Until); err == nil && until.Equal(next) {

@@ -12,7 +12,8 @@ import (
 type Record struct {
 	// Number counts the upgrades of a cluster.
 	Number int64 `json:"number"`
-	// First is the number of the upgrade that this one continues, if that one was stopped. The baseline from before both has this number.
+	// First is the number of the upgrade that this one continues, if that one was stopped. The baseline, taken before the first of them, is
+	// stored under this number.
 	First int64 `json:"first,omitempty"`
 	// Stack is the ARN of the control plane's stack. A record does not apply to a recreated cluster of the same name.
 	Stack string `json:"stack"`
@@ -21,11 +22,11 @@ type Record struct {
 	// Origin is what requested the upgrade. Key identifies the request, so that each request starts one upgrade: see Start.
 	Origin Origin `json:"origin"`
 	Key    string `json:"key"`
-	// Over is what the spec named (see Named) when something else requested the upgrade. Target applies instead, until the spec names
-	// something else. It is empty if the spec requested the upgrade, or named its target later.
+	// Over is what the spec named (see Named) when a channel, a time or an operator requested this upgrade. Target overrides the spec while
+	// the spec names Over. Over is empty if the spec requested the upgrade or has named its target since.
 	Over string `json:"over,omitempty"`
-	// Before is what the spec named before Over, if that was deployed. Over may name a release that is absent, or one that waits for its
-	// window. Target also applies if the spec returns to Before. It is empty if Over names the target.
+	// Before is the deployed target that the spec named before Over. Over may name a release that is absent, or one that waits for its window.
+	// Target also overrides the spec while the spec names Before. Before is empty if Over names the target.
 	Before Target `json:"before,omitzero"`
 	// From is the target that was deployed before, Target the one that the upgrade leads to.
 	From   Target `json:"from"`
@@ -36,9 +37,9 @@ type Record struct {
 	State State  `json:"state"`
 	// Try counts the executions of drover-converge for the open step, from 0.
 	Try int `json:"try,omitempty"`
-	// Answered are the keys of the last answered requests by origin, with the key of this upgrade. A request is answered once.
+	// Answered holds, by origin, the key of the last request that was answered, this upgrade's included. A request is answered once.
 	Answered map[Origin]string `json:"answered,omitempty"`
-	// Images are those of the pools before the upgrade, by pool. As a pool's imageID, one brings the old image back.
+	// Images are those of the pools before the upgrade, by pool. To return a pool to its old image, set the pool's imageID to its value.
 	Images map[string]string `json:"images,omitempty"`
 	// Alarms are those whose actions this upgrade disabled. They are enabled again on every path.
 	Alarms []string `json:"alarms,omitempty"`
@@ -47,13 +48,13 @@ type Record struct {
 	// Started is when the first check began, Ended when State became final.
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Back is the target of a rollback of this upgrade, if it is not From: this upgrade reverts a rollback that was stopped.
+	// Back is set if this upgrade reverts a stopped rollback: it is the target to which a rollback of this upgrade returns.
 	Back *Target `json:"back,omitempty"`
-	// BackUntil is until when EKS rolls the control plane back. A rollback that updates the control plane has it, and an upgrade that reverts
-	// one.
+	// BackUntil is when EKS stops accepting a rollback of the control plane. It is set for a rollback that changes its version, and for an
+	// upgrade that reverts one.
 	BackUntil time.Time `json:"backUntil,omitzero"`
-	// Last is the upgrade that changed the cluster last, until this one does. It still applies if this one is blocked: it can be continued and
-	// rolled back.
+	// Last is the previous upgrade that changed the cluster; nil once this one changes it. It still applies if this one is blocked: it can be
+	// continued and rolled back.
 	Last *Record `json:"last,omitempty"`
 }
 
@@ -116,7 +117,7 @@ type Step struct {
 	// Addons are versions by name that apply during this step, whatever the spec and the release name. Other add-ons have the old release's
 	// version before the step of kind Addons, and the new release's from that step on.
 	Addons map[string]string `json:"addons,omitempty"`
-	// NodesBack is true if the nodes already have the new release's images during this step: a rollback replaces them first.
+	// NodesBack is true in steps of a rollback: the nodes already have the images of its target, because a rollback replaces them first.
 	NodesBack bool `json:"nodesBack,omitempty"`
 	// Started is when the step first began, Opened when the current execution opened it. Converged is when nothing was
 	// left to change, though old nodes may still be drained. Ended is when it was completed.

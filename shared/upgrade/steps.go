@@ -61,8 +61,9 @@ func (c Compat) between(addon, wanted, present, next string) string {
 	return ""
 }
 
-// Steps returns the steps from the deployed to the desired cluster, both resolved. The control plane moves one minor version at a time, and
-// before each move the add-ons that would not run on it. Then come all add-ons, then the nodes. The error says why that is not possible.
+// Steps returns the steps from the deployed to the desired cluster, both resolved. The control plane moves one minor version at a time.
+// Before each move, a step updates the add-ons that would not run on the next version. Then come all add-ons, then the nodes. The error
+// says why that is not possible.
 func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	current, target := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	switch {
@@ -153,9 +154,9 @@ func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
 	return steps
 }
 
-// SkipReached removes pending steps that the control plane has passed, because EKS or an external change updated it.
-// The step to the running version stays: the stack must learn that version, and the step has the add-ons of the steps
-// before it. In a rollback the nodes stay first.
+// SkipReached removes pending steps to versions that the control plane has passed, because EKS or an external change updated it. The step
+// to the running version stays: its stack must record the version, and it has the add-ons of the removed steps. In a rollback the nodes
+// stay first.
 func SkipReached(steps []Step, open int, runs string) []Step {
 	at := slices.IndexFunc(steps[open:], func(s Step) bool {
 		return s.Kind == StepControlPlane && !s.NodesBack && s.KubernetesVersion == runs
@@ -166,9 +167,9 @@ func SkipReached(steps []Step, open int, runs string) []Step {
 	return slices.Concat(steps[:open], steps[open+at:])
 }
 
-// FirstToReplan returns the first step after the last update of the control plane, for a stopped upgrade whose next update starts from the
-// deployed version. The steps before such an update may no longer be true: a spec that applied since may have updated rolled back nodes.
-// It returns -1 if no update of the control plane is left or the next one happened, and 0 without steps.
+// FirstToReplan returns the index of the first step to compute again for a stopped upgrade: the one after the last completed update of the
+// control plane. A spec that applied since may have undone these steps. It returns -1 if no update of the control plane is left or the next
+// one has happened, and 0 without steps.
 func FirstToReplan(steps []Step, open int, deployed string) int {
 	switch {
 	case len(steps) == 0:

@@ -1,5 +1,5 @@
-// Package waiter resumes a step that waits for a stack. stackevent does so when the stack's event arrives. sweep does so when that event
-// was missed. change does so when the operation ended before the step could wait. The package calls AWS only through its interfaces.
+// Package waiter resumes a step that waits for a stack. Three functions call it: stackevent when the stack's event arrives, sweep when that
+// event was lost, and change when the operation ended before the task waited. The package calls AWS only through its interfaces.
 package waiter
 
 import (

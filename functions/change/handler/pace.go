@@ -148,16 +148,13 @@ func replacementPace(pace *render.Pace, group pool.Group, now stack.Deployed, gr
 	return pace.ForReplacementAfterRollback(group.Desired, grown, now.Parameters)
 }
 
-// rollbackPace returns the parameters that the deployed stack must have before its nodes are replaced, because a
-// rollback uses them. It also uses the deployed template, whose strategy may differ from the change's. A rollback of
-// a rolling update finds the group grown:
+// rollbackPace returns the parameters that the deployed stack must have before its nodes are replaced, because a rollback uses them with
+// the deployed template. That template's strategy may differ from the change's. A rollback of a rolling update finds the group grown:
 //
-//   - With a lower maximum size, the rollback would first terminate an instance, rather one in service than one that never joined.
-//
-// - An instance refresh takes its percentages of the larger group. Percentages for fewer nodes would let more nodes
-// leave at once than the
-//
-//	spec allows.
+//   - If the maximum size were lower, the rollback would first terminate an instance. Auto Scaling might choose one in service, not one
+//     that never joined.
+//   - An instance refresh takes its percentages of the larger group. Percentages for fewer nodes would let more nodes leave at once than
+//     the spec allows.
 //
 // rollbackPace returns nil if the parameters cannot be changed alone: the template has none, or its key is unknown.
 func (s *step) rollbackPace(group pool.Group, now stack.Deployed, want map[string]string) map[string]string {

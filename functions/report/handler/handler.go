@@ -58,7 +58,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 			return events.ReportResult{Failed: v.Phase != status.Deleted, Reason: err.Error()}, nil
 		}
 	}
-	// This precedes the status, so that a report that is aborted here is repeated.
+	// Forget precedes the status. If the report is aborted between them, the status still shows Deleting, and the report is repeated.
 	if v.Phase == status.Deleted && in.Plan.Fence > 0 {
 		if err := h.State.Forget(ctx, in.Cluster); err != nil {
 			return events.ReportResult{}, err
@@ -85,7 +85,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 		return events.ReportResult{}, err
 	}
 	result, err := h.decideNext(ctx, in, v)
-	result.Again = result.Again || outdated && err == nil // also if the newer version was removed since
+	result.Again = result.Again || outdated && err == nil // also if the newer version was deleted since: the deletion must be planned
 	return result, err
 }
 

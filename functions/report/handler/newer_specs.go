@@ -1,6 +1,6 @@
 package handler
 
-// Specs that arrive during a run. The execution of such a spec may have left the cluster to this one.
+// Specs that arrive during a run. The execution of such a spec may have ended because this execution held the lease.
 
 import (
 	"context"
@@ -53,8 +53,8 @@ func (h *Handler) hasNewerSpec(ctx context.Context, in events.ReportRequest) (bo
 	return again, err
 }
 
-// isOverwritten reports whether the status rejects a spec that planning accepted: a slow copy of admit had read an older spec, and recorded
-// it after planning. It starts an execution for that spec, which may have left the cluster to this one.
+// isOverwritten reports whether the status rejects a spec that planning accepted. A slow invocation of admit read an older spec and wrote
+// its verdict after planning. It also started an execution, which ends at once if this one holds the lease.
 func (h *Handler) isOverwritten(ctx context.Context, cluster, version string) (bool, error) {
 	document, err := h.State.Status(ctx, cluster)
 	if errors.Is(err, store.ErrNotFound) { // a user deleted it: the sweep records it again

@@ -17,7 +17,7 @@ import (
 )
 
 // record writes a verdict into the status, which sends the notifications. It returns false if a later holder of the lease wrote the status:
-// that holder records the verdict. Of an outdated verdict it records only that no change is left.
+// that holder records the verdict. If the verdict is outdated, it records at most that no change is left.
 func (h *Handler) record(ctx context.Context, in events.ReportRequest, v *verdict, outdated bool) (recorded bool, err error) {
 	update, err := h.statusWriter(ctx, in)
 	if err != nil {
@@ -25,7 +25,7 @@ func (h *Handler) record(ctx context.Context, in events.ReportRequest, v *verdic
 	}
 	original := *v
 	err = update(ctx, in.Cluster, func(s *status.Status) {
-		*v = original // an earlier attempt may have added the instances of another status
+		*v = original // a conflict repeats this function; the first call may have added instances to the message
 		switch recorded = !isSuperseded(in, s); {
 		case recorded && outdated && in.Plan.Outcome == events.OutcomeUnchanged:
 			s.Reached(h.Now())
@@ -42,8 +42,8 @@ func (h *Handler) record(ctx context.Context, in events.ReportRequest, v *verdic
 	return recorded, err
 }
 
-// statusWriter returns how to write the status. An execution that could not plan creates no status for a name without a spec: users can
-// start an execution for any name.
+// statusWriter returns how to write the status. An execution that could not plan creates no status for a name without a spec, because users
+// can start executions for names that are no clusters.
 func (h *Handler) statusWriter(ctx context.Context, in events.ReportRequest) (func(context.Context, string, func(*status.Status)) error,
 	error) {
 	if in.Plan != nil {
@@ -85,7 +85,7 @@ func (v *verdict) nameInstances(in events.ReportRequest, s *status.Status) {
 	}
 }
 
-// write applies the verdict to a status. The status of a deleted cluster keeps nothing of the cluster.
+// write applies the verdict to a status. It clears the fields of a deleted cluster.
 func (v *verdict) write(s *status.Status, now time.Time) {
 	switch v.Phase {
 	case status.Failed:

@@ -12,7 +12,7 @@ import (
 // verdict is the result of a run.
 type verdict struct {
 	status.Verdict
-	// again is true if a retry may succeed without a change by the user, and quick if it may within minutes.
+	// again is true if a retry may succeed although the user changes nothing, and quick if that is likely within minutes.
 	again, quick bool
 	// execution is the execution of the run, and try the number of the attempt.
 	execution string

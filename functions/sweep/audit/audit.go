@@ -1,8 +1,7 @@
-// Package audit compares every cluster with its desired state, a few times an hour, for what no event reports:
-// retries that are due, executions that no longer advance, releases that became available, and drift. It repairs what
-// only restores the earlier state, and records the rest. One audit lists stacks, groups and specs once. For each
-// cluster it reads the status, the spec and releases if they changed, the nodes, and the control plane's version.
-// The handler of the sweep function runs it.
+// Package audit compares every cluster with its desired state, a few times an hour, for what no event reports: retries that are due,
+// executions that no longer advance, releases that became available, and drift. It records each difference in the status, and repairs those
+// whose repair only restores the earlier state. One audit lists stacks, groups and specs once. For each cluster it reads the status, the
+// spec and releases if they changed, the nodes, and the control plane's version. The handler of the sweep function runs it.
 package audit
 
 import (
@@ -154,7 +153,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 		}
 		r.stacks[cluster][name] = deployed
 	}
-	// Groups before nodes: an instance that is in service now has registered its node when the nodes are listed.
+	// List the groups before the nodes, so that each instance listed as in service has registered its node.
 	all, err := a.Groups.All(ctx)
 	if err != nil {
 		return err
@@ -218,8 +217,8 @@ func (r *round) uploadPending(ctx context.Context, cluster string, s *status.Sta
 	return err == nil && version != s.SpecVersion, err
 }
 
-// isObserved reports whether the status is about the newest upload, if the event of that should have arrived. The sweep finds only statuses
-// that are older than the spec. A newer status may report progress on an earlier upload, and two uploads may have the same content.
+// isObserved reports whether the status is about the newest upload, if the event of that should have arrived. The sweep compares times, so
+// it finds only a status that is older than the spec. This function also finds a newer status that is still about an earlier upload.
 func (r *round) isObserved(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	spec, found := r.specs[cluster]
 	if !found || r.now.Sub(spec.Modified) < r.Patience {

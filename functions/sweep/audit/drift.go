@@ -84,7 +84,7 @@ func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status
 	if err := r.record(ctx, cluster, s, findings, planned, repairable); err != nil {
 		return err
 	}
-	// A recorded difference may be older: the pauses of repairs count from the first difference that is repairable.
+	// DriftedAt may be earlier than this audit. The pauses between repairs count from it.
 	since := r.now
 	if s.DriftedAt != nil {
 		since = *s.DriftedAt
@@ -237,8 +237,8 @@ func (r drift) recordInReview(ctx context.Context, cluster string, p plan.Plan) 
 	})
 }
 
-// record writes the findings to the condition InSync: all of them, those of planning, and since when something is repairable. A cluster
-// without any finding so far has no such condition.
+// record writes all findings to the condition InSync, the findings of planning to Drift, and to DriftedAt since when something can be
+// repaired. A cluster without any finding so far has no such condition.
 func (r drift) record(ctx context.Context, cluster string, before *status.Status, findings, planned []string, repairable bool) error {
 	if in := before.Condition(status.InSync); len(findings) == 0 && (in == nil || in.Status == "True") && before.DriftedAt == nil {
 		return nil
@@ -271,8 +271,8 @@ type finding struct {
 	missing bool
 }
 
-// drifted returns what planning found, and whether converging repairs all of it. Converging repairs nothing if only
-// another rendering explains a difference: a new version of drover changes no cluster, only a user does.
+// drifted returns what planning found, and whether converging repairs all of it. It is false if a difference exists only because this
+// version of drover renders the stack differently: a new version must change no cluster.
 func drifted(p plan.Plan, now time.Time) (findings []finding, repairable bool) {
 	repairable = len(p.Changes) > 0
 	for _, change := range p.Changes {

@@ -70,8 +70,8 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// countReplacement returns when the only node of a cluster may be replaced. The zero time means now, and counts the replacement. After each
-// replacement that does not help, the pause doubles, up to a day. A node that was healthy for two days has helped.
+// countReplacement returns the zero time if the only node of a cluster may be replaced now, and then counts the replacement. Otherwise it
+// returns when. After each replacement that does not help, the pause doubles, up to a day. A node that was healthy for two days has helped.
 func (r nodes) countReplacement(ctx context.Context, cluster string, s *status.Status) (next time.Time, err error) {
 	const day = 24 * time.Hour
 	now := status.Replaced{Count: 1, At: r.now.UTC().Truncate(time.Second)}

@@ -14,9 +14,9 @@ func specPending(s *status.Status) bool {
 	return idle(s) && s.ObservedVersion != "" && s.ObservedVersion != s.SpecVersion && accepted != nil && accepted.Status == "True"
 }
 
-// deletionPending reports whether no execution acts on the deletion of a cluster's spec. A deletion that was started, or refused, names no
-// version. A failed deletion waits for its retry or for an operator. A cluster that is Stopped for another reason was stopped by an invalid
-// upload.
+// deletionPending reports whether no execution acts on the deletion of a cluster's spec. After a deletion was started or refused,
+// SpecVersion is empty. A failed deletion waits for its retry or for an operator. If the cluster is Stopped for another reason, an invalid
+// upload stopped it, and the deletion is still pending.
 func deletionPending(s *status.Status) bool {
 	if s.SpecVersion != "" {
 		return idle(s)

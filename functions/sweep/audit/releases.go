@@ -84,8 +84,8 @@ func (p Releases) Run(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// ReleaseCache holds how each release and its verdict were listed when the verdict was current. While the function
-// lives, an unchanged listing needs no read.
+// ReleaseCache holds, for each release, the listing entries of the file and its verdict from a time when the verdict was current. While the
+// function lives, an unchanged listing needs no read.
 type ReleaseCache struct {
 	mu     sync.Mutex
 	listed map[string]string

@@ -38,8 +38,8 @@ func (r repairs) repeat(ctx context.Context, cluster string, s *status.Status, w
 	return r.startOnce(ctx, cluster, s, why, since.Add(backoff.Repeats(r.now.Sub(since))))
 }
 
-// startOnce converges a cluster, once for each minute at which it was due: a repeated audit starts no second
-// execution. The next audit finds the clusters over the bound.
+// startOnce converges a cluster, once for each minute at which it was due: a repeated audit starts no second execution. The next audit
+// starts the clusters beyond maxStarts.
 func (r repairs) startOnce(ctx context.Context, cluster string, s *status.Status, why names.Retry, at time.Time) (begun bool, err error) {
 	if r.starts.Add(1) > maxStarts {
 		return false, nil

@@ -47,9 +47,9 @@ func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (
 	return false, nil
 }
 
-// isUnrecorded reports whether an upgrade is pending that the status does not show: the execution that should have planned it, as after a
-// channel moved, was aborted. A recorded upgrade waits for its time. A failed cluster waits for its next retry, and an upgrading cluster
-// plans again at the end.
+// isUnrecorded reports whether an upgrade is pending that the status does not show. This happens if the execution that should have planned
+// it was aborted, for example after a channel moved. A recorded upgrade waits for its time. A failed cluster waits for its next retry, and
+// an upgrading cluster plans again at the end.
 func (r upgrades) isUnrecorded(cluster string, s *status.Status, next *status.Upgrade) bool {
 	return next != nil && s.Previous(next) == nil && (s.Phase == status.Ready || s.Phase == status.Stopped) && !r.due[cluster]
 }

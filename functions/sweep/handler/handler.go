@@ -105,8 +105,8 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 	return struct{}{}, errors.Join(failed...)
 }
 
-// audit checks releases and channels first. Planning reads the releases as they were listed, and the sweep starts the
-// clusters whose channel moved.
+// audit runs the passes over releases and channels before those over clusters, because planning reads the releases of this listing. The
+// next sweep starts the clusters whose channel moved.
 func (h *Handler) audit() []pass {
 	releases := audit.Releases{
 		Specs: h.Specs, State: h.State, Publish: h.Publish, Cache: &h.caches.releases, Patience: h.Patience, Now: h.Now,
@@ -120,7 +120,7 @@ func (h *Handler) audit() []pass {
 	}
 }
 
-// sweep handles instances at hooks first: their time is limited, and after it a node is terminated with its pods. If the function is
+// sweep handles instances at hooks first, because their hooks time out, and a node is then terminated with its pods. If the function is
 // interrupted, the later passes wait for the next sweep.
 func (h *Handler) sweep() []pass {
 	var groups []pool.Group

@@ -40,7 +40,7 @@ type ChannelState interface {
 	AddDue(ctx context.Context, cluster string, at time.Time) error
 }
 
-// requestedChannels is the object names.Channels: the channels at which plans were last requested.
+// requestedChannels is the content of the object names.Channels: the channels for which plans were requested last.
 type requestedChannels struct {
 	// ETag of releases/channels.yaml; empty if it was absent or invalid.
 	ETag     string           `json:"etag"`
@@ -101,7 +101,8 @@ func (p Channels) Run(ctx context.Context) error {
 	return nil
 }
 
-// movedChannels are the channels whose release changed. The nodes channel counts as one: its release depends on the cluster.
+// movedChannels are the channels whose release changed. All releases of the channel Nodes count as one, because the cluster's version
+// decides which applies.
 func movedChannels(before, after api.ChannelsSpec) map[api.Channel]bool {
 	return map[api.Channel]bool{
 		api.ChannelStable: before.Stable != after.Stable, api.ChannelRapid: before.Rapid != after.Rapid,

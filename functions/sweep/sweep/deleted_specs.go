@@ -43,7 +43,8 @@ func (c *etagCache) mark(key, etag string) {
 	c.etags[key] = etag
 }
 
-// admitDeleted admits the deletions of specs that the statuses do not name. It reads each status once, and again after a change.
+// admitDeleted calls admit for each status without a spec, if the status does not show the deletion yet. It reads each status once, and
+// again after a change.
 func (p MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) error {
 	etags := map[string]string{}
 	for _, entry := range statuses {
@@ -84,8 +85,7 @@ func expired(statuses []store.Entry, now time.Time) []store.Entry {
 	return slices.DeleteFunc(slices.Clone(statuses), func(e store.Entry) bool { return now.Sub(e.Modified) < retention })
 }
 
-// isDeleted reports whether nothing of a cluster exists that its status could describe. This includes a name that never had a spec: earlier
-// executions left a status for it.
+// isDeleted reports whether a status describes nothing that exists: a deleted cluster, or a name that never had a spec.
 func isDeleted(s *status.Status) bool {
 	never := s.Phase == status.Stopped && s.Condition(status.Converged) == nil && s.Fence == 0 && len(s.Stacks) == 0
 	return s.Phase == status.Deleted || never && s.ObservedVersion == "" && s.SpecVersion == ""

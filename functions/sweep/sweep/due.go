@@ -47,8 +47,8 @@ type Auditor interface {
 // and the quotas of AWS's APIs are per account.
 const maxStarts = 25
 
-// Run starts the clusters that are due longest first, and those of one time by name. A busy cluster waits for the next sweep: its execution
-// may have planned before the time came. Clusters over the bound wait too.
+// Run starts clusters in the order in which they became due, and by name if the times are equal. A busy cluster waits for the next sweep:
+// its execution may have planned before the time came. Clusters over the bound wait too.
 func (p Due) Run(ctx context.Context) error {
 	dues, err := p.State.Dues(ctx, p.Now())
 	if err != nil {
@@ -107,8 +107,8 @@ func (p Due) inspect(ctx context.Context, requests []store.Due) error {
 	return errors.Join(failed...)
 }
 
-// start starts one execution for everything that is due of a cluster. The newest time names the execution. It is removed last: if the
-// function dies in between, the next sweep starts no other execution for an older time.
+// start starts one execution for everything that is due of a cluster. The newest time names the execution. It is removed last. If the
+// function dies in between, the next sweep finds that time again and starts the same execution.
 func (p Due) start(ctx context.Context, dues []store.Due) error {
 	newest := dues[len(dues)-1]
 	logging.From(ctx).Info("cluster due", "cluster", newest.Cluster, "at", newest.At)

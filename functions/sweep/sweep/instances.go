@@ -51,11 +51,11 @@ func (p Instances) Run(ctx context.Context, groups []pool.Group, changing map[st
 // signalPrefix begins the names of executions that signal starts.
 const signalPrefix = "signal-"
 
-// signal starts an execution for each instance in service that CloudFormation may have no signal for. The pool's
-// stack is being changed, and the execution that should have signalled ended after it completed the hook. Without a
-// signal the update would be rolled back after an hour. Step Functions lists these executions. The name of the
-// started execution makes sure that each is handled once. The stack is not asked which signals it received: only its
-// events know. CloudFormation ignores a second signal for the same instance.
+// signal starts an execution for each instance in service whose signal CloudFormation may not have received. The pool's stack is being
+// changed, and the execution that should have signalled ended after it completed the hook. Without a signal the update would be rolled back
+// after an hour. Step Functions lists these executions. The name of the started execution makes sure that each is handled once. drover does
+// not ask the stack which signals it received, because only the text of its events shows them. CloudFormation ignores a second signal for
+// the same instance.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
 func (p Instances) signal(ctx context.Context, group pool.Group) error {
 	since, err := p.Stacks.Since(ctx, group.Name)

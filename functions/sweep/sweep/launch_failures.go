@@ -20,9 +20,8 @@ type LaunchFailures interface {
 // slowChange is the duration of a pool's change from which the sweep checks for launch failures.
 const slowChange = 5 * time.Minute
 
-// recordLaunchFailure records why the group of a pool in change gets no instances, for as long as it gets none.
-// CloudFormation waits an hour or more for the signals of missing instances, and then does not report why they are
-// missing.
+// recordLaunchFailure records why the group of a pool that is being changed gets no instances, and removes the reason when it gets them.
+// CloudFormation waits an hour or more for the signals of missing instances, and then does not report why they are missing.
 func (p Waiters) recordLaunchFailure(ctx context.Context, w store.Waiter, stackStatus string, since time.Time) error {
 	pool, ok := strings.CutPrefix(w.Stack, names.PoolPrefix)
 	if !ok || p.Now().Sub(since) < slowChange {

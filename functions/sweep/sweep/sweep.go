@@ -1,6 +1,6 @@
-// Package sweep handles events that were lost. Each pass is a type, whose fields are what it uses: it lists what should
-// be idle, and resumes or starts what nothing works on. A pass that finds nothing costs one listing. The handler of the
-// sweep function runs the passes every five minutes. The audit of whole clusters is package audit.
+// Package sweep handles events that were lost. Each pass is a type whose fields are its dependencies. It lists waiters, instances or
+// records, finds those that no execution works on, and starts or resumes an execution for each. A pass that finds nothing costs one
+// listing. The handler of the sweep function runs the passes every five minutes. The audit of whole clusters is package audit.
 package sweep
 
 import (
@@ -70,7 +70,7 @@ func ForEach(parallel int, list []string, do func(string) error) error {
 	return errors.Join(failed...)
 }
 
-// ObservesNewest reports whether the status is about the newest version of the cluster's spec, or about none if there is none.
+// ObservesNewest reports whether the status describes the newest version of the spec. Without a spec, the status must name no version.
 func ObservesNewest(ctx context.Context, uploads SpecReader, cluster string, s *status.Status) (bool, error) {
 	version, err := specs.Version(ctx, uploads, names.ClusterSpec(cluster))
 	return err == nil && s.ObservedVersion == version, err

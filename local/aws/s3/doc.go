@@ -2,8 +2,8 @@
 // authorizes each request by IAM and the bucket policies, stores the bucket configuration that versitygw does not
 // support, and sends object events to EventBridge. NewInMemory replaces versitygw by a store in memory.
 //
-// It supports buckets, versions, delete markers, conditional reads, writes and deletes, multipart uploads, copies, tags,
-// presigned URLs, path style, and host style under localhost. An absent key is 403 instead of 404 without s3:ListBucket.
+// It supports buckets, versions, delete markers, conditional reads, writes and deletes, multipart uploads, copies, tags, presigned URLs,
+// path style, and host style under localhost. Without s3:ListBucket, a request for an absent key gets 403 instead of 404.
 //
 // It stores and returns, without effect: encryption, lifecycle, public access block, ownership controls.
 //

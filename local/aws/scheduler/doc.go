@@ -16,7 +16,7 @@
 // the parameters of FIFO, ECS, EventBridge, Kinesis and SageMaker targets, customer managed keys, years after 2099, and
 // cron ranges that wrap around.
 //
-// Differences from AWS: a schedule is due at the second, on AWS within the minute. If the machine slept through several
-// due times, only the first is made up for. A schedule that deletes itself is removed when its last invocation starts. A
-// group is removed immediately with its schedules. AWS/Scheduler has no metrics.
+// Differences from AWS: a schedule is due at the second, on AWS within the minute. If the machine slept through several due times, the
+// schedule runs once. A schedule that deletes itself is removed when its last invocation starts. A group is removed immediately with its
+// schedules. AWS/Scheduler has no metrics.
 package scheduler

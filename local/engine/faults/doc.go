@@ -7,8 +7,7 @@
 //   - instances that are lost, fail to launch, or boot another version of the kubelet;
 //   - updates of EKS clusters that fail.
 //
-// Rules define what may fail. The account passes each moment at which a fault could occur to the engine, and carries out
-// its decision. The engine never sleeps and takes the time as an argument, so it supports real and virtual time. Each
-// decision depends only on the seed, the rule and the moment, not on earlier decisions: the fault of plan's third
-// DescribeStacks is independent of other calls.
+// Rules define what may fail. The account passes each moment at which a fault could occur to the engine, and carries out its decision. The
+// engine never sleeps and takes the time as an argument, so it supports real and virtual time. Each decision depends only on the seed, the
+// rule and the moment, not on earlier decisions. For example, whether plan's third DescribeStacks fails does not depend on any other call.
 package faults

@@ -1,19 +1,17 @@
 // Package harness is an account in the test process: the local account's services behind its endpoint, and drover's
 // functions as Go handlers, with fault injection. It starts in milliseconds and runs no other program.
 //
-// Real are S3 (versitygw), CloudFormation, EC2, Auto Scaling, EKS's API, KMS, SNS, IAM's identities, the tagging API,
-// and Step Functions with the synthesized machines of infra/testdata/machines. Drover's functions are real too, with
-// their own adapters and sessions, which call the endpoint. Roles are the synthesized ones of
-// infra/testdata/identities.json: a call that a function may not make is AccessDenied.
+// These parts are the local account's own: S3 (versitygw), CloudFormation, EC2, Auto Scaling, EKS's API, KMS, SNS, IAM's identities, the
+// tagging API, and Step Functions with the synthesized machines of infra/testdata/machines. Drover's functions are real too, with their own
+// adapters and sessions, which call the endpoint. Roles are the synthesized ones of infra/testdata/identities.json: a call that a function
+// may not make is AccessDenied.
 //
-// Simulated are Lambda, EventBridge and the Kubernetes control planes. Functions are called in process; a killed one
-// loses its context and its result. The rules of drover's stack are copied in events.go. In a bubble (Options.Bubble,
-// virtual time) the control planes are local/kubernetes/apiserver's, with nodes, pods and budgets, and prepare, join and
-// drain are drover's own. Otherwise they store objects (see plane.go), prepare does nothing, and join and drain complete
-// the hooks of any instance.
+// These parts are simpler substitutes: Lambda, EventBridge and the Kubernetes control planes. Functions are called in process; a killed one
+// loses its context and its result. The rules of drover's stack are copied in events.go. In a bubble (Options.Bubble, virtual time) the
+// control planes are local/kubernetes/apiserver's, with nodes, pods and budgets, and prepare, join and drain are drover's own. Otherwise
+// they store objects (see plane.go), prepare does nothing, and join and drain complete the hooks of any instance.
 //
-// In virtual time calls are direct: they are neither signed nor verified by checksums, and an answer that equals an
-// earlier one is decoded once (see direct.go).
+// In virtual time the clients call services directly, without signatures and checksums. Equal answers are decoded once (see direct.go).
 //
 // S3 can run once in a process, except in a bubble, where objects are in memory. So an account must be closed before the
 // next is started, and tests that use it do not run in parallel.

@@ -1,7 +1,6 @@
-// Package drainer drains nodes: it carries out the decisions of shared/drain. It watches disruption budgets, so it sends
-// an eviction as soon as a budget allows one. It lists pods first. It watches them once it has no request to send, or
-// after watchDelay. It keeps no state between calls: the next call reads the drain's state from the cluster.
-// functions/drain calls it.
+// Package drainer drains nodes: it carries out the decisions of shared/drain. It watches disruption budgets, so it sends an eviction as
+// soon as a budget allows one. It first lists the pods. It starts to watch them when it has no request to send, at the latest after
+// watchDelay. It keeps no state between calls: the next call reads the drain's state from the cluster. functions/drain calls it.
 package drainer
 
 import (

@@ -1,6 +1,6 @@
-// Package cache avoids repeated reads of many clusters' objects. A listing costs one call for a thousand objects, and its ETags show
-// which objects changed since they were read. The sweep function keeps both caches between its invocations. The package reads only
-// through store.Objects.
+// Package cache avoids repeated reads of many clusters' objects. A listing costs one call for a thousand objects, and its ETags show which
+// objects changed since they were read. The package has two caches, ETagCache and Snapshot. The sweep function keeps both between its
+// invocations. The package reads only through store.Objects.
 package cache
 
 import (

@@ -1,5 +1,5 @@
 // Package storetest provides store.Objects in memory for tests. Bucket keeps versions, delete markers and ETags and decides conditional
-// writes as S3 does. Conformance compares an implementation with S3: Bucket and shared/aws/s3 pass the same table.
+// writes as S3 does. Conformance runs the same tests against Bucket and shared/aws/s3.
 package storetest
 
 import (

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
-// Specs reads the specs bucket: a subset of store.Bucket.
+// Specs reads the specs bucket: a subset of store.Objects.
 type Specs interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 }
@@ -176,9 +176,9 @@ func (c *Checker) LoadRoute(ctx context.Context, cluster string, record *upgrade
 	return r, r.Resolve()
 }
 
-// RemainingSteps returns the steps of an upgrade and the index of the open one. steps and open are those that the upgrade continues from,
-// if any. Steps before the next update of the control plane are computed again, unless that update happened. Steps that EKS has passed are
-// skipped.
+// RemainingSteps returns the steps of an upgrade and the index of the open one. steps and open belong to the upgrade that is continued, if
+// any. It computes the steps before the next update of the control plane again, unless that update has happened, and skips steps that EKS
+// has passed.
 func (c *Checker) RemainingSteps(ctx context.Context, in events.Upgrade, r *route.Route, steps []upgrade.Step, open int) ([]upgrade.Step,
 	int, error) {
 	eks, err := c.EKS.ControlPlane(ctx, names.EKSCluster(in.Cluster))

@@ -74,9 +74,9 @@ func Busy(controlPlane stack.Deployed) string {
 	return ""
 }
 
-// SetTarget sets To to the requested release. Without a request that is the target of an upgrade that stopped, else the spec's release.
-// If pinned, SHA256 names the content: a release keeps the content that it had when its upgrade began. Otherwise the caller reads the
-// release from the specs bucket, and sets SHA256. If complete, the Kubernetes version is set too; otherwise see SetVersion.
+// SetTarget chooses To: the requested release, else the target of a stopped upgrade, else the spec's release. pinned: To.SHA256 names the
+// content, which a release keeps from the start of its upgrade; otherwise the caller reads the release from the specs bucket, and sets
+// SHA256. complete: the Kubernetes version is set too; otherwise call SetVersion.
 func (r *Route) SetTarget(in events.Upgrade) (pinned, complete bool) {
 	last := r.Last.Changed()
 	if in.Release == "" && Unfinished(r.Last) && last.Origin != upgrade.OriginRollback {

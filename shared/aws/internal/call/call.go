@@ -1,5 +1,6 @@
-// Package call makes each call of an SDK client one request, and words the errors. The adapters of EC2 and leftovers use it: their errors
-// reach statuses, where the SDK's own text would differ between equal failures by its request ID. It does no I/O.
+// Package call configures SDK clients to send each call once, and formats their errors. The adapters ec2 and leftovers use it, because
+// their errors reach the status. The SDK's own text has a request ID, so equal failures would have different texts. The package itself
+// sends nothing.
 package call
 
 import (
