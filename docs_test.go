@@ -1,6 +1,6 @@
 package drover
 
-// What docs/reliability.md and docs/upgrades.md say is shown by tests is: each test that they name is there.
+// The tests that docs/reliability.md and docs/upgrades.md name must exist.
 
 import (
 	"fmt"
@@ -61,7 +61,7 @@ func TestUpgradesNameTestsThatAreThere(t *testing.T) {
 	}
 }
 
-// requireTests says that text names a test, and that each that it names, after the package that it is in, is there.
+// requireTests checks that a text names at least one test, and that each named test exists in the named package.
 func requireTests(t *testing.T, row, text string) {
 	t.Helper()
 	named := 0
@@ -77,7 +77,7 @@ func requireTests(t *testing.T, row, text string) {
 	require.Positive(t, named, "no test is named: %s", row)
 }
 
-// Whatever test a page names, in its tables or beside a promise, is there.
+// Every test that a page names exists.
 func TestPagesNameTestsThatAreThere(t *testing.T) {
 	there := map[string]bool{}
 	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -111,7 +111,7 @@ func TestPagesNameTestsThatAreThere(t *testing.T) {
 	require.Greater(t, named, 200)
 }
 
-// What a compromise of each function would mean is said: none is forgotten.
+// docs/security.md describes a compromise of every function.
 func TestSecurityHasARowForEachFunction(t *testing.T) {
 	documented := map[string]bool{}
 	for _, row := range rows(section(t, "security.md", "What a compromise would mean")) {
@@ -128,7 +128,7 @@ func TestSecurityHasARowForEachFunction(t *testing.T) {
 	}
 }
 
-// How much there is of what the first page of the code counts.
+// docs/architecture.md states the right number of functions and machines.
 func TestArchitectureCounts(t *testing.T) {
 	functions, err := filepath.Glob("functions/*/main.go")
 	require.NoError(t, err)

@@ -23,8 +23,8 @@ type figure struct {
 	Unit    string  `json:"unit"`
 	// Limit is the promised bound, if any.
 	Limit *limit `json:"limit,omitempty"`
-	// Beside is a comparison or an explanation of the value.
-	Beside string `json:"beside,omitempty"`
+	// Note is a comparison or an explanation of the value.
+	Note string `json:"note,omitempty"`
 	// Missed is true when the limit does not hold.
 	Missed bool `json:"missed,omitempty"`
 }
@@ -77,8 +77,8 @@ func (r *report) begin(section string) {
 }
 
 // add a figure to the current section.
-func (r *report) add(name string, value float64, unit string, l *limit, beside string) {
-	r.figures = append(r.figures, figure{r.section, name, value, unit, l, beside, !l.holds(value)})
+func (r *report) add(name string, value float64, unit string, l *limit, note string) {
+	r.figures = append(r.figures, figure{r.section, name, value, unit, l, note, !l.holds(value)})
 }
 
 // table prints the current section.
@@ -96,7 +96,7 @@ func (r *report) table() {
 		case f.Limit != nil:
 			verdict = "met"
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", f.Name, f.measured(), f.Limit, verdict, f.Beside)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", f.Name, f.measured(), f.Limit, verdict, f.Note)
 	}
 	_ = w.Flush()
 }

@@ -31,10 +31,10 @@ func TestMissedLimitFails(t *testing.T) {
 	require.Regexp(t, `too large +15\.04 MB +≤ 15 +MISSED`, out.String())
 	require.Equal(t, `{"machine":"a machine"}
 {"section":"speed","figure":"fast enough","value":2500,"unit":"1/s","limit":{"atLeast":2000}}
-{"section":"speed","figure":"without a limit","value":12.345,"unit":"ms","beside":"a word"}
+{"section":"speed","figure":"without a limit","value":12.345,"unit":"ms","note":"a word"}
 {"section":"size","figure":"at the limit","value":15,"unit":"MB","limit":{"atMost":15}}
 {"section":"size","figure":"too large","value":15.04,"unit":"MB","limit":{"atMost":15},"missed":true}
-{"section":"size","figure":"not none","value":1,"unit":"","limit":{"atMost":0},"beside":"s3:PutObject by plan 1","missed":true}
+{"section":"size","figure":"not none","value":1,"unit":"","limit":{"atMost":0},"note":"s3:PutObject by plan 1","missed":true}
 `, string(r.lines()))
 }
 

@@ -423,7 +423,7 @@ func measureGone(ctx context.Context, s *settings, r *report) error {
 		if err != nil {
 			return err
 		}
-		r.add(fmt.Sprintf("%s of %d clusters, beside %d that were deleted: calls to AWS", round.name, there, gone), c.calls(),
+		r.add(fmt.Sprintf("%s of %d clusters and %d deleted ones: calls to AWS", round.name, there, gone), c.calls(),
 			"", nil, c.String())
 	}
 	return nil

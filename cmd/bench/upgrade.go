@@ -57,7 +57,7 @@ func measureUpgrade(ctx context.Context, s *settings, r *report) error {
 			found["invocations"], mostCompute, found["waited"], mostMemory, lambda, requests))
 	took := time.Duration(found["seconds"]) * time.Second
 	r.add("time", took.Minutes(), "min", nil, "with the times of EKS and EC2 on AWS")
-	r.add("— to what physics asks for", found["seconds"]/found["physics"], "", atMost(maxUpgradeToPhysics), fmt.Sprintf(
+	r.add("— relative to the minimum", found["seconds"]/found["physics"], "", atMost(maxUpgradeToPhysics), fmt.Sprintf(
 		"%s: the update of the control plane, and ten boots one after the other", time.Duration(found["physics"])*time.Second))
 	return nil
 }

@@ -193,7 +193,7 @@ func stackNote(stack status.Stack, now time.Time) string {
 	case remaining > 0:
 		waits += ", for " + view.Duration(remaining) + " at most"
 	default:
-		waits += ", until now at most"
+		waits += "; the limit of the wait has passed"
 	}
 	return strings.TrimPrefix(text+"; "+waits, "; ")
 }

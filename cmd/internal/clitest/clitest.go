@@ -1,5 +1,5 @@
-// Package clitest runs the drover command in tests: as a process of its own, with its exit code. The process is the test binary, which Main
-// turns into drover. Tests of cmd/internal/cli and of cmd/internal/worlds use it.
+// Package clitest runs the drover command in tests. It runs the command as a separate process. The process is the test binary itself: Main
+// makes it act as drover. Tests of cmd/internal/cli and of cmd/internal/worlds use it.
 package clitest
 
 import (

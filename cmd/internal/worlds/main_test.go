@@ -1,5 +1,5 @@
-// Package worlds tests the drover command in a local account: as a process in an account with control planes and deployed functions, and as
-// functions of package cli in an account in this process.
+// Package worlds tests the drover command in two ways: as a process against a local account with control planes and deployed functions, and
+// by calling package cli against an account in the test process.
 package worlds
 
 import (

@@ -133,7 +133,7 @@ func TestRecovery(t *testing.T) {
 			require.Equal(t, test.fault == "none", struck == 0, "it struck")
 			if test.byHand {
 				require.Equal(t, 1, o.Acts["nudge"])
-				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
+				fmt.Fprintf(&table, "| %s | when an operator starts it again |\n", test.fault)
 				return
 			}
 			require.Zero(t, o.Acts["nudge"], "no operator had to act:\n%s", strings.Join(o.Story, "\n"))
@@ -232,7 +232,7 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 			require.Equal(t, test.weather == "", struck == 0, "it struck")
 			if test.byHand {
 				require.Equal(t, 1, o.Acts["nudge"], strings.Join(o.Story, "\n"))
-				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
+				fmt.Fprintf(&table, "| %s | when an operator starts it again |\n", test.fault)
 				return
 			}
 			require.Zero(t, o.Acts["nudge"], "no operator had to act:\n%s", strings.Join(o.Story, "\n"))
@@ -271,7 +271,7 @@ func TestFailedStackUpdateOfAControlPlane(t *testing.T) {
 	p.failures = []failure{{"update", "AWS::EKS::AccessEntry", 1}}
 	p.ending = func(w *world) {
 		require.Equal(t, 1, w.out.Failures)
-		require.Equal(t, 1, w.out.Acts["nudge"], "a failed update waits for a person")
+		require.Equal(t, 1, w.out.Acts["nudge"], "a failed update waits for an operator")
 		require.Equal(t, map[string]string{"1.35": "ACTIVE"}, w.controlPlanes())
 	}
 	o := run(t, 1, p, false)

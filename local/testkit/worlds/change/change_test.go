@@ -340,7 +340,7 @@ func TestProtectionIsSetAfterAnAbortedExecution(t *testing.T) {
 }
 
 // drover waits for an external update of its stack, whenever that begins.
-func TestSomebodyElsesUpdateIsWaitedFor(t *testing.T) {
+func TestExternalUpdateIsAwaited(t *testing.T) {
 	moments := map[string]struct{ action, suffix string }{
 		"before the stack is read":               {"CreateChangeSet", ""},
 		"while the change set is made":           {"DescribeChangeSet", ""},

@@ -50,7 +50,7 @@ func TestEventsThatComeTwice(t *testing.T) {
 }
 
 // All events of a creation are repeated, newest first, while an update waits for its own.
-func TestEventsOfEarlierOperationsResumeNobody(t *testing.T) {
+func TestEventsOfEarlierOperationsResumeNoStep(t *testing.T) {
 	a := harness.Start(t)
 	var earlier []harness.Event
 	a.Events.Decide(func(e harness.Event) harness.Fate {
