@@ -196,7 +196,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Quotas = servicequotas.New(a.Identities)
 	a.EC2 = ec2.New(ec2.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
-		LaunchFails: struck.launch,
+		LaunchFails: struck.LaunchFails,
 	})
 	a.closing(a.EC2.Close)
 	a.ELB = elb.New(elb.Config{Identities: a.Identities, Clock: a.clock, Network: a.EC2})
@@ -209,13 +209,13 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.EKS, err = eks.New(eks.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Network: a.EC2,
 		Dir: filepath.Join(o.Dir, "clusters"), BinDir: o.KubernetesBin, MaxClusters: func() int { return a.Quotas.Limit(servicequotas.Clusters) },
-		UpdateFails: struck.update, Log: o.Log,
+		UpdateFails: struck.UpdateFails, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	a.closing(a.EKS.Close)
-	a.EC2.SetNodes(boot{a.EKS, struck})
+	a.EC2.SetNodes(struck.Boot(a.EKS))
 	parameters := ssm.New(ssm.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Images: ec2.ImageParameters(ssm.EKSImageParameter),
 	})
@@ -268,7 +268,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	)
 	struck.work.Go(struck.run)
 	a.closing(calm) // closes first
-	control := faults.Control(a.Faults, struck.now)
+	control := faults.Control(a.Faults, struck.Now)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, faults.Path) {
 			control.ServeHTTP(w, r)

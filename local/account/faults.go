@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-run/drover/local/account/injection"
 	"github.com/drover-run/drover/local/account/subject"
-	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/eventbridge"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/states"
@@ -20,13 +20,12 @@ import (
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )
 
 // faultInjector carries out the engine's decisions.
 type faultInjector struct {
-	*faults.Engine
+	injection.Injector
 	account *Account
 	log     *slog.Logger
 	ctx     context.Context
@@ -48,14 +47,12 @@ const faultInterval = time.Second
 
 // newFaultInjector returns an injector without rules. calm ends its effects: everything that is down recovers or ends.
 func newFaultInjector(a *Account, o Options) (f *faultInjector, calm func()) {
-	f = &faultInjector{Engine: faults.New(o.FaultSeed), account: a, log: o.Log, calls: map[string]invocation{}, down: map[string]bool{}}
+	injector := injection.Injector{Engine: faults.New(o.FaultSeed), Now: a.clock.Now}
+	f = &faultInjector{Injector: injector, account: a, log: o.Log, calls: map[string]invocation{}, down: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.ctx = ctx
 	return f, func() { cancel(); f.work.Wait() }
 }
-
-// now returns the time of faults.
-func (f *faultInjector) now() time.Time { return f.account.clock.Now() }
 
 // wait waits in real time, because drover's own timers run in it too.
 func (f *faultInjector) wait(ctx context.Context, d time.Duration) error {
@@ -68,12 +65,8 @@ func (f *faultInjector) call(r *http.Request, call endpoint.Call) error {
 	if signature, err := iam.ParseSignature(r); err == nil {
 		key = signature.AccessKeyID
 	}
-	m := faults.Moment{
-		What: faults.Call, Service: call.Service, Action: call.Action, Caller: caller(call.Caller, f.account.region),
-	}.About(call.Resource, subject.Of)
-	m.Conditional = call.Service == "s3" && mutates(r.Method) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "")
-	m.Number = f.number(key)
-	strike := f.Decide(f.now(), m)
+	m := injection.Call(r, call, caller(call.Caller, f.account.region), f.number(key))
+	strike := f.Decide(m.About(call.Resource, subject.Of))
 	if strike.Kind == "" {
 		return nil
 	}
@@ -97,8 +90,6 @@ func (f *faultInjector) call(r *http.Request, call endpoint.Call) error {
 		return answer
 	}}
 }
-
-func mutates(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
 // number returns the number of a call within its invocation, or 0 if no function makes it.
 func (f *faultInjector) number(key string) int {
@@ -132,7 +123,7 @@ func (f *faultInjector) deliver(next func(rule string, e eventbridge.Event, deli
 		next = func(_ string, _ eventbridge.Event, deliver func()) { deliver() }
 	}
 	return func(rule string, e eventbridge.Event, deliver func()) {
-		strike := f.Decide(f.now(), faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail, subject.Of))
+		strike := f.Decide(faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail, subject.Of))
 		switch strike.Kind {
 		case faults.Drop:
 			return
@@ -153,13 +144,7 @@ func (f *faultInjector) step(next func(states.Execution, asl.Event)) func(states
 		if next != nil {
 			next(x, e)
 		}
-		if !strings.HasSuffix(e.Type, "StateEntered") {
-			return
-		}
-		m := faults.Moment{
-			What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State,
-		}.In([]byte(x.Input), subject.Of)
-		if f.Decide(f.now(), m).Kind == faults.Kill {
+		if f.Kills(x, e) {
 			go f.account.States.Stop(x.ARN, "Fault", "killed by a fault rule of the local account") // the execution waits for this function
 		}
 	}
@@ -176,7 +161,7 @@ func (f *faultInjector) run() {
 func (f *faultInjector) injectResourceFaults() {
 	for _, i := range f.account.EC2.Living() {
 		m := faults.Moment{What: faults.Instances}.About(i.Tags["aws:autoscaling:groupName"], subject.Of)
-		if m.Pool != "" && f.Decide(f.now(), m).Kind == faults.InstanceLost {
+		if m.Pool != "" && f.Decide(m).Kind == faults.InstanceLost {
 			_ = f.account.EC2.Terminate(i.ID, "Server.InternalError") // it may have ended already
 		}
 	}
@@ -187,7 +172,7 @@ func (f *faultInjector) injectResourceFaults() {
 		if down {
 			continue
 		}
-		strike := f.Decide(f.now(), faults.Moment{What: faults.Cluster, Cluster: strings.TrimPrefix(name, names.Prefix)})
+		strike := f.Decide(faults.Moment{What: faults.Cluster, Cluster: strings.TrimPrefix(name, names.Prefix)})
 		if strike.Kind != faults.APIServerDown {
 			continue
 		}
@@ -199,31 +184,6 @@ func (f *faultInjector) injectResourceFaults() {
 			}
 		})
 	}
-}
-
-// update carries out EKS's UpdateFails.
-func (f *faultInjector) update(cluster, kind string) string {
-	return f.Decide(f.now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
-}
-
-// launch carries out EC2's LaunchFails.
-func (f *faultInjector) launch(tags map[string]string) string {
-	return f.Decide(f.now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
-}
-
-// boot passes instances to the clusters that they join.
-type boot struct {
-	ec2.Nodes
-	injector *faultInjector
-}
-
-// RegisterNode may replace a node's kubelet version.
-func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
-	m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
-	if strike := b.injector.Decide(b.injector.now(), m); strike.Code != "" {
-		n.KubeletVersion = strike.Code
-	}
-	return b.Nodes.RegisterNode(ctx, n)
 }
 
 func (f *faultInjector) mark(cluster string, down bool) {

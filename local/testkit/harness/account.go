@@ -164,7 +164,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		VCPUs: func(spot bool) int {
 			return a.Quotas.Limit(map[bool]string{false: servicequotas.StandardVCPUs, true: servicequotas.StandardSpotVCPUs}[spot])
 		},
-		LaunchFails: a.launchFails,
+		LaunchFails: a.faults().LaunchFails,
 	})
 	a.onClose(network.Close)
 	a.EC2 = network
@@ -180,11 +180,11 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	}
 	a.EKS, err = eks.New(eks.Config{
 		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: filepath.Join(folder, "eks"), Start: start,
-		UpdateFails: a.updateFails,
+		UpdateFails: a.faults().UpdateFails,
 	})
 	require.NoError(t, err)
 	a.onClose(a.EKS.Close)
-	network.SetNodes(boot{a.EKS, a})
+	network.SetNodes(a.faults().Boot(a.EKS))
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
 		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, OnDelivered: a.happened, ChangeSetFails: a.changeSetFails,
@@ -201,7 +201,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 			a.mu.Lock()
 			a.last[x.ARN] = e.Type
 			a.mu.Unlock()
-			a.step(x, e)
+			a.killAt(x, e)
 			a.happened()
 		},
 		Random: func() float64 { return 0 }, // jitter uses the whole delay of a retry

@@ -138,8 +138,8 @@ func (b *Bus) deliveries(e Event, to string) []time.Duration {
 		fate = b.fate(e)
 	}
 	var late time.Duration
-	if engine := b.account.options.Faults; engine != nil && fate == Delivered {
-		strike := engine.Decide(b.account.clock.Now(), faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: to, Stack: stackOf(e)})
+	if fate == Delivered {
+		strike := b.account.faults().Decide(faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: to, Stack: stackOf(e)})
 		switch strike.Kind {
 		case faults.Drop:
 			fate = Lost

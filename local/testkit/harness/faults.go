@@ -4,21 +4,17 @@ package harness
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"strings"
 
-	"github.com/drover-run/drover/local/account/subject"
+	"github.com/drover-run/drover/local/account/injection"
 	"github.com/drover-run/drover/local/aws/cloudformation"
-	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/states"
 	"github.com/drover-run/drover/local/aws/states/asl"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/resource"
-	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/names"
 )
 
 // OnCall calls before ahead of each call. Its error is sent instead of an answer. nil removes it. before may make calls
@@ -87,12 +83,7 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 	if a.options.Faults == nil || i == nil { // faults affect functions only
 		return nil
 	}
-	m := faults.Moment{
-		What: faults.Call, Service: call.Service, Action: call.Action, Caller: CalledBy(call),
-		Conditional: call.Service == "s3" && changing(r.Method) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != ""),
-	}
-	m.Number = i.number()
-	strike := a.options.Faults.Decide(a.clock.Now(), m)
+	strike := a.faults().Decide(injection.Call(r, call, CalledBy(call), i.number()))
 	_ = a.clock.Timer(context.WithoutCancel(r.Context()), strike.Delay) // the context has no end
 	switch {
 	case strike.Kind == faults.CrashBefore:
@@ -107,64 +98,16 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 	return strike.Answer(call.Service)
 }
 
-func changing(method string) bool { return method != http.MethodGet && method != http.MethodHead }
-
-// step lets the engine decide whether an execution is stopped at a state.
-func (a *Account) step(x states.Execution, e asl.Event) {
-	if a.options.Faults == nil || !strings.HasSuffix(e.Type, "StateEntered") {
-		return
-	}
-	strike := a.options.Faults.Decide(a.clock.Now(), faults.Moment{
-		What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State, Cluster: clusterOf(x.Input),
-	})
-	if strike.Kind == faults.Kill {
+// killAt lets the engine decide whether an execution is stopped at a state.
+func (a *Account) killAt(x states.Execution, e asl.Event) {
+	if a.faults().Kills(x, e) {
 		a.States.Stop(x.ARN, "Killed", "by a fault rule")
 	}
 }
 
-// updateFails lets the engine decide whether EKS fails an update of a cluster's version.
-func (a *Account) updateFails(cluster, kind string) string {
-	if a.options.Faults == nil {
-		return ""
-	}
-	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{
-		What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix),
-	}).Code
-}
-
-// launchFails lets the engine decide whether EC2 rejects the launch of an instance of a group.
-func (a *Account) launchFails(tags map[string]string) string {
-	if a.options.Faults == nil {
-		return ""
-	}
-	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
-}
-
-// boot passes instances to the clusters that they join.
-type boot struct {
-	ec2.Nodes
-	account *Account
-}
-
-// RegisterNode lets the engine decide whether a node has another kubelet than its image.
-func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
-	if engine := b.account.options.Faults; engine != nil {
-		m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
-		if strike := engine.Decide(b.account.clock.Now(), m); strike.Code != "" {
-			n.KubeletVersion = strike.Code
-		}
-	}
-	return b.Nodes.RegisterNode(ctx, n)
-}
-
-// clusterOf returns the cluster in an execution's input, or "".
-func clusterOf(input string) string {
-	var in struct{ Cluster, NotificationMetadata string }
-	_ = json.Unmarshal([]byte(input), &in) // an input of another form has none
-	if in.Cluster == "" {
-		_ = json.Unmarshal([]byte(in.NotificationMetadata), &in)
-	}
-	return in.Cluster
+// faults asks the engine of the account's options.
+func (a *Account) faults() injection.Injector {
+	return injection.Injector{Engine: a.options.Faults, Now: a.clock.Now}
 }
 
 // OnResource calls before ahead of each resource that CloudFormation creates ("create"), changes ("update") or deletes

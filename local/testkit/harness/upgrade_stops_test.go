@@ -96,7 +96,7 @@ func (n lingering) DeregisterNode(_ context.Context, cluster, name string) error
 func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 	t.Run("for minutes: it waits, and goes back as well", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
-			l.EC2.SetNodes(lingering{boot{l.EKS, l.Account}, l.Account, 4 * time.Minute})
+			l.EC2.SetNodes(lingering{l.faults().Boot(l.EKS), l.Account, 4 * time.Minute})
 			l.old(alarmed)
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
 			l.over(arn)
@@ -108,7 +108,7 @@ func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 	})
 	t.Run("for ever: it stops, and says which", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
-			l.EC2.SetNodes(lingering{boot{l.EKS, l.Account}, l.Account, 1000 * time.Hour})
+			l.EC2.SetNodes(lingering{l.faults().Boot(l.EKS), l.Account, 1000 * time.Hour})
 			l.old(alarmed)
 			node := l.API("drover-demo").Nodes()[0].Name
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
