@@ -64,6 +64,6 @@ func TestPrintDisruption(t *testing.T) {
 
 func TestRollOfNoCluster(t *testing.T) {
 	r := drover(t, "local", "--roll", "workers")
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stderr, "give both")
+	require.Equal(t, 1, r.Code)
+	require.Contains(t, r.Stderr, "give both")
 }

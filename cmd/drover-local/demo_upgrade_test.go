@@ -27,6 +27,6 @@ func TestWithRelease(t *testing.T) {
 
 func TestUpgradeWithoutDemo(t *testing.T) {
 	r := drover(t, "local", "--upgrade", "examples/releases/1.36-1.yaml", "--demo", "examples/clusters/demo.yaml")
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stderr, "give all three")
+	require.Equal(t, 1, r.Code)
+	require.Contains(t, r.Stderr, "give all three")
 }

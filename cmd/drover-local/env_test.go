@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/cmd/internal/clitest"
 )
 
 func TestLocalDir(t *testing.T) {
@@ -16,31 +18,31 @@ func TestLocalDir(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, os.Mkdir(filepath.Join(dir, "s3"), 0o700))
 		r := droverIn(t, nil, "local", "--dir", dir)
-		require.Equal(t, 1, r.code)
-		require.Contains(t, r.stderr, "drover: --dir "+dir+" is not empty: a local account lives as long as its process")
-		require.Contains(t, r.stderr, "remove the folder, or give another")
-		require.Empty(t, r.stdout, "nothing was begun")
+		require.Equal(t, 1, r.Code)
+		require.Contains(t, r.Stderr, "drover: --dir "+dir+" is not empty: a local account lives as long as its process")
+		require.Contains(t, r.Stderr, "remove the folder, or give another")
+		require.Empty(t, r.Stdout, "nothing was begun")
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Len(t, entries, 1)
 	})
 	t.Run("is refused if it is a file", func(t *testing.T) {
-		r := droverIn(t, nil, "local", "--dir", write(t, "file", "x"))
-		require.Equal(t, 1, r.code)
-		require.Contains(t, r.stderr, "--dir cannot be read")
+		r := droverIn(t, nil, "local", "--dir", clitest.Write(t, "file", "x"))
+		require.Equal(t, 1, r.Code)
+		require.Contains(t, r.Stderr, "--dir cannot be read")
 	})
 	t.Run("--help describes the lifetime of an account", func(t *testing.T) {
-		require.Contains(t, droverIn(t, nil, "local", "--help").stdout, "An account lives as long as this process")
+		require.Contains(t, droverIn(t, nil, "local", "--help").Stdout, "An account lives as long as this process")
 	})
 }
 
 func TestLocalKeys(t *testing.T) {
 	r := droverIn(t, nil, "local", "--dir", t.TempDir(), "--access-key-id", "AKIALOCALACCOUNT0001")
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stderr, "secret-access-key")
+	require.Equal(t, 1, r.Code)
+	require.Contains(t, r.Stderr, "secret-access-key")
 	r = droverIn(t, nil, "local", "--dir", t.TempDir(), "--access-key-id", "short", "--secret-access-key", "local-secret")
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stderr, `access key id "short" is invalid`)
+	require.Equal(t, 1, r.Code)
+	require.Contains(t, r.Stderr, `access key id "short" is invalid`)
 }
 
 func TestLocalPort(t *testing.T) {
@@ -50,8 +52,8 @@ func TestLocalPort(t *testing.T) {
 	_, port, err := net.SplitHostPort(taken.Addr().String())
 	require.NoError(t, err)
 	r := droverIn(t, nil, "local", "--dir", t.TempDir(), "--port", port)
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stderr, "drover: port "+port+" is in use")
+	require.Equal(t, 1, r.Code)
+	require.Contains(t, r.Stderr, "drover: port "+port+" is in use")
 }
 
 func TestSelectAccount(t *testing.T) {
@@ -80,9 +82,9 @@ func TestLocalEnv(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(`{"dir":"/x","environment":{"AWS_ENDPOINT_URL":"http://`+closedAddress(t)+
 			`","AWS_REGION":"us-east-1","AWS_ACCESS_KEY_ID":"AKIALOCALACCOUNT0001","AWS_SECRET_ACCESS_KEY":"x"}}`), 0o600))
 		r := droverIn(t, map[string]string{"HOME": home}, "local", "env")
-		require.Equal(t, 1, r.code)
-		require.Empty(t, r.stdout)
-		require.Contains(t, r.stderr, "no local account runs on this machine for your user: start one with `make up`")
+		require.Equal(t, 1, r.Code)
+		require.Empty(t, r.Stdout)
+		require.Contains(t, r.Stderr, "no local account runs on this machine for your user: start one with `make up`")
 		require.NoFileExists(t, file)
 	})
 	t.Run("quotes special characters of a shell", func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/clitest"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/kubernetes"
 )
@@ -31,7 +32,7 @@ func TestFaultsByFlags(t *testing.T) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "local", "--dir", dir, "--build", filepath.Join(repository, "build"),
 		"--fault", rules[0], "--fault", rules[1], "--fault-seed", "7",
 		"--port", port, "--access-key-id", "AKIALOCALACCOUNT0001", "--secret-access-key", "local-secret")
-	cmd.Env = []string{asCommand + "=1", "HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "NO_PROXY=127.0.0.1"}
+	cmd.Env = []string{clitest.AsCommand + "=1", "HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "NO_PROXY=127.0.0.1"}
 	cmd.Dir = repository
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -73,14 +74,14 @@ func TestFaultsByFlags(t *testing.T) {
 	require.Equal(t, "http://127.0.0.1:"+port, url)
 	atHome := map[string]string{"HOME": home}
 	env := droverIn(t, atHome, "local", "env")
-	require.Equal(t, 0, env.code, env.stderr)
+	require.Equal(t, 0, env.Code, env.Stderr)
 	require.Equal(t, `export AWS_ACCESS_KEY_ID=AKIALOCALACCOUNT0001
 export AWS_DEFAULT_REGION=us-east-1
 export AWS_ENDPOINT_URL=`+url+`
 export AWS_REGION=us-east-1
 export AWS_SECRET_ACCESS_KEY=local-secret
 unset AWS_SESSION_TOKEN AWS_PROFILE
-`, env.stdout)
+`, env.Stdout)
 	require.Equal(t, env, droverIn(t, atHome, "local", "env", "--dir", dir))
 	listed, err := filepath.Glob(filepath.Join(home, ".cache", "drover", "local", "*"))
 	require.NoError(t, err)
@@ -89,14 +90,14 @@ unset AWS_SESSION_TOKEN AWS_PROFILE
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 	again := droverIn(t, atHome, "local", "--dir", dir)
-	require.Equal(t, 1, again.code)
-	require.Contains(t, again.stderr, "is in use: a local account runs in it, at "+url)
+	require.Equal(t, 1, again.Code)
+	require.Contains(t, again.Stderr, "is in use: a local account runs in it, at "+url)
 	shell := map[string]string{
 		"AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKIALOCALACCOUNT0001", "AWS_SECRET_ACCESS_KEY": "local-secret",
 	}
-	require.Equal(t, 0, droverIn(t, shell, "status").code)
+	require.Equal(t, 0, droverIn(t, shell, "status").Code)
 	shell["AWS_ACCESS_KEY_ID"] = "AKIAANOTHERACCOUNT01"
-	require.Contains(t, droverIn(t, shell, "status").stderr, "the local account at "+url+" does not know your access key")
+	require.Contains(t, droverIn(t, shell, "status").Stderr, "the local account at "+url+" does not know your access key")
 
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	for lines.Scan() { // an unread pipe would block the process
@@ -106,6 +107,6 @@ unset AWS_SESSION_TOKEN AWS_PROFILE
 	require.NoError(t, err, "%s", &errs)
 	require.NoFileExists(t, listed[0])
 	after := droverIn(t, atHome, "local", "--dir", dir)
-	require.Equal(t, 1, after.code)
-	require.Contains(t, after.stderr, "is not empty: a local account lives as long as its process")
+	require.Equal(t, 1, after.Code)
+	require.Contains(t, after.Stderr, "is not empty: a local account lives as long as its process")
 }

@@ -1,5 +1,5 @@
 // Package clitest runs the drover command in tests. It runs the command as a separate process. The process is the test binary itself: Main
-// makes it act as drover. Tests of cmd/internal/cli and of cmd/internal/worlds use it.
+// makes it act as drover. Tests of cmd/internal/cli, cmd/internal/worlds and cmd/drover-local use it.
 package clitest
 
 import (
