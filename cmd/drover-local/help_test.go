@@ -71,7 +71,7 @@ func TestCommandLinePage(t *testing.T) {
 		fmt.Fprintf(&want, "\n### `drover %s`\n\n%s.\n\n", strings.TrimPrefix(cmd.UseLine(), "drover "), cmd.Short)
 		for _, line := range strings.Split(cmd.Annotations[cli.ExitCodesKey], "\n") {
 			code, meaning, _ := strings.Cut(strings.TrimSpace(line), " ")
-			fmt.Fprintf(&want, "- exit code %s: %s\n", code, strings.TrimSpace(meaning))
+			want.WriteString(wrapItem(fmt.Sprintf("- exit code %s: %s", code, strings.TrimSpace(meaning))))
 		}
 	}
 	want.WriteString("\n")
@@ -88,4 +88,15 @@ func TestCommandLinePage(t *testing.T) {
 	}
 	require.Equal(t, want.String(), got, "the list of commands is out of date: run go test ./cmd/drover-local -run "+
 		"TestCommandLinePage -update")
+}
+
+// wrapItem breaks an item of a Markdown list into lines of at most 120 columns.
+func wrapItem(item string) string {
+	const columns = 120
+	var lines []string
+	for len(item) > columns {
+		at := strings.LastIndexByte(item[:columns+1], ' ')
+		lines, item = append(lines, item[:at]), "  "+item[at+1:]
+	}
+	return strings.Join(append(lines, item), "\n") + "\n"
 }
