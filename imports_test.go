@@ -22,7 +22,7 @@ const module = "github.com/drover-run/drover/"
 // function needs on Lambda, or pure.
 var services = []string{
 	"shared/admission", "shared/notification", "shared/planner", "shared/preflight/collect", "shared/releases", "shared/specs",
-	"shared/store", "shared/upgrade/checker", "shared/waiter",
+	"shared/store", "shared/upgrade/checker", "shared/uploads", "shared/waiter",
 }
 
 // isAdapter reports whether a package speaks to one outside system.

@@ -14,7 +14,9 @@ func TestClusterOfKey(t *testing.T) {
 		ok      bool
 	}{
 		"clusters/demo.yaml":              {"demo", true},
+		"clusters/":                       {}, // the console creates it
 		"clusters/.yaml":                  {},
+		"demo.yaml":                       {},
 		"clusters/a/b.yaml":               {},
 		"clusters/../releases/x.yaml":     {},
 		"clusters/demo.yml":               {},
@@ -48,7 +50,7 @@ func TestReleaseOfKey(t *testing.T) {
 		require.Equal(t, key, ReleaseSpec(release))
 	}
 	for _, key := range []string{
-		"releases/", "releases/.yaml", "releases/a/b.yaml", "releases/a.yml", "clusters/a.yaml", "x/releases/a.yaml",
+		"releases/", "releases/.yaml", "releases/a/b.yaml", "releases/a.yml", "clusters/a.yaml", "x/releases/a.yaml", "a.yaml",
 	} {
 		_, ok := ReleaseOfKey(key)
 		require.False(t, ok, key)

@@ -1,14 +1,13 @@
 // Package handler admits uploaded specs: it handles the S3 events of the specs bucket. shared/admission judges the spec that exists now,
-// whatever the event says. A key that drover does not read is listed in the document of unread uploads.
+// whatever the event says.
 package handler
 
 import (
 	"context"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/uploads"
 )
 
 // Admitter judges the spec of a cluster: admission.Admitter.
@@ -16,26 +15,13 @@ type Admitter interface {
 	Admit(ctx context.Context, cluster string) error
 }
 
-// State keeps the document of unread uploads: a subset of store.State.
-type State interface {
-	UpdateUnread(ctx context.Context, specs store.Lister) error
-}
-
 // Handler admits specs.
 type Handler struct {
 	Admitter Admitter
-	State    State
-	Specs    store.Lister
+	Uploads  uploads.Uploads
 }
 
-// Handle handles one S3 event. It uses only the key, so a late or repeated event is harmless.
+// Handle handles one S3 event.
 func (h *Handler) Handle(ctx context.Context, in events.Event[events.Object]) (struct{}, error) {
-	var done struct{}
-	key := in.Detail.Object.Key
-	cluster, ok := names.ClusterOfKey(key)
-	if !ok {
-		logging.From(ctx).Warn("unread upload", "key", key)
-		return done, h.State.UpdateUnread(ctx, h.Specs)
-	}
-	return done, h.Admitter.Admit(ctx, cluster)
+	return struct{}{}, h.Uploads.Handle(ctx, in.Detail.Object.Key, names.ClusterOfKey, h.Admitter.Admit)
 }

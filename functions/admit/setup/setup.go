@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/lambdaruntime/documents"
 	"github.com/drover-run/drover/shared/lambdaruntime/notices"
+	"github.com/drover-run/drover/shared/uploads"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
@@ -23,5 +24,5 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Specs: specs, State: state, Machine: stepfunctions.New(sfn.NewFromConfig(cfg), env.Must(lambdaruntime.ConvergeARN)),
 		Now: time.Now,
 	}
-	return &handler.Handler{Admitter: admitter, State: state, Specs: specs}
+	return &handler.Handler{Admitter: admitter, Uploads: uploads.Uploads{State: state, Specs: specs}}
 }

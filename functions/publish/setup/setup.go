@@ -14,6 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/lambdaruntime/documents"
 	"github.com/drover-run/drover/shared/lambdaruntime/notices"
 	"github.com/drover-run/drover/shared/releases"
+	"github.com/drover-run/drover/shared/uploads"
 )
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
@@ -23,5 +24,5 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	checker := &releases.Checker{
 		Specs: specs, State: state, EKS: eks.New(awseks.NewFromConfig(cfg)), Images: ec2.New(cfg), Now: time.Now,
 	}
-	return &handler.Handler{Checker: checker, State: state, Specs: specs}
+	return &handler.Handler{Checker: checker, Uploads: uploads.Uploads{State: state, Specs: specs}}
 }
