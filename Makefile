@@ -63,8 +63,8 @@ computing = go list $(1) | grep -vxE '.*/drover/($(subst $() ,|,$(strip $(WAITIN
 # a setting of their own.
 GOTEST := GOGC=400 go test
 
-# Tests that wait and tests that compute run at the same time. The others have a lower priority than those that wait, whose timeouts then mean the
-# same as alone. -k: each reports, whatever the other finds. Lint vets, with more checks than those of go test.
+# Tests that wait run with tests that compute. The latter have a lower priority, so that timeouts keep their meaning. -k: a failure of one group
+# does not stop the other. lint runs vet, with more checks than `go test`.
 .PHONY: test test-waiting test-computing lint-and-compute
 test: node_modules local ## Run every test
 	@$(MAKE) -k -j2 test-waiting lint-and-compute
@@ -112,11 +112,11 @@ PKG :=
 WORKERS :=
 
 .PHONY: mutate
-mutate: ## Change operators in decisions and handlers, and fail if their tests notice less than 90 % of it: hours (PKG=./shared/roll: one package)
+mutate: ## Change operators in decisions and handlers, and fail if their tests noticed less than 90 % of the changes: hours (PKG=./shared/roll: one package)
 	@go run ./cmd/mutate $(if $(WORKERS),-workers $(WORKERS)) $(PKG)
 
-# Compiling the functions for arm64 takes two minutes of CPU, and make deploy does it. What could differ there is which files they are of: no package
-# may be without any, and those of drover must have the same.
+# Compiling for arm64 takes two minutes of CPU, and `make deploy` does it. lint checks only that every package has the same files on arm64 and
+# amd64.
 .PHONY: lint
 lint: node_modules ## Check formatting, vet, and validate every golden template with CloudFormation's own rules
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -172,4 +173,23 @@ func packageTests(t *testing.T, path string) string {
 		all.Write(body)
 	}
 	return all.String()
+}
+
+// docs/adr/README.md lists every ADR under its title. Every ADR begins with its number, title, status and date.
+func TestADRsAreListed(t *testing.T) {
+	index, err := os.ReadFile("docs/adr/README.md")
+	require.NoError(t, err)
+	pages, err := filepath.Glob("docs/adr/[0-9]*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	for i, page := range pages {
+		body, err := os.ReadFile(page)
+		require.NoError(t, err)
+		head := regexp.MustCompile(`^# (\d+)\. (.+)\n\n- Status: (Proposed|Accepted|Superseded by .+)\n- Date: \d{4}-`).FindSubmatch(body)
+		require.NotNil(t, head, "%s: begin with `# N. Title`, `- Status: …` and `- Date: …`", page)
+		require.Equal(t, strconv.Itoa(i+1), string(head[1]), page)
+		row := fmt.Sprintf("| %s | [%s](%s) | ", head[1], head[2], filepath.Base(page))
+		require.Contains(t, string(index), row, "docs/adr/README.md has no row for this ADR")
+	}
+	require.Equal(t, len(pages), strings.Count(string(index), "](0"), "docs/adr/README.md lists an ADR that does not exist")
 }
