@@ -322,27 +322,6 @@ func (s *Status) Condition(kind string) *Condition {
 	return &s.Conditions[i]
 }
 
-// SetStack adds or replaces the state of a stack. Since changes only with the status.
-func (s *Status) SetStack(stack Stack, now time.Time) {
-	stack.Since, stack.ReportedAt = now, now
-	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == stack.Name })
-	if i < 0 {
-		s.Stacks = append(s.Stacks, stack)
-		return
-	}
-	if s.Stacks[i].Status == stack.Status {
-		stack.Since, stack.ReportedAt, stack.External = s.Stacks[i].Since, s.Stacks[i].ReportedAt, s.Stacks[i].External
-	}
-	s.Stacks[i] = stack
-}
-
-// EndStack is SetStack at the end of an operation of the stack. Since is then now, even if the status is the same as before.
-func (s *Status) EndStack(stack Stack, now time.Time) {
-	s.SetStack(stack, now)
-	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == stack.Name })
-	s.Stacks[i].Since, s.Stacks[i].ReportedAt = now, now
-}
-
 // Wait records what the change of a stack waits for; nil if it does not wait. The first time limit stays while it waits for the same.
 func (s *Status) Wait(stack string, w *Waits) {
 	for i, o := range s.Stacks {
@@ -359,22 +338,4 @@ func (s *Status) Wait(stack string, w *Waits) {
 // WaitsNow reports whether the change of a stack waits for something that its execution polls.
 func (s *Status) WaitsNow(now time.Time) bool {
 	return slices.ContainsFunc(s.Stacks, func(o Stack) bool { return o.Waits != nil && now.Before(o.Waits.Until) })
-}
-
-// Observe replaces the list of stacks by what was read at a time. It keeps the state of stacks whose status is the same, and what was
-// reported after that time. It removes what the stacks wait for, because another execution follows.
-func (s *Status) Observe(stacks []Stack, read, now time.Time) {
-	old := *s
-	s.Stacks = nil
-	for _, stack := range stacks {
-		i := slices.IndexFunc(old.Stacks, func(o Stack) bool { return o.Name == stack.Name })
-		if i >= 0 && (old.Stacks[i].Status == stack.Status || old.Stacks[i].reportedSince(read)) {
-			known := old.Stacks[i]
-			known.Waits = nil
-			s.Stacks = append(s.Stacks, known)
-			continue
-		}
-		s.SetStack(stack, now)
-		s.Stacks[len(s.Stacks)-1].ReportedAt = read
-	}
 }

@@ -36,11 +36,12 @@ func TestStackSince(t *testing.T) {
 	require.Equal(t, []Stack{{Name: "network", Status: "ROLLBACK_COMPLETE", Since: noon, ReportedAt: noon}}, s.Stacks)
 	s.SetStack(Stack{Name: "network", Status: "CREATE_COMPLETE"}, evening)
 	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening, ReportedAt: evening}}, s.Stacks)
-	s.EndStack(Stack{Name: "network", Status: "CREATE_COMPLETE"}, evening.Add(time.Hour))
+	s.Phase = Converging
+	s.EndStack(Stack{Name: "network"}, StackReport{Status: "CREATE_COMPLETE", At: evening.Add(time.Hour)})
 	require.Equal(t, []Stack{
 		{Name: "network", Status: "CREATE_COMPLETE", Since: evening.Add(time.Hour), ReportedAt: evening.Add(time.Hour)},
 	}, s.Stacks, "another operation")
-	s.EndStack(Stack{Name: "pool-a", Status: "CREATE_COMPLETE"}, evening)
+	s.EndStack(Stack{Name: "pool-a"}, StackReport{Status: "CREATE_COMPLETE", At: evening})
 	require.Equal(t, evening, s.Stacks[1].Since)
 }
 

@@ -62,6 +62,14 @@ func TestStackEventReplacesState(t *testing.T) {
 			Stack{Status: "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", Since: at(1), ReportedAt: at(1)},
 			StackEvent{Status: "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", At: at(1)}, false,
 		},
+		"with a creation in the second of the deletion": {
+			Stack{Status: "DELETE_COMPLETE", ReportedAt: at(1)}, Stack{Status: "CREATE_IN_PROGRESS", Since: at(1), ReportedAt: at(1)},
+			StackEvent{Status: "CREATE_IN_PROGRESS", At: at(1)}, false,
+		},
+		"not with the deletion in the second of the next creation": {
+			Stack{Status: "CREATE_IN_PROGRESS", ReportedAt: at(1)}, Stack{Status: "CREATE_IN_PROGRESS", ReportedAt: at(1)},
+			StackEvent{Status: "DELETE_COMPLETE", At: at(1), External: true}, true,
+		},
 		"not without a time, also when the stack has none": {
 			Stack{Status: "UPDATE_COMPLETE"}, Stack{Status: "UPDATE_COMPLETE"}, StackEvent{Status: "DELETE_COMPLETE", External: true}, true,
 		},

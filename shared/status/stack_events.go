@@ -55,21 +55,26 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	return true
 }
 
-// reportedSince reports whether the state of a stack may be newer than a read. Event times have whole seconds. If an event and a read are
+// ReportedSince reports whether the state of a stack may be newer than a read. Event times have whole seconds. If an event and a read are
 // in the same second, the event counts as newer. If the reader had seen a later state, another event would follow.
-func (s Stack) reportedSince(read time.Time) bool {
+func (s Stack) ReportedSince(read time.Time) bool {
 	event := s.ReportedAt.Nanosecond() == 0
 	return s.ReportedAt.After(read) || event && s.ReportedAt.Equal(read.Truncate(time.Second))
 }
 
 // after reports whether an event is newer than the state of its stack. Within one second, the end of an operation is newer than its
-// progress.
+// progress. A creation is newer than the end of the stack that had the same name: CloudFormation creates no second stack of a name.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html
 func (e StackEvent) after(known Stack) bool {
 	at, before := e.At.Truncate(time.Second), known.ReportedAt.Truncate(time.Second)
 	switch {
 	case !at.Equal(before):
 		return at.After(before)
 	case known.Status == e.Status:
+		return false
+	case e.Status == stack.CreateInProgress:
+		return stack.Absent(known.Status)
+	case known.Status == stack.CreateInProgress && e.Status == stack.DeleteComplete:
 		return false
 	case progress(known.Status) > 0:
 		return progress(e.Status) == 0 || progress(e.Status) > progress(known.Status)

@@ -47,7 +47,6 @@ type Resumer struct {
 	Stacks Stacks
 	Groups Groups
 	State  State
-	Now    func() time.Time
 }
 
 // Later resumes w's step, so that it checks again after some seconds. What blocks it is not an operation on its stack, so no event
@@ -58,14 +57,15 @@ func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string,
 	})
 }
 
-// Resume resumes w's step with the result of its stack's operation. It can be interrupted anywhere and repeated: it deletes the waiter
-// last.
-func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string) error {
+// Resume resumes w's step with the result of its stack's operation. The status of the cluster keeps a newer state of the stack. Resume can
+// be interrupted anywhere and repeated: it deletes the waiter last.
+func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.StackReport) error {
+	stackStatus := report.Status
 	if stack.InProgress(stackStatus) {
 		return nil
 	}
 	result := events.ChangeResult{Stack: w.Stack, Status: stackStatus, Again: w.Again, WaitedSeconds: w.WaitedSeconds}
-	recorded := status.Stack{Name: w.Stack, Status: stackStatus}
+	recorded := status.Stack{Name: w.Stack}
 	succeeded := stack.Settled(stackStatus) || stack.Absent(stackStatus) || stackStatus == w.Wants
 	isForeign := w.ClientRequestToken == "" && w.Again
 	if !succeeded {
@@ -96,12 +96,8 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 		// The deletion of a stack that the status no longer has is not recorded again.
 		deleted := stackStatus == "" || stackStatus == stack.DeleteComplete
 		isThis := func(o status.Stack) bool { return o.Name == w.Stack }
-		switch {
-		case deleted && !slices.ContainsFunc(s.Stacks, isThis):
-		case s.Converges():
-			s.EndStack(recorded, r.Now())
-		default: // late: the end of that operation is already recorded
-			s.SetStack(recorded, r.Now())
+		if !deleted || slices.ContainsFunc(s.Stacks, isThis) {
+			s.EndStack(recorded, report)
 		}
 		if stack.Settled(stackStatus) && !w.Again {
 			s.RecordChange(w.Stack)

@@ -38,7 +38,7 @@ func (s *step) waitForDrains(ctx context.Context, what string, group pool.Group,
 	if err != nil {
 		return false, err
 	}
-	instances, left := strings.Join(blocker.Instances, ", "), blocker.Left(waited, s.Resume.Now())
+	instances, left := strings.Join(blocker.Instances, ", "), blocker.Left(waited, s.Now())
 	if addsFirst && left > 0 && blocker.MayPassDrains(group) {
 		why, err := s.starved(ctx, blocker.Instances)
 		if err != nil {
@@ -58,13 +58,13 @@ func (s *step) waitForDrains(ctx context.Context, what string, group pool.Group,
 		return false, s.recordWait(ctx, nil)
 	case left <= 0:
 		message := fmt.Sprintf("%s although %s %s: the wait took %s", what, instances, blocker.Reason,
-			s.Resume.Now().Sub(blocker.Began).Truncate(time.Second))
+			s.Now().Sub(blocker.Began).Truncate(time.Second))
 		logging.From(ctx).Warn("drain wait exceeded", "stack", s.change.StackName, "reason", message)
 		return false, s.recordWait(ctx, &status.Waits{Message: message})
 	}
 	message := fmt.Sprintf("%s when %s %s", what, instances, blocker.Until)
 	logging.From(ctx).Info("waiting for drains", "stack", s.change.StackName, "reason", message, "waitedSeconds", *s.in.WaitedSeconds)
-	if err := s.recordWait(ctx, &status.Waits{Message: message, Until: s.Resume.Now().Add(left).UTC()}); err != nil {
+	if err := s.recordWait(ctx, &status.Waits{Message: message, Until: s.Now().Add(left).UTC()}); err != nil {
 		return true, err
 	}
 	pause := min(backoff.FirstBatch.Pause(waited), left)
@@ -79,7 +79,7 @@ func (s *step) blocker(ctx context.Context, group pool.Group, waited time.Durati
 	}
 	began, err := s.Groups.Began(ctx, s.change.Pace.Group, blocker.Instances)
 	if err == nil {
-		blocker.Since(began, waited, s.Resume.Now())
+		blocker.Since(began, waited, s.Now())
 	}
 	return blocker, err
 }

@@ -139,7 +139,7 @@ func (a *account) handler() *Handler {
 	state := leased{a.state, a}
 	return &Handler{
 		Specs: a.specs, State: state, Stacks: stacks{a}, Clusters: clusters{a}, Groups: groups{a}, TemplateBase: "https://state",
-		Resume: &waiter.Resumer{Steps: steps{a}, Stacks: stacks{a}, State: state, Now: func() time.Time { return noon }},
+		Resume: &waiter.Resumer{Steps: steps{a}, Stacks: stacks{a}, State: state}, Now: func() time.Time { return noon },
 	}
 }
 

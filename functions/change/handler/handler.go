@@ -73,6 +73,7 @@ type Handler struct {
 	Clusters Clusters
 	Groups   Groups
 	Resume   *waiter.Resumer
+	Now      func() time.Time
 	// TemplateBase is the URL of the state bucket, as CloudFormation reads it.
 	TemplateBase string
 }
@@ -107,6 +108,8 @@ type step struct {
 	in     events.ChangeRequest
 	change plan.Change
 	token  string
+	// read is when run described the stack.
+	read time.Time
 	// registered is the waiter of the step, once this call has registered it.
 	registered store.Waiter
 }
@@ -129,6 +132,7 @@ func (s *step) handleFailure(ctx context.Context, err error) error {
 
 // run decides by the stack's status what the step does.
 func (s *step) run(ctx context.Context) error {
+	s.read = s.Now()
 	now, err := s.Stacks.Describe(ctx, s.change.StackName)
 	if err != nil {
 		return err
@@ -386,16 +390,17 @@ func (s *step) waitForOperation(ctx context.Context) error {
 	if err := s.register(ctx, "", true); err != nil {
 		return err
 	}
+	read := s.Now()
 	now, err := s.Stacks.Describe(ctx, s.change.StackName)
 	if err != nil || stack.InProgress(now.Status) {
 		return err
 	}
-	return s.Resume.Resume(ctx, s.registered, now.Status)
+	return s.Resume.Resume(ctx, s.registered, status.StackReport{Status: now.Status, At: read})
 }
 
-// resumeNow resumes the step, which has nothing to wait for.
-func (s *step) resumeNow(ctx context.Context, status string) error {
-	return s.Resume.Resume(ctx, s.waiter("", false), status)
+// resumeNow resumes the step, which has nothing to wait for, with the status that run read.
+func (s *step) resumeNow(ctx context.Context, stackStatus string) error {
+	return s.Resume.Resume(ctx, s.waiter("", false), status.StackReport{Status: stackStatus, At: s.read})
 }
 
 // waiter returns the waiter of the step. If again is true, the step runs again after the operation.

@@ -24,7 +24,8 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 type fixture struct {
 	objects   *storetest.Bucket
 	state     *store.State
-	resumed   []string // the stacks of the steps, with the status
+	resumed   []string           // the stacks of the steps, with the status
+	report    status.StackReport // the last one
 	resumeErr error
 }
 
@@ -39,8 +40,9 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) Resume(_ context.Context, w store.Waiter, stackStatus string) error {
-	f.resumed = append(f.resumed, w.StackName+" "+stackStatus)
+func (f *fixture) Resume(_ context.Context, w store.Waiter, report status.StackReport) error {
+	f.resumed = append(f.resumed, w.StackName+" "+report.Status)
+	f.report = report
 	return f.resumeErr
 }
 

@@ -26,7 +26,7 @@ type State interface {
 
 // Resumer resumes a step with the status of its stack: waiter.Resumer.
 type Resumer interface {
-	Resume(ctx context.Context, w store.Waiter, stackStatus string) error
+	Resume(ctx context.Context, w store.Waiter, report status.StackReport) error
 }
 
 // Handler handles stack events.
@@ -52,7 +52,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus
 		switch {
 		case err == nil && (w.ClientRequestToken == "" || w.ClientRequestToken == in.Detail.ClientRequestToken):
 			log.Info("resuming the waiting step", "cluster", w.Cluster)
-			return done, h.Resume.Resume(ctx, w, stackStatus)
+			return done, h.Resume.Resume(ctx, w, status.StackReport{Status: stackStatus, At: in.Time, Event: true})
 		case err == nil:
 			log.Info("step waits for another operation", "token", in.Detail.ClientRequestToken, "awaited", w.ClientRequestToken)
 		case !errors.Is(err, store.ErrNotFound):

@@ -45,6 +45,7 @@ func TestHandle(t *testing.T) {
 			require.NoError(t, f.handle(t, test.status, test.token, nil))
 			if test.resumed {
 				require.Equal(t, []string{stackName + " " + test.status}, f.resumed)
+				require.Equal(t, status.StackReport{Status: test.status, At: noon, Event: true}, f.report)
 				require.Equal(t, "UPDATE_COMPLETE", f.stack(t).Status, "the resumer records it")
 				require.Equal(t, noon.Add(-time.Minute), f.stack(t).ReportedAt)
 				return

@@ -115,7 +115,7 @@ func (r drift) syncVersion(ctx context.Context, cluster string, s *status.Status
 // syncStatuses records the statuses of stacks whose events were lost.
 func (r drift) syncStatuses(ctx context.Context, cluster string, s *status.Status) error {
 	listed := func(o status.Stack) string { return cmp.Or(r.stacks[cluster][o.Name].Status, stack.DeleteComplete) }
-	stale := func(o status.Stack) bool { return o.Status != listed(o) && !o.ReportedAt.After(r.now) }
+	stale := func(o status.Stack) bool { return o.Status != listed(o) && !o.ReportedSince(r.now) }
 	if !slices.ContainsFunc(s.Stacks, stale) {
 		return nil
 	}

@@ -168,6 +168,10 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, "UPDATE_COMPLETE", nil,
 			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, false,
 		},
+		"not over an event of the same second": {
+			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: noon}, "UPDATE_COMPLETE", nil,
+			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: noon}, false,
+		},
 		"not over an event that arrives first": {
 			status.Stack{Status: "UPDATE_COMPLETE"}, "UPDATE_IN_PROGRESS",
 			func(s *status.Status) {

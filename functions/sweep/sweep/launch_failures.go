@@ -22,7 +22,7 @@ const slowChange = 5 * time.Minute
 
 // recordLaunchFailure records why the group of a pool that is being changed gets no instances, and removes the reason when it gets them.
 // CloudFormation waits an hour or more for the signals of missing instances, and then does not report why they are missing.
-func (p Waiters) recordLaunchFailure(ctx context.Context, w store.Waiter, stackStatus string, since time.Time) error {
+func (p Waiters) recordLaunchFailure(ctx context.Context, w store.Waiter, read status.StackReport, since time.Time) error {
 	pool, ok := strings.CutPrefix(w.Stack, names.PoolPrefix)
 	if !ok || p.Now().Sub(since) < slowChange {
 		return nil
@@ -36,10 +36,10 @@ func (p Waiters) recordLaunchFailure(ctx context.Context, w store.Waiter, stackS
 	}
 	return p.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
 		recorded := slices.ContainsFunc(s.Stacks, func(stack status.Stack) bool {
-			return stack.Name == w.Stack && stack.Status == stackStatus && stack.Reason != ""
+			return stack.Name == w.Stack && stack.Status == read.Status && stack.Reason != ""
 		})
 		if s.Execution == w.Execution && (why != "" || recorded) {
-			s.SetStack(status.Stack{Name: w.Stack, Status: stackStatus, Reason: why}, p.Now())
+			s.SetStack(status.Stack{Name: w.Stack, Status: read.Status, Reason: why}, read.At)
 		}
 	})
 }

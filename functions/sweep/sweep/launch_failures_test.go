@@ -51,6 +51,9 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 		"until it gets some":                    {pool, slowChange, "", "x", stack(moving, "before"), nil, true, "", true},
 		"not when it got some":                  {pool, slowChange, "", "x", stack(moving, ""), nil, true, "", false},
 		"not over the reason of another status": {pool, slowChange, "", "x", stack("UPDATE_FAILED", "before"), nil, true, "before", false},
+		"not over an event after the read": {
+			pool, slowChange, "no capacity", "x", []status.Stack{{Name: pool, Status: "UPDATE_COMPLETE", ReportedAt: noon}}, nil, true, "", false,
+		},
 		"not over a newer status for another stack's reason": {
 			pool, slowChange, "", "x", []status.Stack{{Name: pool, Status: "UPDATE_FAILED"}, {Name: "pool-b", Status: moving, Reason: "before"}},
 			nil, true, "", false,
@@ -63,7 +66,7 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 			s.Recorded.Stacks[0].Resource = "AutoScalingGroup"
 			before := s.Recorded.Stacks[0]
 			w := store.Waiter{Cluster: demo, Stack: test.stack, Execution: "x"}
-			err := h.waiters().recordLaunchFailure(t.Context(), w, moving, noon.Add(-test.age))
+			err := h.waiters().recordLaunchFailure(t.Context(), w, status.StackReport{Status: moving, At: noon}, noon.Add(-test.age))
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.asks, len(l.asked) == 1)
 			if test.reason == "" {

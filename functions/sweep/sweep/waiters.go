@@ -9,6 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -38,7 +39,7 @@ type WaiterStacks interface {
 
 // Resumer resumes the step that waits for a stack: waiter.Resumer.
 type Resumer interface {
-	Resume(ctx context.Context, w store.Waiter, stackStatus string) error
+	Resume(ctx context.Context, w store.Waiter, report status.StackReport) error
 }
 
 // Run returns the stacks that have an operation in flight.
@@ -80,9 +81,10 @@ func (p Waiters) resume(ctx context.Context, stackName string, since time.Time) 
 		// The execution died before the operation started, or was aborted.
 		return false, p.State.DeleteWaiter(ctx, w)
 	}
+	read := p.Now()
 	deployed, err := p.Stacks.Describe(ctx, stackName)
 	if err == nil && stack.InProgress(deployed.Status) {
-		return true, p.recordLaunchFailure(ctx, w, deployed.Status, since)
+		return true, p.recordLaunchFailure(ctx, w, status.StackReport{Status: deployed.Status, At: read}, since)
 	}
 	if err != nil || deployed.Status == stack.InReview {
 		// In review, the awaited creation is about to start.
@@ -100,5 +102,5 @@ func (p Waiters) resume(ctx context.Context, stackName string, since time.Time) 
 		}
 	}
 	logging.From(ctx).Warn("stack event lost", "stack", stackName, "status", deployed.Status)
-	return false, p.Resume.Resume(ctx, w, deployed.Status)
+	return false, p.Resume.Resume(ctx, w, status.StackReport{Status: deployed.Status, At: read})
 }

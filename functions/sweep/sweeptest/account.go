@@ -56,8 +56,8 @@ func (a *Account) Did(format string, args ...any) error {
 }
 
 // Resume implements sweep.Resumer.
-func (a *Account) Resume(_ context.Context, w store.Waiter, stackStatus string) error {
-	return a.Did("resume %q %t %s", w.ClientRequestToken, w.Again, stackStatus)
+func (a *Account) Resume(_ context.Context, w store.Waiter, report status.StackReport) error {
+	return a.Did("resume %q %t %s", w.ClientRequestToken, w.Again, report.Status)
 }
 
 // Admit implements sweep.Admitter.
