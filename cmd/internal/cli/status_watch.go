@@ -186,14 +186,18 @@ func pendingChanges(s status.Status) []string {
 	return pending
 }
 
-// unfinished lists the planned changes that drover has not recorded as done, in their order.
+// unfinished lists the planned changes that drover has not recorded as done, in their order. A change that ended in the second in which the
+// converge began is done: the time of CloudFormation's events has no fractions.
 func unfinished(s status.Status) []status.Change {
 	if !s.Converges() {
 		return nil
 	}
 	converged := s.Condition(status.Converged)
+	done := func(since time.Time) bool {
+		return converged == nil || !since.Before(converged.LastTransitionTime.Truncate(time.Second))
+	}
 	return slices.DeleteFunc(slices.Clone(s.Plan), func(change status.Change) bool {
 		i := slices.IndexFunc(s.Stacks, func(stack status.Stack) bool { return stack.Name == change.Stack })
-		return i >= 0 && (converged == nil || !s.Stacks[i].Since.Before(converged.LastTransitionTime))
+		return i >= 0 && done(s.Stacks[i].Since)
 	})
 }

@@ -91,3 +91,21 @@ func setStatus(t *testing.T, c *Cell, phase status.Phase, message, version strin
 		s.Phase, s.Message, s.SpecVersion, s.ObservedVersion = phase, message, version, version
 	}))
 }
+
+func TestPendingChanges(t *testing.T) {
+	began := time.Date(2026, 11, 26, 12, 0, 0, 700_000_000, time.UTC)
+	s := status.Status{
+		Phase:      status.Converging,
+		Conditions: []status.Condition{{Type: status.Converged, Status: "False", LastTransitionTime: began}},
+		Plan: []status.Change{
+			{Stack: "network", Operation: "Update"}, {Stack: "addons", Operation: "Update"}, {Stack: "pool-a", Operation: "Create"},
+		},
+		Stacks: []status.Stack{
+			{Name: "network", Since: began.Truncate(time.Second)}, // the time of an event
+			{Name: "addons", Since: began.Truncate(time.Second).Add(-time.Second)},
+		},
+	}
+	require.Equal(t, []string{"update addons", "create pool-a"}, pendingChanges(s))
+	s.Phase = status.Ready
+	require.Empty(t, pendingChanges(s))
+}
