@@ -11,8 +11,10 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -23,7 +25,7 @@ const unknownCluster = "stranger"
 
 // handledEvent is the last event of a stack that was handled.
 type handledEvent struct {
-	status string
+	stackID, status string
 	// at is the event's time. handled is when the function succeeded.
 	at, handled time.Time
 }
@@ -49,7 +51,7 @@ func (w *world) followStackEvents() {
 			w.known.Lock()
 			defer w.known.Unlock()
 			if was := w.known.handledEvents[name]; !e.Time.Before(was.at) {
-				w.known.handledEvents[name] = handledEvent{detail.StatusDetails.Status, e.Time, time.Now()}
+				w.known.handledEvents[name] = handledEvent{detail.StackID, detail.StatusDetails.Status, e.Time, time.Now()}
 			}
 			return answer, err
 		})
@@ -90,8 +92,26 @@ func (w *world) checkStackStatuses() {
 			continue
 		}
 		absent := row.Status == "" && e.status == "DELETE_COMPLETE" // the next round plans it again
-		w.check(9, absent || row.Status == e.status, "the status of %s says that stack %s is %s since %s, and an event told %s of %s", cluster,
-			stack, row.Status, row.ReportedAt, e.status, e.at)
+		w.check(9, absent || row.Status == e.status || w.hasLaterEvent(e),
+			"the status of %s says that stack %s is %s since %s, and an event told %s of %s", cluster, stack, row.Status, row.ReportedAt,
+			e.status, e.at)
+	}
+}
+
+// hasLaterEvent is true if the status of a stack changed after an event. The stack may have the status of the event again, because two
+// operations go through the same statuses. The events of the second operation are in flight or lost.
+func (w *world) hasLaterEvent(e handledEvent) bool {
+	in := &cloudformation.StackPageInput{StackName: e.stackID}
+	for {
+		out, err := w.CloudFormation.DescribeStackEvents(w.t.Context(), w.Admin(), in)
+		require.NoError(w.t, err)
+		ofStack := func(event cloudformation.StackEvent) bool { return event.PhysicalResourceId == event.StackId }
+		if i := slices.IndexFunc(out.StackEvents, ofStack); i >= 0 {
+			return out.StackEvents[i].Timestamp.Sub(e.at) >= time.Second // the time of a handled event has no fractions
+		}
+		if in.NextToken = out.NextToken; in.NextToken == "" {
+			return false
+		}
 	}
 }
 
