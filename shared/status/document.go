@@ -76,8 +76,10 @@ type Status struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Plan lists the changes of the converge in flight, or of one that failed, with their reasons. It omits the changes of a stopped upgrade,
 	// because no execution makes them until it is continued. The upgrade's message names its next step.
-	Plan   []Change `json:"plan,omitempty"`
-	Stacks []Stack  `json:"stacks,omitempty"`
+	Plan []Change `json:"plan,omitempty"`
+	// PlannedAt is when drover read the stacks for its last plan with changes. An older event of an absent stack is about an earlier stack.
+	PlannedAt time.Time `json:"plannedAt,omitzero"`
+	Stacks    []Stack   `json:"stacks,omitempty"`
 	// Nodes are those that take long to drain or did not join, oldest first.
 	Nodes []Node `json:"nodes,omitempty"`
 	// Upgrade is the current, last or next upgrade of the cluster. Upgrades are the last ten that ended, newest first.

@@ -80,6 +80,13 @@ func TestStackEventReplacesState(t *testing.T) {
 			require.Equal(t, test.want, s.Stacks[0])
 		})
 	}
+	t.Run("not with an event of a deleted stack whose name is planned again", func(t *testing.T) {
+		s := Status{Phase: Converging, Plan: []Change{{Stack: "pool-a"}}, PlannedAt: at(2.9)}
+		require.False(t, s.RecordStack(StackEvent{Stack: "pool-a", Status: "CREATE_COMPLETE", At: at(1)}))
+		s.EndStack(Stack{Name: "pool-a"}, StackReport{Status: "CREATE_COMPLETE", At: at(1), Event: true})
+		require.Empty(t, s.Stacks)
+		require.True(t, s.RecordStack(StackEvent{Stack: "pool-a", Status: "CREATE_IN_PROGRESS", At: at(2)}), "in the second of the plan")
+	})
 	t.Run("not with the deletion of a stack that is only planned", func(t *testing.T) {
 		s := Status{Phase: Converging, Plan: []Change{{Stack: "pool-a"}}}
 		require.False(t, s.RecordStack(StackEvent{Stack: "pool-a", Status: "DELETE_COMPLETE", At: midday}))

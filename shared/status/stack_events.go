@@ -24,8 +24,8 @@ type StackEvent struct {
 	External bool
 }
 
-// RecordStack records a stack event. It ignores an event that is older than the status of the stack, and one of a stack that the cluster
-// neither has nor plans. recorded is true if the status changed.
+// RecordStack records a stack event. It ignores an event that is older than the status of the stack. It also ignores an event of a stack
+// that the cluster does not have, unless the stack is planned and the event is newer than the plan. recorded is true if the status changed.
 func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	if s.Phase == Deleted || e.At.IsZero() {
 		return false
@@ -33,7 +33,7 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == e.Stack })
 	if i < 0 {
 		planned := slices.ContainsFunc(s.Plan, func(c Change) bool { return c.Stack == e.Stack })
-		if !planned || e.Status == stack.DeleteComplete {
+		if !planned || e.Status == stack.DeleteComplete || s.precedesPlan(e.At) {
 			return false
 		}
 		s.Stacks = append(s.Stacks, Stack{Name: e.Stack})
@@ -53,6 +53,12 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	}
 	known.Status, known.Since, known.ReportedAt, known.External = e.Status, e.At.UTC(), e.At.UTC(), e.External
 	return true
+}
+
+// precedesPlan reports whether an event is older than the last plan. A stack that is planned and absent did not exist then, so its older
+// events are about a deleted stack of the same name.
+func (s *Status) precedesPlan(event time.Time) bool {
+	return event.Before(s.PlannedAt.Truncate(time.Second))
 }
 
 // ReportedSince reports whether the state of a stack may be newer than a read. Event times have whole seconds. If an event and a read are

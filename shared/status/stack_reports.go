@@ -50,7 +50,9 @@ func (s *Status) mergeStack(reported Stack, r StackReport, ended bool) {
 	reported.Since, reported.ReportedAt = r.At.UTC(), r.At.UTC()
 	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == reported.Name })
 	if i < 0 {
-		s.Stacks = append(s.Stacks, reported)
+		if !r.Event || !s.precedesPlan(r.At) {
+			s.Stacks = append(s.Stacks, reported)
+		}
 		return
 	}
 	known, newer := s.Stacks[i], r.after(s.Stacks[i])
