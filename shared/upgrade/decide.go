@@ -392,7 +392,7 @@ func (in Situation) channel() *request {
 		}
 	}
 	if in.Now.Before(retry) {
-		a.at, a.message = retry.UTC(), "checks found problems that must be fixed first: see status.upgrades"
+		a.at, a.message = retry.UTC(), "checks blocked the last attempt: fix what they found before then; see status.upgrades"
 		return in.resolveVersion(a)
 	}
 	return in.resolveVersion(in.gate(a))

@@ -197,11 +197,11 @@ func TestDecide(t *testing.T) {
 		},
 		"a channel retries a blocked upgrade a day later": {
 			given:  []func(*Situation){stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked)},
-			counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: checks found", at: noon.Add(23 * time.Hour),
+			counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: checks blocked", at: noon.Add(23 * time.Hour),
 		},
 		"a channel retries a blocked upgrade in the next window": {
 			given:  []func(*Situation){opens, stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked)},
-			counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: checks found", at: window,
+			counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: checks blocked", at: window,
 		},
 		"a channel retries a blocked upgrade when the window opens": {
 			given:  []func(*Situation){opens, stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked), at22},
