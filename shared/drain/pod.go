@@ -33,7 +33,7 @@ type Pod struct {
 	UID             types.UID
 	Labels          labels.Set
 	Class           Class
-	// Managed pods have a controller that starts a replacement.
+	// Managed pods have a controller. Most controllers start a replacement at once; a Job does so while it has retries left.
 	Managed bool
 	// EmptyDir pods lose data that is on the node.
 	EmptyDir bool

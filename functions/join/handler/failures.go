@@ -1,9 +1,9 @@
 package handler
 
 // An instance that fails to join. The first one of an update is replaced. The second one fails the update, so that CloudFormation rolls
-// back at once. Without that, CloudFormation would wait one hour for a signal that no instance sends. The rollback takes nodes out too,
-// beginning with those of the failed batch that are still drained. So the failure is signalled when no node is drained. Until then the
-// instance stays at its launch hook.
+// back at once. Without that, CloudFormation would wait one hour for a signal that no instance sends. The rollback also
+// terminates nodes, first those of the failed batch whose drains have not finished. So join signals the failure only when no node is being
+// drained. Until then the instance stays at its launch hook.
 
 import (
 	"context"
@@ -23,11 +23,11 @@ import (
 
 const updating, creating = stack.UpdateInProgress, stack.CreateInProgress
 
-// failWhen begins the part of a node's message that says what the failure of the update waits for.
+// failWhen starts the part of a node's message that names the drains that must end before join fails the update.
 const failWhen = "; drover fails the update when "
 
 // recordFailure records an instance that failed to join. If it is the second one of an update, it also fails the update. waits is true if
-// that has to wait for drains; then the result says for which.
+// drains must end first; the result's message then names them.
 func (w *work) recordFailure(ctx context.Context) (waits bool) {
 	group, _, err := w.Groups.Describe(ctx, w.in.AutoScalingGroupName)
 	w.template = roll.Template(group, w.in.EC2InstanceID)
@@ -56,8 +56,9 @@ func (w *work) recordFailure(ctx context.Context) (waits bool) {
 	return waits
 }
 
-// failableOperation returns the status of the pool's stack if the instance may fail its operation, or "". A rollback needs signals too, but
-// an instance of the rolled back version must not fail it. An instance that the update replaces says nothing about the update.
+// failableOperation returns the status of the pool's stack if this instance may fail the stack's operation, or "" if not. It may not fail a
+// rollback, because it has the template that is being rolled back. It may not fail an update that replaces it, because it does not have the
+// new template.
 func (w *work) failableOperation(ctx context.Context, group pool.Group) (string, error) {
 	if roll.IsOutdated(group, w.in.EC2InstanceID) {
 		return "", nil
@@ -69,9 +70,9 @@ func (w *work) failableOperation(ctx context.Context, group pool.Group) (string,
 	return deployed.Status, nil
 }
 
-// drainsBeforeFailure returns the drains that the failure of the update waits for, and for how long, as a part of the
-// node's message; or "". The failure waits as long as the signal of an instance that joined would. During an instance
-// refresh CloudFormation ignores signals, so it waits for nothing.
+// drainsBeforeFailure returns the drains that the failure of the update waits for, and for how long, as a part of the node's message; or
+// "". The failure waits as long as the signal of an instance that joined would. During an instance refresh CloudFormation ignores signals,
+// so the failure waits for nothing.
 func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string {
 	if w.isRefreshed() || w.elapsed > w.Limit+w.SignalLimit {
 		return ""
@@ -79,8 +80,8 @@ func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 	gate := w.gate(group)
 	until := gate.AtHooks()
 	if w.in.GivenUp != "" {
-		// The machine does not call again, and the cluster may be the reason. So the update is not failed during drains: a replacement
-		// instance joins, or fails the update later.
+		// The machine does not call again, perhaps because the cluster did not answer. So join does not fail the update during drains. A
+		// replacement joins, or fails the update.
 		if until != "" {
 			until = "; drover does not fail the update for it while " + until
 		}
@@ -100,7 +101,8 @@ func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 	return fmt.Sprintf("%s%s, by %s at the latest", failWhen, until, latest)
 }
 
-// onTerminated ends the work for an instance that no longer waits at its hook. It no longer fails the update.
+// onTerminated ends the work for an instance that no longer waits at its hook. It also removes the announced failure of the update from the
+// node's message.
 func (w *work) onTerminated(ctx context.Context) {
 	w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance is not waiting at the hook"}
 	w.updateStatus(ctx, func(s *status.Status) {
