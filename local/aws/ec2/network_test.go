@@ -162,6 +162,23 @@ func TestSecurityGroups(t *testing.T) {
 	require.Equal(t, []rule{{protocol: "-1", from: -1, to: -1, group: cluster}}, g.ingress)
 	requireCode(t, "DependencyViolation", w.Service.DeleteSecurityGroup(cluster))
 
+	outgoing := map[string]any{"GroupId": id, "IpProtocol": "tcp", "FromPort": 443.0, "ToPort": 443.0, "DestinationSecurityGroupId": cluster}
+	separate := w.must("AWS::EC2::SecurityGroupEgress", outgoing)
+	incoming := map[string]any{"GroupId": id, "IpProtocol": "udp", "FromPort": 53.0, "ToPort": 53.0, "SourceSecurityGroupId": cluster}
+	w.must("AWS::EC2::SecurityGroupIngress", incoming)
+	_, err = w.make("AWS::EC2::SecurityGroupIngress", incoming)
+	requireCode(t, "InvalidPermission.Duplicate", err)
+	r.Properties, r.Old = ingress(https), ingress(fromCluster)
+	_, err = w.Resources()[r.Type].Update(t.Context(), r)
+	require.NoError(t, err)
+	dns := rule{protocol: "udp", from: 53, to: 53, group: cluster}
+	require.Equal(t, []rule{dns, {protocol: "tcp", from: 443, to: 443, cidr: "0.0.0.0/0"}}, g.ingress,
+		"a separate rule is not the group's own")
+	require.Len(t, g.egress, 2)
+	require.NoError(t, w.drop("AWS::EC2::SecurityGroupEgress", separate, outgoing))
+	require.NoError(t, w.drop("AWS::EC2::SecurityGroupEgress", separate, outgoing), "deleting twice succeeds")
+	require.Equal(t, []rule{allowAll()}, g.egress)
+
 	for name, bad := range map[string]map[string]any{
 		"ports the wrong way round": {"IpProtocol": "tcp", "FromPort": 9.0, "ToPort": 1.0, "CidrIp": "0.0.0.0/0"},
 		"no peer":                   {"IpProtocol": "tcp", "FromPort": 1.0, "ToPort": 9.0},

@@ -152,6 +152,8 @@ func (s *Service) Resources() map[string]resource.Provider {
 		"AWS::EC2::SubnetRouteTableAssociation": s.associationProvider(),
 		"AWS::EC2::VPCEndpoint":                 s.endpointProvider(),
 		"AWS::EC2::SecurityGroup":               s.securityGroupProvider(),
+		"AWS::EC2::SecurityGroupIngress":        s.ruleProvider(false),
+		"AWS::EC2::SecurityGroupEgress":         s.ruleProvider(true),
 		"AWS::EC2::LaunchTemplate":              s.launchTemplateProvider(),
 	}
 }

@@ -77,14 +77,28 @@ func (s *Service) endpointProvider() provider {
 	}
 }
 
+// ruleProperties are the properties of a rule, in its group or as a resource of its own.
+type ruleProperties struct {
+	IpProtocol, CidrIp, CidrIpv6, Description           string
+	FromPort, ToPort                                    *int
+	SourceSecurityGroupId, SourcePrefixListId           string
+	DestinationSecurityGroupId, DestinationPrefixListId string
+}
+
+func (p ruleProperties) rule() rule {
+	r := rule{
+		protocol: p.IpProtocol, from: -1, to: -1, cidr: p.CidrIp, cidr6: p.CidrIpv6, description: p.Description,
+		group:      cmp.Or(p.SourceSecurityGroupId, p.DestinationSecurityGroupId),
+		prefixList: cmp.Or(p.SourcePrefixListId, p.DestinationPrefixListId),
+	}
+	if r.protocol != "-1" && p.FromPort != nil && p.ToPort != nil {
+		r.from, r.to = *p.FromPort, *p.ToPort
+	}
+	return r
+}
+
 // securityGroupProvider: without SecurityGroupEgress, a group allows all outbound traffic, as on EC2.
 func (s *Service) securityGroupProvider() provider {
-	type ruleProperties struct {
-		IpProtocol, CidrIp, CidrIpv6, Description           string
-		FromPort, ToPort                                    *int
-		SourceSecurityGroupId, SourcePrefixListId           string
-		DestinationSecurityGroupId, DestinationPrefixListId string
-	}
 	type properties struct {
 		GroupDescription, GroupName, VpcId        string
 		SecurityGroupIngress, SecurityGroupEgress []ruleProperties
@@ -93,15 +107,7 @@ func (s *Service) securityGroupProvider() provider {
 	rules := func(list []ruleProperties) []rule {
 		var out []rule
 		for _, p := range list {
-			r := rule{
-				protocol: p.IpProtocol, from: -1, to: -1, cidr: p.CidrIp, cidr6: p.CidrIpv6, description: p.Description,
-				group:      cmp.Or(p.SourceSecurityGroupId, p.DestinationSecurityGroupId),
-				prefixList: cmp.Or(p.SourcePrefixListId, p.DestinationPrefixListId),
-			}
-			if r.protocol != "-1" && p.FromPort != nil && p.ToPort != nil {
-				r.from, r.to = *p.FromPort, *p.ToPort
-			}
-			out = append(out, r)
+			out = append(out, p.rule())
 		}
 		return out
 	}
@@ -114,8 +120,8 @@ func (s *Service) securityGroupProvider() provider {
 		}
 		return resource.Result{PhysicalID: id, Attributes: map[string]any{"GroupId": id, "Id": id, "VpcId": g.vpc}}, nil
 	}
-	// bring changes the rules of one direction to the wanted ones.
-	bring := func(r resource.Request, id string, egress bool, want []rule) error {
+	// bring changes the rules of one direction to the wanted ones. Rules that are resources of their own stay: the group did not have them.
+	bring := func(r resource.Request, id string, egress bool, had, want []rule) error {
 		s.mu.Lock()
 		g, err := s.group(id)
 		if err != nil {
@@ -128,7 +134,7 @@ func (s *Service) securityGroupProvider() provider {
 		}
 		s.mu.Unlock()
 		missing := slices.DeleteFunc(slices.Clone(want), func(x rule) bool { return slices.Contains(now, x) })
-		extra := slices.DeleteFunc(now, func(x rule) bool { return slices.Contains(want, x) })
+		extra := slices.DeleteFunc(now, func(x rule) bool { return slices.Contains(want, x) || !slices.Contains(had, x) })
 		if len(extra) > 0 {
 			if err := s.changeRules(r.Caller, id, egress, true, extra); err != nil {
 				return err
@@ -139,15 +145,17 @@ func (s *Service) securityGroupProvider() provider {
 		}
 		return nil
 	}
-	apply := func(r resource.Request, id string, p properties) error {
-		if err := bring(r, id, false, rules(p.SecurityGroupIngress)); err != nil {
+	outbound := func(p properties) []rule {
+		if len(p.SecurityGroupEgress) == 0 {
+			return []rule{allowAll()}
+		}
+		return rules(p.SecurityGroupEgress)
+	}
+	apply := func(r resource.Request, id string, had, p properties) error {
+		if err := bring(r, id, false, rules(had.SecurityGroupIngress), rules(p.SecurityGroupIngress)); err != nil {
 			return err
 		}
-		egress := rules(p.SecurityGroupEgress)
-		if len(egress) == 0 {
-			egress = []rule{allowAll()}
-		}
-		return bring(r, id, true, egress)
+		return bring(r, id, true, outbound(had), outbound(p))
 	}
 	return provider{
 		schema: schema("GroupDescription! GroupName! VpcId! SecurityGroupIngress SecurityGroupEgress Tags", "GroupDescription VpcId",
@@ -166,17 +174,20 @@ func (s *Service) securityGroupProvider() provider {
 				return resource.Result{}, err
 			}
 			s.keepTags(g.id, tags)
-			if err := apply(r, g.id, p); err != nil {
+			if err := apply(r, g.id, properties{}, p); err != nil {
 				return resource.Result{PhysicalID: g.id}, err
 			}
 			return read(g.id)
 		},
 		update: func(ctx context.Context, r resource.Request) (resource.Result, error) {
-			var p properties
+			var had, p properties
 			if err := decode(r, &p); err != nil {
 				return resource.Result{PhysicalID: r.PhysicalID}, err
 			}
-			if err := apply(r, r.PhysicalID, p); err != nil {
+			if err := resource.Decode(r.Old, &had); err != nil {
+				return resource.Result{PhysicalID: r.PhysicalID}, err
+			}
+			if err := apply(r, r.PhysicalID, had, p); err != nil {
 				return resource.Result{PhysicalID: r.PhysicalID}, err
 			}
 			return s.tagged(ctx, r, read)
