@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,8 +75,11 @@ type Options struct {
 	// may be nil.
 	OnEvent   func(bus string, e eventbridge.Event)
 	Intercept func(rule string, e eventbridge.Event, deliver func())
-	// NoResponseStreaming makes the region one without Lambda's response streaming.
-	NoResponseStreaming bool
+	// NoStreaming makes the region one without Lambda's response streaming: see lambda.Config.
+	NoStreaming string
+	// UserAddress is the public address of everyone who is not a function. It decides which endpoints of clusters they reach. It defaults to
+	// UserAddress.
+	UserAddress netip.Prefix
 	// FaultSeed is the seed of the chances of Account.Faults.
 	FaultSeed uint64
 	// Log receives failures behind the APIs. It may be nil.
@@ -111,6 +115,7 @@ type Account struct {
 	Endpoint *endpoint.Endpoint
 
 	id, region string
+	user       netip.Prefix
 	dir        string
 	url        string
 	clock      *clock.Clock
@@ -126,10 +131,16 @@ func Start(options Options) (_ *Account, err error) {
 	if options.Address == "" {
 		options.Address = "127.0.0.1:0"
 	}
+	if !options.UserAddress.IsValid() {
+		options.UserAddress = UserAddress
+	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Account{id: ID, region: options.Region, dir: options.Dir, clock: &clock.Clock{Speed: options.Speed}, Calls: &endpoint.Recorder{}}
+	a := &Account{
+		id: ID, region: options.Region, dir: options.Dir, clock: &clock.Clock{Speed: options.Speed}, Calls: &endpoint.Recorder{},
+		user: options.UserAddress,
+	}
 	defer func() {
 		if err != nil {
 			a.Close()
@@ -209,7 +220,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.EKS, err = eks.New(eks.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Network: a.EC2,
 		Dir: filepath.Join(o.Dir, "clusters"), BinDir: o.KubernetesBin, MaxClusters: func() int { return a.Quotas.Limit(servicequotas.Clusters) },
-		UpdateFails: struck.UpdateFails, Log: o.Log,
+		UpdateFails: struck.UpdateFails, SourceOf: a.sourceOf, User: eks.Source{Public: o.UserAddress}, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -222,7 +233,10 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Lambda = lambda.New(lambda.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: packages{a.S3}, Logs: a.CloudWatch,
 		Queues: queues, Metric: metrics{a.CloudWatch}.put, Endpoint: func() string { return a.url }, Dir: filepath.Join(o.Dir, "functions"),
-		Network: a.EC2, NoStreaming: o.NoResponseStreaming,
+		Network: a.EC2, NoStreaming: o.NoStreaming,
+		Resolve: func(value string, subnets, groups []string) string {
+			return a.EKS.Resolve(value, functionSource(subnets, groups))
+		},
 	})
 	a.closing(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()

@@ -167,7 +167,7 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 			UpgradePolicy: in.UpgradePolicy, ZonalShiftConfig: in.ZonalShiftConfig, DeletionProtection: in.DeletionProtection,
 		},
 		entries: map[string]*accessEntry{}, addons: map[string]*addon{}, identities: map[string]*PodIdentityAssociation{},
-		nodes: map[string]string{},
+		nodes: map[string]string{}, gates: map[string]*sourceGate{},
 	}
 	if creatorIsAdmin {
 		s.admitCreator(c, caller)
@@ -373,6 +373,14 @@ func (s *Service) create(ctx context.Context, c *cluster, selfManagedAddons bool
 		return
 	}
 	endpoint, ca := c.plane.Address()
+	if s.config.SourceOf != nil {
+		if endpoint, err = s.endpointFor(c, s.config.User); err != nil {
+			c.Status = failed
+			c.Health.Issues = append(c.Health.Issues, Issue{Code: "InternalFailure", Message: err.Error(), ResourceIDs: []string{}})
+			s.config.Log.Error("a cluster has no endpoint", "cluster", c.Name, "error", err)
+			return
+		}
+	}
 	c.Endpoint, c.CertificateAuthority.Data = endpoint, base64.StdEncoding.EncodeToString(ca)
 	c.Identity = &Identity{}
 	c.Identity.OIDC.Issuer = issuer
@@ -439,13 +447,18 @@ func (s *Service) DescribeCluster(_ context.Context, caller iam.Caller, in Named
 	if err := caller.Authorize("eks:DescribeCluster", s.clusterARN(in.Name), nil); err != nil {
 		return nil, err
 	}
+	from := s.sourceOf(caller)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.find(in.Name)
 	if err != nil {
 		return nil, err
 	}
-	return &ClusterOutput{c.describe()}, nil
+	d, err := s.describeFor(c, from)
+	if err != nil {
+		return nil, err
+	}
+	return &ClusterOutput{d}, nil
 }
 
 // ListClustersInput of the API.
@@ -497,6 +510,7 @@ func (s *Service) DeleteCluster(_ context.Context, caller iam.Caller, in NamedIn
 		if c.plane != nil {
 			c.plane.Stop()
 		}
+		s.dropGates(c)
 		if s.config.Clock.Work(ctx, deleteWork) != nil {
 			return
 		}

@@ -21,6 +21,10 @@
 //     count of deprecated APIs, without the names of clients. Whether APIs in use fit the previous version is UNKNOWN. They are
 //     refreshed after a day of real time, after a change of the version, and by StartInsightsRefresh. They block no upgrade, as
 //     currently on AWS: https://github.com/aws/containers-roadmap/issues/2570
+//   - Endpoints: reachable from where the access of the endpoint, publicAccessCidrs and security groups allow, and otherwise silent, so
+//     that a client waits for its own timeout. An endpoint has one loopback address for each source of connections, where AWS has one
+//     name. DescribeCluster returns the address of the caller's source, and the environment of a function has its own. Stacks return that
+//     of users. Nodes always connect.
 //   - Authentication: tokens are verified like in aws-iam-authenticator. Access entries (STANDARD, EC2_LINUX) map principals to
 //     users. The access policies AmazonEKSClusterAdminPolicy, AdminPolicy, EditPolicy, ViewPolicy and AdminViewPolicy grant
 //     permissions. Policies are RBAC bindings to the groups eks:access-policy:*, and on AWS an invisible authorizer. Only

@@ -37,6 +37,8 @@ type memoryPlane struct {
 	minor   atomic.Value // a string
 	stopped bool
 	metrics string
+
+	endpoint string
 }
 
 func newMemoryPlane(o kubernetes.Options) *memoryPlane {
@@ -48,7 +50,7 @@ func newMemoryPlane(o kubernetes.Options) *memoryPlane {
 	return p
 }
 
-func (p *memoryPlane) Address() (string, []byte) { return "https://127.0.0.1:1", []byte("authority") }
+func (p *memoryPlane) Address() (string, []byte) { return p.endpoint, []byte("authority") }
 func (p *memoryPlane) Kubeconfig() string        { return "" }
 func (p *memoryPlane) Client(string, []string) (dynamic.Interface, error) {
 	return p.client, nil
@@ -69,12 +71,13 @@ type testbed struct {
 	subnets    []string
 	roleARN    string
 	planes     map[string]*memoryPlane
+	endpoint   string // of the next clusters
 }
 
 func newTestbed(t *testing.T, speed float64) *testbed {
 	t.Helper()
 	time := &clock.Clock{Speed: speed}
-	b := &testbed{identities: iam.New(testAccount, testRegion, time), planes: map[string]*memoryPlane{}}
+	b := &testbed{identities: iam.New(testAccount, testRegion, time), planes: map[string]*memoryPlane{}, endpoint: "https://127.0.0.1:1"}
 	b.network = ec2.New(ec2.Config{Account: testAccount, Region: testRegion, Clock: time})
 	b.admin, _ = b.identities.Admin()
 	b.subnets = makeSubnets(t, b.network, b.admin, "10.0")
@@ -84,6 +87,7 @@ func newTestbed(t *testing.T, speed float64) *testbed {
 		Account: testAccount, Region: testRegion, Clock: time, Identities: b.identities, Network: b.network, Dir: t.TempDir(),
 		Start: func(_ context.Context, o kubernetes.Options) (ControlPlane, error) {
 			b.planes[o.Name] = newMemoryPlane(o)
+			b.planes[o.Name].endpoint = b.endpoint
 			return b.planes[o.Name], nil
 		},
 	})

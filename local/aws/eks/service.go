@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -56,6 +57,9 @@ type Network interface {
 	DeleteSecurityGroup(id string) error
 	CreateNetworkInterface(subnetID string, groups []string, description, requester string, tags map[string]string) (string, error)
 	DeleteNetworkInterface(id string)
+	Connects(subnetID string, groups, interfaces []string, port int) bool
+	NATAddress(subnetID string) (public netip.Addr, found bool)
+	Changed() <-chan struct{}
 }
 
 // ControlPlane is a running Kubernetes control plane: see Config.Start.
@@ -89,6 +93,10 @@ type Config struct {
 	// UpdateFails returns the error code with which EKS fails an update of a cluster's version, or an empty string. kind is VersionUpdate or
 	// VersionRollback. It may be nil.
 	UpdateFails func(cluster, kind string) (code string)
+	// SourceOf returns from where a caller connects to endpoints. If it is set, an endpoint admits only the sources that the cluster's
+	// configuration and security groups allow: see reach.go. User is the source of connections to the endpoints that stacks return.
+	SourceOf func(caller iam.Caller) Source
+	User     Source
 	// Log receives errors of background work. It may be nil.
 	Log *slog.Logger
 }
@@ -105,6 +113,7 @@ type Service struct {
 
 	mu       sync.Mutex
 	closed   bool
+	watching sync.Once
 	changed  chan struct{} // closed and replaced at every change of state
 	clusters map[string]*cluster
 }
@@ -164,6 +173,7 @@ func (s *Service) Close() {
 		if c.plane != nil {
 			wg.Go(c.plane.Stop)
 		}
+		wg.Go(func() { s.dropGates(c) })
 	}
 	wg.Wait()
 }

@@ -130,6 +130,7 @@ type cluster struct {
 	addons       map[string]*addon
 	identities   map[string]*PodIdentityAssociation // by id
 	nodes        map[string]string                  // node names by instance id
+	gates        map[string]*sourceGate             // by source
 	// networkReady is true if nodes have a network plugin.
 	networkReady bool
 }

@@ -253,8 +253,8 @@ func (s *Service) invocationOf(c *wire.Call) (Invocation, error) {
 
 // https://docs.aws.amazon.com/lambda/latest/api/API_InvokeWithResponseStream.html
 func (s *Service) invokeWithResponseStream(ctx context.Context, c *wire.Call) (any, error) {
-	if s.config.NoStreaming {
-		return nil, noStreaming()
+	if s.config.NoStreaming != "" {
+		return nil, noStreaming(s.config.NoStreaming)
 	}
 	in, err := s.invocationOf(c)
 	if err != nil {

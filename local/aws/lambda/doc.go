@@ -22,7 +22,7 @@
 // event source mappings, dual-stack VPCs, file systems, SnapStart, extensions, and architectures other than the host's.
 //
 // Not documented by AWS, and chosen here: the code and details of a streamed error (the error's type, and the error as JSON), and the
-// answer of a region without response streaming (that of Lambda's endpoint for paths that it does not serve).
+// answer of a region without response streaming (one of the two that are likely).
 //
 // Differences from AWS: no function becomes Inactive. The memory size is reported to the function but not enforced.
 // Environments share the host's /tmp. Packages may use any user and path. X-Ray receives no traces.

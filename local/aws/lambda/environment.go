@@ -77,6 +77,7 @@ func failure(kind, message string) response {
 }
 
 // start creates an environment: its credentials, its runtime API and its process. It does not wait for the init phase.
+// The caller holds f.mu.
 func (f *function) start(c settings, dir string) (*environment, error) {
 	s := f.service
 	caller, credentials, err := s.config.Roles.AssumeRoleAs(c.Role, sessionName(c.FunctionName), "lambda.amazonaws.com")
@@ -96,7 +97,7 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 
 	e.process = exec.Command(filepath.Join(dir, "bootstrap")) // #nosec G204 -- the function's own program
 	e.process.Dir = dir
-	e.process.Env = s.environ(c, dir, listener.Addr().String(), credentials, e.logs.stream)
+	e.process.Env = s.environ(c, f.vpc, dir, listener.Addr().String(), credentials, e.logs.stream)
 	e.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -145,7 +146,7 @@ func scanLines(r io.Reader, line func(string)) {
 
 // environ returns the environment variables of a process.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
-func (s *Service) environ(c settings, dir, api string, credentials iam.Credentials, stream string) []string {
+func (s *Service) environ(c settings, vpc *vpcConfig, dir, api string, credentials iam.Credentials, stream string) []string {
 	env := []string{
 		"LANG=en_US.UTF-8", "TZ=:UTC", "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + os.TempDir(),
 		"_HANDLER=" + c.Handler, "LAMBDA_TASK_ROOT=" + dir, "LAMBDA_RUNTIME_DIR=" + dir, "AWS_LAMBDA_RUNTIME_API=" + api,
@@ -164,6 +165,9 @@ func (s *Service) environ(c settings, dir, api string, credentials iam.Credentia
 	}
 	env = append(env, s.config.Environ...)
 	for name, value := range c.variables() {
+		if s.config.Resolve != nil {
+			value = s.config.Resolve(value, vpc.subnets(), vpc.groups())
+		}
 		env = append(env, name+"="+value)
 	}
 	return env

@@ -37,9 +37,7 @@ func (f *function) runInside(i *invocation) (response, Report, error) {
 	f.inside++
 	c := Inside{Name: f.settings.FunctionName, RequestID: i.id, Variables: maps.Clone(f.settings.variables())}
 	role, timeout := f.settings.Role, time.Duration(f.settings.Timeout)*time.Second
-	if f.vpc != nil {
-		c.SubnetIDs, c.SecurityGroupIDs = f.vpc.SubnetIDs, f.vpc.SecurityGroupIDs
-	}
+	c.SubnetIDs, c.SecurityGroupIDs = f.vpc.subnets(), f.vpc.groups()
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()

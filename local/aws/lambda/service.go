@@ -57,12 +57,15 @@ type Config struct {
 	Network Network
 	// ReleaseTakes is the simulated work after which a network interface without functions is deleted. The default is 20 minutes.
 	ReleaseTakes time.Duration
-	// NoStreaming makes this a region without response streaming.
-	NoStreaming bool
+	// NoStreaming makes this a region without response streaming, which answers with this error: UnknownOperation or UnknownPath.
+	NoStreaming string
 	// Run, if set, runs functions in this process instead of their bootstrap: see Inside.
 	Run func(ctx context.Context, f Inside, payload []byte) (io.Reader, error)
 	// Endpoint returns the account's URL, which functions get as AWS_ENDPOINT_URL. It is called at each cold start.
 	Endpoint func() string
+	// Resolve replaces the names in an environment variable by their addresses for a function in a VPC, or outside of one without subnets. It
+	// may be nil.
+	Resolve func(value string, subnets, groups []string) string
 	// Dir is the directory for unpacked packages.
 	Dir string
 	// Environ has variables that every function gets in addition to its own, such as SSL_CERT_FILE.

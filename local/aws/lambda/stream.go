@@ -194,10 +194,17 @@ func (e events) send(kind, contentType string, payload []byte) error {
 	return err
 }
 
-// noStreaming is the error in a region without response streaming. AWS documents none: this is the answer of Lambda's endpoint for every
-// path that it does not serve.
-func noStreaming() error {
-	return &iam.Error{
-		Code: "AccessDeniedException", Message: "Unable to determine service/operation name to be authorized", Status: http.StatusForbidden,
+// The errors of a region without response streaming, for Config.NoStreaming. AWS does not say which one it returns. UnknownOperation is the
+// documented code: https://docs.aws.amazon.com/lambda/latest/api/CommonErrors.html. UnknownPath is what Lambda's endpoint answers, as users
+// report, for a path that it does not serve: https://github.com/boto/boto3/issues/294
+const (
+	UnknownOperation = "UnknownOperationException"
+	UnknownPath      = "AccessDeniedException"
+)
+
+func noStreaming(code string) error {
+	if code == UnknownPath {
+		return &iam.Error{Code: code, Message: "Unable to determine service/operation name to be authorized", Status: http.StatusForbidden}
 	}
+	return &iam.Error{Code: code, Message: "The action or operation requested is not recognized", Status: http.StatusNotFound}
 }

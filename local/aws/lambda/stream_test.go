@@ -134,10 +134,12 @@ func TestStreamTimeout(t *testing.T) {
 func TestNoStreaming(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, nil)
-	w.config.NoStreaming = true
-	_, err := w.client.InvokeWithResponseStream(t.Context(), &sdk.InvokeWithResponseStreamInput{FunctionName: aws.String("fn")})
-	var api smithy.APIError
-	require.ErrorAs(t, err, &api)
-	require.Equal(t, "AccessDeniedException", api.ErrorCode())
+	for _, code := range []string{UnknownOperation, UnknownPath} {
+		w.config.NoStreaming = code
+		_, err := w.client.InvokeWithResponseStream(t.Context(), &sdk.InvokeWithResponseStreamInput{FunctionName: aws.String("fn")})
+		var api smithy.APIError
+		require.ErrorAs(t, err, &api)
+		require.Equal(t, code, api.ErrorCode())
+	}
 	require.Equal(t, `"hello"`, string(w.invoke(t, `{"do":"echo","text":"hello"}`).Payload))
 }

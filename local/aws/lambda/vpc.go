@@ -60,6 +60,20 @@ type vpcConfig struct {
 // empty is true for a configuration that detaches a function from its VPC.
 func (c *vpcConfig) empty() bool { return c == nil || len(c.SubnetIDs)+len(c.SecurityGroupIDs) == 0 }
 
+func (c *vpcConfig) subnets() []string {
+	if c == nil {
+		return nil
+	}
+	return c.SubnetIDs
+}
+
+func (c *vpcConfig) groups() []string {
+	if c == nil {
+		return nil
+	}
+	return c.SecurityGroupIDs
+}
+
 func (c *vpcConfig) equal(other *vpcConfig) bool {
 	if c.empty() || other.empty() {
 		return c.empty() && other.empty()
@@ -279,6 +293,20 @@ func (f *function) ready(update bool) error {
 		return conflict("The operation cannot be performed at this time. An update is in progress for resource: %s", f.arn)
 	}
 	return nil
+}
+
+// SourceOf returns the VPC from which a caller connects, if it is a function with its execution role. Subnets and groups are empty for a
+// function outside of a VPC.
+func (s *Service) SourceOf(caller iam.Caller) (subnets, groups []string, isFunction bool) {
+	s.mu.Lock()
+	f := s.functions[strings.TrimSuffix(caller.SessionName(), "_")]
+	s.mu.Unlock()
+	if f == nil {
+		return nil, nil, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.vpc.subnets(), f.vpc.groups(), f.settings.Role == caller.RoleARN()
 }
 
 // awaitSettled waits until a function is no longer Pending and its last update has ended. A failure is an error.
