@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -261,13 +262,24 @@ func (s *Server) answerList(w http.ResponseWriter, t target, match matcher) {
 	write(w, http.StatusOK, body)
 }
 
-// watch sends the changes after a version until the client disconnects, or the server ends or is down. It sends each in
-// a turn of its own.
+// watch sends the changes after a version until the client disconnects, its timeoutSeconds are over, or the server ends or is
+// down. It sends each in a turn of its own.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, t target, match matcher, from string) {
 	seen, err := strconv.Atoi(from)
 	if err != nil {
 		fail(w, apierrors.NewBadRequest("a watch from the version "+strconv.Quote(from)+" is not supported in memory"))
 		return
+	}
+	var over <-chan time.Time
+	if text := r.URL.Query().Get("timeoutSeconds"); text != "" {
+		seconds, err := strconv.Atoi(text)
+		if err != nil || seconds <= 0 {
+			fail(w, apierrors.NewBadRequest("timeoutSeconds "+strconv.Quote(text)+" is not supported in memory"))
+			return
+		}
+		timer := time.NewTimer(time.Duration(seconds) * time.Second)
+		defer timer.Stop()
+		over = timer.C
 	}
 	w.Header().Set("Content-Type", "application/json")
 	flush := func() {
@@ -304,6 +316,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t target, match m
 		}
 		select {
 		case <-changed:
+		case <-over:
+			s.clock.Take(fmt.Sprintf("watch %s of %s ends", t.kind.resource, r.Header.Get(WhoHeader)))
+			return
 		case <-r.Context().Done():
 			return
 		case <-s.closed:

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/iam/iamapi"
 	"github.com/drover-run/drover/local/aws/kms"
+	"github.com/drover-run/drover/local/aws/lambda"
 	"github.com/drover-run/drover/local/aws/s3"
 	"github.com/drover-run/drover/local/aws/servicequotas"
 	"github.com/drover-run/drover/local/aws/sns"
@@ -79,6 +80,8 @@ type Account struct {
 	EC2            *ec2.Service
 	ELB            *elb.Service
 	States         *states.Service
+	// Lambda has the functions of clusters' stacks. Functions has drover's.
+	Lambda *lambda.Service
 	// Calls records every call that came to the endpoint.
 	Calls     *endpoint.Recorder
 	Events    *Bus
@@ -190,6 +193,10 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, OnDelivered: a.happened, ChangeSetFails: a.changeSetFails,
 	})
 	a.onClose(a.CloudFormation.Close)
+	a.Lambda = lambda.New(lambda.Config{
+		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: packages{objects}, Network: network, Run: a.runRelay,
+	})
+	a.onClose(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()
 	a.Functions, a.Nodes = &Functions{account: a}, &Nodes{account: a}
 	a.States = states.New(states.Config{
@@ -209,7 +216,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.onClose(a.States.Close)
 	a.register(
 		iamapi.New(a.identities).Resources(), objects.Resources(), network.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(),
-		a.States.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), a.CloudWatch.Resources(),
+		a.States.Resources(), a.Lambda.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), a.CloudWatch.Resources(),
 	)
 
 	front := endpoint.New(a.identities, a.Calls)
@@ -222,8 +229,8 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	front.HandleS3(objects)
 	front.Handle(
 		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(),
-		network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), iamapi.New(a.identities).IAM(), iamapi.New(a.identities).STS(),
-		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, keys.Tagged,
+		network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), a.Lambda.Wire(), iamapi.New(a.identities).IAM(), iamapi.New(a.identities).STS(),
+		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Lambda.Tagged, keys.Tagged,
 			a.CloudWatch.Tagged).Wire(),
 	)
 	a.handler, a.http = front, client{inProcess{front}}

@@ -75,14 +75,25 @@ func (c *cluster) Stop() {
 }
 
 // reach returns the transport with which functions reach the API at an endpoint.
-func (a *Account) reach(endpoint string) http.RoundTripper { return apiTransport{a} }
+func (a *Account) reach(endpoint string) http.RoundTripper {
+	return apiTransport{account: a, from: functionSource}
+}
 
-type apiTransport struct{ account *Account }
+// apiTransport connects from a source: a function of drover's, or a relay.
+type apiTransport struct {
+	account *Account
+	from    eks.Source
+	relay   string // the name of the relay, if it is one
+}
 
-// RoundTrip makes a call, in its turn, if an API answers at the address.
+// RoundTrip makes a call, in its turn, if an API answers at the address and the source reaches it.
 func (t apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	i, _ := r.Context().Value(invocationKey{}).(*invocation)
-	if i != nil {
+	if t.relay != "" {
+		what := t.relay + ": " + r.Method + " " + r.URL.RequestURI()
+		t.account.clock.Take("kubernetes: " + what)
+		r.Header.Set(apiserver.WhoHeader, what)
+	} else if i != nil {
 		what := i.what(r)
 		t.account.clock.Take("kubernetes: " + what)
 		if i.isDead() {
@@ -95,6 +106,9 @@ func (t apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.account.mu.Unlock()
 	if c == nil {
 		return nil, &url.Error{Op: r.Method, URL: r.URL.String(), Err: fmt.Errorf("no such host")}
+	}
+	if !t.account.EKS.Reaches(c.name, t.from) {
+		return nil, t.account.unreachable(r)
 	}
 	if r.URL.Query().Get("watch") != "" {
 		return inprocess.Transport(c.Server).RoundTrip(r)

@@ -64,8 +64,9 @@ func (a *Account) direct(cfg *aws.Config) {
 	})
 }
 
-// signed are the clients whose calls keep their signature: shared/aws/leftovers signs some with the session of a cluster.
-var signed = []string{"ec2", "elasticloadbalancing", "elasticloadbalancingv2", "iam"}
+// signed are the clients whose calls keep their signature: shared/aws/leftovers signs some with the session of a cluster, and a streamed
+// answer needs the client's own middlewares.
+var signed = []string{"ec2", "elasticloadbalancing", "elasticloadbalancingv2", "iam", "lambda"}
 
 // isSigned reports whether a stack belongs to one of these clients. Its serializer is a type of the client's package.
 func isSigned(stack *middleware.Stack) bool {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-run/drover/local/engine/inprocess"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
@@ -19,7 +20,10 @@ const (
 	address     = "http://" + addressHost
 )
 
-// inProcess is the transport of all callers. It returns when the answer is complete.
+// streamedPath ends the paths of calls whose answer arrives in parts.
+const streamedPath = "/response-streaming-invocations"
+
+// inProcess is the transport of all callers. It returns when the answer is complete, unless the call streams it.
 type inProcess struct{ handler http.Handler }
 
 // RoundTrip lets the endpoint answer.
@@ -39,6 +43,9 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.ContentLength > 0 && r.Header.Get("Authorization") != "" { // a server sees it among the headers, where signatures cover it
 		in.Header = r.Header.Clone()
 		in.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10))
+	}
+	if strings.HasSuffix(in.URL.Path, streamedPath) {
+		return inprocess.Transport(p.handler).RoundTrip(in)
 	}
 	as, _ := r.Context().Value(asKey{}).(reflect.Type)
 	w := &response{header: http.Header{}, status: http.StatusOK, as: as}

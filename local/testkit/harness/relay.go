@@ -1,0 +1,72 @@
+package harness
+
+// Functions that the stacks of clusters create: the relays of private clusters. They run in this process, with drover's own handler.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	relay "github.com/drover-run/drover/functions/relay/handler"
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/lambda"
+	"github.com/drover-run/drover/local/aws/s3"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// functionSource is where drover's functions connect from: TEST-NET-1, which no host has. https://www.rfc-editor.org/rfc/rfc5737
+var functionSource = eks.Source{Public: netip.MustParsePrefix("192.0.2.0/24")}
+
+// dialTimeout is the time after which net/http gives up on an address that does not answer.
+const dialTimeout = 30 * time.Second
+
+// packages reads the packages of functions.
+type packages struct{ s3 *s3.Service }
+
+// ReadObject reads an object if the caller may.
+func (p packages) ReadObject(ctx context.Context, caller iam.Caller, bucket, key string) ([]byte, error) {
+	return p.s3.ReadObject(ctx, caller, bucket, key, "")
+}
+
+// runRelay runs a function of a cluster's stack.
+func (a *Account) runRelay(ctx context.Context, f lambda.Inside, payload []byte) (io.Reader, error) {
+	if !strings.HasPrefix(f.Name, names.Prefix) || !strings.HasSuffix(f.Name, "-relay") {
+		return nil, wire.Unsupported("lambda", "the function "+f.Name+": in this process only relays run")
+	}
+	endpoint, err := url.Parse(f.Variables["CLUSTER_ENDPOINT"])
+	if err != nil || endpoint.Host == "" {
+		return nil, fmt.Errorf("CLUSTER_ENDPOINT of %s is %q", f.Name, f.Variables["CLUSTER_ENDPOINT"])
+	}
+	var in events.RelayRequest
+	if err := json.Unmarshal(payload, &in); err != nil {
+		return nil, err
+	}
+	from := eks.Source{SubnetIDs: f.SubnetIDs, SecurityGroupIDs: f.SecurityGroupIDs}
+	h := &relay.Handler{
+		Endpoint: endpoint, Server: apiTransport{account: a, from: from, relay: f.Name}, CloseIdle: func() {},
+		CallLimit: 25 * time.Second, Margin: 2 * time.Second, IdleLimit: 20 * time.Second, Now: time.Now, // as in functions/relay/setup
+	}
+	return h.Handle(ctx, in)
+}
+
+// unreachable waits like a connection to an address without a route.
+func (a *Account) unreachable(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), dialTimeout)
+	defer cancel()
+	err := a.clock.Timer(ctx, 2*dialTimeout)
+	if r.Context().Err() == nil {
+		err = os.ErrDeadlineExceeded // "i/o timeout"
+	}
+	return &net.OpError{Op: "dial", Net: "tcp", Err: err}
+}
