@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,6 +36,7 @@ type localOptions struct {
 	once, empty   bool
 	faults        []string
 	seed          uint64
+	address       string
 }
 
 func localCommand() *cobra.Command {
@@ -65,6 +67,8 @@ stays in --dir afterwards are logs and dead data, so --dir must be an empty or a
 	cmd.Flags().StringVar(&o.keyID, "access-key-id", "", "access key id of the account's administrator (default: a generated one)")
 	cmd.Flags().StringVar(&o.secret, "secret-access-key", "", "secret of --access-key-id, which other processes of this machine can see")
 	cmd.MarkFlagsRequiredTogether("access-key-id", "secret-access-key")
+	cmd.Flags().StringVar(&o.address, "user-address", account.UserAddress.Addr().String(), "public address from which you call; it decides "+
+		"which endpoints of clusters you reach")
 	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
 	cmd.Flags().BoolVar(&o.waits, "wait-for-terminate-hooks", false, "CloudFormation waits for a batch's drains "+
 		"before the next (whether AWS's does is disputed)")
@@ -118,10 +122,15 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	}
 	show := &timeline{Progress: view.NewProgress(out)}
 	defer show.End()
+	address, err := netip.ParseAddr(o.address)
+	if err != nil {
+		return fmt.Errorf("reading --user-address %q: %w; give an address such as %s", o.address, err, account.UserAddress.Addr())
+	}
 	a, err := account.Start(account.Options{
 		Dir: o.dir, KubernetesBin: kubernetes.BinDir(filepath.Dir(o.root)), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))),
 		AccessKeyID: o.keyID, SecretAccessKey: o.secret, Speed: o.speed, WaitForTerminateHooks: o.waits,
 		OnStackEvent: show.stack, OnExecution: show.execution, FaultSeed: o.seed,
+		UserAddress: netip.PrefixFrom(address, address.BitLen()),
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %d is in use: another local account may have it (see `drover local env`): end that one, or give another --port",

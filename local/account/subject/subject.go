@@ -9,11 +9,14 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Of returns the subject of a name: the name of a stack or group, its ARN, or a key of drover's buckets, with or without
+// Of returns the subject of a name: the name of a stack, group or relay, its ARN, or a key of drover's buckets, with or without
 // the ARN of the bucket. found is false for any other name.
 func Of(name string) (of faults.Subject, found bool) {
 	if stack := names.StackOfARN(name); stack != "" {
 		name = stack
+	}
+	if _, function, ok := strings.Cut(name, ":function:"); ok {
+		name = function
 	}
 	if _, object, ok := strings.Cut(name, ":::"); ok { // arn:aws:s3:::bucket/key
 		if _, name, ok = strings.Cut(object, "/"); !ok {
@@ -39,5 +42,19 @@ func Of(name string) (of faults.Subject, found bool) {
 			return faults.Subject{Cluster: rest[:i], Stack: name, Pool: pool}, true
 		}
 	}
-	return faults.Subject{}, false
+	cluster := relayOf(name)
+	return faults.Subject{Cluster: cluster}, cluster != ""
+}
+
+// relayOf returns the cluster of a relay's function, or an empty string.
+func relayOf(function string) string {
+	of, ok := strings.CutPrefix(function, names.Prefix)
+	if !ok {
+		return ""
+	}
+	cluster, ok := strings.CutSuffix(of, strings.TrimPrefix(names.Relay(""), names.Prefix))
+	if !ok {
+		return ""
+	}
+	return cluster
 }

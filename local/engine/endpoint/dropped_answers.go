@@ -62,9 +62,9 @@ func (w *droppable) Accept(result any, format wire.Protocol) bool {
 	return ok && (w.header != nil || taker.Accept(result, format))
 }
 
-// resourceOf returns the stack or group in a call's parameters.
+// resourceOf returns the stack, group or function in a call's parameters.
 func resourceOf(parameters map[string]any) string {
-	for _, name := range []string{"StackName", "AutoScalingGroupName"} {
+	for _, name := range []string{"StackName", "AutoScalingGroupName", "FunctionName"} {
 		if text, ok := parameters[name].(string); ok {
 			return text
 		}

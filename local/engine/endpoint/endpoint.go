@@ -33,7 +33,7 @@ type S3 interface {
 type Endpoint struct {
 	// Intercept, if set, is called before each call, to inject faults. It may wait. Its error is sent instead of a result:
 	// see also Dropped. The call's Time, Caller, Service and Action are set. Resource is set for S3, and for other calls if
-	// they name a stack or a group.
+	// they name a stack, a group or a function.
 	Intercept func(r *http.Request, call Call) error
 
 	identities *iam.Service
