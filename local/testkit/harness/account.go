@@ -229,7 +229,8 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	front.HandleS3(objects)
 	front.Handle(
 		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(),
-		network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), a.Lambda.Wire(), iamapi.New(a.identities).IAM(), iamapi.New(a.identities).STS(),
+		network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), a.Lambda.Wire(),
+		iamapi.New(a.identities).IAM(), iamapi.New(a.identities).STS(),
 		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Lambda.Tagged, keys.Tagged,
 			a.CloudWatch.Tagged).Wire(),
 	)

@@ -28,7 +28,7 @@ import (
 // functionSource is where drover's functions connect from: TEST-NET-1, which no host has. https://www.rfc-editor.org/rfc/rfc5737
 var functionSource = eks.Source{Public: netip.MustParsePrefix("192.0.2.0/24")}
 
-// dialTimeout is the time after which net/http gives up on an address that does not answer.
+// dialTimeout is the time after which client-go ends a connection attempt that gets no answer.
 const dialTimeout = 30 * time.Second
 
 // packages reads the packages of functions.
