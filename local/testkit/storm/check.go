@@ -357,7 +357,7 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		w.known.Lock()
 		asked := w.known.rollbackRequested[cluster] || w.known.rollingBack[r.StackName]
 		w.known.Unlock()
-		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s, and nobody asked for that",
+		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s without a rollback",
 			cluster, was, next)
 	case step == "create" && (r.Type == "AWS::EC2::VPC" || r.Type == "AWS::EKS::Cluster"):
 		w.check(3, !w.hasEKSCluster(cluster), "%s of %s is made beside the EKS cluster, which is there", r.LogicalID, r.StackName)
@@ -382,7 +382,7 @@ func (w *world) seeDeletion(cluster string, r resource.Request) {
 	delete(w.known.deletionRequested, r.StackName)
 	w.known.deletionAllowed[r.StackName] = may || asked // a new spec no longer stops it
 	w.known.Unlock()
-	w.check(3, asked || w.wishes[cluster] == nil || !standing, "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
+	w.check(3, asked || w.wishes[cluster] == nil || !standing, "%s %s of %s is deleted without a request", r.Type, r.LogicalID, cluster)
 	if standing || w.wishes[cluster] == nil && w.Stacks(cluster)[strings.TrimPrefix(r.StackName, names.Stack(cluster, ""))] ==
 		"DELETE_IN_PROGRESS" {
 		w.check(11, may || asked, "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)

@@ -139,7 +139,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "before the upload these stacks would change: []"},
 		"a control plane is deleted": {3, func(p *plot) {
 			p.ending = func(w *world) { w.deleteProtectedStack("drover-c0-control-plane") }
-		}, "is deleted, and nobody asked for it"},
+		}, "is deleted without a request"},
 		"a control plane is deleted although its spec was restored": {3, func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 			p.last["c0"] = p.acts[0].spec
@@ -156,7 +156,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					return []byte("{}"), err
 				})
 			}
-		}, "is deleted, and nobody asked for it"},
+		}, "is deleted without a request"},
 		"a control plane is deleted although its spec was restored since the last read": {3, func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 			p.last["c0"] = p.acts[0].spec
@@ -184,7 +184,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					return []byte("{}"), deleteControlPlane(ctx, cfg)
 				})
 			}
-		}, "is deleted, and nobody asked for it"},
+		}, "is deleted without a request"},
 		"a half deleted control plane is deleted although its protected spec was restored": {3, func(p *plot) {
 			comesBack(p, true)
 			p.twist = func(w *world) {
@@ -198,7 +198,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					return []byte("{}"), deleteControlPlane(ctx, cfg)
 				})
 			}
-		}, "is deleted, and nobody asked for it"},
+		}, "is deleted without a request"},
 		"a second network is created for a cluster": {3, func(p *plot) {
 			p.acts[1].spec.protected = true
 			p.ending = func(w *world) {
@@ -218,7 +218,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					s.Stacks[0].Status = "UPDATE_IN_PROGRESS"
 				}))
 			}})
-		}, "and an event told CREATE_COMPLETE"},
+		}, "and an event reported CREATE_COMPLETE"},
 		"an execution writes the status of a name without a spec": {9, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a status", do: func(w *world) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), unknownCluster, func(s *status.Status) { s.Phase = status.Stopped }))
@@ -333,7 +333,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 				w.wait(time.Since(w.began) + 10*time.Minute)
 			}
-		}, "goes back from 1.34 to 1.33, and nobody asked for that"},
+		}, "goes back from 1.34 to 1.33 without a rollback"},
 		"pods are deleted instead of evicted": {7, func(p *plot) {
 			p.twist = func(w *world) {
 				instead(w, "drain", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
@@ -532,7 +532,7 @@ func sticks(w *world) {
 	w.OnResource(func(step string, r resource.Request) error {
 		err := w.seeResource(step, r)
 		if step == "delete" && r.Type == "AWS::EKS::Cluster" && time.Since(w.began) < 3*time.Hour {
-			err = &wire.Error{Code: "ResourceInUseException", Message: "somebody holds it", Status: 409}
+			err = &wire.Error{Code: "ResourceInUseException", Message: "a node group holds it", Status: 409}
 		}
 		return err
 	})

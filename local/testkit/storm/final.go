@@ -28,7 +28,7 @@ func (w *world) final(clusters []string) {
 		lease, err := w.State().Lease(ctx, cluster)
 		w.check(4, err == nil && lease.Execution == "", "%s: the lease is still held: %+v %v", cluster, lease, err)
 		s := w.Status(cluster)
-		w.check(9, readable(s) || s.UpdatedAt.IsZero(), "the status of %s tells nobody anything: %s %q", cluster, s.Phase, s.Message)
+		w.check(9, readable(s) || s.UpdatedAt.IsZero(), "the status of %s has no readable verdict: %s %q", cluster, s.Phase, s.Message)
 		if w.wishes[cluster] != nil {
 			accepted := s.Condition(status.SpecAccepted)
 			w.check(9, accepted != nil && accepted.Status == "True", "%s is what its spec says, and that counts as refused: %+v", cluster, accepted)

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	seedFlag = flag.Uint64("seed", 0, "live the world of this seed alone, and tell its story")
+	seedFlag = flag.Uint64("seed", 0, "live the world of this seed alone, and print its story")
 	tracing  = flag.Bool("trace", false, "print every turn")
 	fixed    = flag.Int("seeds", 20, "how many worlds TestLives lives")
 	traces   = flag.String("traces", "", "the file with the recorded traces that TestTraces compares the worlds of -seeds with")
