@@ -344,12 +344,3 @@ func unsettled(scope constructs.Construct) awsstepfunctions.Pass {
 		},
 	})
 }
-
-// choice returns a Choice with an optional comment.
-func choice(scope constructs.Construct, name, comment string) awsstepfunctions.Choice {
-	props := &awsstepfunctions.ChoiceJsonataProps{}
-	if comment != "" {
-		props.Comment = jsii.String(comment)
-	}
-	return awsstepfunctions.Choice_Jsonata(scope, jsii.String(name), props)
-}

@@ -115,12 +115,3 @@ func deletionMap(scope constructs.Construct, f functions, plan, report awsstepfu
 	m.AddCatch(report, catchAll(failureOf("Delete the stack", "change", "")))
 	return m
 }
-
-// wait returns a Wait. seconds is an expression.
-func wait(scope constructs.Construct, name, comment, seconds string, assign *map[string]any) awsstepfunctions.Wait {
-	return awsstepfunctions.Wait_Jsonata(scope, jsii.String(name), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String(comment),
-		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% " + seconds + " %}")),
-		Assign:  assign,
-	})
-}

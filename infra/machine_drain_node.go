@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctionstasks"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
@@ -50,48 +49,19 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		output: "{% $states.result.Payload %}",
 	})
 	drained := choice(scope, "Is the node drained?", "")
-	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the next slice"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Short while pods leave, and longer the longer they are blocked."),
-		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% $states.input.waitSeconds %}")),
-	})
+	pause := wait(scope, "Wait for the next slice", "Short while pods leave, and longer the longer they are blocked.",
+		"$states.input.waitSeconds", nil)
 	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is drained"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("Or the node does not exist, or the drain timed out and the pool's policy terminates it."),
 		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced, 'evicted': $evicted, 'requests': $requests}]) %}"),
 	})
 	again := choice(scope, "Try again?", "")
-	backOff := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Back off"), &awsstepfunctions.WaitJsonataProps{
-		Time: awsstepfunctions.WaitTime_Seconds(jsii.String("{% $min([200, 60 + 10 * $troubles]) %}")),
-	})
-	keep := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Keep the hook open"),
-		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
-			Comment: jsii.String("The function could not. Without a drain, the pods must not be terminated."),
-			Service: jsii.String("autoscaling"),
-			Action:  jsii.String("recordLifecycleActionHeartbeat"),
-			Parameters: &map[string]any{
-				"AutoScalingGroupName": "{% $states.context.Execution.Input.AutoScalingGroupName %}",
-				"LifecycleHookName":    "{% $states.context.Execution.Input.LifecycleHookName %}",
-				"InstanceId":           "{% $states.context.Execution.Input.EC2InstanceId %}",
-			},
-			IamResources: &[]*string{sub(groupsARN)},
-			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
-		})
+	backOff := wait(scope, "Back off", "", "$min([200, 60 + 10 * $troubles])", nil)
+	keep := callHook(scope, "Keep the hook open", "The function could not. Without a drain, the pods must not be terminated.",
+		"recordLifecycleActionHeartbeat", "")
 	open := choice(scope, "Is the hook open?", "")
 	hook := choice(scope, "Is there a hook?", "")
-	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Complete the hook"),
-		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
-			Comment: jsii.String("The function could not. Without this, the group would wait until the hook times out."),
-			Service: jsii.String("autoscaling"),
-			Action:  jsii.String("completeLifecycleAction"),
-			Parameters: &map[string]any{
-				"AutoScalingGroupName":  "{% $states.context.Execution.Input.AutoScalingGroupName %}",
-				"LifecycleHookName":     "{% $states.context.Execution.Input.LifecycleHookName %}",
-				"InstanceId":            "{% $states.context.Execution.Input.EC2InstanceId %}",
-				"LifecycleActionResult": "CONTINUE",
-			},
-			IamResources: &[]*string{sub(groupsARN)},
-			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
-		})
-	complete.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
+	complete := completeHook(scope, "Complete the hook", "CONTINUE")
 	release := invoke(scope, f, call{
 		name:     "Release the node",
 		comment:  "The node stays, and the cluster autoscaler may remove it again.",
@@ -107,8 +77,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 
 	drain.AddCatch(again, catchAll(map[string]any{
 		"troubles": "{% $troubles + 1 %}",
-		"message": "{% $states.errorOutput.Error & ': ' & ($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause " +
-			": 'no cause given') %}",
+		"message":  errorAndCause,
 	}))
 	toFailed := &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")}
 	complete.AddCatch(failed, toFailed)
@@ -116,15 +85,15 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 
 	begin.Next(drain)
 	drain.Next(drained)
-	drained.When(when("$states.input.outcome = 'Remaining'"), wait, nil).
+	drained.When(when("$states.input.outcome = 'Remaining'"), pause, nil).
 		When(when("$states.input.outcome in ['Done', 'TimedOut', 'Gone']"), done, nil).
 		When(when("$states.input.outcome = 'Refused'"), failed, nil).
 		Otherwise(hook)
-	wait.Next(drain)
+	pause.Next(drain)
 	again.When(when(hasHook+" and $troubles < "+strconv.Itoa(maxHookTroubles)), keep, nil).
 		When(when("$not("+hasHook+") and $troubles < "+strconv.Itoa(maxTroubles)), backOff, nil).
 		Otherwise(hook)
-	keep.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 2))
+	keep.AddRetry(retry(anyFailure, 2))
 	keep.AddCatch(open, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")})
 	keep.Next(backOff)
 	open.When(when("$exists($states.input.Cause) and $contains($states.input.Cause, 'No active Lifecycle Action')"), failed, nil).

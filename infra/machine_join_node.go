@@ -5,7 +5,6 @@ package main
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctionstasks"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
@@ -16,7 +15,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	scope := constructs.NewConstruct(parent, jsii.String("JoinNodeStates"))
 	const request = "$states.context.Execution.Input, {'started': $states.context.Execution.StartTime}"
 
-	wait := invoke(scope, f, call{
+	watch := invoke(scope, f, call{
 		name: "Wait for the node",
 		comment: "Watches the cluster's nodes for most of a minute. " +
 			"The function completes the hook of a node that is Ready or has failed, and signals the pool's stack when the next batch may begin.",
@@ -29,10 +28,8 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		output:   "{% $states.result.Payload %}",
 	})
 	joined := choice(scope, "Did the node join?", "")
-	pause := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the next check"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("For the pool's pause, for drains that take long, or for a cluster that does not answer."),
-		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% $states.input.waitSeconds %}")),
-	})
+	pause := wait(scope, "Wait for the next check", "For the pool's pause, for drains that take long, or for a cluster that does not answer.",
+		"$states.input.waitSeconds", nil)
 	ready := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is Ready"), nil)
 	noHook := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("No hook to complete"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("The instance was terminated, or another caller completed its hook."),
@@ -42,23 +39,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		Error:   jsii.String(fault.Name(&fault.NodeFailed{})),
 		Cause:   jsii.String("{% $message %}"),
 	})
-	abandon := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Abandon the instance"),
-		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
-			Comment: jsii.String("The function could not. Without this, the group would wait until the hook times out."),
-			Service: jsii.String("autoscaling"),
-			Action:  jsii.String("completeLifecycleAction"),
-			Parameters: &map[string]any{
-				"AutoScalingGroupName":  "{% $states.context.Execution.Input.AutoScalingGroupName %}",
-				"LifecycleHookName":     "{% $states.context.Execution.Input.LifecycleHookName %}",
-				"InstanceId":            "{% $states.context.Execution.Input.EC2InstanceId %}",
-				"LifecycleActionResult": "ABANDON",
-			},
-			IamResources: &[]*string{sub(groupsARN)},
-			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
-		})
-	// The hook must end, so every error is retried. Only the error of a hook that has already ended is permanent.
-	abandon.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
-
+	abandon := completeHook(scope, "Abandon the instance", "ABANDON")
 	record := invoke(scope, f, call{
 		name:     "Record the failed join",
 		comment:  "In the cluster's status. The second failure is also signalled to CloudFormation.",
@@ -68,22 +49,20 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		attempts: attempts,
 	})
 
-	wait.AddCatch(abandon, catchAll(map[string]any{
-		"message": "{% $states.errorOutput.Error & ': ' & ($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : 'no cause given') %}",
-	}))
+	watch.AddCatch(abandon, catchAll(map[string]any{"message": errorAndCause}))
 	onError := &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")}
 	abandon.AddCatch(record, onError)
 	record.AddCatch(failed, onError)
 
-	wait.Next(joined)
-	joined.When(when("$states.input.outcome = 'Waiting' and $states.input.waitSeconds = 0"), wait, nil).
+	watch.Next(joined)
+	joined.When(when("$states.input.outcome = 'Waiting' and $states.input.waitSeconds = 0"), watch, nil).
 		When(when("$states.input.outcome = 'Waiting'"), pause, nil).
 		When(when("$states.input.outcome = 'Ready'"), ready, nil).
 		When(when("$states.input.outcome = 'Gone'"), noHook, nil).
 		When(when("$states.input.outcome = 'Abandoned'"), failed, nil).
 		Otherwise(abandon)
-	pause.Next(wait)
+	pause.Next(watch)
 	abandon.Next(record)
 	record.Next(failed)
-	return wait
+	return watch
 }

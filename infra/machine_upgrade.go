@@ -28,7 +28,7 @@ const (
 )
 
 // pauseSeconds is the pause that the function returned.
-const pauseSeconds = "{% $states.input.wait %}"
+const pauseSeconds = "$states.input.wait"
 
 // phase is a kind of step and the state that makes it. The timeout is the kind's Limit.
 type phase struct {
@@ -63,27 +63,20 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	}
 	check := invokeAction("Check the cluster", "Plans the steps and runs every check. Changes nothing.", events.UpgradeCheck, "")
 	mayBegin := choice(scope, "May the upgrade begin?", "")
-	busy := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the cluster"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Another operation is in flight: after two hours the upgrade is missed. Or EKS refreshes its insights, for " +
-			"at most ten minutes."),
-		Time: awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
-	})
+	busy := wait(scope, "Wait for the cluster", "Another operation is in flight: after two hours the upgrade is missed. "+
+		"Or EKS refreshes its insights, for at most ten minutes.", pauseSeconds, nil)
 	begin := invokeAction("Silence the alarms", "Silences the alarms that the spec names, and opens the first step.", events.UpgradeBegin, "")
 	nextStep := choice(scope, "What is the next step?", "")
-	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the step"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Another execution converges the cluster, EKS has not finished, or old nodes are still being drained."),
-		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
-	})
+	unfinished := wait(scope, "Wait for the step", "Another execution converges the cluster, EKS has not finished, "+
+		"or old nodes are still being drained.", pauseSeconds, nil)
 	next := invokeAction("Verify the step", "Compares the deployed state and EKS with the step, checks that old nodes are removed, "+
 		"and opens the next step.",
 		events.UpgradeNext, "")
 	finish := invokeAction("Check the result", "Runs the checks again, and compares versions and workloads with the state before. "+
 		"Enables the alarms.",
 		events.UpgradeFinish, "")
-	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the checks"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Pods start, and alarms are evaluated again. After 15 minutes a failed check stops the upgrade."),
-		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
-	})
+	settle := wait(scope, "Wait for the checks", "Pods start, and alarms are evaluated again. "+
+		"After 15 minutes a failed check stops the upgrade.", pauseSeconds, nil)
 	passed := choice(scope, "Did the checks pass?", "")
 	stop := invokeAction("Stop the upgrade", "Enables the alarms. Completed steps stay, and the status shows what is next.",
 		events.UpgradeStop,
@@ -137,10 +130,10 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 		nextStep.When(when("$states.input.outcome = '"+string(events.UpgradeGo)+"' and $states.input.kind = '"+string(p.kind)+"'"),
 			step(scope, p, converge, next, stop), nil)
 	}
-	nextStep.When(outcome(events.UpgradeBusy), wait, nil).
+	nextStep.When(outcome(events.UpgradeBusy), unfinished, nil).
 		When(outcome(events.UpgradeDone), finish, nil).
 		When(when("true"), stop, refuse)
-	wait.Next(next)
+	unfinished.Next(next)
 	next.Next(nextStep)
 	finish.Next(passed)
 	settle.Next(finish)

@@ -211,7 +211,12 @@ func failureOf(step, function, stack string) map[string]any {
 	return out
 }
 
-const causeOf = "{% $exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : '' %}"
+// Expressions of a caught error.
+const (
+	causeOf       = "{% $exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : '' %}"
+	errorAndCause = "{% $states.errorOutput.Error & ': ' & " +
+		"($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : 'no cause given') %}"
+)
 
 // catchAll catches every error.
 func catchAll(assign map[string]any) *awsstepfunctions.CatchProps {
@@ -221,4 +226,25 @@ func catchAll(assign map[string]any) *awsstepfunctions.CatchProps {
 // when returns a condition of a Choice.
 func when(expression string) awsstepfunctions.Condition {
 	return awsstepfunctions.Condition_Jsonata(jsii.String("{% " + expression + " %}"))
+}
+
+// choice returns a Choice with an optional comment.
+func choice(scope constructs.Construct, name, comment string) awsstepfunctions.Choice {
+	props := &awsstepfunctions.ChoiceJsonataProps{}
+	if comment != "" {
+		props.Comment = jsii.String(comment)
+	}
+	return awsstepfunctions.Choice_Jsonata(scope, jsii.String(name), props)
+}
+
+// wait returns a Wait with an optional comment. seconds is an expression.
+func wait(scope constructs.Construct, name, comment, seconds string, assign *map[string]any) awsstepfunctions.Wait {
+	props := &awsstepfunctions.WaitJsonataProps{
+		Time:   awsstepfunctions.WaitTime_Seconds(jsii.String("{% " + seconds + " %}")),
+		Assign: assign,
+	}
+	if comment != "" {
+		props.Comment = jsii.String(comment)
+	}
+	return awsstepfunctions.Wait_Jsonata(scope, jsii.String(name), props)
 }

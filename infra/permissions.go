@@ -32,6 +32,12 @@ var (
 
 	listSpecs = grant{actions: []string{"s3:ListBucket"}, on: []string{specsARN}}
 	listState = grant{actions: []string{"s3:ListBucket"}, on: []string{stateARN}}
+	// deployedSpec is the version of a cluster's spec that its stacks were made of.
+	deployedSpec = grant{
+		why:     "The deployed spec is read by its version, to report what differs.",
+		actions: []string{"s3:GetObjectVersion"},
+		on:      keys(specsARN, []string{"clusters/"}),
+	}
 
 	answerConverge = grant{
 		why:     "A task token belongs to an execution, but IAM checks the machine.",
@@ -73,11 +79,7 @@ var functionGrants = map[string][]grant{
 	},
 	"plan": {
 		specs(get, "clusters/", "releases/"),
-		{
-			why:     "The deployed spec is read by its version, to report what differs.",
-			actions: []string{"s3:GetObjectVersion"},
-			on:      keys(specsARN, []string{"clusters/"}),
-		},
+		deployedSpec,
 		listSpecs,
 		state(getPut, "status/", "releases/", "leases/", "rolls/", "due/"),
 		state(get, "upgrades/"),
@@ -179,11 +181,7 @@ var functionGrants = map[string][]grant{
 	},
 	"upgrade": {
 		specs(get, "clusters/", "releases/"),
-		{
-			why:     "The deployed spec is read by its version, to report what differs.",
-			actions: []string{"s3:GetObjectVersion"},
-			on:      keys(specsARN, []string{"clusters/"}),
-		},
+		deployedSpec,
 		listSpecs,
 		state(getPut, "status/", "upgrades/", "releases/", "baselines/"),
 		state(get, "leases/", "rolls/"),
@@ -310,11 +308,7 @@ var functionGrants = map[string][]grant{
 		listState,
 		specs(get, "clusters/", "releases/"),
 		state(get, "releases/", "rolls/", "upgrades/"),
-		{
-			why:     "The deployed spec is read by its version, to report what differs.",
-			actions: []string{"s3:GetObjectVersion"},
-			on:      keys(specsARN, []string{"clusters/"}),
-		},
+		deployedSpec,
 		listSpecs,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
 		describeEKS,
