@@ -21,15 +21,17 @@ import (
 //  3. The spec version in its tag. The first update of a control plane sets its parameter. If that update was rolled back and termination
 //     protection was turned off outside drover, only the tag shows that the stack is protected.
 //
-// The accepted version of the spec protects the network and the control plane, whatever was deployed since. protects holds, by version,
-// whether a spec is protected. Versions that it lacks protect nothing.
-func Protected(deployed map[string]stack.Deployed, accepted string, protects map[string]bool) []string {
+// The accepted versions of the spec protect the network and the control plane, whatever was deployed since: the last that could be planned,
+// and the last that was accepted, which may still wait for its plan. protects holds, by version, whether a spec is protected. Versions that
+// it lacks protect nothing.
+func Protected(deployed map[string]stack.Deployed, accepted []string, protects map[string]bool) []string {
+	isAccepted := slices.ContainsFunc(accepted, func(version string) bool { return protects[version] })
 	var protected []string
 	for _, name := range slices.Sorted(maps.Keys(deployed)) {
 		stack := deployed[name]
 		isFoundation := name == names.Network || name == names.ControlPlane
 		if stack.TerminationProtection || stack.Parameters["DeletionProtection"] == "true" ||
-			isFoundation && (protects[accepted] || protects[stack.Tags[names.TagSpecVersion]]) {
+			isFoundation && (isAccepted || protects[stack.Tags[names.TagSpecVersion]]) {
 			protected = append(protected, name)
 		}
 	}

@@ -16,52 +16,56 @@ func TestProtected(t *testing.T) {
 	protects := map[string]bool{"on": true, "off": false}
 	for name, c := range map[string]struct {
 		deployed map[string]stack.Deployed
-		accepted string
+		accepted []string
 		want     []string
 	}{
 		"names a stack with both protections": {
-			map[string]stack.Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, "off", []string{names.ControlPlane},
+			map[string]stack.Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, []string{"off"}, []string{names.ControlPlane},
 		},
 		"names a stack by its parameter when termination protection was turned off": {
-			map[string]stack.Deployed{names.ControlPlane: {Parameters: on}}, "off", []string{names.ControlPlane},
+			map[string]stack.Deployed{names.ControlPlane: {Parameters: on}}, []string{"off"}, []string{names.ControlPlane},
 		},
 		"names a stack by termination protection when its parameter is off": {
-			map[string]stack.Deployed{names.Network: {TerminationProtection: true, Parameters: off}}, "off", []string{names.Network},
+			map[string]stack.Deployed{names.Network: {TerminationProtection: true, Parameters: off}}, []string{"off"}, []string{names.Network},
 		},
 		"names a stack by termination protection when it has no parameter": {
-			map[string]stack.Deployed{names.PoolStack("a"): {TerminationProtection: true}}, "off", []string{names.PoolStack("a")},
+			map[string]stack.Deployed{names.PoolStack("a"): {TerminationProtection: true}}, []string{"off"}, []string{names.PoolStack("a")},
 		},
 		"names each protected stack, in order": {
 			map[string]stack.Deployed{
 				names.Network: {Parameters: on}, names.ControlPlane: {TerminationProtection: true, Parameters: off},
 				names.PoolStack("a"): {}, names.Addons: {Parameters: map[string]string{"Other": "true"}},
 			},
-			"off", []string{names.ControlPlane, names.Network},
+			[]string{"off"}, []string{names.ControlPlane, names.Network},
 		},
 		"names a control plane by its spec when its first update was rolled back": {
-			map[string]stack.Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("on")}}, "off",
+			map[string]stack.Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("on")}}, []string{"off"},
 			[]string{names.ControlPlane},
 		},
 		"names a network by its spec before there is a control plane": {
-			map[string]stack.Deployed{names.Network: {Tags: of("on")}}, "off", []string{names.Network},
+			map[string]stack.Deployed{names.Network: {Tags: of("on")}}, []string{"off"}, []string{names.Network},
 		},
 		"names network and control plane when the accepted spec was not converged to": {
 			map[string]stack.Deployed{
 				names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {Tags: of("on")},
 			},
-			"on", []string{names.ControlPlane, names.Network},
+			[]string{"on"}, []string{names.ControlPlane, names.Network},
 		},
-		"names nothing by the spec of a pool": {map[string]stack.Deployed{names.PoolStack("a"): {Tags: of("on")}}, "off", nil},
+		"names both when the newer of two accepted specs is protected": {
+			map[string]stack.Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Tags: of("off")}}, []string{"off", "on"},
+			[]string{names.ControlPlane, names.Network},
+		},
+		"names nothing by the spec of a pool": {map[string]stack.Deployed{names.PoolStack("a"): {Tags: of("on")}}, []string{"off"}, nil},
 		"names nothing by unknown versions": {
-			map[string]stack.Deployed{names.Network: {Tags: of("deleted")}, names.ControlPlane: {}}, "", nil,
+			map[string]stack.Deployed{names.Network: {Tags: of("deleted")}, names.ControlPlane: {}}, nil, nil,
 		},
 		"names nothing when all protections are off": {
 			map[string]stack.Deployed{
 				names.Network: {Parameters: off, Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {},
 			},
-			"off", nil,
+			[]string{"off"}, nil,
 		},
-		"names nothing without stacks": {nil, "on", nil},
+		"names nothing without stacks": {nil, []string{"on"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, Protected(c.deployed, c.accepted, protects)) })
 	}

@@ -64,6 +64,8 @@ type Plan struct {
 	SpecVersion string `json:"specVersion"`
 	// Rejected is the version of a newer spec that cannot be used. It does not supersede this plan.
 	Rejected string `json:"rejected,omitempty"`
+	// Accepted is the last accepted version of the spec when a deletion was planned. A newer one may protect the cluster.
+	Accepted string `json:"accepted,omitempty"`
 	// Changes in order.
 	Changes []Change `json:"changes"`
 	// AddonsWait reports that the add-ons that need nodes stay unchanged until there is one.

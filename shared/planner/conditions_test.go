@@ -100,6 +100,29 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 	})
 }
 
+// The event of an upload may be lost: then planning accepts it.
+func TestPlanningAcceptsSpec(t *testing.T) {
+	before := status.Upload{Version: "v1", UploadedAt: planned}
+	for name, test := range map[string]struct {
+		uploaded time.Duration
+		rejected *Stop
+		want     string
+	}{
+		"that admission has not read":             {time.Second, nil, "v2"},
+		"unless admission accepted a newer one":   {-time.Second, nil, "v1"},
+		"unless it rejected the newest":           {time.Second, &Stop{}, "v1"},
+		"that was uploaded within the one second": {0, nil, "v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &status.Status{Accepted: &before}
+			w := work{version: "v2", newest: "v2", uploadedAt: planned.Add(test.uploaded), rejected: test.rejected, resolved: &api.Cluster{},
+				rendered: &render.Output{}}
+			(&Outcome{work: w}).Record(s, "mine", planned)
+			require.Equal(t, test.want, s.AcceptedVersion())
+		})
+	}
+}
+
 func TestReleaseThatAClusterIsAt(t *testing.T) {
 	spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
 	require.Empty(t, errs)

@@ -55,7 +55,7 @@ func (p *Planner) PlanDeletion(ctx context.Context, cluster string) (d Deletion,
 	if absent {
 		return d, &Stop{status.ReasonSpecAbsent, fmt.Sprintf("no spec %s was ever uploaded: upload one", key)}
 	}
-	protected, err := p.protectedStacks(ctx, cluster, d.Deployed, before.Status.GoodVersion)
+	protected, err := p.protectedStacks(ctx, cluster, d.Deployed, before.Status.GoodVersion, before.Status.AcceptedVersion())
 	if err != nil {
 		return d, err
 	}
@@ -70,6 +70,7 @@ func (p *Planner) PlanDeletion(ctx context.Context, cluster string) (d Deletion,
 		return d, nil
 	}
 	d.Plan, d.Next = plan.NextDeletion(cluster, d.Deployed)
+	d.Plan.Accepted = before.Status.AcceptedVersion()
 	return d, nil
 }
 

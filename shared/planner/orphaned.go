@@ -31,7 +31,7 @@ func (p *Planner) refuseReplacingLive(ctx context.Context, w work, planned plan.
 	}
 	var unprotect []plan.Change
 	if !*w.resolved.Spec.DeletionProtection {
-		protected, err := p.protectedStacks(ctx, w.cluster, w.deployed, "")
+		protected, err := p.protectedStacks(ctx, w.cluster, w.deployed)
 		if err != nil {
 			return planned, err
 		}

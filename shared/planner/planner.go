@@ -144,6 +144,8 @@ type work struct {
 	// version is the version of the spec that applies, newest that of the newest spec. They differ if the newest was rejected.
 	version, newest string
 	rejected        *Stop
+	// uploadedAt is when version was uploaded.
+	uploadedAt time.Time
 	// spec is the spec as written, resolved the spec with defaults and release.
 	spec, resolved *api.Cluster
 	// pin is name@sha256 of the release that applies. release is its content.

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
@@ -15,12 +16,11 @@ import (
 
 // protectedStacks lists the stacks that deletion protection retains: see plan.Protected. The versioned bucket keeps versions of a deleted
 // spec. An expired version protects nothing.
-func (p *Planner) protectedStacks(ctx context.Context, cluster string, deployed map[string]stack.Deployed, accepted string) ([]string,
+func (p *Planner) protectedStacks(ctx context.Context, cluster string, deployed map[string]stack.Deployed, accepted ...string) ([]string,
 	error) {
 	protects := map[string]bool{}
-	for _, version := range []string{
-		accepted, deployed[names.Network].Tags[names.TagSpecVersion], deployed[names.ControlPlane].Tags[names.TagSpecVersion],
-	} {
+	for _, version := range append(slices.Clone(accepted),
+		deployed[names.Network].Tags[names.TagSpecVersion], deployed[names.ControlPlane].Tags[names.TagSpecVersion]) {
 		if _, read := protects[version]; read || version == "" {
 			continue
 		}

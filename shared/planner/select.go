@@ -32,7 +32,7 @@ func (p *Planner) newestSpec(ctx context.Context, w *work) (*api.Cluster, []byte
 // decode decodes a version of the spec. A paused spec is a Stop, unless pauses are ignored.
 func (p *Planner) decode(w *work, object store.Object) (*api.Cluster, []byte, error) {
 	key := names.ClusterSpec(w.cluster)
-	w.version = object.Version
+	w.version, w.uploadedAt = object.Version, object.Modified
 	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()})
 	if errs != nil {
 		return nil, nil, &Stop{status.ReasonSpecInvalid, errs.Error()}

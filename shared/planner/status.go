@@ -19,6 +19,9 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 		s.Unset(status.RequestAccepted) // an earlier spec refused that request
 	}
 	s.SpecVersion, s.GoodVersion, s.Deletion = w.newest, w.version, nil
+	if w.rejected == nil { // admission may not have read it yet
+		s.RecordAccepted(status.Upload{Version: w.newest, UploadedAt: w.uploadedAt})
+	}
 	w.recordDeployed(s, now)
 	s.Plan = nil
 	for _, change := range o.Plan.Changes {

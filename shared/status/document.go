@@ -60,6 +60,9 @@ type Status struct {
 	SpecVersion string `json:"specVersion,omitempty"`
 	// GoodVersion is the S3 version of the last spec that could be planned. It applies while the newest cannot be planned.
 	GoodVersion string `json:"goodVersion,omitempty"`
+	// Accepted is the newest upload of the spec that admission or planning accepted, planned or not. It stays when the spec is deleted: see
+	// plan.Protected.
+	Accepted *Upload `json:"accepted,omitempty"`
 	// ObservedVersion is the S3 version of the spec that was last read, valid or not.
 	ObservedVersion string `json:"observedVersion,omitempty"`
 	// Release and TemplateVersion as resolved from that spec.
@@ -106,6 +109,12 @@ type Status struct {
 	DriftedAt *time.Time `json:"driftedAt,omitempty"`
 	// UpdatedAt is when this document last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Upload is a version of the spec, and when it was uploaded. S3 sets that time.
+type Upload struct {
+	Version    string    `json:"version"`
+	UploadedAt time.Time `json:"uploadedAt"`
 }
 
 // Failure is why a version of a spec could not be converged. Its message omits what differs from try to try, such as request ids.

@@ -16,11 +16,27 @@ func (s *Status) busy() bool {
 	return s.Phase == Converging || s.Phase == Upgrading || s.Phase == Deleting
 }
 
+// RecordAccepted records an upload as accepted. An older upload, which a slow function read, changes nothing.
+func (s *Status) RecordAccepted(upload Upload) {
+	if s.Accepted == nil || !upload.UploadedAt.Before(s.Accepted.UploadedAt) {
+		s.Accepted = &upload
+	}
+}
+
+// AcceptedVersion is the version of the accepted upload; empty if there is none.
+func (s *Status) AcceptedVersion() string {
+	if s.Accepted == nil {
+		return ""
+	}
+	return s.Accepted.Version
+}
+
 // AcceptSpec records that the newest spec was accepted. If planning has handled this version, the event is late or repeated, and planning
 // has recorded more.
-func (s *Status) AcceptSpec(version string, warnings api.SpecWarnings, paused bool, now time.Time) {
-	s.ObservedVersion = version
-	if s.SpecVersion == version {
+func (s *Status) AcceptSpec(upload Upload, warnings api.SpecWarnings, paused bool, now time.Time) {
+	s.RecordAccepted(upload)
+	s.ObservedVersion = upload.Version
+	if s.SpecVersion == upload.Version {
 		return
 	}
 	s.Set(Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}, now)

@@ -32,8 +32,9 @@ func condition(kind, is, reason, message string) Condition {
 func conditions(all ...Condition) []Condition { return all }
 
 func TestAcceptSpec(t *testing.T) {
-	accept := func(s *Status) { s.AcceptSpec("v2", api.SpecWarnings{}, false, noon) }
-	pause := func(s *Status) { s.AcceptSpec("v2", api.SpecWarnings{}, true, noon) }
+	v2 := Upload{"v2", noon}
+	accept := func(s *Status) { s.AcceptSpec(v2, api.SpecWarnings{}, false, noon) }
+	pause := func(s *Status) { s.AcceptSpec(v2, api.SpecWarnings{}, true, noon) }
 	valid := condition(SpecAccepted, "True", ReasonValid, "")
 	const next = "a newer spec was accepted: drover applies it after the stacks that are changing now"
 	const paused = "spec.paused is true: drover finishes the stacks that are changing now, and starts nothing else"
@@ -64,7 +65,7 @@ func TestAcceptSpec(t *testing.T) {
 		"records each kind of warning as a condition of its own": {
 			Status{Phase: Ready},
 			func(s *Status) {
-				s.AcceptSpec("v2", api.SpecWarnings{Network: []string{"a", "b"}, Addons: []string{"c"}}, false, noon)
+				s.AcceptSpec(v2, api.SpecWarnings{Network: []string{"a", "b"}, Addons: []string{"c"}}, false, noon)
 			},
 			Status{Phase: Pending, Message: "the spec was accepted", ObservedVersion: "v2", Conditions: conditions(
 				condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "c"),
@@ -72,7 +73,7 @@ func TestAcceptSpec(t *testing.T) {
 		},
 		"records only the warning that the spec has": {
 			Status{Phase: Ready, Conditions: conditions(condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "c"))},
-			func(s *Status) { s.AcceptSpec("v2", api.SpecWarnings{Network: []string{"a"}}, false, noon) },
+			func(s *Status) { s.AcceptSpec(v2, api.SpecWarnings{Network: []string{"a"}}, false, noon) },
 			Status{Phase: Pending, Message: "the spec was accepted", ObservedVersion: "v2", Conditions: conditions(
 				condition(NetworkUsable, "False", ReasonPublicAddresses, "a"), valid)},
 		},
@@ -89,8 +90,33 @@ func TestAcceptSpec(t *testing.T) {
 		}
 	}
 	for name, test := range tests {
+		test.after.Accepted = &v2
 		t.Run(name, test.run)
 	}
+}
+
+func TestRecordAccepted(t *testing.T) {
+	at := func(version string, second int) *Upload {
+		return &Upload{version, noon.Add(time.Duration(second) * time.Second)}
+	}
+	for name, test := range map[string]struct {
+		before *Upload
+		upload *Upload
+		want   *Upload
+	}{
+		"records the first":                   {nil, at("v1", 1), at("v1", 1)},
+		"records a newer one":                 {at("v1", 1), at("v2", 2), at("v2", 2)},
+		"keeps a newer one":                   {at("v2", 2), at("v1", 1), at("v2", 2)},
+		"records the last read of one second": {at("v1", 1), at("v2", 1), at("v2", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Status{Accepted: test.before}
+			s.RecordAccepted(*test.upload)
+			require.Equal(t, test.want, s.Accepted)
+			require.Equal(t, test.want.Version, s.AcceptedVersion())
+		})
+	}
+	require.Empty(t, (&Status{}).AcceptedVersion())
 }
 
 func TestRejectSpec(t *testing.T) {

@@ -45,6 +45,8 @@ type Object struct {
 	Version string
 	// ETag is what conditional writes compare.
 	ETag string
+	// Modified is when this version was written, in whole seconds. S3 sets it, so it orders the versions of an object.
+	Modified time.Time
 }
 
 // Entry is an object in a listing.

@@ -113,6 +113,12 @@ func (a *account) amend(t *testing.T, change func(*status.Status)) {
 	require.NoError(t, a.state.UpdateStatus(t.Context(), "demo", change))
 }
 
+// accept records a version of the spec as accepted.
+func (a *account) accept(t *testing.T, version string) {
+	t.Helper()
+	a.amend(t, func(s *status.Status) { s.RecordAccepted(status.Upload{Version: version, UploadedAt: noon}) })
+}
+
 // status returns the recorded state of the change's stack.
 func (a *account) status(t *testing.T) status.Stack {
 	t.Helper()

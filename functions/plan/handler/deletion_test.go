@@ -102,6 +102,20 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 			require.Equal(t, status.ReasonDeletionProtected, result.Reason, "the next try answers the same")
 		})
 	}
+	t.Run("an accepted spec protects before it is planned", func(t *testing.T) {
+		for accepted, want := range map[string]events.Outcome{"on": events.OutcomeStopped, "off": events.OutcomeDeletes} {
+			c := &specless{
+				status: &status.Status{
+					Phase: status.Converging, SpecVersion: "off", GoodVersion: "off", Accepted: &status.Upload{Version: accepted, UploadedAt: planned},
+				},
+				deployed: unprotected("off", "off"), versions: versions,
+			}
+			result, err := c.plan(t)
+			require.NoError(t, err)
+			require.Equal(t, want, result.Outcome)
+			require.Equal(t, accepted, c.status.AcceptedVersion(), "the next step of the deletion needs it")
+		}
+	})
 	t.Run("nothing is deleted when a version cannot be read", func(t *testing.T) {
 		c := &specless{
 			status: &status.Status{}, deployed: unprotected("off", "off"), versions: versions, err: map[string]error{

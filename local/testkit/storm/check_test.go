@@ -260,6 +260,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.deleteProtectedStack("drover-c0-network")
 			}
 		}, "and it is protected"},
+		"a network is deleted although its protected spec was accepted before it was planned": {11, func(p *plot) {
+			protectedDuringCreation(p)
+			p.ending = func(w *world) {
+				w.deleteProtectedStack("drover-c0-network")
+			}
+		}, "and it is protected"},
 		"a volume is deleted after the control plane that used it": {11, func(p *plot) {
 			p.ending = func(w *world) {
 				w.kubernetesMakes("c0")

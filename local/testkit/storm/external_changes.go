@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
 )
 
 // deleteStack deletes a stack as an operator does. CloudFormation may refuse.
@@ -157,10 +158,17 @@ func (k *known) bound(spec *wish) {
 }
 
 // turnsProtection is true if the protection in a cluster's newest spec is not deployed. If the spec is deleted now, the
-// cluster may be kept or not. An accepted spec with protection keeps the cluster in any case.
+// cluster may be kept or not. A spec with protection keeps the cluster in any case once the status reports it as
+// accepted, planned or not. A spec that drover has not accepted promises nothing: one since the last planned spec applies.
 func (w *world) turnsProtection(cluster string) bool {
-	if w.protected[cluster] && w.Status(cluster).GoodVersion == w.versions[cluster] {
+	accepted, uploads := w.accepted(cluster), w.uploads[cluster]
+	if w.protected[cluster] && accepted {
 		return false
+	}
+	good := slices.IndexFunc(uploads, func(u upload) bool { return u.version != "" && u.version == w.Status(cluster).GoodVersion })
+	differs := func(u upload) bool { return u.wish != nil && u.wish.protected != w.protected[cluster] }
+	if !accepted && slices.ContainsFunc(uploads[max(good, 0):], differs) {
+		return true
 	}
 	for _, s := range w.CloudFormation.Stacks() {
 		if of, stack := clusterOf(s.StackName); of == cluster && (stack == names.Network || stack == names.ControlPlane) &&
@@ -169,6 +177,13 @@ func (w *world) turnsProtection(cluster string) bool {
 		}
 	}
 	return w.known.hasControlPlane[cluster] && w.Protected(names.EKSCluster(cluster)) != w.protected[cluster]
+}
+
+// accepted is true if users can see in the status that drover accepted the newest spec.
+func (w *world) accepted(cluster string) bool {
+	s := w.Status(cluster)
+	c := s.Condition(status.SpecAccepted)
+	return s.GoodVersion == w.versions[cluster] || s.ObservedVersion == w.versions[cluster] && c != nil && c.Status == "True"
 }
 
 // found is the longest time until the audit finds a stack that was deleted outside drover, without faults: audits run

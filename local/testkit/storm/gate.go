@@ -122,8 +122,9 @@ func (g gate) written(began time.Time, at time.Duration) string {
 
 // upload is a spec, with the time since which it was the newest.
 type upload struct {
-	at   time.Duration
-	wish *wish
+	at      time.Duration
+	wish    *wish
+	version string
 }
 
 // late is how long after its decision an upgrade may begin. The decision is notified first, and both may be retried.

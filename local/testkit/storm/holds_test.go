@@ -89,6 +89,22 @@ func TestInvariantsHold(t *testing.T) {
 				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
 			}
 		},
+		"a spec is protected, accepted and deleted while the network is created": func(p *plot) {
+			protectedDuringCreation(p)
+			p.ending = func(w *world) {
+				require.Equal(w.t, map[string]string{names.Network: "CREATE_COMPLETE"}, w.Stacks("c0"))
+				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
+			}
+		},
+		"a spec is protected and deleted before drover accepts it": func(p *plot) {
+			protectedDuringCreation(p)
+			p.acts[1].at, p.acts[2].at = 6*time.Second, 7*time.Second
+			p.weather = []string{`drop event="Object Created" after=5s for=10s`}
+			p.calm = time.Hour
+			p.ending = func(w *world) {
+				require.Empty(w.t, w.Stacks("c0"))
+			}
+		},
 		"an instance refresh that waits for drains is locked by a taint, and an operator cancels it": func(p *plot) {
 			lockedRefresh(p)
 			p.hooks = true
@@ -154,6 +170,20 @@ func networkAlone(p *plot) {
 			return next.Invoke(ctx, payload)
 		})
 	}
+}
+
+// protectedDuringCreation creates a cluster without protection, and uploads a protected spec while its network is
+// created. That spec is deleted before it can be planned.
+func protectedDuringCreation(p *plot) {
+	protected := *p.acts[0].spec
+	protected.protected = true
+	p.acts = []act{
+		p.acts[0],
+		{at: 10 * time.Second, cluster: "c0", what: "protect", spec: &protected},
+		{at: 15 * time.Second, cluster: "c0", what: "turn termination protection off by hand", do: func(w *world) { w.unguard("c0") }},
+		{at: 20 * time.Second, cluster: "c0", what: "delete", remove: true},
+	}
+	p.last["c0"] = nil
 }
 
 // locked replaces the only node of a cluster by one with a taint. The spec without the taint comes an hour later.

@@ -392,8 +392,8 @@ func (w *world) do(a act) {
 		w.wishes[a.cluster], w.protected[a.cluster], w.turning[a.cluster] = a.spec, a.spec.protected, false
 		w.known.bound(a.spec)
 		w.policies[a.cluster] = append(w.policies[a.cluster], a.spec.pools...)
-		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{time.Since(w.began), a.spec})
 		w.versions[a.cluster] = w.Upload(names.ClusterSpec(a.cluster), a.spec.yaml(w.began))
+		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{time.Since(w.began), a.spec, w.versions[a.cluster]})
 		w.expect(a.cluster, w.versions[a.cluster], foretold)
 	}
 }

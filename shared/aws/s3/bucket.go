@@ -82,7 +82,7 @@ func (b *Bucket) get(ctx context.Context, in *awss3.GetObjectInput, limit int64)
 	if _, err := body.ReadFrom(out.Body); err != nil {
 		return store.Object{}, &fault.Transient{Cause: fmt.Errorf("reading s3://%s/%s: %w", b.name, *in.Key, err)}
 	}
-	return store.Object{Body: body.Bytes(), Version: version, ETag: aws.ToString(out.ETag)}, nil
+	return store.Object{Body: body.Bytes(), Version: version, ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)}, nil
 }
 
 // Put implements store.Objects.

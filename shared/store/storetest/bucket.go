@@ -43,8 +43,7 @@ type Call struct {
 
 type version struct {
 	store.Object
-	modified time.Time
-	deleted  bool
+	deleted bool
 }
 
 var _ store.Objects = &Bucket{}
@@ -257,7 +256,7 @@ func (b *Bucket) List(_ context.Context, prefix string) ([]store.Entry, error) {
 	var entries []store.Entry
 	for _, key := range b.keys(prefix) {
 		newest, _ := b.newest(key)
-		entries = append(entries, store.Entry{Key: key, Modified: newest.modified, Size: int64(len(newest.Body)), ETag: newest.ETag})
+		entries = append(entries, store.Entry{Key: key, Modified: newest.Modified, Size: int64(len(newest.Body)), ETag: newest.ETag})
 	}
 	return entries, nil
 }
@@ -295,8 +294,8 @@ func (b *Bucket) write(key string, body []byte) version {
 	v := version{
 		Object: store.Object{
 			Body: slices.Clone(body), Version: fmt.Sprintf("version-%d", b.written), ETag: fmt.Sprintf(`"%x"`, md5.Sum(body)),
+			Modified: b.Now().UTC().Truncate(time.Second),
 		},
-		modified: b.Now().UTC().Truncate(time.Second),
 	}
 	b.versions[key] = append(b.versions[key], v)
 	return v
