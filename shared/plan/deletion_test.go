@@ -20,7 +20,8 @@ func TestProtected(t *testing.T) {
 		want     []string
 	}{
 		"names a stack with both protections": {
-			map[string]stack.Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, []string{"off"}, []string{names.ControlPlane},
+			map[string]stack.Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, []string{"off"},
+			[]string{names.ControlPlane},
 		},
 		"names a stack by its parameter when termination protection was turned off": {
 			map[string]stack.Deployed{names.ControlPlane: {Parameters: on}}, []string{"off"}, []string{names.ControlPlane},
