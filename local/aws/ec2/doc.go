@@ -4,7 +4,8 @@
 // Supported:
 //   - VPCs with secondary ranges, subnets, internet gateways, Elastic IP addresses with their quota, route tables, gateway
 //     endpoints, and NAT gateways and interface endpoints with their creation times.
-//   - Security groups and network interfaces, which prevent the deletion of their subnets and groups.
+//   - Security groups with rules, and network interfaces, which prevent the deletion of their subnets and groups. Those of Lambda functions
+//     have the type lambda and no tags.
 //   - Launch templates with versions, instances with their disks, and tags on all resources.
 //   - Describe calls with filters and pages.
 //   - IAM on every action with resource ARNs and the condition keys aws:RequestTag, aws:ResourceTag, aws:TagKeys and the common
@@ -15,7 +16,7 @@
 // userdata/<sha256> from S3, the local account reads the object with the instance's role and verifies its hash.
 //
 // Not supported: packets. Routes, rules and ACLs are stored and validated but block nothing: a node in a subnet without internet access
-// still joins. The service answers each of these with an error that names it: IPv6, peering, transit gateways, prefix lists, network ACLs,
+// still joins. The exception is a function in a VPC that connects to the endpoint of an EKS cluster. The service answers each of these with an error that names it: IPv6, peering, transit gateways, prefix lists, network ACLs,
 // placement groups, capacity reservations, dedicated hosts, snapshots, and stopping instances. Only other services create network
 // interfaces. The free addresses of a subnet are those without a network interface, less the five that EC2 reserves. The VPC CNI would take
 // addresses for pods; that is not simulated.
