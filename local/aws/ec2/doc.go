@@ -16,8 +16,8 @@
 // userdata/<sha256> from S3, the local account reads the object with the instance's role and verifies its hash.
 //
 // Not supported: packets. Routes, rules and ACLs are stored and validated but block nothing: a node in a subnet without internet access
-// still joins. The exception is a function in a VPC that connects to the endpoint of an EKS cluster. The service answers each of these with an error that names it: IPv6, peering, transit gateways, prefix lists, network ACLs,
-// placement groups, capacity reservations, dedicated hosts, snapshots, and stopping instances. Only other services create network
-// interfaces. The free addresses of a subnet are those without a network interface, less the five that EC2 reserves. The VPC CNI would take
-// addresses for pods; that is not simulated.
+// still joins. The exception is a function in a VPC that connects to the endpoint of an EKS cluster. The service answers each of these with
+// an error that names it: IPv6, peering, transit gateways, prefix lists, network ACLs, placement groups, capacity reservations, dedicated
+// hosts, snapshots, and stopping instances. Only other services create network interfaces. The free addresses of a subnet are those without
+// a network interface, less the five that EC2 reserves. The VPC CNI would take addresses for pods; that is not simulated.
 package ec2

@@ -169,7 +169,10 @@ func (s *Service) securityGroupProvider() provider {
 				return resource.Result{}, err
 			}
 			tags := tagsOf(r, p.Tags)
-			g, err := s.createGroup(r.Caller, p.VpcId, cmp.Or(p.GroupName, r.StackName+"-"+uniqueName(r)), p.GroupDescription, tags)
+			if p.GroupName == "" {
+				p.GroupName = r.GeneratedName(255)
+			}
+			g, err := s.createGroup(r.Caller, p.VpcId, p.GroupName, p.GroupDescription, tags)
 			if err != nil {
 				return resource.Result{}, err
 			}
