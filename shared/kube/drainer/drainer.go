@@ -294,30 +294,17 @@ func (d *operation) clearTrouble(now time.Time) {
 }
 
 func (d *operation) seePods(change change[corev1.Pod]) {
-	if change.all {
-		clear(d.view.Pods)
-	}
-	for i := range change.items {
-		pod := drain.NewPod(&change.items[i])
-		if change.deleted {
-			delete(d.view.Pods, pod.UID)
-		} else {
-			d.view.Pods[pod.UID] = pod
-		}
-	}
+	applyTo(d.view.Pods, change, func(p *corev1.Pod) (types.UID, *drain.Pod) {
+		pod := drain.NewPod(p)
+		return pod.UID, pod
+	})
 }
 
 func (d *operation) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
-	if change.all {
-		clear(d.view.Budgets)
-	}
-	for i := range change.items {
-		b := drain.NewBudget(&change.items[i])
-		if change.deleted {
-			delete(d.view.Budgets, b.Key)
-		} else {
-			d.view.Budgets[b.Key] = b
-		}
+	for _, b := range applyTo(d.view.Budgets, change, func(p *policyv1.PodDisruptionBudget) (drain.Key, *drain.Budget) {
+		budget := drain.NewBudget(p)
+		return budget.Key, budget
+	}) {
 		for uid, try := range d.view.Tries {
 			if try.Budget != b.Key || try.Counted {
 				continue

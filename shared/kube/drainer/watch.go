@@ -20,6 +20,23 @@ type change[T any] struct {
 	asked time.Time
 }
 
+// applyTo applies a change to the objects of a view, and returns its objects. of returns the object of an item, and its key.
+func applyTo[T any, K comparable, V any](view map[K]V, change change[T], of func(*T) (K, V)) (objects []V) {
+	if change.all {
+		clear(view)
+	}
+	for i := range change.items {
+		key, object := of(&change.items[i])
+		if change.deleted {
+			delete(view, key)
+		} else {
+			view[key] = object
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
 // source lists and watches one kind of object.
 type source[T any] struct {
 	list  func(ctx context.Context) (items []T, version string, err error)
