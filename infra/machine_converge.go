@@ -105,17 +105,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		Comment: jsii.String("A roll of an unknown pool, or of a cluster that cannot roll now. The output and the status show why. The cluster " +
 			"did not fail, so no alarm counts it."),
 	})
-	prepare := invoke(scope, f, call{
-		name:     "Prepare the cluster",
-		comment:  "Gives drover's roles their permissions inside the cluster, before a node needs them.",
-		function: "prepare",
-		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
-			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": false,
-		}),
-		timeout:       minutes(3),
-		attempts:      attempts,
-		crashAttempts: crashAttempts,
-	})
+	prepare := invokePrepare(scope, f, "Prepare the cluster",
+		"Gives drover's roles their permissions inside the cluster, before a node needs them.", false)
 	morePools := choice(scope, "Are there more pools?", "Pools of a higher order wait for those of a lower order. "+
 		"If a pool of a lower order failed, they do not change.")
 	changed := choice(scope, "Did every stack succeed?", "The next plan verifies it. Failed stacks wait for the next execution.")
@@ -198,6 +189,21 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		When(when("$exists($plan.upgrade.start)"), upgrade, nil).
 		Otherwise(done)
 	return read
+}
+
+// invokePrepare returns a call of the cluster's API. With survey it lists the retained volumes, and otherwise it prepares the cluster.
+func invokePrepare(scope constructs.Construct, f functions, name, comment string, survey bool) awsstepfunctionstasks.LambdaInvoke {
+	return invoke(scope, f, call{
+		name:     name,
+		comment:  comment,
+		function: "prepare",
+		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
+			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": survey,
+		}),
+		timeout:       minutes(3),
+		attempts:      attempts,
+		crashAttempts: crashAttempts,
+	})
 }
 
 // startUpgrade starts the upgrade machine if the plan contains a due upgrade. By then the cluster is converged and the lease released. The

@@ -26,17 +26,8 @@ const (
 // newDeletion returns the first state of a deletion step. The step continues with plan, or with report when the deletion ends.
 func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfunctions.IChainable) awsstepfunctions.IChainable {
 	first := choice(scope, "What is deleted first?", "")
-	survey := invoke(scope, f, call{
-		name:     "List retained volumes",
-		comment:  "Only the cluster's API knows them, and it is deleted next. If it does not answer, all volumes are retained.",
-		function: "prepare",
-		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
-			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": true,
-		}),
-		timeout:       minutes(3),
-		attempts:      attempts,
-		crashAttempts: crashAttempts,
-	})
+	survey := invokePrepare(scope, f, "List retained volumes",
+		"Only the cluster's API knows them, and it is deleted next. If it does not answer, all volumes are retained.", true)
 	clean := invoke(scope, f, call{
 		name:     "Remove the leftovers",
 		comment:  "Load balancers, target groups, network interfaces, security groups and volumes with the cluster's tags.",
