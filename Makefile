@@ -33,6 +33,8 @@ up: local ## Start the local account and keep it up
 
 # When make deploy asks before it changes permissions: never, broadening or any-change. YES=1 answers every question.
 APPROVAL := broadening
+# The folder of a cloud assembly to deploy, such as build/cdk.out of make local. By default, the app is compiled and synthesized for AWS.
+APP :=
 DEPLOY := go run ./cmd/deploy
 
 .PHONY: bootstrap
@@ -40,16 +42,16 @@ bootstrap: node_modules ## Prepare the AWS account and region of your credential
 	@$(DEPLOY) bootstrap
 
 .PHONY: deploy
-deploy: functions-arm64 node_modules ## Deploy drover to the AWS account of your credentials (APPROVAL=never asks nothing)
-	@$(DEPLOY) up --approval $(APPROVAL)
+deploy: $(if $(APP),,functions-arm64) node_modules ## Deploy drover to the AWS account of your credentials (APPROVAL=never asks nothing)
+	@$(DEPLOY) up --approval $(APPROVAL) $(if $(APP),--app $(APP))
 
 .PHONY: destroy
-destroy: functions-arm64 node_modules ## Remove drover from the account; clusters, specs and statuses stay (YES=1 asks nothing)
-	@$(DEPLOY) down
+destroy: $(if $(APP),,functions-arm64) node_modules ## Remove drover from the account; clusters, specs and statuses stay (YES=1 asks nothing)
+	@$(DEPLOY) down $(if $(APP),--app $(APP))
 
 .PHONY: destroy-all
-destroy-all: functions-arm64 node_modules ## Remove drover and its buckets; refused while a cluster exists (YES=1 asks nothing)
-	@$(DEPLOY) down-all
+destroy-all: $(if $(APP),,functions-arm64) node_modules ## Remove drover and its buckets; refused while a cluster exists (YES=1 asks nothing)
+	@$(DEPLOY) down-all $(if $(APP),--app $(APP))
 
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,7 +19,7 @@ func bootstrap(ctx context.Context, t *target) error {
 // and then could not delete a creation that failed. It also disables the protection during each deployment.
 func up(ctx context.Context, t *target) error {
 	if err := t.cdk.run(ctx, "deploy", "--all", "--require-approval", t.cdk.approval); err != nil {
-		return fmt.Errorf("%w: fix the cause and run make deploy again; it needs no cleanup before", err)
+		return fmt.Errorf("%w: fix the cause and run make deploy again, without cleanup (without a terminal, with APPROVAL=never)", err)
 	}
 	for _, stack := range []string{names.BaseStack, names.CellStack} {
 		if err := t.protect(ctx, stack, true); err != nil {

@@ -197,6 +197,16 @@ func checkDir(ctx context.Context, dir string) error {
 func printUsage(out io.Writer, a *account.Account, o localOptions) {
 	fmt.Fprintf(out, "\nIn another shell, eval \"$(build/drover local env)\", or:\n\n")
 	printEnvironment(out, "  ", a.Environment())
+	if o.empty {
+		fmt.Fprintf(out, `
+  make bootstrap
+  make deploy APP=%[1]s/cdk.out APPROVAL=never
+  make destroy APP=%[1]s/cdk.out
+  make destroy-all APP=%[1]s/cdk.out
+
+APP names the cloud assembly of make local, whose functions run on this machine. Then:
+`, o.root)
+	}
 	fmt.Fprintf(out, `
   build/drover apply examples/releases/1.36-1.yaml
   build/drover apply examples/releases/1.37-1.yaml

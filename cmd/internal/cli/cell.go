@@ -19,6 +19,7 @@ import (
 	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
@@ -138,6 +139,10 @@ func (c *Cell) start(ctx context.Context, machine string, input any) (execution 
 	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{
 		StateMachineArn: &named, Input: aws.String(string(body)),
 	})
+	if absent := (*sfntypes.StateMachineDoesNotExist)(nil); errors.As(err, &absent) {
+		return "", fmt.Errorf("drover is not deployed in account %s, region %s: deploy it with make deploy; specs and clusters are kept",
+			c.render.Account, c.render.Region)
+	}
 	if err != nil {
 		return "", err
 	}

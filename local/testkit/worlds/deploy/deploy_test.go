@@ -131,15 +131,26 @@ func TestDeploy(t *testing.T) {
 	w := start(t)
 	w.must(w.deploy, "bootstrap")
 
-	// A name of the cell stack is taken, so the first deployment fails.
-	queues := sqs.NewFromConfig(w.Config())
-	taken, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("drover-dead-letters")})
+	// A name of the base stack is taken, so the first deployment fails after other resources exist.
+	objects := s3.NewFromConfig(w.Config(), func(o *s3.Options) { o.UsePathStyle = true })
+	bucket := names.StateBucket(account.ID, w.Region())
+	_, err := objects.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket})
 	require.NoError(t, err)
 	out, ok := w.run(w.deploy, "up", "--approval", "never", "--app", w.assembly)
 	require.False(t, ok)
 	require.Contains(t, out, "run make deploy again")
+	require.Equal(t, types.StackStatusRollbackComplete, w.stack(names.BaseStack).StackStatus)
+	_, err = objects.DeleteBucket(t.Context(), &s3.DeleteBucketInput{Bucket: &bucket})
+	require.NoError(t, err)
+
+	// Then a name of the cell stack.
+	queues := sqs.NewFromConfig(w.Config())
+	queue, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("drover-dead-letters")})
+	require.NoError(t, err)
+	_, ok = w.run(w.deploy, "up", "--approval", "never", "--app", w.assembly)
+	require.False(t, ok)
 	require.Equal(t, types.StackStatusRollbackComplete, w.stack(names.CellStack).StackStatus)
-	_, err = queues.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: taken.QueueUrl})
+	_, err = queues.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: queue.QueueUrl})
 	require.NoError(t, err)
 	w.up()
 	for _, name := range []string{names.BaseStack, names.CellStack} {
@@ -176,8 +187,7 @@ func TestDeploy(t *testing.T) {
 	w.must(w.deploy, "down-all", "--app", w.assembly)
 	require.Nil(t, w.stack(names.BaseStack))
 	for _, bucket := range []string{names.SpecsBucket(account.ID, w.Region()), names.StateBucket(account.ID, w.Region())} {
-		_, err := s3.NewFromConfig(w.Config(), func(o *s3.Options) { o.UsePathStyle = true }).HeadBucket(t.Context(),
-			&s3.HeadBucketInput{Bucket: &bucket})
+		_, err := objects.HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: &bucket})
 		require.Error(t, err, bucket)
 	}
 	// A next deployment meets no leftovers.
