@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +31,14 @@ func down(ctx context.Context, t *target) error {
 	stay := "no cluster exists"
 	if len(clusters) > 0 {
 		stay = "these clusters stay and run without drover: " + strings.Join(clusters, ", ")
+	}
+	work, err := t.inFlight(ctx)
+	if err != nil {
+		return err
+	}
+	if len(work) > 0 {
+		t.say("This stops work in flight, which the next deployment continues: %s. Until then AWS alone replaces nodes: see "+
+			"docs/runbook.md#removal-of-drover.", strings.Join(work, ", "))
 	}
 	err = t.confirm("This removes drover from account %s, region %s. Specs and statuses stay; %s.", t.account, t.region, stay)
 	if err != nil {
@@ -62,40 +71,67 @@ func (t *target) removeCell(ctx context.Context) error {
 	return nil
 }
 
+// inFlight counts the running executions of drover's machines.
+func (t *target) inFlight(ctx context.Context) ([]string, error) {
+	var work []string
+	for _, machine := range names.Machines() {
+		executions, err := t.executions(ctx, machine)
+		if err != nil {
+			return nil, err
+		}
+		if len(executions) > 0 {
+			work = append(work, fmt.Sprintf("%d of %s", len(executions), machine))
+		}
+	}
+	return work, nil
+}
+
+// executions lists the running executions of a machine. It lists none if the machine does not exist.
+func (t *target) executions(ctx context.Context, machine string) ([]sfntypes.ExecutionListItem, error) {
+	machineARN := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", t.partition, t.region, t.account, machine)
+	pages := sfn.NewListExecutionsPaginator(t.machines, &sfn.ListExecutionsInput{
+		StateMachineArn: &machineARN, StatusFilter: sfntypes.ExecutionStatusRunning,
+	})
+	var found []sfntypes.ExecutionListItem
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if notFound := (*sfntypes.StateMachineDoesNotExist)(nil); errors.As(err, &notFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the executions of %s: %w", machine, err)
+		}
+		found = append(found, page.Executions...)
+	}
+	return found, nil
+}
+
 // stopExecutions stops the executions of drover's machines until the context ends.
 func (t *target) stopExecutions(ctx context.Context) error {
 	reported := map[string]bool{}
 	for {
 		for _, machine := range names.Machines() {
-			machineARN := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", t.partition, t.region, t.account, machine)
-			pages := sfn.NewListExecutionsPaginator(t.machines, &sfn.ListExecutionsInput{
-				StateMachineArn: &machineARN, StatusFilter: sfntypes.ExecutionStatusRunning,
-			})
-			for pages.HasMorePages() {
-				page, err := pages.NextPage(ctx)
-				if notFound := (*sfntypes.StateMachineDoesNotExist)(nil); errors.As(err, &notFound) {
-					break
-				}
+			executions, err := t.executions(ctx, machine)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, execution := range executions {
+				_, err := t.machines.StopExecution(ctx, &sfn.StopExecutionInput{
+					ExecutionArn: execution.ExecutionArn, Error: aws.String(names.Removed),
+					Cause: aws.String("drover is being removed from the account"),
+				})
 				if ctx.Err() != nil {
 					return nil
 				}
-				if err != nil {
-					return fmt.Errorf("listing the executions of %s: %w", machine, err)
+				if absent := (*sfntypes.ExecutionDoesNotExist)(nil); err != nil && !errors.As(err, &absent) {
+					return fmt.Errorf("stopping %s: %w", aws.ToString(execution.ExecutionArn), err)
 				}
-				for _, execution := range page.Executions {
-					_, err := t.machines.StopExecution(ctx, &sfn.StopExecutionInput{
-						ExecutionArn: execution.ExecutionArn, Error: aws.String("Removed"), Cause: aws.String("drover is being removed from the account"),
-					})
-					if ctx.Err() != nil {
-						return nil
-					}
-					if absent := (*sfntypes.ExecutionDoesNotExist)(nil); err != nil && !errors.As(err, &absent) {
-						return fmt.Errorf("stopping %s: %w", aws.ToString(execution.ExecutionArn), err)
-					}
-					if name := aws.ToString(execution.Name); !reported[name] {
-						reported[name] = true
-						t.say("stopped execution %s of %s", name, machine)
-					}
+				if name := aws.ToString(execution.Name); !reported[name] {
+					reported[name] = true
+					t.say("stopped execution %s of %s", name, machine)
 				}
 			}
 		}
@@ -143,6 +179,8 @@ func (t *target) exists(ctx context.Context, stack string) (bool, error) {
 	return len(out.Stacks) > 0 && out.Stacks[0].StackStatus != types.StackStatusDeleteComplete, nil
 }
 
+var errNoTerminal = errors.New("no terminal for the confirmation: set YES=1 to continue without a question")
+
 // confirm asks the user to continue. Without a terminal it fails unless YES=1.
 func (t *target) confirm(format string, args ...any) error {
 	t.say(format, args...)
@@ -151,11 +189,14 @@ func (t *target) confirm(format string, args ...any) error {
 	}
 	if file, ok := t.in.(*os.File); ok {
 		if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-			return errors.New("no terminal for the confirmation: set YES=1 to continue without a question")
+			return errNoTerminal
 		}
 	}
 	fmt.Fprint(t.out, "Continue? Type yes: ")
 	answer, err := bufio.NewReader(t.in).ReadString('\n')
+	if errors.Is(err, io.EOF) && answer == "" {
+		return errNoTerminal
+	}
 	if err != nil && answer == "" {
 		return fmt.Errorf("reading your answer: %w", err)
 	}

@@ -112,6 +112,10 @@ type executionsOf struct {
 	*audited
 }
 
+func (e executionsOf) State(context.Context, string) (running, removed bool, err error) {
+	return e.running, false, e.failing["running"]
+}
+
 func (e executionsOf) Running(context.Context, string) (bool, error) {
 	return e.running, e.failing["running"]
 }

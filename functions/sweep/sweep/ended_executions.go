@@ -7,16 +7,24 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
 // EndedExecutions releases the leases of executions that ended without a report: they were aborted or timed out. It
-// records that, and starts no other execution: an operator may have aborted this one.
+// records that, and starts no other execution: an operator may have aborted this one. If a removal of drover ended it,
+// another execution continues its work.
 type EndedExecutions struct {
 	State      Leases
-	Executions Executions
+	Executions ConvergeExecutions
 	Now        func() time.Time
+}
+
+// ConvergeExecutions starts executions of drover-converge: a subset of stepfunctions.Executions.
+type ConvergeExecutions interface {
+	Executions
+	Converge(ctx context.Context, cluster, specVersion, after string) error
 }
 
 // Leases holds the leases of clusters: a subset of store.State.
@@ -48,8 +56,12 @@ func (p EndedExecutions) release(ctx context.Context, cluster string) error {
 	if err != nil || lease.Execution == "" {
 		return err
 	}
-	if running, err := p.Executions.Running(ctx, lease.Execution); err != nil || running {
+	running, removed, err := p.Executions.State(ctx, lease.Execution)
+	if err != nil || running {
 		return err
+	}
+	if removed {
+		return p.resume(ctx, cluster, lease.Execution)
 	}
 	logging.From(ctx).Warn("execution ended without a report", "cluster", cluster, "execution", lease.Execution)
 	message := fmt.Sprintf("execution %s ended without a report: run drover converge %s to continue", lease.Execution, cluster)
@@ -58,4 +70,16 @@ func (p EndedExecutions) release(ctx context.Context, cluster string) error {
 		return err
 	}
 	return p.State.Release(ctx, cluster, lease.Execution)
+}
+
+// resume continues the work of an execution that a removal of drover ended. The new execution takes over the lease, and the requested rolls
+// are documents. The execution of an upgrade's step has no successor: the upgrade continues, see UpgradeEnder.
+func (p EndedExecutions) resume(ctx context.Context, cluster, execution string) error {
+	logging.From(ctx).Info("execution ended with the removal of drover", "cluster", cluster, "execution", execution)
+	if !names.MakesUpgrade(cluster, execution) {
+		if err := p.Executions.Converge(ctx, cluster, "", execution); err != nil {
+			return err
+		}
+	}
+	return p.State.Release(ctx, cluster, execution)
 }

@@ -24,6 +24,8 @@ type SpecReader interface {
 // Executions reports whether an execution of any machine runs: a subset of stepfunctions.Executions.
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
+	// State also reports whether a removal of drover ended the execution.
+	State(ctx context.Context, execution string) (running, removed bool, err error)
 }
 
 // Machine is a state machine that works on instances: a subset of stepfunctions.Machine.
@@ -34,9 +36,10 @@ type Machine interface {
 	Input(ctx context.Context, execution string, into any) error
 }
 
-// Upgrader starts drover-upgrade: a subset of stepfunctions.Machine.
+// Upgrader starts drover-upgrade, and reads the input of its executions: a subset of stepfunctions.Machine.
 type Upgrader interface {
 	Start(ctx context.Context, name string, input any) error
+	Input(ctx context.Context, execution string, into any) error
 }
 
 // Admitter judges a spec whose event was lost: admission.Admitter.

@@ -94,6 +94,14 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 		"but not while it runs":           {func(s *sweeptest.Account) { s.Runs = true }, false, nil, nil},
 		"but not without a lease":         {func(s *sweeptest.Account) { s.Leased = store.Lease{Fence: 3} }, false, nil, nil},
 		"or fails when that is not known": {func(s *sweeptest.Account) { s.Failing["running"] = errThrottled }, false, errThrottled, nil},
+		"but continues its work after a removal": {func(s *sweeptest.Account) { s.WasRemoved = true }, false, nil,
+			[]string{"converge demo  x", "release demo x"}},
+		"but leaves the step of an upgrade to the upgrade": {func(s *sweeptest.Account) {
+			s.WasRemoved, s.Leased.Execution = true, "machine:demo-upgrade-1-0-0"
+		}, false, nil, []string{"release demo machine:demo-upgrade-1-0-0"}},
+		"or keeps the lease when its work cannot continue": {func(s *sweeptest.Account) {
+			s.WasRemoved, s.Failing["converge demo  x"] = true, errThrottled
+		}, false, errThrottled, []string{"converge demo  x"}},
 		"or keeps the lease when it cannot be reported": {func(s *sweeptest.Account) {
 			s.Failing["write"] = errThrottled
 		}, true, errThrottled, []string{"write demo"}},

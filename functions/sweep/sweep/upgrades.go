@@ -88,17 +88,35 @@ type UpgradeEnder struct {
 	Now        func() time.Time
 }
 
-// End starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. Every sweep tries again
-// until the upgrade is finished. Two starts within five minutes are one execution.
+// End starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. If a removal of drover ended
+// it, the new execution continues the upgrade. Every sweep tries again until the upgrade is finished. Two starts within five minutes are
+// one execution.
 func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error {
-	running, err := e.Executions.Running(ctx, execution)
+	running, removed, err := e.Executions.State(ctx, execution)
 	if err != nil || running {
 		return err
 	}
-	logging.From(ctx).Warn("upgrade ended without a report", "cluster", cluster, "execution", execution)
+	input := events.Upgrade{Cluster: cluster, Ended: execution}
+	if removed {
+		// An execution that Step Functions has forgotten has no input. Its upgrade ends.
+		if err := e.Upgrade.Input(ctx, execution, &input); err == nil {
+			input = continued(input)
+		}
+	}
+	logging.From(ctx).Warn("upgrade ended without a report", "cluster", cluster, "execution", execution, "removed", removed)
 	at := e.Now().UTC().Truncate(5 * time.Minute)
 	name := names.UpgradeStart(cluster, names.EndedKey(execution, at), 0, at)
-	return e.Upgrade.Start(ctx, name, events.Upgrade{Cluster: cluster, Ended: execution})
+	return e.Upgrade.Start(ctx, name, input)
+}
+
+// continued returns the input that continues an upgrade, as an operator would do it. A scheduled upgrade has begun, so its window no longer
+// applies, and its release is that of the spec.
+func continued(in events.Upgrade) events.Upgrade {
+	out := events.Upgrade{Cluster: in.Cluster, Rollback: in.Rollback}
+	if in.Origin == "" {
+		out.Release, out.KubernetesVersion = in.Release, in.KubernetesVersion
+	}
+	return out
 }
 
 // UpgradeInFlight reports whether an upgrade is in flight, according to the status.

@@ -25,6 +25,11 @@ type Account struct {
 	Leased       store.Lease
 	HeldClusters []string
 	Runs         bool
+	// WasRemoved reports whether a removal of drover ended the executions. Requested is the input of those of drover-upgrade, and Upgrades
+	// are the inputs of those that were started.
+	WasRemoved bool
+	Requested  events.Upgrade
+	Upgrades   []events.Upgrade
 	// Drains are the executions that drain nodes, with their inputs. Aborted are those that failed, Joins the failed ones of joins.
 	Drains, Aborted map[string]events.DrainRequest
 	Joins           map[string]events.Lifecycle
@@ -113,6 +118,11 @@ func (e Executions) Running(context.Context, string) (bool, error) {
 	return e.Runs, e.Failing["running"]
 }
 
+// State returns Runs and WasRemoved.
+func (e Executions) State(context.Context, string) (running, removed bool, err error) {
+	return e.Runs, e.WasRemoved, e.Failing["running"]
+}
+
 // Converge is recorded.
 func (e Executions) Converge(_ context.Context, cluster, version, after string) error {
 	return e.Did("converge %s %s %s", cluster, version, after)
@@ -189,6 +199,9 @@ func (m Machine) Input(_ context.Context, x string, into any) error {
 		return err
 	}
 	switch into := into.(type) {
+	case *events.Upgrade:
+		*into = m.Requested
+		return nil
 	case *events.DrainRequest:
 		if in, found := m.Drains[x]; found {
 			*into = in
@@ -208,6 +221,8 @@ func (m Machine) Start(_ context.Context, name string, input any) error {
 		return m.Did("give back %s", in.Target())
 	case events.Lifecycle:
 		return m.Did("signal %s", in.EC2InstanceID)
+	case events.Upgrade:
+		m.Upgrades = append(m.Upgrades, in)
 	}
 	return m.Did("start %s", name)
 }

@@ -40,6 +40,8 @@ type Bus struct {
 	fate func(Event) Fate
 	held []Event
 	lost int
+	// removed is true while drover is not deployed: no rule exists.
+	removed bool
 	// busy counts events in flight. lasting counts those of them that wait to be the last.
 	busy, lasting int
 	work          sync.WaitGroup
@@ -84,6 +86,10 @@ func (b *Bus) Emit(_ context.Context, source, detailType string, resources []str
 		return
 	}
 	b.mu.Lock()
+	if b.removed {
+		b.mu.Unlock()
+		return
+	}
 	b.busy++
 	b.mu.Unlock()
 	var waits []time.Duration

@@ -79,6 +79,12 @@ func TestErrorsOfExecutions(t *testing.T) {
 				return err
 			}, described, []string{"ExecutionDoesNotExist"},
 		},
+		"whether one was removed": {
+			func(c *sfn.Client) error {
+				_, _, err := stepfunctions.New(c, "m").State(ctx, "x")
+				return err
+			}, described, []string{"ExecutionDoesNotExist"},
+		},
 		"how one ended": {
 			func(c *sfn.Client) error { _, err := stepfunctions.New(c, "m").Ended(ctx, "x"); return err }, described,
 			[]string{"ExecutionDoesNotExist"},
@@ -118,6 +124,23 @@ func TestRunning(t *testing.T) {
 		got, err := stepfunctions.New(s.client(), "m").Running(t.Context(), "x")
 		require.NoError(t, err)
 		require.Equal(t, runs, got, state)
+	}
+}
+
+func TestState(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer string
+		want   bool
+	}{
+		"by make destroy":  {`{"executionArn": "x", "status": "ABORTED", "error": "DroverRemoved"}`, true},
+		"by an operator":   {`{"executionArn": "x", "status": "ABORTED"}`, false},
+		"with its error":   {`{"executionArn": "x", "status": "FAILED", "error": "StackFailed"}`, false},
+		"with its machine": {"ExecutionDoesNotExist", true},
+	} {
+		running, removed, err := stepfunctions.New((&stepFunctions{answers: []string{test.answer}}).client(), "m").State(t.Context(), "x")
+		require.NoError(t, err)
+		require.False(t, running, name)
+		require.Equal(t, test.want, removed, name)
 	}
 }
 

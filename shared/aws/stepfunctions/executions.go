@@ -65,14 +65,23 @@ func (e *Executions) start(ctx context.Context, cluster, name string) (begun boo
 
 // Running reports whether an execution has not ended. Step Functions forgets executions after 90 days; those have ended.
 func (e *Executions) Running(ctx context.Context, execution string) (bool, error) {
+	running, _, err := e.State(ctx, execution)
+	return running, err
+}
+
+// State reports whether an execution has not ended and, if it has, whether a removal of drover ended it. Step Functions may forget the
+// executions of a deleted machine. Otherwise it forgets them after 90 days, and the sweep finds ended executions within minutes. So one
+// that is forgotten was removed.
+func (e *Executions) State(ctx context.Context, execution string) (running, removed bool, err error) {
 	out, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
 	if code := fault.Code(err); code == "ExecutionDoesNotExist" {
-		return false, nil
+		return false, true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("describing execution %s: %w", execution, err)
+		return false, false, fmt.Errorf("describing execution %s: %w", execution, err)
 	}
-	return out.Status == types.ExecutionStatusRunning || out.Status == types.ExecutionStatusPendingRedrive, nil
+	running = out.Status == types.ExecutionStatusRunning || out.Status == types.ExecutionStatusPendingRedrive
+	return running, out.Error != nil && *out.Error == names.Removed, nil
 }
 
 // Ended returns the status with which an execution ended. It is "" if Step Functions has forgotten the execution.
