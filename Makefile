@@ -46,11 +46,11 @@ deploy: $(if $(APP),,functions-arm64) node_modules ## Deploy drover to the AWS a
 	@$(DEPLOY) up --approval $(APPROVAL) $(if $(APP),--app $(APP))
 
 .PHONY: destroy
-destroy: $(if $(APP),,functions-arm64) node_modules ## Remove drover from the account; clusters, specs and statuses stay (YES=1 asks nothing)
+destroy: $(if $(APP),,functions-arm64) node_modules ## Remove drover; clusters, specs and statuses stay (YES=1 asks nothing)
 	@$(DEPLOY) down $(if $(APP),--app $(APP))
 
 .PHONY: destroy-all
-destroy-all: $(if $(APP),,functions-arm64) node_modules ## Remove drover and its buckets; refused while a cluster exists (YES=1 asks nothing)
+destroy-all: $(if $(APP),,functions-arm64) node_modules ## Remove drover and its buckets, once no cluster exists (YES=1 asks nothing)
 	@$(DEPLOY) down-all $(if $(APP),--app $(APP))
 
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
