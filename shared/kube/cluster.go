@@ -26,6 +26,8 @@ type Clusters struct {
 	eks     *eks.Client
 	presign *sts.PresignClient
 	reach   func(endpoint string) http.RoundTripper
+	// role and group are those of WithRole.
+	role, group string
 }
 
 // Option of Clusters.
@@ -109,6 +111,10 @@ func (c *Clusters) connect(ctx context.Context, eksCluster, endpoint, authority 
 	config := &rest.Config{Host: endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 	if c.reach != nil {
 		config.Transport, config.TLSClientConfig = c.reach(config.Host), rest.TLSClientConfig{}
+	}
+	if c.role != "" {
+		message := unauthorized(eksCluster, c.role, c.group)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return explainer{next, message} })
 	}
 	opened, err := Connect(config)
 	if err != nil {

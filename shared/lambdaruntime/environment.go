@@ -12,6 +12,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
 // Environment variables of the functions. infra/ sets them.
@@ -57,6 +59,11 @@ func (e Env) Must(name string) string {
 		os.Exit(1)
 	}
 	return value
+}
+
+// Role returns the ARN of a function's role.
+func (e Env) Role(region, step string) string {
+	return names.RoleARN(e.Must(Partition), e.Must(Account), region, step)
 }
 
 // AWS returns the SDK's configuration from the environment that Lambda sets.

@@ -19,7 +19,7 @@ import (
 
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
-	clusters := kube.NewClusters(cfg, kube.WithTransport(env.Transport))
+	clusters := kube.NewClusters(cfg, kube.WithTransport(env.Transport), kube.WithRole(env.Role(cfg.Region, "join"), kube.JoinGroup))
 	return &handler.Handler{
 		Clusters: kube.Opener[handler.Cluster]{Clusters: clusters, As: func(c *kube.Cluster) handler.Cluster { return c }},
 		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),

@@ -40,7 +40,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	snapshot := cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
 		State: state, Stacks: cloud, Groups: pools, EKS: offered, Snapshot: snapshot,
-		Nodes:      kube.NewClusters(cfg, kube.WithTransport(env.Transport)),
+		Nodes:      kube.NewClusters(cfg, kube.WithTransport(env.Transport), kube.WithRole(env.Role(cfg.Region, "sweep"), kube.SweepGroup)),
 		Executions: machine,
 		Upgrade:    stepfunctions.NewMachine(steps, env.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),

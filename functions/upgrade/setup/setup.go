@@ -39,7 +39,8 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
-	clusters, room := kube.NewClusters(cfg, kube.WithTransport(env.Transport)), ec2.New(cfg)
+	signIn := kube.WithRole(env.Role(cfg.Region, "upgrade"), kube.UpgradeGroup)
+	clusters, room := kube.NewClusters(cfg, kube.WithTransport(env.Transport), signIn), ec2.New(cfg)
 	executions := stepfunctions.New(sfn.NewFromConfig(cfg), "")
 	facts := &collect.Gatherer{
 		Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
