@@ -384,6 +384,9 @@ func (s *Service) ExecuteChangeSet(_ context.Context, caller iam.Caller, in *Exe
 			onFailure = "DO_NOTHING"
 		}
 	}
+	if err := st.checkPaused(onFailure == "DO_NOTHING", "execute-change-set"); err != nil {
+		return nil, err
+	}
 	st.remember(in.ClientRequestToken, "ExecuteChangeSet", in)
 	set.execution = executeComplete
 	for id, other := range s.changeSets {

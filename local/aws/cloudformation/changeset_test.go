@@ -199,9 +199,6 @@ func TestChangeSetRequestsThatAreRefused(t *testing.T) {
 		code, want string
 	}{
 		"an update of nothing": {CreateChangeSetInput{StackName: "x"}, "ValidationError", "Stack [x] does not exist"},
-		"nested stacks": {
-			CreateChangeSetInput{StackName: "s", IncludeNestedStacks: true}, "UnsupportedByLocalAccount", "IncludeNestedStacks",
-		},
 		"an import":       {CreateChangeSetInput{StackName: "s", ChangeSetType: "IMPORT"}, "UnsupportedByLocalAccount", "IMPORT"},
 		"an unknown type": {CreateChangeSetInput{StackName: "s", ChangeSetType: "X"}, "ValidationError", "enum value set"},
 		"deleting a failed update": {

@@ -228,7 +228,11 @@ func TestFailedRollbackContinues(t *testing.T) {
 
 func TestUpdateWithoutRollback(t *testing.T) {
 	for name, finish := range map[string]func(a *account) string{
-		"on": func(a *account) string { return a.update("s", things(`A: {Name: any3}`, `B: {Size: 3}`)).StackStatus },
+		"on": func(a *account) string {
+			return a.updateWith(&UpdateStackInput{
+				StackName: "s", DisableRollback: true, TemplateBody: things(`A: {Name: any3}`, `B: {Size: 3}`),
+			}).StackStatus
+		},
 		"back": func(a *account) string {
 			_, err := a.RollbackStack(a.ctx, a.admin, &RollbackStackInput{StackName: "s"})
 			require.NoError(a.t, err)
@@ -244,6 +248,12 @@ func TestUpdateWithoutRollback(t *testing.T) {
 				})
 				require.Equal(t, updateFailed, st.StackStatus)
 				require.Len(t, a.shelf.ids(), 4)
+				// AWS refuses an update that would be rolled back.
+				_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {Name: any3}`)})
+				a.refused(err, "ValidationError", "non-terminal [UPDATE_FAILED] state")
+				a.changes(&CreateChangeSetInput{StackName: "s", ChangeSetName: "c", TemplateBody: things(`A: {Name: any3}`)})
+				_, err = a.ExecuteChangeSet(a.ctx, a.admin, &ExecuteChangeSetInput{StackName: "s", ChangeSetName: "c"})
+				a.refused(err, "ValidationError", "disable-rollback parameter with execute-change-set API")
 				if finish(a) == updateComplete {
 					require.NotEqual(t, first, a.physicalID("s", "A"))
 				} else {

@@ -306,6 +306,17 @@ func (st *stack) checkUpdatable() error {
 	return nil
 }
 
+// checkPaused refuses an operation with rollback on a stack whose failed update was not rolled back.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stack-failure-options.html says what is possible instead, and
+// https://github.com/aws/aws-cli/issues/6368 has the error.
+func (st *stack) checkPaused(disableRollback bool, api string) error {
+	if st.status != updateFailed || disableRollback {
+		return nil
+	}
+	return invalid("This stack is currently in a non-terminal [%s] state. To update the stack from this state, please use the "+
+		"disable-rollback parameter with %s API. To rollback to the last known good state, use the rollback-stack API", st.status, api)
+}
+
 // UpdateStack starts updating a stack.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateStack.html
 func (s *Service) UpdateStack(ctx context.Context, caller iam.Caller, in *UpdateStackInput) (*StackIDOutput, error) {
@@ -330,7 +341,7 @@ func (s *Service) UpdateStack(ctx context.Context, caller iam.Caller, in *Update
 	}
 	again, err := st.repeated(in.ClientRequestToken, "UpdateStack", in)
 	if err == nil && !again {
-		err = st.checkUpdatable()
+		err = cmp.Or(st.checkUpdatable(), st.checkPaused(in.DisableRollback, "update-stack"))
 	}
 	current, roleARN := st.current, cmp.Or(in.RoleARN, st.roleARN)
 	s.mu.Unlock()
