@@ -199,8 +199,8 @@ func TestChangeSetRequestsThatAreRefused(t *testing.T) {
 		code, want string
 	}{
 		"an update of nothing": {CreateChangeSetInput{StackName: "x"}, "ValidationError", "Stack [x] does not exist"},
-		"an import":       {CreateChangeSetInput{StackName: "s", ChangeSetType: "IMPORT"}, "UnsupportedByLocalAccount", "IMPORT"},
-		"an unknown type": {CreateChangeSetInput{StackName: "s", ChangeSetType: "X"}, "ValidationError", "enum value set"},
+		"an import":            {CreateChangeSetInput{StackName: "s", ChangeSetType: "IMPORT"}, "UnsupportedByLocalAccount", "IMPORT"},
+		"an unknown type":      {CreateChangeSetInput{StackName: "s", ChangeSetType: "X"}, "ValidationError", "enum value set"},
 		"deleting a failed update": {
 			CreateChangeSetInput{StackName: "s", OnStackFailure: "DELETE"}, "ValidationError", "OnStackFailure DELETE",
 		},
