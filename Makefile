@@ -173,13 +173,14 @@ kubernetes:
 kubernetes-clients:
 	@go run ./local/kubernetes/buildall -clients
 
-# One go build for all functions: packages they share are compiled once. Those that are deployed are the same bytes wherever they are built.
+# One go build for all functions: packages they share are compiled once. Those that are deployed are the same bytes wherever and at whatever
+# commit they are built: a relay keeps its code while its source is the same.
 .PHONY: functions-arm64 functions-amd64
 functions-arm64: TRIM := -trimpath
 functions-arm64 functions-amd64: functions-%:
 	@echo "building the functions for $*"
 	@mkdir -p build/functions/$*/bin
-	@GOOS=linux GOARCH=$* go build $(TRIM) -tags lambda.norpc -ldflags '-s -w' -o build/functions/$*/bin/ ./functions/...
+	@GOOS=linux GOARCH=$* go build $(TRIM) -buildvcs=false -tags lambda.norpc -ldflags '-s -w' -o build/functions/$*/bin/ ./functions/...
 	@for step in $(STEPS); do mkdir -p build/functions/$*/$$step; \
 		cmp -s build/functions/$*/bin/$$step build/functions/$*/$$step/bootstrap || cp build/functions/$*/bin/$$step build/functions/$*/$$step/bootstrap; done
 

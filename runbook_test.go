@@ -54,6 +54,10 @@ func TestRunbookHasEveryPhase(t *testing.T) {
 	require.Equal(t, constants(t, "shared/status/document.go", "Phase"), headings(t, "Phases", "Phase "))
 }
 
+func TestRunbookHasEveryReasonOfRelays(t *testing.T) {
+	require.Equal(t, constants(t, "shared/kube/relay/errors.go", "Reason"), headings(t, "Relays", ""))
+}
+
 func TestRunbookHasEveryCondition(t *testing.T) {
 	require.Equal(t, conditionTypes(t), headings(t, "Conditions", "Condition "))
 }

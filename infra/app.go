@@ -86,6 +86,8 @@ const x86 = "x86_64"
 type code struct {
 	dir          string
 	architecture string
+	// relay is the code of relays: DROVER_RELAY.
+	relay string
 }
 
 // findCode checks that each function has been compiled for the architecture.
@@ -105,5 +107,7 @@ func findCode(dir string, architecture any) (code, error) {
 			return code{}, fmt.Errorf("function %s is not compiled (run make synth, which does it): %w", f.step, err)
 		}
 	}
-	return c, nil
+	var err error
+	c.relay, err = packRelay(c)
+	return c, err
 }

@@ -77,6 +77,11 @@ var boundaryGrants = []grant{
 	},
 	state(get, "userdata/"),
 	{
+		why:     "Relays write their logs.",
+		actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},
+		on:      []string{relayLogsARN + ":*"},
+	},
+	{
 		why:     "The first load balancer of an account.",
 		actions: []string{"iam:CreateServiceLinkedRole"},
 		on:      []string{serviceRolesARN + "elasticloadbalancing.amazonaws.com/*"},

@@ -58,6 +58,7 @@ func clusterPolicies() []clusterPolicy {
 		{name: "cluster", grants: append(append([]grant{}, eksGrants...), keyGrants...)},
 		{name: "identity", grants: identityGrants},
 		{name: "pools", grants: poolGrants},
+		{name: "relays", grants: relayGrants},
 		{name: "reads", grants: clusterReads},
 	}
 }
@@ -98,7 +99,7 @@ var networkTable = []network{
 	}},
 	{"vpc-endpoint", "CreateVpcEndpoint", []string{"ModifyVpcEndpoint", "DeleteVpcEndpoints"}},
 	{"security-group", "CreateSecurityGroup", []string{
-		"AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "RevokeSecurityGroupIngress", "RevokeSecurityGroupEgress",
+		"AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "RevokeSecurityGroupEgress",
 		"DeleteSecurityGroup", "CreateVpcEndpoint", "ModifyVpcEndpoint",
 	}},
 	{"launch-template", "CreateLaunchTemplate", []string{
@@ -181,6 +182,47 @@ var poolGrants = []grant{
 	},
 }
 
+const (
+	relaysARN    = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:" + names.Prefix + "*-relay"
+	relayLogsARN = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/lambda/" + names.Prefix + "*-relay"
+)
+
+// relayGrants are for the functions in private clusters' networks.
+var relayGrants = []grant{
+	{
+		actions: []string{
+			"lambda:CreateFunction", "lambda:GetFunction", "lambda:UpdateFunctionCode", "lambda:UpdateFunctionConfiguration",
+			"lambda:DeleteFunction", "lambda:TagResource", "lambda:UntagResource", "lambda:ListTags",
+			"lambda:GetFunctionCodeSigningConfig", "lambda:GetFunctionRecursionConfig", "lambda:GetRuntimeManagementConfig",
+		},
+		on: []string{relaysARN},
+	},
+	{
+		why:     "Lambda reads the code with the caller's permissions.",
+		actions: []string{"s3:GetObject"},
+		on:      keys(stateARN, []string{names.RelayCodes}),
+	},
+	{
+		why:     "CloudWatch Logs checks some actions on the group, others on its streams.",
+		actions: logGroupActions,
+		on:      []string{relayLogsARN + "*"},
+	},
+	{
+		why: "EKS creates the security group of the API server, with this tag, and drover lets the relay in. Users cannot set tags that start " +
+			"with aws: https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html",
+		actions: ec2("AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress"),
+		on:      []string{ec2ARN("security-group")},
+		when:    map[string]map[string]any{"StringLike": {"aws:ResourceTag/aws:eks:cluster-name": names.Prefix + "*"}},
+	},
+}
+
+// logGroupActions are the actions of the handlers of log groups.
+var logGroupActions = []string{
+	"logs:CreateLogGroup", "logs:PutRetentionPolicy", "logs:DeleteRetentionPolicy", "logs:DeleteLogGroup",
+	"logs:TagResource", "logs:UntagResource", "logs:ListTagsForResource", "logs:GetDataProtectionPolicy",
+	"logs:DeleteDataProtectionPolicy",
+}
+
 var eksGrants = []grant{
 	{
 		actions: []string{
@@ -211,13 +253,9 @@ var eksGrants = []grant{
 		on: []string{eksARN("podidentityassociation")},
 	},
 	{
-		why: "If EKS creates the log group, its logs never expire.",
-		actions: []string{
-			"logs:CreateLogGroup", "logs:PutRetentionPolicy", "logs:DeleteRetentionPolicy", "logs:DeleteLogGroup",
-			"logs:TagResource", "logs:UntagResource", "logs:ListTagsForResource", "logs:GetDataProtectionPolicy",
-			"logs:DeleteDataProtectionPolicy",
-		},
-		on: []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/eks/" + names.Prefix + "*"},
+		why:     "If EKS creates the log group, its logs never expire.",
+		actions: logGroupActions,
+		on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/eks/" + names.Prefix + "*"},
 	},
 }
 
@@ -310,7 +348,7 @@ var identityGrants = []grant{
 		actions: []string{"iam:PassRole"},
 		on:      []string{clusterRolesARN},
 		when: map[string]map[string]any{"StringEquals": {"iam:PassedToService": []string{
-			"eks.amazonaws.com", "ec2.${AWS::URLSuffix}", "pods.eks.amazonaws.com",
+			"eks.amazonaws.com", "ec2.${AWS::URLSuffix}", "pods.eks.amazonaws.com", "lambda.amazonaws.com",
 		}}},
 	},
 	{

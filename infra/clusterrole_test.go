@@ -40,6 +40,7 @@ func TestClusterRole(t *testing.T) {
 		role      = "arn:aws:iam::111122223333:role/"
 		clusters  = role + "drover/"
 		boundary  = "arn:aws:iam::111122223333:policy/drover-eu-central-1-boundary"
+		function  = "arn:aws:lambda:eu-central-1:111122223333:function:"
 		key       = "arn:aws:kms:eu-central-1:111122223333:key/1234"
 	)
 	ofCluster := map[string]string{"aws:ResourceTag/drover:cluster": "demo"}
@@ -147,8 +148,30 @@ func TestClusterRole(t *testing.T) {
 		"passes the nodes' role to EC2": {
 			"iam:PassRole", clusters + "drover-demo-control-plane-NodeRole-1", passedTo("ec2.amazonaws.com"), true,
 		},
-		"passes no role to Lambda": {
-			"iam:PassRole", clusters + "drover-demo-control-plane-NodeRole-1", passedTo("lambda.amazonaws.com"), false,
+		"passes a cluster's role to Lambda": {
+			"iam:PassRole", clusters + "drover-demo-control-plane-RelayRole-1", passedTo("lambda.amazonaws.com"), true,
+		},
+		"passes no role to Step Functions": {
+			"iam:PassRole", clusters + "drover-demo-control-plane-NodeRole-1", passedTo("states.amazonaws.com"), false,
+		},
+		"makes a relay":                 {"lambda:CreateFunction", function + "drover-demo-relay", nil, true},
+		"changes no function of drover": {"lambda:UpdateFunctionCode", function + "drover-plan", nil, false},
+		"changes no other function":     {"lambda:UpdateFunctionCode", function + "relay", nil, false},
+		"reads the code of relays":      {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/relay/1.zip", nil, true},
+		"makes a relay's log group": {
+			"logs:CreateLogGroup", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/lambda/drover-demo-relay", nil, true,
+		},
+		"opens the group of a cluster's API": {
+			"ec2:AuthorizeSecurityGroupIngress", ec2Prefix + "security-group/sg-1",
+			map[string]string{"aws:ResourceTag/aws:eks:cluster-name": "drover-demo"}, true,
+		},
+		"opens no group of other clusters' APIs": {
+			"ec2:AuthorizeSecurityGroupIngress", ec2Prefix + "security-group/sg-1",
+			map[string]string{"aws:ResourceTag/aws:eks:cluster-name": "demo"}, false,
+		},
+		"deletes no group of a cluster's API": {
+			"ec2:DeleteSecurityGroup", ec2Prefix + "security-group/sg-1",
+			map[string]string{"aws:ResourceTag/aws:eks:cluster-name": "drover-demo"}, false,
 		},
 		"passes none of drover's own roles":  {"iam:PassRole", role + "drover-eu-central-1-change", passedTo("ec2.amazonaws.com"), false},
 		"changes none of drover's own roles": {"iam:PutRolePolicy", role + "drover-eu-central-1-change", bounded, false},

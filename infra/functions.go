@@ -30,6 +30,8 @@ type function struct {
 	memory float64
 	// notifies is true for functions that change statuses of which drover sends notifications.
 	notifies bool
+	// plans is true for functions that plan clusters. They know the code of relays.
+	plans bool
 	// async functions are invoked by events. Events that they fail to handle go to the dead-letter queue.
 	async bool
 	// env lists the variables beyond those that every function has.
@@ -49,7 +51,7 @@ var functionTable = []function{
 	},
 	{
 		step: "plan", description: "Renders a cluster, compares it with its stacks, and plans the ordered changes with their reasons",
-		notifies: true, timeout: 120, memory: 512,
+		notifies: true, plans: true, timeout: 120, memory: 512,
 	},
 	{
 		step: "change", description: "Creates, reads and executes the change set of one stack",
@@ -76,7 +78,7 @@ var functionTable = []function{
 	{
 		step: "upgrade", description: "Checks a cluster before and after an upgrade, plans its steps and verifies each",
 		// The checks read the whole cluster.
-		notifies: true, timeout: 120, memory: 512,
+		notifies: true, plans: true, timeout: 120, memory: 512,
 	},
 	{
 		step: "clean", description: "Removes what Kubernetes created in the account for a cluster that is being deleted",
@@ -90,7 +92,7 @@ var functionTable = []function{
 	{
 		step: "sweep", description: "Finds missed events and drift, and repairs, resumes or reports them",
 		// An audit of thousands of clusters takes minutes.
-		notifies: true, timeout: 600, memory: 512, async: true,
+		notifies: true, plans: true, timeout: 600, memory: 512, async: true,
 		env: map[string]string{
 			"DROVER_CONVERGE_ARN": convergeARN, "DROVER_JOIN_ARN": joinARN, "DROVER_DRAIN_ARN": drainARN, "DROVER_UPGRADE_ARN": upgradeARN,
 		},
@@ -131,6 +133,9 @@ func newFunction(scope constructs.Construct, c code, n notices, f function, role
 	}
 	if f.notifies {
 		env["DROVER_TOPIC_ARN"] = sub(noticesARN)
+	}
+	if f.plans {
+		env["DROVER_RELAY"] = jsii.String(c.relay)
 	}
 	fn := awslambda.NewFunction(scope, jsii.String(id), &awslambda.FunctionProps{
 		FunctionName:  jsii.String(names.Function(f.step)),

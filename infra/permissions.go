@@ -57,6 +57,13 @@ var notifyGrants = []grant{
 	{actions: []string{"sns:Publish"}, on: []string{noticesARN}},
 }
 
+// invokeRelays allows to reach the API servers of private clusters.
+var invokeRelays = grant{
+	why:     "Requests to API servers that are not open to everyone go through a function in the cluster's network.",
+	actions: []string{"lambda:InvokeFunction"},
+	on:      []string{relaysARN},
+}
+
 // functionGrants are the calls of each function. runtimeGrants and notifyGrants are added to them.
 var functionGrants = map[string][]grant{
 	"admit": {
@@ -83,7 +90,7 @@ var functionGrants = map[string][]grant{
 		listSpecs,
 		state(getPut, "status/", "releases/", "leases/", "rolls/", "due/"),
 		state(get, "upgrades/"),
-		state(put, "templates/", "userdata/", "plans/"),
+		state(put, "templates/", "userdata/", "plans/", names.RelayCodes),
 		listState,
 		{
 			why:     "A lease is stale once the execution that holds it is over.",
@@ -178,6 +185,7 @@ var functionGrants = map[string][]grant{
 		describeEKS,
 		state(getPut, "status/"),
 		listState,
+		invokeRelays,
 	},
 	"upgrade": {
 		specs(get, "clusters/", "releases/"),
@@ -224,6 +232,7 @@ var functionGrants = map[string][]grant{
 			actions: []string{"cloudwatch:EnableAlarmActions", "cloudwatch:ListTagsForResource"},
 			on:      []string{alarmsARN},
 		},
+		invokeRelays,
 	},
 	"clean": {
 		specs(get, "clusters/"),
@@ -265,6 +274,7 @@ var functionGrants = map[string][]grant{
 			actions: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeAutoScalingGroups"},
 			on:      []string{"*"},
 		},
+		invokeRelays,
 	},
 	"drain": {
 		describeEKS,
@@ -276,6 +286,7 @@ var functionGrants = map[string][]grant{
 			actions: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeLifecycleHooks"},
 			on:      []string{"*"},
 		},
+		invokeRelays,
 	},
 	"report": {
 		state(getPut, "status/", "leases/"),
@@ -338,6 +349,7 @@ var functionGrants = map[string][]grant{
 			},
 			on: []string{"*"},
 		},
+		invokeRelays,
 	},
 }
 

@@ -93,6 +93,7 @@ func runtime(step string) []string {
 }
 
 func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
+	const relays = "lambda:InvokeFunction on function:drover-*-relay"
 	const failed = "sqs:SendMessage on drover-dead-letters"
 	notifications := []string{"events:PutEvents on event-bus/drover", "sns:Publish on drover-notices"}
 	resume := []string{
@@ -116,7 +117,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on state/releases/*", "s3:PutObject on state/releases/*",
 			"s3:PutObject on state/templates/*",
 			"s3:PutObject on state/userdata/*",
-			"s3:PutObject on state/plans/*",
+			"s3:PutObject on state/plans/*", "s3:PutObject on state/relay/*",
 			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "s3:ListBucket on state",
 			"s3:GetObject on state/rolls/*", "s3:PutObject on state/rolls/*", "s3:GetObject on state/due/*", "s3:PutObject on state/due/*",
 			"s3:GetObject on state/upgrades/*",
@@ -148,10 +149,12 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"cloudformation:DescribeStackEvents on stack/drover-*", "autoscaling:DescribeScalingActivities on *", failed,
 		}, resume...),
 		"prepare": {
+			relays,
 			"eks:DescribeCluster on cluster/drover-*",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
 		},
 		"upgrade": {
+			relays,
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*",
 			"s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:GetObject on state/upgrades/*",
@@ -179,6 +182,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"iam:ListRoles on *", "iam:GetRole on role/drover/drover-*",
 		},
 		"join": {
+			relays,
 			"eks:DescribeCluster on cluster/drover-*",
 			"autoscaling:CompleteLifecycleAction on autoScalingGroup:*:autoScalingGroupName/drover-*",
 			"autoscaling:RecordLifecycleActionHeartbeat on autoScalingGroup:*:autoScalingGroupName/drover-*",
@@ -188,6 +192,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on state/due/*", "s3:PutObject on state/due/*",
 		},
 		"drain": {
+			relays,
 			"eks:DescribeCluster on cluster/drover-*",
 			"autoscaling:CompleteLifecycleAction on autoScalingGroup:*:autoScalingGroupName/drover-*",
 			"autoscaling:RecordLifecycleActionHeartbeat on autoScalingGroup:*:autoScalingGroupName/drover-*",
@@ -204,6 +209,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:PutObject on state/upgrades/*",
 		},
 		"sweep": append([]string{
+			relays,
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*",
 			"s3:ListBucket on specs",
 			"s3:GetObject on state/releases/*",

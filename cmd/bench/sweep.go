@@ -229,7 +229,7 @@ func (m fleetMachine) Input(context.Context, string, any) error {
 
 type fleetNodes struct{ *fleet }
 
-func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]pool.NodeHealth, error) {
+func (n fleetNodes) Health(_ context.Context, cluster string, _ stack.API) ([]pool.NodeHealth, error) {
 	n.nodeLists.Add(1)
 	var all []pool.NodeHealth
 	for _, instance := range n.groups[0].Instances {

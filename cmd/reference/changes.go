@@ -140,7 +140,7 @@ func (b *base) render(document []byte) (*api.Cluster, *render.Output, error) {
 		Cell: render.Cell{
 			Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: names.StateBucket("111122223333", "us-east-1"),
 		},
-		Resolved: resolved, RollAt: rollAt,
+		Resolved: resolved, RollAt: rollAt, Relay: render.UnknownRelay,
 	})
 	return resolved, out, err
 }

@@ -132,11 +132,12 @@ const (
 
 // Endpoint is how the Kubernetes API is reached.
 type Endpoint struct {
-	// Public makes the endpoint reachable from the internet, for publicCIDRs. drover's functions need it.
+	// Public makes the endpoint reachable from the internet, for publicCIDRs. Without it, drover reaches the API through a relay: a
+	// function that it creates in the cluster's network.
 	Public *bool `json:"public,omitempty" rule:"default=true"`
-	// PublicCIDRs may reach the public endpoint. They must include the addresses from which drover's functions call.
+	// PublicCIDRs may reach the public endpoint. Unless they contain 0.0.0.0/0, drover reaches the API through a relay.
 	PublicCIDRs []string `json:"publicCIDRs,omitzero" rule:"default=0.0.0.0/0;format=cidr;unique;minItems=1;maxItems=40"`
-	// Private makes the endpoint reachable from the VPC.
+	// Private makes the endpoint reachable from the VPC. A relay needs it.
 	Private *bool `json:"private,omitempty" rule:"default=true"`
 }
 

@@ -224,22 +224,16 @@ func (s *ClusterSpec) freeServiceCIDR() string {
 // https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
 func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 	e := &s.ControlPlane.Endpoint
-	if e.Public != nil && !*e.Public {
-		errs = append(errs, field.Forbidden(path.Child("public"), "drover's functions reach the API through the public endpoint: "+
-			"limit it with publicCIDRs instead"))
-		if e.Private != nil && !*e.Private {
+	if e.Private != nil && !*e.Private {
+		switch {
+		case e.Public != nil && !*e.Public:
 			errs = append(errs, field.Forbidden(path.Child("private"), "the API would be unreachable: set public or private to true"))
-		}
-		return errs
-	}
-	if e.Private != nil && !*e.Private && s.Network.Existing == nil {
-		switch everyone := slices.Contains(e.PublicCIDRs, "0.0.0.0/0"); {
-		case s.Network.NATGateways == NATNone:
+		case e.NeedsRelay():
+			errs = append(errs, field.Forbidden(path.Child("private"), "nodes and drover reach a public endpoint that is not open to everyone "+
+				"from the VPC: leave private on, or add 0.0.0.0/0 to publicCIDRs"))
+		case s.Network.Existing == nil && s.Network.NATGateways == NATNone:
 			errs = append(errs, field.Forbidden(path.Child("private"),
 				"without NAT gateways, nodes reach the API through the private endpoint only"))
-		case !everyone:
-			errs = append(errs, field.Forbidden(path.Child("private"), "nodes reach the public endpoint from the addresses of NAT gateways, "+
-				"which publicCIDRs cannot name before they exist"))
 		}
 	}
 	for i, cidr := range e.PublicCIDRs {

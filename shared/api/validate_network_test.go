@@ -147,23 +147,15 @@ var controlPlaneRejections = map[string]rejection{
 				`192.168.0.0/16: choose another range, such as 172.20.0.0/16`,
 		},
 	},
-	"no public endpoint": {
-		controlPlane("endpoint: {public: false}"), []string{
-			`demo.yaml:11: spec.controlPlane.endpoint.public: Forbidden: drover's functions reach the API through the public endpoint: ` +
-				`limit it with publicCIDRs instead`,
-		},
-	},
 	"no endpoint at all": {
 		controlPlane("endpoint: {public: false, private: false}"), []string{
-			`demo.yaml:11: spec.controlPlane.endpoint.public: Forbidden: drover's functions reach the API through the public endpoint: ` +
-				`limit it with publicCIDRs instead`, `demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: the API would be ` +
-				`unreachable: set public or private to true`,
+			`demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: the API would be unreachable: set public or private to true`,
 		},
 	},
 	"nodes locked out by publicCIDRs": {
 		controlPlane("endpoint: {private: false, publicCIDRs: [198.51.100.0/24]}"), []string{
-			`demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: nodes reach the public endpoint from the addresses of NAT ` +
-				`gateways, which publicCIDRs cannot name before they exist`,
+			`demo.yaml:11: spec.controlPlane.endpoint.private: Forbidden: nodes and drover reach a public endpoint that is not open to ` +
+				`everyone from the VPC: leave private on, or add 0.0.0.0/0 to publicCIDRs`,
 		},
 	},
 	"nodes locked out without NAT": {

@@ -161,6 +161,7 @@ func TestValidateAccepts(t *testing.T) {
 		"a large range of services":  controlPlane("serviceCIDR: 172.16.0.0/12"),
 		"a public endpoint for some": controlPlane("endpoint: {publicCIDRs: [198.51.100.0/24, 203.0.113.7/32]}"),
 		"a public endpoint only":     controlPlane("endpoint: {private: false}"),
+		"a private endpoint":         controlPlane("endpoint: {public: false}"),
 		"users and roles with paths": controlPlane("access: [{principalARN: 'arn:aws-us-gov:iam::111122223333:user/a/b/c@example.com'}, " +
 			"{principalARN: 'arn:aws-cn:iam::111122223333:role/aws-reserved/sso.amazonaws.com/AWSReservedSSO_Admin_0123456789abcdef'}]"),
 		"instance types of many kinds": {

@@ -16,9 +16,11 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // Clusters opens the APIs of clusters.
@@ -26,6 +28,7 @@ type Clusters struct {
 	eks     *eks.Client
 	presign *sts.PresignClient
 	reach   func(endpoint string) http.RoundTripper
+	relay   func(cluster string) http.RoundTripper
 	// role and group are those of WithRole.
 	role, group string
 }
@@ -37,6 +40,11 @@ type Option func(*Clusters)
 // verified.
 func WithTransport(reach func(endpoint string) http.RoundTripper) Option {
 	return func(c *Clusters) { c.reach = reach }
+}
+
+// WithRelay calls API servers whose endpoints are not open to everyone through their clusters' relays: see package relay.
+func WithRelay(relay func(cluster string) http.RoundTripper) Option {
+	return func(c *Clusters) { c.relay = relay }
 }
 
 // NewClusters returns the clusters of an account. cfg is the identity that calls EKS and signs in to API servers.
@@ -74,7 +82,13 @@ func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
 	if out.Cluster.Status == types.ClusterStatusCreating || out.Cluster.Endpoint == nil {
 		return nil, fmt.Errorf("EKS cluster %s is %s: %w", name, out.Cluster.Status, pool.ErrNoCluster)
 	}
-	opened, err := c.connect(ctx, name, *out.Cluster.Endpoint, aws.ToString(out.Cluster.CertificateAuthority.Data))
+	relayed := false
+	if vpc := out.Cluster.ResourcesVpcConfig; vpc != nil {
+		relayed = !api.IsOpen(vpc.EndpointPublicAccess, vpc.PublicAccessCidrs)
+	}
+	opened, err := c.connect(ctx, cluster, stack.API{
+		Endpoint: *out.Cluster.Endpoint, Authority: aws.ToString(out.Cluster.CertificateAuthority.Data), Relayed: relayed,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +112,10 @@ func (o Opener[C]) Open(ctx context.Context, cluster string) (C, error) {
 	return o.As(opened), nil
 }
 
-// connect signs in; authority is base64.
-func (c *Clusters) connect(ctx context.Context, eksCluster, endpoint, authority string) (*Cluster, error) {
-	ca, err := base64.StdEncoding.DecodeString(authority)
+// connect signs in.
+func (c *Clusters) connect(ctx context.Context, cluster string, to stack.API) (*Cluster, error) {
+	eksCluster := names.EKSCluster(cluster)
+	ca, err := base64.StdEncoding.DecodeString(to.Authority)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate authority of EKS cluster %s: %w", eksCluster, err)
 	}
@@ -108,8 +123,11 @@ func (c *Clusters) connect(ctx context.Context, eksCluster, endpoint, authority 
 	if err != nil {
 		return nil, err
 	}
-	config := &rest.Config{Host: endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
-	if c.reach != nil {
+	config := &rest.Config{Host: to.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	switch {
+	case to.Relayed && c.relay != nil: // the relay verifies the authority
+		config.Transport, config.TLSClientConfig = c.relay(cluster), rest.TLSClientConfig{}
+	case c.reach != nil:
 		config.Transport, config.TLSClientConfig = c.reach(config.Host), rest.TLSClientConfig{}
 	}
 	if c.role != "" {
@@ -128,7 +146,7 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "drover"
 	config.QPS = -1 // the API server's priority and fairness decides, not a client's own limit
-	api, err := dynamic.NewForConfig(config)
+	untyped, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
@@ -136,5 +154,5 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Dynamic: api, Typed: typed}, nil
+	return &Cluster{Dynamic: untyped, Typed: typed}, nil
 }

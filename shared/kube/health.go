@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 )
 
-// Health lists the nodes of drover's pools in a cluster, with one call. endpoint and authority (base64) are outputs of its
-// control plane stack. If the API server does not respond, the error is *fault.ClusterUnreachable.
-func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error) {
-	opened, err := c.connect(ctx, names.EKSCluster(cluster), endpoint, authority)
+// Health lists the nodes of drover's pools in a cluster, with one call. api comes from its control plane stack. If the API server does not
+// respond, the error is *fault.ClusterUnreachable.
+func (c *Clusters) Health(ctx context.Context, cluster string, api stack.API) ([]pool.NodeHealth, error) {
+	opened, err := c.connect(ctx, cluster, api)
 	if err != nil {
 		return nil, err
 	}

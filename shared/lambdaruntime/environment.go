@@ -29,6 +29,10 @@ const (
 	TopicARN           = "DROVER_TOPIC_ARN"
 	CloudFormationRole = "DROVER_CLOUDFORMATION_ROLE_ARN"
 	LeftoversRole      = "DROVER_LEFTOVERS_ROLE_ARN"
+	// Relay is the code of relays that this version of drover has: render.RelayCode as text.
+	Relay = "DROVER_RELAY"
+	// TaskRoot is the folder of the function's package. Lambda sets it.
+	TaskRoot = "LAMBDA_TASK_ROOT"
 )
 
 // Env is what a function gets from its process, besides the configuration of the SDK. Tests fill it without a process.

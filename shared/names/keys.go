@@ -64,6 +64,12 @@ func Template(body []byte) string { return "templates/" + SHA256(body) + ".yaml"
 // UserData returns the key of node configuration, by content.
 func UserData(body []byte) string { return "userdata/" + SHA256(body) }
 
+// RelayCodes is the prefix of the code of clusters' relays.
+const RelayCodes = "relay/"
+
+// RelayCode returns the key of the code of relays, by content.
+func RelayCode(sha string) string { return RelayCodes + sha + ".zip" }
+
 // PinnedReleases is the prefix of the releases to which clusters are pinned.
 const PinnedReleases = "releases/"
 

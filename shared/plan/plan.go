@@ -72,6 +72,8 @@ type Plan struct {
 	AddonsWait bool `json:"-"`
 	// Warnings about the spec and its release: see api.Warnings.
 	Warnings api.SpecWarnings `json:"-"`
+	// RelayOutdated is the warning about a relay with the code of another version of drover, one line or none.
+	RelayOutdated []string `json:"-"`
 	// Refused are replacements that drover does not do, and changes that it may not make. If there is one, nothing is changed.
 	Refused []status.Reason `json:"-"`
 }

@@ -19,16 +19,30 @@ import (
 
 // compare computes the changes from the deployed to the desired stacks. It reads the groups only if a change needs a node and the spec
 // guarantees none.
-func (p *Planner) compare(ctx context.Context, w work) (plan.Plan, error) {
-	changes, err := p.differences(ctx, w)
+func (p *Planner) compare(ctx context.Context, w *work) (plan.Plan, error) {
+	changes, err := p.differences(ctx, *w)
 	if err != nil {
 		return changes, err
 	}
-	changes.Warnings = api.Warnings(w.resolved, &api.Release{}) // the release's add-ons are in the resolved spec
-	if changes, err = p.refuseReplacingLive(ctx, w, changes); err != nil || !changes.NeedsNode(w.resolved) {
+	updated, err := p.updateRelay(w, changes)
+	if err != nil {
 		return changes, err
 	}
-	found, err := p.hasNode(ctx, w)
+	old, outdated := p.relayOutdated(w)
+	if updated {
+		if changes, err = p.differences(ctx, *w); err != nil {
+			return changes, err
+		}
+		relayReason(changes, old, p.Relay)
+	}
+	changes.Warnings = api.Warnings(w.resolved, &api.Release{}) // the release's add-ons are in the resolved spec
+	if outdated && !updated {
+		changes.RelayOutdated = []string{relayWarning(w.cluster, old, p.Relay)}
+	}
+	if changes, err = p.refuseReplacingLive(ctx, *w, changes); err != nil || !changes.NeedsNode(w.resolved) {
+		return changes, err
+	}
+	found, err := p.hasNode(ctx, *w)
 	if err != nil || found {
 		return changes, err
 	}

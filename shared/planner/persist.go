@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -30,12 +31,33 @@ func (p *Planner) Persist(ctx context.Context, o *Outcome) (planKey string, err 
 			objects[change.FirstKey] = stack.FirstTemplate
 		}
 	}
+	if err := p.addRelay(w, o.Plan, objects); err != nil {
+		return "", err
+	}
 	for _, key := range slices.Sorted(maps.Keys(objects)) {
 		if err := p.State.PutOnce(ctx, key, objects[key]); err != nil {
 			return "", err
 		}
 	}
 	return names.Plan(body), nil
+}
+
+// addRelay adds the code of the relay if the control plane changes and has this version's. Code of an earlier version is in the bucket.
+func (p *Planner) addRelay(w *work, changes plan.Plan, objects map[string][]byte) error {
+	_, changed := changes.Find(names.ControlPlane)
+	if !changed || !w.resolved.Spec.ControlPlane.Endpoint.NeedsRelay() || w.desired.Relay != p.Relay {
+		return nil
+	}
+	body, err := p.RelayFile()
+	if err != nil {
+		return fmt.Errorf("reading the code of relays: %w", err)
+	}
+	if sha := names.SHA256(body); sha != p.Relay.SHA256 {
+		return fmt.Errorf("the code of relays in the package of plan is another than that of this version: %s instead of %s; deploy drover again",
+			sha, p.Relay.SHA256)
+	}
+	objects[p.Relay.Key()] = body
+	return nil
 }
 
 // PersistDeletion writes the plan of a deletion to the state bucket and returns its key.

@@ -61,6 +61,9 @@ type Planner struct {
 	EKS    EKS
 	Cell   render.Cell
 	Now    func() time.Time
+	// Relay is the code of this version's relays. RelayFile reads it; only Persist needs it.
+	Relay     render.RelayCode
+	RelayFile func() ([]byte, error)
 	// IgnorePaused plans a paused spec as if it were not paused, for previews.
 	IgnorePaused bool
 }
@@ -125,7 +128,7 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 			return o, err
 		}
 	}
-	if o.Plan, err = p.compare(ctx, o.work); err != nil {
+	if o.Plan, err = p.compare(ctx, &o.work); err != nil {
 		return o, err
 	}
 	o.Upgrade = p.planned(o.work)
@@ -153,7 +156,9 @@ type work struct {
 	release []byte
 	// templates are the template versions of pools whose version differs from the cluster's.
 	templates map[string]string
-	rendered  *render.Output
+	// desired is what was rendered.
+	desired  render.Cluster
+	rendered *render.Output
 	// deployed are the stacks as they were at the time read.
 	deployed map[string]stack.Deployed
 	read     time.Time

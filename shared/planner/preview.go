@@ -25,7 +25,7 @@ func (p *Planner) Preview(ctx context.Context, cluster string) (planned plan.Pla
 func (p *Planner) preview(ctx context.Context, cluster string) (w work, seen plan.Preview, err error) {
 	w, err = p.read(ctx, Request{Cluster: cluster})
 	if err == nil {
-		seen.Plan, err = p.compare(ctx, w)
+		seen.Plan, err = p.compare(ctx, &w)
 	}
 	if w.rejected != nil {
 		seen.Unused = w.rejected.rejection()

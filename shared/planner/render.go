@@ -61,8 +61,8 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	if !w.decision.RecheckAt.IsZero() {
 		w.later = append(w.later, w.decision.RecheckAt)
 	}
-	desired := render.Cluster{Cell: p.Cell, Resolved: w.resolved, RollAt: rollAt, Templates: w.templates}
-	if w.rendered, err = render.Render(desired); err != nil {
+	w.desired = render.Cluster{Cell: p.Cell, Resolved: w.resolved, RollAt: rollAt, Relay: p.relayCode(w.deployed), Templates: w.templates}
+	if w.rendered, err = render.Render(w.desired); err != nil {
 		return w, &Stop{status.ReasonSpecInvalid, err.Error()}
 	}
 	return w, nil

@@ -200,7 +200,7 @@ func (p *Planner) After(ctx context.Context, cluster string) (status.PostUpgrade
 	if err == nil {
 		a.Next = func(s *status.Status) { w.recordQueued(s, p.Now()) }
 		result.Accepted, result.Rejected = w.acceptance()
-		changes, err = p.compare(ctx, w)
+		changes, err = p.compare(ctx, &w)
 	}
 	var stopped *Stop
 	switch {

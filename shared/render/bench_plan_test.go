@@ -48,7 +48,7 @@ func benchmarkPlan(b *testing.B, cell render.Cell, read func() (*api.Cluster, *a
 		if errs != nil {
 			b.Fatal(errs)
 		}
-		out, err := render.Render(render.Cluster{Cell: cell, Resolved: resolved})
+		out, err := render.Render(render.Cluster{Cell: cell, Resolved: resolved, Relay: render.UnknownRelay})
 		if err != nil {
 			b.Fatal(err)
 		}

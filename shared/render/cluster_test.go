@@ -139,7 +139,7 @@ func resolve(t testing.TB, c *api.Cluster) Cluster {
 	t.Helper()
 	resolved, errs := api.Resolve(c, testRelease())
 	require.Empty(t, errs)
-	return Cluster{Cell: testCell(), Resolved: resolved}
+	return Cluster{Cell: testCell(), Resolved: resolved, Relay: testRelay}
 }
 
 func render(t testing.TB, in Cluster) *Output {
@@ -175,3 +175,6 @@ func threePools() *api.Cluster {
 	c.Spec.Pools[2].Files = []api.File{{Path: "/etc/motd", Mode: "0644", Content: "hello\n"}}
 	return c
 }
+
+// testRelay is the code of relays.
+var testRelay = RelayCode{Architecture: "arm64", SHA256: strings.Repeat("1a", 32)}

@@ -115,7 +115,7 @@ func goldenInput(t testing.TB, change func(*api.Cluster, *api.Release, *Cell)) C
 	change(cluster, release, &cell)
 	resolved, errs := api.Resolve(cluster, release)
 	require.Empty(t, errs)
-	return Cluster{Cell: cell, Resolved: resolved}
+	return Cluster{Cell: cell, Resolved: resolved, Relay: testRelay}
 }
 
 // files returns the output as files: templates, node configurations by checksum, and the rest of each stack.

@@ -35,6 +35,8 @@ type controlPlaneParams struct {
 	// PrepareRole and the others are roles of drover's functions.
 	PrepareRole, JoinRole, DrainRole, SweepRole, UpgradeRole string
 	Access                                                   []accessEntry
+	// Relay is nil if the endpoint is open to everyone.
+	Relay *relayParams
 }
 
 // accessEntry gives a principal access to the cluster. Its id is derived from the principal.
@@ -53,7 +55,7 @@ type accessPolicy struct {
 // https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
 var nodePolicies = []string{"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"}
 
-func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams, error) {
+func newControlPlaneParams(cell Cell, cluster *api.Cluster, code RelayCode) (*controlPlaneParams, error) {
 	spec, name := cluster.Spec.ControlPlane, eksName(cluster)
 	p := &controlPlaneParams{
 		Description:     "drover: control plane of cluster " + cluster.Metadata.Name,
@@ -82,6 +84,10 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		DrainRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "drain"),
 		SweepRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "sweep"),
 		UpgradeRole:       names.RoleARN(cell.Partition, cell.Account, cell.Region, "upgrade"),
+	}
+	var err error
+	if p.Relay, err = newRelayParams(cell, cluster, code); err != nil {
+		return nil, err
 	}
 	if cell.Partition == "aws-cn" {
 		p.NodeService = "ec2.amazonaws.com.cn"

@@ -64,7 +64,7 @@ func (r *renderer) network() error {
 }
 
 func (r *renderer) controlPlane() error {
-	params, err := newControlPlaneParams(r.Cell, r.Resolved)
+	params, err := newControlPlaneParams(r.Cell, r.Resolved, r.Relay)
 	if err != nil {
 		return err
 	}
@@ -72,6 +72,9 @@ func (r *renderer) controlPlane() error {
 	stack := Stack{
 		Name: names.ControlPlane, Protected: params.Retain, Capabilities: []string{"CAPABILITY_IAM"},
 		Parameters: []Parameter{protection(params.Retain), r.subnets()},
+	}
+	if params.Relay != nil {
+		stack.Parameters = append(stack.Parameters, r.vpc())
 	}
 	if params.Retain {
 		first := *params
@@ -143,6 +146,15 @@ func (r *renderer) subnets() Parameter {
 		return Parameter{Name: name, Value: strings.Join(existing.Subnets, ",")}
 	}
 	return Parameter{Name: name, From: &OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}
+}
+
+// vpc returns the parameter with the VPC of the cluster.
+func (r *renderer) vpc() Parameter {
+	const name = "VpcId"
+	if existing := r.Resolved.Spec.Network.Existing; existing != nil {
+		return Parameter{Name: name, Value: existing.VPCID}
+	}
+	return Parameter{Name: name, From: &OutputRef{Stack: names.Network, Output: "VpcId"}}
 }
 
 // protection returns the parameter for the EKS cluster's deletion protection. It is off during the creation: a failed creation of a

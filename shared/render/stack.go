@@ -27,6 +27,8 @@ type Cluster struct {
 	Resolved *api.Cluster
 	// RollAt is the time of the latest roll, by pool: see plan.RollAt. Future times do not belong here.
 	RollAt map[string]time.Time
+	// Relay is the code of the cluster's relay. Only a cluster whose endpoint is not open to everyone has one.
+	Relay RelayCode
 	// Templates are the template versions of pools that differ from the cluster's, by pool: see upgrade.Templates.
 	Templates map[string]string
 }

@@ -70,7 +70,7 @@ func resolved(t *testing.T, version string) render.Cluster {
 	return render.Cluster{
 		Cell: render.Cell{
 			Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: names.StateBucket("111122223333", "us-east-1"),
-		}, Resolved: out,
+		}, Resolved: out, Relay: render.UnknownRelay,
 	}
 }
 

@@ -21,6 +21,26 @@ type Deployed struct {
 	Drifted bool
 }
 
+// API is how the API server of a cluster is reached.
+type API struct {
+	// Endpoint is the URL. Authority is the certificate authority, in base64.
+	Endpoint, Authority string
+	// Relayed reports that requests go through the cluster's relay function.
+	Relayed bool
+}
+
+// Outputs of the control plane's stack. Only a cluster with a relay has the third.
+const (
+	OutputEndpoint  = "ClusterEndpoint"
+	OutputAuthority = "ClusterCertificateAuthority"
+	OutputRelay     = "RelayCode"
+)
+
+// API returns how the API server of a deployed control plane is reached. Its endpoint is empty if there is none yet.
+func (d Deployed) API() API {
+	return API{Endpoint: d.Outputs[OutputEndpoint], Authority: d.Outputs[OutputAuthority], Relayed: d.Outputs[OutputRelay] != ""}
+}
+
 // Failure is why an operation on a stack failed: the resource that failed first, and the reason that AWS gave.
 type Failure struct {
 	Resource, Reason string

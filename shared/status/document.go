@@ -151,6 +151,8 @@ const (
 	// NetworkUsable is False while the spec gives the VPC public addresses: nodes and pods cannot reach the hosts that have them. Absent
 	// otherwise.
 	NetworkUsable = "NetworkUsable"
+	// RelayCurrent is False while the cluster's relay has the code of another version of drover. Absent otherwise.
+	RelayCurrent = "RelayCurrent"
 	// RequestAccepted is False while the last request of an operator is refused: a roll or an upgrade. It is removed by the next request that
 	// is accepted, and by the next spec.
 	RequestAccepted = "RequestAccepted"
@@ -275,6 +277,11 @@ func (s *Status) Unset(kinds ...string) {
 func (s *Status) Warn(warnings api.SpecWarnings, now time.Time) {
 	s.warn(NetworkUsable, ReasonPublicAddresses, warnings.Network, now)
 	s.warn(AddonsSchedulable, ReasonNoPoolForAddons, warnings.Addons, now)
+}
+
+// WarnRelay records that the cluster's relay has the code of another version of drover. No lines mean that it has not.
+func (s *Status) WarnRelay(lines []string, now time.Time) {
+	s.warn(RelayCurrent, ReasonRelayOutdated, lines, now)
 }
 
 func (s *Status) warn(kind, reason string, lines []string, now time.Time) {

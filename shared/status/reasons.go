@@ -29,6 +29,8 @@ const (
 	ReasonNoPoolForAddons = "NoPoolForAddons"
 	// ReasonPublicAddresses: a range of the VPC holds addresses of internet hosts.
 	ReasonPublicAddresses = "PublicAddresses"
+	// ReasonRelayOutdated: the relay has the code of another version of drover.
+	ReasonRelayOutdated = "RelayOutdated"
 	// ReasonUpgraded: the last upgrade was completed.
 	ReasonUpgraded = "Upgraded"
 	// ReasonUpgrading: an upgrade is in flight.
@@ -63,5 +65,6 @@ func Reasons() []string {
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
 		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons, ReasonPublicAddresses,
+		ReasonRelayOutdated,
 	}
 }

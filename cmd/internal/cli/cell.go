@@ -157,7 +157,7 @@ func (c *Cell) machineARN(machine string) string {
 // planner plans as the plan function does, with specs read from elsewhere.
 func (c *Cell) planner(specs planner.Specs) *planner.Planner {
 	return &planner.Planner{
-		Specs: specs, State: c.State, Cell: c.render, Now: time.Now,
+		Specs: specs, State: c.State, Cell: c.render, Now: time.Now, Relay: render.UnknownRelay,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
 		EKS:    eks.New(awseks.NewFromConfig(c.cfg)),

@@ -25,9 +25,11 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/drainer"
+	"github.com/drover-run/drover/shared/kube/relay"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 )
@@ -261,7 +263,7 @@ func noteRefusal(ctx context.Context, out io.Writer, c *Cell, cluster, pool stri
 
 // previewDrain shows the pods and the least time of a drain of a node, or of all nodes of a pool.
 func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, poolName, node string) error {
-	opened, err := kube.NewClusters(c.cfg).Open(ctx, cluster)
+	opened, err := kube.NewClusters(c.cfg, kube.WithRelay(relay.To(lambda.New(c.cfg)))).Open(ctx, cluster)
 	if errors.Is(err, pool.ErrNoCluster) {
 		return fmt.Errorf("cluster %s: %w", cluster, err)
 	}

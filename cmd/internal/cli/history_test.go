@@ -127,13 +127,15 @@ func TestLogLinesOfACluster(t *testing.T) {
 	}, got)
 }
 
-// functions lists exactly the deployed functions.
+// functions lists exactly the functions of drover. A relay is of one cluster.
 func TestFunctions(t *testing.T) {
 	steps, err := os.ReadDir(filepath.Join(repository, "functions"))
 	require.NoError(t, err)
 	var deployed []string
 	for _, step := range steps {
-		deployed = append(deployed, step.Name())
+		if step.Name() != "relay" {
+			deployed = append(deployed, step.Name())
+		}
 	}
 	require.ElementsMatch(t, deployed, functions)
 }

@@ -15,11 +15,12 @@ import (
 
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/relay"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -184,7 +185,7 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 // readNodes lists the nodes of a cluster from its Kubernetes API.
 func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames []string) ([]pool.NodeHealth, error) {
 	if l.opened == nil || time.Since(l.since) > tokenAge {
-		opened, err := kube.NewClusters(l.c.cfg).Open(ctx, cluster)
+		opened, err := kube.NewClusters(l.c.cfg, kube.WithRelay(relay.To(lambda.New(l.c.cfg)))).Open(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}

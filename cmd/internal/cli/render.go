@@ -85,6 +85,6 @@ func renderFile(file, releaseFile, account, region, partition string) (*render.O
 		Cell: render.Cell{
 			Partition: partition, Region: region, Account: account, StateBucket: names.StateBucket(account, region),
 		},
-		Resolved: resolved,
+		Resolved: resolved, Relay: render.UnknownRelay,
 	})
 }

@@ -23,8 +23,10 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/relay"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/shared/upgrade/checker"
@@ -66,7 +68,7 @@ and fails with 2.`,
 				return err
 			}
 			if dryRun {
-				return PreviewUpgrade(ctx, out, c, kube.NewClusters(c.cfg), in)
+				return PreviewUpgrade(ctx, out, c, kube.NewClusters(c.cfg, kube.WithRelay(relay.To(lambda.New(c.cfg)))), in)
 			}
 			answer, err := UpgradeChecker(c).Answer(ctx, in)
 			if err != nil {

@@ -2,6 +2,8 @@
 package setup
 
 import (
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,11 +25,19 @@ import (
 	"github.com/drover-run/drover/shared/render"
 )
 
+// relayFile is the code of relays in the package of the function.
+const relayFile = "relay.zip"
+
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	docs := documents.New(cfg, env)
 	state := docs.State(notices.New(cfg, env))
+	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	p := &planner.Planner{
+		Relay: relayCode,
+		RelayFile: func() ([]byte, error) {
+			return os.ReadFile(filepath.Join(env.Variables[lambdaruntime.TaskRoot], relayFile))
+		},
 		Specs: docs.Specs(), State: state,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),

@@ -33,7 +33,7 @@ type Planner interface {
 
 // Nodes reads the health of a cluster's nodes: a subset of kube.Clusters.
 type Nodes interface {
-	Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error)
+	Health(ctx context.Context, cluster string, api stack.API) ([]pool.NodeHealth, error)
 }
 
 // Snapshot is the state bucket that Planner reads: a subset of cache.Snapshot.

@@ -134,7 +134,7 @@ func (a *audited) PreviewWith(context.Context, string, map[string]stack.Deployed
 	return a.preview, a.did("compare")
 }
 
-func (a *audited) Health(context.Context, string, string, string) ([]pool.NodeHealth, error) {
+func (a *audited) Health(context.Context, string, stack.API) ([]pool.NodeHealth, error) {
 	return a.nodes, a.did("nodes")
 }
 

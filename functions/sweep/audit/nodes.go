@@ -23,12 +23,11 @@ type nodes struct{ *round }
 // replace has Auto Scaling replace nodes that stay NotReady. Auto Scaling drains them first. In a paused cluster it
 // only returns the findings.
 func (r nodes) replace(ctx context.Context, cluster string, s *status.Status) ([]string, error) {
-	control := r.stacks[cluster][names.ControlPlane]
-	endpoint, authority := control.Outputs["ClusterEndpoint"], control.Outputs["ClusterCertificateAuthority"]
-	if endpoint == "" {
+	api := r.stacks[cluster][names.ControlPlane].API()
+	if api.Endpoint == "" {
 		return nil, nil
 	}
-	listed, err := r.Nodes.Health(ctx, cluster, endpoint, authority)
+	listed, err := r.Nodes.Health(ctx, cluster, api)
 	if err != nil {
 		logging.From(ctx).Warn("nodes not listed", "cluster", cluster, "error", err.Error())
 		return []string{"drover could not check the nodes: " + withoutAddress(err).Error()}, nil

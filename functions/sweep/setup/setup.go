@@ -16,8 +16,10 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/relay"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/lambdaruntime/documents"
 	"github.com/drover-run/drover/shared/lambdaruntime/notices"
@@ -40,7 +42,8 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	snapshot := cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
 		State: state, Stacks: cloud, Groups: pools, EKS: offered, Snapshot: snapshot,
-		Nodes:      kube.NewClusters(cfg, kube.WithTransport(env.Transport), kube.WithRole(env.Role(cfg.Region, "sweep"), kube.SweepGroup)),
+		Nodes: kube.NewClusters(cfg, kube.WithTransport(env.Transport), kube.WithRole(env.Role(cfg.Region, "sweep"), kube.SweepGroup),
+			kube.WithRelay(relay.To(lambda.New(cfg)))),
 		Executions: machine,
 		Upgrade:    stepfunctions.NewMachine(steps, env.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),
@@ -55,8 +58,9 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	// The cache compares the times of listings with the clock of the handler.
 	specCache := cache.NewETagCache(specs, func() time.Time { return h.Now() }, names.ClusterSpecs, names.ReleaseSpecs)
 	h.Specs = specCache
+	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	h.Planner = &planner.Planner{
-		Specs: specCache, State: snapshot, Groups: pools, EKS: offered, Now: time.Now,
+		Specs: specCache, State: snapshot, Groups: pools, EKS: offered, Now: time.Now, Relay: relayCode,
 		Cell: render.Cell{
 			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
 			Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),

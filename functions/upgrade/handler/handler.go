@@ -72,7 +72,7 @@ type Groups interface {
 
 // Nodes lists the nodes of a cluster with the Kubernetes API: a subset of kube.Clusters.
 type Nodes interface {
-	Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error)
+	Health(ctx context.Context, cluster string, api stack.API) ([]pool.NodeHealth, error)
 }
 
 // Instances describes EC2 instances: a subset of ec2.Capacity.

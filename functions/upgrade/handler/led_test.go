@@ -162,7 +162,7 @@ func (e ledEKS) ControlPlane(context.Context, string) (preflight.ControlPlane, e
 	return e.eks, e.failing["eks"]
 }
 
-func (l *led) Health(context.Context, string, string, string) ([]pool.NodeHealth, error) {
+func (l *led) Health(context.Context, string, stack.API) ([]pool.NodeHealth, error) {
 	return l.nodes, l.failing["nodes"]
 }
 

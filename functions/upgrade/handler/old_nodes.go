@@ -109,7 +109,7 @@ func (r *run) endedNodes(ctx context.Context, states map[string]string) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := r.Nodes.Health(ctx, r.in.Cluster, control.Outputs["ClusterEndpoint"], control.Outputs["ClusterCertificateAuthority"])
+	nodes, err := r.Nodes.Health(ctx, r.in.Cluster, control.API())
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,11 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/relay"
 	"github.com/drover-run/drover/shared/kube/survey"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/lambdaruntime/documents"
@@ -39,8 +41,10 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
+	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	signIn := kube.WithRole(env.Role(cfg.Region, "upgrade"), kube.UpgradeGroup)
-	clusters, room := kube.NewClusters(cfg, kube.WithTransport(env.Transport), signIn), ec2.New(cfg)
+	clusters, room := kube.NewClusters(cfg, kube.WithTransport(env.Transport), signIn,
+		kube.WithRelay(relay.To(lambda.New(cfg)))), ec2.New(cfg)
 	executions := stepfunctions.New(sfn.NewFromConfig(cfg), "")
 	facts := &collect.Gatherer{
 		Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
@@ -53,7 +57,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		State: state, Stacks: cloud, Executions: executions, EKS: offered, Groups: pools, Alarms: alarmed,
 		Nodes: clusters, Instances: room, Facts: facts,
 		Planner: &planner.Planner{
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Now: time.Now,
+			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Now: time.Now, Relay: relayCode,
 			Cell: render.Cell{
 				Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
 				Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),

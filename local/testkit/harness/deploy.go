@@ -68,6 +68,7 @@ func (a *Account) deploy() {
 		lambdaruntime.ConvergeARN: machines["converge"], lambdaruntime.UpgradeARN: machines["upgrade"],
 		lambdaruntime.JoinARN: machines["join-node"], lambdaruntime.DrainARN: machines["drain-node"],
 		lambdaruntime.CloudFormationRole: role("cloudformation"), lambdaruntime.LeftoversRole: role("leftovers"),
+		lambdaruntime.Relay: relayCode.String(),
 	})
 }
 

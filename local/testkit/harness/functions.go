@@ -84,6 +84,7 @@ func (f *Functions) deploy(variables map[string]string) {
 	env := lambdaruntime.Env{Variables: variables, Output: logs, Transport: f.account.reach}
 	f.Plan, f.Sweep, f.Upgrade = plan.New(f.config("plan"), env), sweep.New(f.config("sweep"), env), upgrade.New(f.config("upgrade"), env)
 	f.Planner = f.Plan.Planner.(*planner.Planner)
+	f.Planner.RelayFile = func() ([]byte, error) { return []byte(relayPackage), nil }
 	f.Sweep.Parallel = 1                                     // in parallel, no world replays
 	f.Upgrade.Planner.(*planner.Planner).Now = f.Planner.Now // both functions plan at the same time
 	changes := change.New(f.config("change"), env)

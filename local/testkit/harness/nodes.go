@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // Nodes are the nodes of all clusters.
@@ -30,7 +31,7 @@ func (n *Nodes) Decide(decide func(cluster string, nodes []pool.NodeHealth) ([]p
 }
 
 // Health implements the method of kube.Clusters.
-func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]pool.NodeHealth, error) {
+func (n *Nodes) Health(ctx context.Context, cluster string, _ stack.API) ([]pool.NodeHealth, error) {
 	all, err := n.account.Groups().All(ctx)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -38,6 +39,25 @@ var clusterLives = map[string]func(*life){
 	},
 	"a cluster that is protected": func(l *life) {
 		l.create("")
+	},
+	"a private cluster, with another relay, and its deletion": func(l *life) {
+		const private = privateEndpoint + alarmed + unprotected
+		l.old(private + "  tags: {team: a}\n")
+		l.phase(status.Ready)
+		l.audited()
+		l.terminate()
+		l.settle()
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.phase(status.Ready)
+		l.Functions.Planner.Relay.SHA256 = names.SHA256([]byte("other code"))
+		l.Functions.Planner.RelayFile = func() ([]byte, error) { return []byte("other code"), nil }
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", private), "name: r1", "name: r2", 1))
+		l.settle()
+		l.phase(status.Ready)
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.settle()
+		l.phase(status.Deleted)
 	},
 	"a replacement that is refused": func(l *life) {
 		l.create("")

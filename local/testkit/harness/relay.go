@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -23,7 +24,16 @@ import (
 	"github.com/drover-run/drover/local/aws/s3"
 	"github.com/drover-run/drover/local/engine/wire"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/render"
 )
+
+// relayPackage is in place of the package of relays. They run in this process.
+const relayPackage = "the code of relays"
+
+// relayCode is the code of relays for this machine.
+var relayCode = render.RelayCode{
+	Architecture: map[string]string{"amd64": "x86_64", "arm64": "arm64"}[runtime.GOARCH], SHA256: names.SHA256([]byte(relayPackage)),
+}
 
 // functionSource is where drover's functions connect from: TEST-NET-1, which no host has. https://www.rfc-editor.org/rfc/rfc5737
 var functionSource = eks.Source{Public: netip.MustParsePrefix("192.0.2.0/24")}

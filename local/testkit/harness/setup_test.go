@@ -29,7 +29,7 @@ func TestSetupFillsEveryField(t *testing.T) {
 	for _, name := range []string{
 		lambdaruntime.SpecsBucket, lambdaruntime.StateBucket, lambdaruntime.Account, lambdaruntime.Partition, lambdaruntime.ConvergeARN,
 		lambdaruntime.JoinARN, lambdaruntime.UpgradeARN, lambdaruntime.DrainARN, lambdaruntime.TopicARN, lambdaruntime.CloudFormationRole,
-		lambdaruntime.LeftoversRole,
+		lambdaruntime.LeftoversRole, lambdaruntime.Relay,
 	} {
 		env.Variables[name] = name
 	}

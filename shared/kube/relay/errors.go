@@ -40,7 +40,7 @@ const (
 
 // advice is what the user does about each reason.
 var advice = map[Reason]string{
-	Missing:      "the next audit creates it again; do not delete it",
+	Missing:      "see the runbook for the command that creates it again",
 	Forbidden:    "allow lambda:InvokeFunction on it",
 	Throttled:    "drover retries; raise the account's limit of concurrent executions if this lasts",
 	NotReady:     "drover retries; if this lasts, check the subnets' free addresses and the relay's role",

@@ -1,0 +1,78 @@
+package render
+
+// The relay: the function through which drover reaches an API endpoint that is not open to everyone.
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// RelayCode identifies the code of relays: an object in the state bucket.
+type RelayCode struct {
+	// Architecture of Lambda: arm64 or x86_64.
+	Architecture string
+	// SHA256 of the object, in hex.
+	SHA256 string
+}
+
+// UnknownRelay stands for the code in previews outside drover's functions, which do not know it.
+var UnknownRelay = RelayCode{Architecture: "arm64", SHA256: strings.Repeat("0", 64)}
+
+var relayCode = regexp.MustCompile(`^(arm64|x86_64)/([0-9a-f]{64})$`)
+
+// ParseRelayCode reads what String returned, such as an output of a control plane's stack. found is false for other text.
+func ParseRelayCode(text string) (code RelayCode, found bool) {
+	parts := relayCode.FindStringSubmatch(text)
+	if parts == nil {
+		return RelayCode{}, false
+	}
+	return RelayCode{Architecture: parts[1], SHA256: parts[2]}, true
+}
+
+// String is <architecture>/<sha256>. It is empty for an unknown code.
+func (c RelayCode) String() string {
+	if c.SHA256 == "" {
+		return ""
+	}
+	return c.Architecture + "/" + c.SHA256
+}
+
+// Key of the code in the state bucket.
+func (c RelayCode) Key() string { return names.RelayCode(c.SHA256) }
+
+// relayParams are the parameters of a relay.
+type relayParams struct {
+	Name, Description, ARN string
+	LogGroup, Logs         string
+	// Interfaces are the ARNs that Lambda needs to connect the function to the VPC.
+	Interfaces []string
+	RelayCode
+	Bucket, Code string
+}
+
+// newRelayParams returns nil for a cluster whose endpoint is open to everyone.
+func newRelayParams(cell Cell, cluster *api.Cluster, code RelayCode) (*relayParams, error) {
+	if !cluster.Spec.ControlPlane.Endpoint.NeedsRelay() {
+		return nil, nil
+	}
+	if _, found := ParseRelayCode(code.String()); !found {
+		return nil, fmt.Errorf("spec.controlPlane.endpoint: the endpoint is not open to everyone, and the code of its relay is unknown: %q", code)
+	}
+	name := names.Relay(cluster.Metadata.Name)
+	arn := func(service, resource string) string {
+		return strings.Join([]string{"arn", cell.Partition, service, cell.Region, cell.Account, resource}, ":")
+	}
+	p := &relayParams{
+		Name: name, Description: "drover: reaches the API of cluster " + cluster.Metadata.Name, ARN: arn("lambda", "function:"+name),
+		LogGroup: names.FunctionLogs(name[len(names.Prefix):]), RelayCode: code, Bucket: cell.StateBucket, Code: code.String(),
+	}
+	p.Logs = arn("logs", "log-group:"+p.LogGroup+":*")
+	for _, kind := range []string{"network-interface", "security-group", "subnet"} {
+		p.Interfaces = append(p.Interfaces, arn("ec2", kind+"/*"))
+	}
+	return p, nil
+}
