@@ -237,6 +237,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 		Resolve: func(value string, subnets, groups []string) string {
 			return a.EKS.Resolve(value, functionSource(subnets, groups))
 		},
+		ConcurrencyLimit: func() int { return a.Quotas.Limit(servicequotas.LambdaConcurrency) }, Exhausted: struck.AtLambdaLimit,
 	})
 	a.closing(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()

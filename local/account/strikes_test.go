@@ -37,6 +37,21 @@ func codeOf(t *testing.T, err error) string {
 	return apiErr.ErrorCode()
 }
 
+func TestLambdaLimit(t *testing.T) {
+	client := lambda.NewFromConfig(cloud.Config(), func(o *lambda.Options) { o.Retryer = aws.NopRetryer{} })
+	invoke := func(function string) string {
+		_, err := client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(function), Payload: []byte(`{}`)})
+		return codeOf(t, err)
+	}
+	cloud.fault(t, "PUT", "?seed=1", "lambda-limit function=publish")
+	require.Equal(t, "TooManyRequestsException", invoke(names.Function("publish")))
+	require.Empty(t, invoke(names.Function("report")), "the rule names another function")
+	require.Equal(t, 1, cloud.Faults.Struck()[faults.LambdaLimit])
+	require.Equal(t, "ALARM", cloud.CloudWatch.AlarmStates()["drover-publish-throttles"])
+	cloud.Faults.Clear()
+	require.Empty(t, invoke(names.Function("publish")))
+}
+
 func TestFaultsOfCalls(t *testing.T) {
 	bucket := names.SpecsBucket(ID, "us-east-1")
 	tests := map[string]struct {

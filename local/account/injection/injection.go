@@ -52,6 +52,11 @@ func (i Injector) LaunchFails(tags map[string]string) string {
 	return i.Decide(faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
 }
 
+// AtLambdaLimit decides whether the account's other functions use all of Lambda's concurrency when a function is invoked.
+func (i Injector) AtLambdaLimit(function string) bool {
+	return i.Decide(faults.Moment{What: faults.Invoke, Function: strings.TrimPrefix(function, names.Prefix)}).Kind == faults.LambdaLimit
+}
+
 // Boot returns nodes that may boot another version of the kubelet.
 func (i Injector) Boot(nodes ec2.Nodes) ec2.Nodes { return boot{nodes, i} }
 

@@ -12,6 +12,8 @@ type Error struct {
 	Code, Message string
 	// Status is the HTTP status; 0 means 400.
 	Status int
+	// Reason is sent with the errors of Lambda that have one.
+	Reason string
 }
 
 func (e *Error) Error() string        { return e.Code + ": " + e.Message }

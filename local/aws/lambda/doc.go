@@ -13,7 +13,8 @@
 //     region without it;
 //   - functions in a VPC: the states Pending, Active and Failed, the permissions of caller and role, and network interfaces that functions
 //     share and that remain for 20 minutes of simulated work after the last function;
-//   - resource policies, tags and reserved concurrency.
+//   - resource policies and tags;
+//   - the account's concurrency limit, reserved concurrency, and the metrics of both.
 //
 // The pauses between Lambda's own retries, and the work on network interfaces, are scaled by the account's speed. A stack that deletes a
 // function in a VPC waits for its network interfaces if its role may describe them.
@@ -25,5 +26,6 @@
 // answer of a region without response streaming (one of the two that are likely).
 //
 // Differences from AWS: no function becomes Inactive. The memory size is reported to the function but not enforced.
-// Environments share the host's /tmp. Packages may use any user and path. X-Ray receives no traces.
+// Environments share the host's /tmp. An account scales to its concurrency limit at once, and has no limit of requests per
+// second. Packages may use any user and path. X-Ray receives no traces.
 package lambda

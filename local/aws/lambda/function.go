@@ -40,7 +40,6 @@ type function struct {
 	policy     []statement
 	retries    *eventConfig
 	idle, busy []*environment
-	inside     int // running in this process
 	generation int // environments of an older generation are not reused
 	// state, update and the reason of their failures: see the states in vpc.go. vpc are the interfaces that the function has.
 	state, update, reasonCode, reason string
@@ -85,7 +84,7 @@ func (f *function) holder(accessKeyID string) *environment {
 func (f *function) acquire() (e *environment, cold bool, generation int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.mayRun(); err != nil {
+	if err := f.service.ctx.Err(); err != nil {
 		return nil, false, 0, err
 	}
 	for len(f.idle) > 0 && e == nil {
@@ -109,17 +108,6 @@ func (f *function) acquire() (e *environment, cold bool, generation int, err err
 	}
 	f.busy = append(f.busy, e)
 	return e, cold, f.generation, nil
-}
-
-// mayRun returns an error unless the function can run now. The caller holds f.mu.
-func (f *function) mayRun() error {
-	if err := f.service.ctx.Err(); err != nil {
-		return err
-	}
-	if r := f.settings.ReservedInstances; r != nil && len(f.busy)+f.inside >= *r {
-		return &iam.Error{Code: "TooManyRequestsException", Message: "Rate Exceeded.", Status: http.StatusTooManyRequests}
-	}
-	return nil
 }
 
 // release returns an environment to the pool, or kills it if it is not usable.
@@ -149,7 +137,6 @@ func (f *function) run(i *invocation) (response, Report, error) {
 	a, report, err := f.runOnce(i)
 	name := f.arn[strings.LastIndex(f.arn, ":")+1:]
 	if err != nil {
-		f.service.metric(name, "Throttles", 1, "Count")
 		return response{}, Report{}, err
 	}
 	failed := 0.0
@@ -168,6 +155,11 @@ func (f *function) run(i *invocation) (response, Report, error) {
 
 // runOnce runs the function in this process or in an environment.
 func (f *function) runOnce(i *invocation) (response, Report, error) {
+	end, err := f.service.Concurrency.Begin(f.arn[strings.LastIndex(f.arn, ":")+1:])
+	if err != nil {
+		return response{}, Report{}, err
+	}
+	defer end()
 	if f.service.config.Run != nil {
 		return f.runInside(i)
 	}

@@ -30,20 +30,14 @@ type Inside struct {
 func (f *function) runInside(i *invocation) (response, Report, error) {
 	s := f.service
 	f.mu.Lock()
-	if err := f.mayRun(); err != nil {
+	if err := s.ctx.Err(); err != nil {
 		f.mu.Unlock()
 		return response{}, Report{}, err
 	}
-	f.inside++
 	c := Inside{Name: f.settings.FunctionName, RequestID: i.id, Variables: maps.Clone(f.settings.variables())}
 	role, timeout := f.settings.Role, time.Duration(f.settings.Timeout)*time.Second
 	c.SubnetIDs, c.SecurityGroupIDs = f.vpc.subnets(), f.vpc.groups()
 	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.inside--
-	}()
 	_, credentials, err := s.config.Roles.AssumeRoleAs(role, sessionName(c.Name), "lambda.amazonaws.com")
 	if err != nil {
 		return response{}, Report{}, mayNotAssume()

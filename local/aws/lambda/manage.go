@@ -180,7 +180,7 @@ func (s *Service) remove(caller iam.Caller, name string) error {
 	delete(s.functions, name)
 	s.leaveLocked(had.slots())
 	s.changedLocked()
-	return nil
+	return s.Concurrency.Reserve(name, nil)
 }
 
 // setConcurrency reserves concurrency. nil removes the reservation.
@@ -193,6 +193,9 @@ func (s *Service) setConcurrency(caller iam.Caller, name string, n *int) error {
 	}
 	f, err := s.mayManage(caller, action, name)
 	if err != nil {
+		return err
+	}
+	if err := s.Concurrency.Reserve(name, n); err != nil {
 		return err
 	}
 	f.mu.Lock()

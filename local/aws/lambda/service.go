@@ -61,6 +61,9 @@ type Config struct {
 	NoStreaming string
 	// Run, if set, runs functions in this process instead of their bootstrap: see Inside.
 	Run func(ctx context.Context, f Inside, payload []byte) (io.Reader, error)
+	// ConcurrencyLimit and Exhausted are those of Concurrency. They are optional.
+	ConcurrencyLimit func() int
+	Exhausted        func(function string) bool
 	// Endpoint returns the account's URL, which functions get as AWS_ENDPOINT_URL. It is called at each cold start.
 	Endpoint func() string
 	// Resolve replaces the names in an environment variable by their addresses for a function in a VPC, or outside of one without subnets. It
@@ -78,6 +81,8 @@ type Service struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 	work   sync.WaitGroup
+	// Concurrency of the account.
+	Concurrency *Concurrency
 	// Observe, if set before the first call, receives the report of each invocation that ended.
 	Observe func(Report)
 
@@ -103,6 +108,7 @@ func New(config Config) *Service {
 	return &Service{
 		config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), functions: map[string]*function{},
 		attachments: map[slot]*attachment{},
+		Concurrency: &Concurrency{Limit: config.ConcurrencyLimit, Exhausted: config.Exhausted, Metric: config.Metric},
 	}
 }
 

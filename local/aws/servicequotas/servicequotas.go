@@ -1,7 +1,7 @@
 // Package servicequotas simulates Service Quotas. It has the quotas that the local account enforces: vCPUs of running
-// instances of the standard families (EC2), and clusters (EKS). It also has the storage of gp3 volumes (EBS), which
-// nothing enforces. The values are those of an account that has grown. Set changes a value. There are no requests for
-// increases, usage metrics, templates, tags, or quotas of single resources.
+// instances of the standard families (EC2), clusters (EKS), and concurrent executions (Lambda). It also has the storage
+// of gp3 volumes (EBS), which nothing enforces. The values are those of an account that has grown. Set changes a value.
+// There are no requests for increases, usage metrics, templates, tags, or quotas of single resources.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/Welcome.html
 //
 // It supports GetServiceQuota, ListServiceQuotas and GetAWSDefaultServiceQuota.
@@ -28,6 +28,9 @@ const (
 	GP3Storage = "L-7A658B76"
 	// Clusters is the number of EKS clusters. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
 	Clusters = "L-1194D53C"
+	// LambdaConcurrency is how many invocations may run at the same time.
+	// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+	LambdaConcurrency = "L-B99A9384"
 )
 
 // Quota is a quota as the API returns it.
@@ -69,6 +72,7 @@ func New(identities *iam.Service) *Service {
 			"All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 4096, 5},
 		{"ebs", "Amazon Elastic Block Store (Amazon EBS)", GP3Storage, "Storage for General Purpose SSD (gp3) volumes, in TiB", 300, 50},
 		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
+		{"lambda", "AWS Lambda", LambdaConcurrency, "Concurrent executions", 1000, 1000},
 	} {
 		s.quotas = append(s.quotas, entry{Quota{
 			ServiceCode: q.service, ServiceName: q.name, QuotaCode: q.code, QuotaName: q.quota, Value: q.value, Unit: "None", Adjustable: true,

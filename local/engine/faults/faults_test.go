@@ -55,6 +55,9 @@ func TestParse(t *testing.T) {
 		"a launch": {
 			text: "launch-fails pool=a", want: Rule{Kind: LaunchFails, Code: "InsufficientInstanceCapacity", Pool: "a"},
 		},
+		"an invocation": {
+			text: "lambda-limit function=join for=1h", want: Rule{Kind: LambdaLimit, Function: "join", For: time.Hour},
+		},
 		"nothing":                   {text: "  ", err: "begins with its kind: one of throttle, error,"},
 		"no kind":                   {text: "explode", err: `"explode" is no kind of fault`},
 		"a kind that has no value":  {text: "drop=2", err: "drop takes no value"},

@@ -40,6 +40,8 @@ const (
 	KubeletVersion Kind = "kubelet-version"
 	// Launches of instances by Auto Scaling: EC2 rejects them with Rule.Code.
 	LaunchFails Kind = "launch-fails"
+	// Invocations of functions: the account is at its concurrency limit, because of other functions.
+	LambdaLimit Kind = "lambda-limit"
 )
 
 // What is the kind of a moment.
@@ -55,6 +57,7 @@ const (
 	Update    What = "update"    // EKS is about to replace the servers of a control plane
 	Boot      What = "boot"      // a kubelet is about to register its node
 	Launch    What = "launch"    // EC2 is about to launch an instance of a group
+	Invoke    What = "invoke"    // Lambda is about to run a function
 )
 
 // kind describes a kind of fault.
@@ -83,6 +86,7 @@ var kinds = []kind{
 	{name: UpdateFails, what: Update, value: "reason", def: "Unknown"},
 	{name: KubeletVersion, what: Boot, value: "reason", needed: true},
 	{name: LaunchFails, what: Launch, value: "reason", def: "InsufficientInstanceCapacity"},
+	{name: LambdaLimit, what: Invoke},
 }
 
 // Kinds returns all kinds of faults.
@@ -123,6 +127,8 @@ type Rule struct {
 	Machine, State string
 	// Pool of instances that exist, boot or are launched. Action of updates is VersionUpdate or VersionRollback.
 	Pool string
+	// Function that is invoked, such as change.
+	Function string
 
 	// Probability that the rule strikes at a matching moment; 0 means always.
 	Probability float64
@@ -138,8 +144,8 @@ type Rule struct {
 
 // Moment is a point at which a fault may occur. Unknown and inapplicable fields are empty.
 type Moment struct {
-	What                                                                         What
-	Service, Action, Caller, Stack, Cluster, Event, Target, Machine, State, Pool string
+	What                                                                                   What
+	Service, Action, Caller, Stack, Cluster, Event, Target, Machine, State, Pool, Function string
 	// Number of a call within its function's invocation, from 1; 0 if no function calls.
 	Number int
 	// Conditional is true for writes to S3 with If-Match or If-None-Match.
@@ -178,6 +184,7 @@ var fields = []struct {
 	{"machine", []What{Step}, func(r *Rule) *string { return &r.Machine }, func(m Moment) string { return m.Machine }},
 	{"state", []What{Step}, func(r *Rule) *string { return &r.State }, func(m Moment) string { return m.State }},
 	{"pool", []What{Instances, Boot, Launch}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
+	{"function", []What{Invoke}, func(r *Rule) *string { return &r.Function }, func(m Moment) string { return m.Function }},
 }
 
 // matches is true if a rule's conditions match a moment. It ignores chances and counts.

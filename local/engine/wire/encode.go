@@ -199,6 +199,9 @@ func (s *Service) sendError(w http.ResponseWriter, format Protocol, requestID st
 			if e.Status >= 500 {
 				members["Type"] = "Service"
 			}
+			if e.Reason != "" {
+				members["Reason"] = e.Reason
+			}
 		} else {
 			h.Set("X-Amzn-Query-Error", e.Code+";"+fault)
 		}

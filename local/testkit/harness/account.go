@@ -199,6 +199,9 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.onClose(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()
 	a.Functions, a.Nodes = &Functions{account: a}, &Nodes{account: a}
+	a.Functions.Concurrency.Limit = func() int { return a.Quotas.Limit(servicequotas.LambdaConcurrency) }
+	a.Functions.Concurrency.Exhausted = a.faults().AtLambdaLimit
+	a.Lambda.Concurrency = &a.Functions.Concurrency // relays share it
 	a.States = states.New(states.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Functions: a.Functions, Emit: a.Events.Emit,
 		SDK: func(ctx context.Context, caller iam.Caller, _, action string, parameters map[string]any) (any, error) {

@@ -6,6 +6,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -237,9 +239,14 @@ func (b *Bus) target(e Event) string {
 	return ""
 }
 
-// asyncAttempts is how often Lambda runs an event.
+// asyncAttempts is how often Lambda runs an event. A throttled event is retried after maxThrottlePause at the latest, until maxEventAge,
+// which is that of drover's functions.
 // https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
-const asyncAttempts = 3
+const (
+	asyncAttempts    = 3
+	maxThrottlePause = 5 * time.Minute
+	maxEventAge      = time.Hour
+)
 
 // Deliver delivers an event immediately and returns when it was handled.
 func (b *Bus) Deliver(e Event) {
@@ -284,13 +291,28 @@ const moment = 300 * time.Millisecond
 
 // invoke invokes a function as EventBridge does.
 func (b *Bus) invoke(step string, payload any) {
-	for attempt := range asyncAttempts {
-		// A minute after the first failure, two after the second.
-		if b.account.clock.Work(b.account.ending, time.Duration(attempt)*time.Minute) != nil {
+	queued, throttle := b.account.clock.Now(), time.Second
+	for attempt := 0; attempt < asyncAttempts; {
+		_, err := b.account.Functions.Call(step, payload)
+		if err == nil {
 			return
 		}
-		if _, err := b.account.Functions.Call(step, payload); err == nil {
+		var pause time.Duration
+		if isThrottled(err) {
+			pause, throttle = throttle, min(2*throttle, maxThrottlePause)
+		} else { // a minute after the first failure, two after the second
+			attempt++
+			pause = time.Duration(attempt) * time.Minute
+		}
+		if attempt == asyncAttempts || b.account.clock.Now().Add(pause).Sub(queued) > maxEventAge ||
+			b.account.clock.Work(b.account.ending, pause) != nil {
 			return
 		}
 	}
+}
+
+// isThrottled reports whether Lambda did not run a function, because of the account's limit.
+func isThrottled(err error) bool {
+	var e *iam.Error
+	return errors.As(err, &e) && e.Code == "TooManyRequestsException"
 }

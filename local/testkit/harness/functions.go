@@ -60,6 +60,8 @@ type Functions struct {
 	Planner *planner.Planner
 	Sweep   *sweeping.Handler
 	Upgrade *upgrading.Handler
+	// Concurrency throttles invocations above the account's limit.
+	Concurrency lambda.Concurrency
 	// Killed is the error that Step Functions receives from a killed function. The default is Lambda.ServiceException, which it retries.
 	Killed string
 
@@ -233,6 +235,11 @@ func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Re
 	if !ok {
 		return lambda.Result{}, fmt.Errorf("there is no function %s", in.Function)
 	}
+	ended, err := f.Concurrency.Begin(step)
+	if err != nil {
+		return lambda.Result{}, err
+	}
+	defer ended()
 	if f.account.options.Bubble {
 		deepen()
 	}

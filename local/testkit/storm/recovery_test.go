@@ -50,7 +50,8 @@ func TestRecovery(t *testing.T) {
 		// an hour later. befalls is another event at that time.
 		byHand, lost bool
 		befalls      func(*world)
-		within       time.Duration
+		// later is when the weather begins after the change, instead of before it.
+		later, within time.Duration
 	}{
 		{fault: "none", within: 10 * time.Minute},
 		{fault: "every event is lost for 10 minutes, those of the schedule, too", weather: "drop for=10m", within: 40 * time.Minute},
@@ -70,6 +71,9 @@ func TestRecovery(t *testing.T) {
 		{fault: "join-node is stopped", weather: "kill machine=join-node count=1", within: 40 * time.Minute},
 		{fault: "drain-node is stopped", weather: "kill machine=drain-node count=1", within: 40 * time.Minute},
 		{fault: "the API server is down for 10 minutes", weather: "api-server-down=10m count=1", within: 40 * time.Minute},
+		{fault: "the account is at its Lambda limit for an hour", weather: "lambda-limit for=1h", within: 65 * time.Minute},
+		{fault: "the account is at its Lambda limit for an hour, while a node boots", weather: "lambda-limit for=1h", later: 50 * time.Second,
+			within: 66 * time.Minute},
 		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, byHand: true},
 		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, byHand: true},
 		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 40 * time.Minute},
@@ -97,10 +101,16 @@ func TestRecovery(t *testing.T) {
 			var p plot
 			if p = replaced(); test.weather != "" {
 				after := changed - 30*time.Second
+				if test.later > 0 {
+					after = changed + test.later
+				}
 				if test.lost {
 					after = changed + 15*time.Minute
 				}
 				p = replaced(test.weather + " after=" + after.String())
+			}
+			if strings.HasPrefix(test.weather, string(faults.LambdaLimit)) {
+				p.calm = 2 * time.Hour
 			}
 			if test.failure != nil {
 				p.failures = []failure{*test.failure}
