@@ -2,13 +2,15 @@ package events
 
 import "time"
 
-// JoinRequest asks the join function whether an instance is a Ready node. The function returns within a minute.
+// JoinRequest asks the join function whether an instance is a Ready node. The function looks once and returns at once.
 type JoinRequest struct {
 	Lifecycle
 	// Started is when the execution started. The hook's timeout counts from then.
 	Started time.Time `json:"started"`
-	// PausedSeconds is how much of the pool's pause has passed.
-	PausedSeconds int64 `json:"pausedSeconds,omitempty"`
+	// PausedSeconds, MissingSince and Node are those of the result of the call before, unless that call failed.
+	PausedSeconds int64     `json:"pausedSeconds,omitempty"`
+	MissingSince  time.Time `json:"missingSince,omitzero"`
+	Node          string    `json:"node,omitempty"`
 	// GivenUp is why the machine itself abandoned the instance. join then only records it.
 	GivenUp string `json:"givenUp,omitempty"`
 }
@@ -36,4 +38,7 @@ type JoinResult struct {
 	// WaitSeconds is the pause before the next check. PausedSeconds is how much of the pool's pause has passed after it.
 	WaitSeconds   int64 `json:"waitSeconds"`
 	PausedSeconds int64 `json:"pausedSeconds,omitempty"`
+	// MissingSince is since when each call has found that the node is not Ready. It is zero if the node is Ready, and if the cluster does
+	// not answer.
+	MissingSince time.Time `json:"missingSince,omitzero"`
 }

@@ -1,6 +1,7 @@
 package main
 
-// CloudWatch alarms and the dashboard. Alarms cover failed executions, undelivered events, and functions that fail or are throttled.
+// CloudWatch alarms and the dashboard. Alarms cover failed executions, undelivered events, functions that fail or are throttled, and an
+// account that is near its limit of concurrent executions.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -17,22 +18,27 @@ import (
 // period of the metrics, in minutes.
 const period = 5
 
-// alarm is raised when a metric is above zero within the period. The topic receives a message when it is raised and when it ends.
+// nearLimit is the part of the account's concurrency above which an alarm is raised.
+const nearLimit = 0.8
+
+// alarm is raised when a metric is above the threshold within the period. The topic receives a message when it is raised and when it ends.
 type alarm struct {
 	// name without the prefix.
 	name, description string
 	metric            awscloudwatch.IMetric
+	// threshold is 0 for metrics of failures.
+	threshold float64
 }
 
 // newAlarms creates one alarm for each metric. An alarm on a sum would stay silent: a sum has no value while one of its metrics has
 // none, and a function that is never invoked has no metrics.
-func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {
-	for _, a := range alarmTable(f, m, n) {
+func newAlarms(scope constructs.Construct, f functions, m machines, n notices, concurrency float64) {
+	for _, a := range alarmTable(f, m, n, concurrency) {
 		made := awscloudwatch.NewAlarm(scope, jsii.String("Alarm-"+a.name), &awscloudwatch.AlarmProps{
 			AlarmName:          jsii.String(names.Prefix + a.name),
 			AlarmDescription:   jsii.String(a.description),
 			Metric:             a.metric,
-			Threshold:          jsii.Number(0),
+			Threshold:          jsii.Number(a.threshold),
 			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
 			EvaluationPeriods:  jsii.Number(1),
 			// Failure metrics have no data while nothing fails.
@@ -44,7 +50,7 @@ func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {
 	newDashboard(scope, f, m, n)
 }
 
-func alarmTable(f functions, m machines, n notices) []alarm {
+func alarmTable(f functions, m machines, n notices, concurrency float64) []alarm {
 	const (
 		converge = "A cluster did not converge. Its status shows why: drover status"
 		drain    = "A node was not drained: its pods ended with it, or its drain takes too long. The execution shows why"
@@ -52,30 +58,40 @@ func alarmTable(f functions, m machines, n notices) []alarm {
 		join     = "An instance did not become a node. Auto Scaling replaces it; the execution shows why"
 	)
 	out := []alarm{
-		{"converge-failed", converge, m.converge.MetricFailed(perPeriod())},
-		{"converge-timed-out", converge, m.converge.MetricTimedOut(perPeriod())},
-		{"converge-aborted", converge, m.converge.MetricAborted(perPeriod())},
-		{"upgrade-failed", upgrade, m.upgrade.MetricFailed(perPeriod())},
-		{"upgrade-timed-out", upgrade, m.upgrade.MetricTimedOut(perPeriod())},
-		{"upgrade-aborted", upgrade, m.upgrade.MetricAborted(perPeriod())},
-		{"join-node-failed", join, m.joinNode.MetricFailed(perPeriod())},
-		{"join-node-timed-out", join, m.joinNode.MetricTimedOut(perPeriod())},
-		{"join-node-aborted", join, m.joinNode.MetricAborted(perPeriod())},
-		{"drain-node-failed", drain, m.drainNode.MetricFailed(perPeriod())},
-		{"drain-node-timed-out", drain, m.drainNode.MetricTimedOut(perPeriod())},
-		{"drain-node-aborted", drain, m.drainNode.MetricAborted(perPeriod())},
+		{"converge-failed", converge, m.converge.MetricFailed(perPeriod()), 0},
+		{"converge-timed-out", converge, m.converge.MetricTimedOut(perPeriod()), 0},
+		{"converge-aborted", converge, m.converge.MetricAborted(perPeriod()), 0},
+		{"upgrade-failed", upgrade, m.upgrade.MetricFailed(perPeriod()), 0},
+		{"upgrade-timed-out", upgrade, m.upgrade.MetricTimedOut(perPeriod()), 0},
+		{"upgrade-aborted", upgrade, m.upgrade.MetricAborted(perPeriod()), 0},
+		{"join-node-failed", join, m.joinNode.MetricFailed(perPeriod()), 0},
+		{"join-node-timed-out", join, m.joinNode.MetricTimedOut(perPeriod()), 0},
+		{"join-node-aborted", join, m.joinNode.MetricAborted(perPeriod()), 0},
+		{"drain-node-failed", drain, m.drainNode.MetricFailed(perPeriod()), 0},
+		{"drain-node-timed-out", drain, m.drainNode.MetricTimedOut(perPeriod()), 0},
+		{"drain-node-aborted", drain, m.drainNode.MetricAborted(perPeriod()), 0},
 		{
 			"dead-letters", "An event could not be delivered or handled. The sweep handles most of them later; the message names the event",
 			n.deadLetters.MetricApproximateNumberOfMessagesVisible(&awscloudwatch.MetricOptions{
 				Period: minutes(period), Statistic: jsii.String("Maximum"),
-			}),
+			}), 0,
+		},
+		{
+			"lambda-concurrency", "Functions of this account use more than 80 % of Lambda's concurrency. Above the limit Lambda throttles drover",
+			concurrencyOf("ConcurrentExecutions"), nearLimit * concurrency,
+		},
+		{
+			"lambda-concurrency-claimed", "Running functions and reservations take more than 80 % of Lambda's concurrency. " +
+				"Above the limit Lambda throttles drover",
+			concurrencyOf("ClaimedAccountConcurrency"), nearLimit * concurrency,
 		},
 	}
 	for _, each := range functionTable {
 		fn, name := f[each.step], names.Function(each.step)
 		out = append(out,
-			alarm{each.step + "-errors", "The function " + name + " failed: its log shows why", fn.MetricErrors(perPeriod())},
-			alarm{each.step + "-throttles", "Lambda throttled " + name + ": the account's concurrency is used up", fn.MetricThrottles(perPeriod())},
+			alarm{each.step + "-errors", "The function " + name + " failed: its log shows why", fn.MetricErrors(perPeriod()), 0},
+			alarm{each.step + "-throttles", "Lambda throttled " + name + ": the account's concurrency is used up",
+				fn.MetricThrottles(perPeriod()), 0},
 		)
 	}
 	return out
@@ -108,7 +124,10 @@ func newDashboard(scope constructs.Construct, f functions, m machines, n notices
 			{graph("Draining nodes", executions(m.drainNode)...), graph("Upgrading clusters", executions(m.upgrade)...)},
 			{graph("Errors of functions", each("Errors", "Sum")...), graph("Duration of functions (p95, ms)", each("Duration", "p95")...)},
 			{graph("Throttled functions", each("Throttles", "Sum")...), graph("Pods deleted against their budgets", podsForced())},
-			{graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(perPeriod()))},
+			{
+				graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(perPeriod())),
+				graph("Concurrent executions of the account", concurrencyOf("ConcurrentExecutions"), concurrencyOf("ClaimedAccountConcurrency")),
+			},
 		},
 	})
 }
@@ -118,6 +137,14 @@ func podsForced() awscloudwatch.IMetric {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression: jsii.String("SUM(SEARCH('{" + metrics.Namespace + ",cluster} MetricName=\"PodsForced\"', 'Sum', 300))"),
 		Label:      jsii.String("pods"), Period: minutes(period), UsingMetrics: &map[string]awscloudwatch.IMetric{},
+	})
+}
+
+// concurrencyOf returns a metric of the account's concurrency.
+// https://docs.aws.amazon.com/lambda/latest/dg/monitoring-concurrency.html
+func concurrencyOf(name string) awscloudwatch.IMetric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String(name), Period: minutes(period), Statistic: jsii.String("Maximum"),
 	})
 }
 

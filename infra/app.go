@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
@@ -27,6 +28,8 @@ type options struct {
 //
 // The context key "architecture" (arm64 by default, or x86_64) sets the architecture of the functions. The local account sets it to its
 // host's. Nothing else in the template depends on it.
+//
+// The context key "lambdaConcurrency" (1000 by default) is the account's limit of concurrent executions. Alarms watch its use.
 func newApp(o options) (awscdk.App, error) {
 	context := map[string]any{
 		// Findings of the default rules are errors, not warnings.
@@ -48,6 +51,10 @@ func newApp(o options) (awscdk.App, error) {
 	if err != nil {
 		return nil, err
 	}
+	concurrency, err := findConcurrency(app.Node().TryGetContext(jsii.String("lambdaConcurrency")))
+	if err != nil {
+		return nil, err
+	}
 	base := newStack(app, names.BaseStack, "drover: what outlives a removal of drover: buckets and the identities that clusters name")
 	newBuckets(base)
 	newBoundary(base)
@@ -61,7 +68,7 @@ func newApp(o options) (awscdk.App, error) {
 	machines := newMachines(cell, functions)
 	newLeftoversRole(cell, functions)
 	newEvents(cell, functions, machines, notices)
-	newAlarms(cell, functions, machines, notices)
+	newAlarms(cell, functions, machines, notices, concurrency)
 	return app, nil
 }
 
@@ -77,6 +84,28 @@ func newStack(app awscdk.App, name, description string) awscdk.Stack {
 			GenerateBootstrapVersionRule: jsii.Bool(false),
 		}),
 	})
+}
+
+// defaultConcurrency is AWS's default of the quota L-B99A9384.
+// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+const defaultConcurrency = 1000
+
+// findConcurrency returns the account's limit of concurrent executions. The cdk command passes a number of cdk.json as a number, and one of
+// its command line as a string.
+func findConcurrency(context any) (float64, error) {
+	switch value := context.(type) {
+	case nil:
+		return defaultConcurrency, nil
+	case float64:
+		if value >= 1 {
+			return value, nil
+		}
+	case string:
+		if n, err := strconv.Atoi(value); err == nil && n >= 1 {
+			return float64(n), nil
+		}
+	}
+	return 0, fmt.Errorf("context \"lambdaConcurrency\" is %v: must be the account's limit of concurrent executions, from 1 on", context)
 }
 
 // x86 is the name of the architecture that is not the default.

@@ -226,7 +226,7 @@ func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) 
 		Error:   jsii.String(notConverged),
 		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
 	})
-	start.AddRetry(retry(slices.Clone(startErrors), attempts))
+	start.AddRetry(retry(slices.Clone(startErrors), waitAttempts, maxWaitDelay))
 	start.AddCatch(done, &awsstepfunctions.CatchProps{Errors: jsii.Strings(startedBefore...)})
 	start.AddCatch(unstarted, catchAll(failure()))
 	return start.Next(done)

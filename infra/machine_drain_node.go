@@ -39,6 +39,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% " + request + " %}")),
 		timeout:  minutes(2),
 		attempts: drainAttempts,
+		loops:    true,
 		assign: map[string]any{
 			"troubles": 0,
 			"forced":   "{% $append($forced, $exists($states.result.Payload.forced) ? $states.result.Payload.forced : []) %}",
@@ -56,9 +57,8 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced, 'evicted': $evicted, 'requests': $requests}]) %}"),
 	})
 	again := choice(scope, "Try again?", "")
-	backOff := wait(scope, "Back off", "", "$min([200, 60 + 10 * $troubles])", nil)
-	keep := callHook(scope, "Keep the hook open", "The function could not. Without a drain, the pods must not be terminated.",
-		"recordLifecycleActionHeartbeat", "")
+	backOff := wait(scope, "Back off", "", "$troubles > 0 ? $min([200, 60 + 10 * $troubles]) : "+waitedSeconds, nil)
+	keep := keepHook(scope, "The function could not. Without a drain, the pods must not be terminated.")
 	open := choice(scope, "Is the hook open?", "")
 	hook := choice(scope, "Is there a hook?", "")
 	complete := completeHook(scope, "Complete the hook", "CONTINUE")
@@ -75,6 +75,10 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		Cause: jsii.String("{% $message %}"),
 	})
 
+	// Errors of the Lambda service are no failed slices. The execution waits for as long as the hook lasts, or for its own timeout.
+	drain.AddCatch(again, &awsstepfunctions.CatchProps{
+		Errors: jsii.Strings(serviceErrors...), Assign: &map[string]any{"message": errorAndCause},
+	})
 	drain.AddCatch(again, catchAll(map[string]any{
 		"troubles": "{% $troubles + 1 %}",
 		"message":  errorAndCause,
@@ -93,7 +97,6 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	again.When(when(hasHook+" and $troubles < "+strconv.Itoa(maxHookTroubles)), keep, nil).
 		When(when("$not("+hasHook+") and $troubles < "+strconv.Itoa(maxTroubles)), backOff, nil).
 		Otherwise(hook)
-	keep.AddRetry(retry(anyFailure, 2))
 	keep.AddCatch(open, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")})
 	keep.Next(backOff)
 	open.When(when("$exists($states.input.Cause) and $contains($states.input.Cause, 'No active Lifecycle Action')"), failed, nil).

@@ -18,8 +18,15 @@ var anyFailure = []string{"States.TaskFailed", "States.Timeout"}
 func completeHook(scope constructs.Construct, name, result string) awsstepfunctionstasks.CallAwsService {
 	complete := callHook(scope, name, "The function could not. Without this, the group would wait until the hook times out.",
 		"completeLifecycleAction", result)
-	complete.AddRetry(retry(anyFailure, 5))
+	complete.AddRetry(retry(anyFailure, 5, maxDelay))
 	return complete
+}
+
+// keepHook returns the state that keeps the hook open. Its output is its input.
+func keepHook(scope constructs.Construct, comment string) awsstepfunctionstasks.CallAwsService {
+	keep := callHook(scope, "Keep the hook open", comment, "recordLifecycleActionHeartbeat", "")
+	keep.AddRetry(retry(anyFailure, 2, maxDelay))
+	return keep
 }
 
 // callHook returns the state of an action on the hook. result is CONTINUE or ABANDON for an action that completes it.
@@ -39,5 +46,6 @@ func callHook(scope constructs.Construct, name, comment, action, result string) 
 		Parameters:   &parameters,
 		IamResources: &[]*string{sub(groupsARN)},
 		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
+		Outputs:      "{% $states.input %}",
 	})
 }

@@ -17,13 +17,17 @@ const lifecycle = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHook
 
 func TestJoinNode(t *testing.T) {
 	const (
-		wait    = "Wait for the node > Did the node join? > "
+		wait    = "Check the node > Did the node join? > "
 		pause   = "Wait for the next check > "
+		trouble = "Has the hook time left? > Keep the hook open > Back off > "
 		abandon = "Abandon the instance > Record the failed join > The node did not join"
 	)
 	says := func(outcome events.JoinOutcome) any { return events.JoinResult{Outcome: outcome, Message: "as it is"} }
 	later := func(seconds, paused int64) any {
-		return events.JoinResult{Outcome: events.JoinWaiting, Message: "as it is", WaitSeconds: seconds, PausedSeconds: paused}
+		return events.JoinResult{
+			Outcome: events.JoinWaiting, Message: "as it is", WaitSeconds: seconds, PausedSeconds: paused, Node: "n1",
+			MissingSince: time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC),
+		}
 	}
 	for name, c := range map[string]struct {
 		script      answers
@@ -33,21 +37,24 @@ func TestJoinNode(t *testing.T) {
 		transitions int
 		abandons    int
 		took        time.Duration
-		// paused and reason are in the last payload: the pool's pause so far, and the reason of an abandoned instance.
+		// paused and reason are in the last payload: the pool's pause so far, and the reason of an abandoned instance. known is what the
+		// function returned about the node before.
 		paused float64
+		known  []any
 		reason any
 	}{
 		"Ready at once": {
 			script: answers{"join": {says(events.JoinReady)}}, path: wait + "The node is Ready", status: asl.Succeeded, transitions: 3,
 		},
 		"Ready after a while": {
-			script: answers{"join": {says(events.JoinWaiting), says(events.JoinWaiting), says(events.JoinReady)}},
-			path:   wait + wait + wait + "The node is Ready", status: asl.Succeeded, transitions: 7,
+			script: answers{"join": {later(3, 0), later(3, 0), says(events.JoinReady)}},
+			path:   wait + pause + wait + pause + wait + "The node is Ready", status: asl.Succeeded, transitions: 9, took: 6 * time.Second,
+			known: []any{"n1", "2026-01-01T00:01:00Z"},
 		},
 		"long drains are followed by the pool's pause": {
-			script: answers{"join": {says(events.JoinWaiting), later(60, 0), later(300, 300), says(events.JoinReady)}},
-			path:   wait + wait + pause + wait + pause + wait + "The node is Ready", status: asl.Succeeded, transitions: 11,
-			took: 6 * time.Minute, paused: 300,
+			script: answers{"join": {later(3, 0), later(60, 0), later(300, 300), says(events.JoinReady)}},
+			path:   wait + pause + wait + pause + wait + pause + wait + "The node is Ready", status: asl.Succeeded, transitions: 12,
+			took: 6*time.Minute + 3*time.Second, paused: 300,
 		},
 		"no hook is open": {
 			script: answers{"join": {says(events.JoinGone)}}, path: wait + "No hook to complete", status: asl.Succeeded,
@@ -55,18 +62,25 @@ func TestJoinNode(t *testing.T) {
 		"the function abandons the instance": {
 			script: answers{"join": {says(events.JoinAbandoned)}}, path: wait + "The node did not join", status: asl.Failed, cause: "as it is",
 		},
-		"the function fails": {
-			script: answers{"join": {failedBy("ClusterUnreachable"), says(events.JoinAbandoned)}, "completeLifecycleAction": {map[string]any{}}},
-			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "ClusterUnreachable: because", abandons: 1,
-			reason: "ClusterUnreachable: because",
+		"the function fails once": {
+			script: answers{
+				"join": {later(3, 300), failedBy("Internal"), says(events.JoinReady)}, "recordLifecycleActionHeartbeat": {map[string]any{}},
+			},
+			path: wait + pause + "Check the node > " + trouble + wait + "The node is Ready", status: asl.Succeeded, took: 18 * time.Second,
+			paused: 300,
+			known:  []any{nil, nil},
+		},
+		"the heartbeat fails too": {
+			script: answers{
+				"join": {failedBy("Internal"), says(events.JoinReady)}, "recordLifecycleActionHeartbeat": {
+					failedBy("AutoScaling.AutoScalingException"),
+				},
+			},
+			path: "Check the node > " + trouble + wait + "The node is Ready", status: asl.Succeeded,
 		},
 		"the function returns an unknown outcome": {
-			script: answers{"join": {says("Perhaps")}, "completeLifecycleAction": {map[string]any{}}},
-			path:   wait + abandon, status: asl.Failed, cause: "as it is", abandons: 1, reason: "as it is",
-		},
-		"abandoning fails too": {
-			script: answers{"join": {failedBy("Internal")}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")}},
-			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "Internal: because", abandons: 6, reason: "Internal: because",
+			script: answers{"join": {says("Perhaps"), says(events.JoinReady)}, "recordLifecycleActionHeartbeat": {map[string]any{}}},
+			path:   wait + trouble + wait + "The node is Ready", status: asl.Succeeded,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,10 +97,14 @@ func TestJoinNode(t *testing.T) {
 			first, last := got.sent["join"][0], got.sent["join"][len(got.sent["join"])-1]
 			require.Equal(t, "i-1", first["EC2InstanceId"])
 			require.Equal(t, c.reason, last["givenUp"])
-			if c.reason == nil {
+			if c.known != nil {
+				require.Equal(t, c.known, []any{last["node"], last["missingSince"]})
+			}
+			if c.paused > 0 {
 				require.Equal(t, c.paused, last["pausedSeconds"])
 			}
 			require.NotEmpty(t, first["started"])
+			require.NotContains(t, first, "missingSince")
 			require.Len(t, got.sent["completeLifecycleAction"], c.abandons)
 			for _, sent := range got.sent["completeLifecycleAction"] {
 				require.Equal(t, map[string]any{

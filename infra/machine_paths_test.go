@@ -41,9 +41,23 @@ type play struct {
 	// sent are the payloads of each function, in order.
 	sent map[string][]map[string]any
 	took time.Duration
+	// events of the execution.
+	events int
 }
 
 func execute(t *testing.T, machine, input string, script answers) play {
+	t.Helper()
+	return executeDuring(t, machine, input, script, outage{})
+}
+
+// outage is a time during which every invocation of a function fails with an error.
+type outage struct {
+	lasts time.Duration
+	name  string
+}
+
+// executeDuring executes a machine. The outage begins with the execution.
+func executeDuring(t *testing.T, machine, input string, script answers, bad outage) play {
 	t.Helper()
 	definition := definition(t, machine)
 	parsed, err := asl.Parse(definition)
@@ -75,6 +89,7 @@ func execute(t *testing.T, machine, input string, script answers) play {
 			Tokens: &tokens,
 			Random: func() float64 { return 0.5 },
 			Record: func(e asl.Event) {
+				out.events++
 				if _, ok := own.States[e.State]; ok && strings.HasSuffix(e.Type, "StateEntered") {
 					mu.Lock()
 					defer mu.Unlock()
@@ -90,6 +105,13 @@ func execute(t *testing.T, machine, input string, script answers) play {
 				if arn, ok := arguments["FunctionName"].(string); ok {
 					key = strings.TrimPrefix(arn[strings.LastIndex(arn, ":")+1:], "drover-")
 					payload = arguments["Payload"].(map[string]any)
+				}
+				if task.Resource.Service == "lambda" && time.Since(started) < bad.lasts {
+					if bad.name == "States.Timeout" {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					return nil, failedBy(bad.name)
 				}
 				mu.Lock()
 				if here := path[len(path)-1]; script[here] != nil {

@@ -57,8 +57,10 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	scope := constructs.NewConstruct(parent, jsii.String("UpgradeStates"))
 	invokeAction := func(name, comment string, action events.UpgradeAction, more string) awsstepfunctionstasks.LambdaInvoke {
 		return invoke(scope, f, call{
-			name: name, comment: comment, function: "upgrade", payload: request(action, more), timeout: minutes(3), attempts: attempts,
-			output: "{% $states.result.Payload %}",
+			name: name, comment: comment, function: "upgrade", payload: request(action, more), timeout: minutes(3),
+			// An operator has to start a stopped upgrade again, so it waits for AWS instead.
+			patient: true,
+			output:  "{% $states.result.Payload %}",
 		})
 	}
 	check := invokeAction("Check the cluster", "Plans the steps and runs every check. Changes nothing.", events.UpgradeCheck, "")
@@ -168,7 +170,7 @@ func step(scope constructs.Construct, p phase, converge awsstepfunctions.StateMa
 			TaskTimeout:        awsstepfunctions.Timeout_Duration(awscdk.Duration_Seconds(jsii.Number(p.kind.Limit().Seconds()))),
 			Outputs:            "{% $states.result.Status %}",
 		})
-	task.AddRetry(retry(slices.Clone(startErrors), attempts))
+	task.AddRetry(retry(slices.Clone(startErrors), waitAttempts, maxWaitDelay))
 	task.AddCatch(next, &awsstepfunctions.CatchProps{Errors: jsii.Strings(startedBefore...)})
 	task.AddCatch(stop, catchAll(failure()))
 	return task.Next(next)

@@ -108,37 +108,49 @@ func newLogGroup(scope constructs.Construct, id, name string) awslogs.LogGroup {
 	})
 }
 
-// serviceErrors are errors of the Lambda service, which AWS advises to retry. crashes are errors of a function that ended during its
-// work. Every function is idempotent and can run again. A function's own errors have other names.
+// serviceErrors are errors of the Lambda service: it throttled an invocation or could not perform it. They say nothing about the function,
+// so machines wait until they pass. crashes are errors of a function that ended during its work. Every function is idempotent and can run
+// again. A function's own errors have other names.
 // https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html#bp-lambda-serviceexception
 // https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+// https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html#API_Invoke_Errors
 var (
 	serviceErrors = []string{
 		"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
+		"Lambda.ClientExecutionTimeoutException", "Lambda.EC2ThrottledException", "Lambda.EC2UnexpectedException",
+		"Lambda.ResourceConflictException", "Lambda.ResourceNotReadyException",
 	}
-	crashes      = []string{"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout"}
-	lambdaErrors = slices.Concat(serviceErrors, crashes)
+	crashes = []string{"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout"}
 )
 
-// retry waits 2 s, 4 s, … and at most a minute. Full jitter spreads the retries of many executions.
-func retry(errors []string, attempts float64) *awsstepfunctions.RetryProps {
+// unanswered is the error of an invocation that took longer than Lambda lets the function run. The timeout of a task that waits for a
+// token is that of the operation, and no error of Lambda.
+const unanswered = "States.Timeout"
+
+// Longest delays between retries: of errors that pass soon, and of the Lambda service's errors. A limit of the account may last for hours.
+const (
+	maxDelay     = 1
+	maxWaitDelay = 4
+)
+
+// retry waits 2 s, 4 s, … and at most maxMinutes. Full jitter spreads the retries of many executions.
+func retry(errors []string, attempts, maxMinutes float64) *awsstepfunctions.RetryProps {
 	return &awsstepfunctions.RetryProps{
 		Errors:         jsii.Strings(errors...),
 		Interval:       awscdk.Duration_Seconds(jsii.Number(2)),
 		BackoffRate:    jsii.Number(2),
-		MaxDelay:       minutes(1),
+		MaxDelay:       minutes(maxMinutes),
 		MaxAttempts:    jsii.Number(attempts),
 		JitterStrategy: awsstepfunctions.JitterType_FULL,
 	}
 }
 
-// retryable are the errors after which the same call may succeed.
-func retryable() []string { return append(fault.Retryable(), lambdaErrors...) }
-
 // Attempts of a call. Eight span about four minutes. Reporting is retried longer, because the status depends on it.
 const (
 	attempts       = 8
 	reportAttempts = 14
+	// waitAttempts span about three hours. Each takes three events of the execution's 25,000. A cluster may have 50 pools.
+	waitAttempts = 100
 	// crashAttempts of the steps of converge span six seconds. After three crashes the status reports the failure, and drover retries
 	// after longer pauses.
 	crashAttempts = 2
@@ -155,6 +167,10 @@ type call struct {
 	attempts float64
 	// crashAttempts bounds the retries after a crash. The default is attempts.
 	crashAttempts float64
+	// loops is true if the machine itself waits for the Lambda service, and keeps a hook open.
+	loops bool
+	// patient is true if the call is retried for waitAttempts after any error that passes.
+	patient bool
 	// assign sets variables. output is the state's output, by default the whole result.
 	assign map[string]any
 	output string
@@ -183,12 +199,26 @@ func invoke(scope constructs.Construct, f functions, c call) awsstepfunctionstas
 		props.Assign = &c.assign
 	}
 	task := awsstepfunctionstasks.LambdaInvoke_Jsonata(scope, jsii.String(c.name), props)
-	if c.crashAttempts == 0 {
-		task.AddRetry(retry(retryable(), c.attempts))
+	crashed := slices.Clone(crashes)
+	if !c.wait {
+		crashed = append(crashed, unanswered)
+	}
+	all := slices.Concat(fault.Retryable(), serviceErrors, crashed)
+	switch {
+	case c.loops:
+		task.AddRetry(retry(all, c.attempts, maxDelay))
+		return task
+	case c.patient:
+		task.AddRetry(retry(all, waitAttempts, maxWaitDelay))
 		return task
 	}
-	task.AddRetry(retry(append(fault.Retryable(), serviceErrors...), c.attempts))
-	task.AddRetry(retry(crashes, c.crashAttempts))
+	task.AddRetry(retry(slices.Clone(serviceErrors), waitAttempts, maxWaitDelay))
+	if c.crashAttempts == 0 {
+		task.AddRetry(retry(slices.Concat(fault.Retryable(), crashed), c.attempts, maxDelay))
+		return task
+	}
+	task.AddRetry(retry(fault.Retryable(), c.attempts, maxDelay))
+	task.AddRetry(retry(crashed, c.crashAttempts, maxDelay))
 	return task
 }
 
@@ -216,6 +246,13 @@ const (
 	causeOf       = "{% $exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : '' %}"
 	errorAndCause = "{% $states.errorOutput.Error & ': ' & " +
 		"($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : 'no cause given') %}"
+)
+
+// elapsedSeconds is the time since the execution started. waitedSeconds is a pause that grows with it: work of seconds continues soon, and
+// an outage of two days fits into an execution, which has 25,000 events.
+const (
+	elapsedSeconds = "(($toMillis($states.context.State.EnteredTime) - $toMillis($states.context.Execution.StartTime)) / 1000)"
+	waitedSeconds  = "$round($min([200, $max([15, " + elapsedSeconds + " / 10])]))"
 )
 
 // catchAll catches every error.

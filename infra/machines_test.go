@@ -156,39 +156,44 @@ func TestLambdaGivesChangeTheTimeOfItsChangeSets(t *testing.T) {
 	require.Fail(t, "there is no such function")
 }
 
-// The machines retry temporary faults, errors of the Lambda service, and crashes of a function.
-func TestRetries(t *testing.T) {
-	want := append(fault.Retryable(),
+// passing are the errors after which the same invocation may succeed: temporary faults, errors of the Lambda service, and crashes. A task
+// that waits for a token has a timeout of its own.
+func passing(token bool) []string {
+	all := append(fault.Retryable(),
 		"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
+		"Lambda.ClientExecutionTimeoutException", "Lambda.EC2ThrottledException", "Lambda.EC2UnexpectedException",
+		"Lambda.ResourceConflictException", "Lambda.ResourceNotReadyException",
 		"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout")
+	if token {
+		return all
+	}
+	return append(all, "States.Timeout")
+}
+
+// Every task retries what may pass. Those that invoke functions retry each such error.
+func TestRetries(t *testing.T) {
 	for machine := range machineGoldens {
 		eachState(t, machine, func(name string, s aslState, _ *aslState) {
 			if s.Type != "Task" {
 				require.Empty(t, s.Retry, name)
 				return
 			}
-			if crashed := len(s.Retry) > 1; crashed { // the steps of converge report crashes soon
-				require.Equal(t, convergeMachine, machine, name)
-				require.Len(t, s.Retry, 2, name)
-				require.Equal(t, want, slices.Concat(s.Retry[0].ErrorEquals, s.Retry[1].ErrorEquals), name)
-				require.EqualValues(t, crashAttempts, s.Retry[1].MaxAttempts, name)
-				return
+			var retried []string
+			for _, r := range s.Retry {
+				require.Equal(t, "FULL", r.JitterStrategy, name)
+				require.Positive(t, r.MaxDelaySeconds, name)
+				require.Positive(t, r.MaxAttempts, name)
+				retried = append(retried, r.ErrorEquals...)
 			}
-			require.Len(t, s.Retry, 1, name)
-			r := s.Retry[0]
-			require.Equal(t, "FULL", r.JitterStrategy, name)
-			require.Positive(t, r.MaxDelaySeconds, name)
-			require.Positive(t, r.MaxAttempts, name)
-			if name == "Abandon the instance" || name == "Complete the hook" || name == "Keep the hook open" {
+			switch {
+			case strings.Contains(s.Resource, ":aws-sdk:"):
 				// These tasks call Auto Scaling, whose errors have no names of faults.
-				require.Equal(t, []string{"States.TaskFailed", "States.Timeout"}, r.ErrorEquals)
-				return
+				require.Equal(t, []string{"States.TaskFailed", "States.Timeout"}, retried)
+			case strings.Contains(s.Resource, ":startExecution"):
+				require.Equal(t, startErrors, retried)
+			default:
+				require.ElementsMatch(t, passing(strings.Contains(s.Resource, "waitForTaskToken")), retried, name)
 			}
-			if strings.Contains(s.Resource, ":startExecution") {
-				require.Equal(t, startErrors, r.ErrorEquals)
-				return
-			}
-			require.Equal(t, want, r.ErrorEquals, name)
 		})
 	}
 }
@@ -203,7 +208,8 @@ func TestErrorNamesAreFaults(t *testing.T) {
 	used := make(map[string]bool)
 	use := func(where string, names ...string) {
 		for _, name := range names {
-			if name == "" || strings.HasPrefix(name, "States.") || slices.Contains(lambdaErrors, name) || slices.Contains(startErrors, name) ||
+			if name == "" || strings.HasPrefix(name, "States.") || slices.Contains(slices.Concat(serviceErrors, crashes), name) ||
+				slices.Contains(startErrors, name) ||
 				slices.Contains(startedBefore, name) {
 				continue
 			}

@@ -419,7 +419,7 @@ var (
 	}
 	joinNodeGrants = []grant{
 		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("join")}},
-		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
+		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
 	}
 	drainNodeGrants = []grant{
 		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("drain")}},

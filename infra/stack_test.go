@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -221,7 +222,14 @@ func TestAlarmsReachPeople(t *testing.T) {
 		require.Equal(t, []any{topic}, alarm["AlarmActions"], alarm["AlarmName"])
 		require.Equal(t, []any{topic}, alarm["OKActions"], alarm["AlarmName"])
 		require.Equal(t, "notBreaching", alarm["TreatMissingData"], alarm["AlarmName"])
-		for _, each := range alarm["Dimensions"].([]any) {
+		dimensions, ok := alarm["Dimensions"].([]any)
+		if !ok {
+			require.Equal(t, "800", fmt.Sprint(alarm["Threshold"]), "four fifths of AWS's default")
+			watched[alarm["MetricName"].(string)+" of the account"] = true
+			continue
+		}
+		require.Equal(t, "0", fmt.Sprint(alarm["Threshold"]), alarm["AlarmName"])
+		for _, each := range dimensions {
 			value := each.(map[string]any)["Value"].(string)
 			watched[alarm["MetricName"].(string)+" of "+value[strings.LastIndex(value, ":")+1:]] = true
 		}
@@ -236,6 +244,8 @@ func TestAlarmsReachPeople(t *testing.T) {
 		}
 	}
 	require.Contains(t, watched, "ApproximateNumberOfMessagesVisible of drover-dead-letters")
+	require.Contains(t, watched, "ConcurrentExecutions of the account")
+	require.Contains(t, watched, "ClaimedAccountConcurrency of the account")
 
 	// The topic is encrypted: an alarm needs both the topic and its key.
 	alarms := iam.Principal{Service: "cloudwatch.amazonaws.com"}
@@ -284,5 +294,17 @@ func TestDashboardShowsEveryMachine(t *testing.T) {
 		for _, metric := range []string{"ExecutionsStarted", "ExecutionsSucceeded", "ExecutionsFailed", "ExecutionsTimedOut"} {
 			require.Regexp(t, `"`+metric+`","StateMachineArn","[^"]*:`+machine+`"`, shown)
 		}
+	}
+}
+
+func TestConcurrencyOfTheAccount(t *testing.T) {
+	for _, test := range []struct {
+		context any
+		want    float64
+		ok      bool
+	}{{nil, 1000, true}, {10.0, 10, true}, {"250", 250, true}, {"many", 0, false}, {"0", 0, false}, {0.0, 0, false}, {true, 0, false}} {
+		got, err := findConcurrency(test.context)
+		require.Equal(t, test.ok, err == nil, "%v: %v", test.context, err)
+		require.EqualValues(t, test.want, got)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/drover-run/drover/local/aws/lambda"
 )
 
-// maxTransitions of creating the demo cluster.
-const maxTransitions = 60
+// maxTransitions of creating the demo cluster, with about 20 of checks of nodes that boot.
+const maxTransitions = 75
 
 // List prices of us-east-1 in dollars, without any free tier.
 const (

@@ -47,8 +47,9 @@ const intruder = "intruder"
 
 var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// maxTransitions limits the state transitions of all executions for the demo.
-const maxTransitions = 60
+// maxTransitions limits the state transitions of all executions for the demo. About 20 are checks of nodes that boot: each takes three. At
+// real speed a node takes 52: see docs/performance.md.
+const maxTransitions = 75
 
 func TestDemo(t *testing.T) {
 	spec, err := os.ReadFile(filepath.Join(cloud.root, "examples", "clusters", "demo.yaml"))
@@ -256,7 +257,7 @@ func demoRoles(t *testing.T) {
 	roles := list[rbacv1.ClusterRole](t, client, rbac.WithResource("clusterroles"))
 	i := slices.IndexFunc(roles, func(r rbacv1.ClusterRole) bool { return r.Name == kube.JoinGroup })
 	require.GreaterOrEqual(t, i, 0)
-	require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}},
+	require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}}},
 		roles[i].Rules)
 	bindings := list[rbacv1.ClusterRoleBinding](t, client, rbac.WithResource("clusterrolebindings"))
 	require.True(t, slices.ContainsFunc(bindings, func(b rbacv1.ClusterRoleBinding) bool {

@@ -43,13 +43,15 @@ func TestLambdaLimit(t *testing.T) {
 		_, err := client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(function), Payload: []byte(`{}`)})
 		return codeOf(t, err)
 	}
-	cloud.fault(t, "PUT", "?seed=1", "lambda-limit function=publish")
-	require.Equal(t, "TooManyRequestsException", invoke(names.Function("publish")))
-	require.Empty(t, invoke(names.Function("report")), "the rule names another function")
+	cloud.fault(t, "PUT", "?seed=1", "lambda-limit function=drain")
+	require.Equal(t, "TooManyRequestsException", invoke(names.Function("drain")))
+	require.Empty(t, invoke(names.Function("join")), "the rule names another function")
 	require.Equal(t, 1, cloud.Faults.Struck()[faults.LambdaLimit])
-	require.Equal(t, "ALARM", cloud.CloudWatch.AlarmStates()["drover-publish-throttles"])
+	for _, alarm := range []string{"drover-drain-throttles", "drover-lambda-concurrency", "drover-lambda-concurrency-claimed"} {
+		require.Equal(t, "ALARM", cloud.CloudWatch.AlarmStates()[alarm], alarm)
+	}
 	cloud.Faults.Clear()
-	require.Empty(t, invoke(names.Function("publish")))
+	require.Empty(t, invoke(names.Function("drain")))
 }
 
 func TestFaultsOfCalls(t *testing.T) {

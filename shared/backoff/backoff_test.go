@@ -12,17 +12,14 @@ func TestPolicies(t *testing.T) {
 		policy       Policy
 		passed, want time.Duration
 	}{
-		"the first batch is polled after ten seconds":        {FirstBatch, 0, 10 * time.Second},
-		"the first batch is polled after a quarter":          {FirstBatch, 4 * time.Minute, time.Minute},
-		"the first batch is polled at least each 5 minutes":  {FirstBatch, 10 * time.Hour, 5 * time.Minute},
-		"the next batch is polled after a tenth of a second": {NextBatch, 0, 100 * time.Millisecond},
-		"the next batch is polled after a tenth":             {NextBatch, 20 * time.Second, 2 * time.Second},
-		"the next batch is polled at least each 5 seconds":   {NextBatch, time.Hour, 5 * time.Second},
-		"join is called again at once":                       {JoinCalls, 0, 0},
-		"join is called again after a twentieth":             {JoinCalls, 10 * time.Minute, 30 * time.Second},
-		"join is called again within a minute":               {JoinCalls, 10 * time.Hour, time.Minute},
-		"drain is called again after a twentieth":            {DrainCalls, time.Hour, 3 * time.Minute},
-		"drain is called again within five minutes":          {DrainCalls, 10 * time.Hour, 5 * time.Minute},
+		"the first batch is polled after ten seconds":       {FirstBatch, 0, 10 * time.Second},
+		"the first batch is polled after a quarter":         {FirstBatch, 4 * time.Minute, time.Minute},
+		"the first batch is polled at least each 5 minutes": {FirstBatch, 10 * time.Hour, 5 * time.Minute},
+		"join is called again after three seconds":          {JoinCalls, 0, 3 * time.Second},
+		"join is called again after a thirtieth":            {JoinCalls, 10 * time.Minute, 20 * time.Second},
+		"join is called again within a minute":              {JoinCalls, 10 * time.Hour, time.Minute},
+		"drain is called again after a twentieth":           {DrainCalls, time.Hour, 3 * time.Minute},
+		"drain is called again within five minutes":         {DrainCalls, 10 * time.Hour, 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, test.policy.Pause(test.passed)) })
 	}

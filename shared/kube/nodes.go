@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-run/drover/shared/fault"
@@ -29,77 +27,55 @@ const AnnotationDraining = "drover.run/draining-since"
 func (c *Cluster) PoolNodes(ctx context.Context, poolName string) ([]pool.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	list, err := c.Dynamic.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName})
-	if err != nil {
+	var list corev1.NodeList
+	options := metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName}
+	if err := c.Core.Get().Resource("nodes").VersionedParams(&options, Parameters).Do(ctx).Into(&list); err != nil {
 		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing the nodes of pool %s: %w", poolName, err)}
 	}
-	var all []pool.Node
+	all := make([]pool.Node, len(list.Items))
 	for i := range list.Items {
-		if n := read(&list.Items[i]); n != nil {
-			all = append(all, *n)
-		}
+		all[i] = convert(&list.Items[i])
 	}
 	return all, nil
 }
 
-// WaitNode watches the node of an instance until the condition holds or ctx ends, and returns the last version; nil if no
-// such node has registered. It lists again when the server closes the watch. If the API server does not respond or denies
-// access, the error is *fault.ClusterUnreachable.
-func (c *Cluster) WaitNode(ctx context.Context, poolName, instance string, done func(*pool.Node) bool) (*pool.Node, error) {
-	var last *pool.Node
-	for ctx.Err() == nil {
-		list, err := c.Dynamic.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName})
-		if err != nil {
-			return last, c.unless(ctx, fmt.Errorf("listing the nodes of pool %s: %w", poolName, err))
+// PoolNode returns the node of an instance of a pool, or nil if no such node has registered. A caller that knows the name of the node
+// passes it, so that the API server need not list the pool. If the API server does not respond or denies access, the error is
+// *fault.ClusterUnreachable.
+func (c *Cluster) PoolNode(ctx context.Context, poolName, instance, name string) (*pool.Node, error) {
+	if name != "" {
+		node, err := c.node(ctx, name)
+		if err == nil && node.Instance == instance {
+			return &node, nil
 		}
-		for i := range list.Items {
-			if last = found(last, &list.Items[i], instance); last != nil && done(last) {
-				return last, nil
-			}
-		}
-		watch, err := c.Dynamic.Resource(nodes).Watch(ctx, metav1.ListOptions{
-			LabelSelector: PoolLabel + "=" + poolName, ResourceVersion: list.GetResourceVersion(),
-		})
-		if err != nil {
-			return last, c.unless(ctx, fmt.Errorf("watching the nodes of pool %s: %w", poolName, err))
-		}
-		for event := range watch.ResultChan() {
-			object, ok := event.Object.(*unstructured.Unstructured)
-			if !ok {
-				continue
-			}
-			if last = found(last, object, instance); last != nil && done(last) {
-				watch.Stop()
-				return last, nil
-			}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("reading node %s: %w", name, err)}
 		}
 	}
-	return last, nil
-}
-
-// unless hides an error that only says that the time for watching is over.
-func (c *Cluster) unless(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	all, err := c.PoolNodes(ctx, poolName)
+	if err != nil {
+		return nil, err
 	}
-	return &fault.ClusterUnreachable{Cause: err}
-}
-
-// found returns the node if it is the instance's, or else the earlier version.
-func found(last *pool.Node, object *unstructured.Unstructured, instance string) *pool.Node {
-	if n := read(object); n != nil && n.Instance == instance {
-		return n
+	for i := range all {
+		if all[i].Instance == instance {
+			return &all[i], nil
+		}
 	}
-	return last
+	return nil, nil
 }
 
-// read a node; nil when it is none.
-func read(object *unstructured.Unstructured) *pool.Node {
+// node reads a node.
+func (c *Cluster) node(ctx context.Context, name string) (pool.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
 	var node corev1.Node
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &node); err != nil {
-		return nil
-	}
-	n := &pool.Node{
+	err := c.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node)
+	return convert(&node), err
+}
+
+// convert returns the node as data.
+func convert(node *corev1.Node) pool.Node {
+	n := pool.Node{
 		Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
 		KubeletVersion: node.Status.NodeInfo.KubeletVersion, Labels: node.Labels, Draining: node.Annotations[AnnotationDraining] != "",
 	}

@@ -30,7 +30,7 @@ const (
 // grants are the rules of each group.
 var grants = map[string][]any{
 	JoinGroup: {
-		rule("", "nodes", "get", "list", "watch"),
+		rule("", "nodes", "get", "list"),
 	},
 	SweepGroup: {
 		rule("", "nodes", "get", "list"),

@@ -24,7 +24,7 @@ var rights = map[string][]string{
 		"policy/poddisruptionbudgets: list watch",
 		"storage.k8s.io/volumeattachments: list watch",
 	},
-	"drover:join":  {"nodes: get list watch"},
+	"drover:join":  {"nodes: get list"},
 	"drover:sweep": {"nodes: get list"},
 	"drover:upgrade": {
 		"admissionregistration.k8s.io/mutatingwebhookconfigurations: list",

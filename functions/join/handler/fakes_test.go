@@ -28,9 +28,11 @@ type world struct {
 	mu    sync.Mutex
 	// registers and ready are how long after the start the node registers and is Ready.
 	registers, ready time.Duration
-	labels           map[string]string
-	conditions       []string
-	kubelet          string
+	// missing is how long the node has been missing at the first call.
+	missing    time.Duration
+	labels     map[string]string
+	conditions []string
+	kubelet    string
 	// away is how long the API server does not answer. openErr is the error of opening the cluster.
 	away    time.Duration
 	openErr error
@@ -153,27 +155,14 @@ func (w *world) PoolNodes(context.Context, string) ([]pool.Node, error) {
 	return w.nodes(), nil
 }
 
-// WaitNode lists the nodes once a second.
-func (w *world) WaitNode(ctx context.Context, poolName, instance string, done func(*pool.Node) bool) (last *pool.Node, err error) {
-	for ctx.Err() == nil {
-		nodes, err := w.PoolNodes(ctx, poolName)
-		if err != nil {
-			return last, err
-		}
-		for _, n := range nodes {
-			if n.Instance != instance {
-				continue
-			}
-			if last = &n; done(last) {
-				return last, nil
-			}
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
+func (w *world) PoolNode(ctx context.Context, poolName, instance, _ string) (*pool.Node, error) {
+	nodes, err := w.PoolNodes(ctx, poolName)
+	for _, n := range nodes {
+		if n.Instance == instance {
+			return &n, err
 		}
 	}
-	return last, nil
+	return nil, err
 }
 
 // hookTimeout and hookCap are the launch hook's, as in the pool's template.
@@ -323,7 +312,7 @@ func (s state) AddDue(_ context.Context, cluster string, at time.Time) error {
 func (w *world) handler() *Handler {
 	return &Handler{
 		Clusters: w, Groups: w, Stacks: stackFake{w}, State: state{w},
-		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldTimeout: 24 * time.Hour, Now: time.Now,
+		Limit: 14 * time.Minute, Grace: 50 * time.Second, SignalLimit: time.Hour, HoldTimeout: 24 * time.Hour, Now: time.Now,
 	}
 }
 
@@ -345,7 +334,8 @@ func (w *world) run(pool string) events.JoinResult {
 			return result
 		}
 		require.NotEmpty(w.t, result.Message)
+		require.GreaterOrEqual(w.t, result.WaitSeconds, int64(1))
 		time.Sleep(time.Duration(result.WaitSeconds) * time.Second)
-		in.PausedSeconds = result.PausedSeconds
+		in.PausedSeconds, in.MissingSince, in.Node = result.PausedSeconds, result.MissingSince, result.Node
 	}
 }

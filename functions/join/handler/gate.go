@@ -23,7 +23,6 @@ import (
 
 // Pauses between two calls, in seconds.
 const (
-	minWaitSeconds            = 1
 	minUnreachableWaitSeconds = 10
 	// maxPauseSeconds is less than half of the launch hook's timeout, so that the heartbeat of each call is in time.
 	maxPauseSeconds = 400
@@ -39,11 +38,12 @@ func (w *work) wait(minSeconds int64) {
 	w.result.PausedSeconds = w.in.PausedSeconds
 }
 
-// signal waits until the next batch may go, and then signals success to the pool's stack. It gives up after SignalLimit, unless the
-// signal is surplus or the stack's operation still runs; then it gives up after HoldTimeout.
-func (w *work) signal(ctx, watching context.Context) error {
+// signal signals success to the pool's stack if the next batch may go, and else has the machine wait. It gives up
+// after SignalLimit, unless the signal is surplus or the stack's operation still runs; then it gives up after
+// HoldTimeout.
+func (w *work) signal(ctx context.Context) error {
 	if !w.isRefreshed() {
-		proceed, err := w.mayProceed(ctx, watching)
+		proceed, err := w.mayProceed(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -81,49 +81,38 @@ func (w *work) gate(group pool.Group) *roll.Gate {
 	}
 }
 
-// mayProceed polls until the next batch may go. At the end of watching, the result says what it waits for, and when to call again.
-func (w *work) mayProceed(ctx, watching context.Context) (bool, error) {
-	for began := w.Now().Add(-w.waited); ; {
-		group, _, err := w.Groups.Describe(ctx, w.in.AutoScalingGroupName)
-		if err != nil {
-			return false, err
-		}
-		gate := w.gate(group)
-		if w.isReplaced = !gate.Refresh && roll.IsOutdated(group, w.in.EC2InstanceID); w.isReplaced {
-			return true, nil
-		}
-		if gate.IsLastBatch() {
-			return true, nil
-		}
-		until, err := w.blockedUntil(ctx, watching, gate)
-		if err != nil {
-			return false, err
-		}
-		if until == "" {
-			return !w.startPause(gate), nil
-		}
-		pause := backoff.NextBatch.Pause(w.Now().Sub(began))
-		again := time.After(pause)
-		if end, bounded := watching.Deadline(); bounded && time.Until(end) <= pause { // no time is left for another poll
-			again = nil
-		}
-		select {
-		case <-again:
-		case <-watching.Done():
-			w.wait(minWaitSeconds)
-			w.result.Message += "; the update counts it when " + until
-			return false, ctx.Err()
-		}
+// mayProceed reports whether the next batch may go. If not, the result says what it waits for, and when to call again.
+func (w *work) mayProceed(ctx context.Context) (bool, error) {
+	group, _, err := w.Groups.Describe(ctx, w.in.AutoScalingGroupName)
+	if err != nil {
+		return false, err
 	}
+	gate := w.gate(group)
+	if w.isReplaced = !gate.Refresh && roll.IsOutdated(group, w.in.EC2InstanceID); w.isReplaced {
+		return true, nil
+	}
+	if gate.IsLastBatch() {
+		return true, nil
+	}
+	until, err := w.blockedUntil(ctx, gate)
+	if err != nil {
+		return false, err
+	}
+	if until == "" {
+		return !w.startPause(gate), nil
+	}
+	w.wait(0)
+	w.result.Message += "; the update counts it when " + until
+	return false, nil
 }
 
 // blockedUntil returns what the next batch waits for, or "". It reads no more than it needs: first the group decides, then the nodes, then
 // the number of signals.
-func (w *work) blockedUntil(ctx, watching context.Context, gate *roll.Gate) (until string, err error) {
+func (w *work) blockedUntil(ctx context.Context, gate *roll.Gate) (until string, err error) {
 	if until := gate.ByGroup(); until != "" {
 		return until, nil
 	}
-	found, unreachable := w.readNodes(watching)
+	found, unreachable := w.readNodes(ctx)
 	if unreachable != "" {
 		return unreachable, nil
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/drover-run/drover/events"
 
-	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -30,7 +29,7 @@ type Clusters interface {
 type Cluster interface {
 	Version() string
 	PoolNodes(ctx context.Context, poolName string) ([]pool.Node, error)
-	WaitNode(ctx context.Context, poolName, instance string, done func(*pool.Node) bool) (*pool.Node, error)
+	PoolNode(ctx context.Context, poolName, instance, name string) (*pool.Node, error)
 }
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
@@ -60,8 +59,8 @@ type Handler struct {
 	Groups   Groups
 	Stacks   Stacks
 	State    State
-	// Watch is how long one call polls. Limit is how long an instance may take to become a ready node.
-	Watch, Limit time.Duration
+	// Limit is how long an instance may take to become a ready node. After a time without an answer of the cluster, it has Grace.
+	Limit, Grace time.Duration
 	// SignalLimit is how long after Limit its signal may wait for drains, unless the stack's operation still runs. HoldTimeout is how long
 	// an instance waits at its hook for drains, or for a cluster that does not answer. It is less than the hook's longest timeout.
 	SignalLimit, HoldTimeout time.Duration
@@ -83,9 +82,8 @@ type work struct {
 	minDuringUpdate int
 	// surplus is true if the update needs no more signals for its present batch. isReplaced is true if the update replaces this instance.
 	surplus, isReplaced bool
-	// elapsed is the time since the execution started. waited is a lower bound of the time since the instance joined: an earlier call
-	// that saw it join paused afterwards.
-	elapsed, waited time.Duration
+	// elapsed is the time since the execution started.
+	elapsed time.Duration
 	// addonsWait is true if the add-ons of the cluster wait for a first node.
 	addonsWait bool
 	// template is the launch template version of the instance, once recordFailure has read it.
@@ -93,8 +91,9 @@ type work struct {
 	result   events.JoinResult
 }
 
-// Handle polls for up to Watch and returns the state of the instance. It decides by the instance's lifecycle state
-// alone, so a call that was cut off may be repeated.
+// Handle checks the instance once and returns its state, and when to check it again. A call takes a second: while an instance boots, it
+// must not use Lambda's concurrency, which all functions of the account share. Handle decides by the instance's lifecycle state, so a
+// call that was cut off may be repeated.
 func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 	w := &work{Handler: h, in: in, elapsed: h.Now().Sub(in.Started)}
 	if err := json.Unmarshal([]byte(in.NotificationMetadata), &w.pool); err != nil || w.pool.Cluster == "" || w.pool.Pool == "" {
@@ -116,15 +115,12 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	if err != nil {
 		return events.JoinResult{}, err
 	}
-	watching, cancel := context.WithTimeout(ctx, h.Watch)
-	defer cancel()
 	switch state {
 	case pool.PendingWait:
-		err = w.join(ctx, watching)
+		err = w.join(ctx)
 	case pool.PendingProceed, pool.InService:
-		w.waited = backoff.JoinCalls.Pause(w.elapsed)
 		w.result.Message = "the instance is in service"
-		err = w.signal(ctx, watching)
+		err = w.signal(ctx)
 	default:
 		w.onTerminated(ctx)
 	}
@@ -141,8 +137,8 @@ func (w *work) open(ctx context.Context) (_ Cluster, err error) {
 	return w.cluster, err
 }
 
-// join waits until the node of the instance is ready, and completes the hook.
-func (w *work) join(ctx, watching context.Context) error {
+// join completes the hook if the node of the instance is ready, or if it is not ready in time.
+func (w *work) join(ctx context.Context) error {
 	// The heartbeat comes first, so that the hook stays open during this call.
 	if waits, err := w.Groups.Heartbeat(ctx, w.in.Lifecycle); err != nil {
 		logging.From(ctx).Warn("heartbeat failed", "instance", w.in.EC2InstanceID, "error", err.Error())
@@ -158,24 +154,16 @@ func (w *work) join(ctx, watching context.Context) error {
 	if err != nil {
 		return w.onUnreachable(ctx, err)
 	}
-	// The last call polls for the whole of Watch: the cluster may not have answered before.
-	left := w.Limit - w.elapsed
-	node, err := cluster.WaitNode(watching, w.pool.Pool, w.in.EC2InstanceID, func(n *pool.Node) bool {
-		return n.Missing(w.pool.Readiness) == ""
-	})
-	if node != nil {
-		w.result.Node = node.Name
-	}
+	node, err := cluster.PoolNode(ctx, w.pool.Pool, w.in.EC2InstanceID, w.in.Node)
 	if err != nil {
 		return w.onUnreachable(ctx, err)
 	}
-	switch missing := node.Missing(w.pool.Readiness); {
-	case missing != "" && left <= w.Watch:
+	if node != nil {
+		w.result.Node = node.Name
+	}
+	if missing := node.Missing(w.pool.Readiness); missing != "" {
 		w.result.Message = missing
-		return w.abandon(ctx)
-	case missing != "":
-		w.result.Outcome, w.result.Message = events.JoinWaiting, missing
-		return nil
+		return w.onMissing(ctx)
 	}
 	if skew := pool.KubeletSkew(node.KubeletVersion, cluster.Version()); skew != "" {
 		w.result.Message = skew
@@ -185,7 +173,7 @@ func (w *work) join(ctx, watching context.Context) error {
 	w.recordReady(ctx)
 	if w.isRefreshed() {
 		// The node runs pods already. The refresh proceeds when the instance is in service.
-		if proceed, err := w.mayProceed(ctx, watching); err != nil || !proceed && w.elapsed < w.HoldTimeout {
+		if proceed, err := w.mayProceed(ctx); err != nil || !proceed && w.elapsed < w.HoldTimeout {
 			return err
 		}
 	}
@@ -193,7 +181,22 @@ func (w *work) join(ctx, watching context.Context) error {
 		return err
 	}
 	w.requestAddons(ctx)
-	return w.signal(ctx, watching)
+	return w.signal(ctx)
+}
+
+// onMissing has the instance wait for its node until Limit. If the cluster or the function did not answer before, the node has Grace to
+// register.
+func (w *work) onMissing(ctx context.Context) error {
+	since := w.in.MissingSince
+	if since.IsZero() {
+		since = w.Now()
+	}
+	if w.elapsed >= w.Limit && w.Now().Sub(since) >= w.Grace {
+		return w.abandon(ctx)
+	}
+	w.wait(0)
+	w.result.MissingSince = since
+	return nil
 }
 
 // onUnreachable has the instance wait while the cluster does not answer. It records that once the wait is long, or if
@@ -214,9 +217,8 @@ func (w *work) onUnreachable(ctx context.Context, err error) error {
 // join.
 func (w *work) abandon(ctx context.Context) error {
 	if w.recordFailure(ctx) {
-		w.wait(minWaitSeconds)
-		// The time that this call polled for the node counts as a part of the pause.
-		w.result.WaitSeconds = max(minWaitSeconds, w.result.WaitSeconds-int64((w.Now().Sub(w.in.Started)-w.elapsed)/time.Second))
+		w.wait(0)
+		w.result.MissingSince = w.in.MissingSince
 		return nil
 	}
 	return w.complete(ctx, pool.Abandon, events.JoinAbandoned)

@@ -76,11 +76,20 @@ func TestLimits(t *testing.T) {
 		// signals is how many are sent.
 		signals int
 	}{
-		"of joining is not over when another call may follow": {
-			rollingPool, func(w *world) { w.ready = never }, 13*time.Minute + 9*time.Second, events.JoinWaiting, 0,
+		"of joining is not over a second before": {
+			rollingPool, func(w *world) { w.ready, w.missing = never, time.Hour }, 14*time.Minute - time.Second, events.JoinWaiting, 0,
 		},
-		"of joining is over with the last call": {
-			rollingPool, func(w *world) { w.ready = never }, 13*time.Minute + 10*time.Second, events.JoinAbandoned, 0,
+		"of joining is over after 14 minutes": {
+			rollingPool, func(w *world) { w.ready, w.missing = never, time.Hour }, 14 * time.Minute, events.JoinAbandoned, 0,
+		},
+		"of joining is not over when the cluster answers for the first time": {
+			rollingPool, func(w *world) { w.ready = never }, 5 * time.Hour, events.JoinWaiting, 0,
+		},
+		"of joining is not over when the cluster has answered for a short time": {
+			rollingPool, func(w *world) { w.ready, w.missing = never, 49*time.Second }, 5 * time.Hour, events.JoinWaiting, 0,
+		},
+		"of joining is over when the cluster has answered for 50 seconds": {
+			rollingPool, func(w *world) { w.ready, w.missing = never, 50*time.Second }, 5 * time.Hour, events.JoinAbandoned, 0,
 		},
 		"of an unreachable cluster is not over a second before": {
 			rollingPool, unreachable, 24*time.Hour - time.Second, events.JoinWaiting, 0,
@@ -111,7 +120,11 @@ func TestLimits(t *testing.T) {
 	} {
 		inWorld(t, name, func(t *testing.T, w *world) {
 			test.given(w)
-			result, err := w.handler().Handle(t.Context(), w.request(test.pool, test.elapsed))
+			in := w.request(test.pool, test.elapsed)
+			if w.missing > 0 {
+				in.MissingSince = w.start.Add(-w.missing)
+			}
+			result, err := w.handler().Handle(t.Context(), in)
 			require.NoError(t, err)
 			require.Equal(t, test.outcome, result.Outcome, result.Message)
 			require.Len(t, w.signals, test.signals)
@@ -126,16 +139,13 @@ func TestPauseBetweenCalls(t *testing.T) {
 		seconds int64
 	}{
 		"is ten seconds when the cluster does not answer":     {unreachable, 0, 10},
-		"is longer when the cluster does not answer for long": {unreachable, 10 * time.Minute, 30},
-		"is a second when a drain begins":                     {func(w *world) { w.state, w.leaving["i-old"] = pool.InService, never }, 0, 1},
+		"is longer when the cluster does not answer for long": {unreachable, 10 * time.Minute, 20},
+		"is three seconds when a drain begins":                {func(w *world) { w.state, w.leaving["i-old"] = pool.InService, never }, 0, 3},
 		"is longer when a drain takes long": {func(w *world) {
 			w.state, w.leaving["i-old"] = pool.InService, never
-		}, 10 * time.Minute, 30},
+		}, 10 * time.Minute, 20},
 		"is a minute when failing the update waits for drains": {func(w *world) { w.second(); w.leaving["i-old"] = never }, time.Hour, 60},
-		"is less when the call polled for the node": {func(w *world) {
-			w.second()
-			w.ready, w.leaving["i-old"] = never, never
-		}, time.Hour, 10},
+		"is three seconds while the node boots":                {func(w *world) { w.ready = never }, time.Minute, 3},
 	} {
 		inWorld(t, name, func(t *testing.T, w *world) {
 			test.given(w)
@@ -176,23 +186,22 @@ func TestPauseOfPool(t *testing.T) {
 	}
 }
 
-func TestPolling(t *testing.T) {
-	for name, test := range map[string]struct {
-		elapsed    time.Duration
-		from, most int
-	}{
-		"is frequent when the instance has just joined":    {0, 20, 60},
-		"is rare when the instance has waited for an hour": {time.Hour, 8, 11},
-		"stops when no time is left for another poll":      {24 * time.Hour, 8, 11},
+// While instances boot, they must not use up the concurrency of the account.
+func TestCallsTakeNoTime(t *testing.T) {
+	for name, given := range map[string]func(*world){
+		"while the node boots":          func(w *world) { w.registers = never },
+		"while the node is not Ready":   func(w *world) { w.ready = never },
+		"while other nodes are drained": func(w *world) { w.state, w.leaving["i-old"] = pool.InService, never },
+		"when the node is Ready":        func(*world) {},
+		"when the cluster was deleted":  func(w *world) { w.openErr = pool.ErrNoCluster },
+		"while the cluster is silent":   unreachable,
 	} {
 		inWorld(t, name, func(t *testing.T, w *world) {
-			w.state, w.leaving["i-old"] = pool.InService, never
-			result, err := w.handler().Handle(t.Context(), w.request(rollingPool, test.elapsed))
+			given(w)
+			_, err := w.handler().Handle(t.Context(), w.request(rollingPool, 0))
 			require.NoError(t, err)
-			require.Equal(t, events.JoinWaiting, result.Outcome)
-			require.GreaterOrEqual(t, w.reads, test.from)
-			require.LessOrEqual(t, w.reads, test.most)
-			require.Equal(t, 50*time.Second, w.since(), "the call lasts as long as it may")
+			require.Zero(t, w.since())
+			require.LessOrEqual(t, w.reads, 2)
 		})
 	}
 }

@@ -28,8 +28,8 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		Stacks:   cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""),
 		State:    documents.New(cfg, env).State(notices.New(cfg, env)),
-		Watch:    50 * time.Second,
 		Limit:    14 * time.Minute,
+		Grace:    50 * time.Second,
 		// CloudFormation waits for signals of a batch for an hour at most.
 		SignalLimit: time.Hour,
 		// The launch hook allows for a hundred of its timeouts: 25 hours. See the pool's template.

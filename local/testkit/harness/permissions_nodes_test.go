@@ -132,6 +132,21 @@ var nodeLives = map[string]func(*life){
 		l.settle()
 		l.phase(status.Failed)
 	},
+	"the join function fails for a day, outside of an update": func(l *life) {
+		l.create(unprotected)
+		l.functionFails("join")
+		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+			AutoScalingGroupName: aws.String("drover-demo-pool-a"), DesiredCapacity: aws.Int32(2),
+		})
+		require.NoError(l.t, err)
+		time.Sleep(time.Minute)
+		launching := l.Group("demo", "a").Launching()
+		require.Len(l.t, launching, 1)
+		time.Sleep(23 * time.Hour)
+		require.Equal(l.t, launching, l.Group("demo", "a").Launching(), "the node may be Ready")
+		time.Sleep(2 * time.Hour)
+		require.NotEqual(l.t, launching, l.Group("demo", "a").Launching(), "the hook would end after 25 hours")
+	},
 	"the drain function fails": func(l *life) {
 		l.create(secondPool + unprotected)
 		l.functionFails("drain")

@@ -3,7 +3,6 @@
 package live
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http/httptest"
@@ -36,7 +35,6 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/pool"
 )
 
 const (
@@ -340,11 +338,16 @@ func TestClusterForDroverAndUsers(t *testing.T) {
 		require.NoError(t, err)
 		join, err := kube.NewClusters(asJoin).Open(ctx, "demo")
 		require.NoError(t, err)
-		bounded, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		seen, err := join.WaitNode(bounded, "workers", node.InstanceID, func(n *pool.Node) bool { return n.Ready })
+		require.Eventually(t, func() bool {
+			seen, err := join.PoolNode(ctx, "workers", node.InstanceID, "")
+			return err == nil && seen != nil && seen.Ready
+		}, patience, 50*time.Millisecond)
+		seen, err := join.PoolNode(ctx, "workers", node.InstanceID, node.Name)
 		require.NoError(t, err)
-		require.True(t, seen != nil && seen.Ready, "%+v", seen)
+		require.Equal(t, node.Name, seen.Name)
+		seen, err = join.PoolNode(ctx, "workers", "i-other", node.Name)
+		require.NoError(t, err)
+		require.Nil(t, seen, "another instance has the node of that name")
 		require.Eventually(t, func() bool {
 			return len(read(node.Name).Spec.Taints) == 1
 		}, patience, 50*time.Millisecond, "it loses its not-ready taint and keeps its own")
