@@ -80,7 +80,7 @@ func (g *Gate) AtHooks() string {
 	if len(leaving) == 0 {
 		return ""
 	}
-	return strings.Join(leaving, ", ") + " are drained"
+	return wait(leaving, "is drained", "are drained")
 }
 
 // ByNodes returns what the batch waits for by the nodes of the pool, or "".
@@ -100,18 +100,18 @@ func (g *Gate) ByNodes() string {
 		return ""
 	}
 	own := g.template()
-	return g.namesOf("are Ready again", func(n pool.Node) bool {
+	return g.namesOf("is Ready again", "are Ready again", func(n pool.Node) bool {
 		return Template(g.Group, n.Instance) == own && n.Missing(g.Readiness) != ""
 	})
 }
 
 // Draining returns the wait for nodes that are drained while their instances are in service, or "".
 func (g *Gate) Draining() string {
-	return g.namesOf("are drained", func(n pool.Node) bool { return n.Draining })
+	return g.namesOf("is drained", "are drained", func(n pool.Node) bool { return n.Draining })
 }
 
-// namesOf lists the other nodes in service that match, followed by until; "" if there are none.
-func (g *Gate) namesOf(until string, matches func(pool.Node) bool) string {
+// namesOf returns the wait for the other nodes in service that match, or "". one and several are the state that they must reach.
+func (g *Gate) namesOf(one, several string, matches func(pool.Node) bool) string {
 	var all []string
 	for _, n := range g.Nodes {
 		if n.Instance != g.Instance && g.Group.IsInService(n.Instance) && matches(n) {
@@ -121,7 +121,15 @@ func (g *Gate) namesOf(until string, matches func(pool.Node) bool) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return strings.Join(all, ", ") + " " + until
+	return wait(all, one, several)
+}
+
+// wait lists names, followed by the state that one or several of them must reach.
+func wait(all []string, one, several string) string {
+	if len(all) == 1 {
+		return all[0] + " " + one
+	}
+	return strings.Join(all, ", ") + " " + several
 }
 
 // node returns the node of an instance, or nil.

@@ -30,7 +30,7 @@ func TestGate(t *testing.T) {
 		byGroup, byNode string
 	}{
 		"opens when all is well":             {gate(serves, serves, old), func(*Gate) {}, "", ""},
-		"waits for other drains":             {gate(serves, serves, drained), func(*Gate) {}, "i-2 are drained", ""},
+		"waits for other drains":             {gate(serves, serves, drained), func(*Gate) {}, "i-2 is drained", ""},
 		"does not wait for its own drain":    {gate(drained, serves, old), func(g *Gate) { g.Refresh = true }, "", ""},
 		"waits to be in service":             {gate(pool.PendingProceed, serves, old), func(*Gate) {}, "it is in service", ""},
 		"waits at the hook during a refresh": {gate(pool.PendingWait, serves, old), func(g *Gate) { g.Refresh = true }, "", ""},
@@ -39,10 +39,10 @@ func TestGate(t *testing.T) {
 		}, "", "it is Ready again: node node-i-0 is not Ready: "},
 		"waits for a node drained by hand": {gate(serves, serves, old), func(g *Gate) {
 			g.Nodes[2].Draining = true
-		}, "", "node-i-2 are drained"},
+		}, "", "node-i-2 is drained"},
 		"waits for new nodes to be Ready": {gate(serves, serves, old), func(g *Gate) {
 			g.Nodes[1].Ready = false
-		}, "", "node-i-1 are Ready again"},
+		}, "", "node-i-1 is Ready again"},
 		"does not wait for old nodes":         {gate(serves, serves, old), func(g *Gate) { g.Nodes[2].Ready = false }, "", ""},
 		"does not wait for a terminated node": {gate(serves, serves, old), func(g *Gate) { g.Nodes = g.Nodes[:1] }, "", ""},
 		"does not wait when nothing is rolled": {gate(serves, serves, old), func(g *Gate) {
@@ -165,6 +165,7 @@ func TestSignals(t *testing.T) {
 	g.Group.Min = 1
 	require.True(t, g.MayAddNodes())
 	require.Equal(t, "i-1, i-2 have joined", Signals{Launching: []string{"i-1", "i-2"}}.LaunchWait())
+	require.Equal(t, "i-1 has joined", Signals{Launching: []string{"i-1"}}.LaunchWait())
 }
 
 func TestFailures(t *testing.T) {

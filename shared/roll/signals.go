@@ -74,4 +74,4 @@ func (s Signals) IsNeeded(replaced, held int) bool {
 const SurplusWait = "the update needs another signal: an autoscaler added more nodes than the update replaces"
 
 // LaunchWait is what a signal waits for while launching instances may need it.
-func (s Signals) LaunchWait() string { return strings.Join(s.Launching, ", ") + " have joined" }
+func (s Signals) LaunchWait() string { return wait(s.Launching, "has joined", "have joined") }

@@ -31,16 +31,15 @@ const (
 // bootTime is the longest time from the end of a failed instance until its replacement waits at the launch hook.
 const bootTime = 5 * time.Minute
 
-// wait has the machine call again after a pause.
+// wait sets the result so that the machine calls again after a pause.
 func (w *work) wait(minSeconds int64) {
 	w.result.Outcome = events.JoinWaiting
 	w.result.WaitSeconds = max(minSeconds, int64(backoff.JoinCalls.Pause(w.elapsed)/time.Second))
 	w.result.PausedSeconds = w.in.PausedSeconds
 }
 
-// signal signals success to the pool's stack if the next batch may go, and else has the machine wait. It gives up
-// after SignalLimit, unless the signal is surplus or the stack's operation still runs; then it gives up after
-// HoldTimeout.
+// signal signals success to the pool's stack if the next batch may go. Otherwise it has the machine wait. It stops waiting after
+// SignalLimit. If the signal is surplus or the stack's operation still runs, it stops after HoldTimeout.
 func (w *work) signal(ctx context.Context) error {
 	if !w.isRefreshed() {
 		proceed, err := w.mayProceed(ctx)
@@ -58,14 +57,15 @@ func (w *work) signal(ctx context.Context) error {
 	}
 	w.result.Outcome = events.JoinReady
 	if w.isReplaced {
-		w.result.Message += "; the update replaces it too, and needs no signal of it"
+		w.result.Message += "; the update will replace it too, so it sends no signal"
 		return nil
 	}
 	return w.Stacks.Signal(ctx, w.stackName(), names.GroupResource, w.in.EC2InstanceID, true)
 }
 
-// isStackInProgress reports whether an operation of the pool's stack runs, or might. CloudFormation fails an update after one hour without
-// signals. If it waits for terminate hooks too, that hour begins with the end of the last drain, and the update still needs the signals.
+// isStackInProgress reports whether an operation of the pool's stack runs. If the stack cannot be read, it returns true. CloudFormation
+// fails an update after one hour without signals. If it waits for terminate hooks too, that hour begins with the end of the last drain, and
+// the update still needs the signals.
 func (w *work) isStackInProgress(ctx context.Context) bool {
 	deployed, err := w.Stacks.Describe(ctx, w.stackName())
 	if err != nil {
@@ -102,8 +102,16 @@ func (w *work) mayProceed(ctx context.Context) (bool, error) {
 		return !w.startPause(gate), nil
 	}
 	w.wait(0)
-	w.result.Message += "; the update counts it when " + until
+	w.result.Message += "; " + w.delayed() + " waits until " + until
 	return false, nil
+}
+
+// delayed names what delays the next batch, for the message.
+func (w *work) delayed() string {
+	if w.isRefreshed() {
+		return "its launch hook"
+	}
+	return "its signal"
 }
 
 // blockedUntil returns what the next batch waits for, or "". It reads no more than it needs: first the group decides, then the nodes, then
@@ -131,7 +139,7 @@ func (w *work) blockedUntil(ctx context.Context, gate *roll.Gate) (until string,
 	return until, err
 }
 
-// signalGate returns what the signal waits for until CloudFormation waits for it, or "".
+// signalGate returns why CloudFormation does not need this signal yet, or "" if it does.
 func (w *work) signalGate(ctx context.Context, gate *roll.Gate) (string, error) {
 	if !gate.MayAddNodes() {
 		return "", nil
@@ -203,7 +211,7 @@ func (w *work) readNodes(ctx context.Context) (found bool, unreachable string) {
 	return true, ""
 }
 
-// startPause reports whether the pool's pause is not over, and has the machine wait for it. Only a group that is being rolled pauses.
+// startPause starts or continues the pool's pause, and reports whether it is still running. Only a group that is being rolled pauses.
 func (w *work) startPause(gate *roll.Gate) bool {
 	if w.pool.Update == nil || w.in.PausedSeconds >= w.pool.Update.PauseSeconds || !gate.IsRolling() {
 		return false
@@ -211,6 +219,6 @@ func (w *work) startPause(gate *roll.Gate) bool {
 	w.result.Outcome = events.JoinWaiting
 	w.result.WaitSeconds = min(maxPauseSeconds, w.pool.Update.PauseSeconds-w.in.PausedSeconds)
 	w.result.PausedSeconds = w.in.PausedSeconds + w.result.WaitSeconds
-	w.result.Message += fmt.Sprintf("; the update counts it after the pool's pause of %d s", w.pool.Update.PauseSeconds)
+	w.result.Message += fmt.Sprintf("; %s waits for the pool's pause of %d s", w.delayed(), w.pool.Update.PauseSeconds)
 	return true
 }

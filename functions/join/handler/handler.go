@@ -1,6 +1,6 @@
-// Package handler implements the join function. It completes the launch hook of an instance once its node is ready, and has the instance
-// replaced if that takes too long. During a roll it also holds back the next batch: by the instance's signal to CloudFormation, or by its
-// launch hook during an instance refresh. The state machine drover-join-node calls it again until it returns an end.
+// Package handler implements the join function. It completes the launch hook of an instance when its node is Ready. If that takes too long,
+// it abandons the hook, and Auto Scaling replaces the instance. During a roll it delays the next batch: it holds the instance's signal to
+// CloudFormation or, in an instance refresh, the launch hook. drover-join-node calls it again until the outcome is final.
 package handler
 
 import (
@@ -61,8 +61,9 @@ type Handler struct {
 	State    State
 	// Limit is how long an instance may take to become a ready node. After a time without an answer of the cluster, it has Grace.
 	Limit, Grace time.Duration
-	// SignalLimit is how long after Limit its signal may wait for drains, unless the stack's operation still runs. HoldTimeout is how long
-	// an instance waits at its hook for drains, or for a cluster that does not answer. It is less than the hook's longest timeout.
+	// SignalLimit is how long, after Limit, the instance's signal may wait for drains. While the stack's operation runs, HoldTimeout applies
+	// instead. HoldTimeout is how long an instance waits at its hook for drains, or for a cluster that does not answer. It is less than the
+	// hook's longest timeout.
 	SignalLimit, HoldTimeout time.Duration
 	Now                      func() time.Time
 }
@@ -104,7 +105,7 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 		w.result.Message = in.GivenUp
 		state, err := h.Groups.State(ctx, in.EC2InstanceID)
 		if err == nil && (state == pool.InService || state == pool.PendingProceed) {
-			// The instance has joined, and only its signal is missing. The sweep has that sent.
+			// The instance has joined, and only its signal is missing. The sweep starts an execution that sends it.
 			logging.From(ctx).Warn("signal omitted", "instance", in.EC2InstanceID, "message", in.GivenUp)
 			return events.JoinResult{Outcome: events.JoinReady, Message: in.GivenUp}, nil
 		}
@@ -213,7 +214,7 @@ func (w *work) onUnreachable(ctx context.Context, err error) error {
 	return nil
 }
 
-// abandon has the instance replaced. If it is to fail the update and that waits for drains, the instance waits at its hook, and may still
+// abandon has the instance replaced. If the instance must fail the update but drains have to end first, it stays at its hook, and may still
 // join.
 func (w *work) abandon(ctx context.Context) error {
 	if w.recordFailure(ctx) {

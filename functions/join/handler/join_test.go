@@ -107,7 +107,7 @@ func TestJoin(t *testing.T) {
 			rolling, func(w *world) {
 				w.leaving["i-old"] = 3 * time.Hour
 				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
-			}, events.JoinReady, "not signalled: the instance is in service; the update counts it when i-old are drained", pool.Continue, 0, nil, "",
+			}, events.JoinReady, "not signalled: the instance is in service; its signal waits until i-old is drained", pool.Continue, 0, nil, "",
 		},
 		"the node stops being Ready before its signal": {
 			pauses, func(w *world) {
@@ -117,7 +117,7 @@ func TestJoin(t *testing.T) {
 		"the node stops being Ready forever: no signal": {
 			rolling, func(w *world) {
 				w.leaving["i-old"], w.unwell, w.well = 2*time.Minute, time.Minute, never
-			}, events.JoinReady, "the update counts it when it is Ready again: node n1 is not Ready: no network", pool.Continue, 0, nil, "",
+			}, events.JoinReady, "its signal waits until it is Ready again: node n1 is not Ready: no network", pool.Continue, 0, nil, "",
 		},
 		"the cluster is unreachable before the signal": {
 			pauses, func(w *world) {
@@ -237,7 +237,7 @@ func TestJoin(t *testing.T) {
 		"the update replaces the instance: no signal": {
 			rolling, func(w *world) {
 				w.template = "3"
-			}, events.JoinReady, "the update replaces it too, and needs no signal of it", pool.Continue, 0, nil, "",
+			}, events.JoinReady, "the update will replace it too, so it sends no signal", pool.Continue, 0, nil, "",
 		},
 		"an instance refresh holds the hook": {
 			refresh, func(w *world) {
@@ -267,7 +267,7 @@ func TestJoin(t *testing.T) {
 		"an instance refresh holds the hook for at most a day": {
 			refresh, func(w *world) {
 				w.leaving["i-old"] = never
-			}, events.JoinReady, "the update counts it when i-old are drained", pool.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
+			}, events.JoinReady, "its launch hook waits until i-old is drained", pool.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
 		},
 		"the API server is unreachable for ten minutes": {
 			rolling, func(w *world) {
