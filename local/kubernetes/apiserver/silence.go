@@ -14,8 +14,8 @@ import (
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions
 const tolerated = 5 * time.Minute
 
-// silence is the value of networkAnnotation for a node with a silent kubelet.
-const silence = "silent"
+// silenceAnnotation marks a node with a silent kubelet. An update of the network plugin does not end the silence.
+const silenceAnnotation = "local.drover.run/silent"
 
 // Silence silences the kubelet of a node, or ends its silence. A silent node and its pods are not Ready. After a while
 // its pods are deleted and replaced on other nodes, but no kubelet confirms their end. Silence returns false if the node
@@ -27,12 +27,12 @@ func (s *Server) Silence(node string, on bool) bool {
 	if err != nil || on == s.world.silent(node) || on && !ready(n) {
 		return false
 	}
-	uid, annotated := meta(n)["uid"], "ready"
+	uid, next := meta(n)["uid"], s.world.withReady(n, !on)
 	if on {
-		annotated = silence
+		_ = unstructured.SetNestedField(next, "true", "metadata", "annotations", silenceAnnotation) // the annotations are strings
+	} else {
+		unstructured.RemoveNestedField(next, "metadata", "annotations", silenceAnnotation)
 	}
-	next := s.world.withReady(n, !on)
-	_ = unstructured.SetNestedField(next, annotated, "metadata", "annotations", networkAnnotation) // the annotations are strings
 	s.settle(nodes, "MODIFIED", next)
 	for _, p := range s.world.on(node) {
 		switch {
@@ -63,7 +63,7 @@ func (s *Server) Silence(node string, on bool) bool {
 // silent is true if the kubelet of a node is silent.
 func (w *world) silent(node string) bool {
 	n, err := w.server.find(nodes, "", node)
-	return err == nil && annotation(n, networkAnnotation) == silence
+	return err == nil && annotation(n, silenceAnnotation) != ""
 }
 
 // on returns the pods of a node.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestSilence(t *testing.T) {
@@ -51,5 +53,25 @@ func TestSilence(t *testing.T) {
 		require.Len(t, s.Pods(), 2)
 		time.Sleep(time.Minute)
 		require.True(t, s.Nodes()[0].Ready)
+	})
+}
+
+func TestSilenceOutlastsTheNetworkPlugin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client, _ := serve(t)
+		addNode(t, client, "n1")
+		time.Sleep(time.Minute)
+		s.Run(App{Name: "web", Replicas: 1, MaxUnavailable: 1, Start: time.Second, Stop: time.Second, Grace: time.Second})
+		time.Sleep(time.Minute)
+		require.True(t, s.Silence("n1", true))
+		_, err := client.Resource(nodeResource).Patch(t.Context(), "n1", types.MergePatchType,
+			[]byte(`{"metadata": {"annotations": {"local.drover.run/network": "ready"}}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.False(t, s.Nodes()[0].Ready, "its kubelet reports nothing")
+		require.False(t, s.Pods()[0].Ready)
+		require.True(t, s.Silence("n1", false), "it was still silent")
+		require.True(t, s.Nodes()[0].Ready)
+		require.True(t, s.Pods()[0].Ready)
 	})
 }

@@ -151,7 +151,7 @@ func (w *world) follow(k kind, o object, typ string) {
 		provider := text(o, "spec", "providerID")
 		w.instances[nameOf(o)] = provider[strings.LastIndex(provider, "/")+1:]
 	}
-	if k == nodes && typ != "DELETED" && !ready(o) && annotation(o, networkAnnotation) == "ready" {
+	if k == nodes && typ != "DELETED" && !ready(o) && annotation(o, networkAnnotation) == "ready" && annotation(o, silenceAnnotation) == "" {
 		w.becomeReady(o)
 	}
 	if k == nodes || k == pods || k == deployments || k == budgets { // other kinds have no effect here
@@ -164,11 +164,11 @@ func annotation(o object, name string) string {
 	return v
 }
 
-// becomeReady makes a node Ready after a while.
+// becomeReady makes a node Ready after a while, unless its kubelet fell silent.
 func (w *world) becomeReady(o object) {
 	uid := meta(o)["uid"]
 	w.later(readyWork, func() {
-		if n, err := w.server.find(nodes, "", nameOf(o)); err == nil && meta(n)["uid"] == uid && !ready(n) {
+		if n, err := w.server.find(nodes, "", nameOf(o)); err == nil && meta(n)["uid"] == uid && !ready(n) && annotation(n, silenceAnnotation) == "" {
 			w.server.settle(nodes, "MODIFIED", w.withReady(n, true))
 		}
 	})
