@@ -168,7 +168,8 @@ func annotation(o object, name string) string {
 func (w *world) becomeReady(o object) {
 	uid := meta(o)["uid"]
 	w.later(readyWork, func() {
-		if n, err := w.server.find(nodes, "", nameOf(o)); err == nil && meta(n)["uid"] == uid && !ready(n) && annotation(n, silenceAnnotation) == "" {
+		n, err := w.server.find(nodes, "", nameOf(o))
+		if err == nil && meta(n)["uid"] == uid && !ready(n) && annotation(n, silenceAnnotation) == "" {
 			w.server.settle(nodes, "MODIFIED", w.withReady(n, true))
 		}
 	})

@@ -69,6 +69,7 @@ func (l *life) renewed(before pool.Group, n int) {
 	l.t.Helper()
 	l.phase(status.Ready)
 	require.Empty(l.t, l.waits())
+	time.Sleep(time.Minute) // the group lists an instance for some seconds after its hook is completed
 	after := l.Group("demo", "a")
 	require.Len(l.t, after.Instances, n)
 	for _, i := range after.Instances {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/states"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -144,8 +145,12 @@ var nodeLives = map[string]func(*life){
 		require.Len(l.t, launching, 1)
 		time.Sleep(23 * time.Hour)
 		require.Equal(l.t, launching, l.Group("demo", "a").Launching(), "the node may be Ready")
-		time.Sleep(2 * time.Hour)
-		require.NotEqual(l.t, launching, l.Group("demo", "a").Launching(), "the hook would end after 25 hours")
+		watches := func(x states.Execution) bool { return x.Status == "RUNNING" && strings.Contains(x.Input, launching[0]) }
+		for slices.ContainsFunc(l.States.Executions(), watches) {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		require.NotEqual(l.t, launching, l.Group("demo", "a").Launching(), "the machine leaves the hook open until it times out")
 	},
 	"the drain function fails": func(l *life) {
 		l.create(secondPool + unprotected)
