@@ -148,8 +148,8 @@ func (w *world) serving(t *testing.T, cluster string) bool {
 	return err == nil
 }
 
-// badDay has kinds of faults that pass within seconds, a few times each. instance-lost has tests of its own: an instance that is lost at its
-// launch hook is replaced after 15 minutes, and this test runs in real time.
+// badDay has kinds of faults that pass within seconds, a few times each. instance-lost has tests of its own: an instance that is lost at
+// its launch hook is replaced after 15 minutes, and this test runs in real time.
 var badDay = []string{
 	"throttle service=cloudformation caller=change p=0.2 count=3",
 	"throttle service=s3 caller=plan p=0.1 count=2",

@@ -67,7 +67,7 @@ type bucketProperties struct {
 }
 
 func (p bucketProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
-	// If another resource of the stack fails meanwhile, the bucket is still created as a whole, and the rollback deletes it.
+	// If another resource of the stack fails, the bucket is still created as a whole, and the rollback deletes it.
 	ctx = context.WithoutCancel(ctx)
 	var in bucketProperties
 	if err := resource.Decode(r.Properties, &in); err != nil {
