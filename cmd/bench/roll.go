@@ -247,8 +247,8 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	physics += grace
 	total := end.Sub(uploaded)
 	r.add(fmt.Sprintf("%d nodes, surge %d", nodes, surge), total.Seconds(), "s", nil, fmt.Sprintf(
-		"from the upload until the last node is drained; %d batches; simulated work %d × as fast as on AWS; least healthy %d, budget %d", len(in),
-		rollSpeed, least, keep))
+		"from the upload until the last node is drained; %d batches; simulated work %d × as fast as on AWS; least healthy %d, budget %d",
+		len(in), rollSpeed, least, keep))
 	for _, part := range []struct {
 		name string
 		took time.Duration
@@ -266,7 +266,8 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 		r.add(part.name, part.took.Seconds(), "s", nil, part.what)
 	}
 	r.add("— Ready in the status", ready.Sub(uploaded).Seconds(), "s", nil, "the stack does not wait for the last drain")
-	r.add("— the minimum: boot and grace periods", physics.Seconds(), "s", nil, "the longer of boot and grace of each batch, and the last grace")
+	r.add("— the minimum: boot and grace periods", physics.Seconds(), "s", nil,
+		"the longer of boot and grace of each batch, and the last grace")
 	r.add("— the total to that", total.Seconds()/physics.Seconds(), "", atMost(maxToPhysics), "")
 	r.add("— budgets broken", float64(max(0, keep-least)), "", atMost(0), "replicas below the budget, seen by a separate watcher")
 	return nil

@@ -16,13 +16,15 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-const specOfA = `apiVersion: drover.run/v1alpha1
+const specWithoutPools = `apiVersion: drover.run/v1alpha1
 kind: Cluster
 metadata: {name: demo}
 spec:
   release: {name: 1.36-1}
   network: {cidr: 10.0.0.0/16, zones: [us-east-1a, us-east-1b]}
-  pools:
+`
+
+const specOfA = specWithoutPools + `  pools:
     - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, rollAt: "2026-11-27T12:00:00Z"}
 `
 

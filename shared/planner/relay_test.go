@@ -18,15 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-const publicSpec = `apiVersion: drover.run/v1alpha1
-kind: Cluster
-metadata: {name: demo}
-spec:
-  release: {name: 1.36-1}
-  network: {cidr: 10.0.0.0/16, zones: [us-east-1a, us-east-1b]}
-`
-
-const privateSpec = publicSpec + "  controlPlane: {endpoint: {public: false}}\n"
+const privateSpec = specWithoutPools + "  controlPlane: {endpoint: {public: false}}\n"
 
 // deployed is a cluster whose planned changes are deployed.
 type deployed struct {
@@ -139,7 +131,7 @@ func TestRelayCode(t *testing.T) {
 
 	t.Run("is not written for a public cluster", func(t *testing.T) {
 		d := &deployed{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
-		d.plan(t, "one", publicSpec)
+		d.plan(t, "one", specWithoutPools)
 		require.Empty(t, relayKeys(d))
 	})
 
@@ -190,14 +182,14 @@ func TestRelayCode(t *testing.T) {
 	})
 
 	t.Run("comes with an endpoint that is no longer open", func(t *testing.T) {
-		d := start(t, publicSpec)
+		d := start(t, specWithoutPools)
 		o := d.plan(t, "two", privateSpec)
 		change, found := o.Plan.Find(names.ControlPlane)
 		require.True(t, found)
 		require.Equal(t, plan.Update, change.Operation)
 		require.Contains(t, d.put[change.TemplateKey], codeOf("two").Key())
 		d.deploy(o)
-		o = d.plan(t, "two", publicSpec)
+		o = d.plan(t, "two", specWithoutPools)
 		change, found = o.Plan.Find(names.ControlPlane)
 		require.True(t, found)
 		require.NotContains(t, d.put[change.TemplateKey], "AWS::Lambda::Function")

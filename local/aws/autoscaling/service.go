@@ -73,9 +73,9 @@ type Service struct {
 
 	mu      sync.Mutex
 	closed  bool
-	changed chan struct{} // closed and replaced at every change of state
-	groups  []*group      // in the order of their creation
-	deleted []*group      // for their activities
+	changes *clock.Changes
+	groups  []*group // in the order of their creation
+	deleted []*group // for their activities
 	watched map[*func(View)]string
 	// waits overrides Config.WaitForTerminateHooks for single groups.
 	waits map[string]bool
@@ -87,9 +87,9 @@ func New(config Config) *Service {
 		config.Partition = "aws"
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{
-		config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), watched: map[*func(View)]string{}, waits: map[string]bool{},
-	}
+	s := &Service{config: config, ctx: ctx, stop: stop, watched: map[*func(View)]string{}, waits: map[string]bool{}}
+	s.changes = clock.NewChanges(&s.mu)
+	return s
 }
 
 // WaitForTerminateHooks changes the setting of Config for batches that begin later: of the named groups or, without names, of all others.
@@ -134,8 +134,7 @@ func (s *Service) background(f func(ctx context.Context)) {
 
 // changedLocked wakes all calls of await, and shows watchers the changes.
 func (s *Service) changedLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.changes.Announce()
 	for see, name := range s.watched {
 		for _, g := range s.groups {
 			if g.name == name {
@@ -204,25 +203,7 @@ func (s *Service) Watch(group string, see func(View)) (stop func()) {
 
 // await waits until done returns true. It calls done with the lock held, now and after every change of state.
 func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
-	for {
-		s.mu.Lock()
-		ok, err := done()
-		changed := s.changed
-		s.mu.Unlock()
-		if ok || err != nil {
-			return err
-		}
-		turn := s.config.Clock.Ticket("autoscaling: a change")
-		select {
-		case <-changed:
-			turn()
-		case <-ctx.Done():
-			turn()
-			return ctx.Err()
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		}
-	}
+	return s.changes.Await(ctx, s.ctx, s.config.Clock, "autoscaling: a change", done)
 }
 
 func (s *Service) now() time.Time { return s.config.Clock.Now() }

@@ -6,7 +6,6 @@ package ec2
 import (
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/local/aws/iam"
@@ -40,7 +39,7 @@ func (s *Service) allow(caller iam.Caller, action string, targets ...target) err
 			context["aws:ResourceTag/"+k] = v
 			context["ec2:ResourceTag/"+k] = v
 		}
-		requestTags(context, t.requestTags)
+		maps.Copy(context, iam.RequestTags(t.requestTags))
 		maps.Copy(context, t.context)
 		if err := s.check(caller, action, s.arn(t.kind, t.id), context); err != nil {
 			return err
@@ -65,20 +64,6 @@ func (s *Service) allowTagging(caller iam.Caller, action, kind string, tags map[
 	t := making(kind, tags)
 	t.context = map[string]string{"ec2:CreateAction": action}
 	return s.allow(caller, "CreateTags", t)
-}
-
-// requestTags adds the condition keys of a request's tags. Tags that AWS itself sets do not count.
-func requestTags(context map[string]string, tags map[string]string) {
-	var keys []string
-	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		if !strings.HasPrefix(k, "aws:") {
-			context["aws:RequestTag/"+k] = tags[k]
-			keys = append(keys, k)
-		}
-	}
-	if len(keys) > 0 {
-		context["aws:TagKeys"] = iam.Values(keys...)
-	}
 }
 
 func (s *Service) check(caller iam.Caller, action, arn string, context map[string]string) error {

@@ -89,6 +89,6 @@ func (s *Service) CreateFunctionInterface(subnetID string, groups []string, desc
 	if err != nil {
 		return "", err
 	}
-	s.changedLocked()
+	s.changes.Announce()
 	return i.id, nil
 }

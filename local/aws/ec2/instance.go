@@ -292,7 +292,7 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	s.instances.put(i.id, i)
 	ctx, cancel := context.WithCancel(s.ctx)
 	i.cancel = cancel
-	s.changedLocked()
+	s.changes.Announce()
 	if s.closed {
 		close(i.dead)
 	}
@@ -387,7 +387,7 @@ func (s *Service) live(ctx context.Context, i *instance) {
 		return
 	}
 	i.state = Running
-	s.changedLocked()
+	s.changes.Announce()
 	s.mu.Unlock()
 	s.emitState(ctx, i.id, Running)
 	s.boot(ctx, i)
@@ -417,7 +417,7 @@ func (s *Service) terminate(i *instance, reasonCode string) {
 	}
 	i.state, i.reasonCode = ShuttingDown, reasonCode
 	i.cancel()
-	s.changedLocked()
+	s.changes.Announce()
 	s.background(func(ctx context.Context) {
 		<-i.dead
 		s.emitState(ctx, i.id, ShuttingDown)
@@ -487,7 +487,7 @@ func (s *Service) bury(ctx context.Context, i *instance) {
 		}
 	}
 	i.state, i.address, i.dnsName, i.publicAddress = Terminated, "", "", ""
-	s.changedLocked()
+	s.changes.Announce()
 }
 
 func (s *Service) instance(id string) (*instance, error) {

@@ -34,7 +34,7 @@ func (s *Service) newVolume(zone string, sizeGiB int, tags map[string]string) (*
 		created: s.config.Clock.Now(),
 	}
 	s.volumes.put(v.id, v)
-	s.changedLocked()
+	s.changes.Announce()
 	return v, nil
 }
 
@@ -119,7 +119,7 @@ func (s *Service) apiDeleteVolume(_ context.Context, c *wire.Call) (any, error) 
 		return nil, fail("VolumeInUse", "Volume %s is currently attached to %s", v.id, v.instance)
 	}
 	s.volumes.delete(v.id)
-	s.changedLocked()
+	s.changes.Announce()
 	return returned{true}, nil
 }
 
@@ -164,7 +164,7 @@ func (s *Service) apiCreateInterface(_ context.Context, c *wire.Call) (any, erro
 			return nil, err
 		}
 		s.made(c, in.ClientToken, i.id)
-		s.changedLocked()
+		s.changes.Announce()
 	}
 	type item struct {
 		NetworkInterfaceId, SubnetId, VpcId, AvailabilityZone, Description, PrivateIpAddress, Status string

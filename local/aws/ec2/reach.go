@@ -110,5 +110,5 @@ func (s *Service) routesOf(sub *subnet) []route {
 func (s *Service) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changed
+	return s.changes.Next()
 }

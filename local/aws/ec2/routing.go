@@ -26,7 +26,7 @@ func (s *Service) createGateway(caller iam.Caller, tags map[string]string) (*int
 	defer s.mu.Unlock()
 	g := &internetGateway{object: s.newObject("internet-gateway", "igw", tags)}
 	s.gateways.put(g.id, g)
-	s.changedLocked()
+	s.changes.Announce()
 	return g, nil
 }
 
@@ -61,7 +61,7 @@ func (s *Service) attachGateway(caller iam.Caller, id, vpcID string) error {
 		}
 	}
 	g.vpc = vpcID
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (s *Service) detachGateway(caller iam.Caller, id, vpcID string) error {
 		}
 	}
 	g.vpc = ""
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (s *Service) deleteGateway(caller iam.Caller, id string) error {
 		return dependency("internetGateway", id)
 	}
 	s.gateways.delete(id)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (s *Service) allocateAddress(caller iam.Caller, domain string, tags map[str
 		a.public = a.public.Next()
 	}
 	s.addresses.put(a.id, a)
-	s.changedLocked()
+	s.changes.Announce()
 	return a, nil
 }
 
@@ -171,7 +171,7 @@ func (s *Service) releaseAddress(caller iam.Caller, id string) error {
 		return fail("InvalidIPAddress.InUse", "The allocation ID '%s' is in use.", id)
 	}
 	s.addresses.delete(id)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -244,14 +244,14 @@ func (s *Service) createNAT(caller iam.Caller, subnetID, allocationID, connectiv
 		a.holder = nic.id
 	}
 	s.nats.put(n.id, n)
-	s.changedLocked()
+	s.changes.Announce()
 	s.background(func(ctx context.Context) {
 		if s.config.Clock.Work(ctx, natGatewayWork) == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if n.state == "pending" {
 				n.state = "available"
-				s.changedLocked()
+				s.changes.Announce()
 			}
 		}
 	})
@@ -287,7 +287,7 @@ func (s *Service) deleteNAT(caller iam.Caller, id string) error {
 		return nil
 	}
 	n.state = "deleting"
-	s.changedLocked()
+	s.changes.Announce()
 	s.background(func(ctx context.Context) {
 		if s.config.Clock.Work(ctx, natGatewayWork/2) != nil {
 			return
@@ -298,7 +298,7 @@ func (s *Service) deleteNAT(caller iam.Caller, id string) error {
 		}
 		s.freeInterface(n.nic)
 		n.state = "deleted"
-		s.changedLocked()
+		s.changes.Announce()
 		s.mu.Unlock()
 		if s.config.Clock.Work(ctx, graveWork) == nil {
 			s.mu.Lock()
@@ -341,7 +341,7 @@ func (s *Service) createRouteTable(caller iam.Caller, vpcID string, tags map[str
 	}
 	r := &routeTable{object: s.newObject("route-table", "rtb", tags), vpc: vpcID}
 	s.routes.put(r.id, r)
-	s.changedLocked()
+	s.changes.Announce()
 	return r, nil
 }
 
@@ -368,7 +368,7 @@ func (s *Service) deleteRouteTable(caller iam.Caller, id string) error {
 		return dependency("routeTable", id)
 	}
 	s.routes.delete(id)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -424,7 +424,7 @@ func (s *Service) putRoute(caller iam.Caller, tableID, destination, gatewayID, n
 	default:
 		table.routes = append(table.routes, made)
 	}
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -447,7 +447,7 @@ func (s *Service) deleteRoute(caller iam.Caller, tableID, destination string) er
 	if len(table.routes) == before {
 		return noRoute(tableID, destination)
 	}
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -476,7 +476,7 @@ func (s *Service) associateRouteTable(caller iam.Caller, tableID, subnetID strin
 	}
 	a := association{s.newID("rtbassoc"), subnetID}
 	table.associations = append(table.associations, a)
-	s.changedLocked()
+	s.changes.Announce()
 	return a.id, nil
 }
 
@@ -492,7 +492,7 @@ func (s *Service) disassociateRouteTable(caller iam.Caller, associationID string
 			return err
 		}
 		table.associations = slices.Delete(table.associations, index, index+1)
-		s.changedLocked()
+		s.changes.Announce()
 		return nil
 	}
 	return fail("InvalidAssociationID.NotFound", "The association ID '%s' does not exist", associationID)

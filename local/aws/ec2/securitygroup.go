@@ -68,7 +68,7 @@ func (s *Service) newGroup(v *vpc, name, description string, tags map[string]str
 		object: s.newObject("security-group", "sg", tags), vpc: v.id, name: name, description: description, egress: []rule{allowAll()},
 	}
 	s.groups.put(g.id, g)
-	s.changedLocked()
+	s.changes.Announce()
 	return g, nil
 }
 
@@ -143,7 +143,7 @@ func (s *Service) dropGroup(g *securityGroup) error {
 		return fail("CannotDelete", "the specified group: \"%s\" name: \"default\" cannot be deleted by a user", g.id)
 	}
 	s.groups.delete(g.id)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -185,7 +185,7 @@ func (s *Service) changeRules(caller iam.Caller, groupID string, egress, revoke 
 		}
 	}
 	*list = changed
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -331,11 +331,11 @@ func (s *Service) createEndpoint(caller iam.Caller, r endpointRequest) (*endpoin
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				e.state = "available"
-				s.changedLocked()
+				s.changes.Announce()
 			}
 		})
 	}
-	s.changedLocked()
+	s.changes.Announce()
 	return e, nil
 }
 
@@ -373,7 +373,7 @@ func (s *Service) modifyEndpoint(caller iam.Caller, id string, r endpointRequest
 			}
 		}
 		e.routeTables = r.routeTables
-		s.changedLocked()
+		s.changes.Announce()
 		return nil
 	}
 	if len(r.groups) == 0 {
@@ -410,7 +410,7 @@ func (s *Service) modifyEndpoint(caller iam.Caller, id string, r endpointRequest
 		e.nics = append(e.nics, nic.id)
 	}
 	e.subnets = r.subnets
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -428,6 +428,6 @@ func (s *Service) deleteEndpoint(caller iam.Caller, id string) error {
 		s.freeInterface(nic)
 	}
 	s.endpoints.delete(id)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }

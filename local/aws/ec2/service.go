@@ -100,7 +100,7 @@ type Service struct {
 	mu      sync.Mutex
 	closed  bool
 	nodes   Nodes
-	changed chan struct{} // closed and replaced at every change of state
+	changes *clock.Changes
 	counter int
 
 	vpcs       table[*vpc]
@@ -134,7 +134,9 @@ func New(config Config) *Service {
 		config.Addresses = 5
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), tokens: map[string]string{}}
+	s := &Service{config: config, ctx: ctx, stop: stop, tokens: map[string]string{}}
+	s.changes = clock.NewChanges(&s.mu)
+	return s
 }
 
 // SetNodes sets the target of registrations. It is called after New, because EKS needs EC2 first.
@@ -165,33 +167,9 @@ func (s *Service) background(f func(ctx context.Context)) {
 	})
 }
 
-// changedLocked wakes all calls of await.
-func (s *Service) changedLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
 // await waits until done returns true. It calls done with the lock held, now and after every change of state.
 func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
-	for {
-		s.mu.Lock()
-		ok, err := done()
-		changed := s.changed
-		s.mu.Unlock()
-		if ok || err != nil {
-			return err
-		}
-		turn := s.config.Clock.Ticket("ec2: a change")
-		select {
-		case <-changed:
-			turn()
-		case <-ctx.Done():
-			turn()
-			return ctx.Err()
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		}
-	}
+	return s.changes.Await(ctx, s.ctx, s.config.Clock, "ec2: a change", done)
 }
 
 func (s *Service) emit(ctx context.Context, detailType string, resources []string, detail any) {

@@ -106,7 +106,7 @@ func (s *Service) createTags(caller iam.Caller, ids []string, tags map[string]st
 		o.tags = clone(o.tags)
 		maps.Copy(o.tags, tags)
 	}
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (s *Service) deleteTags(caller iam.Caller, ids []string, tags map[string]*s
 			}
 		}
 	}
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 

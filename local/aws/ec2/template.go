@@ -180,7 +180,7 @@ func (s *Service) createTemplate(caller iam.Caller, name, description string, da
 	t := &launchTemplate{object: s.newObject("launch-template", "lt", tags), name: name, byDefault: 1, created: now}
 	t.versions = []templateVersion{{1, description, now, data}}
 	s.templates.put(t.id, t)
-	s.changedLocked()
+	s.changes.Announce()
 	return t, nil
 }
 
@@ -199,7 +199,7 @@ func (s *Service) addTemplateVersion(caller iam.Caller, id, description string, 
 	}
 	number := t.latest().number + 1
 	t.versions = append(t.versions, templateVersion{number, description, s.config.Clock.Now(), data})
-	s.changedLocked()
+	s.changes.Announce()
 	return number, nil
 }
 
@@ -214,7 +214,7 @@ func (s *Service) deleteTemplate(caller iam.Caller, id string) error {
 		return err
 	}
 	s.templates.delete(t.id)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 

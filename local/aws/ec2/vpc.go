@@ -78,7 +78,7 @@ func (s *Service) createVPC(caller iam.Caller, cidr, tenancy string, dnsSupport,
 	}
 	s.groups.put(group.id, group)
 	v.mainRoutes, v.defaultGroupID = main.id, group.id
-	s.changedLocked()
+	s.changes.Announce()
 	return v, nil
 }
 
@@ -112,7 +112,7 @@ func (s *Service) addRange(caller iam.Caller, vpcID, cidr string) (addressRange,
 	}
 	added := addressRange{s.newID("vpc-cidr-assoc"), prefix}
 	v.ranges = append(v.ranges, added)
-	s.changedLocked()
+	s.changes.Announce()
 	return added, nil
 }
 
@@ -153,7 +153,7 @@ func (s *Service) removeRange(caller iam.Caller, vpcID, associationID string) er
 		}
 	}
 	v.ranges = slices.Delete(v.ranges, index, index+1)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -200,7 +200,7 @@ func (s *Service) deleteVPC(caller iam.Caller, id string) error {
 	s.vpcs.delete(id)
 	s.routes.delete(v.mainRoutes)
 	s.groups.delete(v.defaultGroupID)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -285,7 +285,7 @@ func (s *Service) createSubnet(caller iam.Caller, vpcID, cidr, zone string, mapP
 		used: map[netip.Addr]bool{},
 	}
 	s.subnets.put(sub.id, sub)
-	s.changedLocked()
+	s.changes.Announce()
 	return sub, nil
 }
 
@@ -357,7 +357,7 @@ func (s *Service) deleteSubnet(caller iam.Caller, id string) error {
 		r.associations = slices.DeleteFunc(r.associations, func(a association) bool { return a.subnet == id })
 	}
 	s.subnets.delete(id)
-	s.changedLocked()
+	s.changes.Announce()
 	return nil
 }
 
@@ -401,7 +401,7 @@ func (s *Service) freeInterface(id string) {
 			delete(sub.used, i.address)
 		}
 		s.interfaces.delete(id)
-		s.changedLocked()
+		s.changes.Announce()
 	}
 }
 
@@ -419,7 +419,7 @@ func (s *Service) CreateNetworkInterface(subnetID string, groups []string, descr
 	if err != nil {
 		return "", err
 	}
-	s.changedLocked()
+	s.changes.Announce()
 	return i.id, nil
 }
 

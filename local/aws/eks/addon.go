@@ -190,7 +190,7 @@ func (s *Service) setIdentities(c *cluster, a *addon, wanted []AddonPodIdentity)
 func (s *Service) rollOut(c *cluster, a *addon, failure string, u *Update) {
 	a.run++
 	run, version, client, cidr := a.run, a.AddonVersion, c.admin, c.KubernetesNetworkConfig.ServiceIpv4Cidr
-	s.changedLocked()
+	s.changes.Announce()
 	s.background(func(ctx context.Context) {
 		err := s.install(ctx, client, a.entry, version, cidr)
 		if s.config.Clock.Work(ctx, addonWork) != nil {
@@ -277,7 +277,7 @@ func (s *Service) settle(c *cluster, a *addon, run int, status string, issue *Is
 			u.Errors = append(u.Errors, UpdateError{issue.Code, issue.Message, issue.ResourceIDs})
 		}
 	}
-	s.changedLocked()
+	s.changes.Announce()
 }
 
 // AddonInput names an add-on.
@@ -429,7 +429,7 @@ func (s *Service) DeleteAddon(_ context.Context, caller iam.Caller, in DeleteAdd
 		return nil, err
 	}
 	client := c.admin
-	s.changedLocked()
+	s.changes.Announce()
 	s.background(func(ctx context.Context) {
 		if !in.Preserve {
 			if err := uninstall(ctx, client, a.entry); err != nil {
@@ -445,7 +445,7 @@ func (s *Service) DeleteAddon(_ context.Context, caller iam.Caller, in DeleteAdd
 		if a.entry.providesNetwork && !in.Preserve {
 			c.networkReady = false
 		}
-		s.changedLocked()
+		s.changes.Announce()
 	})
 	return a.output(), nil
 }

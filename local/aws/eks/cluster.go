@@ -89,7 +89,7 @@ func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateC
 		return nil, err
 	}
 	s.clusters[c.Name] = c
-	s.changedLocked()
+	s.changes.Announce()
 	selfManaged := in.BootstrapSelfManagedAddons == nil || *in.BootstrapSelfManagedAddons
 	s.background(func(ctx context.Context) { s.create(ctx, c, selfManaged) })
 	return &ClusterOutput{c.describe()}, nil
@@ -365,7 +365,7 @@ func (s *Service) create(ctx context.Context, c *cluster, selfManagedAddons bool
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changedLocked()
+	defer s.changes.Announce()
 	if err != nil {
 		c.Status = failed
 		c.Health.Issues = append(c.Health.Issues, Issue{Code: "InternalFailure", Message: err.Error(), ResourceIDs: []string{}})
@@ -505,7 +505,7 @@ func (s *Service) DeleteCluster(_ context.Context, caller iam.Caller, in NamedIn
 		return nil, invalidRequest("Cluster %s cannot be deleted because deletion protection is enabled", c.Name)
 	}
 	c.Status = deleting
-	s.changedLocked()
+	s.changes.Announce()
 	s.background(func(ctx context.Context) {
 		if c.plane != nil {
 			c.plane.Stop()
@@ -518,7 +518,7 @@ func (s *Service) DeleteCluster(_ context.Context, caller iam.Caller, in NamedIn
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.clusters, c.Name)
-		s.changedLocked()
+		s.changes.Announce()
 	})
 	return &ClusterOutput{c.describe()}, nil
 }

@@ -243,7 +243,7 @@ func (s *Service) StartInsightsRefresh(_ context.Context, caller iam.Caller, in 
 		defer s.mu.Unlock()
 		end := s.config.Clock.Now()
 		r.Status, r.Message, r.EndedAt = "COMPLETED", "Insights refresh completed", &end
-		s.changedLocked()
+		s.changes.Announce()
 	})
 	begun := *r
 	begun.StartedAt = nil // times appear only in the description

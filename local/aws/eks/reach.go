@@ -97,7 +97,7 @@ func (s *Service) watchGates(ctx context.Context) {
 	for {
 		network := s.config.Network.Changed()
 		s.mu.Lock()
-		changed := s.changed
+		changed := s.changes.Next()
 		admitted := map[*sourceGate]bool{}
 		for _, c := range s.clusters {
 			for _, g := range c.gates {

@@ -114,7 +114,7 @@ type Service struct {
 	mu       sync.Mutex
 	closed   bool
 	watching sync.Once
-	changed  chan struct{} // closed and replaced at every change of state
+	changes  *clock.Changes
 	clusters map[string]*cluster
 }
 
@@ -133,7 +133,8 @@ func New(config Config) (*Service, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{config: config, changed: make(chan struct{}), clusters: map[string]*cluster{}}
+	s := &Service{config: config, clusters: map[string]*cluster{}}
+	s.changes = clock.NewChanges(&s.mu)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if config.Start == nil {
 		s.config.Start = startReal
@@ -190,33 +191,9 @@ func (s *Service) background(work func(ctx context.Context)) {
 	})
 }
 
-// changedLocked wakes all waiting calls.
-func (s *Service) changedLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
 // wait returns when done returns true or an error. done is called with s.mu held.
 func (s *Service) wait(ctx context.Context, done func() (bool, error)) error {
-	for {
-		s.mu.Lock()
-		ok, err := done()
-		changed := s.changed
-		s.mu.Unlock()
-		if ok || err != nil {
-			return err
-		}
-		turn := s.config.Clock.Ticket("eks: a change")
-		select {
-		case <-changed:
-			turn()
-		case <-ctx.Done():
-			turn()
-			return ctx.Err()
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		}
-	}
+	return s.changes.Await(ctx, s.ctx, s.config.Clock, "eks: a change", done)
 }
 
 func (s *Service) arn(resource string) string {

@@ -65,7 +65,7 @@ func (u *Update) copy() *Update {
 // The caller holds s.mu.
 func (s *Service) begin(c *cluster, u *Update, d time.Duration, apply func(context.Context) error, set func()) *UpdateOutput {
 	c.Status = updating
-	s.changedLocked()
+	s.changes.Announce()
 	s.background(func(ctx context.Context) {
 		if s.config.Clock.Work(ctx, d) != nil {
 			return
@@ -73,7 +73,7 @@ func (s *Service) begin(c *cluster, u *Update, d time.Duration, apply func(conte
 		err := apply(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		defer s.changedLocked()
+		defer s.changes.Announce()
 		c.Status = active
 		if err != nil {
 			u.Status = updateFailed

@@ -120,7 +120,7 @@ func (s *Service) move(c *cluster, kind, version string) (*UpdateOutput, error) 
 	}
 	u := s.newUpdate(c, kind, UpdateParam{"Version", version}, UpdateParam{"PlatformVersion", platformVersion})
 	c.Status = updating
-	s.changedLocked()
+	s.changes.Announce()
 	s.background(func(ctx context.Context) {
 		failure := s.replaceServers(ctx, c, kind, version)
 		if ctx.Err() != nil {
@@ -128,7 +128,7 @@ func (s *Service) move(c *cluster, kind, version string) (*UpdateOutput, error) 
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		defer s.changedLocked()
+		defer s.changes.Announce()
 		c.Status = active
 		if failure != nil { // the cluster stays unchanged
 			s.dropInterfaces(interfaces)

@@ -4,6 +4,8 @@ package iam
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -45,6 +47,23 @@ func EvaluateResourcePolicy(policy *Policy, principal Principal, action, resourc
 
 // Values joins the values of a condition key that has several, such as aws:TagKeys.
 func Values(values ...string) string { return strings.Join(values, "\n") }
+
+// RequestTags returns the condition keys of a request's tags. Tags that AWS itself sets do not count.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/access_tags.html#access_tags_control-requests
+func RequestTags(tags map[string]string) map[string]string {
+	context := map[string]string{}
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		if !strings.HasPrefix(key, "aws:") {
+			context["aws:RequestTag/"+key] = tags[key]
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) > 0 {
+		context["aws:TagKeys"] = Values(keys...)
+	}
+	return context
+}
 
 // request is what policies decide. principal is nil for identity policies, where it always matches.
 type request struct {

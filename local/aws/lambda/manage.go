@@ -52,7 +52,7 @@ func (s *Service) create(ctx context.Context, caller iam.Caller, c settings, fro
 // creationContext returns the condition keys of CreateFunction.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_awslambda.html
 func creationContext(c settings) map[string]string {
-	context := tagContext(c.Tags)
+	context := iam.RequestTags(c.Tags)
 	if v := c.VPCConfig; v != nil {
 		context["lambda:SubnetIds"], context["lambda:SecurityGroupIds"] = iam.Values(v.SubnetIDs...), iam.Values(v.SecurityGroupIDs...)
 	}
@@ -179,7 +179,7 @@ func (s *Service) remove(caller iam.Caller, name string) error {
 	defer s.mu.Unlock()
 	delete(s.functions, name)
 	s.leaveLocked(had.slots())
-	s.changedLocked()
+	s.changes.Announce()
 	return s.Concurrency.Reserve(name, nil)
 }
 

@@ -88,7 +88,7 @@ type Service struct {
 
 	mu          sync.Mutex
 	closed      bool
-	changed     chan struct{} // closed and replaced at every change of a function's state or interfaces
+	changes     *clock.Changes
 	functions   map[string]*function
 	attachments map[slot]*attachment
 }
@@ -105,11 +105,13 @@ func New(config Config) *Service {
 		config.ReleaseTakes = releaseWork
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{
-		config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), functions: map[string]*function{},
+	s := &Service{
+		config: config, ctx: ctx, stop: stop, functions: map[string]*function{},
 		attachments: map[slot]*attachment{},
 		Concurrency: &Concurrency{Limit: config.ConcurrencyLimit, Exhausted: config.Exhausted, Metric: config.Metric},
 	}
+	s.changes = clock.NewChanges(&s.mu)
+	return s
 }
 
 // Close kills all environments and drops queued asynchronous events.
@@ -146,33 +148,9 @@ func (s *Service) laterLocked(work func(ctx context.Context)) bool {
 	return true
 }
 
-// changedLocked wakes all waiting calls.
-func (s *Service) changedLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
 // wait returns when done returns true or an error. done is called with s.mu held.
 func (s *Service) wait(ctx context.Context, done func() (bool, error)) error {
-	for {
-		s.mu.Lock()
-		ok, err := done()
-		changed := s.changed
-		s.mu.Unlock()
-		if ok || err != nil {
-			return err
-		}
-		turn := s.config.Clock.Ticket("lambda: a change")
-		select {
-		case <-changed:
-			turn()
-		case <-ctx.Done():
-			turn()
-			return ctx.Err()
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		}
-	}
+	return s.changes.Await(ctx, s.ctx, s.config.Clock, "lambda: a change", done)
 }
 
 // Kill kills the environment that holds an access key, as if its process crashed. It reports whether it found one. A

@@ -13,22 +13,6 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// tagContext returns the condition keys of a request's tags. Tags that AWS itself sets do not count.
-func tagContext(tags map[string]string) map[string]string {
-	context := map[string]string{}
-	var keys []string
-	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		if !strings.HasPrefix(k, "aws:") {
-			context["aws:RequestTag/"+k] = tags[k]
-			keys = append(keys, k)
-		}
-	}
-	if len(keys) > 0 {
-		context["aws:TagKeys"] = iam.Values(keys...)
-	}
-	return context
-}
-
 // functionContext returns the condition keys of a function's tags.
 func (s *Service) functionContext(name string) map[string]string {
 	context := map[string]string{}
@@ -46,7 +30,7 @@ func (s *Service) functionContext(name string) map[string]string {
 
 // mayTag authorizes tags of a request, which need lambda:TagResource.
 func (s *Service) mayTag(caller iam.Caller, name string, tags map[string]string) error {
-	context := tagContext(tags)
+	context := iam.RequestTags(tags)
 	if len(context) == 0 {
 		return nil
 	}

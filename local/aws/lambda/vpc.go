@@ -223,7 +223,7 @@ func (s *Service) leaveLocked(slots []slot) {
 			if a.users == 0 && a.releases == release {
 				s.config.Network.DeleteNetworkInterface(a.id)
 				delete(s.attachments, at)
-				s.changedLocked()
+				s.changes.Announce()
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func (s *Service) settle(f *function, name string, c *vpcConfig) {
 			s.detach(old)
 		}
 		s.mu.Lock()
-		s.changedLocked()
+		s.changes.Announce()
 		s.mu.Unlock()
 	})
 }

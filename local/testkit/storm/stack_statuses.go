@@ -93,7 +93,7 @@ func (w *world) checkStackStatuses() {
 		}
 		absent := row.Status == "" && e.status == "DELETE_COMPLETE" // the next round plans it again
 		w.check(9, absent || row.Status == e.status || w.hasLaterEvent(e),
-			"the status of %s says that stack %s is %s since %s, and an event reported %s at %s", cluster, stack, row.Status, row.ReportedAt,
+			"the status of %s has %s since %s for stack %s, but an event reported %s at %s", cluster, row.Status, row.ReportedAt, stack,
 			e.status, e.at)
 	}
 }

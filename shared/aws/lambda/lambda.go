@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,6 +61,8 @@ func (f *Functions) invokeBuffered(ctx context.Context, function string, payload
 }
 
 // isUnknownOperation reports whether the region does not know InvokeWithResponseStream. A missing function has an error code of its own.
+// AWS does not document the answer: some endpoints deny access to a path that they do not serve, as users report.
+// https://github.com/boto/boto3/issues/294
 // https://docs.aws.amazon.com/lambda/latest/api/CommonErrors.html
 func isUnknownOperation(err error) bool {
 	switch fault.Code(err) {
@@ -67,6 +70,8 @@ func isUnknownOperation(err error) bool {
 		return true
 	case "ResourceNotFoundException":
 		return false
+	case "AccessDeniedException":
+		return strings.Contains(err.Error(), "Unable to determine service/operation name")
 	}
 	var response interface{ HTTPStatusCode() int }
 	return errors.As(err, &response) && response.HTTPStatusCode() == http.StatusNotFound

@@ -3,6 +3,7 @@ package lambda
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -168,5 +169,21 @@ func TestInvoke(t *testing.T) {
 		_, err = invoke(t, f)
 		require.Equal(t, "Runtime.ExitError", fault.Code(err))
 		require.Equal(t, []string{streamed, buffered, buffered}, paths)
+	})
+
+	t.Run("knows the two ways in which access is denied", func(t *testing.T) {
+		for message, streams := range map[string]bool{
+			"Unable to determine service/operation name to be authorized":                false,
+			"User: x is not authorized to perform: lambda:InvokeFunction on resource: y": true,
+		} {
+			f := functions(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+				w.WriteHeader(http.StatusForbidden)
+				_, _ = fmt.Fprintf(w, `{"Message":%q}`, message)
+			})
+			_, err := invoke(t, f)
+			require.Equal(t, "AccessDeniedException", fault.Code(err))
+			require.Equal(t, streams, f.Streams(), message)
+		}
 	})
 }

@@ -47,7 +47,7 @@ var advice = map[Reason]string{
 	TimedOut:     "drover retries; if this lasts, check the log group of the relay",
 	Failed:       "drover retries; if this lasts, check the log group of the relay",
 	Incompatible: "update the relay: change the spec of the cluster, or upgrade it",
-	TooLarge:     "list fewer objects at once",
+	TooLarge:     "this is a limit of drover; report it",
 	Unreachable:  "check the cluster's endpoint and the security groups",
 	Untrusted:    "check whether the EKS cluster was replaced outside drover",
 	Refused:      "this is a defect of drover; report it",
