@@ -218,7 +218,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					s.Stacks[0].Status = "UPDATE_IN_PROGRESS"
 				}))
 			}})
-		}, "and an event reported CREATE_COMPLETE"},
+		}, "but an event reported CREATE_COMPLETE"},
 		"an execution writes the status of a name without a spec": {9, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a status", do: func(w *world) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), unknownCluster, func(s *status.Status) { s.Phase = status.Stopped }))

@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,7 @@ func TestAuditRecordsLostStackStatuses(t *testing.T) {
 		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 			for i := range s.Stacks {
 				if s.Stacks[i].Name == names.Network {
-					s.Stacks[i].Status = is
+					s.Stacks[i].Status, s.Stacks[i].ReportedAt = is, time.Now().Add(-time.Minute).UTC() // the audit keeps reports of the current second
 				}
 			}
 		}))
