@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -48,7 +48,7 @@ type EKS interface {
 
 // State is the state bucket: a subset of store.State.
 type State interface {
-	sweep.StatusWriter
+	passes.StatusWriter
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	Dues(ctx context.Context, now time.Time) ([]store.Due, error)
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
@@ -63,14 +63,14 @@ type Stacks interface {
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	sweep.LaunchFailures
+	passes.LaunchFailures
 	All(ctx context.Context) ([]pool.Group, error)
 	Unhealthy(ctx context.Context, instance string) error
 }
 
 // Executions are those of drover-converge: a subset of stepfunctions.Executions.
 type Executions interface {
-	sweep.Executions
+	passes.Executions
 	Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error)
 	Stop(ctx context.Context, execution, cause string) error
 }
@@ -90,7 +90,7 @@ const (
 
 // Audit audits clusters.
 type Audit struct {
-	Specs  sweep.SpecLister
+	Specs  passes.SpecLister
 	State  State
 	Stacks Stacks
 	Groups Groups
@@ -100,9 +100,9 @@ type Audit struct {
 	Planner    Planner
 	Snapshot   Snapshot
 	Executions Executions
-	DrainNode  sweep.Drains
-	Upgrade    sweep.Upgrader
-	Admit      sweep.Admitter
+	DrainNode  passes.Drains
+	Upgrade    passes.Upgrader
+	Admit      passes.Admitter
 	// Parallel is how many clusters are audited at the same time. Patience is the age from which an upload without an event counts as missed.
 	Parallel int
 	Patience time.Duration
@@ -133,7 +133,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 	r := &round{
 		Audit: a, now: a.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{},
 		groups: map[string]pool.Group{}, due: map[string]bool{},
-		drains: sweep.RunningDrains(ctx, a.DrainNode),
+		drains: passes.RunningDrains(ctx, a.DrainNode),
 	}
 	dues, err := a.State.Dues(ctx, r.now)
 	if err != nil {
@@ -176,7 +176,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 	if only != nil {
 		clusters = slices.DeleteFunc(clusters, func(cluster string) bool { return !only[cluster] })
 	}
-	return sweep.ForEach(a.Parallel, clusters, func(cluster string) error {
+	return passes.ForEach(a.Parallel, clusters, func(cluster string) error {
 		if err := r.audit(ctx, cluster); err != nil {
 			return fmt.Errorf("auditing %s: %w", cluster, err)
 		}
@@ -224,7 +224,7 @@ func (r *round) isObserved(ctx context.Context, cluster string, s *status.Status
 	if !found || r.now.Sub(spec.Modified) < r.Patience {
 		return true, nil
 	}
-	return sweep.ObservesNewest(ctx, r.Specs, cluster, s)
+	return passes.ObservesNewest(ctx, r.Specs, cluster, s)
 }
 
 // act does what is due for one cluster.

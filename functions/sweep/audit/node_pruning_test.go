@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/pool"
 
@@ -64,7 +64,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 			r := a.round()
 			r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: test.group}
 			r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Drains: test.drains, Failing: test.failing}}
-			r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
+			r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
 			read := *a.status
 			err := pruning{r}.pruneNodes(t.Context(), demo, &read)
 			require.Equal(t, test.failing != nil, err != nil)
@@ -77,7 +77,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		r := a.round()
 		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Failing: map[string]error{"list": errThrottled}}}
-		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
+		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.ErrorIs(t, pruning{r}.pruneNodes(t.Context(), demo, &read), errThrottled)
 		require.Equal(t, []status.Node{draining}, a.status.Nodes)
@@ -88,7 +88,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}
 		r := a.round()
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
-		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
+		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, []status.Node{later}, a.status.Nodes)
@@ -101,7 +101,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		require.Contains(t, a.status.Message, "node-1")
 		r := a.round()
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
-		r.drains = sweep.RunningDrains(t.Context(), r.DrainNode)
+		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, "as specified", a.status.Message)

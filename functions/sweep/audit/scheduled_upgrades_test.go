@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -158,7 +158,7 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 			require.False(t, upgrades{(&audited{}).round()}.isOverdue(&u), u.Phase)
 		}
 		require.False(t, upgrades{(&audited{}).round()}.isOverdue(nil))
-		require.False(t, sweep.UpgradeInFlight(&status.Upgrade{Phase: "Running"}), "its execution is unknown")
+		require.False(t, passes.UpgradeInFlight(&status.Upgrade{Phase: "Running"}), "its execution is unknown")
 	})
 }
 
@@ -199,7 +199,7 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 				h.Specs = sweeptest.Specs{} // whatever is listed panics no audit
 				h.Snapshot = nil
 			}
-			err := (sweep.Due{State: a, Executions: sweeptest.Executions{Account: s}, Auditor: h, Now: h.Now}).Run(t.Context())
+			err := (passes.Due{State: a, Executions: sweeptest.Executions{Account: s}, Auditor: h, Now: h.Now}).Run(t.Context())
 			require.Equal(t, len(test.failing) > 0, err != nil)
 			require.Equal(t, test.want, s.Calls)
 		})

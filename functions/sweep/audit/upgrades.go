@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -13,13 +13,13 @@ import (
 type upgrades struct{ *round }
 
 // ender ends upgrades that their own execution did not end.
-func (r upgrades) ender() sweep.UpgradeEnder {
-	return sweep.UpgradeEnder{Executions: r.Executions, Upgrade: r.Upgrade, Now: r.Now}
+func (r upgrades) ender() passes.UpgradeEnder {
+	return passes.UpgradeEnder{Executions: r.Executions, Upgrade: r.Upgrade, Now: r.Now}
 }
 
 // late records upgrades that did not start at their time.
-func (r upgrades) late() sweep.LateUpgrades {
-	return sweep.LateUpgrades{Specs: r.Specs, State: r.State, Now: r.Now}
+func (r upgrades) late() passes.LateUpgrades {
+	return passes.LateUpgrades{Specs: r.Specs, State: r.State, Now: r.Now}
 }
 
 // check handles the upgrades that the status shows as in flight or pending. It returns done if it started an execution.
@@ -33,7 +33,7 @@ func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (
 	switch {
 	case u == nil:
 		return false, nil
-	case sweep.UpgradeInFlight(u):
+	case passes.UpgradeInFlight(u):
 		// Its record may be finished while the status is not.
 		return false, r.ender().End(ctx, cluster, u.Execution)
 	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:

@@ -1,4 +1,4 @@
-// Package handler runs the passes of the sweep function: those of package sweep every five minutes, and those of
+// Package handler runs the passes of the sweep function: those of package passes every five minutes, and those of
 // package audit every 15. If one pass fails, the others still run.
 package handler
 
@@ -10,18 +10,18 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/audit"
-	"github.com/drover-run/drover/functions/sweep/sweep"
+	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/shared/pool"
 )
 
 // State is the state bucket, as all passes use it: a subset of store.State.
 type State interface {
-	sweep.WaiterState
-	sweep.StatusLister
-	sweep.Leases
-	sweep.UpgradeRecords
-	sweep.ChannelState
-	sweep.DueState
+	passes.WaiterState
+	passes.StatusLister
+	passes.Leases
+	passes.UpgradeRecords
+	passes.ChannelState
+	passes.DueState
 	audit.State
 	audit.Verdicts
 	audit.UnreadUploads
@@ -29,28 +29,28 @@ type State interface {
 
 // Stacks reads the deployed stacks: a subset of cloudformation.Stacks.
 type Stacks interface {
-	sweep.WaiterStacks
-	sweep.InstanceStacks
+	passes.WaiterStacks
+	passes.InstanceStacks
 	audit.Stacks
 }
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	sweep.HookReader
-	sweep.ProcessResumer
+	passes.HookReader
+	passes.ProcessResumer
 	audit.Groups
 }
 
 // Executions are those of drover-converge: a subset of stepfunctions.Executions.
 type Executions interface {
-	sweep.DueExecutions
+	passes.DueExecutions
 	audit.Executions
 }
 
 // Handler sweeps and audits.
 type Handler struct {
 	// Specs is the bucket of specs and releases. State is the state bucket.
-	Specs  sweep.ChannelSpecs
+	Specs  passes.ChannelSpecs
 	State  State
 	Stacks Stacks
 	Groups Groups
@@ -61,11 +61,11 @@ type Handler struct {
 	Snapshot audit.Snapshot
 	// Executions are those of drover-converge. Upgrade, JoinNode and DrainNode are the other state machines.
 	Executions          Executions
-	Upgrade             sweep.Upgrader
-	JoinNode, DrainNode sweep.Machine
+	Upgrade             passes.Upgrader
+	JoinNode, DrainNode passes.Machine
 	// Resume, Admit and Publish handle what lost events were about.
-	Resume  sweep.Resumer
-	Admit   sweep.Admitter
+	Resume  passes.Resumer
+	Admit   passes.Admitter
 	Publish audit.Publisher
 	// Parallel is how many clusters are handled at the same time. Patience is the age from which an upload without an event counts as missed.
 	Parallel int
@@ -77,9 +77,9 @@ type Handler struct {
 
 // caches hold what the function need not read again while it lives.
 type caches struct {
-	specs    sweep.SpecCache
-	upgrades sweep.UpgradeCache
-	channels sweep.ChannelCache
+	specs    passes.SpecCache
+	upgrades passes.UpgradeCache
+	channels passes.ChannelCache
 	releases audit.ReleaseCache
 	unread   audit.UnreadCache
 }
@@ -92,12 +92,12 @@ type pass struct {
 
 // Handle sweeps or audits once. It returns the errors of all passes.
 func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error) {
-	passes := h.sweep()
+	list := h.sweep()
 	if in.Audit {
-		passes = h.audit()
+		list = h.audit()
 	}
 	var failed []error
-	for _, p := range passes {
+	for _, p := range list {
 		if err := p.run(ctx); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", p.name, err))
 		}
@@ -125,21 +125,21 @@ func (h *Handler) audit() []pass {
 func (h *Handler) sweep() []pass {
 	var groups []pool.Group
 	var changing map[string]bool
-	hooks := sweep.Hooks{Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode}
-	waiters := sweep.Waiters{
+	hooks := passes.Hooks{Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode}
+	waiters := passes.Waiters{
 		State: h.State, Executions: h.Executions, Stacks: h.Stacks, Groups: h.Groups, Resume: h.Resume, Now: h.Now,
 	}
-	specs := sweep.MissedSpecs{
+	specs := passes.MissedSpecs{
 		Specs: h.Specs, State: h.State, Admit: h.Admit, Cache: &h.caches.specs, Parallel: h.Parallel, Patience: h.Patience, Now: h.Now,
 	}
-	ended := sweep.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
-	upgrades := sweep.Upgrades{
-		State: h.State, Ender: sweep.UpgradeEnder{Executions: h.Executions, Upgrade: h.Upgrade, Now: h.Now}, Cache: &h.caches.upgrades,
+	ended := passes.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
+	upgrades := passes.Upgrades{
+		State: h.State, Ender: passes.UpgradeEnder{Executions: h.Executions, Upgrade: h.Upgrade, Now: h.Now}, Cache: &h.caches.upgrades,
 		Parallel: h.Parallel,
 	}
-	instances := sweep.Instances{Stacks: h.Stacks, Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode, Now: h.Now}
-	due := sweep.Due{
-		State: h.State, Executions: h.Executions, Late: sweep.LateUpgrades{Specs: h.Specs, State: h.State, Now: h.Now},
+	instances := passes.Instances{Stacks: h.Stacks, Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode, Now: h.Now}
+	due := passes.Due{
+		State: h.State, Executions: h.Executions, Late: passes.LateUpgrades{Specs: h.Specs, State: h.State, Now: h.Now},
 		Auditor: h.clusters(), Now: h.Now,
 	}
 	return []pass{
@@ -156,8 +156,8 @@ func (h *Handler) sweep() []pass {
 }
 
 // channels is the pass that both the sweep and the audit run.
-func (h *Handler) channels() sweep.Channels {
-	return sweep.Channels{Specs: h.Specs, State: h.State, Cache: &h.caches.channels, Parallel: h.Parallel, Now: h.Now}
+func (h *Handler) channels() passes.Channels {
+	return passes.Channels{Specs: h.Specs, State: h.State, Cache: &h.caches.channels, Parallel: h.Parallel, Now: h.Now}
 }
 
 // clusters audits clusters: all of them, or those that the sweep names.

@@ -1,4 +1,4 @@
-package sweep
+package passes
 
 // What a sweep does about clusters whose specs are deleted: those whose event was lost, and those whose statuses are old.
 

@@ -1,4 +1,4 @@
-package sweep
+package passes
 
 // Which clusters a moved channel wakes, and what a failure on the way leaves for the next sweep.
 

@@ -1,7 +1,7 @@
-// Package sweep handles events that were lost. Each pass is a type whose fields are its dependencies. It lists waiters, instances or
+// Package passes handles events that were lost. Each pass is a type whose fields are its dependencies. It lists waiters, instances or
 // records, finds those that no execution works on, and starts or resumes an execution for each. A pass that finds nothing costs one
 // listing. The handler of the sweep function runs the passes every five minutes. The audit of whole clusters is package audit.
-package sweep
+package passes
 
 import (
 	"context"

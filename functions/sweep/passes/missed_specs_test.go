@@ -1,6 +1,4 @@
-package sweep
-
-// What fails for one cluster holds up no other, and fails the sweep.
+package passes
 
 import (
 	"testing"
@@ -10,27 +8,9 @@ import (
 
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
-
-func TestSweepGoesOnAfterAFailure(t *testing.T) {
-	t.Run("of a waiter", func(t *testing.T) {
-		s := &sweeptest.Account{
-			Runs: true, HasBegun: true, Deployed: stack.Deployed{Status: "UPDATE_COMPLETE"}, Failing: map[string]error{"resume": errThrottled},
-		}
-		h := depsOf(s)
-		h.State = sweeptest.ListedState{
-			State: sweeptest.State{
-				Account: s,
-			}, Listed: sweeptest.Listed{names.Waiters: {{Key: names.Waiters + "a.json"}, {Key: names.Waiters + "b.json"}}},
-		}
-		_, err := h.waiters().Run(t.Context())
-		require.ErrorIs(t, err, errThrottled)
-		require.Len(t, s.Calls, 2)
-	})
-}
 
 func TestSweepAdmitsSpecs(t *testing.T) {
 	at := noon.Add(-time.Hour)

@@ -1,4 +1,4 @@
-package sweep
+package passes
 
 // What a sweep starts of what is due, and what it leaves for the next one.
 

@@ -1,0 +1,65 @@
+package audit
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
+)
+
+func TestAuditComparesTheControlPlane(t *testing.T) {
+	for name, test := range map[string]struct {
+		deployed string
+		eks      eksAnswers
+		err      error
+		want     []string
+	}{
+		"with its stack": {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36"}}, nil, nil},
+		"that EKS moved": {
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.37"}}, nil, []string{"EKS runs Kubernetes 1.37"},
+		},
+		"that was deleted":             {"1.36", eksAnswers{err: coded("ResourceNotFoundException")}, nil, []string{"EKS has no cluster"}},
+		"not when EKS does not answer": {"1.36", eksAnswers{err: errThrottled}, errThrottled, nil},
+		"with its issues, each of them once": {
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Issues: []string{"role", "key", "role"}}}, nil,
+			[]string{"control plane: key", "control plane: role"},
+		},
+		"not when there is none": {"", eksAnswers{err: errThrottled}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := (&audited{}).round()
+			r.EKS = &test.eks
+			outputs := map[string]string{"KubernetesVersion": test.deployed}
+			r.stacks = map[string]map[string]stack.Deployed{demo: {names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: outputs}}}
+			findings, err := drift{r}.controlPlaneDrift(t.Context(), demo)
+			require.ErrorIs(t, err, test.err)
+			require.Len(t, findings, len(test.want))
+			for i, want := range test.want {
+				require.Contains(t, findings[i], want)
+			}
+		})
+	}
+}
+
+// eksAnswers is what EKS says of a control plane.
+type eksAnswers struct {
+	is    preflight.ControlPlane
+	err   error
+	asked int
+}
+
+func (e *eksAnswers) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
+	e.asked++
+	return e.is, e.err
+}
+
+// coded is an error of AWS.
+type coded string
+
+func (c coded) Error() string { return string(c) }
+
+func (c coded) ErrorCode() string { return string(c) }

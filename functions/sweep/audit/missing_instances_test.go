@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
+)
+
+// launching is Auto Scaling that says why a group got no instance.
+type launching struct {
+	Groups
+	why   string
+	err   error
+	asked []string
+}
+
+func (l *launching) Refused(_ context.Context, group string, _, _ time.Time) (string, error) {
+	l.asked = append(l.asked, group)
+	return l.why, l.err
+}
+
+func TestAuditFindsMissingInstances(t *testing.T) {
+	in := func(states ...string) (all []pool.Instance) {
+		for _, state := range states {
+			all = append(all, pool.Instance{State: state})
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		stack, status string
+		instances     []pool.Instance
+		why           string
+		err           error
+		asks          bool
+		want          string
+	}{
+		"that get no instances": {
+			"pool-a", "UPDATE_COMPLETE", in(pool.InService), "no capacity", nil, true, "pool a has 1 of 2 instances",
+		},
+		"whose instances leave": {
+			"pool-a", "UPDATE_COMPLETE", in(pool.InService, pool.TerminatingWait), "no capacity", nil, true,
+			"pool a has 1 of 2 instances",
+		},
+		"not those that are full": {
+			"pool-a", "UPDATE_COMPLETE", in(pool.InService, pool.PendingWait), "no capacity", nil, false, "",
+		},
+		"not those that change":     {"pool-a", "UPDATE_IN_PROGRESS", in(pool.InService), "no capacity", nil, false, ""},
+		"not other stacks":          {names.Addons, "UPDATE_COMPLETE", in(pool.InService), "no capacity", nil, false, ""},
+		"not those that soon start": {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", nil, true, ""},
+		"or fails":                  {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", errThrottled, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, l := (&audited{}).round(), &launching{why: test.why, err: test.err}
+			r.Groups = l
+			r.stacks = map[string]map[string]stack.Deployed{demo: {test.stack: {Status: test.status}}}
+			for _, name := range []string{"a", "", names.Addons} {
+				r.groups[names.Group(demo, name)] = pool.Group{Name: "g", Desired: 2, Instances: test.instances}
+			}
+			findings, err := drift{r}.missingInstances(t.Context(), demo)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.asks, len(l.asked) == 1)
+			if test.want == "" {
+				require.Empty(t, findings)
+			} else {
+				require.Len(t, findings, 1)
+				require.Contains(t, findings[0], test.want)
+			}
+		})
+	}
+}

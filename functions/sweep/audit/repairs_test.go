@@ -1,0 +1,31 @@
+package audit
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestAuditRetriesAFailedCluster(t *testing.T) {
+	again := []string{"start: it is time to try again 2026-11-26T12:00:00Z"}
+	for name, test := range map[string]struct {
+		execution string
+		running   bool
+		failing   map[string]error
+		want      []string
+	}{
+		"whose execution is over":           {"x", false, nil, again},
+		"without an execution":              {"", true, map[string]error{"running": errThrottled}, again},
+		"not while its execution runs":      {"x", true, nil, nil},
+		"not when its execution is unknown": {"x", false, map[string]error{"running": errThrottled}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &audited{running: test.running, failing: test.failing}
+			err := repairs{a.round()}.retry(t.Context(), demo, &status.Status{Execution: test.execution})
+			require.Equal(t, test.failing != nil && test.want == nil, err != nil)
+			require.Equal(t, test.want, a.calls)
+		})
+	}
+}
