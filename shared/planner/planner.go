@@ -46,7 +46,7 @@ type Groups interface {
 	Describe(ctx context.Context, group string) (pool.Group, bool, error)
 }
 
-// EKS says which Kubernetes versions EKS offers, and whether a cluster exists: a subset of eks.Versions.
+// EKS says which Kubernetes versions EKS offers, and whether a cluster exists: a subset of eks.Reader.
 type EKS interface {
 	Offered(ctx context.Context) ([]string, error)
 	Exists(ctx context.Context, eksCluster string) (bool, error)

@@ -32,6 +32,8 @@ const (
 	WorkloadsReady      = "WorkloadsReady"
 	// UpgradePossible appears only in a forecast. An impossible upgrade does not reach its checks.
 	UpgradePossible = "UpgradePossible"
-	FileValid       = "FileValid"
-	ReleasesThere   = "ReleasesThere"
+	// FileValid is about an uploaded release or channels file: it must be valid. Package releases runs it.
+	FileValid = "FileValid"
+	// ReleasesThere is about an uploaded channels file: the releases that it names must exist. Package releases runs it.
+	ReleasesThere = "ReleasesThere"
 )

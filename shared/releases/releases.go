@@ -33,7 +33,7 @@ type State interface {
 	SetVerdict(ctx context.Context, name string, verdict status.ReleaseStatus) error
 }
 
-// EKS lists versions and add-ons that EKS offers: a subset of eks.Versions.
+// EKS lists versions and add-ons that EKS offers: a subset of eks.Reader.
 type EKS interface {
 	Catalogue(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)

@@ -132,7 +132,7 @@ func (m *planeMove) to(target string) {
 type fleetReader struct {
 	c         *Cell
 	stacks    map[string]stack.Deployed
-	eks       *eks.Versions
+	eks       *eks.Reader
 	catalogue map[string]preflight.Version
 	channels  *api.Channels
 	releases  map[string]*api.Release

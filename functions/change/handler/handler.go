@@ -54,7 +54,7 @@ type Stacks interface {
 	Deleted(ctx context.Context, stackName, resource string) (bool, error)
 }
 
-// Clusters checks whether an EKS cluster exists: a subset of eks.Versions.
+// Clusters checks whether an EKS cluster exists: a subset of eks.Reader.
 type Clusters interface {
 	Exists(ctx context.Context, eksCluster string) (bool, error)
 }

@@ -32,7 +32,7 @@ type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
-// Clusters checks whether an EKS cluster exists: a subset of eks.Versions.
+// Clusters checks whether an EKS cluster exists: a subset of eks.Reader.
 type Clusters interface {
 	Exists(ctx context.Context, eksCluster string) (bool, error)
 }

@@ -1,6 +1,6 @@
 package handler
 
-// Fakes that fail or change at one call. Reports over a whole state are in handle_test.go.
+// Fakes that fail or change at one call. Reports over a whole state are in handler_test.go.
 
 import (
 	"context"

@@ -41,7 +41,7 @@ type Snapshot interface {
 	Refresh(ctx context.Context) error
 }
 
-// EKS reads the version and health of a control plane: a subset of eks.Versions.
+// EKS reads the version and health of a control plane: a subset of eks.Reader.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 }

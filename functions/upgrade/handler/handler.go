@@ -57,7 +57,7 @@ type Planner interface {
 	After(ctx context.Context, cluster string) (status.PostUpgrade, error)
 }
 
-// EKS describes control planes and refreshes insights: a subset of eks.Versions.
+// EKS describes control planes and refreshes insights: a subset of eks.Reader.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	// RefreshInsights starts a refresh of a cluster's insights. Refreshing reports whether it still runs.

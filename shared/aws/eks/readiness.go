@@ -19,8 +19,8 @@ import (
 
 // ControlPlane returns the state of an EKS cluster.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
-func (v *Versions) ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error) {
-	out, err := v.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
+func (r *Reader) ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error) {
+	out, err := r.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
 	if err != nil {
 		return preflight.ControlPlane{}, fmt.Errorf("describing EKS cluster %s: %w", eksCluster, err)
 	}
@@ -38,16 +38,16 @@ func (v *Versions) ControlPlane(ctx context.Context, eksCluster string) (preflig
 
 // Addons returns all add-ons of a cluster, also those that drover did not install.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListAddons.html, API_DescribeAddon.html
-func (v *Versions) Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error) {
+func (r *Reader) Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error) {
 	var addons []preflight.Addon
-	pages := eks.NewListAddonsPaginator(v.client, &eks.ListAddonsInput{ClusterName: &eksCluster})
+	pages := eks.NewListAddonsPaginator(r.client, &eks.ListAddonsInput{ClusterName: &eksCluster})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing the add-ons of EKS cluster %s: %w", eksCluster, err)
 		}
 		for _, name := range page.Addons {
-			out, err := v.client.DescribeAddon(ctx, &eks.DescribeAddonInput{ClusterName: &eksCluster, AddonName: &name})
+			out, err := r.client.DescribeAddon(ctx, &eks.DescribeAddonInput{ClusterName: &eksCluster, AddonName: &name})
 			if err != nil {
 				return nil, fmt.Errorf("describing add-on %s of EKS cluster %s: %w", name, eksCluster, err)
 			}
@@ -66,13 +66,13 @@ func (v *Versions) Addons(ctx context.Context, eksCluster string) ([]preflight.A
 // Insights returns the insights of a cluster for an upgrade to these versions, or for a rollback, that are not PASSING. refreshed is when
 // EKS made the oldest one, PASSING or not. It is zero if there is none.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListInsights.html, API_DescribeInsight.html
-func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight,
+func (r *Reader) Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight,
 	refreshed time.Time, err error) {
 	filter := &types.InsightsFilter{Categories: []types.Category{types.CategoryUpgradeReadiness}, KubernetesVersions: versions}
 	if rollback {
 		filter.Categories = []types.Category{types.CategoryRollbackReadiness}
 	}
-	pages := eks.NewListInsightsPaginator(v.client, &eks.ListInsightsInput{ClusterName: &eksCluster, Filter: filter})
+	pages := eks.NewListInsightsPaginator(r.client, &eks.ListInsightsInput{ClusterName: &eksCluster, Filter: filter})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -85,7 +85,7 @@ func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback boo
 			if summary.InsightStatus != nil && summary.InsightStatus.Status == types.InsightStatusValuePassing {
 				continue
 			}
-			out, err := v.client.DescribeInsight(ctx, &eks.DescribeInsightInput{ClusterName: &eksCluster, Id: summary.Id})
+			out, err := r.client.DescribeInsight(ctx, &eks.DescribeInsightInput{ClusterName: &eksCluster, Id: summary.Id})
 			if err != nil {
 				return nil, refreshed, fmt.Errorf("describing insight %s of EKS cluster %s: %w", aws.ToString(summary.Name), eksCluster, err)
 			}
@@ -98,8 +98,8 @@ func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback boo
 // RefreshInsights requests new insights for a cluster. EKS itself makes them once a day. A refresh that is in flight or not possible now
 // is no error: each insight has its age.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_StartInsightsRefresh.html
-func (v *Versions) RefreshInsights(ctx context.Context, eksCluster string) error {
-	_, err := v.client.StartInsightsRefresh(ctx, &eks.StartInsightsRefreshInput{ClusterName: &eksCluster})
+func (r *Reader) RefreshInsights(ctx context.Context, eksCluster string) error {
+	_, err := r.client.StartInsightsRefresh(ctx, &eks.StartInsightsRefreshInput{ClusterName: &eksCluster})
 	if err != nil && fault.Code(err) != "InvalidRequestException" {
 		return fmt.Errorf("refreshing the insights of %s: %w", eksCluster, err)
 	}
@@ -108,8 +108,8 @@ func (v *Versions) RefreshInsights(ctx context.Context, eksCluster string) error
 
 // Refreshing reports whether a requested refresh of insights is in flight.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeInsightsRefresh.html
-func (v *Versions) Refreshing(ctx context.Context, eksCluster string) (bool, error) {
-	out, err := v.client.DescribeInsightsRefresh(ctx, &eks.DescribeInsightsRefreshInput{ClusterName: &eksCluster})
+func (r *Reader) Refreshing(ctx context.Context, eksCluster string) (bool, error) {
+	out, err := r.client.DescribeInsightsRefresh(ctx, &eks.DescribeInsightsRefreshInput{ClusterName: &eksCluster})
 	if fault.Code(err) == "ResourceNotFoundException" { // no refresh was requested yet
 		return false, nil
 	}
@@ -150,9 +150,9 @@ func insight(in *types.Insight) preflight.Insight {
 
 // Catalogue returns the versions that EKS offers now, with their ends of support.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
-func (v *Versions) Catalogue(ctx context.Context) ([]preflight.Version, error) {
+func (r *Reader) Catalogue(ctx context.Context) ([]preflight.Version, error) {
 	var catalogue []preflight.Version
-	pages := eks.NewDescribeClusterVersionsPaginator(v.client, &eks.DescribeClusterVersionsInput{})
+	pages := eks.NewDescribeClusterVersionsPaginator(r.client, &eks.DescribeClusterVersionsInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -171,10 +171,10 @@ func (v *Versions) Catalogue(ctx context.Context) ([]preflight.Version, error) {
 // Compat returns the versions of add-ons, and the Kubernetes versions with which each is compatible. An add-on that EKS does not offer
 // has none.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
-func (v *Versions) Compat(ctx context.Context, addons []string) (upgrade.Compat, error) {
+func (r *Reader) Compat(ctx context.Context, addons []string) (upgrade.Compat, error) {
 	compat := upgrade.Compat{}
 	for _, addon := range slices.Compact(slices.Sorted(slices.Values(addons))) {
-		pages := eks.NewDescribeAddonVersionsPaginator(v.client, &eks.DescribeAddonVersionsInput{AddonName: &addon})
+		pages := eks.NewDescribeAddonVersionsPaginator(r.client, &eks.DescribeAddonVersionsInput{AddonName: &addon})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {

@@ -24,7 +24,7 @@ type Kubernetes interface {
 	Survey(ctx context.Context, cluster string) (preflight.Survey, error)
 }
 
-// EKS describes the cluster and the catalogue: a subset of eks.Versions.
+// EKS describes the cluster and the catalogue: a subset of eks.Reader.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error)

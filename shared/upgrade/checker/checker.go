@@ -41,7 +41,7 @@ type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 }
 
-// EKS describes control planes and the catalog of versions: a subset of eks.Versions.
+// EKS describes control planes and the catalog of versions: a subset of eks.Reader.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	// Compat lists the versions of add-ons, and the Kubernetes versions that each supports.

@@ -11,19 +11,19 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 )
 
-// Versions reads from EKS in one account and region.
-type Versions struct {
+// Reader reads from EKS in one account and region, and requests refreshes of insights.
+type Reader struct {
 	client *eks.Client
 }
 
 // New returns a reader that uses a client.
-func New(client *eks.Client) *Versions { return &Versions{client} }
+func New(client *eks.Client) *Reader { return &Reader{client} }
 
 // Offered returns the minor versions that EKS offers now, such as "1.36".
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
-func (v *Versions) Offered(ctx context.Context) ([]string, error) {
+func (r *Reader) Offered(ctx context.Context) ([]string, error) {
 	var offered []string
-	pages := eks.NewDescribeClusterVersionsPaginator(v.client, &eks.DescribeClusterVersionsInput{})
+	pages := eks.NewDescribeClusterVersionsPaginator(r.client, &eks.DescribeClusterVersionsInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -39,9 +39,9 @@ func (v *Versions) Offered(ctx context.Context) ([]string, error) {
 // Clusters returns the number of the account's EKS clusters in the region, drover's and others. One call returns a hundred. Clusters that
 // are only registered with EKS are left out; they have a quota of their own.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListClusters.html
-func (v *Versions) Clusters(ctx context.Context) (int, error) {
+func (r *Reader) Clusters(ctx context.Context) (int, error) {
 	sum := 0
-	for pages := eks.NewListClustersPaginator(v.client, &eks.ListClustersInput{}); pages.HasMorePages(); {
+	for pages := eks.NewListClustersPaginator(r.client, &eks.ListClustersInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("counting the clusters: %w", err)
@@ -53,8 +53,8 @@ func (v *Versions) Clusters(ctx context.Context) (int, error) {
 
 // Exists reports whether an EKS cluster exists, in any state.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
-func (v *Versions) Exists(ctx context.Context, eksCluster string) (bool, error) {
-	_, err := v.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
+func (r *Reader) Exists(ctx context.Context, eksCluster string) (bool, error) {
+	_, err := r.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
 	if fault.Code(err) == "ResourceNotFoundException" {
 		return false, nil
 	}
