@@ -64,6 +64,13 @@ var invokeRelays = grant{
 	on:      []string{relaysARN},
 }
 
+// findRelays allows to see that the function of a relay was deleted.
+var findRelays = grant{
+	why:     "CloudFormation does not notice that a function was deleted.",
+	actions: []string{"lambda:GetFunctionConfiguration"},
+	on:      []string{relaysARN},
+}
+
 // functionGrants are the calls of each function. runtimeGrants and notifyGrants are added to them.
 var functionGrants = map[string][]grant{
 	"admit": {
@@ -104,6 +111,7 @@ var functionGrants = map[string][]grant{
 			on:      []string{"*"},
 		},
 		describeEKS,
+		findRelays,
 		{
 			why:     "Whether a pool has a node for add-ons. Describing supports no resource-level permissions.",
 			actions: []string{"autoscaling:DescribeAutoScalingGroups"},
@@ -232,6 +240,7 @@ var functionGrants = map[string][]grant{
 			actions: []string{"cloudwatch:EnableAlarmActions", "cloudwatch:ListTagsForResource"},
 			on:      []string{alarmsARN},
 		},
+		findRelays,
 		invokeRelays,
 	},
 	"clean": {
@@ -349,6 +358,7 @@ var functionGrants = map[string][]grant{
 			},
 			on: []string{"*"},
 		},
+		findRelays,
 		invokeRelays,
 	},
 }

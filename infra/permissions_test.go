@@ -93,7 +93,10 @@ func runtime(step string) []string {
 }
 
 func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
-	const relays = "lambda:InvokeFunction on function:drover-*-relay"
+	const (
+		relays      = "lambda:InvokeFunction on function:drover-*-relay"
+		findsRelays = "lambda:GetFunctionConfiguration on function:drover-*-relay"
+	)
 	const failed = "sqs:SendMessage on drover-dead-letters"
 	notifications := []string{"events:PutEvents on event-bus/drover", "sns:Publish on drover-notices"}
 	resume := []string{
@@ -111,6 +114,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *", "ec2:DescribeImages on *", failed,
 		},
 		"plan": {
+			findsRelays,
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*",
 			"s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*",
@@ -154,7 +158,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
 		},
 		"upgrade": {
-			relays,
+			relays, findsRelays,
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*",
 			"s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:GetObject on state/upgrades/*",
@@ -209,7 +213,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:PutObject on state/upgrades/*",
 		},
 		"sweep": append([]string{
-			relays,
+			relays, findsRelays,
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*",
 			"s3:ListBucket on specs",
 			"s3:GetObject on state/releases/*",

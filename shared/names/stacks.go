@@ -69,6 +69,9 @@ const GroupResource = "Group"
 // ClusterResource is the logical id of the EKS cluster in a control plane stack.
 const ClusterResource = "Cluster"
 
+// RelayResource is the logical id of the relay's function in a control plane stack.
+const RelayResource = "RelayFunction"
+
 // StackOfARN returns the stack name in a CloudFormation stack ARN (arn:…:stack/<name>[/<uuid>]), or "" for any other ARN.
 func StackOfARN(arn string) string {
 	_, rest, found := strings.Cut(arn, ":stack/")

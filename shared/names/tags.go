@@ -17,9 +17,12 @@ const (
 	// TagPace makes an update differ that changes only parameters which no resource uses. Otherwise CloudFormation would reject it as empty.
 	// It counts such updates within one change.
 	TagPace = "drover:pace"
-	// TagSettled makes the update of a rolled-back stack differ if nothing else does.
+	// TagSettled makes the update of a rolled-back stack differ if nothing else does. It also marks the change that finished a repair.
 	TagSettled = "drover:settled"
 )
+
+// ChecksumRepair is the checksum of a stack between the two updates of a repair.
+const ChecksumRepair = "repair"
 
 // TagSilence with the value SilenceUpgrade allows an upgrade to disable an alarm's actions while it runs. The alarm's owner sets it.
 const (

@@ -38,7 +38,9 @@ type Change struct {
 	Operation   Operation `json:"operation"`
 	TemplateKey string    `json:"templateKey,omitempty"`
 	// FirstKey is the template for the creation, if it differs: see render.Stack.
-	FirstKey     string             `json:"firstKey,omitempty"`
+	FirstKey string `json:"firstKey,omitempty"`
+	// RepairKey is the template of a first update, which removes what was deleted outside drover: see render.Stack.
+	RepairKey    string             `json:"repairKey,omitempty"`
 	Parameters   []render.Parameter `json:"parameters,omitempty"`
 	Tags         map[string]string  `json:"tags,omitempty"`
 	Capabilities []string           `json:"capabilities,omitempty"`
@@ -77,6 +79,9 @@ type Plan struct {
 	// Refused are replacements that drover does not do, and changes that it may not make. If there is one, nothing is changed.
 	Refused []status.Reason `json:"-"`
 }
+
+// RelayFunction is the field of the reason to recreate the function of a relay.
+const RelayFunction = "relay.function"
 
 // Input of planning.
 type Input struct {
@@ -126,7 +131,7 @@ func Compute(in Input) Plan {
 			change.Operation, change.FirstKey = Create, desired.FirstKey
 			change.Reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: stack.CreateComplete}}
 		default:
-			change.Operation, change.InFlight = Update, stack.InProgress(deployed.Status)
+			change.Operation, change.InFlight, change.RepairKey = Update, stack.InProgress(deployed.Status), desired.RepairKey
 			change.Reasons = in.whyUpdate(desired, deployed, checksum, tags)
 			p.Refused = append(p.Refused, refused(desired.Name, in.Old[desired.Name], in.New)...)
 			if reason, missing := change.MissingTag(deployed); missing {
@@ -197,6 +202,9 @@ func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksu
 		if now, ok := deployed.Parameters[render.MaxSize]; ok && now != want && !listed {
 			reasons = append(reasons, status.Reason{Field: field, Old: now, New: want})
 		}
+	}
+	if desired.RepairKey != "" {
+		reasons = append(reasons, status.Reason{Field: RelayFunction, Old: "absent", New: "present"})
 	}
 	if desired.Protected != deployed.TerminationProtection {
 		reasons = append(reasons, status.Reason{

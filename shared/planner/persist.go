@@ -30,6 +30,9 @@ func (p *Planner) Persist(ctx context.Context, o *Outcome) (planKey string, err 
 		if change.FirstKey != "" {
 			objects[change.FirstKey] = stack.FirstTemplate
 		}
+		if change.RepairKey != "" {
+			objects[change.RepairKey] = stack.RepairTemplate
+		}
 	}
 	if err := p.addRelay(w, o.Plan, objects); err != nil {
 		return "", err

@@ -52,6 +52,11 @@ type EKS interface {
 	Exists(ctx context.Context, eksCluster string) (bool, error)
 }
 
+// Functions finds the function of a relay: a subset of lambda.Functions.
+type Functions interface {
+	Exists(ctx context.Context, function string) (bool, error)
+}
+
 // Planner plans clusters.
 type Planner struct {
 	Specs  Specs
@@ -61,8 +66,9 @@ type Planner struct {
 	EKS    EKS
 	Cell   render.Cell
 	Now    func() time.Time
-	// Relay is the code of this version's relays. RelayFile reads it; only Persist needs it.
+	// Relay is the code of this version's relays. RelayFile reads it; only Persist needs it. Functions finds deployed relays.
 	Relay     render.RelayCode
+	Functions Functions
 	RelayFile func() ([]byte, error)
 	// IgnorePaused plans a paused spec as if it were not paused, for previews.
 	IgnorePaused bool

@@ -4,6 +4,7 @@ package planner
 // changes for another reason. See ADR 30.
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -24,6 +25,18 @@ func (p *Planner) relayCode(deployed map[string]stack.Deployed) render.RelayCode
 
 func deployedRelay(deployed map[string]stack.Deployed) (code render.RelayCode, found bool) {
 	return render.ParseRelayCode(deployed[names.ControlPlane].Outputs[stack.OutputRelay])
+}
+
+// relayMissing reports whether the function of the deployed relay was deleted outside drover. CloudFormation does not notice that. Between
+// the two updates of a repair the function is absent, and the second update creates it.
+func (p *Planner) relayMissing(ctx context.Context, w *work) (bool, error) {
+	control := w.deployed[names.ControlPlane]
+	if _, found := deployedRelay(w.deployed); !found || !w.resolved.Spec.ControlPlane.Endpoint.NeedsRelay() ||
+		stack.InProgress(control.Status) || control.Tags[names.TagChecksum] == names.ChecksumRepair {
+		return false, nil
+	}
+	exists, err := p.Functions.Exists(ctx, names.Relay(w.cluster))
+	return !exists && err == nil, err
 }
 
 // relayOutdated reports whether a relay remains, and its code is not this version's.

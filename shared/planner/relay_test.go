@@ -26,6 +26,18 @@ type deployed struct {
 	stacks map[string]stack.Deployed
 	put    map[string]string
 	code   string
+	// deleted reports that the relay was deleted outside drover. unknown is the error of looking for it. lookups are the functions looked for.
+	deleted bool
+	unknown error
+	lookups []string
+}
+
+// functionsOf are the functions of a cluster's stack.
+type functionsOf struct{ *deployed }
+
+func (f functionsOf) Exists(_ context.Context, function string) (bool, error) {
+	f.lookups = append(f.lookups, function)
+	return !f.deleted, f.unknown
 }
 
 func (d *deployed) Of(context.Context, string, []string) (map[string]stack.Deployed, error) {
@@ -66,7 +78,7 @@ func (d *deployed) plan(t *testing.T, code, spec string) Outcome {
 	d.objects[names.ClusterSpec("demo")] = spec
 	d.put = map[string]string{}
 	p := d.planner()
-	p.State, p.Stacks, p.Groups, p.EKS, p.Relay = d, d, d, d, codeOf(code)
+	p.State, p.Stacks, p.Groups, p.EKS, p.Relay, p.Functions = d, d, d, d, codeOf(code), functionsOf{d}
 	p.RelayFile = func() ([]byte, error) { return []byte(d.code), nil }
 	d.code = code
 	outcome, err := p.Plan(t.Context(), Request{Cluster: "demo"})
@@ -196,6 +208,12 @@ func TestRelayCode(t *testing.T) {
 		require.Empty(t, relayKeys(d))
 	})
 
+	t.Run("is not looked for without a relay", func(t *testing.T) {
+		d := start(t, specWithoutPools)
+		d.plan(t, "one", privateSpec)
+		require.Empty(t, d.lookups)
+	})
+
 	t.Run("is not written if the file is another", func(t *testing.T) {
 		d := &deployed{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
 		o := d.plan(t, "one", privateSpec)
@@ -208,5 +226,69 @@ func TestRelayCode(t *testing.T) {
 			_, err := p.Persist(t.Context(), &o)
 			require.ErrorContains(t, err, "the code of relays")
 		}
+	})
+}
+
+func TestDeletedRelay(t *testing.T) {
+	start := func(t *testing.T) *deployed {
+		t.Helper()
+		d := &deployed{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
+		d.deploy(d.plan(t, "one", privateSpec))
+		d.deleted = true
+		return d
+	}
+	reason := status.Reason{Field: plan.RelayFunction, Old: "absent", New: "present"}
+
+	t.Run("is removed from the stack and added again", func(t *testing.T) {
+		d := start(t)
+		o := d.plan(t, "two", privateSpec)
+		require.Equal(t, []string{"drover-demo-relay"}, d.lookups)
+		require.Len(t, o.Plan.Changes, 1)
+		change := o.Plan.Changes[0]
+		require.Equal(t, names.ControlPlane, change.Stack)
+		require.Equal(t, []status.Reason{reason}, change.Reasons)
+		require.NotContains(t, d.put[change.RepairKey], "AWS::Lambda::Function")
+		require.Contains(t, d.put[change.RepairKey], codeOf("one").String(), "the cluster still has a relay")
+		require.Contains(t, d.put[change.TemplateKey], "AWS::Lambda::Function")
+		require.Contains(t, d.put[change.TemplateKey], codeOf("one").Key(), "a repair restores what was deployed")
+		require.Equal(t, d.stacks[names.ControlPlane].Tags[names.TagChecksum], change.Checksum)
+	})
+
+	t.Run("is added again after the first update of a repair", func(t *testing.T) {
+		d := start(t)
+		d.stacks[names.ControlPlane].Tags[names.TagChecksum] = names.ChecksumRepair
+		o := d.plan(t, "one", privateSpec)
+		change, found := o.Plan.Find(names.ControlPlane)
+		require.True(t, found)
+		require.Empty(t, change.RepairKey)
+		require.Contains(t, d.put[change.TemplateKey], "AWS::Lambda::Function")
+		require.Empty(t, d.lookups)
+	})
+
+	t.Run("is not looked for while the stack changes", func(t *testing.T) {
+		d := start(t)
+		control := d.stacks[names.ControlPlane]
+		control.Status = "UPDATE_IN_PROGRESS"
+		d.stacks[names.ControlPlane] = control
+		d.plan(t, "one", privateSpec)
+		require.Empty(t, d.lookups)
+	})
+
+	t.Run("is not recreated for an endpoint that becomes open", func(t *testing.T) {
+		d := start(t)
+		o := d.plan(t, "one", specWithoutPools)
+		change, found := o.Plan.Find(names.ControlPlane)
+		require.True(t, found)
+		require.Empty(t, change.RepairKey)
+		require.Empty(t, d.lookups)
+	})
+
+	t.Run("stops planning if Lambda does not say", func(t *testing.T) {
+		d := start(t)
+		d.unknown = errors.New("throttled")
+		p := d.planner()
+		p.State, p.Stacks, p.Groups, p.EKS, p.Relay, p.Functions = d, d, d, d, codeOf("one"), functionsOf{d}
+		_, err := p.Plan(t.Context(), Request{Cluster: "demo"})
+		require.ErrorIs(t, err, d.unknown)
 	})
 }

@@ -62,6 +62,9 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 		w.later = append(w.later, w.decision.RecheckAt)
 	}
 	w.desired = render.Cluster{Cell: p.Cell, Resolved: w.resolved, RollAt: rollAt, Relay: p.relayCode(w.deployed), Templates: w.templates}
+	if w.desired.RelayMissing, err = p.relayMissing(ctx, &w); err != nil {
+		return w, err
+	}
 	if w.rendered, err = render.Render(w.desired); err != nil {
 		return w, &Stop{status.ReasonSpecInvalid, err.Error()}
 	}

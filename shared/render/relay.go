@@ -52,6 +52,8 @@ type relayParams struct {
 	Interfaces []string
 	RelayCode
 	Bucket, Code string
+	// Missing leaves out the function.
+	Missing bool
 }
 
 // newRelayParams returns nil for a cluster whose endpoint is open to everyone.

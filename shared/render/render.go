@@ -84,6 +84,14 @@ func (r *renderer) controlPlane() error {
 		}
 		stack.FirstKey = names.Template(stack.FirstTemplate)
 	}
+	if params.Relay != nil && r.RelayMissing {
+		without, relay := *params, *params.Relay
+		relay.Missing, without.Relay = true, &relay
+		if stack.RepairTemplate, err = r.execute(file, &without); err != nil {
+			return fmt.Errorf("stack %s: %w", stack.Name, err)
+		}
+		stack.RepairKey = names.Template(stack.RepairTemplate)
+	}
 	return r.stack(stack, file, params)
 }
 

@@ -25,6 +25,8 @@ type Cluster struct {
 	Cell Cell
 	// Resolved is the spec with the defaults of the release and of drover: see api.Resolve.
 	Resolved *api.Cluster
+	// RelayMissing reports that the function of the deployed relay was deleted outside drover.
+	RelayMissing bool
 	// RollAt is the time of the latest roll, by pool: see plan.RollAt. Future times do not belong here.
 	RollAt map[string]time.Time
 	// Relay is the code of the cluster's relay. Only a cluster whose endpoint is not open to everyone has one.
@@ -64,6 +66,12 @@ type Stack struct {
 	FirstTemplate []byte
 	// FirstKey is the key of FirstTemplate.
 	FirstKey string
+	// RepairTemplate lacks the resources that were deleted outside drover, if there are any. CloudFormation recreates a resource that an
+	// update removes and another one adds. Otherwise it takes the resource for deployed, and fails to update it.
+	// https://repost.aws/knowledge-center/cfn-recreate-resource-deleted-outside
+	RepairTemplate []byte
+	// RepairKey is the key of RepairTemplate.
+	RepairKey string
 	// Parameters of the template, sorted by name.
 	Parameters []Parameter
 	// Pace computes the other parameters of a pool's stack.

@@ -27,6 +27,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
@@ -160,6 +161,6 @@ func (c *Cell) planner(specs planner.Specs) *planner.Planner {
 		Specs: specs, State: c.State, Cell: c.render, Now: time.Now, Relay: render.UnknownRelay,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
-		EKS:    eks.New(awseks.NewFromConfig(c.cfg)),
+		EKS:    eks.New(awseks.NewFromConfig(c.cfg)), Functions: lambda.New(c.cfg),
 	}
 }

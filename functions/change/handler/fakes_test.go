@@ -63,6 +63,9 @@ type account struct {
 	desired []int
 	// exists is true if the EKS cluster exists, and deleted if CloudFormation has deleted it.
 	exists, deleted bool
+	// updateFailed is the resource whose update failed last, and skipped are those that the continued rollback skips.
+	updateFailed string
+	skipped      []string
 	// checks is how often the lease is still held when it is checked; -1 is always.
 	checks int
 	// failing has the error of a call or a read, and before what happens before the first call, by name.
@@ -267,6 +270,10 @@ func (s stacks) Deleted(_ context.Context, stackName, resource string) (bool, er
 	return s.deleted && err == nil, err
 }
 
+func (s stacks) UpdateFailed(_ context.Context, stackName, resource string) (bool, error) {
+	return s.updateFailed == resource, s.read(fmt.Sprintf("failed %s of %s", resource, stackName))
+}
+
 func (s stacks) WhyFailed(context.Context, string) (stack.Failure, error) {
 	return stack.Failure{Reason: "rolled back"}, s.read("failure")
 }
@@ -301,7 +308,8 @@ func (s stacks) Execute(_ context.Context, change plan.Change, set stack.ChangeS
 	return s.end("execute", change.StackName, "UPDATE_IN_PROGRESS")
 }
 
-func (s stacks) ContinueRollback(_ context.Context, stackName, _ string) error {
+func (s stacks) ContinueRollback(_ context.Context, stackName, _ string, skip []string) error {
+	s.skipped = skip
 	return s.end("continue rollback", stackName, "UPDATE_ROLLBACK_IN_PROGRESS")
 }
 

@@ -48,10 +48,11 @@ type Stacks interface {
 	PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string,
 		note, token string) (stack.ChangeSet, error)
 	Execute(ctx context.Context, change plan.Change, set stack.ChangeSet, token string) error
-	ContinueRollback(ctx context.Context, stackName, token string) error
+	ContinueRollback(ctx context.Context, stackName, token string, skip []string) error
 	Delete(ctx context.Context, stackName, token string) error
 	Protect(ctx context.Context, stackName string, on bool) error
 	Deleted(ctx context.Context, stackName, resource string) (bool, error)
+	UpdateFailed(ctx context.Context, stackName, resource string) (bool, error)
 }
 
 // Clusters checks whether an EKS cluster exists: a subset of eks.Reader.
@@ -171,7 +172,7 @@ func (s *step) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stack.Settled(now.Status) && s.isUpToDate(now, parameters) {
+	if stack.Settled(now.Status) && !s.beginsRepair(now) && s.isUpToDate(now, parameters) {
 		return s.resumeNow(ctx, now.Status)
 	}
 	if pace := s.change.Pace; pace != nil {
@@ -196,6 +197,12 @@ func (s *step) isUpToDate(now stack.Deployed, parameters map[string]string) bool
 		}
 	}
 	return now.TerminationProtection == s.change.Protected
+}
+
+// beginsRepair reports whether the next update of the stack removes what was deleted outside drover. The update after it adds that again.
+// It also marks the stack, so that a repeated call does not repair twice.
+func (s *step) beginsRepair(now stack.Deployed) bool {
+	return s.change.RepairKey != "" && now.Tags[names.TagChecksum] != names.ChecksumRepair && now.Tags[names.TagSettled] != s.token
 }
 
 // isFoundation reports whether all other stacks depend on this one. If such a stack was deleted after planning, only a new plan can
@@ -257,6 +264,10 @@ func (s *step) execute(ctx context.Context, now stack.Deployed, parameters map[s
 	switch {
 	case creating:
 		again = setFirstValues(s.change.Parameters, parameters)
+	case s.beginsRepair(now):
+		again, s.change.TemplateKey, s.change.Tags[names.TagChecksum] = true, s.change.RepairKey, names.ChecksumRepair
+	case s.change.RepairKey != "":
+		token, s.change.Tags[names.TagSettled] = "then-"+token, s.token
 	case s.change.Operation == plan.Create: // the second change of a stack that was just created
 		token = "then-" + token
 	}
@@ -365,7 +376,8 @@ func (s *step) delete(ctx context.Context, now stack.Deployed, recreate bool) er
 }
 
 // continueRollback continues a failed rollback: CloudFormation allows nothing else with such a stack. If that fails too, the step fails.
-// The rollback of a pool waits for drains first. It would take its next batch at once, and slow drains may be why it failed.
+// The rollback of a pool waits for drains first. It would take its next batch at once, and slow drains may be why it failed. A relay that
+// was deleted outside drover cannot be rolled back, so it is skipped. The repair recreates it afterwards.
 func (s *step) continueRollback(ctx context.Context, now stack.Deployed) error {
 	if s.change.Pace != nil {
 		group, _, err := s.Groups.Describe(ctx, s.change.Pace.Group)
@@ -376,12 +388,22 @@ func (s *step) continueRollback(ctx context.Context, now stack.Deployed) error {
 			return err
 		}
 	}
+	var skip []string
+	if s.change.RepairKey != "" {
+		failed, err := s.Stacks.UpdateFailed(ctx, s.change.StackName, names.RelayResource)
+		if err != nil {
+			return err
+		}
+		if failed {
+			skip = []string{names.RelayResource}
+		}
+	}
 	w := s.waiter("rollback-"+s.token, true)
 	w.Wants = stack.UpdateRollbackComplete
 	if err := s.registerWaiter(ctx, w); err != nil {
 		return err
 	}
-	return s.Stacks.ContinueRollback(ctx, s.change.StackName, w.ClientRequestToken)
+	return s.Stacks.ContinueRollback(ctx, s.change.StackName, w.ClientRequestToken, skip)
 }
 
 // waitForOperation waits for the operation in flight, after which the step runs again. If the operation ended before the waiter was

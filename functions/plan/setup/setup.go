@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/lambdaruntime/documents"
@@ -34,7 +35,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	state := docs.State(notices.New(cfg, env))
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	p := &planner.Planner{
-		Relay: relayCode,
+		Relay: relayCode, Functions: lambda.New(cfg),
 		RelayFile: func() ([]byte, error) {
 			return os.ReadFile(filepath.Join(env.Variables[lambdaruntime.TaskRoot], relayFile))
 		},

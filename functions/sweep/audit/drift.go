@@ -288,6 +288,8 @@ func drifted(p plan.Plan, now time.Time) (findings []finding, repairable bool) {
 				line = fmt.Sprintf("stack %s belongs to a deleted control plane: drover recreates it", change.Stack)
 			case change.Operation == plan.Delete:
 				line = fmt.Sprintf("stack %s is not in the spec", change.Stack)
+			case reason.Field == plan.RelayFunction:
+				line = fmt.Sprintf("the relay %s was deleted outside drover: drover recreates it", names.Relay(p.Cluster))
 			case !isRepairable(change.Stack, reason):
 				repairable = false
 				line = fmt.Sprintf("stack %s differs from what drover renders now (%s): drover was updated, or the stack was changed outside drover; "+

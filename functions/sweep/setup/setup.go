@@ -39,11 +39,11 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	steps := sfn.NewFromConfig(cfg)
 	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
 	machine := stepfunctions.New(steps, env.Must(lambdaruntime.ConvergeARN))
-	snapshot := cache.NewSnapshot(state, time.Now)
+	functions, snapshot := lambda.New(cfg), cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
 		State: state, Stacks: cloud, Groups: pools, EKS: offered, Snapshot: snapshot,
 		Nodes: kube.NewClusters(cfg, kube.WithTransport(env.Transport), kube.WithRole(env.Role(cfg.Region, "sweep"), kube.SweepGroup),
-			kube.WithRelay(relay.To(lambda.New(cfg)))),
+			kube.WithRelay(relay.To(functions))),
 		Executions: machine,
 		Upgrade:    stepfunctions.NewMachine(steps, env.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),
@@ -61,6 +61,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	h.Planner = &planner.Planner{
 		Specs: specCache, State: snapshot, Groups: pools, EKS: offered, Now: time.Now, Relay: relayCode,
+		Functions: functions,
 		Cell: render.Cell{
 			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
 			Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),

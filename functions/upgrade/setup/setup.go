@@ -42,9 +42,10 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
+	functions := lambda.New(cfg)
 	signIn := kube.WithRole(env.Role(cfg.Region, "upgrade"), kube.UpgradeGroup)
 	clusters, room := kube.NewClusters(cfg, kube.WithTransport(env.Transport), signIn,
-		kube.WithRelay(relay.To(lambda.New(cfg)))), ec2.New(cfg)
+		kube.WithRelay(relay.To(functions))), ec2.New(cfg)
 	executions := stepfunctions.New(sfn.NewFromConfig(cfg), "")
 	facts := &collect.Gatherer{
 		Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
@@ -58,6 +59,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Nodes: clusters, Instances: room, Facts: facts,
 		Planner: &planner.Planner{
 			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Now: time.Now, Relay: relayCode,
+			Functions: functions,
 			Cell: render.Cell{
 				Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
 				Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),

@@ -44,7 +44,9 @@ var clusterLives = map[string]func(*life){
 		const private = privateEndpoint + alarmed + unprotected
 		l.old(private + "  tags: {team: a}\n")
 		l.phase(status.Ready)
+		l.deleteRelay()
 		l.audited()
+		l.phase(status.Ready)
 		l.terminate()
 		l.settle()
 		l.upgrade(events.Upgrade{Release: "r2"})

@@ -429,11 +429,11 @@ func (s *Stacks) Delete(ctx context.Context, stackName, token string) error {
 	return nil
 }
 
-// ContinueRollback retries a failed rollback with all resources.
+// ContinueRollback retries a failed rollback with all resources but those to skip, by logical id.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
-func (s *Stacks) ContinueRollback(ctx context.Context, stackName, token string) error {
+func (s *Stacks) ContinueRollback(ctx context.Context, stackName, token string, skip []string) error {
 	_, err := s.client.ContinueUpdateRollback(ctx, &cloudformation.ContinueUpdateRollbackInput{
-		StackName: &stackName, ClientRequestToken: &token, RoleARN: &s.roleARN,
+		StackName: &stackName, ClientRequestToken: &token, RoleARN: &s.roleARN, ResourcesToSkip: skip,
 	})
 	if err != nil {
 		return fmt.Errorf("continuing the rollback of stack %s: %w", stackName, err)

@@ -1,4 +1,4 @@
-// Package lambda invokes functions and returns their responses as they arrive.
+// Package lambda finds and invokes functions, and returns their responses as they arrive.
 package lambda
 
 import (
@@ -47,6 +47,18 @@ func (f *Functions) Invoke(ctx context.Context, function string, payload []byte)
 		return nil, fmt.Errorf("invoking function %s: %w", function, err)
 	}
 	return &stream{ctx: ctx, function: function, events: out.GetStream()}, nil
+}
+
+// Exists reports whether a function exists.
+func (f *Functions) Exists(ctx context.Context, function string) (bool, error) {
+	_, err := f.client.GetFunctionConfiguration(ctx, &awslambda.GetFunctionConfigurationInput{FunctionName: &function})
+	if fault.Code(err) == "ResourceNotFoundException" {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("finding function %s: %w", function, err)
+	}
+	return true, nil
 }
 
 func (f *Functions) invokeBuffered(ctx context.Context, function string, payload []byte) (io.ReadCloser, error) {

@@ -64,6 +64,27 @@ func failWith(w http.ResponseWriter, status int, code string) {
 	_, _ = w.Write([]byte(`{"Message":"no"}`))
 }
 
+func TestExists(t *testing.T) {
+	code := ""
+	f := functions(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, "/2015-03-31/functions/drover-demo-relay/configuration", r.URL.Path)
+		if code != "" {
+			failWith(w, http.StatusNotFound, code)
+			return
+		}
+		_, _ = w.Write([]byte(`{}`))
+	})
+	for _, test := range []struct {
+		code          string
+		exists, fails bool
+	}{{"", true, false}, {"ResourceNotFoundException", false, false}, {"AccessDeniedException", false, true}} {
+		code = test.code
+		exists, err := f.Exists(t.Context(), "drover-demo-relay")
+		require.Equal(t, test.exists, exists, code)
+		require.Equal(t, test.fails, err != nil, code)
+	}
+}
+
 func TestInvoke(t *testing.T) {
 	invoke := func(t *testing.T, f *Functions) (string, error) {
 		t.Helper()

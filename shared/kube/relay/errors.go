@@ -40,7 +40,7 @@ const (
 
 // advice is what the user does about each reason.
 var advice = map[Reason]string{
-	Missing:      "see the runbook for the command that creates it again",
+	Missing:      "drover recreates it after the next audit",
 	Forbidden:    "allow lambda:InvokeFunction on it",
 	Throttled:    "drover retries; raise the account's limit of concurrent executions if this lasts",
 	NotReady:     "drover retries; if this lasts, check the subnets' free addresses and the relay's role",
@@ -118,5 +118,21 @@ func (t *transport) explain(ctx context.Context, err error) error {
 			reason = Throttled
 		}
 	}
-	return t.failure(reason, err)
+	return t.failure(reason, answer{err})
+}
+
+// answer is an error of AWS without the id of the request. A status that changes with every attempt would send a notice each time.
+type answer struct{ error }
+
+func (a answer) Unwrap() error { return a.error }
+
+func (a answer) Error() string {
+	var coded interface {
+		ErrorCode() string
+		ErrorMessage() string
+	}
+	if !errors.As(a.error, &coded) {
+		return a.error.Error()
+	}
+	return coded.ErrorCode() + ": " + coded.ErrorMessage()
 }

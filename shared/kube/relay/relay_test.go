@@ -431,3 +431,31 @@ func (f fixed) get(t *testing.T) (string, error) {
 	read, err := io.ReadAll(response.Body)
 	return string(read), err
 }
+
+// answered is an error of AWS, with the id of its request.
+type answered struct{ id string }
+
+func (a answered) Error() string {
+	return "RequestID: " + a.id + ", ResourceNotFoundException: Function not found"
+}
+func (a answered) ErrorCode() string    { return "ResourceNotFoundException" }
+func (a answered) ErrorMessage() string { return "Function not found" }
+
+// refusing refuses each invocation.
+type refusing struct{ err error }
+
+func (r refusing) Streams() bool { return true }
+
+func (r refusing) Invoke(context.Context, string, []byte) (io.ReadCloser, error) { return nil, r.err }
+
+func TestErrorsRepeat(t *testing.T) {
+	for _, id := range []string{"one", "two"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://elsewhere.example/", nil)
+		require.NoError(t, err)
+		response, err := relay.To(refusing{answered{id}})("demo").RoundTrip(request)
+		require.Nil(t, response)
+		require.EqualError(t, err,
+			"RelayMissing: drover-demo-relay: ResourceNotFoundException: Function not found; drover recreates it after the next audit")
+		require.ErrorIs(t, err, answered{id})
+	}
+}
