@@ -62,7 +62,7 @@ func explainDenied(ctx context.Context, c *Cell, cluster string, cause error) (*
 	}
 	text := fmt.Sprintf("some checks are missing: cluster %s does not allow you to read its nodes, pods and disruption budgets (%v). "+
 		"You are %s. drover itself is not affected: it reads with its own roles.\n", cluster, cause, parsed)
-	principal, hint := principalOf(parsed, func(role string) (string, error) {
+	principal, hint := PrincipalOf(parsed, func(role string) (string, error) {
 		out, err := iam.NewFromConfig(c.cfg).GetRole(ctx, &iam.GetRoleInput{RoleName: &role})
 		if err != nil {
 			return "", err
@@ -76,11 +76,11 @@ func explainDenied(ctx context.Context, c *Cell, cluster string, cause error) (*
 	return &accessDenied{strings.TrimSuffix(text+AccessEntry(principal)+hint, "\n")}, nil
 }
 
-// principalOf returns the IAM principal that an access entry must name for a caller. It is empty, with the reason as hint,
+// PrincipalOf returns the IAM principal that an access entry must name for a caller. It is empty, with the reason as hint,
 // for a caller that EKS does not accept. EKS accepts users and roles, but no role sessions, and it needs a role's ARN with
 // its path. The ARN of a session has no path, so lookUp reads the role from IAM. If that fails, the hint explains it.
 // https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
-func principalOf(caller arn.ARN, lookUp func(role string) (string, error)) (principal, hint string) {
+func PrincipalOf(caller arn.ARN, lookUp func(role string) (string, error)) (principal, hint string) {
 	kind, rest, _ := strings.Cut(caller.Resource, "/")
 	switch {
 	case caller.Service == "iam" && kind == "user":

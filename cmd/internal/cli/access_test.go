@@ -37,7 +37,7 @@ func TestPrincipalOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			caller, err := arn.Parse(test.caller)
 			require.NoError(t, err)
-			principal, hint := principalOf(caller, func(role string) (string, error) {
+			principal, hint := PrincipalOf(caller, func(role string) (string, error) {
 				require.Equal(t, strings.Split(caller.Resource, "/")[1], role)
 				if test.denied != "" {
 					return "", errors.New(test.denied)
