@@ -53,6 +53,20 @@ destroy: $(if $(APP),,functions-arm64) node_modules ## Remove drover; clusters, 
 destroy-all: $(if $(APP),,functions-arm64) node_modules ## Remove drover and its buckets, once no cluster exists (YES=1 asks nothing)
 	@$(DEPLOY) down-all $(if $(APP),--app $(APP))
 
+# The newer of the two Kubernetes versions of make verify, such as 1.36. By default, the newest in standard support.
+KUBERNETES :=
+VERIFY = build/verify --dir build/first-hour $(if $(APP),--app $(APP)) $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
+
+.PHONY: verify verify-clean
+verify: verify-commands $(if $(APP),,functions-arm64) node_modules ## Prove drover in the AWS account of your credentials, and remove it
+	@$(VERIFY)
+verify-clean: verify-commands $(if $(APP),,functions-arm64) node_modules ## Remove what a make verify left that did not end
+	@$(VERIFY) --clean
+
+.PHONY: verify-commands
+verify-commands: build/drover
+	@go build -o build/ ./cmd/deploy ./cmd/verify
+
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests wait for processes: drover's functions, control planes, Node. Each needs what `make local` builds. The longest is first.

@@ -20,8 +20,8 @@ type Run struct {
 	Results []Result
 }
 
-// Do runs the steps in order. After a failure it goes on with every step that does not need what failed. After the end of ctx it runs only
-// steps that clean up, under the context cleanup. The end of cleanup ends those too.
+// Do runs the steps in order. After a failure it runs every step that does not need what failed. After the end of ctx it runs only steps
+// that clean up, under the context cleanup. The end of cleanup ends those too.
 func (r *Run) Do(ctx, cleanup context.Context, steps []Step) error {
 	if err := Check(steps); err != nil {
 		return err

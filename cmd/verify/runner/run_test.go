@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 		require.Equal(t, 2*time.Minute, w.Results[1].Elapsed)
 		require.Equal(t, []string{"evidence of b"}, w.Results[1].Evidence)
 	})
-	t.Run("goes on after a failure, without the steps that need what failed", func(t *testing.T) {
+	t.Run("continues after a failure, without the steps that need what failed", func(t *testing.T) {
 		w := newWorld(t)
 		require.NoError(t, w.Do(w.ctx, w.cleanup, []runner.Step{
 			w.step("a", nil), w.step("b", errors.New("broken")), w.step("c", nil, "a", "b"), w.step("d", nil, "c"), w.step("e", nil, "a"),
