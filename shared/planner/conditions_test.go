@@ -100,6 +100,22 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 	})
 }
 
+// Events of a deletion may arrive in any order. The status shows its end, whichever event comes last.
+func TestStatusOfAPoolThatThePlanDeletes(t *testing.T) {
+	const pool = "pool-old"
+	changes := plan.Plan{Changes: []plan.Change{{Stack: pool, Operation: plan.Delete}}}
+	w := work{cluster: "demo", version: "v1", newest: "v1", read: planned, resolved: &api.Cluster{}, rendered: &render.Output{},
+		deployed: map[string]stack.Deployed{pool: {Status: stack.CreateComplete}}}
+	s := &status.Status{}
+	(&Outcome{Plan: changes, work: w}).Record(s, "mine", planned)
+	require.Equal(t, []status.Stack{{Name: pool, Status: stack.CreateComplete, Since: planned, ReportedAt: planned}}, s.Stacks)
+	begin, end := planned.Truncate(time.Second).Add(time.Second), planned.Add(time.Minute)
+	s.EndStack(status.Stack{Name: pool}, status.StackReport{Status: stack.DeleteComplete, At: end, Event: true})
+	late := status.StackEvent{Stack: pool, Status: stack.DeleteInProgress, At: begin}
+	require.False(t, s.RecordStack(late))
+	require.Equal(t, stack.DeleteComplete, s.Stacks[0].Status)
+}
+
 // The event of an upload may be lost: then planning accepts it.
 func TestPlanningAcceptsSpec(t *testing.T) {
 	before := status.Upload{Version: "v1", UploadedAt: planned}

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/drover-run/drover/shared/names"
@@ -44,7 +46,8 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	}
 }
 
-// recordDeployed writes the deployed state into the status, as far as planning reads it.
+// recordDeployed writes the deployed state into the status, as far as planning reads it. A stack that the spec no longer has stays listed
+// until it is deleted: an event of its deletion may arrive after the deletion's end.
 func (w *work) recordDeployed(s *status.Status, now time.Time) {
 	s.Release = w.resolved.Spec.Release.Name
 	// The deployed version, not the planned one, because the update of the control plane may fail. It is empty without a control plane.
@@ -52,9 +55,16 @@ func (w *work) recordDeployed(s *status.Status, now time.Time) {
 	s.TemplateVersion = w.resolved.Spec.TemplateVersion
 	s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
 	var stacks []status.Stack
+	listed := map[string]bool{}
 	for _, stack := range w.rendered.Stacks {
 		if deployed, ok := w.deployed[stack.Name]; ok {
 			stacks = append(stacks, status.Stack{Name: stack.Name, Status: deployed.Status})
+			listed[stack.Name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.deployed)) {
+		if !listed[name] {
+			stacks = append(stacks, status.Stack{Name: name, Status: w.deployed[name].Status})
 		}
 	}
 	s.Observe(stacks, w.read, now)
