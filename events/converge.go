@@ -129,6 +129,8 @@ type ChangeRequest struct {
 	// WaitedSeconds is how long the change has waited for drains. It is nil if the step cannot wait: a stage without nodes, or an execution
 	// of an older drover.
 	WaitedSeconds *int64 `json:"waitedSeconds,omitempty"`
+	// Repeats is how often the step has made its change again because CloudFormation missed signals. It is nil if the step cannot.
+	Repeats *int64 `json:"repeats,omitempty"`
 }
 
 // ChangeResult is the result of one stack's change, as the waiting step receives it.
@@ -139,6 +141,8 @@ type ChangeResult struct {
 	// WaitSeconds is the pause before that change. WaitedSeconds is the total wait after the pause.
 	WaitSeconds   int64 `json:"waitSeconds,omitempty"`
 	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
+	// Repeats is passed on to that change.
+	Repeats int64 `json:"repeats,omitempty"`
 	// Status is CloudFormation's, such as UPDATE_COMPLETE.
 	Status string `json:"status,omitempty"`
 	// Error is the name of the fault when the stack failed. Cause is the message from AWS. Step is the failed state.

@@ -269,7 +269,7 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	change.Next(again)
 	if s.groups {
 		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no other node is being drained or launched. "+
-			"The pauses grow.", "$states.input.waitSeconds", nil)
+			"The pauses grow. A roll whose nodes drover could not check waits, too.", "$states.input.waitSeconds", nil)
 		again.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
 	}
 	again.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
@@ -298,7 +298,7 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 }
 
 // changeStack returns the task that changes one stack and waits for its end. If drains is true, the function receives for how long it has
-// waited for drains.
+// waited for drains, and how often it has repeated the change.
 func changeStack(scope constructs.Construct, f functions, name, comment string, timeout awscdk.Duration,
 	drains bool) awsstepfunctionstasks.LambdaInvoke {
 	payload := map[string]any{
@@ -311,6 +311,7 @@ func changeStack(scope constructs.Construct, f functions, name, comment string, 
 	}
 	if drains {
 		payload["waitedSeconds"] = "{% $exists($states.input.waitedSeconds) ? $states.input.waitedSeconds : 0 %}"
+		payload["repeats"] = "{% $exists($states.input.repeats) ? $states.input.repeats : 0 %}"
 	}
 	return invoke(scope, f, call{
 		name:          name,

@@ -218,7 +218,7 @@ func TestConvergeChangesEachStackOnceWithItsLease(t *testing.T) {
 			"fence": 7.0, "planKey": "plans/1.json", "stack": stack,
 		}
 		if strings.HasPrefix(stack, "pool-") {
-			want["waitedSeconds"] = 0.0
+			want["waitedSeconds"], want["repeats"] = 0.0, 0.0
 		}
 		require.Equal(t, want, sent[0])
 	}
@@ -240,6 +240,19 @@ func TestConvergeWaitsForDrains(t *testing.T) {
 	}
 	require.Equal(t, []any{0.0, 10.0, 7210.0, 7210.0}, waited)
 	require.InDelta(t, 7210, got.took.Seconds(), 5)
+}
+
+// The function receives how often its step has repeated the change, also after a wait for drains.
+func TestConvergeRepeatsAChange(t *testing.T) {
+	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a",
+		events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 60, Repeats: 1},
+		events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 10, WaitedSeconds: 10, Repeats: 1}, done("pool-a")))
+	require.Equal(t, asl.Succeeded, got.Status, got.Cause)
+	var repeats []any
+	for _, sent := range got.sent["change pool-a"] {
+		repeats = append(repeats, sent["repeats"])
+	}
+	require.Equal(t, []any{0.0, 1.0, 1.0}, repeats)
 }
 
 // ordered is a plan of pools that are changed in sequence.

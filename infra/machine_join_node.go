@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// lookAttempts take two minutes each at most. With the pause they take less than the hook's timeout of 15 minutes.
+	// lookAttempts take two minutes each at most. With the pause they take less than half of the hook's timeout of two hours.
 	lookAttempts = 2
-	// maxHookSeconds is how long the machine keeps a hook open: as long as the function does, and less than the hook's 25 hours.
+	// maxHookSeconds is how long the machine keeps a hook open: as long as the function does, and less than the hook's 48 hours.
 	maxHookSeconds = 24 * 60 * 60
 )
 

@@ -2,7 +2,10 @@
 // shared/aws/cloudformation reads stacks. The package is pure.
 package stack
 
-import "time"
+import (
+	"regexp"
+	"time"
+)
 
 // Deployed is one stack as CloudFormation describes it.
 type Deployed struct {
@@ -49,6 +52,13 @@ type Failure struct {
 	// Began is when the operation began. Turned is when its rollback began, or zero.
 	Began, Turned time.Time
 }
+
+// missedSignals is CloudFormation's reason if no instance sent a failure, but not all sent a success in time.
+// https://repost.aws/knowledge-center/cloudformation-failed-signal
+var missedSignals = regexp.MustCompile(`\bReceived \d+ SUCCESS signal\(s\) out of \d+`)
+
+// MissedSignals reports whether an update failed only because signals of new instances were missing.
+func (f Failure) MissedSignals() bool { return missedSignals.MatchString(f.Reason) }
 
 // Stuck is a resource that a rollback or a deletion could not change. Resource is its logical id, ID its physical id.
 type Stuck struct{ Resource, Reason, Type, ID string }

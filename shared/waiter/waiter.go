@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 
 	"github.com/drover-run/drover/shared/status"
@@ -54,20 +55,36 @@ type Resumer struct {
 func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string, seconds int64) error {
 	return r.Steps.Succeed(ctx, w.TaskToken, events.ChangeResult{
 		Stack: w.Stack, Status: stackStatus, Again: true, WaitSeconds: seconds, WaitedSeconds: w.WaitedSeconds + seconds,
+		Repeats: repeats(w),
 	})
+}
+
+// repeatPauseSeconds is the pause before a roll is repeated.
+const repeatPauseSeconds = 30
+
+// repeats returns how often a step has repeated its change.
+func repeats(w store.Waiter) int64 {
+	if w.Repeats == nil {
+		return 0
+	}
+	return *w.Repeats
 }
 
 // Resume resumes w's step with the result of its stack's operation. The status of the cluster keeps a newer state of the stack. Resume can
 // be interrupted anywhere and repeated: it deletes the waiter last.
+//
+// Resume repeats a roll once if CloudFormation missed signals, and the status has no instance that failed to join. Its new nodes may be
+// healthy: drover or Lambda may not have worked during the hour in which CloudFormation waits. See ADR 32.
 func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.StackReport) error {
 	stackStatus := report.Status
 	if stack.InProgress(stackStatus) {
 		return nil
 	}
-	result := events.ChangeResult{Stack: w.Stack, Status: stackStatus, Again: w.Again, WaitedSeconds: w.WaitedSeconds}
+	result := events.ChangeResult{Stack: w.Stack, Status: stackStatus, Again: w.Again, WaitedSeconds: w.WaitedSeconds, Repeats: repeats(w)}
 	recorded := status.Stack{Name: w.Stack}
 	succeeded := stack.Settled(stackStatus) || stack.Absent(stackStatus) || stackStatus == w.Wants
 	isForeign := w.ClientRequestToken == "" && w.Again
+	repeat := false
 	if !succeeded {
 		failure, err := r.Stacks.WhyFailed(ctx, w.StackName)
 		if err != nil {
@@ -88,11 +105,16 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 				refused = "\n" + NoInstances(why)
 			}
 		}
+		repeat = !isForeign && refused == "" && stackStatus == stack.UpdateRollbackComplete && failure.MissedSignals() && w.Repeats != nil &&
+			*w.Repeats == 0
 		result.Error = fault.Name(&fault.StackFailed{})
 		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus,
 			failure, names.MakesUpgrade(w.Cluster, w.Execution))
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
+		if pool, ok := strings.CutPrefix(w.Stack, names.PoolPrefix); !ok || len(s.NotJoined(pool, s.Execution)) > 0 {
+			repeat = false
+		}
 		// The deletion of a stack that the status no longer has is not recorded again.
 		deleted := stackStatus == "" || stackStatus == stack.DeleteComplete
 		isThis := func(o status.Stack) bool { return o.Name == w.Stack }
@@ -106,8 +128,12 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 	if err != nil {
 		return err
 	}
+	if repeat {
+		logging.From(ctx).Warn("signals missing, roll repeated", "cluster", w.Cluster, "stack", w.StackName, "reason", result.Cause)
+		result.Again, result.WaitSeconds, result.Repeats = true, repeatPauseSeconds, 1
+	}
 	// The result of an operation that this step did not start does not matter: the step checks again. Its own operation must have succeeded.
-	if succeeded || isForeign {
+	if succeeded || isForeign || repeat {
 		result.Error, result.Cause = "", ""
 		err = r.Steps.Succeed(ctx, w.TaskToken, result)
 	} else {

@@ -266,3 +266,45 @@ func TestResumeRecordsLaunchFailures(t *testing.T) {
 		})
 	}
 }
+
+// A roll whose nodes sent no verdict is repeated once.
+func TestResumeRepeatsARoll(t *testing.T) {
+	const missing = `Resource handler returned message: "Received 1 SUCCESS signal(s) out of 2." (HandlerErrorCode: GeneralServiceException)`
+	const failed = "Received 1 FAILURE signal(s) out of 2"
+	never, once := int64(0), int64(1)
+	notJoined := status.Node{Instance: "i-1", Pool: "a", State: status.NodeNotJoined}
+	for name, test := range map[string]struct {
+		waiter  store.Waiter
+		reason  string
+		status  string
+		nodes   []status.Node
+		refused string
+		want    bool
+	}{
+		"without signals":          {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", true},
+		"but no failed rollback":   {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_FAILED", nil, "", false},
+		"but not twice":            {store.Waiter{Repeats: &once}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
+		"but not by older steps":   {store.Waiter{}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
+		"but no creation":          {store.Waiter{Repeats: &never}, missing, "ROLLBACK_COMPLETE", nil, "", false},
+		"but no other stack":       {store.Waiter{Repeats: &never, Stack: "network"}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
+		"but not after a failure":  {store.Waiter{Repeats: &never}, failed, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
+		"but not of failing nodes": {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", []status.Node{notJoined}, "", false},
+		"but not without launches": {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "no capacity", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scene{reason: test.reason, refused: test.refused, status: status.Status{Nodes: test.nodes}}
+			if test.waiter.Stack == "" {
+				test.waiter.Stack = "pool-a"
+			}
+			test.waiter.Cluster, test.waiter.StackName, test.waiter.ClientRequestToken = "demo", "drover-demo-"+test.waiter.Stack, "t"
+			require.NoError(t, s.resume(test.waiter, test.status))
+			require.Equal(t, test.reason, strings.Split(s.status.Stacks[0].Reason, ";")[0], "the status has the reason")
+			if !test.want {
+				require.Equal(t, "StackFailed", s.fault)
+				require.False(t, s.answer.Again)
+				return
+			}
+			require.Equal(t, events.ChangeResult{Stack: "pool-a", Status: test.status, Again: true, WaitSeconds: 30, Repeats: 1}, s.answer)
+		})
+	}
+}

@@ -96,6 +96,9 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 		return struct{}{}, err
 	}
 	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
+	if in.Repeats != nil && *in.Repeats > 0 { // a late event of the first operation does not resume this step
+		s.token += "-repeated"
+	}
 	err := s.run(ctx)
 	if err != nil {
 		err = s.handleFailure(ctx, err)
@@ -429,7 +432,7 @@ func (s *step) resumeNow(ctx context.Context, stackStatus string) error {
 func (s *step) waiter(token string, again bool) store.Waiter {
 	w := store.Waiter{
 		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName, ClientRequestToken: token, Again: again,
-		TaskToken: s.in.TaskToken, Execution: s.in.Execution, Fence: s.in.Fence,
+		TaskToken: s.in.TaskToken, Execution: s.in.Execution, Fence: s.in.Fence, Repeats: s.in.Repeats,
 	}
 	if s.in.WaitedSeconds != nil {
 		w.WaitedSeconds = *s.in.WaitedSeconds

@@ -525,7 +525,17 @@ func TestWaitForOperation(t *testing.T) {
 		require.Empty(t, w.ClientRequestToken)
 		require.True(t, w.Again)
 		require.EqualValues(t, 30, w.WaitedSeconds)
+		require.Nil(t, w.Repeats, "an older machine does not repeat")
 		require.Empty(t, a.results)
+	})
+	t.Run("passes the repeats on", func(t *testing.T) {
+		a, once := waits(t), int64(1)
+		a.persist(t)
+		in := a.request()
+		in.Repeats = &once
+		_, err := a.handler().Handle(t.Context(), in)
+		require.NoError(t, err)
+		require.Equal(t, &once, a.waiter(t).Repeats)
 	})
 	t.Run("resumes at once when the operation ended before", func(t *testing.T) {
 		a := waits(t)

@@ -167,8 +167,8 @@ func (w *world) PoolNode(ctx context.Context, poolName, instance, _ string) (*po
 
 // hookTimeout and hookCap are the launch hook's, as in the pool's template.
 const (
-	hookTimeout = 900 * time.Second
-	hookCap     = 25 * time.Hour
+	hookTimeout = 7200 * time.Second
+	hookCap     = 48 * time.Hour
 )
 
 func (w *world) expire() {

@@ -65,10 +65,22 @@ func (l *life) launches() (count int) {
 	return count
 }
 
-const shortAbsence = 5 * time.Minute // shorter than the heartbeat timeout of a launch hook
+const (
+	shortAbsence = 5 * time.Minute // shorter than the heartbeat timeout of a terminate hook
+	// longAbsence is shorter than the hour that CloudFormation waits for signals.
+	longAbsence = 50 * time.Minute
+)
 
 func TestRemovalDuringARoll(t *testing.T) {
-	for name, hold := range map[string]bool{"while a new node joins": false, "while an old node is drained": true} {
+	for name, test := range map[string]struct {
+		hold    bool
+		absence time.Duration
+	}{
+		"while a new node joins":                    {false, shortAbsence},
+		"while an old node is drained":              {true, shortAbsence},
+		"while a new node joins, for a longer time": {false, longAbsence},
+	} {
+		hold := test.hold
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
 				l.grown(twoNodes)
@@ -77,7 +89,7 @@ func TestRemovalDuringARoll(t *testing.T) {
 				before := l.Group("demo", "a")
 				l.Converge("demo", "a")
 				l.reaches(func(g pool.Group) bool { return hold && len(g.Draining()) > 0 || !hold && len(g.Instances) > 2 })
-				l.removed(shortAbsence)
+				l.removed(test.absence)
 				l.hold(false)
 				l.scheduled(3)
 				l.renewed(before, 2)
@@ -86,6 +98,41 @@ func TestRemovalDuringARoll(t *testing.T) {
 			})
 		})
 	}
+}
+
+// CloudFormation waits one hour for signals, and then rolls the update back. The first sweep starts the roll again.
+func TestRemovalForAnHourDuringARoll(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.grown(twoNodes)
+		before := l.Group("demo", "a")
+		l.Converge("demo", "a")
+		l.reaches(func(g pool.Group) bool { return len(g.Instances) > 2 })
+		l.removed(time.Hour)
+		l.scheduled(3)
+		l.phase(status.Ready)
+		l.renewed(before, 3) // the failed rollback left the node that CloudFormation had added for the batch
+		require.Empty(t, l.Status("demo").Nodes)
+	})
+}
+
+// No pool of a removed drover may lose the nodes that an autoscaler adds: each serves, at the latest when its hook times out.
+func TestScaleOutWithoutDrover(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.grown(twoNodes)
+		l.Undeploy()
+		l.scale(3)
+		time.Sleep(6 * time.Hour)
+		group := l.Group("demo", "a")
+		require.Len(t, group.Instances, 3)
+		for _, i := range group.Instances {
+			require.Equal(t, pool.InService, i.State)
+		}
+		require.Equal(t, 3, l.launches())
+		l.Redeploy()
+		l.scheduled(1)
+		l.phase(status.Ready)
+		require.Equal(t, 3, l.launches(), "no node was replaced")
+	})
 }
 
 // No function signals while drover is removed for hours, so CloudFormation rolls the update back. The old nodes stay in service.
