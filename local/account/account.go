@@ -207,6 +207,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Quotas = servicequotas.New(a.Identities)
 	a.EC2 = ec2.New(ec2.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
+		Quotas:      networkQuotas(a.Quotas),
 		LaunchFails: struck.LaunchFails,
 	})
 	a.closing(a.EC2.Close)

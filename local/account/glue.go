@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/local/aws/cloudwatch"
+	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/eventbridge"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/s3"
@@ -60,6 +61,14 @@ func (m metrics) watch(ctx context.Context, c *clock.Clock, queues *sqs.Service)
 func (m metrics) depths(queues *sqs.Service) {
 	for name, depth := range queues.Depths() {
 		m.put("AWS/SQS", "ApproximateNumberOfMessagesVisible", map[string]string{"QueueName": name}, float64(depth), "Count")
+	}
+}
+
+// networkQuotas returns the quotas of networks.
+func networkQuotas(quotas *servicequotas.Service) ec2.Quotas {
+	return ec2.Quotas{
+		VPCs: quotas.Of(servicequotas.VPCs), InternetGateways: quotas.Of(servicequotas.InternetGateways),
+		NATGateways: quotas.Of(servicequotas.NATGateways), Addresses: quotas.Of(servicequotas.Addresses),
 	}
 }
 

@@ -109,7 +109,9 @@ func (s *Service) describeGateways(_ context.Context, c *wire.Call) (any, error)
 	defer s.mu.Unlock()
 	notFound := func(id string) error { _, err := s.gateway(id); return err }
 	found, err := selected(s.gateways.all(), in.InternetGatewayId, in.Filter, notFound, func(g *internetGateway) values {
-		return fixed(map[string][]string{"internet-gateway-id": {g.id}, "attachment.vpc-id": {g.vpc}})
+		return fixed(map[string][]string{
+			"internet-gateway-id": {g.id}, "attachment.vpc-id": {g.vpc}, "owner-id": {s.config.Account},
+		})
 	})
 	if err != nil {
 		return nil, err

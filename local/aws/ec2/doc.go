@@ -2,8 +2,8 @@
 // like AL2023 EKS nodes.
 //
 // Supported:
-//   - VPCs with secondary ranges, subnets, internet gateways, Elastic IP addresses with their quota, route tables, gateway
-//     endpoints, and NAT gateways and interface endpoints with their creation times.
+//   - VPCs with secondary ranges, subnets, internet gateways, Elastic IP addresses, route tables, gateway endpoints, and NAT
+//     gateways and interface endpoints with their creation times. Quotas apply to VPCs, both gateways and addresses.
 //   - Security groups with rules, and network interfaces, which prevent the deletion of their subnets and groups. Those of Lambda functions
 //     have the type lambda and no tags.
 //   - Launch templates with versions, instances with their disks, and tags on all resources.

@@ -191,13 +191,49 @@ func TestSecurityGroups(t *testing.T) {
 	}
 }
 
-func TestAddressQuota(t *testing.T) {
-	w := newWorld(t, nil)
-	for range 5 {
-		w.must("AWS::EC2::EIP", map[string]any{})
+func TestNetworkQuotas(t *testing.T) {
+	for kind, code := range map[string]string{
+		"AWS::EC2::EIP": "AddressLimitExceeded", "AWS::EC2::InternetGateway": "InternetGatewayLimitExceeded",
+		"AWS::EC2::VPC": "VpcLimitExceeded",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, nil)
+			properties := map[string]any{}
+			if kind == "AWS::EC2::VPC" {
+				properties["CidrBlock"] = "10.0.0.0/16"
+			}
+			for range 5 {
+				w.must(kind, properties)
+			}
+			_, err := w.make(kind, properties)
+			requireCode(t, code, err)
+			six := func() int { return 6 }
+			w.config.Quotas = Quotas{VPCs: six, InternetGateways: six, Addresses: six}
+			w.must(kind, properties)
+			_, err = w.make(kind, properties)
+			requireCode(t, code, err)
+		})
 	}
-	_, err := w.make("AWS::EC2::EIP", map[string]any{})
-	requireCode(t, "AddressLimitExceeded", err)
+	t.Run("NAT gateways have a quota in each zone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.config.Quotas.NATGateways = func() int { return 1 }
+			network := w.must("AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/16"})
+			nat := func(zone, cidr string) (resource.Result, error) {
+				subnet := w.must("AWS::EC2::Subnet", map[string]any{"VpcId": network, "CidrBlock": cidr, "AvailabilityZone": zone})
+				return w.make("AWS::EC2::NatGateway", map[string]any{"SubnetId": subnet, "ConnectivityType": "private"})
+			}
+			first, err := nat("us-east-1a", "10.0.0.0/24")
+			require.NoError(t, err)
+			_, err = nat("us-east-1a", "10.0.1.0/24")
+			requireCode(t, "NatGatewayLimitExceeded", err)
+			_, err = nat("us-east-1b", "10.0.2.0/24")
+			require.NoError(t, err)
+			require.NoError(t, w.drop("AWS::EC2::NatGateway", first.PhysicalID, nil))
+			_, err = nat("us-east-1a", "10.0.3.0/24")
+			require.NoError(t, err, "a deleted gateway does not count")
+		})
+	})
 }
 
 // A role like drover's for CloudFormation may create tagged resources, and change those with the tag.

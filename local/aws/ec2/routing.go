@@ -24,6 +24,9 @@ func (s *Service) createGateway(caller iam.Caller, tags map[string]string) (*int
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if reached(s.config.Quotas.InternetGateways, len(s.gateways.order)) {
+		return nil, fail("InternetGatewayLimitExceeded", "The maximum number of internet gateways has been reached.")
+	}
 	g := &internetGateway{object: s.newObject("internet-gateway", "igw", tags)}
 	s.gateways.put(g.id, g)
 	s.changes.Announce()
@@ -131,7 +134,7 @@ func (s *Service) allocateAddress(caller iam.Caller, domain string, tags map[str
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.addresses.order) >= s.config.Addresses {
+	if reached(s.config.Quotas.Addresses, len(s.addresses.order)) {
 		return nil, fail("AddressLimitExceeded", "The maximum number of addresses has been reached.")
 	}
 	a := &address{object: s.newObject("elastic-ip", "eipalloc", tags)}
@@ -196,6 +199,17 @@ type natGateway struct {
 
 // createNAT creates a NAT gateway, which is pending at first: see awaitNAT.
 // https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html
+// natsIn counts the NAT gateways of a zone that count toward the quota: those that are pending, available or being deleted.
+func (s *Service) natsIn(zone string) (count int) {
+	for _, n := range s.nats.all() {
+		sub, ok := s.subnets.get(n.subnet)
+		if ok && sub.zone == zone && n.state != "deleted" && n.state != "failed" {
+			count++
+		}
+	}
+	return count
+}
+
 func (s *Service) createNAT(caller iam.Caller, subnetID, allocationID, connectivity string, tags map[string]string) (*natGateway, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,6 +244,9 @@ func (s *Service) createNAT(caller iam.Caller, subnetID, allocationID, connectiv
 		if !attached {
 			return nil, fail("Gateway.NotAttached", "Network %s has no Internet gateway attached", sub.vpc)
 		}
+	}
+	if used := s.natsIn(sub.zone); reached(s.config.Quotas.NATGateways, used) {
+		return nil, fail("NatGatewayLimitExceeded", "Performing this operation would exceed the limit of %d NAT gateways", used)
 	}
 	n := &natGateway{
 		object: s.newObject("natgateway", "nat", tags), vpc: sub.vpc, subnet: subnetID, allocation: allocationID, connectivity: connectivity,

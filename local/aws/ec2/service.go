@@ -78,9 +78,8 @@ type Config struct {
 	Roles   Roles
 	Objects Objects
 	Events  Emitter
-	// Addresses is the quota of Elastic IP addresses. 0 is AWS's default of 5.
-	// https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
-	Addresses int
+	// Quotas limit the networks.
+	Quotas Quotas
 	// VCPUs is the quota of vCPUs of running instances, spot or on-demand. nil is no limit. All types of the catalog are in the standard
 	// families, which share a quota. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 	VCPUs func(spot bool) int
@@ -88,6 +87,18 @@ type Config struct {
 	LaunchFails func(tags map[string]string) (code string)
 	// InstanceLimit bounds the instances that are not terminated. 0 is no limit.
 	InstanceLimit int
+}
+
+// Quotas of networks in a region. NATGateways is that of one zone. nil is AWS's default of 5.
+// https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
+type Quotas struct{ VPCs, InternetGateways, NATGateways, Addresses func() int }
+
+// reached reports whether a quota admits no further resource.
+func reached(quota func() int, used int) bool {
+	if quota == nil {
+		return used >= 5
+	}
+	return used >= quota()
 }
 
 // Service is EC2 in one region of one account.
@@ -129,9 +140,6 @@ func New(config Config) *Service {
 	}
 	if config.Clock == nil {
 		config.Clock = &clock.Clock{}
-	}
-	if config.Addresses == 0 {
-		config.Addresses = 5
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Service{config: config, ctx: ctx, stop: stop, tokens: map[string]string{}}

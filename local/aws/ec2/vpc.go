@@ -67,6 +67,9 @@ func (s *Service) createVPC(caller iam.Caller, cidr, tenancy string, dnsSupport,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if reached(s.config.Quotas.VPCs, len(s.vpcs.order)) {
+		return nil, fail("VpcLimitExceeded", "The maximum number of VPCs has been reached.")
+	}
 	v := &vpc{object: s.newObject("vpc", "vpc", tags), tenancy: tenancy, dnsSupport: dnsSupport, dnsHostnames: dnsHostnames}
 	v.ranges = []addressRange{{s.newID("vpc-cidr-assoc"), prefix}}
 	s.vpcs.put(v.id, v)

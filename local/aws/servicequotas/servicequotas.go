@@ -1,6 +1,7 @@
-// Package servicequotas simulates Service Quotas. It has the quotas that the local account enforces: vCPUs of running
-// instances of the standard families (EC2), clusters (EKS), and concurrent executions (Lambda). It also has the storage
-// of gp3 volumes (EBS), which nothing enforces. The values are those of an account that has grown. Set changes a value.
+// Package servicequotas simulates Service Quotas. It has the quotas that the local account enforces: VPCs, internet
+// gateways and NAT gateways (VPC), Elastic IP addresses and vCPUs of running instances of the standard families (EC2),
+// clusters (EKS), and concurrent executions (Lambda). It also has the storage of gp3 volumes (EBS), which nothing
+// enforces. The values are those of an account that has grown. Set changes a value.
 // There are no requests for increases, usage metrics, templates, tags, or quotas of single resources.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/Welcome.html
 //
@@ -24,6 +25,12 @@ const (
 	// https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 	StandardVCPUs     = "L-1216C47A"
 	StandardSpotVCPUs = "L-34B43A08"
+	// VPCs, InternetGateways, NATGateways (in a zone) and Addresses are those of a region.
+	// https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
+	VPCs             = "L-F678F1CE"
+	InternetGateways = "L-A4707A72"
+	NATGateways      = "L-FE5A380F"
+	Addresses        = "L-0263D0A3"
 	// GP3Storage is the storage of volumes, in TiB. https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
 	GP3Storage = "L-7A658B76"
 	// Clusters is the number of EKS clusters. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
@@ -51,6 +58,16 @@ type Quota struct {
 type entry struct {
 	Quota
 	byDefault float64
+	// unset reports that the account has no value of its own.
+	unset bool
+}
+
+// applied returns the value that holds.
+func (e entry) applied() float64 {
+	if e.unset {
+		return e.byDefault
+	}
+	return e.Value
 }
 
 // Service is Service Quotas in one region of one account.
@@ -70,6 +87,10 @@ func New(identities *iam.Service) *Service {
 			4096, 5},
 		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardSpotVCPUs,
 			"All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 4096, 5},
+		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", Addresses, "EC2-VPC Elastic IPs", 1000, 5},
+		{"vpc", "Amazon Virtual Private Cloud (Amazon VPC)", VPCs, "VPCs per Region", 1000, 5},
+		{"vpc", "Amazon Virtual Private Cloud (Amazon VPC)", InternetGateways, "Internet gateways per Region", 1000, 5},
+		{"vpc", "Amazon Virtual Private Cloud (Amazon VPC)", NATGateways, "NAT gateways per Availability Zone", 1000, 5},
 		{"ebs", "Amazon Elastic Block Store (Amazon EBS)", GP3Storage, "Storage for General Purpose SSD (gp3) volumes, in TiB", 300, 50},
 		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
 		{"lambda", "AWS Lambda", LambdaConcurrency, "Concurrent executions", 1000, 1000},
@@ -79,7 +100,7 @@ func New(identities *iam.Service) *Service {
 			QuotaAppliedAtLevel: "ACCOUNT",
 			QuotaArn: fmt.Sprintf("arn:%s:servicequotas:%s:%s:%s/%s", identities.Partition, identities.Region, identities.Account,
 				q.service, q.code),
-		}, q.byDefault})
+		}, q.byDefault, false})
 	}
 	return s
 }
@@ -90,7 +111,19 @@ func (s *Service) Set(code string, value float64) bool {
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.QuotaCode == code })
 	if i >= 0 {
-		s.quotas[i].Value = value
+		s.quotas[i].Value, s.quotas[i].unset = value, false
+	}
+	return i >= 0
+}
+
+// Unset removes the account's own value, so that AWS's default applies. GetServiceQuota then finds nothing, as for some quotas of AWS.
+// https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
+func (s *Service) Unset(code string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.QuotaCode == code })
+	if i >= 0 {
+		s.quotas[i].unset = true
 	}
 	return i >= 0
 }
@@ -100,20 +133,31 @@ func (s *Service) Limit(code string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.QuotaCode == code })
-	return int(s.quotas[i].Value)
+	return int(s.quotas[i].applied())
 }
+
+// Of returns a function that returns a quota's value now.
+func (s *Service) Of(code string) func() int { return func() int { return s.Limit(code) } }
 
 // Wire returns the service's API for the endpoint.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "servicequotas", Protocol: wire.JSON11, Version: "2019-06-24", TargetPrefix: "ServiceQuotasV20190624",
 		Operations: map[string]wire.Operation{
-			"GetServiceQuota":           s.get(func(q entry) float64 { return q.Value }),
+			"GetServiceQuota": s.get(func(q entry) float64 {
+				if q.unset {
+					return none
+				}
+				return q.Value
+			}),
 			"GetAWSDefaultServiceQuota": s.get(func(q entry) float64 { return q.byDefault }),
 			"ListServiceQuotas":         s.list,
 		},
 	}
 }
+
+// none is the value of a quota without one.
+const none = -1
 
 func noSuch(format string, args ...any) error {
 	return wire.Errorf("NoSuchResourceException", format, args...)
@@ -136,7 +180,10 @@ func (s *Service) get(value func(entry) float64) wire.Operation {
 				in.QuotaCode, in.ServiceCode)
 		}
 		out := struct{ Quota Quota }{s.quotas[i].Quota}
-		out.Quota.Value = value(s.quotas[i])
+		if out.Quota.Value = value(s.quotas[i]); out.Quota.Value == none {
+			return nil, noSuch("The request failed because the specified service quota has no applied value: %s of %s.", in.QuotaCode,
+				in.ServiceCode)
+		}
 		return out, nil
 	}
 }
@@ -171,7 +218,7 @@ func (s *Service) list(_ context.Context, c *wire.Call) (any, error) {
 	at, found := 0, false
 	for _, q := range s.quotas {
 		found = found || q.ServiceCode == in.ServiceCode
-		if q.ServiceCode != in.ServiceCode || in.QuotaCode != "" && in.QuotaCode != q.QuotaCode {
+		if q.unset || q.ServiceCode != in.ServiceCode || in.QuotaCode != "" && in.QuotaCode != q.QuotaCode {
 			continue
 		}
 		if at++; at <= from {

@@ -52,11 +52,19 @@ func TestQuotas(t *testing.T) {
 		require.Len(t, page.Quotas, 1)
 		codes = append(codes, *page.Quotas[0].QuotaCode)
 	}
-	require.Equal(t, []string{StandardVCPUs, StandardSpotVCPUs}, codes)
+	require.Equal(t, []string{StandardVCPUs, StandardSpotVCPUs, Addresses}, codes)
 
 	var none *types.NoSuchResourceException
 	_, err = client.GetServiceQuota(ctx, &sdk.GetServiceQuotaInput{ServiceCode: aws.String("ec2"), QuotaCode: aws.String("L-417A185B")})
 	require.ErrorAs(t, err, &none)
 	_, err = client.ListServiceQuotas(ctx, &sdk.ListServiceQuotasInput{ServiceCode: aws.String("s3")})
 	require.ErrorAs(t, err, &none)
+
+	require.True(t, s.Unset(StandardVCPUs))
+	require.False(t, s.Unset("L-0"))
+	_, err = client.GetServiceQuota(ctx, &sdk.GetServiceQuotaInput{ServiceCode: aws.String("ec2"), QuotaCode: aws.String(StandardVCPUs)})
+	require.ErrorAs(t, err, &none, "the account has no value of its own")
+	require.Equal(t, 5, s.Limit(StandardVCPUs), "the default applies")
+	require.True(t, s.Set(StandardVCPUs, 8))
+	require.Equal(t, 8.0, *get().Value)
 }

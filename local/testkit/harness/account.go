@@ -163,7 +163,11 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.onClose(buses.Close)
 	a.Quotas, a.CloudWatch = servicequotas.New(a.identities), cloudwatch.New(a.identities, time, topics)
 	network := ec2.New(ec2.Config{
-		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events, Addresses: 1000,
+		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
+		Quotas: ec2.Quotas{
+			VPCs: a.Quotas.Of(servicequotas.VPCs), InternetGateways: a.Quotas.Of(servicequotas.InternetGateways),
+			NATGateways: a.Quotas.Of(servicequotas.NATGateways), Addresses: a.Quotas.Of(servicequotas.Addresses),
+		},
 		VCPUs: func(spot bool) int {
 			return a.Quotas.Limit(map[bool]string{false: servicequotas.StandardVCPUs, true: servicequotas.StandardSpotVCPUs}[spot])
 		},
