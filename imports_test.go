@@ -21,7 +21,8 @@ const module = "github.com/drover-run/drover/"
 // services do I/O through interfaces that they declare. Every other package below shared/ is an adapter by its path, part of what a
 // function needs on Lambda, or pure.
 var services = []string{
-	"shared/admission", "shared/notification", "shared/planner", "shared/preflight/collect", "shared/releases", "shared/specs",
+	"shared/admission", "shared/doctor/collect", "shared/notification", "shared/planner", "shared/preflight/collect",
+	"shared/releases", "shared/specs",
 	"shared/store", "shared/upgrade/checker", "shared/uploads", "shared/waiter",
 }
 

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/doctor"
 )
 
 var (
@@ -52,6 +54,10 @@ func headings(t *testing.T, name, first string) (all []string) {
 // Phases are in the order of the code.
 func TestRunbookHasEveryPhase(t *testing.T) {
 	require.Equal(t, constants(t, "shared/status/document.go", "Phase"), headings(t, "Phases", "Phase "))
+}
+
+func TestRunbookHasEveryCheckOfAccounts(t *testing.T) {
+	require.Equal(t, doctor.Names(), headings(t, "Checks of accounts", "Account check "))
 }
 
 func TestRunbookHasEveryReasonOfRelays(t *testing.T) {
@@ -271,6 +277,7 @@ var hidden = map[string]string{
 	"functions/relay/handler/":               "answers to package shared/kube/relay, which words the message",
 	"functions/sweep/handler/":               "names of passes, for the log",
 	"functions/sweep/sweeptest/":             "test support",
+	"shared/doctor/":                         "findings: each check has an entry",
 	"shared/api/":                            "errors of a spec name the file, the line and the field: SpecInvalid",
 	"shared/aws/internal/":                   "AWS's own words",
 	"shared/aws/lambda/":                     "errors of the relay function, which shared/kube/relay words",

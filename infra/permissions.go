@@ -113,6 +113,15 @@ var functionGrants = map[string][]grant{
 		describeEKS,
 		findRelays,
 		{
+			why: "Whether the account has room for a new cluster. Counting and quotas support no resource-level permissions.",
+			actions: []string{
+				"servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota", "eks:ListClusters",
+				"ec2:DescribeVpcs", "ec2:DescribeInternetGateways", "ec2:DescribeAddresses", "ec2:DescribeNatGateways", "ec2:DescribeSubnets",
+				"ec2:DescribeInstances", "ec2:DescribeInstanceTypes",
+			},
+			on: []string{"*"},
+		},
+		{
 			why:     "Whether a pool has a node for add-ons. Describing supports no resource-level permissions.",
 			actions: []string{"autoscaling:DescribeAutoScalingGroups"},
 			on:      []string{"*"},

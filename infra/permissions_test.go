@@ -127,6 +127,9 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on state/upgrades/*",
 			"states:DescribeExecution on execution:drover-converge:*",
 			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *", "eks:DescribeClusterVersions on *",
+			"servicequotas:GetServiceQuota on *", "servicequotas:GetAWSDefaultServiceQuota on *", "eks:ListClusters on *",
+			"ec2:DescribeVpcs on *", "ec2:DescribeInternetGateways on *", "ec2:DescribeAddresses on *", "ec2:DescribeNatGateways on *",
+			"ec2:DescribeSubnets on *", "ec2:DescribeInstances on *", "ec2:DescribeInstanceTypes on *",
 			"autoscaling:DescribeAutoScalingGroups on *", "eks:DescribeCluster on cluster/drover-*",
 		},
 		"change": {

@@ -32,6 +32,11 @@ func Code(err error) string {
 	return ""
 }
 
+// Denied reports whether AWS refused a call because the caller, or its organization, may not make it.
+func Denied(err error) bool {
+	return slices.Contains([]string{"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}, Code(err))
+}
+
 // Classify wraps an error that is not a fault in Throttled, Transient or Internal. It returns an error unchanged if
 // the chain contains a fault. It returns nil for nil.
 func Classify(err error) error {

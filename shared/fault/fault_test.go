@@ -50,3 +50,13 @@ func TestClassify(t *testing.T) {
 	}
 	require.NoError(t, Classify(nil))
 }
+
+func TestDenied(t *testing.T) {
+	for err, want := range map[error]bool{
+		&awsError{"AccessDenied", 403}: true, &awsError{"AccessDeniedException", 400}: true, &awsError{"UnauthorizedOperation", 403}: true,
+		&awsError{"ThrottlingException", 400}: false, errors.New("x"): false,
+	} {
+		require.Equal(t, want, Denied(fmt.Errorf("w: %w", err)), err)
+	}
+	require.False(t, Denied(nil))
+}

@@ -59,6 +59,7 @@ const (
 	RetrySpecPending      Retry = "nobody has acted on its newest spec"
 	RetrySilentExecution  Retry = "its execution stood still"
 	RetryReleaseArrived   Retry = "its release came"
+	RetryAccount          Retry = "its account may have room"
 	RetryUpgradePending   Retry = "nobody has acted on an upgrade that is to come"
 	RetryDrift            Retry = "its stacks are not what they were"
 	RetryAbortedExecution Retry = "its execution was stopped, and nothing is left to make"

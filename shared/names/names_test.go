@@ -90,12 +90,12 @@ func TestWordsInExecutionNames(t *testing.T) {
 	var words []string
 	for _, retry := range []Retry{
 		RetryDue, RetryNotStarted, RetryDeletionPending, RetrySpecPending, RetrySilentExecution, RetryReleaseArrived, RetryUpgradePending,
-		RetryDrift, RetryAbortedExecution, RetryAfterUpgrade, RetryNextUpgrade, RetryUpgradeNotBegun,
+		RetryDrift, RetryAbortedExecution, RetryAfterUpgrade, RetryNextUpgrade, RetryUpgradeNotBegun, RetryAccount,
 	} {
 		words = append(words, string(retry))
 	}
 	words = append(words, EarlyCheckKey("Spec", "r2", at), EndedKey("x", at))
-	require.Equal(t, "0b8cc127ea2e657d", SHA256([]byte(strings.Join(words, "\n")))[:16])
+	require.Equal(t, "0d5a1e0511fc1ec7", SHA256([]byte(strings.Join(words, "\n")))[:16])
 }
 
 func TestExecutionNames(t *testing.T) {

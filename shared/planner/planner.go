@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/doctor"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
@@ -57,6 +58,11 @@ type Functions interface {
 	Exists(ctx context.Context, function string) (bool, error)
 }
 
+// Account checks whether the account can take a cluster that does not exist yet: collect.Collector.
+type Account interface {
+	Examine(ctx context.Context, resolved *api.Cluster) ([]doctor.Finding, error)
+}
+
 // Planner plans clusters.
 type Planner struct {
 	Specs  Specs
@@ -64,8 +70,10 @@ type Planner struct {
 	Stacks Stacks
 	Groups Groups
 	EKS    EKS
-	Cell   render.Cell
-	Now    func() time.Time
+	// Account is asked before the first creation of a cluster. It is nil in previews, which create nothing.
+	Account Account
+	Cell    render.Cell
+	Now     func() time.Time
 	// Relay is the code of this version's relays. RelayFile reads it; only Persist needs it. Functions finds deployed relays.
 	Relay     render.RelayCode
 	Functions Functions
@@ -135,6 +143,9 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		}
 	}
 	if o.Plan, err = p.compare(ctx, &o.work); err != nil {
+		return o, err
+	}
+	if err = p.examineAccount(ctx, &o); err != nil {
 		return o, err
 	}
 	o.Upgrade = p.planned(o.work)

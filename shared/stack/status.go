@@ -74,6 +74,16 @@ func MustRecreate(status string) bool {
 	return false
 }
 
+// NothingCreated reports whether no stack exists that holds resources: each is absent, or its creation was rolled back.
+func NothingCreated(stacks map[string]Deployed) bool {
+	for _, deployed := range stacks {
+		if !Absent(deployed.Status) && deployed.Status != RollbackComplete {
+			return false
+		}
+	}
+	return true
+}
+
 // Settled reports whether the last operation on a stack ended and succeeded.
 func Settled(status string) bool {
 	switch status {

@@ -17,6 +17,8 @@ const (
 	ReasonDeleted = "Deleted"
 	// ReasonReleaseUnusable: the release that the spec names is absent or invalid.
 	ReasonReleaseUnusable = "ReleaseUnusable"
+	// ReasonAccountNotReady: the account cannot take the cluster, which does not exist yet.
+	ReasonAccountNotReady = "AccountNotReady"
 	// ReasonUpToDate: the stacks match the spec.
 	ReasonUpToDate = "UpToDate"
 	// ReasonInSync: the audit found nothing.
@@ -61,7 +63,8 @@ const (
 // Reasons lists the reasons for which a condition is False, without those of faults.
 func Reasons() []string {
 	return []string{
-		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
+		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonAccountNotReady, ReasonConverging, ReasonExecutionEnded, ReasonPaused,
+		ReasonChangeRefused,
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
 		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons, ReasonPublicAddresses,

@@ -44,17 +44,26 @@ type Cell struct {
 	State  *store.State
 }
 
-// openCell finds the account by the caller's credentials. AWS_ENDPOINT_URL selects a local account. It silences the SDK's own
-// log, because every failure is returned as an error.
-func openCell(ctx context.Context) (*Cell, error) {
+// loadConfig loads the SDK's configuration from the environment and the files of the caller. AWS_ENDPOINT_URL selects a local account. It
+// silences the SDK's own log, because every failure is returned as an error.
+func loadConfig(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return nil, fmt.Errorf("loading the AWS configuration: %w", err)
+		return cfg, fmt.Errorf("loading the AWS configuration: %w", err)
+	}
+	lambdaruntime.KeepConnections(&cfg)
+	return cfg, nil
+}
+
+// openCell finds the account by the caller's credentials.
+func openCell(ctx context.Context) (*Cell, error) {
+	cfg, err := loadConfig(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if cfg.Region == "" {
 		return nil, fmt.Errorf("no region is set: set AWS_REGION to where drover is deployed")
 	}
-	lambdaruntime.KeepConnections(&cfg)
 	if err := checkLocal(ctx, cfg); err != nil {
 		return nil, err
 	}

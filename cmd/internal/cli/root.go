@@ -43,7 +43,7 @@ func Root() *cobra.Command {
 	}
 	ShowExitCodes(cmd)
 	cmd.AddCommand(
-		validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(),
+		doctorCommand(), validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(),
 		upgradeCommand(), drainCommand(), rollCommand(), convergeCommand(), eventsCommand(), logsCommand(), localCommand(),
 		versionCommand(),
 	)

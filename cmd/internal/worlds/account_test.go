@@ -15,6 +15,8 @@ import (
 
 // Each command on a new cluster, in order, in one account.
 func TestCluster(t *testing.T) {
+	needEmptyAccount(t)
+	t.Run("doctor before drover is deployed", examineEmptyAccount)
 	needAccount(t)
 	const demo = "examples/clusters/demo.yaml"
 
@@ -63,6 +65,7 @@ func TestCluster(t *testing.T) {
 		require.Less(t, strings.Index(out, "Create drover-other-network"), strings.Index(out, "Create drover-other-control-plane"))
 		require.Less(t, strings.Index(out, "Create drover-other-control-plane"), strings.Index(out, "Create drover-other-pool-workers"))
 	})
+	t.Run("apply creates nothing while the account has no room", createWithoutRoom)
 	t.Run("apply --watch prints events until the cluster is Ready", func(t *testing.T) {
 		// The latency ensures that a stack still changes at the first read, a second after the upload, also on a slow machine.
 		late, err := faults.Parse("latency=5s service=cloudformation action=CreateChangeSet stack=drover-demo-addons-on-nodes")
@@ -132,6 +135,9 @@ func TestCluster(t *testing.T) {
 		for _, call := range cloud.Calls.Since(mark) {
 			require.False(t, call.Mutating, "diff called %s %s", call.Service, call.Action)
 		}
+	})
+	t.Run("doctor of an existing cluster", func(t *testing.T) {
+		require.Contains(t, ok(t, "doctor", demo), "ClusterExists        demo exists in account 000000000000")
 	})
 	t.Run("versions", showVersions)
 	t.Run("apply --watch ends when a change is refused", func(t *testing.T) {

@@ -54,26 +54,46 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// needAccount starts the account with drover in it, once: the S3 gateway can run once in a process.
-func needAccount(t *testing.T) {
+// deployed reports whether drover is in the account.
+var deployed bool
+
+// needEmptyAccount starts the account, once: the S3 gateway can run once in a process.
+func needEmptyAccount(t *testing.T) {
 	t.Helper()
 	if cloud != nil {
 		return
 	}
-	bin, assembly := kubernetes.BinDir(repository), filepath.Join(repository, "build", "cdk.out")
+	bin := kubernetes.BinDir(repository)
 	require.Empty(t, kubernetes.Missing(bin), "%s lacks programs: run make local first", bin)
-	require.FileExists(t, filepath.Join(assembly, names.CellStack+".template.json"),
-		"drover is not synthesized for this machine: run make local first")
 	a, err := account.Start(account.Options{Dir: accountDir, KubernetesBin: bin, Speed: 300})
 	require.NoError(t, err)
 	cloud = a
-	require.NoError(t, a.Deploy(t.Context(), assembly))
+}
+
+// needAccount starts the account with drover in it.
+func needAccount(t *testing.T) {
+	t.Helper()
+	needEmptyAccount(t)
+	if deployed {
+		return
+	}
+	assembly := filepath.Join(repository, "build", "cdk.out")
+	require.FileExists(t, filepath.Join(assembly, names.CellStack+".template.json"),
+		"drover is not synthesized for this machine: run make local first")
+	require.NoError(t, cloud.Deploy(t.Context(), assembly))
+	deployed = true
 }
 
 // drover runs the command with the shared account's environment.
 func drover(t *testing.T, arguments ...string) clitest.Result {
 	t.Helper()
-	return clitest.Run(t, repository, cloud.Environment(), arguments...)
+	return runWith(t, cloud.Environment(), arguments...)
+}
+
+// runWith runs the command with environment variables.
+func runWith(t *testing.T, environment map[string]string, arguments ...string) clitest.Result {
+	t.Helper()
+	return clitest.Run(t, repository, environment, arguments...)
 }
 
 // ok returns what a command prints that succeeds.

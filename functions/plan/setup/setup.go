@@ -11,14 +11,18 @@ import (
 	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/lambda"
+	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
+	"github.com/drover-run/drover/shared/doctor/collect"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/lambdaruntime/documents"
 	"github.com/drover-run/drover/shared/lambdaruntime/notices"
@@ -34,6 +38,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	docs := documents.New(cfg, env)
 	state := docs.State(notices.New(cfg, env))
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
+	offered := eks.New(awseks.NewFromConfig(cfg))
 	p := &planner.Planner{
 		Relay: relayCode, Functions: lambda.New(cfg),
 		RelayFile: func() ([]byte, error) {
@@ -42,7 +47,11 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Specs: docs.Specs(), State: state,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
-		EKS:    eks.New(awseks.NewFromConfig(cfg)),
+		EKS:    offered,
+		Account: &collect.Collector{
+			Region: cfg.Region, Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)),
+			Networks: ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account)), Capacity: ec2.New(cfg), EKS: offered,
+		},
 		Cell: render.Cell{
 			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
 			Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),

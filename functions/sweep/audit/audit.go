@@ -247,6 +247,8 @@ func (r *round) act(ctx context.Context, cluster string, s *status.Status) error
 		return repair.start(ctx, cluster, s, names.RetrySpecPending)
 	case s.Phase == status.Converging && since >= silenceTimeout, s.Phase == status.Deleting && since >= deletionTimeout:
 		return repair.replaceStuck(ctx, cluster, s)
+	case specified && accountNotReady(s):
+		return repair.start(ctx, cluster, s, names.RetryAccount)
 	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):
 		return repair.retry(ctx, cluster, s)
 	case s.Phase == status.Failed && !specified: // its deletion failed

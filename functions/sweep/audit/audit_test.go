@@ -262,9 +262,13 @@ func TestAuditActsOnACluster(t *testing.T) {
 		},
 		"not when its deletion failed": {status.Status{Phase: status.Failed}, time.Hour, false, nil},
 		"when it failed":               {status.Status{Phase: status.Failed}, time.Minute, true, []string{"compare"}},
-		"when it stopped":              {status.Status{Phase: status.Stopped}, time.Minute, true, []string{"compare"}},
-		"when it is upgraded":          {status.Status{Phase: status.Upgrading}, time.Minute, true, []string{"compare"}},
-		"not once it is deleted":       {status.Status{Phase: status.Deleted}, time.Hour, false, nil},
+		"when the account had no room for it": {
+			status.Status{Phase: status.Stopped, Conditions: []status.Condition{condition(status.Converged, "False", "AccountNotReady")}},
+			time.Minute, true, start("its account may have room"),
+		},
+		"when it stopped":        {status.Status{Phase: status.Stopped}, time.Minute, true, []string{"compare"}},
+		"when it is upgraded":    {status.Status{Phase: status.Upgrading}, time.Minute, true, []string{"compare"}},
+		"not once it is deleted": {status.Status{Phase: status.Deleted}, time.Hour, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &test.status}

@@ -14,6 +14,12 @@ func specPending(s *status.Status) bool {
 	return idle(s) && s.ObservedVersion != "" && s.ObservedVersion != s.SpecVersion && accepted != nil && accepted.Status == "True"
 }
 
+// accountNotReady reports whether the first creation of a cluster waits for room in the account.
+func accountNotReady(s *status.Status) bool {
+	converged := s.Condition(status.Converged)
+	return s.Phase == status.Stopped && converged != nil && converged.Reason == status.ReasonAccountNotReady
+}
+
 // deletionPending reports whether no execution acts on the deletion of a cluster's spec. After a deletion was started or refused,
 // SpecVersion is empty. A failed deletion waits for its retry or for an operator. If the cluster is Stopped for another reason, an invalid
 // upload stopped it, and the deletion is still pending.

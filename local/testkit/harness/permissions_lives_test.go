@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/aws/servicequotas"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -39,6 +40,13 @@ var clusterLives = map[string]func(*life){
 	},
 	"a cluster that is protected": func(l *life) {
 		l.create("")
+	},
+	"a second cluster, under a default quota": func(l *life) {
+		require.True(l.t, l.Quotas.Unset(servicequotas.NATGateways))
+		l.create("")
+		l.Upload(names.ClusterSpec("other"), Spec("other", ""))
+		l.settle()
+		require.Equal(l.t, status.Ready, l.Status("other").Phase, l.Status("other").Message)
 	},
 	"a private cluster, with another relay, and its deletion": func(l *life) {
 		const private = privateEndpoint + alarmed + unprotected

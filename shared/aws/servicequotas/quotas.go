@@ -33,6 +33,26 @@ func (q *Quotas) Clusters(ctx context.Context, code string) (quota preflight.Quo
 	return q.get(ctx, "eks", code, 1)
 }
 
+// Value returns a quota of a service: the account's own value or, if it has none, AWS's default.
+// https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetAWSDefaultServiceQuota.html
+func (q *Quotas) Value(ctx context.Context, service, code string) (value int, found bool, err error) {
+	quota, found, err := q.get(ctx, service, code, 1)
+	if found || err != nil {
+		return quota.Limit, found, err
+	}
+	out, err := q.client.GetAWSDefaultServiceQuota(ctx, &servicequotas.GetAWSDefaultServiceQuotaInput{ServiceCode: &service, QuotaCode: &code})
+	if fault.Code(err) == "NoSuchResourceException" {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("reading the default of quota %s of %s: %w", code, service, err)
+	}
+	if out.Quota == nil || out.Quota.Value == nil {
+		return 0, false, nil
+	}
+	return int(*out.Quota.Value), true, nil
+}
+
 // get returns a quota, multiplied by units.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
 func (q *Quotas) get(ctx context.Context, service, code string, units float64) (quota preflight.Quota, found bool, err error) {

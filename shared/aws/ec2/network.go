@@ -1,0 +1,106 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/drover-run/drover/shared/aws/internal/call"
+)
+
+// Networks counts what counts toward the quotas of networks in an account and region. Like Capacity, it holds operations.
+type Networks struct {
+	describeAddresses   operation[ec2.DescribeAddressesInput, ec2.DescribeAddressesOutput]
+	describeGateways    operation[ec2.DescribeInternetGatewaysInput, ec2.DescribeInternetGatewaysOutput]
+	describeNATGateways operation[ec2.DescribeNatGatewaysInput, ec2.DescribeNatGatewaysOutput]
+	describeSubnets     operation[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
+	describeVPCs        operation[ec2.DescribeVpcsInput, ec2.DescribeVpcsOutput]
+	account             string
+}
+
+// NewNetworks returns the networks of a configuration's account. Those that other accounts share with it are not counted.
+func NewNetworks(config aws.Config, account string) *Networks {
+	client := ec2.NewFromConfig(call.Once(config))
+	return &Networks{
+		client.DescribeAddresses, client.DescribeInternetGateways, client.DescribeNatGateways, client.DescribeSubnets, client.DescribeVpcs,
+		account,
+	}
+}
+
+// VPCs counts the account's VPCs.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVpcs.html
+func (n *Networks) VPCs(ctx context.Context) (int, error) {
+	count := 0
+	in := &ec2.DescribeVpcsInput{Filters: []types.Filter{filter("owner-id", n.account)}, MaxResults: aws.Int32(pageSize)}
+	for more := true; more; more = aws.ToString(in.NextToken) != "" {
+		out, err := n.describeVPCs(ctx, in)
+		if err != nil {
+			return 0, fmt.Errorf("counting the VPCs: %w", call.Error(err))
+		}
+		count, in.NextToken = count+len(out.Vpcs), out.NextToken
+	}
+	return count, nil
+}
+
+// InternetGateways counts the account's internet gateways.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInternetGateways.html
+func (n *Networks) InternetGateways(ctx context.Context) (int, error) {
+	count := 0
+	in := &ec2.DescribeInternetGatewaysInput{Filters: []types.Filter{filter("owner-id", n.account)}, MaxResults: aws.Int32(pageSize)}
+	for more := true; more; more = aws.ToString(in.NextToken) != "" {
+		out, err := n.describeGateways(ctx, in)
+		if err != nil {
+			return 0, fmt.Errorf("counting the internet gateways: %w", call.Error(err))
+		}
+		count, in.NextToken = count+len(out.InternetGateways), out.NextToken
+	}
+	return count, nil
+}
+
+// Addresses counts the account's Elastic IP addresses. DescribeAddresses has no pages.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeAddresses.html
+func (n *Networks) Addresses(ctx context.Context) (int, error) {
+	out, err := n.describeAddresses(ctx, &ec2.DescribeAddressesInput{})
+	if err != nil {
+		return 0, fmt.Errorf("counting the Elastic IP addresses: %w", call.Error(err))
+	}
+	return len(out.Addresses), nil
+}
+
+// NATGateways counts the NAT gateways that count toward the quota, by zone.
+// https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html#vpc-limits-gateways
+func (n *Networks) NATGateways(ctx context.Context) (map[string]int, error) {
+	subnets := map[string]int{}
+	in := &ec2.DescribeNatGatewaysInput{
+		Filter: []types.Filter{filter("state", "pending", "available", "deleting")}, MaxResults: aws.Int32(pageSize),
+	}
+	for more := true; more; more = aws.ToString(in.NextToken) != "" {
+		out, err := n.describeNATGateways(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("counting the NAT gateways: %w", call.Error(err))
+		}
+		for _, gateway := range out.NatGateways {
+			subnets[aws.ToString(gateway.SubnetId)]++
+		}
+		in.NextToken = out.NextToken
+	}
+	zones := map[string]int{}
+	if len(subnets) == 0 {
+		return zones, nil
+	}
+	all := &ec2.DescribeSubnetsInput{MaxResults: aws.Int32(pageSize)}
+	for more := true; more; more = aws.ToString(all.NextToken) != "" {
+		out, err := n.describeSubnets(ctx, all)
+		if err != nil {
+			return nil, fmt.Errorf("finding the zones of the NAT gateways: %w", call.Error(err))
+		}
+		for _, subnet := range out.Subnets {
+			zones[aws.ToString(subnet.AvailabilityZone)] += subnets[aws.ToString(subnet.SubnetId)]
+		}
+		all.NextToken = out.NextToken
+	}
+	return zones, nil
+}

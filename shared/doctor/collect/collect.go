@@ -1,0 +1,150 @@
+// Package collect reads the facts for the checks of package doctor, through interfaces to AWS. It changes nothing. The plan function uses
+// it before the first creation of a cluster, and the command line for `drover doctor`.
+package collect
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/doctor"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// Quotas returns the account's quotas: a subset of servicequotas.Quotas.
+type Quotas interface {
+	Value(ctx context.Context, service, code string) (value int, found bool, err error)
+}
+
+// Networks counts the parts of networks in the region: a subset of ec2.Networks.
+type Networks interface {
+	VPCs(ctx context.Context) (int, error)
+	InternetGateways(ctx context.Context) (int, error)
+	Addresses(ctx context.Context) (int, error)
+	// NATGateways returns their number by zone.
+	NATGateways(ctx context.Context) (map[string]int, error)
+}
+
+// Capacity describes instances: a subset of ec2.Capacity.
+type Capacity interface {
+	InstanceTypes(ctx context.Context, names []string) (map[string]preflight.InstanceType, error)
+	// Running returns the vCPUs of the account's instances in the region, by the code of their quota.
+	Running(ctx context.Context) (map[string]int, error)
+}
+
+// EKS counts clusters: a subset of eks.Versions.
+type EKS interface {
+	Clusters(ctx context.Context) (int, error)
+}
+
+// Collector reads facts about an account and region.
+type Collector struct {
+	Region   string
+	Quotas   Quotas
+	Networks Networks
+	Capacity Capacity
+	EKS      EKS
+	// Lenient makes a call that the caller may not make a warning. Otherwise it is an error, as any other failed call: drover's functions may
+	// make all of them.
+	Lenient bool
+}
+
+// Examine checks whether the account can take a cluster that does not exist yet. The cluster is resolved.
+func (c *Collector) Examine(ctx context.Context, cluster *api.Cluster) ([]doctor.Finding, error) {
+	return c.ExamineAll(ctx, []doctor.Cluster{{Resolved: cluster}})
+}
+
+// ExamineAll checks whether the account can take clusters that do not exist yet.
+func (c *Collector) ExamineAll(ctx context.Context, clusters []doctor.Cluster) ([]doctor.Finding, error) {
+	f, err := c.facts(ctx, clusters)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Examine(f, clusters), nil
+}
+
+// facts reads only what the clusters need, in a fixed order.
+func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doctor.Facts, error) {
+	f := &doctor.Facts{Region: c.Region, Limits: map[string]int{}, Used: map[string]int{}, Unread: map[string]string{}}
+	var types []string
+	for _, cluster := range clusters {
+		for _, pool := range cluster.Resolved.Spec.Pools {
+			types = append(types, pool.InstanceTypes...)
+		}
+	}
+	if len(types) > 0 {
+		slices.Sort(types)
+		var err error
+		f.InstanceTypes, err = c.Capacity.InstanceTypes(ctx, slices.Compact(types))
+		if err := c.unless(f, err, doctor.InstanceTypesExist, doctor.OnDemandQuota, doctor.SpotQuota); err != nil {
+			return nil, err
+		}
+	}
+	read := map[string]bool{}
+	for _, need := range doctor.Needs(clusters, f.InstanceTypes) {
+		if _, unread := f.Unread[need.Check]; unread {
+			continue
+		}
+		if !read[need.Code] {
+			value, found, err := c.Quotas.Value(ctx, need.Service, need.Code)
+			if err := c.unless(f, err, need.Check); err != nil {
+				return nil, err
+			}
+			if found {
+				f.Limits[need.Code] = value
+			}
+			read[need.Code] = true
+		}
+		if !read[need.Check] {
+			used, err := c.used(ctx, need.Check)
+			if err := c.unless(f, err, need.Check); err != nil {
+				return nil, err
+			}
+			maps.Copy(f.Used, used)
+			read[need.Check] = true
+		}
+	}
+	return f, nil
+}
+
+// used returns the usage of the quotas of a check, by Quota.Key.
+func (c *Collector) used(ctx context.Context, check string) (map[string]int, error) {
+	one := func(q doctor.Quota, count func(context.Context) (int, error)) (map[string]int, error) {
+		used, err := count(ctx)
+		return map[string]int{q.Key(): used}, err
+	}
+	switch check {
+	case doctor.VPCQuota:
+		return one(doctor.VPCs, c.Networks.VPCs)
+	case doctor.GatewayQuota:
+		return one(doctor.InternetGateways, c.Networks.InternetGateways)
+	case doctor.AddressQuota:
+		return one(doctor.Addresses, c.Networks.Addresses)
+	case doctor.ClusterQuota:
+		return one(doctor.EKSClusters, c.EKS.Clusters)
+	case doctor.NATGatewayQuota:
+		zones, err := c.Networks.NATGateways(ctx)
+		used := map[string]int{}
+		for zone, n := range zones {
+			used[doctor.NATGatewaysIn(zone).Key()] = n
+		}
+		return used, err
+	default: // on-demand and spot instances have different codes
+		return c.Capacity.Running(ctx)
+	}
+}
+
+// unless returns an error, unless it means that the caller may not make a call and that is a fact for some checks.
+func (c *Collector) unless(f *doctor.Facts, err error, checks ...string) error {
+	var refused interface{ ErrorMessage() string }
+	if err == nil || !c.Lenient || !fault.Denied(err) || !errors.As(err, &refused) {
+		return err
+	}
+	for _, check := range checks {
+		f.Unread[check] = refused.ErrorMessage() // without the request id, so that it repeats
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/doctor"
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// account is an account in memory. Each call may fail.
+type account struct {
+	calls []string
+	err   map[string]error
+	used  int
+}
+
+func (a *account) call(format string, args ...any) error {
+	name := fmt.Sprintf(format, args...)
+	a.calls = append(a.calls, name)
+	return a.err[name]
+}
+
+func (a *account) Value(_ context.Context, service, code string) (int, bool, error) {
+	return 5, code != "L-1194D53C", a.call("quota %s %s", service, code)
+}
+
+func (a *account) VPCs(context.Context) (int, error) { return a.used, a.call("VPCs") }
+
+func (a *account) InternetGateways(context.Context) (int, error) { return a.used, a.call("gateways") }
+
+func (a *account) Addresses(context.Context) (int, error) { return a.used, a.call("addresses") }
+
+func (a *account) NATGateways(context.Context) (map[string]int, error) {
+	return map[string]int{"b": 5}, a.call("NAT gateways")
+}
+
+func (a *account) InstanceTypes(context.Context, []string) (map[string]preflight.InstanceType, error) {
+	return map[string]preflight.InstanceType{"m7i.large": {VCPUs: 2}}, a.call("types")
+}
+
+func (a *account) Running(context.Context) (map[string]int, error) {
+	return map[string]int{"L-1216C47A": 4}, a.call("running")
+}
+
+func (a *account) Clusters(context.Context) (int, error) { return a.used, a.call("clusters") }
+
+func (a *account) collector() *Collector {
+	return &Collector{Region: "eu-central-1", Quotas: a, Networks: a, Capacity: a, EKS: a}
+}
+
+func demo() *api.Cluster {
+	return &api.Cluster{Metadata: api.Metadata{Name: "demo"}, Spec: api.ClusterSpec{
+		Network: api.Network{Zones: []string{"a", "b"}, NATGateways: api.NATPerZone},
+		Pools:   []api.Pool{{Name: "x", InstanceTypes: []string{"m7i.large"}, MinSize: 1, MaxSize: 1}},
+	}}
+}
+
+// denial is AWS's answer to a call that is not allowed.
+type denial struct{ code string }
+
+func (d *denial) Error() string        { return "request 1: " + d.code }
+func (d *denial) ErrorCode() string    { return d.code }
+func (d *denial) ErrorMessage() string { return "you may not" }
+
+func TestExamine(t *testing.T) {
+	t.Run("reads each fact once, in a fixed order", func(t *testing.T) {
+		a := &account{}
+		_, err := a.collector().Examine(t.Context(), demo())
+		require.NoError(t, err)
+		require.Equal(t, []string{
+			"types", "quota vpc L-F678F1CE", "VPCs", "quota vpc L-A4707A72", "gateways", "quota ec2 L-0263D0A3", "addresses",
+			"quota vpc L-FE5A380F", "NAT gateways", "quota eks L-1194D53C", "clusters", "quota ec2 L-1216C47A", "running",
+		}, a.calls)
+	})
+	t.Run("compares them", func(t *testing.T) {
+		found, err := (&account{used: 5}).collector().Examine(t.Context(), demo())
+		require.NoError(t, err)
+		levels := map[string]doctor.Level{}
+		for _, f := range found {
+			levels[f.Check+" "+f.Message] = f.Level
+		}
+		require.Equal(t, map[string]doctor.Level{
+			"VPCQuota 5 of 5 VPCs are used; needed: 1":                               doctor.Blocks,
+			"GatewayQuota 5 of 5 internet gateways are used; needed: 1":              doctor.Blocks,
+			"AddressQuota 5 of 5 Elastic IP addresses are used; needed: 2":           doctor.Blocks,
+			"NATGatewayQuota 0 of 5 NAT gateways in a are used; needed: 1":           doctor.OK,
+			"NATGatewayQuota 5 of 5 NAT gateways in b are used; needed: 1":           doctor.Blocks,
+			"ClusterQuota Service Quotas has no value for EKS clusters (L-1194D53C)": doctor.Warning,
+			"InstanceTypesExist the region has every instance type of the pools":     doctor.OK,
+			"OnDemandQuota 4 of 5 vCPUs of on-demand instances are used; needed: 2":  doctor.Blocks,
+		}, levels)
+	})
+	t.Run("reads nothing that a cluster does not need", func(t *testing.T) {
+		a, c := &account{}, demo()
+		c.Spec.Network, c.Spec.Pools = api.Network{Existing: &api.ExistingNetwork{}}, nil
+		_, err := a.collector().Examine(t.Context(), c)
+		require.NoError(t, err)
+		require.Equal(t, []string{"quota eks L-1194D53C", "clusters"}, a.calls)
+	})
+	for _, call := range []string{"types", "quota vpc L-F678F1CE", "VPCs", "NAT gateways", "clusters", "running"} {
+		t.Run("fails when AWS does not answer: "+call, func(t *testing.T) {
+			a := &account{err: map[string]error{call: errors.New("throttled")}}
+			c := a.collector()
+			c.Lenient = true
+			_, err := c.Examine(t.Context(), demo())
+			require.ErrorIs(t, err, a.err[call])
+		})
+	}
+}
+
+func TestDeniedCalls(t *testing.T) {
+	denied := func(call string) *account {
+		return &account{err: map[string]error{call: fmt.Errorf("w: %w", &denial{"UnauthorizedOperation"})}}
+	}
+	t.Run("fail the examination of drover", func(t *testing.T) {
+		a := denied("VPCs")
+		_, err := a.collector().Examine(t.Context(), demo())
+		require.ErrorIs(t, err, a.err["VPCs"])
+	})
+	for call, checks := range map[string][]string{
+		"VPCs": {doctor.VPCQuota}, "quota vpc L-F678F1CE": {doctor.VPCQuota},
+		"types": {doctor.InstanceTypesExist, doctor.OnDemandQuota, doctor.SpotQuota},
+	} {
+		t.Run("are warnings for a user: "+call, func(t *testing.T) {
+			c := denied(call).collector()
+			c.Lenient = true
+			found, err := c.ExamineAll(t.Context(), []doctor.Cluster{{Resolved: demo()}})
+			require.NoError(t, err)
+			var warned []string
+			for _, f := range found {
+				if f.Message == "it could not be checked: you may not" {
+					require.Equal(t, doctor.Warning, f.Level)
+					warned = append(warned, f.Check)
+				}
+			}
+			require.Equal(t, checks, warned)
+		})
+	}
+}

@@ -1,0 +1,16 @@
+package doctor
+
+import "github.com/drover-run/drover/shared/preflight"
+
+// Facts about an account and region, all from about the same time.
+type Facts struct {
+	Region string
+	// Limits are the values of quotas, by code. A quota that Service Quotas does not have is absent.
+	Limits map[string]int
+	// Used is how much of each quota is used: see Quota.Key.
+	Used map[string]int
+	// InstanceTypes of the pools, by name. Those that the region does not offer are absent.
+	InstanceTypes map[string]preflight.InstanceType
+	// Unread says, by check, why its facts could not be read: the caller may not make a call.
+	Unread map[string]string
+}
