@@ -126,14 +126,14 @@ type ChangeRequest struct {
 	// Stack without the cluster's prefix, such as "pool-workers".
 	Stack     string `json:"stack"`
 	TaskToken string `json:"taskToken"`
-	// WaitedSeconds is how long the change has waited for drains. It is nil if the step cannot wait: a stage without nodes, or an execution
+	// WaitedSeconds is how long the change has waited for drains. It is nil if the task cannot wait: a stage without nodes, or an execution
 	// of an older drover.
 	WaitedSeconds *int64 `json:"waitedSeconds,omitempty"`
 	// Repeats is how often the step has made its change again because CloudFormation missed signals. It is nil if the step cannot.
 	Repeats *int64 `json:"repeats,omitempty"`
 }
 
-// ChangeResult is the result of one stack's change, as the waiting step receives it.
+// ChangeResult is the result of one stack's change, as the waiting task receives it.
 type ChangeResult struct {
 	Stack string `json:"stack"`
 	// Again requests another change of the same stack. What blocked it is over, such as a failed creation or an external update.
@@ -145,10 +145,10 @@ type ChangeResult struct {
 	Repeats int64 `json:"repeats,omitempty"`
 	// Status is CloudFormation's, such as UPDATE_COMPLETE.
 	Status string `json:"status,omitempty"`
-	// Error is the name of the fault when the stack failed. Cause is the message from AWS. Step is the failed state.
+	// Error is the name of the fault when the stack failed. Cause is the message from AWS. State is the failed state.
 	Error string `json:"error,omitempty"`
 	Cause string `json:"cause,omitempty"`
-	Step  string `json:"step,omitempty"`
+	State string `json:"step,omitempty"`
 }
 
 // PrepareRequest asks the prepare function to grant drover its permissions in the cluster.
@@ -197,20 +197,20 @@ type ReportRequest struct {
 	Plan *PlanResult `json:"plan,omitempty"`
 	// Results of the stacks' changes.
 	Results []ChangeResult `json:"results,omitempty"`
-	// Error and Cause are the name and message of a failed step's error. Failed is that step.
-	Error  string      `json:"error,omitempty"`
-	Cause  string      `json:"cause,omitempty"`
-	Failed *FailedStep `json:"failed,omitempty"`
+	// Error and Cause are the name and message of a failed state's error. Failed is that state.
+	Error  string       `json:"error,omitempty"`
+	Cause  string       `json:"cause,omitempty"`
+	Failed *FailedState `json:"failed,omitempty"`
 	// Try counts how often the execution has backed off.
 	Try int `json:"try,omitempty"`
 }
 
-// FailedStep is a failed state of the converge machine.
-type FailedStep struct {
-	// Step is the name of the state. Function is the function that it invokes, without the prefix.
-	Step     string `json:"step"`
+// FailedState is a failed state of the converge machine.
+type FailedState struct {
+	// State is the name of the state. Function is the function that it invokes, without the prefix.
+	State    string `json:"step"`
 	Function string `json:"function"`
-	// Stack without the cluster's prefix, if the step changes one.
+	// Stack without the cluster's prefix, if the state changes one.
 	Stack string `json:"stack,omitempty"`
 }
 

@@ -58,7 +58,7 @@ func functions() []function {
 		{"prepare", true, events.PrepareRequest{Cluster: absent}, "an absent EKS cluster: an error", true},
 		{"join", true, join, "an instance without a hook: Gone", false},
 		{"report", false, events.ReportRequest{Cluster: stranger, Execution: "by hand", Plan: &stopped}, "a cluster that stays Stopped", false},
-		{"sweep", true, struct{}{}, "no waiting step, no spec", false},
+		{"sweep", true, struct{}{}, "no waiting task, no spec", false},
 		{"drain", true, events.DrainRequest{InstanceID: join.EC2InstanceID}, "an instance of no pool", false},
 		{"clean", false, events.CleanRequest{Cluster: absent, Execution: "by hand"}, "a cluster without a lease: an error", true},
 		{"publish", false, uploaded(names.ReleaseSpec(absent)), "a release was deleted", false},

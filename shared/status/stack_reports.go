@@ -1,6 +1,6 @@
 package status
 
-// Stack statuses as functions read them, and as a waiting step learns the end of an operation. A report never replaces a newer one.
+// Stack statuses as functions read them, and as a waiting task learns the end of an operation. A report never replaces a newer one.
 
 import (
 	"slices"
@@ -18,8 +18,8 @@ type StackReport struct {
 	Event bool
 }
 
-// after reports whether a report is newer than the recorded state of its stack. Within one second, the end that a step waits for is newer
-// than another end, because the step started its operation when the stack was idle.
+// after reports whether a report is newer than the recorded state of its stack. Within one second, the end that a task waits for is newer
+// than another end, because the task started its operation when the stack was idle.
 func (r StackReport) after(known Stack) bool {
 	if r.Event {
 		e := StackEvent{Status: r.Status, At: r.At}

@@ -40,7 +40,7 @@ func TestStackReports(t *testing.T) {
 		"without a time":                          {StackReport{Status: "UPDATE_FAILED", Event: true}, Converging, Stack{}, known},
 		"of the same event":                       {event("UPDATE_COMPLETE", 2), Converging, Stack{}, state("UPDATE_COMPLETE", "after", 2)},
 		"of the same result of a newer operation": {event("UPDATE_COMPLETE", 3), Ready, Stack{}, state("UPDATE_COMPLETE", "after", 3)},
-		"of the same result, which a step waits for": {
+		"of the same result, which a task waits for": {
 			read("UPDATE_COMPLETE", 3), Converging, state("UPDATE_COMPLETE", "after", 2), state("UPDATE_COMPLETE", "after", 3),
 		},
 		"of the same result, late": {

@@ -19,17 +19,17 @@ type Waiter struct {
 	// ClientRequestToken of the operation. CloudFormation returns it in every event. Empty means any operation in flight,
 	// started outside drover.
 	ClientRequestToken string `json:"clientRequestToken,omitempty"`
-	// Again is passed on: the step must check the stack again after this operation.
+	// Again is passed on: the task must check the stack again after this operation.
 	Again bool `json:"again,omitempty"`
-	// WaitedSeconds is passed on, too: how long the step has waited for drains.
+	// WaitedSeconds is passed on, too: how long the task has waited for drains.
 	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
 	// Repeats is how often the step has made its change again because CloudFormation missed signals. It is nil if the step cannot.
 	Repeats *int64 `json:"repeats,omitempty"`
 	// Wants is the expected final status of the stack, if it is not that of a successful change.
 	Wants string `json:"wants,omitempty"`
-	// Fence is the lease number of the step that waits.
+	// Fence is the lease number of the task that waits.
 	Fence int64 `json:"fence"`
-	// TaskToken resumes the step of Execution, while that runs.
+	// TaskToken resumes the task of Execution, while that runs.
 	TaskToken string `json:"taskToken"`
 	Execution string `json:"execution"`
 
@@ -72,7 +72,7 @@ func (s *State) Waiter(ctx context.Context, stackName string) (Waiter, error) {
 	return w, err
 }
 
-// DeleteWaiter deletes a waiter as it was read or written. A waiter of a later step stays. A waiter that was never written
+// DeleteWaiter deletes a waiter as it was read or written. A waiter of a later task stays. A waiter that was never written
 // is ignored.
 func (s *State) DeleteWaiter(ctx context.Context, w Waiter) error {
 	if w.etag == "" {

@@ -1,4 +1,4 @@
-// Package waiter resumes a step that waits for a stack. Three functions call it: stackevent when the stack's event arrives, sweep when that
+// Package waiter resumes a task that waits for a stack. Three functions call it: stackevent when the stack's event arrives, sweep when that
 // event was lost, and change when the operation ended before the task waited. The package calls AWS only through its interfaces.
 package waiter
 
@@ -20,8 +20,8 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Steps resumes waiting steps: a subset of stepfunctions.Executions.
-type Steps interface {
+// Tasks resumes waiting tasks: a subset of stepfunctions.Executions.
+type Tasks interface {
 	Succeed(ctx context.Context, token string, output events.ChangeResult) error
 	Fail(ctx context.Context, token, fault string, cause events.ChangeResult) error
 }
@@ -42,18 +42,18 @@ type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
-// Resumer resumes steps.
+// Resumer resumes tasks.
 type Resumer struct {
-	Steps  Steps
+	Tasks  Tasks
 	Stacks Stacks
 	Groups Groups
 	State  State
 }
 
-// Later resumes w's step, so that it checks again after some seconds. What blocks it is not an operation on its stack, so no event
+// Later resumes w's task, so that it checks again after some seconds. What blocks it is not an operation on its stack, so no event
 // follows.
 func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string, seconds int64) error {
-	return r.Steps.Succeed(ctx, w.TaskToken, events.ChangeResult{
+	return r.Tasks.Succeed(ctx, w.TaskToken, events.ChangeResult{
 		Stack: w.Stack, Status: stackStatus, Again: true, WaitSeconds: seconds, WaitedSeconds: w.WaitedSeconds + seconds,
 		Repeats: repeats(w),
 	})
@@ -62,7 +62,7 @@ func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string,
 // repeatPauseSeconds is the pause before a roll is repeated.
 const repeatPauseSeconds = 30
 
-// repeats returns how often a step has repeated its change.
+// repeats returns how often a task has repeated its change.
 func repeats(w store.Waiter) int64 {
 	if w.Repeats == nil {
 		return 0
@@ -70,7 +70,7 @@ func repeats(w store.Waiter) int64 {
 	return *w.Repeats
 }
 
-// Resume resumes w's step with the result of its stack's operation. The status of the cluster keeps a newer state of the stack. Resume can
+// Resume resumes w's task with the result of its stack's operation. The status of the cluster keeps a newer state of the stack. Resume can
 // be interrupted anywhere and repeated: it deletes the waiter last.
 //
 // Resume repeats a roll once if CloudFormation missed signals, and the status has no instance that failed to join. Its new nodes may be
@@ -132,12 +132,12 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 		logging.From(ctx).Warn("signals missing, roll repeated", "cluster", w.Cluster, "stack", w.StackName, "reason", result.Cause)
 		result.Again, result.WaitSeconds, result.Repeats = true, repeatPauseSeconds, 1
 	}
-	// The result of an operation that this step did not start does not matter: the step checks again. Its own operation must have succeeded.
+	// The result of an operation that this task did not start does not matter: the task checks again. Its own operation must have succeeded.
 	if succeeded || isForeign || repeat {
 		result.Error, result.Cause = "", ""
-		err = r.Steps.Succeed(ctx, w.TaskToken, result)
+		err = r.Tasks.Succeed(ctx, w.TaskToken, result)
 	} else {
-		err = r.Steps.Fail(ctx, w.TaskToken, result.Error, result)
+		err = r.Tasks.Fail(ctx, w.TaskToken, result.Error, result)
 	}
 	if err != nil {
 		return err

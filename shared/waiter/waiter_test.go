@@ -70,7 +70,7 @@ func (s *scene) UpdateStatus(_ context.Context, _ string, change func(*status.St
 func (s *scene) DeleteWaiter(context.Context, store.Waiter) error { return s.do("delete") }
 
 func (s *scene) resume(w store.Waiter, stackStatus string) error {
-	r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s}
+	r := &waiter.Resumer{Tasks: s, Stacks: s, Groups: s, State: s}
 	return r.Resume(context.Background(), w, status.StackReport{Status: stackStatus, At: began.Add(time.Minute)})
 }
 
@@ -133,7 +133,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Events arrive late: the stack may already be changed by another operation. The step ends, and the status keeps the newer state.
+// Events arrive late: the stack may already be changed by another operation. The task ends, and the status keeps the newer state.
 func TestResumeKeepsANewerState(t *testing.T) {
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	deleting := status.Stack{Name: "pool-a", Status: "DELETE_IN_PROGRESS", Since: at(20), ReportedAt: at(20), External: true}
@@ -144,7 +144,7 @@ func TestResumeKeepsANewerState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{status: status.Status{Phase: status.Converging, Stacks: []status.Stack{deleting}}}
-			r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s}
+			r := &waiter.Resumer{Tasks: s, Stacks: s, Groups: s, State: s}
 			require.NoError(t, r.Resume(t.Context(), store.Waiter{Stack: "pool-a", ClientRequestToken: "t"}, report))
 			require.Equal(t, []status.Stack{deleting}, s.status.Stacks)
 			require.Equal(t, []string{"record", "succeed", "delete"}, s.calls)
@@ -152,7 +152,7 @@ func TestResumeKeepsANewerState(t *testing.T) {
 	}
 	t.Run("and a late event does not replace the state after it", func(t *testing.T) {
 		s := &scene{status: status.Status{Phase: status.Converging, Stacks: []status.Stack{{Name: "pool-a", Status: "CREATE_IN_PROGRESS"}}}}
-		r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s}
+		r := &waiter.Resumer{Tasks: s, Stacks: s, Groups: s, State: s}
 		report := status.StackReport{Status: "CREATE_COMPLETE", At: at(6), Event: true}
 		require.NoError(t, r.Resume(t.Context(), store.Waiter{Stack: "pool-a", ClientRequestToken: "t"}, report))
 		require.Equal(t, []status.Stack{{Name: "pool-a", Status: "CREATE_COMPLETE", Since: at(6), ReportedAt: at(6)}}, s.status.Stacks)
@@ -171,10 +171,10 @@ func TestResumeRecordsWhenAStackEnded(t *testing.T) {
 	}
 }
 
-// A step that checks again later waits for no stack. It is resumed, and nothing is recorded or deleted.
+// A task that checks again later waits for no stack. It is resumed, and nothing is recorded or deleted.
 func TestLater(t *testing.T) {
 	s := &scene{}
-	r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s}
+	r := &waiter.Resumer{Tasks: s, Stacks: s, Groups: s, State: s}
 	require.NoError(t, r.Later(t.Context(), store.Waiter{Stack: "pool-a", WaitedSeconds: 30}, "UPDATE_COMPLETE", 12))
 	require.Equal(t, []string{"succeed"}, s.calls)
 	require.Equal(t, events.ChangeResult{

@@ -53,7 +53,6 @@ spec:
       instanceTypes: [%s]
       minSize: 1
       maxSize: 2
-      drain: {timeout: 10m}
   tags: {%s: %s}
   deletionProtection: false
 `, s.name, s.release, s.cidr, strings.Join(t.zones, ", "), endpoint, principal, poolName, instanceType, tagKey, t.Suffix)
@@ -82,7 +81,7 @@ func (t *Target) create(ctx context.Context, log *runner.Log, s spec) error {
 // status is a part of what drover status prints.
 type status struct {
 	Status struct {
-		Phase, Message, KubernetesVersion, Release string
+		Phase, KubernetesVersion, Release string
 	}
 }
 

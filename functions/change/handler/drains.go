@@ -26,27 +26,27 @@ const (
 	rollbackMessage = "the rollback continues"
 )
 
-// waitForDrains reports whether the change of a group has to wait. If so, the step runs again after a pause and decides again: a newer spec
+// waitForDrains reports whether the change of a group has to wait. If so, the task runs again after a pause and decides again: a newer spec
 // may have arrived, or another execution may hold the lease. After the wait the change proceeds, whatever still blocks it. addsFirst
 // is true if the change adds a node before it takes one: it may pass drains that wait for that node. See ADR 20.
-func (s *step) waitForDrains(ctx context.Context, what string, group pool.Group, stackStatus string, addsFirst bool) (bool, error) {
-	if s.in.WaitedSeconds == nil {
+func (c *call) waitForDrains(ctx context.Context, what string, group pool.Group, stackStatus string, addsFirst bool) (bool, error) {
+	if c.in.WaitedSeconds == nil {
 		return false, nil
 	}
-	waited := seconds(*s.in.WaitedSeconds)
-	blocker, err := s.blocker(ctx, group, waited)
+	waited := seconds(*c.in.WaitedSeconds)
+	blocker, err := c.blocker(ctx, group, waited)
 	if err != nil {
 		return false, err
 	}
-	instances, left := strings.Join(blocker.Instances, ", "), blocker.Left(waited, s.Now())
+	instances, left := strings.Join(blocker.Instances, ", "), blocker.Left(waited, c.Now())
 	if addsFirst && left > 0 && blocker.MayPassDrains(group) {
-		why, err := s.starved(ctx, blocker.Instances)
+		why, err := c.starved(ctx, blocker.Instances)
 		if err != nil {
 			return false, err
 		}
 		if why != "" {
-			logging.From(ctx).Info("drains passed", "stack", s.change.StackName, "instances", blocker.Instances, "reason", why)
-			return false, s.recordWait(ctx, &status.Waits{
+			logging.From(ctx).Info("drains passed", "stack", c.change.StackName, "instances", blocker.Instances, "reason", why)
+			return false, c.recordWait(ctx, &status.Waits{
 				Message: what + " during the drains of " + instances + ": their pods need a node that this change adds",
 			})
 		}
@@ -55,43 +55,43 @@ func (s *step) waitForDrains(ctx context.Context, what string, group pool.Group,
 	case instances == "" && waited == 0:
 		return false, nil
 	case instances == "":
-		return false, s.recordWait(ctx, nil)
+		return false, c.recordWait(ctx, nil)
 	case left <= 0:
 		message := fmt.Sprintf("%s although %s %s: the wait took %s", what, instances, blocker.Reason,
-			s.Now().Sub(blocker.Began).Truncate(time.Second))
-		logging.From(ctx).Warn("drain wait exceeded", "stack", s.change.StackName, "reason", message)
-		return false, s.recordWait(ctx, &status.Waits{Message: message})
+			c.Now().Sub(blocker.Began).Truncate(time.Second))
+		logging.From(ctx).Warn("drain wait exceeded", "stack", c.change.StackName, "reason", message)
+		return false, c.recordWait(ctx, &status.Waits{Message: message})
 	}
 	message := fmt.Sprintf("%s when %s %s", what, instances, blocker.Until)
-	logging.From(ctx).Info("waiting for drains", "stack", s.change.StackName, "reason", message, "waitedSeconds", *s.in.WaitedSeconds)
-	if err := s.recordWait(ctx, &status.Waits{Message: message, Until: s.Now().Add(left).UTC()}); err != nil {
+	logging.From(ctx).Info("waiting for drains", "stack", c.change.StackName, "reason", message, "waitedSeconds", *c.in.WaitedSeconds)
+	if err := c.recordWait(ctx, &status.Waits{Message: message, Until: c.Now().Add(left).UTC()}); err != nil {
 		return true, err
 	}
 	pause := min(backoff.FirstBatch.Pause(waited), left)
-	return true, s.Resume.Later(ctx, s.waiter("", true), stackStatus, int64(pause/time.Second))
+	return true, c.Resume.Later(ctx, c.waiter("", true), stackStatus, int64(pause/time.Second))
 }
 
 // blocker returns what blocks the first batch, with its times.
-func (s *step) blocker(ctx context.Context, group pool.Group, waited time.Duration) (roll.Blocker, error) {
-	blocker := roll.FirstBatch(group, seconds(s.change.Pace.DrainSeconds))
+func (c *call) blocker(ctx context.Context, group pool.Group, waited time.Duration) (roll.Blocker, error) {
+	blocker := roll.FirstBatch(group, seconds(c.change.Pace.DrainSeconds))
 	if len(blocker.Instances) == 0 {
 		return blocker, nil
 	}
-	began, err := s.Groups.Began(ctx, s.change.Pace.Group, blocker.Instances)
+	began, err := c.Groups.Began(ctx, c.change.Pace.Group, blocker.Instances)
 	if err == nil {
-		blocker.Since(began, waited, s.Now())
+		blocker.Since(began, waited, c.Now())
 	}
 	return blocker, err
 }
 
 // isUpdate reports whether the change gives its nodes something new. A roll without another change would not help a drain.
-func (s *step) isUpdate() bool {
-	return slices.ContainsFunc(s.change.Reasons, func(r status.Reason) bool { return !strings.HasSuffix(r.Field, ".rollAt") })
+func (c *call) isUpdate() bool {
+	return slices.ContainsFunc(c.change.Reasons, func(r status.Reason) bool { return !strings.HasSuffix(r.Field, ".rollAt") })
 }
 
 // starved returns why pods of drained instances need one more node, by the status; or "".
-func (s *step) starved(ctx context.Context, instances []string) (string, error) {
-	cluster, err := s.State.Status(ctx, s.in.Cluster)
+func (c *call) starved(ctx context.Context, instances []string) (string, error) {
+	cluster, err := c.State.Status(ctx, c.in.Cluster)
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
@@ -104,9 +104,9 @@ func (s *step) starved(ctx context.Context, instances []string) (string, error) 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // recordWait records what the stack waits for. It fails if another execution holds the lease: that one records its own waits.
-func (s *step) recordWait(ctx context.Context, waits *status.Waits) error {
-	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
+func (c *call) recordWait(ctx context.Context, waits *status.Waits) error {
+	if err := c.State.CheckLease(ctx, c.in.Cluster, c.in.Execution, c.in.Fence); err != nil {
 		return err
 	}
-	return s.State.UpdateStatus(ctx, s.in.Cluster, func(st *status.Status) { st.Wait(s.change.Stack, waits) })
+	return c.State.UpdateStatus(ctx, c.in.Cluster, func(st *status.Status) { st.Wait(c.change.Stack, waits) })
 }

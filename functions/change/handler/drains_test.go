@@ -84,7 +84,7 @@ func TestWaitForDrains(t *testing.T) {
 		given func(*account)
 		calls []string
 	}{
-		"does not wait in a step that cannot": {
+		"does not wait in a task that cannot": {
 			func(a *account) { a.waited = nil }, []string{"prepare", "register", "execute"},
 		},
 		"does not wait when no instance is drained": {
@@ -158,7 +158,7 @@ func TestPassedDrains(t *testing.T) {
 		waits  string
 	}{
 		"proceeds without them when the drain took too long":      {0, 75 * time.Minute, "the wait took 1h15m0s"},
-		"proceeds without them when the step has waited too long": {75 * 60, 10 * time.Minute, "the wait took 10m0s"},
+		"proceeds without them when the task has waited too long": {75 * 60, 10 * time.Minute, "the wait took 10m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := rolls(t)

@@ -74,7 +74,7 @@ type account struct {
 	// calls are those that change something, in order. reads counts the others by name.
 	calls []string
 	reads map[string]int
-	// sets are the change sets that were created, and results what the step was resumed with.
+	// sets are the change sets that were created, and results what the task was resumed with.
 	sets    []changeSet
 	results []events.ChangeResult
 }
@@ -148,7 +148,7 @@ func (a *account) handler() *Handler {
 	state := leased{a.state, a}
 	return &Handler{
 		Specs: a.specs, State: state, Stacks: stacks{a}, Clusters: clusters{a}, Groups: groups{a}, TemplateBase: "https://state",
-		Resume: &waiter.Resumer{Steps: steps{a}, Stacks: stacks{a}, State: state}, Now: func() time.Time { return noon },
+		Resume: &waiter.Resumer{Tasks: tasks{a}, Stacks: stacks{a}, State: state}, Now: func() time.Time { return noon },
 	}
 }
 
@@ -158,9 +158,9 @@ func (a *account) request() events.ChangeRequest {
 	}
 }
 
-// step returns a step for tests of its parts.
-func (a *account) step() *step {
-	return &step{Handler: a.handler(), in: a.request(), change: a.change, token: "token"}
+// newCall returns a call for tests of its parts.
+func (a *account) newCall() *call {
+	return &call{Handler: a.handler(), in: a.request(), change: a.change, token: "token"}
 }
 
 // token returns the token of the change.
@@ -352,18 +352,18 @@ func (g groups) Began(context.Context, string, []string) (map[string]time.Time, 
 	return g.began, g.call("drains")
 }
 
-// steps is Step Functions.
-type steps struct{ *account }
+// tasks is Step Functions.
+type tasks struct{ *account }
 
-func (s steps) Succeed(_ context.Context, token string, result events.ChangeResult) error {
+func (t tasks) Succeed(_ context.Context, token string, result events.ChangeResult) error {
 	if token != "task" {
 		return fmt.Errorf("unexpected token %q", token)
 	}
-	s.results = append(s.results, result)
-	return s.call("resume")
+	t.results = append(t.results, result)
+	return t.call("resume")
 }
 
-func (s steps) Fail(_ context.Context, _, _ string, result events.ChangeResult) error {
-	s.results = append(s.results, result)
-	return s.call("fail")
+func (t tasks) Fail(_ context.Context, _, _ string, result events.ChangeResult) error {
+	t.results = append(t.results, result)
+	return t.call("fail")
 }

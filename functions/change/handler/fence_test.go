@@ -33,37 +33,37 @@ func TestFence(t *testing.T) {
 		require.Equal(t, "task", w.TaskToken)
 		require.NotEmpty(t, w.ClientRequestToken)
 	})
-	t.Run("stops a step at its first call", func(t *testing.T) {
+	t.Run("stops a task at its first call", func(t *testing.T) {
 		a := deletes(t, 0)
 		require.Equal(t, "LeaseLost", fault.NameOf(a.handle(t)))
 		require.Empty(t, a.calls)
 	})
-	t.Run("stops a step just before it registers its waiter", func(t *testing.T) {
+	t.Run("stops a task just before it registers its waiter", func(t *testing.T) {
 		a := deletes(t, 1)
 		require.Equal(t, "LeaseLost", fault.NameOf(a.handle(t)))
 		require.Subset(t, []string{"delete waiter"}, a.calls, "it has registered no waiter")
 	})
-	t.Run("stops a step that waits for an operation in flight", func(t *testing.T) {
+	t.Run("stops a task that waits for an operation in flight", func(t *testing.T) {
 		a := deletes(t, 1)
 		a.deploy("UPDATE_IN_PROGRESS")
 		require.Equal(t, "LeaseLost", fault.NameOf(a.handle(t)))
 		require.Subset(t, []string{"delete waiter"}, a.calls)
 	})
-	t.Run("stops a step before it changes termination protection", func(t *testing.T) {
+	t.Run("stops a task before it changes termination protection", func(t *testing.T) {
 		a := deletes(t, 0)
-		s := a.step()
+		c := a.newCall()
 		for _, on := range []bool{true, false} {
-			require.Equal(t, "LeaseLost", fault.NameOf(s.protect(t.Context(), on)))
+			require.Equal(t, "LeaseLost", fault.NameOf(c.protect(t.Context(), on)))
 		}
 		require.Empty(t, a.calls)
 	})
-	t.Run("stops a step before it writes the status", func(t *testing.T) {
+	t.Run("stops a task before it writes the status", func(t *testing.T) {
 		a := deletes(t, 0)
-		s := a.step()
-		require.Equal(t, "LeaseLost", fault.NameOf(s.recordWait(t.Context(), nil)))
+		c := a.newCall()
+		require.Equal(t, "LeaseLost", fault.NameOf(c.recordWait(t.Context(), nil)))
 		require.Empty(t, a.calls)
 	})
-	t.Run("stops a step before it continues a rollback", func(t *testing.T) {
+	t.Run("stops a task before it continues a rollback", func(t *testing.T) {
 		a := deletes(t, 1)
 		a.change.Operation = plan.Update
 		a.deploy("UPDATE_ROLLBACK_FAILED")

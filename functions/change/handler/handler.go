@@ -1,5 +1,5 @@
 // Package handler implements the change function, which changes one stack of a plan. It checks the change set before it executes it,
-// registers the waiter of the step, and returns. The stack's event resumes the step. It decides by the present state of the stack alone, so
+// registers the waiter of the task, and returns. The stack's event resumes the task. It decides by the present state of the stack alone, so
 // that any call may be repeated after an interruption.
 package handler
 
@@ -79,7 +79,7 @@ type Handler struct {
 	TemplateBase string
 }
 
-// Handle starts one change. The step that called it continues when the stack is idle.
+// Handle starts one change. The task that called it continues when the stack is idle.
 func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}, error) {
 	var p plan.Plan
 	if _, err := h.State.GetJSON(ctx, in.PlanKey, &p); err != nil {
@@ -95,152 +95,152 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 	if err := h.superseded(ctx, in.Cluster, p); err != nil {
 		return struct{}{}, err
 	}
-	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
-	if in.Repeats != nil && *in.Repeats > 0 { // a late event of the first operation does not resume this step
-		s.token += "-repeated"
+	c := &call{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
+	if in.Repeats != nil && *in.Repeats > 0 { // a late event of the first operation does not resume this task
+		c.token += "-repeated"
 	}
-	err := s.run(ctx)
+	err := c.run(ctx)
 	if err != nil {
-		err = s.handleFailure(ctx, err)
+		err = c.handleFailure(ctx, err)
 	}
 	return struct{}{}, err
 }
 
-// step is one call of the function.
-type step struct {
+// call is one call of the function.
+type call struct {
 	*Handler
 	in     events.ChangeRequest
 	change plan.Change
 	token  string
 	// read is when run described the stack.
 	read time.Time
-	// registered is the waiter of the step, once this call has registered it.
+	// registered is the waiter of the task, once this call has registered it.
 	registered store.Waiter
 }
 
-// handleFailure checks whether AWS refused a call because another operation on the stack started first. The step then waits for that
-// operation. Otherwise the step fails, and its waiter is deleted.
-func (s *step) handleFailure(ctx context.Context, err error) error {
+// handleFailure checks whether AWS refused a call because another operation on the stack started first. The task then waits for that
+// operation. Otherwise the task fails, and its waiter is deleted.
+func (c *call) handleFailure(ctx context.Context, err error) error {
 	var named fault.Named // drover's own decision, not an answer of AWS
 	if !errors.As(err, &named) {
-		if now, describeErr := s.Stacks.Describe(ctx, s.change.StackName); describeErr == nil && stack.InProgress(now.Status) {
-			logging.From(ctx).Info("another operation started first", "stack", s.change.StackName, "status", now.Status, "error", err.Error())
-			return s.waitForOperation(ctx)
+		if now, describeErr := c.Stacks.Describe(ctx, c.change.StackName); describeErr == nil && stack.InProgress(now.Status) {
+			logging.From(ctx).Info("another operation started first", "stack", c.change.StackName, "status", now.Status, "error", err.Error())
+			return c.waitForOperation(ctx)
 		}
 	}
-	if deleteErr := s.State.DeleteWaiter(ctx, s.registered); deleteErr != nil { // the sweep deletes it
-		logging.From(ctx).Warn("deleting the waiter failed", "stack", s.change.StackName, "error", deleteErr.Error())
+	if deleteErr := c.State.DeleteWaiter(ctx, c.registered); deleteErr != nil { // the sweep deletes it
+		logging.From(ctx).Warn("deleting the waiter failed", "stack", c.change.StackName, "error", deleteErr.Error())
 	}
 	return err
 }
 
-// run decides by the stack's status what the step does.
-func (s *step) run(ctx context.Context) error {
-	s.read = s.Now()
-	now, err := s.Stacks.Describe(ctx, s.change.StackName)
+// run decides by the stack's status what the task does.
+func (c *call) run(ctx context.Context) error {
+	c.read = c.Now()
+	now, err := c.Stacks.Describe(ctx, c.change.StackName)
 	if err != nil {
 		return err
 	}
-	logging.From(ctx).Info("changing a stack", "stack", s.change.StackName, "operation", s.change.Operation, "status", now.Status)
+	logging.From(ctx).Info("changing a stack", "stack", c.change.StackName, "operation", c.change.Operation, "status", now.Status)
 	switch {
 	case stack.InProgress(now.Status):
-		// The operation is an earlier attempt's or another caller's. In both cases the step waits for it, and then runs again.
-		return s.waitForOperation(ctx)
-	case s.change.InFlight:
+		// The operation is an earlier attempt's or another caller's. In both cases the task waits for it, and then runs again.
+		return c.waitForOperation(ctx)
+	case c.change.InFlight:
 		return &fault.Superseded{
-			Cause: fmt.Errorf("stack %s was being changed during planning, and that operation has ended: %s", s.change.StackName, now.Status),
+			Cause: fmt.Errorf("stack %s was being changed during planning, and that operation has ended: %s", c.change.StackName, now.Status),
 		}
-	case s.change.Operation == plan.Delete:
+	case c.change.Operation == plan.Delete:
 		if stack.Absent(now.Status) && now.Status != stack.InReview {
-			return s.resumeNow(ctx, now.Status)
+			return c.resumeNow(ctx, now.Status)
 		}
-		return s.delete(ctx, now, false)
+		return c.delete(ctx, now, false)
 	case stack.MustRecreate(now.Status):
-		if err := s.verifyEmpty(ctx, now); err != nil {
+		if err := c.verifyEmpty(ctx, now); err != nil {
 			return err
 		}
-		return s.delete(ctx, now, true)
+		return c.delete(ctx, now, true)
 	case now.Status == stack.UpdateRollbackFailed:
-		return s.continueRollback(ctx, now)
-	case s.isFoundation() && !s.change.CreatesFoundation() && stack.Absent(now.Status):
-		return &fault.Superseded{Cause: fmt.Errorf("stack %s existed during planning, and no longer exists", s.change.StackName)}
+		return c.continueRollback(ctx, now)
+	case c.isFoundation() && !c.change.CreatesFoundation() && stack.Absent(now.Status):
+		return &fault.Superseded{Cause: fmt.Errorf("stack %s existed during planning, and no longer exists", c.change.StackName)}
 	}
-	if err := s.refuseDuplicate(ctx, now); err != nil {
+	if err := c.refuseDuplicate(ctx, now); err != nil {
 		return err
 	}
-	if reason, missing := s.change.MissingTag(now); missing { // an external change removed it after planning
+	if reason, missing := c.change.MissingTag(now); missing { // an external change removed it after planning
 		return &fault.ChangeRefused{Cause: errors.New(reason.Line())}
 	}
-	parameters, err := s.parameters(ctx, now)
+	parameters, err := c.parameters(ctx, now)
 	if err != nil {
 		return err
 	}
-	if stack.Settled(now.Status) && !s.beginsRepair(now) && s.isUpToDate(now, parameters) {
-		return s.resumeNow(ctx, now.Status)
+	if stack.Settled(now.Status) && !c.beginsRepair(now) && c.isUpToDate(now, parameters) {
+		return c.resumeNow(ctx, now.Status)
 	}
-	if pace := s.change.Pace; pace != nil {
+	if pace := c.change.Pace; pace != nil {
 		maps.Copy(parameters, pace.Resting(now.Parameters))
 	}
-	return s.execute(ctx, now, parameters)
+	return c.execute(ctx, now, parameters)
 }
 
 // isUpToDate reports whether the stack already has the parameters, tags and protection of the change.
-func (s *step) isUpToDate(now stack.Deployed, parameters map[string]string) bool {
+func (c *call) isUpToDate(now stack.Deployed, parameters map[string]string) bool {
 	for key, value := range parameters {
 		if now.Parameters[key] != value {
 			return false
 		}
 	}
-	if pace := s.change.Pace; pace != nil && now.Parameters[render.MaxSize] != pace.Resting(nil)[render.MaxSize] {
+	if pace := c.change.Pace; pace != nil && now.Parameters[render.MaxSize] != pace.Resting(nil)[render.MaxSize] {
 		return false
 	}
-	for key, value := range s.change.Tags {
+	for key, value := range c.change.Tags {
 		if key != names.TagSpecVersion && now.Tags[key] != value {
 			return false
 		}
 	}
-	return now.TerminationProtection == s.change.Protected
+	return now.TerminationProtection == c.change.Protected
 }
 
 // beginsRepair reports whether the next update of the stack removes what was deleted outside drover. The update after it adds that again.
 // It also marks the stack, so that a repeated call does not repair twice.
-func (s *step) beginsRepair(now stack.Deployed) bool {
-	return s.change.RepairKey != "" && now.Tags[names.TagChecksum] != names.ChecksumRepair && now.Tags[names.TagSettled] != s.token
+func (c *call) beginsRepair(now stack.Deployed) bool {
+	return c.change.RepairKey != "" && now.Tags[names.TagChecksum] != names.ChecksumRepair && now.Tags[names.TagSettled] != c.token
 }
 
 // isFoundation reports whether all other stacks depend on this one. If such a stack was deleted after planning, only a new plan can
 // decide what to create, and what to delete first.
-func (s *step) isFoundation() bool {
-	return s.change.Stack == names.Network || s.change.Stack == names.ControlPlane
+func (c *call) isFoundation() bool {
+	return c.change.Stack == names.Network || c.change.Stack == names.ControlPlane
 }
 
 // refuseDuplicate refuses to create a network or a control plane while the EKS cluster still exists. That is so if its stack was deleted
 // after planning. See ADR 19.
-func (s *step) refuseDuplicate(ctx context.Context, now stack.Deployed) error {
-	if !s.isFoundation() || !stack.Absent(now.Status) {
+func (c *call) refuseDuplicate(ctx context.Context, now stack.Deployed) error {
+	if !c.isFoundation() || !stack.Absent(now.Status) {
 		return nil
 	}
-	exists, err := s.Clusters.Exists(ctx, names.EKSCluster(s.in.Cluster))
+	exists, err := c.Clusters.Exists(ctx, names.EKSCluster(c.in.Cluster))
 	if err != nil || !exists {
 		return err
 	}
 	return &fault.Superseded{
-		Cause: fmt.Errorf("stack %s is absent, and the EKS cluster %s exists", s.change.StackName, names.EKSCluster(s.in.Cluster)),
+		Cause: fmt.Errorf("stack %s is absent, and the EKS cluster %s exists", c.change.StackName, names.EKSCluster(c.in.Cluster)),
 	}
 }
 
 // parameters returns the parameters of the change. It reads the outputs of other stacks that this one uses. A parameter from a stack that
 // no longer exists keeps its deployed value.
-func (s *step) parameters(ctx context.Context, now stack.Deployed) (map[string]string, error) {
+func (c *call) parameters(ctx context.Context, now stack.Deployed) (map[string]string, error) {
 	values, outputs := map[string]string{}, map[string]map[string]string{}
-	for _, parameter := range s.change.Parameters {
+	for _, parameter := range c.change.Parameters {
 		if parameter.From == nil {
 			values[parameter.Name] = parameter.Value
 			continue
 		}
 		from := parameter.From.Stack
 		if outputs[from] == nil {
-			other, err := s.Stacks.Describe(ctx, names.Stack(s.in.Cluster, from))
+			other, err := c.Stacks.Describe(ctx, names.Stack(c.in.Cluster, from))
 			if err != nil {
 				return nil, err
 			}
@@ -254,7 +254,7 @@ func (s *step) parameters(ctx context.Context, now stack.Deployed) (map[string]s
 		}
 		if !ok {
 			return nil, &fault.StackFailed{Cause: fmt.Errorf("stack %s needs output %s of stack %s, which does not have it: its last change failed",
-				s.change.StackName, parameter.From.Output, names.Stack(s.in.Cluster, from))}
+				c.change.StackName, parameter.From.Output, names.Stack(c.in.Cluster, from))}
 		}
 		values[parameter.Name] = value
 	}
@@ -262,82 +262,82 @@ func (s *step) parameters(ctx context.Context, now stack.Deployed) (map[string]s
 }
 
 // execute creates the change set, checks it, and executes it.
-func (s *step) execute(ctx context.Context, now stack.Deployed, parameters map[string]string) error {
-	creating, token, again := stack.Absent(now.Status), s.tokenOf(parameters), false
+func (c *call) execute(ctx context.Context, now stack.Deployed, parameters map[string]string) error {
+	creating, token, again := stack.Absent(now.Status), c.tokenOf(parameters), false
 	switch {
 	case creating:
-		again = setFirstValues(s.change.Parameters, parameters)
-	case s.beginsRepair(now):
-		again, s.change.TemplateKey, s.change.Tags[names.TagChecksum] = true, s.change.RepairKey, names.ChecksumRepair
-	case s.change.RepairKey != "":
-		token, s.change.Tags[names.TagSettled] = "then-"+token, s.token
-	case s.change.Operation == plan.Create: // the second change of a stack that was just created
+		again = setFirstValues(c.change.Parameters, parameters)
+	case c.beginsRepair(now):
+		again, c.change.TemplateKey, c.change.Tags[names.TagChecksum] = true, c.change.RepairKey, names.ChecksumRepair
+	case c.change.RepairKey != "":
+		token, c.change.Tags[names.TagSettled] = "then-"+token, c.token
+	case c.change.Operation == plan.Create: // the second change of a stack that was just created
 		token = "then-" + token
 	}
-	set, err := s.prepare(ctx, now, parameters, token)
+	set, err := c.prepare(ctx, now, parameters, token)
 	if err != nil {
 		return err
 	}
 	// A rollback leaves another version of the launch template. Any update may then replace nodes with it.
-	if s.change.Pace != nil && !creating && (mayReplaceNodes(set.Changes) || !stack.Settled(now.Status)) {
+	if c.change.Pace != nil && !creating && (mayReplaceNodes(set.Changes) || !stack.Settled(now.Status)) {
 		var later bool
-		if set, later, err = s.applyPace(ctx, now, parameters, set); err != nil || later {
+		if set, later, err = c.applyPace(ctx, now, parameters, set); err != nil || later {
 			return err
 		}
-		token = s.tokenOf(parameters)
-	} else if later, err := s.waitBeforeShrinking(ctx, now, parameters); err != nil || later {
+		token = c.tokenOf(parameters)
+	} else if later, err := c.waitBeforeShrinking(ctx, now, parameters); err != nil || later {
 		return err
 	}
-	if err := Guard(s.change.StackName, set.Changes); err != nil {
+	if err := Guard(c.change.StackName, set.Changes); err != nil {
 		return err
 	}
 	switch {
-	case now.TerminationProtection == s.change.Protected:
+	case now.TerminationProtection == c.change.Protected:
 	case now.TerminationProtection && !set.Empty:
 		// The protection is switched off after the change. A deletion before that would retain the stack's resources.
 		again = true
 	default:
-		if err := s.protect(ctx, s.change.Protected); err != nil {
+		if err := c.protect(ctx, c.change.Protected); err != nil {
 			return err
 		}
 	}
 	if set.Empty && !stack.Settled(now.Status) {
 		// A rollback restored exactly the desired state. Only a successful update settles the stack, and changing a tag is one.
-		s.change.Tags[names.TagSettled] = s.token
+		c.change.Tags[names.TagSettled] = c.token
 		token = "settle-" + token
-		if set, err = s.prepare(ctx, now, parameters, token); err != nil {
+		if set, err = c.prepare(ctx, now, parameters, token); err != nil {
 			return err
 		}
 	}
 	if set.Empty {
-		return s.resumeNow(ctx, now.Status)
+		return c.resumeNow(ctx, now.Status)
 	}
-	if err := s.register(ctx, token, again); err != nil {
+	if err := c.register(ctx, token, again); err != nil {
 		return err
 	}
-	return s.Stacks.Execute(ctx, s.change, set, token)
+	return c.Stacks.Execute(ctx, c.change, set, token)
 }
 
 // tokenOf returns the token of the change with certain parameters. With the same token, CloudFormation would take a second change of the
 // same execution for the first one if they differ only in parameters.
-func (s *step) tokenOf(parameters map[string]string) string {
+func (c *call) tokenOf(parameters map[string]string) string {
 	body, _ := json.Marshal(parameters) // strings, in the order of their keys
-	return s.token + "-" + names.SHA256(body)[:12]
+	return c.token + "-" + names.SHA256(body)[:12]
 }
 
 // prepare creates the change set.
-func (s *step) prepare(
+func (c *call) prepare(
 	ctx context.Context, now stack.Deployed, parameters map[string]string, token string,
 ) (stack.ChangeSet, error) {
-	creating, key := stack.Absent(now.Status), s.change.TemplateKey
-	if creating && s.change.FirstKey != "" {
-		key = s.change.FirstKey
+	creating, key := stack.Absent(now.Status), c.change.TemplateKey
+	if creating && c.change.FirstKey != "" {
+		key = c.change.FirstKey
 	}
-	address, err := url.JoinPath(s.TemplateBase, key)
+	address, err := url.JoinPath(c.TemplateBase, key)
 	if err != nil {
 		return stack.ChangeSet{}, err
 	}
-	return s.Stacks.Prepare(ctx, s.change, creating, address, parameters, token)
+	return c.Stacks.Prepare(ctx, c.change, creating, address, parameters, token)
 }
 
 // setFirstValues sets the values that parameters have while a stack is created, and reports whether there are any. The stack must then
@@ -352,48 +352,48 @@ func setFirstValues(parameters []render.Parameter, values map[string]string) (ag
 }
 
 // protect switches termination protection, if the lease is still held. Creating a change set may have taken a minute.
-func (s *step) protect(ctx context.Context, on bool) error {
-	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
+func (c *call) protect(ctx context.Context, on bool) error {
+	if err := c.State.CheckLease(ctx, c.in.Cluster, c.in.Execution, c.in.Fence); err != nil {
 		return err
 	}
-	return s.Stacks.Protect(ctx, s.change.StackName, on)
+	return c.Stacks.Protect(ctx, c.change.StackName, on)
 }
 
 // delete deletes a stack, because the change is its deletion or because drover must recreate it.
-func (s *step) delete(ctx context.Context, now stack.Deployed, recreate bool) error {
+func (c *call) delete(ctx context.Context, now stack.Deployed, recreate bool) error {
 	if now.TerminationProtection {
 		if !recreate {
-			return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s has termination protection", s.change.StackName)}
+			return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s has termination protection", c.change.StackName)}
 		}
 		// A stack that drover must recreate holds nothing to protect: see verifyEmpty.
-		if err := s.protect(ctx, false); err != nil {
+		if err := c.protect(ctx, false); err != nil {
 			return err
 		}
 	}
 	// Each attempt has its own token, so that the late event of a failed attempt does not resume the next one.
-	token := "delete-" + names.SHA256([]byte(s.in.TaskToken))[:40]
-	if err := s.register(ctx, token, recreate); err != nil {
+	token := "delete-" + names.SHA256([]byte(c.in.TaskToken))[:40]
+	if err := c.register(ctx, token, recreate); err != nil {
 		return err
 	}
-	return s.Stacks.Delete(ctx, s.change.StackName, token)
+	return c.Stacks.Delete(ctx, c.change.StackName, token)
 }
 
-// continueRollback continues a failed rollback: CloudFormation allows nothing else with such a stack. If that fails too, the step fails.
+// continueRollback continues a failed rollback: CloudFormation allows nothing else with such a stack. If that fails too, the task fails.
 // The rollback of a pool waits for drains first. It would take its next batch at once, and slow drains may be why it failed. A relay that
 // was deleted outside drover cannot be rolled back, so it is skipped. The repair recreates it afterwards.
-func (s *step) continueRollback(ctx context.Context, now stack.Deployed) error {
-	if s.change.Pace != nil {
-		group, _, err := s.Groups.Describe(ctx, s.change.Pace.Group)
+func (c *call) continueRollback(ctx context.Context, now stack.Deployed) error {
+	if c.change.Pace != nil {
+		group, _, err := c.Groups.Describe(ctx, c.change.Pace.Group)
 		if err != nil {
 			return err
 		}
-		if later, err := s.waitForDrains(ctx, rollbackMessage, group, now.Status, false); err != nil || later {
+		if later, err := c.waitForDrains(ctx, rollbackMessage, group, now.Status, false); err != nil || later {
 			return err
 		}
 	}
 	var skip []string
-	if s.change.RepairKey != "" {
-		failed, err := s.Stacks.UpdateFailed(ctx, s.change.StackName, names.RelayResource)
+	if c.change.RepairKey != "" {
+		failed, err := c.Stacks.UpdateFailed(ctx, c.change.StackName, names.RelayResource)
 		if err != nil {
 			return err
 		}
@@ -401,58 +401,58 @@ func (s *step) continueRollback(ctx context.Context, now stack.Deployed) error {
 			skip = []string{names.RelayResource}
 		}
 	}
-	w := s.waiter("rollback-"+s.token, true)
+	w := c.waiter("rollback-"+c.token, true)
 	w.Wants = stack.UpdateRollbackComplete
-	if err := s.registerWaiter(ctx, w); err != nil {
+	if err := c.registerWaiter(ctx, w); err != nil {
 		return err
 	}
-	return s.Stacks.ContinueRollback(ctx, s.change.StackName, w.ClientRequestToken, skip)
+	return c.Stacks.ContinueRollback(ctx, c.change.StackName, w.ClientRequestToken, skip)
 }
 
-// waitForOperation waits for the operation in flight, after which the step runs again. If the operation ended before the waiter was
-// registered, its event found no waiter. The step then resumes at once.
-func (s *step) waitForOperation(ctx context.Context) error {
-	if err := s.register(ctx, "", true); err != nil {
+// waitForOperation waits for the operation in flight, after which the task runs again. If the operation ended before the waiter was
+// registered, its event found no waiter. The task then resumes at once.
+func (c *call) waitForOperation(ctx context.Context) error {
+	if err := c.register(ctx, "", true); err != nil {
 		return err
 	}
-	read := s.Now()
-	now, err := s.Stacks.Describe(ctx, s.change.StackName)
+	read := c.Now()
+	now, err := c.Stacks.Describe(ctx, c.change.StackName)
 	if err != nil || stack.InProgress(now.Status) {
 		return err
 	}
-	return s.Resume.Resume(ctx, s.registered, status.StackReport{Status: now.Status, At: read})
+	return c.Resume.Resume(ctx, c.registered, status.StackReport{Status: now.Status, At: read})
 }
 
-// resumeNow resumes the step, which has nothing to wait for, with the status that run read.
-func (s *step) resumeNow(ctx context.Context, stackStatus string) error {
-	return s.Resume.Resume(ctx, s.waiter("", false), status.StackReport{Status: stackStatus, At: s.read})
+// resumeNow resumes the task, which has nothing to wait for, with the status that run read.
+func (c *call) resumeNow(ctx context.Context, stackStatus string) error {
+	return c.Resume.Resume(ctx, c.waiter("", false), status.StackReport{Status: stackStatus, At: c.read})
 }
 
-// waiter returns the waiter of the step. If again is true, the step runs again after the operation.
-func (s *step) waiter(token string, again bool) store.Waiter {
+// waiter returns the waiter of the task. If again is true, the task runs again after the operation.
+func (c *call) waiter(token string, again bool) store.Waiter {
 	w := store.Waiter{
-		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName, ClientRequestToken: token, Again: again,
-		TaskToken: s.in.TaskToken, Execution: s.in.Execution, Fence: s.in.Fence, Repeats: s.in.Repeats,
+		Cluster: c.in.Cluster, Stack: c.change.Stack, StackName: c.change.StackName, ClientRequestToken: token, Again: again,
+		TaskToken: c.in.TaskToken, Execution: c.in.Execution, Fence: c.in.Fence, Repeats: c.in.Repeats,
 	}
-	if s.in.WaitedSeconds != nil {
-		w.WaitedSeconds = *s.in.WaitedSeconds
+	if c.in.WaitedSeconds != nil {
+		w.WaitedSeconds = *c.in.WaitedSeconds
 	}
 	return w
 }
 
 // register registers a waiter for the operation with a token, or for any operation if the token is "".
-func (s *step) register(ctx context.Context, token string, again bool) error {
-	return s.registerWaiter(ctx, s.waiter(token, again))
+func (c *call) register(ctx context.Context, token string, again bool) error {
+	return c.registerWaiter(ctx, c.waiter(token, again))
 }
 
 // registerWaiter writes the waiter before the operation starts, so that no event is missed. It checks the lease first: after a takeover,
-// the step neither replaces the new holder's waiter nor changes the stack.
-func (s *step) registerWaiter(ctx context.Context, w store.Waiter) (err error) {
-	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
+// the task neither replaces the new holder's waiter nor changes the stack.
+func (c *call) registerWaiter(ctx context.Context, w store.Waiter) (err error) {
+	if err := c.State.CheckLease(ctx, c.in.Cluster, c.in.Execution, c.in.Fence); err != nil {
 		return err
 	}
-	if w, err = s.State.PutWaiter(ctx, w); err == nil {
-		s.registered = w
+	if w, err = c.State.PutWaiter(ctx, w); err == nil {
+		c.registered = w
 	}
 	return err
 }

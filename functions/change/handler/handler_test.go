@@ -1,6 +1,6 @@
 package handler
 
-// What a step does for each status of its stack, and what its change set is made of.
+// What a task does for each status of its stack, and what its change set is made of.
 
 import (
 	"errors"
@@ -167,7 +167,7 @@ func TestUpToDate(t *testing.T) {
 			Tags: map[string]string{"a": "2", names.TagSpecVersion: "old"},
 		}
 	}
-	t.Run("resumes the step when only the spec's version differs", func(t *testing.T) {
+	t.Run("resumes the task when only the spec's version differs", func(t *testing.T) {
 		a := updates(t)
 		deployed(a)
 		require.NoError(t, a.handle(t))
@@ -320,11 +320,11 @@ func TestChangeSet(t *testing.T) {
 	})
 	t.Run("is not created when the state bucket has no address", func(t *testing.T) {
 		a := updates(t)
-		s := a.step()
-		s.TemplateBase = ":"
-		_, err := s.prepare(t.Context(), stack.Deployed{}, nil, "token")
+		c := a.newCall()
+		c.TemplateBase = ":"
+		_, err := c.prepare(t.Context(), stack.Deployed{}, nil, "token")
 		require.Error(t, err)
-		_, err = s.changePace(t.Context(), stack.Deployed{}, nil)
+		_, err = c.changePace(t.Context(), stack.Deployed{}, nil)
 		require.Error(t, err)
 		require.Empty(t, a.sets)
 	})
@@ -351,7 +351,7 @@ func TestChangeSet(t *testing.T) {
 			require.Equal(t, []string{"prepare", "register", "execute"}, a.calls)
 		})
 	}
-	t.Run("resumes the step when it is empty", func(t *testing.T) {
+	t.Run("resumes the task when it is empty", func(t *testing.T) {
 		a := updates(t)
 		a.empty = 1
 		require.NoError(t, a.handle(t))
@@ -447,7 +447,7 @@ func TestSettling(t *testing.T) {
 		require.Equal(t, "settle-"+a.sets[0].token, a.sets[1].token)
 		require.Equal(t, a.sets[1].token, a.waiter(t).ClientRequestToken)
 	})
-	t.Run("fails the step when even that changes nothing", func(t *testing.T) {
+	t.Run("fails the task when even that changes nothing", func(t *testing.T) {
 		a := rolledBack(t, 2)
 		require.NoError(t, a.handle(t))
 		require.Equal(t, []string{"prepare", "prepare", "status", "fail", "delete waiter"}, a.calls)
@@ -468,9 +468,9 @@ func TestDeletion(t *testing.T) {
 		w := a.waiter(t)
 		require.Regexp(t, "^delete-[0-9a-f]{40}$", w.ClientRequestToken)
 		require.False(t, w.Again)
-		s := a.step()
-		s.in.TaskToken = "another"
-		require.NoError(t, s.delete(t.Context(), stack.Deployed{}, false))
+		c := a.newCall()
+		c.in.TaskToken = "another"
+		require.NoError(t, c.delete(t.Context(), stack.Deployed{}, false))
 		require.NotEqual(t, w.ClientRequestToken, a.waiter(t).ClientRequestToken)
 	})
 }
@@ -550,7 +550,7 @@ func TestWaitForOperation(t *testing.T) {
 		require.ErrorIs(t, a.handle(t), errThrottled)
 		require.Empty(t, a.results)
 	})
-	t.Run("has waited for nothing in a step that cannot wait", func(t *testing.T) {
+	t.Run("has waited for nothing in a task that cannot wait", func(t *testing.T) {
 		a := waits(t)
 		a.waited = nil
 		require.NoError(t, a.handle(t))

@@ -50,35 +50,35 @@ const (
 // pace alone or for settling the stack.
 const MaxChangeSets = 1 + maxCapacityChanges + 1
 
-// applyPace sets the parameters of a change that replaces nodes, for the group's present desired capacity. later is true if the step must
+// applyPace sets the parameters of a change that replaces nodes, for the group's present desired capacity. later is true if the task must
 // run again first:
 //
 //  1. Other nodes of the pool are still drained. Nothing is changed.
 //  2. The parameters that a rollback needs are not deployed. They are changed alone.
 //
 // Otherwise applyPace returns the change set to execute. Creating one takes up to a minute, so applyPace reads the group again afterwards.
-func (s *step) applyPace(ctx context.Context, now stack.Deployed, parameters map[string]string,
+func (c *call) applyPace(ctx context.Context, now stack.Deployed, parameters map[string]string,
 	set stack.ChangeSet) (_ stack.ChangeSet, later bool, err error) {
-	pace := s.change.Pace
+	pace := c.change.Pace
 	for capacityChanges := 0; ; capacityChanges++ {
-		group, _, err := s.Groups.Describe(ctx, pace.Group)
+		group, _, err := c.Groups.Describe(ctx, pace.Group)
 		if err != nil {
 			return set, false, err
 		}
 		want := replacementPace(pace, group, now, group.Desired)
-		waits, err := s.waitForDrains(ctx, rollMessage, group, now.Status, s.isUpdate() && roll.AddsFirst(group, want))
+		waits, err := c.waitForDrains(ctx, rollMessage, group, now.Status, c.isUpdate() && roll.AddsFirst(group, want))
 		if err != nil || waits {
 			return set, waits, err
 		}
-		logging.From(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
-		if rollback := s.rollbackPace(group, now, want); !hasAll(now.Parameters, rollback) && s.paceChanges(now) < maxPaceChanges {
+		logging.From(ctx).Info("replacing nodes", "stack", c.change.StackName, "desired", group.Desired, "pace", want)
+		if rollback := c.rollbackPace(group, now, want); !hasAll(now.Parameters, rollback) && c.paceChanges(now) < maxPaceChanges {
 			// An earlier rollback left another version of the launch template. Changing the pace would replace nodes with it, and a rollback
 			// of that would lack the capacity that the change adds. The change replaces the nodes anyway. A rollback replaces those of another
 			// attempt, if there are any.
 			if !stack.Settled(now.Status) && mayReplaceNodes(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
 				rollback[render.ReplaceNodes] = "false"
 			}
-			started, err := s.changePace(ctx, now, rollback)
+			started, err := c.changePace(ctx, now, rollback)
 			if err != nil || started {
 				return set, started, err
 			}
@@ -87,7 +87,7 @@ func (s *step) applyPace(ctx context.Context, now stack.Deployed, parameters map
 			return set, false, nil // the change set has these parameters
 		}
 		maps.Copy(parameters, want)
-		if set, err = s.prepare(ctx, now, parameters, s.tokenOf(parameters)); err != nil {
+		if set, err = c.prepare(ctx, now, parameters, c.tokenOf(parameters)); err != nil {
 			return set, false, err
 		}
 	}
@@ -96,40 +96,40 @@ func (s *step) applyPace(ctx context.Context, now stack.Deployed, parameters map
 // waitBeforeShrinking reports whether a change that lowers the maximum size below the desired capacity has to wait for drains. Auto Scaling
 // terminates instances at once, while nodes that the last roll replaced may still be drained. A rollback leaves a pool at the size to which
 // the roll had grown it.
-func (s *step) waitBeforeShrinking(ctx context.Context, now stack.Deployed, parameters map[string]string) (later bool, err error) {
-	if s.change.Pace == nil || larger(parameters[render.MaxSize], now.Parameters[render.MaxSize]) == parameters[render.MaxSize] {
+func (c *call) waitBeforeShrinking(ctx context.Context, now stack.Deployed, parameters map[string]string) (later bool, err error) {
+	if c.change.Pace == nil || larger(parameters[render.MaxSize], now.Parameters[render.MaxSize]) == parameters[render.MaxSize] {
 		return false, nil
 	}
-	group, _, err := s.Groups.Describe(ctx, s.change.Pace.Group)
+	group, _, err := c.Groups.Describe(ctx, c.change.Pace.Group)
 	if err != nil || larger(parameters[render.MaxSize], strconv.Itoa(group.Desired)) == parameters[render.MaxSize] {
 		return false, err
 	}
-	return s.waitForDrains(ctx, shrinkMessage, group, now.Status, false)
+	return c.waitForDrains(ctx, shrinkMessage, group, now.Status, false)
 }
 
-// changePace changes these parameters alone, after which the step runs again. It returns false if CloudFormation finds nothing to change.
-func (s *step) changePace(ctx context.Context, now stack.Deployed, want map[string]string) (bool, error) {
+// changePace changes these parameters alone, after which the task runs again. It returns false if CloudFormation finds nothing to change.
+func (c *call) changePace(ctx context.Context, now stack.Deployed, want map[string]string) (bool, error) {
 	// Each attempt has its own token: an autoscaler may change the capacity and back, and then the same pace is a new operation.
-	token := "pace-" + names.SHA256([]byte(s.in.TaskToken + s.tokenOf(want)))[:40]
-	address, err := url.JoinPath(s.TemplateBase, now.Tags[names.TagTemplate])
+	token := "pace-" + names.SHA256([]byte(c.in.TaskToken + c.tokenOf(want)))[:40]
+	address, err := url.JoinPath(c.TemplateBase, now.Tags[names.TagTemplate])
 	if err != nil {
 		return false, err
 	}
-	note := fmt.Sprintf("%d of %s", s.paceChanges(now)+1, s.token)
-	set, err := s.Stacks.PrepareParameters(ctx, s.change, now, address, want, note, token)
+	note := fmt.Sprintf("%d of %s", c.paceChanges(now)+1, c.token)
+	set, err := c.Stacks.PrepareParameters(ctx, c.change, now, address, want, note, token)
 	if err != nil || set.Empty {
 		return false, err
 	}
-	if err := s.register(ctx, token, true); err != nil {
+	if err := c.register(ctx, token, true); err != nil {
 		return false, err
 	}
-	return true, s.Stacks.Execute(ctx, s.change, set, token)
+	return true, c.Stacks.Execute(ctx, c.change, set, token)
 }
 
 // paceChanges returns how often this change has deployed the pace alone, in any call. A tag of the stack counts it.
-func (s *step) paceChanges(now stack.Deployed) int {
+func (c *call) paceChanges(now stack.Deployed) int {
 	times, of, _ := strings.Cut(now.Tags[names.TagPace], " of ")
-	if n, err := strconv.Atoi(times); err == nil && of == s.token {
+	if n, err := strconv.Atoi(times); err == nil && of == c.token {
 		return n
 	}
 	return 0
@@ -157,8 +157,8 @@ func replacementPace(pace *render.Pace, group pool.Group, now stack.Deployed, gr
 //     the spec allows.
 //
 // rollbackPace returns nil if the parameters cannot be changed alone: the template has none, or its key is unknown.
-func (s *step) rollbackPace(group pool.Group, now stack.Deployed, want map[string]string) map[string]string {
-	deployed := s.change.Pace.Deployed(now.Parameters)
+func (c *call) rollbackPace(group pool.Group, now stack.Deployed, want map[string]string) map[string]string {
+	deployed := c.change.Pace.Deployed(now.Parameters)
 	if deployed == nil || now.Tags[names.TagTemplate] == "" {
 		return nil
 	}

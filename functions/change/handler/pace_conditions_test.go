@@ -107,7 +107,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := pooled(t, 3), deployedFor(2)
 			test.given(p, &now)
-			_, later, err := p.step().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{})
+			_, later, err := p.newCall().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{})
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, p.calls)
 			if err == nil {
@@ -119,7 +119,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 		for tag, note := range map[string]string{"": "1 of token", "3 of token": "4 of token", "3 of another": "1 of token"} {
 			p, now := pooled(t, 3), deployedFor(2)
 			now.Tags[names.TagPace] = tag
-			_, later, err := p.step().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{})
+			_, later, err := p.newCall().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{})
 			require.NoError(t, err)
 			require.True(t, later)
 			require.Equal(t, note, p.sets[0].note)
@@ -139,7 +139,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := pooled(t, 3), deployedFor(2)
 			now.Status, now.Parameters[render.ReplaceNodes] = test.status, test.deployed
-			_, later, err := p.step().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{Changes: test.changes})
+			_, later, err := p.newCall().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{Changes: test.changes})
 			require.NoError(t, err)
 			require.True(t, later)
 			require.Equal(t, test.want, p.sets[0].parameters[render.ReplaceNodes])
@@ -163,12 +163,12 @@ func TestShrinkingPool(t *testing.T) {
 			p := pooled(t, test.desired)
 			p.draining()
 			p.failing["drains"] = errThrottled
-			s := p.step()
+			c := p.newCall()
 			if !test.pace {
-				s.change.Pace = nil
+				c.change.Pace = nil
 			}
 			size := func(n int) map[string]string { return map[string]string{render.MaxSize: fmt.Sprint(n)} }
-			_, err := s.waitBeforeShrinking(t.Context(), stack.Deployed{Parameters: size(test.now)}, size(test.size))
+			_, err := c.waitBeforeShrinking(t.Context(), stack.Deployed{Parameters: size(test.now)}, size(test.size))
 			require.Equal(t, test.waits, errors.Is(err, errThrottled))
 			require.Equal(t, test.reads, p.reads["group"] == 1)
 		})
@@ -186,7 +186,7 @@ func TestShrinkingPool(t *testing.T) {
 	t.Run("fails if the group cannot be read", func(t *testing.T) {
 		p := pooled(t, 3)
 		p.failing["group"] = errThrottled
-		_, err := p.step().waitBeforeShrinking(t.Context(), stack.Deployed{
+		_, err := p.newCall().waitBeforeShrinking(t.Context(), stack.Deployed{
 			Parameters: map[string]string{render.MaxSize: "5"},
 		}, map[string]string{render.MaxSize: "2"})
 		require.ErrorIs(t, err, errThrottled)
@@ -232,11 +232,11 @@ func TestMaxSizeOfDeployedPace(t *testing.T) {
 		now.Status, now.Tags[names.TagPace], now.Parameters[render.MaxSize] = test.status, test.tag, "9"
 		require.Equal(t, test.want, replacementPace(rolling(), pool.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
 	}
-	s := pooled(t).step()
+	c := pooled(t).newCall()
 	for want, room := range map[string]string{"8": "8", "3": "5"} {
-		require.Equal(t, room, s.rollbackPace(pool.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
+		require.Equal(t, room, c.rollbackPace(pool.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
 	}
 	for tag, times := range map[string]int{"": 0, "3 of token": 3, "3 of another": 0, "many of token": 0} {
-		require.Equal(t, times, s.paceChanges(stack.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)
+		require.Equal(t, times, c.paceChanges(stack.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)
 	}
 }

@@ -64,7 +64,7 @@ func TestRecreation(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, []string{"register", "delete"}, a.calls)
-			require.True(t, a.waiter(t).Again, "the step creates the stack afterwards")
+			require.True(t, a.waiter(t).Again, "the task creates the stack afterwards")
 		})
 	}
 	failed := func(t *testing.T) *account {

@@ -33,7 +33,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Specs: docs.Specs(), State: state, Stacks: cloud,
 		Clusters: eks.New(awseks.NewFromConfig(cfg)), Groups: pools,
 		Resume: &waiter.Resumer{
-			Steps: stepfunctions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, Groups: pools, State: state,
+			Tasks: stepfunctions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, Groups: pools, State: state,
 		},
 		Now:          time.Now,
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", state.Name(), cfg.Region, names.DNSSuffix(env.Must(lambdaruntime.Partition))),

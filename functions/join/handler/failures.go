@@ -28,30 +28,30 @@ const failWhen = "; drover fails the update when "
 
 // recordFailure records an instance that failed to join. If it is the second one of an update, it also fails the update. waits is true if
 // drains must end first; the result's message then names them.
-func (w *work) recordFailure(ctx context.Context) (waits bool) {
-	group, _, err := w.Groups.Describe(ctx, w.in.AutoScalingGroupName)
-	w.template = roll.Template(group, w.in.EC2InstanceID)
+func (c *call) recordFailure(ctx context.Context) (waits bool) {
+	group, _, err := c.Groups.Describe(ctx, c.in.AutoScalingGroupName)
+	c.template = roll.Template(group, c.in.EC2InstanceID)
 	var operation, drains string
 	if err == nil {
-		if operation, err = w.failableOperation(ctx, group); operation == updating {
-			drains = w.drainsBeforeFailure(ctx, group)
+		if operation, err = c.failableOperation(ctx, group); operation == updating {
+			drains = c.drainsBeforeFailure(ctx, group)
 		}
 	}
-	message, fails := w.result.Message, false
-	w.updateStatus(ctx, func(s *status.Status) {
-		w.result.Message = message
-		w.setNode(s, status.NodeNotJoined, message)
-		fails = operation != "" && s.Converges() && roll.FailsUpdate(s.NotJoined(w.pool.Pool, s.Execution), w.template)
+	message, fails := c.result.Message, false
+	c.updateStatus(ctx, func(s *status.Status) {
+		c.result.Message = message
+		c.setNode(s, status.NodeNotJoined, message)
+		fails = operation != "" && s.Converges() && roll.FailsUpdate(s.NotJoined(c.pool.Pool, s.Execution), c.template)
 		if waits = fails && drains != ""; waits {
-			w.result.Message += drains
-			w.setNode(s, status.NodeNotJoined, w.result.Message)
+			c.result.Message += drains
+			c.setNode(s, status.NodeNotJoined, c.result.Message)
 		}
 	})
 	if fails && !waits {
-		err = errors.Join(err, w.Stacks.Signal(ctx, w.stackName(), names.GroupResource, w.in.EC2InstanceID, false))
+		err = errors.Join(err, c.Stacks.Signal(ctx, c.stackName(), names.GroupResource, c.in.EC2InstanceID, false))
 	}
 	if err != nil {
-		logging.From(ctx).Error("failing the update failed", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
+		logging.From(ctx).Error("failing the update failed", "cluster", c.pool.Cluster, "pool", c.pool.Pool, "error", err.Error())
 	}
 	return waits
 }
@@ -59,11 +59,11 @@ func (w *work) recordFailure(ctx context.Context) (waits bool) {
 // failableOperation returns the status of the pool's stack if this instance may fail the stack's operation, or "" if not. It may not fail a
 // rollback, because it has the template that is being rolled back. It may not fail an update that replaces it, because it does not have the
 // new template.
-func (w *work) failableOperation(ctx context.Context, group pool.Group) (string, error) {
-	if roll.IsOutdated(group, w.in.EC2InstanceID) {
+func (c *call) failableOperation(ctx context.Context, group pool.Group) (string, error) {
+	if roll.IsOutdated(group, c.in.EC2InstanceID) {
 		return "", nil
 	}
-	deployed, err := w.Stacks.Describe(ctx, w.stackName())
+	deployed, err := c.Stacks.Describe(ctx, c.stackName())
 	if err != nil || deployed.Status != updating && deployed.Status != creating {
 		return "", err
 	}
@@ -73,13 +73,13 @@ func (w *work) failableOperation(ctx context.Context, group pool.Group) (string,
 // drainsBeforeFailure returns the drains that the failure of the update waits for, and for how long, as a part of the node's message; or
 // "". The failure waits as long as the signal of an instance that joined would. During an instance refresh CloudFormation ignores signals,
 // so the failure waits for nothing.
-func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string {
-	if w.isRefreshed() || w.elapsed > w.Limit+w.SignalLimit {
+func (c *call) drainsBeforeFailure(ctx context.Context, group pool.Group) string {
+	if c.isRefreshed() || c.elapsed > c.Limit+c.SignalLimit {
 		return ""
 	}
-	gate := w.gate(group)
+	gate := c.gate(group)
 	until := gate.AtHooks()
-	if w.in.GivenUp != "" {
+	if c.in.GivenUp != "" {
 		// The machine does not call again, perhaps because the cluster did not answer. So join does not fail the update during drains. A
 		// replacement joins, or fails the update.
 		if until != "" {
@@ -88,26 +88,26 @@ func (w *work) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 		return until
 	}
 	if until == "" {
-		found, unreachable := w.readNodes(ctx)
+		found, unreachable := c.readNodes(ctx)
 		if until = unreachable; found {
-			gate.Nodes = w.nodes
+			gate.Nodes = c.nodes
 			until = gate.Draining()
 		}
 	}
 	if until == "" {
 		return ""
 	}
-	latest := w.in.Started.Add(w.Limit + w.SignalLimit).UTC().Format(time.RFC3339)
+	latest := c.in.Started.Add(c.Limit + c.SignalLimit).UTC().Format(time.RFC3339)
 	return fmt.Sprintf("%s%s, by %s at the latest", failWhen, until, latest)
 }
 
 // onTerminated ends the work for an instance that no longer waits at its hook. It also removes the announced failure of the update from the
 // node's message.
-func (w *work) onTerminated(ctx context.Context) {
-	w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance is not waiting at the hook"}
-	w.updateStatus(ctx, func(s *status.Status) {
+func (c *call) onTerminated(ctx context.Context) {
+	c.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance is not waiting at the hook"}
+	c.updateStatus(ctx, func(s *status.Status) {
 		for i, n := range s.Nodes {
-			if n.Instance == w.in.EC2InstanceID {
+			if n.Instance == c.in.EC2InstanceID {
 				s.Nodes[i].Message, _, _ = strings.Cut(n.Message, failWhen)
 			}
 		}

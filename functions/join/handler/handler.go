@@ -68,8 +68,8 @@ type Handler struct {
 	Now                      func() time.Time
 }
 
-// work is one call.
-type work struct {
+// call is one call.
+type call struct {
 	*Handler
 	in   events.JoinRequest
 	pool events.Pool
@@ -96,20 +96,20 @@ type work struct {
 // must not use Lambda's concurrency, which all functions of the account share. Handle decides by the instance's lifecycle state, so a
 // call that was cut off may be repeated.
 func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
-	w := &work{Handler: h, in: in, elapsed: h.Now().Sub(in.Started)}
-	if err := json.Unmarshal([]byte(in.NotificationMetadata), &w.pool); err != nil || w.pool.Cluster == "" || w.pool.Pool == "" {
+	c := &call{Handler: h, in: in, elapsed: h.Now().Sub(in.Started)}
+	if err := json.Unmarshal([]byte(in.NotificationMetadata), &c.pool); err != nil || c.pool.Cluster == "" || c.pool.Pool == "" {
 		return events.JoinResult{}, fmt.Errorf("hook %s of %s does not name its pool: %q",
 			in.LifecycleHookName, in.AutoScalingGroupName, in.NotificationMetadata)
 	}
 	if in.GivenUp != "" {
-		w.result.Message = in.GivenUp
+		c.result.Message = in.GivenUp
 		state, err := h.Groups.State(ctx, in.EC2InstanceID)
 		if err == nil && (state == pool.InService || state == pool.PendingProceed) {
 			// The instance has joined, and only its signal is missing. The sweep starts an execution that sends it.
 			logging.From(ctx).Warn("signal omitted", "instance", in.EC2InstanceID, "message", in.GivenUp)
 			return events.JoinResult{Outcome: events.JoinReady, Message: in.GivenUp}, nil
 		}
-		w.recordFailure(ctx)
+		c.recordFailure(ctx)
 		return events.JoinResult{Outcome: events.JoinAbandoned, Message: in.GivenUp}, nil
 	}
 	state, err := h.Groups.State(ctx, in.EC2InstanceID)
@@ -118,127 +118,127 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	}
 	switch state {
 	case pool.PendingWait:
-		err = w.join(ctx)
+		err = c.join(ctx)
 	case pool.PendingProceed, pool.InService:
-		w.result.Message = "the instance is in service"
-		err = w.signal(ctx)
+		c.result.Message = "the instance is in service"
+		err = c.signal(ctx)
 	default:
-		w.onTerminated(ctx)
+		c.onTerminated(ctx)
 	}
-	logging.From(ctx).Info("instance checked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node,
-		"outcome", w.result.Outcome, "message", w.result.Message)
-	return w.result, err
+	logging.From(ctx).Info("instance checked", "instance", in.EC2InstanceID, "state", state, "node", c.result.Node,
+		"outcome", c.result.Outcome, "message", c.result.Message)
+	return c.result, err
 }
 
 // open opens the cluster, once.
-func (w *work) open(ctx context.Context) (_ Cluster, err error) {
-	if w.cluster == nil {
-		w.cluster, err = w.Clusters.Open(ctx, w.pool.Cluster)
+func (c *call) open(ctx context.Context) (_ Cluster, err error) {
+	if c.cluster == nil {
+		c.cluster, err = c.Clusters.Open(ctx, c.pool.Cluster)
 	}
-	return w.cluster, err
+	return c.cluster, err
 }
 
 // join completes the hook if the node of the instance is ready, or if it is not ready in time.
-func (w *work) join(ctx context.Context) error {
+func (c *call) join(ctx context.Context) error {
 	// The heartbeat comes first, so that the hook stays open during this call.
-	if waits, err := w.Groups.Heartbeat(ctx, w.in.Lifecycle); err != nil {
-		logging.From(ctx).Warn("heartbeat failed", "instance", w.in.EC2InstanceID, "error", err.Error())
+	if waits, err := c.Groups.Heartbeat(ctx, c.in.Lifecycle); err != nil {
+		logging.From(ctx).Warn("heartbeat failed", "instance", c.in.EC2InstanceID, "error", err.Error())
 	} else if !waits {
-		w.onTerminated(ctx)
+		c.onTerminated(ctx)
 		return nil
 	}
-	cluster, err := w.open(ctx)
+	cluster, err := c.open(ctx)
 	if errors.Is(err, pool.ErrNoCluster) {
-		w.result.Message = err.Error()
-		return w.complete(ctx, pool.Abandon, events.JoinAbandoned)
+		c.result.Message = err.Error()
+		return c.complete(ctx, pool.Abandon, events.JoinAbandoned)
 	}
 	if err != nil {
-		return w.onUnreachable(ctx, err)
+		return c.onUnreachable(ctx, err)
 	}
-	node, err := cluster.PoolNode(ctx, w.pool.Pool, w.in.EC2InstanceID, w.in.Node)
+	node, err := cluster.PoolNode(ctx, c.pool.Pool, c.in.EC2InstanceID, c.in.Node)
 	if err != nil {
-		return w.onUnreachable(ctx, err)
+		return c.onUnreachable(ctx, err)
 	}
 	if node != nil {
-		w.result.Node = node.Name
+		c.result.Node = node.Name
 	}
-	if missing := node.Missing(w.pool.Readiness); missing != "" {
-		w.result.Message = missing
-		return w.onMissing(ctx)
+	if missing := node.Missing(c.pool.Readiness); missing != "" {
+		c.result.Message = missing
+		return c.onMissing(ctx)
 	}
 	if skew := pool.KubeletSkew(node.KubeletVersion, cluster.Version()); skew != "" {
-		w.result.Message = skew
-		return w.abandon(ctx)
+		c.result.Message = skew
+		return c.abandon(ctx)
 	}
-	w.result.Message = fmt.Sprintf("node %s is Ready (%s)", node.Name, node.KubeletVersion)
-	w.recordReady(ctx)
-	if w.isRefreshed() {
+	c.result.Message = fmt.Sprintf("node %s is Ready (%s)", node.Name, node.KubeletVersion)
+	c.recordReady(ctx)
+	if c.isRefreshed() {
 		// The node runs pods already. The refresh proceeds when the instance is in service.
-		if proceed, err := w.mayProceed(ctx); err != nil || !proceed && w.elapsed < w.HoldTimeout {
+		if proceed, err := c.mayProceed(ctx); err != nil || !proceed && c.elapsed < c.HoldTimeout {
 			return err
 		}
 	}
-	if err := w.complete(ctx, pool.Continue, events.JoinReady); err != nil {
+	if err := c.complete(ctx, pool.Continue, events.JoinReady); err != nil {
 		return err
 	}
-	w.requestAddons(ctx)
-	return w.signal(ctx)
+	c.requestAddons(ctx)
+	return c.signal(ctx)
 }
 
 // onMissing has the instance wait for its node until Limit. If the cluster or the function did not answer before, the node has Grace to
 // register.
-func (w *work) onMissing(ctx context.Context) error {
-	since := w.in.MissingSince
+func (c *call) onMissing(ctx context.Context) error {
+	since := c.in.MissingSince
 	if since.IsZero() {
-		since = w.Now()
+		since = c.Now()
 	}
-	if w.elapsed >= w.Limit && w.Now().Sub(since) >= w.Grace {
-		return w.abandon(ctx)
+	if c.elapsed >= c.Limit && c.Now().Sub(since) >= c.Grace {
+		return c.abandon(ctx)
 	}
-	w.wait(0)
-	w.result.MissingSince = since
+	c.wait(0)
+	c.result.MissingSince = since
 	return nil
 }
 
 // onUnreachable has the instance wait while the cluster does not answer. It records that once the wait is long, or if
 // the error is permanent.
-func (w *work) onUnreachable(ctx context.Context, err error) error {
-	w.result.Message = "the cluster's API does not answer: " + err.Error()
-	if w.elapsed >= w.HoldTimeout {
-		return w.abandon(ctx)
+func (c *call) onUnreachable(ctx context.Context, err error) error {
+	c.result.Message = "the cluster's API does not answer: " + err.Error()
+	if c.elapsed >= c.HoldTimeout {
+		return c.abandon(ctx)
 	}
-	if w.elapsed >= w.Limit || fault.NameOf(err) == fault.Name(&fault.Internal{}) {
-		w.recordProgress(ctx, status.NodeUnreachable)
+	if c.elapsed >= c.Limit || fault.NameOf(err) == fault.Name(&fault.Internal{}) {
+		c.recordProgress(ctx, status.NodeUnreachable)
 	}
-	w.wait(minUnreachableWaitSeconds)
+	c.wait(minUnreachableWaitSeconds)
 	return nil
 }
 
 // abandon has the instance replaced. If the instance must fail the update but drains have to end first, it stays at its hook, and may still
 // join.
-func (w *work) abandon(ctx context.Context) error {
-	if w.recordFailure(ctx) {
-		w.wait(0)
-		w.result.MissingSince = w.in.MissingSince
+func (c *call) abandon(ctx context.Context) error {
+	if c.recordFailure(ctx) {
+		c.wait(0)
+		c.result.MissingSince = c.in.MissingSince
 		return nil
 	}
-	return w.complete(ctx, pool.Abandon, events.JoinAbandoned)
+	return c.complete(ctx, pool.Abandon, events.JoinAbandoned)
 }
 
 // complete completes the launch hook.
-func (w *work) complete(ctx context.Context, with pool.HookResult, outcome events.JoinOutcome) error {
-	waited, err := w.Groups.Complete(ctx, w.in.Lifecycle, with)
-	w.result.Outcome = outcome
+func (c *call) complete(ctx context.Context, with pool.HookResult, outcome events.JoinOutcome) error {
+	waited, err := c.Groups.Complete(ctx, c.in.Lifecycle, with)
+	c.result.Outcome = outcome
 	if err == nil && !waited && outcome != events.JoinReady {
-		w.result.Outcome = events.JoinGone
+		c.result.Outcome = events.JoinGone
 	}
 	return err
 }
 
 // isRefreshed reports whether instance refreshes roll the pool.
-func (w *work) isRefreshed() bool {
-	return w.pool.Update != nil && w.pool.Update.Strategy == events.InstanceRefresh
+func (c *call) isRefreshed() bool {
+	return c.pool.Update != nil && c.pool.Update.Strategy == events.InstanceRefresh
 }
 
 // stackName is the name of the pool's stack.
-func (w *work) stackName() string { return names.Stack(w.pool.Cluster, names.PoolStack(w.pool.Pool)) }
+func (c *call) stackName() string { return names.Stack(c.pool.Cluster, names.PoolStack(c.pool.Pool)) }

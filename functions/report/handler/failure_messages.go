@@ -20,8 +20,8 @@ func failures(in events.ReportRequest) []string {
 	}
 	for _, result := range in.Results {
 		if result.Error != "" {
-			step := &events.FailedStep{Step: result.Step, Function: "change", Stack: result.Stack}
-			lines = append(lines, describeCause(result.Error, result.Cause)+where(result.Error, step))
+			state := &events.FailedState{State: result.State, Function: "change", Stack: result.Stack}
+			lines = append(lines, describeCause(result.Error, result.Cause)+where(result.Error, state))
 		}
 	}
 	if in.Plan == nil && len(lines) == 0 {
@@ -64,19 +64,20 @@ func describeCause(name, text string) string {
 	return name + ": " + text
 }
 
-// where names the failed step and function, and the log group of the function. It is empty for a fault of an AWS resource, whose message
+// where names the failed state and function, and the log group of the function. It is empty for a fault of an AWS resource, whose message
 // names the resource.
-func where(name string, at *events.FailedStep) string {
+func where(name string, at *events.FailedState) string {
 	about := []string{
 		fault.Name(&fault.StackFailed{}), fault.Name(&fault.ChangeRefused{}), fault.Name(&fault.LeaseLost{}), fault.Name(&fault.Superseded{}),
 		fault.Name(&fault.LeftoversRemain{}),
 	}
-	if at == nil || at.Step == "" || slices.Contains(about, name) {
+	if at == nil || at.State == "" || slices.Contains(about, name) {
 		return ""
 	}
 	stack := ""
 	if at.Stack != "" {
 		stack = " of stack " + at.Stack
 	}
-	return fmt.Sprintf(" (step %q%s, function %s, log group %s)", at.Step, stack, names.Function(at.Function), names.FunctionLogs(at.Function))
+	return fmt.Sprintf(" (step %q%s, function %s, log group %s)", at.State, stack, names.Function(at.Function),
+		names.FunctionLogs(at.Function))
 }

@@ -147,8 +147,8 @@ func TestReportOfAFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			result, err := f.report(t, events.ReportRequest{
-				Plan: f.plan(events.OutcomeChanges), Error: "Internal", Cause: test.cause, Failed: &events.FailedStep{
-					Step: "Change", Function: "change",
+				Plan: f.plan(events.OutcomeChanges), Error: "Internal", Cause: test.cause, Failed: &events.FailedState{
+					State: "Change", Function: "change",
 				},
 			})
 			require.NoError(t, err)

@@ -372,24 +372,24 @@ func TestSpecThatIsServed(t *testing.T) {
 func TestFailedStepIsNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault string
-		at    *events.FailedStep
+		at    *events.FailedState
 		want  string
 	}{
 		"without a stack": {
-			"Internal", &events.FailedStep{Step: "Plan", Function: "plan"},
+			"Internal", &events.FailedState{State: "Plan", Function: "plan"},
 			` (step "Plan", function drover-plan, log group /aws/lambda/drover-plan)`,
 		},
 		"with its stack": {
-			"Internal", &events.FailedStep{Step: "Change", Function: "change", Stack: "network"},
+			"Internal", &events.FailedState{State: "Change", Function: "change", Stack: "network"},
 			` (step "Change" of stack network, function drover-change, log group /aws/lambda/drover-change)`,
 		},
-		"not when it is blank": {"Internal", &events.FailedStep{}, ""},
+		"not when it is blank": {"Internal", &events.FailedState{}, ""},
 		"not when it is none":  {"Internal", nil, ""},
-		"not of a stack":       {"StackFailed", &events.FailedStep{Step: "Change", Function: "change"}, ""},
-		"not of a lost lease":  {"LeaseLost", &events.FailedStep{Step: "Change", Function: "change"}, ""},
-		"not of a refusal":     {"ChangeRefused", &events.FailedStep{Step: "Change", Function: "change"}, ""},
-		"not of leftovers":     {"LeftoversRemain", &events.FailedStep{Step: "Clean", Function: "clean"}, ""},
-		"not when superseded":  {"Superseded", &events.FailedStep{Step: "Change", Function: "change"}, ""},
+		"not of a stack":       {"StackFailed", &events.FailedState{State: "Change", Function: "change"}, ""},
+		"not of a lost lease":  {"LeaseLost", &events.FailedState{State: "Change", Function: "change"}, ""},
+		"not of a refusal":     {"ChangeRefused", &events.FailedState{State: "Change", Function: "change"}, ""},
+		"not of leftovers":     {"LeftoversRemain", &events.FailedState{State: "Clean", Function: "clean"}, ""},
+		"not when superseded":  {"Superseded", &events.FailedState{State: "Change", Function: "change"}, ""},
 	} {
 		require.Equal(t, test.want, where(test.fault, test.at), name)
 	}

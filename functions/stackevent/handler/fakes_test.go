@@ -24,7 +24,7 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 type fixture struct {
 	objects   *storetest.Bucket
 	state     *store.State
-	resumed   []string           // the stacks of the steps, with the status
+	resumed   []string           // the stacks of the tasks, with the status
 	report    status.StackReport // the last one
 	resumeErr error
 }
@@ -51,7 +51,7 @@ func (f *fixture) set(t *testing.T, change func(*status.Status)) {
 	require.NoError(t, f.state.UpdateStatus(t.Context(), "demo", change))
 }
 
-// wait registers a step that waits for the operation with a token.
+// wait registers a task that waits for the operation with a token.
 func (f *fixture) wait(t *testing.T, token string) {
 	t.Helper()
 	_, err := f.state.PutWaiter(t.Context(), store.Waiter{Cluster: "demo", Stack: "network", StackName: stackName, ClientRequestToken: token})

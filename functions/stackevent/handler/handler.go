@@ -1,5 +1,5 @@
 // Package handler implements the stackevent function. It records the stack statuses that CloudFormation reports. When an operation ends, it
-// resumes the step that waits for the stack.
+// resumes the task that waits for the stack.
 package handler
 
 import (
@@ -24,7 +24,7 @@ type State interface {
 	RequestInspection(ctx context.Context, cluster, why string) error
 }
 
-// Resumer resumes a step with the status of its stack: waiter.Resumer.
+// Resumer resumes a task with the status of its stack: waiter.Resumer.
 type Resumer interface {
 	Resume(ctx context.Context, w store.Waiter, report status.StackReport) error
 }
@@ -36,7 +36,7 @@ type Handler struct {
 	Now    func() time.Time
 }
 
-// Handle handles one event. The end of an operation resumes the step that waits for it, which records the status. The status of any other
+// Handle handles one event. The end of an operation resumes the task that waits for it, which records the status. The status of any other
 // event is recorded here.
 func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus]) (struct{}, error) {
 	var done struct{}
@@ -51,10 +51,10 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus
 		w, err := h.State.Waiter(ctx, stackName)
 		switch {
 		case err == nil && (w.ClientRequestToken == "" || w.ClientRequestToken == in.Detail.ClientRequestToken):
-			log.Info("resuming the waiting step", "cluster", w.Cluster)
+			log.Info("resuming the waiting task", "cluster", w.Cluster)
 			return done, h.Resume.Resume(ctx, w, status.StackReport{Status: stackStatus, At: in.Time, Event: true})
 		case err == nil:
-			log.Info("step waits for another operation", "token", in.Detail.ClientRequestToken, "awaited", w.ClientRequestToken)
+			log.Info("task waits for another operation", "token", in.Detail.ClientRequestToken, "awaited", w.ClientRequestToken)
 		case !errors.Is(err, store.ErrNotFound):
 			return done, err
 		}

@@ -24,9 +24,9 @@ func TestHandle(t *testing.T) {
 		resumed, inspected     bool
 	}{
 		"records the progress of drover's operation":        {"UPDATE_IN_PROGRESS", ours, "", false, false},
-		"records progress while a step waits":               {"UPDATE_IN_PROGRESS", ours, ours, false, false},
-		"resumes the step that waits for its end":           {"UPDATE_COMPLETE", ours, ours, true, false},
-		"resumes a step that waits for any operation":       {"UPDATE_COMPLETE", "t", waitForAny, true, false},
+		"records progress while a task waits":               {"UPDATE_IN_PROGRESS", ours, ours, false, false},
+		"resumes the task that waits for its end":           {"UPDATE_COMPLETE", ours, ours, true, false},
+		"resumes a task that waits for any operation":       {"UPDATE_COMPLETE", "t", waitForAny, true, false},
 		"records the end of another operation":              {"DELETE_FAILED", "t", ours, false, true},
 		"records the end of drover's own operation":         {"UPDATE_ROLLBACK_COMPLETE", ours, "", false, false},
 		"records the start of an external operation":        {"DELETE_IN_PROGRESS", "", "", false, false},

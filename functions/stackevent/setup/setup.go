@@ -23,7 +23,7 @@ import (
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	state := documents.New(cfg, env).State(notices.New(cfg, env))
 	return &handler.Handler{State: state, Now: time.Now, Resume: &waiter.Resumer{
-		Steps: stepfunctions.New(sfn.NewFromConfig(cfg), ""), State: state,
+		Tasks: stepfunctions.New(sfn.NewFromConfig(cfg), ""), State: state,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""), Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 	}}
 }

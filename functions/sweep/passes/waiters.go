@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Waiters resumes the steps whose stacks are idle: the event about the stack was lost.
+// Waiters resumes the tasks whose stacks are idle: the event about the stack was lost.
 type Waiters struct {
 	State      WaiterState
 	Executions Executions
@@ -31,13 +31,13 @@ type WaiterState interface {
 	StatusWriter
 }
 
-// WaiterStacks reads the stack that a step waits for: a subset of cloudformation.Stacks.
+// WaiterStacks reads the stack that a task waits for: a subset of cloudformation.Stacks.
 type WaiterStacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 	Began(ctx context.Context, stackName, token string) (bool, error)
 }
 
-// Resumer resumes the step that waits for a stack: waiter.Resumer.
+// Resumer resumes the task that waits for a stack: waiter.Resumer.
 type Resumer interface {
 	Resume(ctx context.Context, w store.Waiter, report status.StackReport) error
 }
@@ -97,7 +97,7 @@ func (p Waiters) resume(ctx context.Context, stackName string, since time.Time) 
 			return false, err
 		}
 		if !began {
-			// It never will: an external operation came first, or the function died. The step checks the stack again.
+			// It never will: an external operation came first, or the function died. The task checks the stack again.
 			w.ClientRequestToken, w.Again = "", true
 		}
 	}

@@ -21,7 +21,7 @@ func TestSweepLooksAfterWaiters(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"resumes a step whose operation is over": {func(s *sweeptest.Account) { s.HasBegun = true }, 0, false, nil, []string{resumed}},
+		"resumes a task whose operation is over": {func(s *sweeptest.Account) { s.HasBegun = true }, 0, false, nil, []string{resumed}},
 		"leaves one alone whose operation runs": {func(s *sweeptest.Account) {
 			s.Deployed.Status = "UPDATE_IN_PROGRESS"
 		}, 0, true, nil, nil},

@@ -48,7 +48,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Upgrade:    stepfunctions.NewMachine(steps, env.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),
 		DrainNode:  stepfunctions.NewMachine(steps, env.Must(lambdaruntime.DrainARN)),
-		Resume:     &waiter.Resumer{Steps: machine, Stacks: cloud, Groups: pools, State: state},
+		Resume:     &waiter.Resumer{Tasks: machine, Stacks: cloud, Groups: pools, State: state},
 		Admit:      &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now},
 		Publish:    &releases.Checker{Specs: specs, State: state, EKS: offered, Images: ec2.New(cfg), Now: time.Now},
 		Parallel:   16,

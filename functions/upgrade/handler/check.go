@@ -22,36 +22,36 @@ import (
 
 // check decides whether the upgrade may begin, claims it and runs the checks. Requests for an early check, and for the end of an aborted
 // execution, claim nothing.
-func check(ctx context.Context, r *run) (events.UpgradeResult, error) {
-	in := r.in
+func check(ctx context.Context, c *call) (events.UpgradeResult, error) {
+	in := c.in
 	if in.CheckOnly {
-		return earlyCheck(ctx, r)
+		return earlyCheck(ctx, c)
 	}
 	if in.Ended != "" {
-		how, err := r.Executions.Ended(ctx, in.Ended)
+		how, err := c.Executions.Ended(ctx, in.Ended)
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
 		return events.UpgradeResult{}, route.Stopf("execution %s ended with the status %s", in.Ended, cmp.Or(how, "unknown"))
 	}
-	last, etag, err := r.State.Upgrade(ctx, in.Cluster)
+	last, etag, err := c.State.Upgrade(ctx, in.Cluster)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if result, err := r.waitForOther(ctx, last); err != nil || result.Outcome != "" {
+	if result, err := c.waitForOther(ctx, last); err != nil || result.Outcome != "" {
 		return result, err
 	}
-	if result, err := r.checkWanted(ctx, last); err != nil || result.Outcome != "" {
+	if result, err := c.checkWanted(ctx, last); err != nil || result.Outcome != "" {
 		return result, err
 	}
-	way, err := r.Checker.ResolveRoute(ctx, in.Upgrade, last)
+	way, err := c.Checker.ResolveRoute(ctx, in.Upgrade, last)
 	if way.Busy != "" {
-		return r.wait(ctx, upgrade.Target{Release: in.Release}, "the stack of the control plane "+way.Busy)
+		return c.wait(ctx, upgrade.Target{Release: in.Release}, "the stack of the control plane "+way.Busy)
 	}
 	if err != nil {
-		return r.refuse(ctx, last, err)
+		return c.refuse(ctx, last, err)
 	}
-	if r.hasClaimed(last) {
+	if c.hasClaimed(last) {
 		if why := last.Superseded(way.Spec); why != "" {
 			return events.UpgradeResult{}, route.Stopf("%s", why)
 		}
@@ -59,42 +59,42 @@ func check(ctx context.Context, r *run) (events.UpgradeResult, error) {
 	if way.Finished() {
 		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at " + way.To.String()}, nil
 	}
-	if holder, err := r.State.Holder(ctx, in.Cluster, r.Executions.Running); err != nil || holder != "" {
+	if holder, err := c.State.Holder(ctx, in.Cluster, c.Executions.Running); err != nil || holder != "" {
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
-		return r.wait(ctx, way.To, "the cluster is being converged by "+holder)
+		return c.wait(ctx, way.To, "the cluster is being converged by "+holder)
 	}
-	if r.record, err = r.claim(ctx, last, &way); err != nil {
-		return r.refuse(ctx, last, err)
+	if c.record, err = c.claim(ctx, last, &way); err != nil {
+		return c.refuse(ctx, last, err)
 	}
-	r.etag = etag
-	plan := way.Checked(in.Cluster, r.record.Origin == upgrade.OriginRollback, r.record.Steps[min(r.record.Step, len(r.record.Steps)):])
-	if err := r.refreshInsights(ctx, plan); err != nil {
+	c.etag = etag
+	plan := way.Checked(in.Cluster, c.record.Origin == upgrade.OriginRollback, c.record.Steps[min(c.record.Step, len(c.record.Steps)):])
+	if err := c.refreshInsights(ctx, plan); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if err := r.State.PutOnce(ctx, names.PinnedRelease(way.To.SHA256), way.NewBody); err != nil {
+	if err := c.State.PutOnce(ctx, names.PinnedRelease(way.To.SHA256), way.NewBody); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if err := r.write(ctx); err != nil {
+	if err := c.write(ctx); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	refreshing, err := r.waitForInsights(ctx, plan)
+	refreshing, err := c.waitForInsights(ctx, plan)
 	switch {
 	case err != nil:
 		return events.UpgradeResult{}, err
 	case refreshing.Outcome != "":
-		return refreshing, r.recordProgress(ctx, nil, refreshing.Message)
+		return refreshing, c.recordProgress(ctx, nil, refreshing.Message)
 	}
-	if err := r.recordProgress(ctx, nil, "the checks are running"); err != nil {
+	if err := c.recordProgress(ctx, nil, "the checks are running"); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	return r.runChecks(ctx, &way, plan)
+	return c.runChecks(ctx, &way, plan)
 }
 
 // runChecks runs every check. It stores the state of workloads as the baseline that the final checks compare with.
-func (r *run) runChecks(ctx context.Context, way *route.Route, plan *preflight.Plan) (events.UpgradeResult, error) {
-	facts, err := r.Facts.Before(ctx, plan)
+func (c *call) runChecks(ctx context.Context, way *route.Route, plan *preflight.Plan) (events.UpgradeResult, error) {
+	facts, err := c.Facts.Before(ctx, plan)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
@@ -102,23 +102,23 @@ func (r *run) runChecks(ctx context.Context, way *route.Route, plan *preflight.P
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if err := r.State.PutOnce(ctx, names.UpgradeBaseline(r.in.Cluster, firstNumber(r.record)), baseline); err != nil {
+	if err := c.State.PutOnce(ctx, names.UpgradeBaseline(c.in.Cluster, firstNumber(c.record)), baseline); err != nil {
 		return events.UpgradeResult{}, err
 	}
 	checks := preflight.Before(facts, plan)
 	if !preflight.Blocks(checks) {
 		return events.UpgradeResult{
 			Outcome: events.UpgradeGo, Message: way.From.String() + " to " + way.To.String(),
-		}, r.recordProgress(ctx, checks, "every check passed")
+		}, c.recordProgress(ctx, checks, "every check passed")
 	}
 	message := "nothing was changed: " + describeBlocking(checks)
-	if err := r.closeRecord(ctx, route.EndState(r.record)); err != nil {
+	if err := c.closeRecord(ctx, route.EndState(c.record)); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if r.record.State == upgrade.Stopped {
+	if c.record.State == upgrade.Stopped {
 		message = "the upgrade does not continue: " + describeBlocking(checks)
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeBlocked, Message: message}, r.recordProgress(ctx, checks, message)
+	return events.UpgradeResult{Outcome: events.UpgradeBlocked, Message: message}, c.recordProgress(ctx, checks, message)
 }
 
 // firstNumber is the number of the upgrade that this one continues, or its own. The baseline has that number.
@@ -141,46 +141,46 @@ func describeBlocking(checks []status.Check) string {
 }
 
 // waitForOther waits for another execution that upgrades this cluster. If that one makes the same upgrade, there is nothing to do.
-func (r *run) waitForOther(ctx context.Context, last *upgrade.Record) (events.UpgradeResult, error) {
-	if last == nil || last.State.Over() || last.Execution == r.in.Execution {
+func (c *call) waitForOther(ctx context.Context, last *upgrade.Record) (events.UpgradeResult, error) {
+	if last == nil || last.State.Over() || last.Execution == c.in.Execution {
 		return events.UpgradeResult{}, nil
 	}
-	running, err := r.Executions.Running(ctx, last.Execution)
+	running, err := c.Executions.Running(ctx, last.Execution)
 	if err != nil || !running {
 		return events.UpgradeResult{}, err
 	}
-	current, err := r.Checker.IsCurrent(ctx, r.in.Cluster, last)
+	current, err := c.Checker.IsCurrent(ctx, c.in.Cluster, last)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if current && route.Same(r.in.Upgrade, last) {
+	if current && route.Same(c.in.Upgrade, last) {
 		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: last.Execution + " already makes this upgrade"}, nil
 	}
-	return r.wait(ctx, upgrade.Target{Release: r.in.Release},
+	return c.wait(ctx, upgrade.Target{Release: c.in.Release},
 		fmt.Sprintf("the upgrade to %s is in flight: %s", last.Target, last.Execution))
 }
 
 // checkWanted decides again whether an upgrade that drover started is wanted and may begin. The execution may have waited for hours. Since
 // then the spec may have changed, or the window may have closed. If no decision is possible, another step refuses the spec, with a reason.
-func (r *run) checkWanted(ctx context.Context, last *upgrade.Record) (events.UpgradeResult, error) {
-	in := r.in
+func (c *call) checkWanted(ctx context.Context, last *upgrade.Record) (events.UpgradeResult, error) {
+	in := c.in
 	if in.Origin == "" || last != nil && last.Execution == in.Execution {
 		return events.UpgradeResult{}, nil
 	}
-	d, err := r.Planner.NextUpgrade(ctx, in.Cluster, route.Ended(last))
+	d, err := c.Planner.NextUpgrade(ctx, in.Cluster, route.Ended(last))
 	if err != nil || d == nil || d.Start != nil && d.Start.Key == in.Key {
 		return events.UpgradeResult{}, err
 	}
 	message := "nothing requests this upgrade any longer"
 	if d.Wait != nil && d.Wait.Key == in.Key {
 		if d.Wait.Missed {
-			return events.UpgradeResult{}, r.miss(ctx, d.Wait.To, d.Wait.Message)
+			return events.UpgradeResult{}, c.miss(ctx, d.Wait.To, d.Wait.Message)
 		}
 		message = "it does not begin now: " + d.Wait.Message
 	}
 	return events.UpgradeResult{
 			Outcome: events.UpgradeNothing, Message: message,
-		}, r.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		}, c.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
 			if s.Upgrade != nil && s.Upgrade.Execution == in.Execution && status.IsPending(s.Upgrade.Phase) {
 				s.DropScheduled()
 			}
@@ -188,25 +188,25 @@ func (r *run) checkWanted(ctx context.Context, last *upgrade.Record) (events.Upg
 }
 
 // hasClaimed reports whether this execution claimed the upgrade in an earlier call.
-func (r *run) hasClaimed(last *upgrade.Record) bool {
-	return last != nil && !last.State.Over() && last.Execution == r.in.Execution
+func (c *call) hasClaimed(last *upgrade.Record) bool {
+	return last != nil && !last.State.Over() && last.Execution == c.in.Execution
 }
 
 // wait waits for the cluster. An upgrade that waits longer than upgrade.Late is missed.
-func (r *run) wait(ctx context.Context, to upgrade.Target, why string) (events.UpgradeResult, error) {
-	late := r.Now().Sub(dueAt(r.in))
+func (c *call) wait(ctx context.Context, to upgrade.Target, why string) (events.UpgradeResult, error) {
+	late := c.Now().Sub(dueAt(c.in))
 	switch {
 	case late >= upgrade.Late:
-		spec, err := r.newestSpec(ctx)
+		spec, err := c.newestSpec(ctx)
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
-		return events.UpgradeResult{}, r.miss(ctx, to, fmt.Sprintf("the upgrade did not begin, because the cluster was busy for %s: %s. %s",
-			upgrade.Late, why, upgrade.Again(spec, startOf(r.in).Origin, r.Now())))
+		return events.UpgradeResult{}, c.miss(ctx, to, fmt.Sprintf("the upgrade did not begin, because the cluster was busy for %s: %s. %s",
+			upgrade.Late, why, upgrade.Again(spec, startOf(c.in).Origin, c.Now())))
 	case late >= upgrade.Delayed:
-		return busy(why, backoff.MaxUpgradePause), r.recordWaiting(ctx, to, status.UpgradeDelayed, why)
+		return busy(why, backoff.MaxUpgradePause), c.recordWaiting(ctx, to, status.UpgradeDelayed, why)
 	}
-	return busy(why, backoff.MaxUpgradePause), r.recordWaiting(ctx, to, status.UpgradeScheduled, why)
+	return busy(why, backoff.MaxUpgradePause), c.recordWaiting(ctx, to, status.UpgradeScheduled, why)
 }
 
 // dueAt is when an upgrade was due to begin.
@@ -218,8 +218,8 @@ func dueAt(in events.UpgradeRequest) time.Time {
 }
 
 // miss ends an upgrade that did not begin in time.
-func (r *run) miss(ctx context.Context, to upgrade.Target, message string) error {
-	if err := r.recordWaiting(ctx, to, status.UpgradeMissed, message); err != nil {
+func (c *call) miss(ctx context.Context, to upgrade.Target, message string) error {
+	if err := c.recordWaiting(ctx, to, status.UpgradeMissed, message); err != nil {
 		return err
 	}
 	return route.Stopf("%s", message)
@@ -227,14 +227,14 @@ func (r *run) miss(ctx context.Context, to upgrade.Target, message string) error
 
 // claim returns the record of this execution's upgrade. It continues the last upgrade of this cluster from its open step, if that one
 // stopped on the way to the same target. last is the record that it replaces.
-func (r *run) claim(ctx context.Context, last *upgrade.Record, way *route.Route) (*upgrade.Record, error) {
+func (c *call) claim(ctx context.Context, last *upgrade.Record, way *route.Route) (*upgrade.Record, error) {
 	previous := route.Ended(way.Last)
-	record := upgrade.Begin(previous, startOf(r.in), way.Spec, way.From, way.To, r.in.Execution, r.Now())
-	if r.hasClaimed(last) {
+	record := upgrade.Begin(previous, startOf(c.in), way.Spec, way.From, way.To, c.in.Execution, c.Now())
+	if c.hasClaimed(last) {
 		record.Number, record.Started, record.Insights = last.Number, last.Started, last.Insights
 	}
 	record.Stack = way.Stack
-	if r.in.Rollback {
+	if c.in.Rollback {
 		record.BackUntil = way.RollbackUntil
 	}
 	if previous == nil && last != nil {
@@ -244,7 +244,7 @@ func (r *run) claim(ctx context.Context, last *upgrade.Record, way *route.Route)
 		record.Images = way.Images
 	}
 	var err error
-	record.Steps, record.Step, err = r.Checker.RemainingSteps(ctx, r.in.Upgrade, way, record.Steps, record.Step)
+	record.Steps, record.Step, err = c.Checker.RemainingSteps(ctx, c.in.Upgrade, way, record.Steps, record.Step)
 	return record, err
 }
 

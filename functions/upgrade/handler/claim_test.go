@@ -149,11 +149,11 @@ func TestLostBaselineIsReported(t *testing.T) {
 	l := leading()
 	h := l.handler()
 	h.Facts = factsOf{facts: &preflight.Facts{ControlPlane: l.eks}}
-	checks, err := h.runOf(l.record).runFinalChecks(t.Context())
+	checks, err := h.callOf(l.record).runFinalChecks(t.Context())
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(checks, func(c status.Check) bool { return c.Name == preflight.WorkloadsReady && !c.Blocks }))
 	l.failing["state"] = errThrottled
-	_, err = h.runOf(l.record).runFinalChecks(t.Context())
+	_, err = h.callOf(l.record).runFinalChecks(t.Context())
 	require.ErrorIs(t, err, errThrottled)
 }
 
@@ -161,7 +161,7 @@ func TestStepThatWasNotStarted(t *testing.T) {
 	l := leading()
 	for started, want := range map[time.Time]string{{}: "", noon: "which was started"} {
 		l.record.Steps[1].Started = started
-		under, err := l.handler().runOf(l.record).interruptedStep(t.Context())
+		under, err := l.handler().callOf(l.record).interruptedStep(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, want, under)
 	}

@@ -66,7 +66,7 @@ func TestMessageOfAStoppedUpgrade(t *testing.T) {
 					Deployed: stack.Deployed{ID: "arn", Status: test.status, Outputs: map[string]string{"KubernetesVersion": test.version}},
 				},
 			}
-			under, err := h.runOf(r).interruptedStep(t.Context())
+			under, err := h.callOf(r).interruptedStep(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, "it was stopped. "+test.want, outcomeMessage("demo", r, "it was stopped", under))
 			require.Equal(t, "no\nmend it\n"+test.want, outcomeMessage("demo", r, "no\nmend it", under), "as a line of its own")

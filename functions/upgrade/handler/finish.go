@@ -24,48 +24,48 @@ const settleTime = 15 * time.Minute
 const maxBaseline = 16 << 20
 
 // finish runs the final checks and ends the upgrade.
-func finish(ctx context.Context, r *run) (events.UpgradeResult, error) {
-	if err := r.loadOwned(ctx); err != nil {
+func finish(ctx context.Context, c *call) (events.UpgradeResult, error) {
+	if err := c.loadOwned(ctx); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	message := fmt.Sprintf("the cluster is at %s", r.record.Target)
-	if r.record.State == upgrade.Done { // an earlier call wrote this, and may have failed before it wrote the status
-		return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, r.recordProgress(ctx, nil, message)
+	message := fmt.Sprintf("the cluster is at %s", c.record.Target)
+	if c.record.State == upgrade.Done { // an earlier call wrote this, and may have failed before it wrote the status
+		return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, c.recordProgress(ctx, nil, message)
 	}
-	checks, err := r.runFinalChecks(ctx)
+	checks, err := c.runFinalChecks(ctx)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
 	if preflight.Blocks(checks) {
 		findings := "the final checks failed: " + describeBlocking(checks)
-		if err := r.recordProgress(ctx, checks, findings); err != nil {
+		if err := c.recordProgress(ctx, checks, findings); err != nil {
 			return events.UpgradeResult{}, err
 		}
-		last := r.record.Steps[len(r.record.Steps)-1]
-		if passed := r.Now().Sub(last.Ended); passed < settleTime {
+		last := c.record.Steps[len(c.record.Steps)-1]
+		if passed := c.Now().Sub(last.Ended); passed < settleTime {
 			return busy(findings, backoff.UpgradeCalls(passed, last.Ended.Sub(last.Started))), nil
 		}
 		return events.UpgradeResult{}, route.Stopf("%s", findings)
 	}
-	if err := r.closeRecord(ctx, upgrade.Done); err != nil {
+	if err := c.closeRecord(ctx, upgrade.Done); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, r.recordProgress(ctx, checks, message)
+	return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, c.recordProgress(ctx, checks, message)
 }
 
 // runFinalChecks runs the checks after the last step.
-func (r *run) runFinalChecks(ctx context.Context) ([]status.Check, error) {
-	way, err := r.Checker.LoadRoute(ctx, r.in.Cluster, r.record)
+func (c *call) runFinalChecks(ctx context.Context) ([]status.Check, error) {
+	way, err := c.Checker.LoadRoute(ctx, c.in.Cluster, c.record)
 	if err != nil {
 		return nil, err
 	}
-	plan := way.Checked(r.in.Cluster, r.record.Origin == upgrade.OriginRollback, r.record.Steps)
-	facts, err := r.Facts.After(ctx, plan)
+	plan := way.Checked(c.in.Cluster, c.record.Origin == upgrade.OriginRollback, c.record.Steps)
+	facts, err := c.Facts.After(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
 	var before preflight.Baseline
-	object, err := r.State.Get(ctx, names.UpgradeBaseline(r.in.Cluster, firstNumber(r.record)), maxBaseline)
+	object, err := c.State.Get(ctx, names.UpgradeBaseline(c.in.Cluster, firstNumber(c.record)), maxBaseline)
 	switch {
 	case errors.Is(err, store.ErrNotFound): // it has expired
 		before.Lost = true
@@ -73,32 +73,32 @@ func (r *run) runFinalChecks(ctx context.Context) ([]status.Check, error) {
 		return nil, err
 	default:
 		if err := json.Unmarshal(object.Body, &before); err != nil {
-			return nil, fmt.Errorf("reading the baseline of the workloads of %s: %w", r.in.Cluster, err)
+			return nil, fmt.Errorf("reading the baseline of the workloads of %s: %w", c.in.Cluster, err)
 		}
 	}
 	return append([]status.Check{}, preflight.After(before, facts, plan)...), nil
 }
 
 // closeRecord ends an upgrade: it enables the alarms and writes the end state.
-func (r *run) closeRecord(ctx context.Context, state upgrade.State) error {
-	if err := r.Alarms.EnableActions(ctx, r.record.Alarms); err != nil {
+func (c *call) closeRecord(ctx context.Context, state upgrade.State) error {
+	if err := c.Alarms.EnableActions(ctx, c.record.Alarms); err != nil {
 		return err
 	}
-	if r.record.State, r.record.Ended, r.record.Alarms = state, r.Now().UTC(), nil; state != upgrade.Blocked {
-		if err := r.adopt(ctx); err != nil {
+	if c.record.State, c.record.Ended, c.record.Alarms = state, c.Now().UTC(), nil; state != upgrade.Blocked {
+		if err := c.adopt(ctx); err != nil {
 			return err
 		}
 	}
-	return r.write(ctx)
+	return c.write(ctx)
 }
 
 // adopt records the upgrade as the answer to the newest spec, if that names the upgrade's target.
-func (r *run) adopt(ctx context.Context) error {
-	spec, version, err := r.Checker.NewestSpec(ctx, r.in.Cluster)
+func (c *call) adopt(ctx context.Context) error {
+	spec, version, err := c.Checker.NewestSpec(ctx, c.in.Cluster)
 	var unusable *route.StopError
 	if err != nil && !errors.As(err, &unusable) {
 		return err
 	}
-	r.record.Adopt(spec, version)
+	c.record.Adopt(spec, version)
 	return nil
 }

@@ -113,7 +113,7 @@ type Handler struct {
 }
 
 // actions by name. Each returns a *route.StopError if the upgrade does not continue.
-var actions = map[events.UpgradeAction]func(context.Context, *run) (events.UpgradeResult, error){
+var actions = map[events.UpgradeAction]func(context.Context, *call) (events.UpgradeResult, error){
 	events.UpgradeCheck:  check,
 	events.UpgradeBegin:  begin,
 	events.UpgradeNext:   next,
@@ -127,14 +127,14 @@ func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.
 	if !found {
 		return events.UpgradeResult{}, &fault.Internal{Cause: fmt.Errorf("the upgrade function does not know the action %q", in.Action)}
 	}
-	r := &run{Handler: h, in: in}
-	result, err := action(ctx, r)
+	c := &call{Handler: h, in: in}
+	result, err := action(ctx, c)
 	var stopped *route.StopError
 	if errors.As(err, &stopped) {
 		result, err = events.UpgradeResult{Outcome: events.UpgradeStopped, Message: stopped.Message}, nil
 	}
 	if err == nil && in.Action == events.UpgradeCheck && slices.Contains(notBegun, result.Outcome) {
-		err = r.clearPending(ctx)
+		err = c.clearPending(ctx)
 	}
 	if errors.Is(err, store.ErrConflict) {
 		err = &fault.Transient{Cause: err}
@@ -149,8 +149,8 @@ func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.
 // notBegun are the outcomes of a check after which the upgrade does not begin.
 var notBegun = []events.UpgradeOutcome{events.UpgradeNothing, events.UpgradeStopped, events.UpgradeRefused}
 
-// run is one call of the function.
-type run struct {
+// call is one call of the function.
+type call struct {
 	*Handler
 	in events.UpgradeRequest
 	// record is the record of this upgrade, and etag its version. The check claims it; every later action loads it with loadOwned.
@@ -160,14 +160,14 @@ type run struct {
 
 // loadOwned reads the record of this execution's upgrade. If another execution has claimed the record, the error is
 // *fault.LeaseLost. If the cluster was deleted or recreated since, it is *route.StopError.
-func (r *run) loadOwned(ctx context.Context) (err error) {
-	if r.record, r.etag, err = r.State.Upgrade(ctx, r.in.Cluster); err != nil {
+func (c *call) loadOwned(ctx context.Context) (err error) {
+	if c.record, c.etag, err = c.State.Upgrade(ctx, c.in.Cluster); err != nil {
 		return err
 	}
-	if r.record == nil || r.record.Execution != r.in.Execution {
-		return &fault.LeaseLost{Cause: fmt.Errorf("another execution has taken over the upgrade of %s", r.in.Cluster)}
+	if c.record == nil || c.record.Execution != c.in.Execution {
+		return &fault.LeaseLost{Cause: fmt.Errorf("another execution has taken over the upgrade of %s", c.in.Cluster)}
 	}
-	current, err := r.Checker.IsCurrent(ctx, r.in.Cluster, r.record)
+	current, err := c.Checker.IsCurrent(ctx, c.in.Cluster, c.record)
 	if err == nil && !current {
 		err = route.Stopf("the cluster was deleted, and possibly recreated: this upgrade belongs to the deleted one")
 	}
@@ -175,17 +175,17 @@ func (r *run) loadOwned(ctx context.Context) (err error) {
 }
 
 // write writes the record, unless another execution has written it since.
-func (r *run) write(ctx context.Context) (err error) {
-	r.etag, err = r.State.PutUpgrade(ctx, r.in.Cluster, r.record, r.etag)
+func (c *call) write(ctx context.Context) (err error) {
+	c.etag, err = c.State.PutUpgrade(ctx, c.in.Cluster, c.record, c.etag)
 	return err
 }
 
 // clearPending removes this execution's pending upgrade from the status. Only an upgrade that waits for another one is there, so it needs a
 // record.
-func (r *run) clearPending(ctx context.Context) error {
-	last, _, err := r.State.Upgrade(ctx, r.in.Cluster)
+func (c *call) clearPending(ctx context.Context) error {
+	last, _, err := c.State.Upgrade(ctx, c.in.Cluster)
 	if err != nil || last == nil {
 		return err
 	}
-	return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.DropQueued(r.in.Execution) })
+	return c.State.UpdateStatus(ctx, c.in.Cluster, func(s *status.Status) { s.DropQueued(c.in.Execution) })
 }

@@ -17,35 +17,35 @@ import (
 const maxRefresh = 10 * time.Minute
 
 // refreshInsights starts a refresh once an upgrade, if the upgrade moves the control plane.
-func (r *run) refreshInsights(ctx context.Context, plan *preflight.Plan) error {
-	if len(plan.Versions()) == 0 || !r.record.Insights.IsZero() {
+func (c *call) refreshInsights(ctx context.Context, plan *preflight.Plan) error {
+	if len(plan.Versions()) == 0 || !c.record.Insights.IsZero() {
 		return nil
 	}
-	r.record.Insights = r.Now().UTC()
-	return r.EKS.RefreshInsights(ctx, names.EKSCluster(plan.Cluster))
+	c.record.Insights = c.Now().UTC()
+	return c.EKS.RefreshInsights(ctx, names.EKSCluster(plan.Cluster))
 }
 
 // waitForInsights polls the refresh for up to Patience. If it still runs then, the result says when to call again. Otherwise the outcome is
 // empty.
-func (r *run) waitForInsights(ctx context.Context, plan *preflight.Plan) (events.UpgradeResult, error) {
-	began := r.Now()
+func (c *call) waitForInsights(ctx context.Context, plan *preflight.Plan) (events.UpgradeResult, error) {
+	began := c.Now()
 	for len(plan.Versions()) > 0 {
-		passed := r.Now().Sub(r.record.Insights)
+		passed := c.Now().Sub(c.record.Insights)
 		if passed >= maxRefresh {
 			break
 		}
-		refreshing, err := r.EKS.Refreshing(ctx, names.EKSCluster(plan.Cluster))
+		refreshing, err := c.EKS.Refreshing(ctx, names.EKSCluster(plan.Cluster))
 		if err != nil || !refreshing {
 			return events.UpgradeResult{}, err
 		}
-		if r.Now().Sub(began) >= r.Patience {
+		if c.Now().Sub(began) >= c.Patience {
 			return busy("EKS refreshes the cluster's insights, and the checks wait for them", min(backoff.UpgradeCalls(passed, 0),
 				maxRefresh-passed)), nil
 		}
 		select {
 		case <-ctx.Done():
 			return events.UpgradeResult{}, ctx.Err()
-		case <-time.After(r.Pause):
+		case <-time.After(c.Pause):
 		}
 	}
 	return events.UpgradeResult{}, nil

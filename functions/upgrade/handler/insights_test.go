@@ -35,8 +35,8 @@ func TestEKSIsWaitedForWithinBounds(t *testing.T) {
 		r, looks := &upgrade.Record{}, 0
 		for ; looks < 100; looks++ {
 			called := time.Now()
-			require.NoError(t, h.runOf(r).refreshInsights(t.Context(), plan))
-			out, err := h.runOf(r).waitForInsights(t.Context(), plan)
+			require.NoError(t, h.callOf(r).refreshInsights(t.Context(), plan))
+			out, err := h.callOf(r).waitForInsights(t.Context(), plan)
 			require.NoError(t, err)
 			require.LessOrEqual(t, time.Since(called), h.Patience)
 			if out.Outcome == "" {
@@ -51,8 +51,8 @@ func TestEKSIsWaitedForWithinBounds(t *testing.T) {
 
 		plan.Steps[0] = upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: "1.35"}
 		r = &upgrade.Record{}
-		require.NoError(t, h.runOf(r).refreshInsights(t.Context(), plan))
-		out, err := h.runOf(r).waitForInsights(t.Context(), plan)
+		require.NoError(t, h.callOf(r).refreshInsights(t.Context(), plan))
+		out, err := h.callOf(r).waitForInsights(t.Context(), plan)
 		require.NoError(t, err)
 		require.Empty(t, out.Outcome)
 		require.Equal(t, 1, eks.asked, "the control plane stays where it is")

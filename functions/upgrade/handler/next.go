@@ -21,19 +21,19 @@ import (
 const maxTries = 3
 
 // next verifies the open step and opens the next. A step that is complete counts, even if the spec no longer names the target.
-func next(ctx context.Context, r *run) (events.UpgradeResult, error) {
-	if err := r.loadOwned(ctx); err != nil {
+func next(ctx context.Context, c *call) (events.UpgradeResult, error) {
+	if err := c.loadOwned(ctx); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if r.record.Step >= len(r.record.Steps) {
-		return r.startStep(ctx)
+	if c.record.Step >= len(c.record.Steps) {
+		return c.startStep(ctx)
 	}
-	unwanted, err := r.supersededBy(ctx)
+	unwanted, err := c.supersededBy(ctx)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	s := r.record.Steps[r.record.Step]
-	wait, missing, err := r.completeStep(ctx)
+	s := c.record.Steps[c.record.Step]
+	wait, missing, err := c.completeStep(ctx)
 	var stopped *route.StopError
 	if unwanted != nil && (err == nil || errors.As(err, &stopped)) {
 		return events.UpgradeResult{}, unwanted
@@ -41,54 +41,54 @@ func next(ctx context.Context, r *run) (events.UpgradeResult, error) {
 	switch {
 	case err != nil:
 		return events.UpgradeResult{}, err
-	case r.Now().Sub(s.Opened) > s.Kind.Limit() && (wait.Outcome != "" || missing != ""):
+	case c.Now().Sub(s.Opened) > s.Kind.Limit() && (wait.Outcome != "" || missing != ""):
 		return events.UpgradeResult{}, route.Stopf("the step %q exceeded its limit of %s: %s", route.StepName(s), s.Kind.Limit(),
 			cmp.Or(missing, wait.Message))
 	case wait.Outcome != "":
-		return wait, r.recordProgress(ctx, nil, wait.Message)
+		return wait, c.recordProgress(ctx, nil, wait.Message)
 	case missing != "":
-		return r.retryStep(ctx, missing)
+		return c.retryStep(ctx, missing)
 	}
-	return r.startStep(ctx)
+	return c.startStep(ctx)
 }
 
 // completeStep verifies the open step, and opens the next one in the record. Otherwise it returns what to wait for, or what is missing.
-func (r *run) completeStep(ctx context.Context) (wait events.UpgradeResult, missing string, err error) {
-	wait, missing, err = r.verifyStep(ctx)
+func (c *call) completeStep(ctx context.Context) (wait events.UpgradeResult, missing string, err error) {
+	wait, missing, err = c.verifyStep(ctx)
 	if err == nil && missing == "" && wait.Outcome == "" {
-		wait, err = r.waitForOldNodes(ctx)
+		wait, err = c.waitForOldNodes(ctx)
 	}
 	if err != nil || missing != "" || wait.Outcome != "" {
 		return wait, missing, err
 	}
-	r.record.Steps[r.record.Step].Ended = r.Now().UTC()
-	r.record.Step, r.record.Try = r.record.Step+1, 0
-	r.openStep()
-	return wait, "", r.write(ctx)
+	c.record.Steps[c.record.Step].Ended = c.Now().UTC()
+	c.record.Step, c.record.Try = c.record.Step+1, 0
+	c.openStep()
+	return wait, "", c.write(ctx)
 }
 
 // retryStep starts another execution for an incomplete step, unless another execution converges the cluster.
-func (r *run) retryStep(ctx context.Context, missing string) (events.UpgradeResult, error) {
-	holder, err := r.State.Holder(ctx, r.in.Cluster, r.Executions.Running)
+func (c *call) retryStep(ctx context.Context, missing string) (events.UpgradeResult, error) {
+	holder, err := c.State.Holder(ctx, c.in.Cluster, c.Executions.Running)
 	switch {
 	case err != nil:
 		return events.UpgradeResult{}, err
 	case holder != "":
 		message := "the cluster is being converged by " + holder
-		return busy(message, backoff.MaxUpgradePause), r.recordProgress(ctx, nil, message)
-	case r.record.Try == maxTries-1:
+		return busy(message, backoff.MaxUpgradePause), c.recordProgress(ctx, nil, message)
+	case c.record.Try == maxTries-1:
 		return events.UpgradeResult{}, route.Stopf("converging succeeded %d times, but %s", maxTries, missing)
 	}
-	r.record.Try++
-	if err := r.write(ctx); err != nil {
+	c.record.Try++
+	if err := c.write(ctx); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	return r.startStep(ctx)
+	return c.startStep(ctx)
 }
 
 // supersededBy returns why the newest spec no longer wants this upgrade; nil if it does. The upgrade stops between two steps only.
-func (r *run) supersededBy(ctx context.Context) (*route.StopError, error) {
-	spec, _, err := r.Checker.NewestSpec(ctx, r.in.Cluster)
+func (c *call) supersededBy(ctx context.Context) (*route.StopError, error) {
+	spec, _, err := c.Checker.NewestSpec(ctx, c.in.Cluster)
 	var unusable *route.StopError
 	switch {
 	case errors.As(err, &unusable):
@@ -96,15 +96,15 @@ func (r *run) supersededBy(ctx context.Context) (*route.StopError, error) {
 	case err != nil:
 		return nil, err
 	}
-	if why := r.record.Superseded(spec); why != "" {
+	if why := c.record.Superseded(spec); why != "" {
 		return &route.StopError{Message: why}, nil
 	}
 	return nil, nil
 }
 
 // newestSpec reads the newest spec; nil if there is none or it is invalid.
-func (r *run) newestSpec(ctx context.Context) (*api.Cluster, error) {
-	spec, _, err := r.Checker.NewestSpec(ctx, r.in.Cluster)
+func (c *call) newestSpec(ctx context.Context) (*api.Cluster, error) {
+	spec, _, err := c.Checker.NewestSpec(ctx, c.in.Cluster)
 	var unusable *route.StopError
 	if errors.As(err, &unusable) {
 		return nil, nil
@@ -114,16 +114,16 @@ func (r *run) newestSpec(ctx context.Context) (*api.Cluster, error) {
 
 // verifyStep verifies that planning finds no change, and that EKS runs the version of the step. It returns what is missing. While EKS
 // updates the control plane it returns a wait: an execution would fail.
-func (r *run) verifyStep(ctx context.Context) (wait events.UpgradeResult, missing string, err error) {
-	s := r.record.Steps[r.record.Step]
-	eks, err := r.EKS.ControlPlane(ctx, names.EKSCluster(r.in.Cluster))
+func (c *call) verifyStep(ctx context.Context) (wait events.UpgradeResult, missing string, err error) {
+	s := c.record.Steps[c.record.Step]
+	eks, err := c.EKS.ControlPlane(ctx, names.EKSCluster(c.in.Cluster))
 	if err != nil {
 		return wait, "", err
 	}
 	if eks.Status == "UPDATING" {
 		return busy("EKS has not finished with the control plane: its status is UPDATING", backoff.MaxUpgradePause), "", nil
 	}
-	p, reason, message, err := r.Planner.Preview(ctx, r.in.Cluster)
+	p, reason, message, err := c.Planner.Preview(ctx, c.in.Cluster)
 	switch {
 	case err != nil:
 		return wait, "", err

@@ -32,31 +32,31 @@ type remainingNodes struct {
 }
 
 // waitForOldNodes waits until no old node remains, for as long as the pools allow a drain. The outcome is empty if no old node remains.
-func (r *run) waitForOldNodes(ctx context.Context) (events.UpgradeResult, error) {
-	s := &r.record.Steps[r.record.Step]
+func (c *call) waitForOldNodes(ctx context.Context) (events.UpgradeResult, error) {
+	s := &c.record.Steps[c.record.Step]
 	if s.Kind != upgrade.StepNodes && s.Kind != upgrade.StepNodesBack {
 		return events.UpgradeResult{}, nil
 	}
-	remaining, err := r.findRemainingNodes(ctx)
+	remaining, err := c.findRemainingNodes(ctx)
 	if err != nil || remaining.description == "" {
 		return events.UpgradeResult{}, err
 	}
 	if s.Converged.IsZero() {
-		s.Converged = r.Now().UTC()
-		if err := r.write(ctx); err != nil {
+		s.Converged = c.Now().UTC()
+		if err := c.write(ctx); err != nil {
 			return events.UpgradeResult{}, err
 		}
-	} else if r.Now().Sub(s.Converged) > remaining.allowed+backoff.DrainGrace {
+	} else if c.Now().Sub(s.Converged) > remaining.allowed+backoff.DrainGrace {
 		return events.UpgradeResult{}, route.Stopf("%s, for longer than drain.timeout (%s). %s", remaining.description, remaining.allowed,
 			remaining.advice)
 	}
-	wait := asOf(remaining.description, r.Now(), backoff.UpgradeCalls(r.Now().Sub(s.Converged), s.Converged.Sub(s.Opened)))
-	return wait, r.recordProgress(ctx, nil, wait.Message)
+	wait := asOf(remaining.description, c.Now(), backoff.UpgradeCalls(c.Now().Sub(s.Converged), s.Converged.Sub(s.Opened)))
+	return wait, c.recordProgress(ctx, nil, wait.Message)
 }
 
 // findRemainingNodes returns the instances that are being drained. If there are none, it returns the Node objects of terminated instances.
-func (r *run) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
-	way, err := r.Checker.LoadRoute(ctx, r.in.Cluster, r.record)
+func (c *call) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
+	way, err := c.Checker.LoadRoute(ctx, c.in.Cluster, c.record)
 	if err != nil {
 		return remainingNodes{}, err
 	}
@@ -64,7 +64,7 @@ func (r *run) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
 	var drains, longest time.Duration
 	states := map[string]string{}
 	for _, pool := range way.After.Spec.Pools {
-		group, _, err := r.Groups.Describe(ctx, names.Group(r.in.Cluster, pool.Name))
+		group, _, err := c.Groups.Describe(ctx, names.Group(c.in.Cluster, pool.Name))
 		if err != nil {
 			return remainingNodes{}, err
 		}
@@ -86,7 +86,7 @@ func (r *run) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
 			"nodes are still being drained: " + strings.Join(draining, ", "), drains, "The status shows which pods they wait for",
 		}, nil
 	}
-	ended, err := r.endedNodes(ctx, states)
+	ended, err := c.endedNodes(ctx, states)
 	var unreachable *fault.ClusterUnreachable
 	switch {
 	case errors.As(err, &unreachable):
@@ -104,12 +104,12 @@ func (r *run) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
 
 // endedNodes lists the nodes of drover's pools whose instances are terminated. states are the lifecycle states of the instances in groups.
 // An instance that was detached from its group still runs, and its node stays.
-func (r *run) endedNodes(ctx context.Context, states map[string]string) ([]string, error) {
-	control, err := r.Stacks.Describe(ctx, names.Stack(r.in.Cluster, names.ControlPlane))
+func (c *call) endedNodes(ctx context.Context, states map[string]string) ([]string, error) {
+	control, err := c.Stacks.Describe(ctx, names.Stack(c.in.Cluster, names.ControlPlane))
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := r.Nodes.Health(ctx, r.in.Cluster, control.API())
+	nodes, err := c.Nodes.Health(ctx, c.in.Cluster, control.API())
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (r *run) endedNodes(ctx context.Context, states map[string]string) ([]strin
 			old[n.Instance] = n
 		}
 	}
-	running, err := r.Instances.RunningInstances(ctx, ungrouped)
+	running, err := c.Instances.RunningInstances(ctx, ungrouped)
 	if err != nil {
 		return nil, err
 	}

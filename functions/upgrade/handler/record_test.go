@@ -206,7 +206,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 				Target: upgrade.Target{Release: "r2"},
 			}
 			test.given(o, r)
-			require.NoError(t, o.handler().runOf(r).recordStop(t.Context(), "it stopped"))
+			require.NoError(t, o.handler().callOf(r).recordStop(t.Context(), "it stopped"))
 			test.want(t, o.status)
 		})
 	}
@@ -227,7 +227,7 @@ func TestRequestIsAcceptedWhenItsChecksBegin(t *testing.T) {
 			o := &observed{status: &status.Status{}}
 			o.status.Refuse(status.ReasonUpgradeRefused, "an earlier one", noon)
 			r := &upgrade.Record{Execution: "mine", State: test.state, Origin: test.origin}
-			require.NoError(t, o.handler().runOf(r).recordProgress(t.Context(), nil, "the checks are running"))
+			require.NoError(t, o.handler().callOf(r).recordProgress(t.Context(), nil, "the checks are running"))
 			require.Equal(t, test.kept, o.status.Condition(status.RequestAccepted) != nil)
 		})
 	}
@@ -243,7 +243,7 @@ func TestWaitingUpgradeIsRecorded(t *testing.T) {
 		t.Helper()
 		var in events.UpgradeRequest
 		in.Cluster, in.Execution, in.Origin, in.Started = "demo", "mine", "Spec", noon
-		require.NoError(t, (&run{
+		require.NoError(t, (&call{
 			Handler: o.handler(), in: in,
 		}).recordWaiting(t.Context(), upgrade.Target{Release: "r3", KubernetesVersion: "1.37"}, phase,
 			"the cluster is busy"))
@@ -300,7 +300,7 @@ func TestWaitingUpgradeIsRecorded(t *testing.T) {
 	})
 	t.Run("not when the control plane cannot be read", func(t *testing.T) {
 		o := &observed{failing: map[string]error{"describe": errors.New("throttled")}}
-		err := o.handler().runOf(nil).recordWaiting(t.Context(), upgrade.Target{}, status.UpgradeDelayed, "")
+		err := o.handler().callOf(nil).recordWaiting(t.Context(), upgrade.Target{}, status.UpgradeDelayed, "")
 		require.ErrorIs(t, err, o.failing["describe"])
 		require.Zero(t, o.writes)
 	})
@@ -316,7 +316,7 @@ func TestImpossibleUpgrade(t *testing.T) {
 	accepted := func(s *status.Status) *status.Condition { return s.Condition(status.RequestAccepted) }
 	t.Run("is refused when an operator asked for it", func(t *testing.T) {
 		o := &observed{status: &status.Status{Phase: status.Ready}}
-		result, err := (&run{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
+		result, err := (&call{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
 		require.NoError(t, err)
 		require.Equal(t, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there is no release r9"}, result)
 		require.Equal(t, status.ReasonUpgradeRefused, accepted(o.status).Reason)
@@ -325,7 +325,7 @@ func TestImpossibleUpgrade(t *testing.T) {
 	t.Run("is refused without a record when there is no cluster", func(t *testing.T) {
 		for _, s := range []*status.Status{nil, {Phase: status.Deleted}} {
 			o := &observed{status: s}
-			result, err := (&run{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
+			result, err := (&call{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
 			require.NoError(t, err)
 			require.Equal(t, events.UpgradeRefused, result.Outcome)
 			require.Zero(t, o.writes)
@@ -333,13 +333,13 @@ func TestImpossibleUpgrade(t *testing.T) {
 	})
 	t.Run("is not refused when the status cannot be read", func(t *testing.T) {
 		o := &observed{status: &status.Status{}, failing: map[string]error{"status": throttled}}
-		_, err := (&run{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
+		_, err := (&call{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
 		require.ErrorIs(t, err, throttled)
 		require.Zero(t, o.writes)
 	})
 	t.Run("stops when its execution claimed it", func(t *testing.T) {
 		o := &observed{status: &status.Status{}}
-		_, err := (&run{Handler: o.handler(), in: byHand}).refuse(t.Context(), mine, no)
+		_, err := (&call{Handler: o.handler(), in: byHand}).refuse(t.Context(), mine, no)
 		require.Equal(t, no, err)
 		require.Zero(t, o.writes)
 	})
@@ -350,7 +350,7 @@ func TestImpossibleUpgrade(t *testing.T) {
 				"r1": {Tags: map[string]string{names.TagRelease: "r1@sha"}, Outputs: map[string]string{"KubernetesVersion": "1.35"}},
 			} {
 				o := &observed{stack: stack, status: &status.Status{}}
-				_, err := (&run{Handler: o.handler(), in: bySpec}).refuse(t.Context(), r, no)
+				_, err := (&call{Handler: o.handler(), in: bySpec}).refuse(t.Context(), r, no)
 				require.ErrorIs(t, err, no)
 				require.Equal(t, []string{"Blocked", name, "r9"}, []string{o.status.Upgrade.Phase, o.status.Upgrade.From, o.status.Upgrade.To})
 				require.Equal(t, status.ReasonUpgradeBlocked, o.status.Condition(status.Upgraded).Reason)
@@ -360,11 +360,11 @@ func TestImpossibleUpgrade(t *testing.T) {
 	})
 	t.Run("is tried again when AWS failed", func(t *testing.T) {
 		o := &observed{status: &status.Status{}}
-		_, err := (&run{Handler: o.handler(), in: bySpec}).refuse(t.Context(), nil, throttled)
+		_, err := (&call{Handler: o.handler(), in: bySpec}).refuse(t.Context(), nil, throttled)
 		require.Equal(t, throttled, err)
 		require.Zero(t, o.writes)
 		o.failing = map[string]error{"describe": throttled}
-		_, err = (&run{Handler: o.handler(), in: bySpec}).refuse(t.Context(), nil, no)
+		_, err = (&call{Handler: o.handler(), in: bySpec}).refuse(t.Context(), nil, no)
 		require.ErrorIs(t, err, throttled)
 		require.Zero(t, o.writes)
 	})

@@ -18,12 +18,12 @@ import (
 
 // recordProgress writes the upgrade to the status. If checks is nil, the checks of an earlier call stay. At the end of the upgrade it also
 // writes what applies to the cluster afterwards, since an upgrade that changed nothing starts no drover-converge.
-func (r *run) recordProgress(ctx context.Context, checks []status.Check, message string) error {
-	if !r.record.State.Over() {
-		return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { r.apply(s, checks, message, status.UpgradeEnd{}) })
+func (c *call) recordProgress(ctx context.Context, checks []status.Check, message string) error {
+	if !c.record.State.Over() {
+		return c.State.UpdateStatus(ctx, c.in.Cluster, func(s *status.Status) { c.apply(s, checks, message, status.UpgradeEnd{}) })
 	}
-	return r.recordEnd(ctx, func(s *status.Status, a status.UpgradeEnd) {
-		r.apply(s, checks, message, a)
+	return c.recordEnd(ctx, func(s *status.Status, a status.UpgradeEnd) {
+		c.apply(s, checks, message, a)
 		a.Next(s)
 		if a.Observe != nil && !a.Busy { // an execution for a step may have ended before it recorded the stacks
 			a.Observe(s)
@@ -36,14 +36,14 @@ const maxAttempts = 4
 
 // recordEnd writes the end of an upgrade to the status. If a later holder of the lease has written the status since the aftermath was read,
 // that holder has newer facts, and recordEnd reads it again.
-func (r *run) recordEnd(ctx context.Context, change func(*status.Status, status.UpgradeEnd)) error {
+func (c *call) recordEnd(ctx context.Context, change func(*status.Status, status.UpgradeEnd)) error {
 	for range maxAttempts {
-		a, err := r.readAftermath(ctx)
+		a, err := c.readAftermath(ctx)
 		if err != nil {
 			return err
 		}
 		stale := false
-		err = r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) {
+		err = c.State.UpdateStatus(ctx, c.in.Cluster, func(s *status.Status) {
 			if stale = s.Fence > a.Fence; !stale {
 				change(s, a)
 			}
@@ -53,49 +53,49 @@ func (r *run) recordEnd(ctx context.Context, change func(*status.Status, status.
 		}
 	}
 	return &fault.Transient{
-		Cause: fmt.Errorf("recording the end of the upgrade of %s: another execution converges the cluster: %w", r.in.Cluster, store.ErrConflict),
+		Cause: fmt.Errorf("recording the end of the upgrade of %s: another execution converges the cluster: %w", c.in.Cluster, store.ErrConflict),
 	}
 }
 
 // readAftermath reads the lease first, so that an execution that takes the lease during the other reads has a higher fence.
-func (r *run) readAftermath(ctx context.Context) (a status.UpgradeEnd, err error) {
-	lease, err := r.State.Lease(ctx, r.in.Cluster)
+func (c *call) readAftermath(ctx context.Context) (a status.UpgradeEnd, err error) {
+	lease, err := c.State.Lease(ctx, c.in.Cluster)
 	if err != nil {
 		return a, err
 	}
 	a.Fence = lease.Fence
-	if a.PostUpgrade, err = r.Planner.After(ctx, r.in.Cluster); err != nil || lease.Execution == "" {
+	if a.PostUpgrade, err = c.Planner.After(ctx, c.in.Cluster); err != nil || lease.Execution == "" {
 		return a, err
 	}
-	a.Busy, err = r.Executions.Running(ctx, lease.Execution)
+	a.Busy, err = c.Executions.Running(ctx, lease.Execution)
 	return a, err
 }
 
 // recordStop writes the end of an upgrade. If the upgrade belongs to an earlier cluster of this name, it writes only while the status still
 // shows that upgrade.
-func (r *run) recordStop(ctx context.Context, message string) error {
-	current, err := r.Checker.IsCurrent(ctx, r.in.Cluster, r.record)
+func (c *call) recordStop(ctx context.Context, message string) error {
+	current, err := c.Checker.IsCurrent(ctx, c.in.Cluster, c.record)
 	if err != nil {
 		return err
 	}
 	if current {
-		return r.recordProgress(ctx, nil, message)
+		return c.recordProgress(ctx, nil, message)
 	}
-	return r.recordEnd(ctx, func(s *status.Status, a status.UpgradeEnd) {
-		if a.Earlier = true; s.Upgrade != nil && s.Upgrade.Execution == r.record.Execution {
-			r.apply(s, nil, message, a)
+	return c.recordEnd(ctx, func(s *status.Status, a status.UpgradeEnd) {
+		if a.Earlier = true; s.Upgrade != nil && s.Upgrade.Execution == c.record.Execution {
+			c.apply(s, nil, message, a)
 		}
 	})
 }
 
 // apply sets the upgrade, its condition and the phase of the cluster in a status.
-func (r *run) apply(s *status.Status, checks []status.Check, message string, a status.UpgradeEnd) {
-	u := describe(r.record)
+func (c *call) apply(s *status.Status, checks []status.Check, message string, a status.UpgradeEnd) {
+	u := describe(c.record)
 	u.Message = message
 	if checks != nil {
-		u.Checks, u.Checked = checks, when(r.Now())
+		u.Checks, u.Checked = checks, when(c.Now())
 	}
-	s.RecordUpgrade(u, r.record, a, r.Now())
+	s.RecordUpgrade(u, c.record, a, c.Now())
 }
 
 // describe converts a record for the status.
@@ -126,22 +126,22 @@ func when(t time.Time) *time.Time {
 }
 
 // recordWaiting records that an upgrade waits for its cluster, or was missed.
-func (r *run) recordWaiting(ctx context.Context, to upgrade.Target, phase, message string) error {
+func (c *call) recordWaiting(ctx context.Context, to upgrade.Target, phase, message string) error {
 	u := status.Upgrade{
-		Phase: phase, To: to.Release, ToVersion: to.KubernetesVersion, Origin: string(startOf(r.in).Origin), At: when(dueAt(r.in)),
-		Execution: r.in.Execution, Message: message,
+		Phase: phase, To: to.Release, ToVersion: to.KubernetesVersion, Origin: string(startOf(c.in).Origin), At: when(dueAt(c.in)),
+		Execution: c.in.Execution, Message: message,
 	}
-	from, err := r.deployedTarget(ctx)
+	from, err := c.deployedTarget(ctx)
 	if err != nil {
 		return err
 	}
 	u.From, u.FromVersion = from.Release, from.KubernetesVersion
-	return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.RecordWaiting(u, r.Now()) })
+	return c.State.UpdateStatus(ctx, c.in.Cluster, func(s *status.Status) { s.RecordWaiting(u, c.Now()) })
 }
 
 // deployedTarget reads the deployed release; zero if the cluster has none that is known.
-func (r *run) deployedTarget(ctx context.Context) (upgrade.Target, error) {
-	target, err := r.Checker.Deployed(ctx, r.in.Cluster)
+func (c *call) deployedTarget(ctx context.Context) (upgrade.Target, error) {
+	target, err := c.Checker.Deployed(ctx, c.in.Cluster)
 	var absent *route.StopError
 	if errors.As(err, &absent) {
 		return upgrade.Target{}, nil
@@ -151,35 +151,35 @@ func (r *run) deployedTarget(ctx context.Context) (upgrade.Target, error) {
 
 // refuse records an upgrade that cannot begin. A request by an operator is refused, which is the answer to the operator and no failed
 // upgrade. Any other upgrade is blocked. If this execution claimed the upgrade before, stop records the reason.
-func (r *run) refuse(ctx context.Context, last *upgrade.Record, why error) (events.UpgradeResult, error) {
+func (c *call) refuse(ctx context.Context, last *upgrade.Record, why error) (events.UpgradeResult, error) {
 	var stopped *route.StopError
 	switch {
-	case !errors.As(why, &stopped), r.in.Origin == "" && r.hasClaimed(last):
+	case !errors.As(why, &stopped), c.in.Origin == "" && c.hasClaimed(last):
 		return events.UpgradeResult{}, why
-	case r.in.Origin == "":
-		return events.UpgradeResult{Outcome: events.UpgradeRefused, Message: stopped.Message}, r.recordRefusal(ctx, stopped.Message)
+	case c.in.Origin == "":
+		return events.UpgradeResult{Outcome: events.UpgradeRefused, Message: stopped.Message}, c.recordRefusal(ctx, stopped.Message)
 	}
-	from, err := r.deployedTarget(ctx)
+	from, err := c.deployedTarget(ctx)
 	if err != nil {
 		return events.UpgradeResult{}, errors.Join(why, err)
 	}
 	u := status.Upgrade{
-		From: from.Release, FromVersion: from.KubernetesVersion, To: r.in.Release, ToVersion: r.in.KubernetesVersion, Origin: r.in.Origin,
-		Ended: when(r.Now()), Execution: r.in.Execution, Message: stopped.Message,
+		From: from.Release, FromVersion: from.KubernetesVersion, To: c.in.Release, ToVersion: c.in.KubernetesVersion, Origin: c.in.Origin,
+		Ended: when(c.Now()), Execution: c.in.Execution, Message: stopped.Message,
 	}
-	err = r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.BlockUpgrade(u, r.Now()) })
+	err = c.State.UpdateStatus(ctx, c.in.Cluster, func(s *status.Status) { s.BlockUpgrade(u, c.Now()) })
 	return events.UpgradeResult{}, errors.Join(why, err)
 }
 
 // recordRefusal records the refusal of a request in the status, until the next request or the next spec. It skips a cluster that has no
 // status or is deleted.
-func (r *run) recordRefusal(ctx context.Context, message string) error {
-	c, err := r.State.Status(ctx, r.in.Cluster)
-	if errors.Is(err, store.ErrNotFound) || err == nil && c.Status.Phase == status.Deleted {
+func (c *call) recordRefusal(ctx context.Context, message string) error {
+	cluster, err := c.State.Status(ctx, c.in.Cluster)
+	if errors.Is(err, store.ErrNotFound) || err == nil && cluster.Status.Phase == status.Deleted {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return r.State.UpdateStatus(ctx, r.in.Cluster, func(s *status.Status) { s.Refuse(status.ReasonUpgradeRefused, message, r.Now()) })
+	return c.State.UpdateStatus(ctx, c.in.Cluster, func(s *status.Status) { s.Refuse(status.ReasonUpgradeRefused, message, c.Now()) })
 }

@@ -24,11 +24,11 @@ func TestStatusKeepsTenUpgrades(t *testing.T) {
 			Target: upgrade.Target{Release: fmt.Sprint("r", n)},
 			Steps:  []upgrade.Step{{Kind: upgrade.StepNodes, Started: now.Add(time.Minute), Ended: now.Add(time.Hour)}}, Started: now,
 		}
-		h.runOf(r).apply(s, []status.Check{{Name: "NodesReady"}}, "the nodes", status.UpgradeEnd{})
+		h.callOf(r).apply(s, []status.Check{{Name: "NodesReady"}}, "the nodes", status.UpgradeEnd{})
 		require.Len(t, s.Upgrades, min(n, 10), "only what is over")
 		r.State, r.Ended = upgrade.Done, now.Add(2*time.Hour)
 		for range 2 { // a killed call is repeated
-			h.runOf(r).apply(s, nil, "it is over", status.UpgradeEnd{})
+			h.callOf(r).apply(s, nil, "it is over", status.UpgradeEnd{})
 		}
 		require.Len(t, s.Upgrades, min(n+1, 10))
 		require.Equal(t, *s.Upgrade, s.Upgrades[0], "the newest first")
@@ -106,7 +106,7 @@ func TestUpgradeEndKeepsTheStatusOfANewConverge(t *testing.T) {
 			}
 		}
 		h := &Handler{State: c, Executions: c, Planner: calm{during: during}, Now: time.Now}
-		return c, h.runOf(r).recordProgress(t.Context(), nil, "it stopped")
+		return c, h.callOf(r).recordProgress(t.Context(), nil, "it stopped")
 	}
 	c, err := end(0, false)
 	require.NoError(t, err)

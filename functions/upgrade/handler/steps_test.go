@@ -211,11 +211,11 @@ func (l *led) handler() *Handler {
 	}
 }
 
-// runOf is a call for demo whose record is loaded.
-func (h *Handler) runOf(record *upgrade.Record) *run {
-	r := &run{Handler: h, record: record}
-	r.in.Cluster = "demo"
-	return r
+// callOf is a call for demo whose record is loaded.
+func (h *Handler) callOf(record *upgrade.Record) *call {
+	c := &call{Handler: h, record: record}
+	c.in.Cluster = "demo"
+	return c
 }
 
 func (l *led) handle(t *testing.T, action events.UpgradeAction) (events.UpgradeResult, error) {
@@ -511,11 +511,11 @@ func TestUpgradeStops(t *testing.T) {
 	t.Run("saying what is known of the cluster's own control plane", func(t *testing.T) {
 		l := leading()
 		l.record.Step, l.record.Steps[0].Ended, l.stack.ID = 0, time.Time{}, "stack-2"
-		under, err := l.handler().runOf(l.record).interruptedStep(t.Context())
+		under, err := l.handler().callOf(l.record).interruptedStep(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, under)
 		l.failing["describe"] = errThrottled
-		_, err = l.handler().runOf(l.record).interruptedStep(t.Context())
+		_, err = l.handler().callOf(l.record).interruptedStep(t.Context())
 		require.ErrorIs(t, err, errThrottled)
 	})
 }

@@ -17,40 +17,40 @@ import (
 
 // stop ends an upgrade that failed. Completed steps stay. For an upgrade that has ended already it writes the status again, as an earlier
 // call may have failed before that. It does nothing if another execution has claimed the upgrade.
-func stop(ctx context.Context, r *run) (result events.UpgradeResult, err error) {
-	why := failureReason(r.in.Error, r.in.Cause)
-	if r.record, r.etag, err = r.State.Upgrade(ctx, r.in.Cluster); err != nil {
+func stop(ctx context.Context, c *call) (result events.UpgradeResult, err error) {
+	why := failureReason(c.in.Error, c.in.Cause)
+	if c.record, c.etag, err = c.State.Upgrade(ctx, c.in.Cluster); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if r.record == nil || r.record.Execution != cmp.Or(r.in.Ended, r.in.Execution) {
+	if c.record == nil || c.record.Execution != cmp.Or(c.in.Ended, c.in.Execution) {
 		return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: why}, nil
 	}
-	if !r.record.State.Over() {
-		if err := r.closeRecord(ctx, route.EndState(r.record)); err != nil {
+	if !c.record.State.Over() {
+		if err := c.closeRecord(ctx, route.EndState(c.record)); err != nil {
 			return events.UpgradeResult{}, err
 		}
 	}
-	interrupted, err := r.interruptedStep(ctx)
+	interrupted, err := c.interruptedStep(ctx)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	message := outcomeMessage(r.in.Cluster, r.record, why, interrupted)
-	return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: message}, r.recordStop(ctx, message)
+	message := outcomeMessage(c.in.Cluster, c.record, why, interrupted)
+	return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: message}, c.recordStop(ctx, message)
 }
 
 // interruptedStep describes how far the open step came. It returns "" for a step that was not started or was rolled back. A step that was
 // started may be almost complete, but counts only once it is verified.
-func (r *run) interruptedStep(ctx context.Context) (string, error) {
-	if r.record.Step >= len(r.record.Steps) || r.record.Steps[r.record.Step].Started.IsZero() {
+func (c *call) interruptedStep(ctx context.Context) (string, error) {
+	if c.record.Step >= len(c.record.Steps) || c.record.Steps[c.record.Step].Started.IsZero() {
 		return "", nil
 	}
-	s := r.record.Steps[r.record.Step]
+	s := c.record.Steps[c.record.Step]
 	if s.Kind != upgrade.StepControlPlane {
 		return "which was started", nil
 	}
-	deployed, err := r.Stacks.Describe(ctx, names.Stack(r.in.Cluster, names.ControlPlane))
+	deployed, err := c.Stacks.Describe(ctx, names.Stack(c.in.Cluster, names.ControlPlane))
 	switch {
-	case err != nil || deployed.ID != r.record.Stack:
+	case err != nil || deployed.ID != c.record.Stack:
 		return "", err
 	case stack.InProgress(deployed.Status):
 		return "which is still in progress: " + deployed.Status, nil

@@ -1,4 +1,4 @@
-// Package stepfunctions adapts Step Functions: it starts, describes and stops executions, and resumes their waiting steps.
+// Package stepfunctions adapts Step Functions: it starts, describes and stops executions, and resumes their waiting tasks.
 package stepfunctions
 
 import (
@@ -105,7 +105,7 @@ func (e *Executions) Stop(ctx context.Context, execution, cause string) error {
 	return fmt.Errorf("stopping execution %s: %w", execution, err)
 }
 
-// Succeed resumes a waiting step with its output. A step that no longer waits is no error: an earlier copy of the same event resumed it,
+// Succeed resumes a waiting task with its output. A task that no longer waits is no error: an earlier copy of the same event resumed it,
 // or its execution has ended.
 func (e *Executions) Succeed(ctx context.Context, token string, output events.ChangeResult) error {
 	body, err := json.Marshal(output)
@@ -117,7 +117,7 @@ func (e *Executions) Succeed(ctx context.Context, token string, output events.Ch
 	return unlessOver(err)
 }
 
-// Fail resumes a waiting step with the name of a fault and a cause.
+// Fail resumes a waiting task with the name of a fault and a cause.
 func (e *Executions) Fail(ctx context.Context, token, fault string, cause events.ChangeResult) error {
 	body, err := json.Marshal(cause)
 	if err != nil {
@@ -134,7 +134,7 @@ func unlessOver(err error) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("resuming a waiting step: %w", err)
+		return fmt.Errorf("resuming a waiting task: %w", err)
 	}
 	return nil
 }

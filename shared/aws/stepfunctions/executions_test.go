@@ -89,11 +89,11 @@ func TestErrorsOfExecutions(t *testing.T) {
 			func(c *sfn.Client) error { _, err := stepfunctions.New(c, "m").Ended(ctx, "x"); return err }, described,
 			[]string{"ExecutionDoesNotExist"},
 		},
-		"resuming a step": {
+		"resuming a task": {
 			func(c *sfn.Client) error { return stepfunctions.New(c, "m").Succeed(ctx, "t", events.ChangeResult{}) }, `{}`,
 			[]string{"TaskDoesNotExist", "TaskTimedOut", "InvalidToken"},
 		},
-		"failing a step": {
+		"failing a task": {
 			func(c *sfn.Client) error { return stepfunctions.New(c, "m").Fail(ctx, "t", "f", events.ChangeResult{}) }, `{}`,
 			[]string{"TaskDoesNotExist", "TaskTimedOut", "InvalidToken"},
 		},

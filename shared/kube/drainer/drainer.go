@@ -62,48 +62,48 @@ func NewCluster(cluster *kube.Cluster) Cluster { return Cluster{cluster, New(clu
 // blockers only once.
 func (n *Nodes) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
 	blocked func(context.Context, drain.Report)) drain.Report {
-	d := &operation{
+	c := &call{
 		Nodes: n, node: node, task: task, forced: forced, blocked: blockedReports{send: blocked}, results: make(chan result, maxInFlight),
 		trouble:   make(chan error, 8),
 		watchPods: make(chan struct{}),
 		view:      drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
-	d.report.Outcome = drain.Remaining
+	c.report.Outcome = drain.Remaining
 	held, err := n.hold(ctx, node, time.Time{})
 	switch {
 	case apierrors.IsNotFound(err):
-		d.report.Outcome, d.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
-		return d.report
+		c.report.Outcome, c.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
+		return c.report
 	case err != nil:
-		d.report.Message = err.Error()
-		return d.report
+		c.report.Message = err.Error()
+		return c.report
 	}
-	d.setHold(held)
+	c.setHold(held)
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches
-	d.run(inside)
-	d.flushResults()
-	d.awaitReports()
-	if d.report.Outcome == drain.Remaining {
-		if d.synced {
-			d.clearTrouble(time.Now())
+	c.run(inside)
+	c.flushResults()
+	c.awaitReports()
+	if c.report.Outcome == drain.Remaining {
+		if c.synced {
+			c.clearTrouble(time.Now())
 		}
-		d.note(ctx)
-		if d.report.Evicted == 0 && d.report.Terminating == 0 {
-			d.report.Pending = d.pending(ctx, d.blockingBudgets())
+		c.note(ctx)
+		if c.report.Evicted == 0 && c.report.Terminating == 0 {
+			c.report.Pending = c.pending(ctx, c.blockingBudgets())
 		}
 	}
-	return d.report
+	return c.report
 }
 
 // setHold records that the node is held.
-func (d *operation) setHold(held held) {
-	d.awaitReports() // a report in progress writes d.held.waits
-	d.held, d.view.Excluded, d.view.Cordoned, d.task.Started = held, held.since, held.since, held.began
+func (c *call) setHold(held held) {
+	c.awaitReports() // a report in progress writes d.held.waits
+	c.held, c.view.Excluded, c.view.Cordoned, c.task.Started = held, held.since, held.since, held.began
 }
 
-// operation is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
-type operation struct {
+// call is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
+type call struct {
 	*Nodes
 	node    string
 	task    drain.Task
@@ -135,62 +135,62 @@ type result struct {
 	answered time.Time
 }
 
-func (d *operation) run(ctx context.Context) {
+func (c *call) run(ctx context.Context) {
 	pods := make(chan change[corev1.Pod], 64)
 	budgets := make(chan change[policyv1.PodDisruptionBudget], 64)
 	// While there are requests to send, pods are not watched: each eviction causes four events, which would be a tenth of
 	// the API server's load.
-	mine := d.podsOf(d.node)
-	mine.needed = d.watchPods
-	go follow(ctx, mine, pods, d.trouble)
-	go follow(ctx, d.allBudgets(), budgets, d.trouble)
+	mine := c.podsOf(c.node)
+	mine.needed = c.watchPods
+	go follow(ctx, mine, pods, c.trouble)
+	go follow(ctx, c.allBudgets(), budgets, c.trouble)
 	// A decision needs both lists.
 	for listed := [2]bool{}; listed != [2]bool{true, true}; {
 		select {
 		case change := <-pods:
-			d.seePods(change)
+			c.seePods(change)
 			listed[0] = true
 		case change := <-budgets:
-			d.seeBudgets(change)
+			c.seeBudgets(change)
 			listed[1] = true
-		case err := <-d.trouble:
-			d.report.Message = err.Error()
+		case err := <-c.trouble:
+			c.report.Message = err.Error()
 		case <-ctx.Done():
 			return
 		}
 	}
-	d.synced, d.report.Message = true, ""
-	if now := time.Now(); d.held.isOutage(now) {
-		d.task.Regained = now
+	c.synced, c.report.Message = true, ""
+	if now := time.Now(); c.held.isOutage(now) {
+		c.task.Regained = now
 	}
 	var systemCheckAt time.Time // the next check whether other pods need the system pods
 	for began := time.Now(); ctx.Err() == nil; {
 		now := time.Now()
-		room := maxInFlight - d.inFlight
-		if now.Before(d.pause) {
+		room := maxInFlight - c.inFlight
+		if now.Before(c.pause) {
 			room = 0
 		}
-		decision := drain.Decide(now, d.task, d.view, room)
-		drain.Describe(&d.report, decision)
-		d.clearTrouble(now)
+		decision := drain.Decide(now, c.task, c.view, room)
+		drain.Describe(&c.report, decision)
+		c.clearTrouble(now)
 		if decision.Over {
 			// The node stays while its pods cannot be listed. The report must contain the pods that are left.
-			if !d.listPods(ctx) {
+			if !c.listPods(ctx) {
 				continue
 			}
-			if decision = drain.Decide(time.Now(), d.task, d.view, 0); !decision.Over {
+			if decision = drain.Decide(time.Now(), c.task, c.view, 0); !decision.Over {
 				continue
 			}
-			drain.Describe(&d.report, decision)
-			d.report.Outcome = drain.TimedOut
-			d.report.Message = fmt.Sprintf("the drain timeout of %s is over: the node is terminated with the pods that are left",
-				d.task.Policy.Timeout.Duration())
+			drain.Describe(&c.report, decision)
+			c.report.Outcome = drain.TimedOut
+			c.report.Message = fmt.Sprintf("the drain timeout of %s is over: the node is terminated with the pods that are left",
+				c.task.Policy.Timeout.Duration())
 			return
 		}
-		if decision.OnlyBlockedSystemPods && d.inFlight == 0 && !now.Before(systemCheckAt) {
-			if d.systemUnneeded(ctx) {
-				d.report.Outcome = drain.Done
-				d.report.Message = "the cluster is being deleted, and only system pods run in it: the node is terminated with them"
+		if decision.OnlyBlockedSystemPods && c.inFlight == 0 && !now.Before(systemCheckAt) {
+			if c.systemUnneeded(ctx) {
+				c.report.Outcome = drain.Done
+				c.report.Message = "the cluster is being deleted, and only system pods run in it: the node is terminated with them"
 				return
 			}
 			systemCheckAt = time.Now().Add(systemCheckPause)
@@ -198,40 +198,40 @@ func (d *operation) run(ctx context.Context) {
 		if decision.OnlyBlockedSystemPods {
 			decision.Next = sooner(decision.Next, systemCheckAt)
 		}
-		if len(decision.Left) == 0 && d.inFlight == 0 {
-			if d.confirmEmpty(ctx) {
-				d.report.Outcome = drain.Done
+		if len(decision.Left) == 0 && c.inFlight == 0 {
+			if c.confirmEmpty(ctx) {
+				c.report.Outcome = drain.Done
 				return
 			}
 			continue // the view has changed
 		}
 		for _, request := range decision.Send {
-			d.send(ctx, request)
+			c.send(ctx, request)
 		}
-		if sighted := began.Add(watchDelay); d.inFlight < maxInFlight || !now.Before(sighted) {
-			d.startPodWatch()
+		if sighted := began.Add(watchDelay); c.inFlight < maxInFlight || !now.Before(sighted) {
+			c.startPodWatch()
 		} else {
 			decision.Next = sooner(decision.Next, sighted)
 		}
-		if d.pause.After(now) {
-			decision.Next = sooner(decision.Next, d.pause)
+		if c.pause.After(now) {
+			decision.Next = sooner(decision.Next, c.pause)
 		}
-		d.next(ctx, now, sooner(decision.Next, d.reportBlocked(ctx, now, decision)), pods, budgets)
+		c.next(ctx, now, sooner(decision.Next, c.reportBlocked(ctx, now, decision)), pods, budgets)
 	}
 }
 
 // startPodWatch starts the watch of pods.
-func (d *operation) startPodWatch() {
+func (c *call) startPodWatch() {
 	select {
-	case <-d.watchPods:
+	case <-c.watchPods:
 	default:
-		close(d.watchPods)
+		close(c.watchPods)
 	}
 }
 
 // next waits until something changes or the time has come. It then applies all changes that arrived within
 // decisionInterval since the last decision.
-func (d *operation) next(ctx context.Context, decided, at time.Time, pods <-chan change[corev1.Pod],
+func (c *call) next(ctx context.Context, decided, at time.Time, pods <-chan change[corev1.Pod],
 	budgets <-chan change[policyv1.PodDisruptionBudget]) {
 	var alarm <-chan time.Time
 	if !at.IsZero() {
@@ -241,13 +241,13 @@ func (d *operation) next(ctx context.Context, decided, at time.Time, pods <-chan
 	}
 	select {
 	case change := <-pods:
-		d.seePods(change)
+		c.seePods(change)
 	case change := <-budgets:
-		d.seeBudgets(change)
-	case r := <-d.results:
-		d.answer(r)
-	case err := <-d.trouble:
-		d.recordTrouble(err)
+		c.seeBudgets(change)
+	case r := <-c.results:
+		c.answer(r)
+	case err := <-c.trouble:
+		c.recordTrouble(err)
 	case <-alarm:
 		return
 	case <-ctx.Done():
@@ -257,13 +257,13 @@ func (d *operation) next(ctx context.Context, decided, at time.Time, pods <-chan
 	for {
 		select {
 		case change := <-pods:
-			d.seePods(change)
+			c.seePods(change)
 		case change := <-budgets:
-			d.seeBudgets(change)
-		case r := <-d.results:
-			d.answer(r)
-		case err := <-d.trouble:
-			d.recordTrouble(err)
+			c.seeBudgets(change)
+		case r := <-c.results:
+			c.answer(r)
+		case err := <-c.trouble:
+			c.recordTrouble(err)
 		default:
 			return
 		}
@@ -271,12 +271,12 @@ func (d *operation) next(ctx context.Context, decided, at time.Time, pods <-chan
 }
 
 // flushResults reads the results of requests that are outstanding at the end of the call. They may have removed pods.
-func (d *operation) flushResults() {
+func (c *call) flushResults() {
 	patience := time.After(flushTimeout)
-	for d.inFlight > 0 {
+	for c.inFlight > 0 {
 		select {
-		case r := <-d.results:
-			d.answer(r)
+		case r := <-c.results:
+			c.answer(r)
 		case <-patience:
 			return
 		}
@@ -284,28 +284,28 @@ func (d *operation) flushResults() {
 }
 
 // recordTrouble adds an error of the API server to the report.
-func (d *operation) recordTrouble(err error) { d.report.Message, d.troubleAt = err.Error(), time.Now() }
+func (c *call) recordTrouble(err error) { c.report.Message, c.troubleAt = err.Error(), time.Now() }
 
 // clearTrouble removes an old error from the report.
-func (d *operation) clearTrouble(now time.Time) {
-	if now.Sub(d.troubleAt) > troubleTimeout {
-		d.report.Message = ""
+func (c *call) clearTrouble(now time.Time) {
+	if now.Sub(c.troubleAt) > troubleTimeout {
+		c.report.Message = ""
 	}
 }
 
-func (d *operation) seePods(change change[corev1.Pod]) {
-	applyTo(d.view.Pods, change, func(p *corev1.Pod) (types.UID, *drain.Pod) {
+func (c *call) seePods(change change[corev1.Pod]) {
+	applyTo(c.view.Pods, change, func(p *corev1.Pod) (types.UID, *drain.Pod) {
 		pod := drain.NewPod(p)
 		return pod.UID, pod
 	})
 }
 
-func (d *operation) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
-	for _, b := range applyTo(d.view.Budgets, change, func(p *policyv1.PodDisruptionBudget) (drain.Key, *drain.Budget) {
+func (c *call) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
+	for _, b := range applyTo(c.view.Budgets, change, func(p *policyv1.PodDisruptionBudget) (drain.Key, *drain.Budget) {
 		budget := drain.NewBudget(p)
 		return budget.Key, budget
 	}) {
-		for uid, try := range d.view.Tries {
+		for uid, try := range c.view.Tries {
 			if try.Budget != b.Key || try.Counted {
 				continue
 			}
@@ -313,69 +313,69 @@ func (d *operation) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 			// A list includes every eviction that was accepted before the list was requested.
 			if counted || change.all && !try.Accepted.IsZero() && try.Accepted.Before(change.asked) {
 				try.Counted = true
-				d.view.Tries[uid] = try
+				c.view.Tries[uid] = try
 			}
 		}
 	}
 }
 
 // listPods replaces the pods of the view by a new list.
-func (d *operation) listPods(ctx context.Context) bool {
-	items, _, err := d.podsOf(d.node).list(ctx)
+func (c *call) listPods(ctx context.Context) bool {
+	items, _, err := c.podsOf(c.node).list(ctx)
 	if err != nil {
-		d.wait(ctx, err)
+		c.wait(ctx, err)
 		return false
 	}
-	d.seePods(change[corev1.Pod]{all: true, items: items})
+	c.seePods(change[corev1.Pod]{all: true, items: items})
 	return true
 }
 
 // confirmEmpty verifies with two new lists that no pods are left, and that the volumes are detached. If the node was
 // uncordoned or released between the lists, pods may have arrived: confirmEmpty cordons the node again and returns false.
-func (d *operation) confirmEmpty(ctx context.Context) bool {
+func (c *call) confirmEmpty(ctx context.Context) bool {
 	for pass := range 2 {
 		if pass > 0 {
 			select {
-			case <-time.After(min(confirmPause, time.Until(d.held.since.Add(bindTimeout)))):
+			case <-time.After(min(confirmPause, time.Until(c.held.since.Add(bindTimeout)))):
 			case <-ctx.Done():
 				return false
 			}
-			if d.holdChanged(ctx) {
+			if c.holdChanged(ctx) {
 				return false
 			}
 		}
-		if !d.listPods(ctx) {
+		if !c.listPods(ctx) {
 			return false
 		}
-		decision := drain.Decide(time.Now(), d.task, d.view, 0)
+		decision := drain.Decide(time.Now(), c.task, c.view, 0)
 		if len(decision.Left) > 0 {
 			return false
 		}
-		drain.Describe(&d.report, decision)
+		drain.Describe(&c.report, decision)
 	}
-	return d.volumesDetached(ctx)
+	return c.volumesDetached(ctx)
 }
 
 // holdChanged cordons the node again if necessary. It returns true if the node was not held any longer, or if that is
 // unknown.
-func (d *operation) holdChanged(ctx context.Context) bool {
-	held, err := d.hold(ctx, d.node, d.held.began)
+func (c *call) holdChanged(ctx context.Context) bool {
+	held, err := c.hold(ctx, c.node, c.held.began)
 	switch {
 	case apierrors.IsNotFound(err): // no pod starts on it
 		return false
 	case err != nil:
-		d.recordTrouble(err)
+		c.recordTrouble(err)
 		return true
-	case held.uid == d.held.uid && held.since.Equal(d.held.since):
+	case held.uid == c.held.uid && held.since.Equal(c.held.since):
 		return false
 	}
-	d.setHold(held)
+	c.setHold(held)
 	return true
 }
 
 // wait pauses after an error of the API server.
-func (d *operation) wait(ctx context.Context, err error) {
-	d.recordTrouble(err)
+func (c *call) wait(ctx context.Context, err error) {
+	c.recordTrouble(err)
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():

@@ -163,47 +163,47 @@ func (h held) isOutage(now time.Time) bool {
 }
 
 // note writes to the node what its drain waits for, and, for the next call, that this call had contact.
-func (d *operation) note(ctx context.Context) {
+func (c *call) note(ctx context.Context) {
 	annotations := map[string]any{}
-	if text := d.report.Summary(); text != d.held.waits {
+	if text := c.report.Summary(); text != c.held.waits {
 		annotations[annotationWaits] = text
 	}
-	if now := time.Now(); d.synced && d.task.Ends() && d.task.TriedLongEnough(now, d.held.since) {
+	if now := time.Now(); c.synced && c.task.Ends() && c.task.TriedLongEnough(now, c.held.since) {
 		annotations[annotationContact] = now.UTC().Format(time.RFC3339Nano)
 	}
 	if len(annotations) == 0 {
 		return
 	}
-	if err := d.annotate(context.WithoutCancel(ctx), annotations); err != nil && d.report.Message == "" {
-		d.report.Message = err.Error()
+	if err := c.annotate(context.WithoutCancel(ctx), annotations); err != nil && c.report.Message == "" {
+		c.report.Message = err.Error()
 	}
 }
 
-func (d *operation) annotate(ctx context.Context, annotations map[string]any) error {
+func (c *call) annotate(ctx context.Context, annotations map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout/2)
 	defer cancel()
-	return d.patch(ctx, d.node, d.held.uid, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	return c.patch(ctx, c.node, c.held.uid, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
 // emptySince returns since when no pods are left on the node. The first call records the current time on the node.
-func (d *operation) emptySince(ctx context.Context) (time.Time, error) {
+func (c *call) emptySince(ctx context.Context) (time.Time, error) {
 	var node corev1.Node
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	if err := d.cluster.Core.Get().Resource("nodes").Name(d.node).Do(ctx).Into(&node); err != nil {
-		return time.Time{}, fmt.Errorf("reading node %s: %w", d.node, err)
+	if err := c.cluster.Core.Get().Resource("nodes").Name(c.node).Do(ctx).Into(&node); err != nil {
+		return time.Time{}, fmt.Errorf("reading node %s: %w", c.node, err)
 	}
 	if since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationEmpty]); err == nil {
 		return since, nil
 	}
 	now := time.Now()
-	return now, d.patch(ctx, d.node, d.held.uid, map[string]any{
+	return now, c.patch(ctx, c.node, c.held.uid, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{annotationEmpty: now.UTC().Format(time.RFC3339Nano)}},
 	})
 }
 
 // awaitDetached watches until one of the attachments is deleted, the time is over, or the watch ends.
-func (d *operation) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool,
+func (c *call) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool,
 	left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()

@@ -23,13 +23,13 @@ const (
 )
 
 // blockingBudgets returns the budgets that block pods in the last decision.
-func (d *operation) blockingBudgets() (budgets []*drain.Budget) {
+func (c *call) blockingBudgets() (budgets []*drain.Budget) {
 	seen := map[drain.Key]bool{}
-	for _, blocked := range d.report.Blocked {
+	for _, blocked := range c.report.Blocked {
 		for _, name := range blocked.Budgets {
-			if key := drain.Key(name); d.view.Budgets[key] != nil && !seen[key] {
+			if key := drain.Key(name); c.view.Budgets[key] != nil && !seen[key] {
 				seen[key] = true
-				budgets = append(budgets, d.view.Budgets[key])
+				budgets = append(budgets, c.view.Budgets[key])
 			}
 		}
 	}
@@ -39,14 +39,14 @@ func (d *operation) blockingBudgets() (budgets []*drain.Budget) {
 // pending lists the pods under these budgets that the scheduler could not place, with its message. Without budgets it
 // makes no call. A failed call returns none: the next slice calls again.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
-func (d *operation) pending(ctx context.Context, budgets []*drain.Budget) (found []events.PendingPod) {
+func (c *call) pending(ctx context.Context, budgets []*drain.Budget) (found []events.PendingPod) {
 	if len(budgets) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.CallTimeout/2)
 	defer cancel()
 	var list corev1.PodList
-	err := d.cluster.Core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{
+	err := c.cluster.Core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", "").String(), Limit: maxPendingRead,
 	}, kube.Parameters).Do(ctx).Into(&list)
 	if err != nil {

@@ -57,9 +57,9 @@ func TestNodePatchPrecondition(t *testing.T) {
 			h, err := s.nodes.hold(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			require.Equal(t, uid, string(h.uid))
-			d := &operation{Nodes: s.nodes, node: "n1", held: h}
-			require.NoError(t, d.annotate(t.Context(), map[string]any{annotationWaits: "x"}))
-			_, err = d.emptySince(t.Context())
+			c := &call{Nodes: s.nodes, node: "n1", held: h}
+			require.NoError(t, c.annotate(t.Context(), map[string]any{annotationWaits: "x"}))
+			_, err = c.emptySince(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
 			require.Len(t, *all, 4)
@@ -72,9 +72,9 @@ func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("a node of the same name that took its place is left alone", func(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulated) {
 			before := s.read("n1")
-			d := &operation{Nodes: s.nodes, node: "n1", held: held{uid: types.UID("of the node before")}}
-			_, err := d.emptySince(t.Context())
-			for _, err := range []error{err, d.annotate(t.Context(), map[string]any{annotationWaits: "x"})} {
+			c := &call{Nodes: s.nodes, node: "n1", held: held{uid: types.UID("of the node before")}}
+			_, err := c.emptySince(t.Context())
+			for _, err := range []error{err, c.annotate(t.Context(), map[string]any{annotationWaits: "x"})} {
 				require.True(t, apierrors.IsConflict(err), "%v", err)
 				require.ErrorContains(t, err, "patching node n1")
 			}

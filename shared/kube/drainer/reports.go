@@ -23,35 +23,35 @@ type blockedReports struct {
 
 // reportBlocked starts a report of what blocks, if one is due. It returns when to decide again without a change; zero is
 // never.
-func (d *operation) reportBlocked(ctx context.Context, now time.Time, decision drain.Decision) time.Time {
-	due, again := d.blocked.waits.Due(now, decision, d.view)
+func (c *call) reportBlocked(ctx context.Context, now time.Time, decision drain.Decision) time.Time {
+	due, again := c.blocked.waits.Due(now, decision, c.view)
 	if !due {
 		return again
 	}
-	d.awaitReports()
-	text := d.report.Summary()
-	if end, ends := ctx.Deadline(); ends && end.Sub(now) < reportTimeout || text == d.held.waits {
+	c.awaitReports()
+	text := c.report.Summary()
+	if end, ends := ctx.Deadline(); ends && end.Sub(now) < reportTimeout || text == c.held.waits {
 		return again
 	}
-	noted, was, report, holding := make(chan string, 1), d.held.waits, d.report, d.blockingBudgets()
-	d.blocked.noted = noted
+	noted, was, report, holding := make(chan string, 1), c.held.waits, c.report, c.blockingBudgets()
+	c.blocked.noted = noted
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 		defer cancel()
-		if d.annotate(ctx, map[string]any{annotationWaits: text}) != nil { // the end of the call tries again
+		if c.annotate(ctx, map[string]any{annotationWaits: text}) != nil { // the end of the call tries again
 			text = was
 		}
-		report.Pending = d.pending(ctx, holding)
-		d.blocked.send(ctx, report)
+		report.Pending = c.pending(ctx, holding)
+		c.blocked.send(ctx, report)
 		noted <- text
 	}()
 	return again
 }
 
 // awaitReports waits for the end of the report in progress.
-func (d *operation) awaitReports() {
-	if d.blocked.noted != nil {
-		d.held.waits, d.blocked.noted = <-d.blocked.noted, nil
+func (c *call) awaitReports() {
+	if c.blocked.noted != nil {
+		c.held.waits, c.blocked.noted = <-c.blocked.noted, nil
 	}
 }
 

@@ -26,17 +26,17 @@ const (
 )
 
 // send starts a request. Its result arrives in results. It may outlive ctx, so that its result is known.
-func (d *operation) send(ctx context.Context, request drain.Request) {
+func (c *call) send(ctx context.Context, request drain.Request) {
 	pod := request.Pod
-	d.inFlight++
-	d.report.Requests++
-	d.view.Tries[pod.UID] = drain.Try{Pod: pod.Name, InFlight: true, Budget: request.Budget, Failures: d.view.Tries[pod.UID].Failures}
-	budget := d.view.Budgets[request.Budget]
+	c.inFlight++
+	c.report.Requests++
+	c.view.Tries[pod.UID] = drain.Try{Pod: pod.Name, InFlight: true, Budget: request.Budget, Failures: c.view.Tries[pod.UID].Failures}
+	budget := c.view.Budgets[request.Budget]
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
-		err := d.remove(ctx, request)
-		d.results <- result{request: request, budget: budget, err: err, answered: time.Now()} // its buffer holds maxInFlight
+		err := c.remove(ctx, request)
+		c.results <- result{request: request, budget: budget, err: err, answered: time.Now()} // its buffer holds maxInFlight
 	}()
 }
 
@@ -58,10 +58,10 @@ func (c *Nodes) remove(ctx context.Context, request drain.Request) error {
 
 // answer applies the result of a request to the view and the report.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
-func (d *operation) answer(r result) {
-	d.inFlight--
+func (c *call) answer(r result) {
+	c.inFlight--
 	pod, now := r.request.Pod, r.answered
-	try := d.view.Tries[pod.UID]
+	try := c.view.Tries[pod.UID]
 	try.InFlight = false
 	failures := try.Failures
 	try.Failures = 0
@@ -72,25 +72,25 @@ func (d *operation) answer(r result) {
 	case err == nil:
 		try.Accepted = now
 		if r.request.Forced {
-			d.report.Forced = append(d.report.Forced, pod.ID())
-			d.forced(pod.ID())
+			c.report.Forced = append(c.report.Forced, pod.ID())
+			c.forced(pod.ID())
 		} else {
-			d.report.Evicted++
+			c.report.Evicted++
 		}
 	case apierrors.IsNotFound(err):
-		delete(d.view.Pods, pod.UID)
+		delete(c.view.Pods, pod.UID)
 		try.Budget = ""
 	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
 		// The budget allows less than when the request was sent. If no newer version has arrived, the budget counts as
 		// exhausted until it arrives.
-		switch b := d.view.Budgets[r.request.Budget]; {
+		switch b := c.view.Budgets[r.request.Budget]; {
 		case r.budget == nil:
 			// The pod needed no budget when the request was sent. Its readiness has changed.
 			later(failurePause, drain.ReadinessChanges, "")
 		case b == r.budget:
 			none := *b
 			none.Allowed = 0
-			d.view.Budgets[b.Key] = &none
+			c.view.Budgets[b.Key] = &none
 			try.Budget = ""
 		default:
 			later(conflictPause, drain.BudgetChanges, "")
@@ -101,9 +101,9 @@ func (d *operation) answer(r result) {
 		if after, ok := apierrors.SuggestsClientDelay(err); ok && after > 0 {
 			pause = time.Duration(after) * time.Second
 		}
-		d.pause = now.Add(pause)
+		c.pause = now.Add(pause)
 		later(pause, drain.Overload, "")
-		d.recordTrouble(err)
+		c.recordTrouble(err)
 	case apierrors.IsConflict(err):
 		// The budget was written at the same time, or the pod was replaced. The watch will show it.
 		later(conflictPause, drain.Conflict, "")
@@ -114,53 +114,53 @@ func (d *operation) answer(r result) {
 	default: // 5xx, or no response
 		try.Failures = failures + 1
 		later(min(longestPause, failurePause<<min(failures, 5)), drain.Failed, err.Error())
-		d.recordTrouble(err)
+		c.recordTrouble(err)
 	}
-	d.view.Tries[pod.UID] = try
+	c.view.Tries[pod.UID] = try
 }
 
 // volumesDetached returns true if the node's volumes are detached, and waits for them until ctx ends. After a wait it
 // returns false, since pods may have arrived: the caller verifies again.
-func (d *operation) volumesDetached(ctx context.Context) bool {
-	source := d.allAttachments()
+func (c *call) volumesDetached(ctx context.Context) bool {
+	source := c.allAttachments()
 	for waited := false; ; waited = true {
 		items, version, err := source.list(ctx)
 		if err != nil {
-			d.wait(ctx, err)
+			c.wait(ctx, err)
 			return false
 		}
 		attached := map[types.UID]bool{}
 		for i := range items {
-			if items[i].Spec.NodeName == d.node {
+			if items[i].Spec.NodeName == c.node {
 				attached[items[i].UID] = true
 			}
 		}
 		// Pods that stay keep their volumes. Only their number matters.
 		kept := 0
-		for _, pod := range d.view.Pods {
+		for _, pod := range c.view.Pods {
 			if pod.Class != drain.Finished {
 				kept += pod.Claims
 			}
 		}
-		d.report.Volumes = max(0, len(attached)-kept)
-		if d.report.Volumes == 0 {
+		c.report.Volumes = max(0, len(attached)-kept)
+		if c.report.Volumes == 0 {
 			return !waited
 		}
-		since, err := d.emptySince(ctx)
+		since, err := c.emptySince(ctx)
 		if apierrors.IsNotFound(err) {
 			return true
 		}
 		if err != nil {
-			d.wait(ctx, err)
+			c.wait(ctx, err)
 			return false
 		}
 		left := time.Until(since.Add(volumesTimeout))
 		if left <= 0 {
-			d.report.Message = fmt.Sprintf("%s %s after the pods left", events.AttachedVolumes(d.report.Volumes), volumesTimeout)
+			c.report.Message = fmt.Sprintf("%s %s after the pods left", events.AttachedVolumes(c.report.Volumes), volumesTimeout)
 			return !waited
 		}
-		if err := d.awaitDetached(ctx, source, version, attached, left); err != nil {
-			d.wait(ctx, err)
+		if err := c.awaitDetached(ctx, source, version, attached, left); err != nil {
+			c.wait(ctx, err)
 			return false
 		}
 		if ctx.Err() != nil {

@@ -23,13 +23,13 @@ const (
 
 // systemUnneeded returns true if no pod of the cluster needs the system pods, and no volume is attached. If the API server
 // does not respond, they count as needed: the drain's timeout ends the wait.
-func (d *operation) systemUnneeded(ctx context.Context) bool {
-	attachments, _, err := d.allAttachments().list(ctx)
+func (c *call) systemUnneeded(ctx context.Context) bool {
+	attachments, _, err := c.allAttachments().list(ctx)
 	if err != nil || len(attachments) > 0 {
 		return false
 	}
 	for next := ""; ; {
-		page, err := d.podsFrom(ctx, next)
+		page, err := c.podsFrom(ctx, next)
 		if err != nil {
 			return false
 		}
@@ -44,10 +44,10 @@ func (d *operation) systemUnneeded(ctx context.Context) bool {
 	}
 }
 
-func (d *operation) podsFrom(ctx context.Context, next string) (page corev1.PodList, err error) {
+func (c *call) podsFrom(ctx context.Context, next string) (page corev1.PodList, err error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	err = d.cluster.Core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{Limit: podsPage, Continue: next}, kube.Parameters).
+	err = c.cluster.Core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{Limit: podsPage, Continue: next}, kube.Parameters).
 		Do(ctx).Into(&page)
 	return page, err
 }

@@ -14,13 +14,13 @@ import (
 )
 
 // viewed is a drain that has seen pods p1 and p2, and budgets shop/web and shop/old.
-func viewed() *operation {
-	d := &operation{
+func viewed() *call {
+	c := &call{
 		view: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
-	d.seePods(change[corev1.Pod]{items: []corev1.Pod{podOf("p1"), podOf("p2")}})
-	d.seeBudgets(change[policyv1.PodDisruptionBudget]{items: []policyv1.PodDisruptionBudget{budgetOf("web"), budgetOf("old")}})
-	return d
+	c.seePods(change[corev1.Pod]{items: []corev1.Pod{podOf("p1"), podOf("p2")}})
+	c.seeBudgets(change[policyv1.PodDisruptionBudget]{items: []policyv1.PodDisruptionBudget{budgetOf("web"), budgetOf("old")}})
+	return c
 }
 
 func podOf(name string) corev1.Pod {

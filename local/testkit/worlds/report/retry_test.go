@@ -63,8 +63,8 @@ func TestPausesBetweenTries(t *testing.T) {
 		held, err = a.State().Acquire(t.Context(), "demo", held, execution)
 		require.NoError(t, err)
 		in := events.ReportRequest{
-			Cluster: "demo", Execution: execution, Try: try, Error: name, Cause: "c", Failed: &events.FailedStep{
-				Step: "Prepare the cluster", Function: "prepare",
+			Cluster: "demo", Execution: execution, Try: try, Error: name, Cause: "c", Failed: &events.FailedState{
+				State: "Prepare the cluster", Function: "prepare",
 			},
 			Plan: &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true, Fence: held.Fence, Seen: held.Fence},
 		}
@@ -117,15 +117,17 @@ func TestFailuresNameTheirStep(t *testing.T) {
 	for want, in := range map[string]events.ReportRequest{
 		`Runtime.ExitError: RequestId: 1234 Error: Runtime exited with error: exit status 2 (step "Change network stack" of stack ` +
 			`network, function drover-change, log group /aws/lambda/drover-change)`: {
-			Error: "Runtime.ExitError", Cause: crash, Failed: &events.FailedStep{Step: "Change network stack", Function: "change", Stack: "network"},
+			Error: "Runtime.ExitError", Cause: crash, Failed: &events.FailedState{
+				State: "Change network stack", Function: "change", Stack: "network",
+			},
 		},
 		`Runtime.ExitError: RequestId: 1234 Error: Runtime exited with error: exit status 2 (step "Change pool stack" of stack ` +
 			`pool-a, function drover-change, log group /aws/lambda/drover-change)`: {
-			Results: []events.ChangeResult{{Stack: "pool-a", Error: "Runtime.ExitError", Cause: crash, Step: "Change pool stack"}},
+			Results: []events.ChangeResult{{Stack: "pool-a", Error: "Runtime.ExitError", Cause: crash, State: "Change pool stack"}},
 		},
 		`StackFailed: stack drover-demo-network is ROLLBACK_COMPLETE`: {
 			Error: "StackFailed", Cause: `{"cause":"stack drover-demo-network is ROLLBACK_COMPLETE"}`,
-			Failed: &events.FailedStep{Step: "Change network stack", Function: "change", Stack: "network"},
+			Failed: &events.FailedState{State: "Change network stack", Function: "change", Stack: "network"},
 		},
 	} {
 		in.Cluster, in.Execution, in.Plan = "demo", mine, plan
