@@ -364,7 +364,7 @@ func (w *world) seeResource(step string, r resource.Request) error {
 	case r.Type == "AWS::AutoScaling::AutoScalingGroup":
 		w.seeGroup(step, cluster, stack, r)
 	}
-	if step == "delete" && (stack == names.ControlPlane || stack == names.Network) {
+	if step == "delete" && (stack == names.ControlPlane || stack == names.Network) && !w.dropsRelay(cluster, r.LogicalID) {
 		w.seeDeletion(cluster, r)
 	}
 	return w.failResource(step, r)

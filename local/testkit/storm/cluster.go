@@ -29,6 +29,7 @@ type wish struct {
 	team      int // a tag's value, which changes in place everywhere
 	paused    bool
 	protected bool
+	private   bool // the endpoint
 	pools     []wishedPool
 	// flaw makes the spec invalid.
 	flaw flaw
@@ -82,6 +83,9 @@ spec:
 		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, "+
 			"%s%supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
 			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, taints, strategy, p.unavailable, p.surge, p.motd)
+	}
+	if w.private {
+		b.WriteString("  controlPlane: {endpoint: {public: false}}\n")
 	}
 	b.WriteString(w.flaw.line)
 	return b.String()

@@ -60,6 +60,17 @@ func TestLives(t *testing.T) {
 	}
 }
 
+// Worlds with private clusters.
+func TestPrivateLives(t *testing.T) {
+	for seed := uint64(firstPrivate); seed < firstPrivate+uint64(*fixed)*2; seed += 4 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			if o := Run(t, seed, *tracing); len(o.Violations) > 0 {
+				t.Error(story(o))
+			}
+		})
+	}
+}
+
 // TestTraces compares the calls of drover in the worlds of the first seeds with a recording. A trace covers the body of
 // every call to AWS and to Kubernetes, so an equal sum means that a change of the code changed neither behaviour nor
 // recorded texts.
@@ -94,7 +105,11 @@ func TestTraces(t *testing.T) {
 
 // The same seed is the same world, turn by turn.
 func TestSeedReplays(t *testing.T) {
+	seeds := []uint64{firstPrivate}
 	for seed := uint64(1); seed <= uint64(*replays); seed++ {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		var first *Outcome
 		for range 2 {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -157,6 +157,9 @@ func plotOf(seed uint64) plot {
 	p.failures = failures(r)
 	p.hooks = r.IntN(2) == 0
 	p.calm = time.Duration(r.IntN(30)) * time.Minute
+	if hasPrivate(seed) {
+		makePrivate(seed, &p)
+	}
 	return p
 }
 

@@ -1,0 +1,70 @@
+package storm
+
+// Private clusters. Their endpoints admit only relays, which Lambda throttles, delays or fails.
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// firstPrivate is the first seed with private clusters. The recorded traces are of earlier ones.
+const firstPrivate = 1000
+
+// hasPrivate reports whether a world has private clusters: one of four.
+func hasPrivate(seed uint64) bool { return seed >= firstPrivate && seed%4 == 0 }
+
+// kindsOfRelayWeather write rules about the relay of a cluster. Throttles for an hour outlast the retries of every machine.
+var kindsOfRelayWeather = []func(r *rand.Rand, cluster string) string{
+	func(r *rand.Rand, cluster string) string {
+		return fmt.Sprintf("throttle service=lambda cluster=%s p=%.2f", cluster, 0.05+r.Float64()/2)
+	},
+	func(r *rand.Rand, cluster string) string {
+		return fmt.Sprintf("throttle service=lambda cluster=%s after=%dm for=60m", cluster, 1+r.IntN(120))
+	},
+	func(r *rand.Rand, cluster string) string {
+		return fmt.Sprintf("latency=%dms service=lambda cluster=%s p=%.2f", 50+r.IntN(20_000), cluster, 0.05+r.Float64()/2)
+	},
+	func(r *rand.Rand, cluster string) string {
+		code := pick(r, "ServiceException", "EC2ThrottledException", "ENILimitReachedException")
+		return fmt.Sprintf("error=%s status=502 service=lambda cluster=%s p=%.2f", code, cluster, 0.02+r.Float64()/4)
+	},
+}
+
+// makePrivate makes at least one cluster of a plot private from the beginning or from one of its specs on, and some public again.
+func makePrivate(seed uint64, p *plot) {
+	r := rand.New(rand.NewPCG(seed, 3)) // #nosec G404 -- a world, no secret
+	clusters := slices.Sorted(maps.Keys(p.last))
+	always := r.IntN(len(clusters))
+	for i, cluster := range clusters {
+		if i != always && r.IntN(2) == 0 {
+			continue
+		}
+		private := r.IntN(3) > 0
+		for j := range p.acts {
+			a := &p.acts[j]
+			if a.cluster != cluster || a.spec == nil {
+				continue
+			}
+			a.spec.private = private
+			if r.IntN(4) == 0 {
+				private = !private
+			}
+			if last := p.last[cluster]; last != nil {
+				last.private = a.spec.private
+			}
+		}
+		for range r.IntN(3) {
+			p.weather = append(p.weather, kindsOfRelayWeather[r.IntN(len(kindsOfRelayWeather))](r, cluster))
+		}
+	}
+}
+
+// dropsRelay reports whether a resource belongs to the relay of a cluster with a spec that needs none.
+func (w *world) dropsRelay(cluster, logicalID string) bool {
+	return strings.HasPrefix(logicalID, "Relay") && slices.ContainsFunc(w.uploads[cluster], func(u upload) bool {
+		return u.wish == nil || !u.wish.private
+	})
+}
