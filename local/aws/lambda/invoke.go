@@ -66,7 +66,7 @@ func (s *Service) Invoke(ctx context.Context, caller iam.Caller, in Invocation) 
 	}) {
 		return Result{}, context.Canceled
 	}
-	turn := s.config.Clock.Ticket("lambda: a result")
+	turn := s.config.Clock.Ticket("lambda: the result of " + id)
 	defer turn()
 	select {
 	case o := <-done:

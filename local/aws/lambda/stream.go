@@ -29,6 +29,7 @@ const (
 // continues, as on AWS.
 type stream struct {
 	service *Service
+	id      string // of the request
 	chunks  chan []byte
 	left    chan struct{} // closed when nothing reads chunks any longer
 	size    int
@@ -44,7 +45,7 @@ func (t *stream) Write(p []byte) (int, error) {
 	if capped := t.size - before; capped > 0 {
 		_ = t.service.config.Clock.Timer(t.service.ctx, time.Duration(capped)*time.Second/cappedPerSecond)
 	}
-	turn := t.service.config.Clock.Ticket("lambda: a chunk of a response")
+	turn := t.service.config.Clock.Ticket("lambda: a chunk of " + t.id)
 	select {
 	case t.chunks <- append([]byte{}, p...):
 	case <-t.left:
@@ -60,8 +61,9 @@ func (s *Service) InvokeStreaming(ctx context.Context, caller iam.Caller, in Inv
 	if err != nil {
 		return nil, err
 	}
+	id := uuid.NewString()
 	b := &Streaming{
-		RequestID: uuid.NewString(), service: s, stream: &stream{service: s, chunks: make(chan []byte), left: make(chan struct{})},
+		RequestID: id, service: s, stream: &stream{service: s, id: id, chunks: make(chan []byte), left: make(chan struct{})},
 		done: make(chan outcome, 1),
 	}
 	if !s.background(func() {
@@ -70,7 +72,7 @@ func (s *Service) InvokeStreaming(ctx context.Context, caller iam.Caller, in Inv
 	}) {
 		return nil, context.Canceled
 	}
-	turn := s.config.Clock.Ticket("lambda: the begin of a response")
+	turn := s.config.Clock.Ticket("lambda: the begin of " + b.RequestID)
 	defer turn()
 	select {
 	case b.first = <-b.stream.chunks:
@@ -135,7 +137,7 @@ func (b *Streaming) Copy(ctx context.Context, w io.Writer) (failed *Failure, log
 }
 
 func (b *Streaming) next(ctx context.Context) (chunk []byte, end *outcome, err error) {
-	turn := b.service.config.Clock.Ticket("lambda: the rest of a response")
+	turn := b.service.config.Clock.Ticket("lambda: the rest of " + b.RequestID)
 	defer turn()
 	select {
 	case chunk = <-b.stream.chunks:
