@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/local/account/injection"
+	"github.com/drover-run/drover/local/account/subject"
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/states"
 	"github.com/drover-run/drover/local/aws/states/asl"
@@ -83,7 +84,11 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 	if a.options.Faults == nil || i == nil { // faults affect functions only
 		return nil
 	}
-	strike := a.faults().Decide(injection.Call(r, call, CalledBy(call), i.number()))
+	moment := injection.Call(r, call, CalledBy(call), i.number())
+	if call.Service == "lambda" { // a decision depends on all of its moment, and the recorded worlds call no relay
+		moment = moment.About(call.Resource, subject.Of)
+	}
+	strike := a.faults().Decide(moment)
 	_ = a.clock.Timer(context.WithoutCancel(r.Context()), strike.Delay) // the context has no end
 	switch {
 	case strike.Kind == faults.CrashBefore:

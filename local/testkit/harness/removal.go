@@ -9,12 +9,17 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Undeploy removes drover: no rule matches an event, functions die at their next call, and all executions are stopped.
-func (a *Account) Undeploy() {
-	a.t.Helper()
+// BeginRemoval begins to remove drover: no rule matches an event, functions die at their next call, and all executions are stopped.
+func (a *Account) BeginRemoval() {
 	a.Events.setRemoved(true)
 	a.Functions.Kill(func(Call) Death { return Before })
 	a.States.StopAll(names.Removed, "drover is being removed from the account")
+}
+
+// Undeploy removes drover, and returns when every execution has ended.
+func (a *Account) Undeploy() {
+	a.t.Helper()
+	a.BeginRemoval()
 	a.Until("every execution ends", func() bool {
 		return !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
 	})

@@ -92,6 +92,8 @@ type known struct {
 	updatedByOperator map[string]bool
 	// operatorChangeEnded is when an operator's update or deletion of a stack ended. It is zero while the operation is in flight.
 	operatorChangeEnded map[string]time.Time
+	// deletedRelays are the clusters whose relay an operator deleted.
+	deletedRelays map[string]bool
 
 	// rollbackRequested has the clusters for which an operator requested a rollback of an upgrade.
 	rollbackRequested map[string]bool
@@ -130,8 +132,8 @@ func newKnown() *known {
 		drainStarts: map[string]time.Time{}, terminatingSince: map[string]time.Time{}, drainStartTurns: map[string]int{},
 		lostInstances: map[string]bool{},
 		wasInService:  map[string]bool{}, deletionAllowed: map[string]bool{}, groupFull: map[string]bool{},
-		operatorChangeEnded: map[string]time.Time{},
-		updatedByOperator:   map[string]bool{}, autoscalerDesired: map[string]int{}, abandonedDrains: map[string]bool{},
+		operatorChangeEnded: map[string]time.Time{}, deletedRelays: map[string]bool{},
+		updatedByOperator: map[string]bool{}, autoscalerDesired: map[string]int{}, abandonedDrains: map[string]bool{},
 		replacedByAudit: map[string]int{},
 		watchedGroups:   map[string]bool{}, seenUpgrades: map[string]bool{},
 		readiness: map[string]*readiness{}, rollbackRequested: map[string]bool{}, rollingBack: map[string]bool{},

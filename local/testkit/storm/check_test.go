@@ -71,6 +71,11 @@ type handler func(context.Context, []byte) ([]byte, error)
 
 func (h handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return h(ctx, payload) }
 
+// everything has each function.
+type everything struct{}
+
+func (everything) Exists(context.Context, string) (bool, error) { return true, nil }
+
 func TestEveryCheckCanFail(t *testing.T) {
 	tests := map[string]struct {
 		invariant int
@@ -82,6 +87,20 @@ func TestEveryCheckCanFail(t *testing.T) {
 				for _, step := range []string{"admit", "sweep"} {
 					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 				}
+			}
+		}, "not converged"},
+		"a deleted relay is not recreated": {0, func(p *plot) {
+			for _, a := range p.acts {
+				a.spec.private = true
+			}
+			p.acts = append(p.acts, act{at: 25 * time.Minute, cluster: "c0", what: "delete the relay", do: func(w *world) { w.deleteRelay("c0") }})
+			p.sortActs()
+			p.twist = func(w *world) { w.Functions.Planner.Functions = everything{} }
+		}, "not converged"},
+		"nothing continues after drover was removed": {0, func(p *plot) {
+			p.acts = append(p.acts, act{at: 32 * time.Minute, cluster: "c0", what: "remove drover", do: func(w *world) { w.removeDrover(time.Minute) }})
+			p.twist = func(w *world) {
+				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}
 		}, "not converged"},
 		"a template is written twice": {1, func(p *plot) {

@@ -8,13 +8,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 )
-
-// firstPrivate is the first seed with private clusters. The recorded traces are of earlier ones.
-const firstPrivate = 1000
-
-// hasPrivate reports whether a world has private clusters: one of four.
-func hasPrivate(seed uint64) bool { return seed >= firstPrivate && seed%4 == 0 }
 
 // kindsOfRelayWeather write rules about the relay of a cluster. Throttles for an hour outlast the retries of every machine.
 var kindsOfRelayWeather = []func(r *rand.Rand, cluster string) string{
@@ -56,15 +56,39 @@ func makePrivate(seed uint64, p *plot) {
 				last.private = a.spec.private
 			}
 		}
+		for range r.IntN(2) {
+			at := time.Duration(15+r.IntN(120)) * time.Minute
+			p.acts = append(p.acts, act{at: at, cluster: cluster, what: "delete the relay outside drover", do: func(w *world) { w.deleteRelay(cluster) }})
+		}
 		for range r.IntN(3) {
 			p.weather = append(p.weather, kindsOfRelayWeather[r.IntN(len(kindsOfRelayWeather))](r, cluster))
 		}
 	}
+	p.sortActs()
 }
 
-// dropsRelay reports whether a resource belongs to the relay of a cluster with a spec that needs none.
+// deleteRelay deletes the function of a cluster's relay. CloudFormation does not notice that.
+func (w *world) deleteRelay(cluster string) {
+	name := names.Relay(cluster)
+	_, err := lambda.NewFromConfig(w.Config()).DeleteFunction(w.t.Context(), &lambda.DeleteFunctionInput{FunctionName: &name})
+	if err != nil {
+		w.record("%s is not deleted: %v", name, fault.Code(err))
+		return
+	}
+	w.affectedStacks(cluster)[names.ControlPlane] = true
+	w.known.Lock()
+	defer w.known.Unlock()
+	w.known.deletedRelays[cluster] = true
+	w.known.operatorChangeEnded[names.Stack(cluster, names.ControlPlane)] = time.Now()
+}
+
+// dropsRelay reports whether a resource belongs to a relay that drover may delete: the function was deleted outside drover, or a spec needs
+// no relay.
 func (w *world) dropsRelay(cluster, logicalID string) bool {
-	return strings.HasPrefix(logicalID, "Relay") && slices.ContainsFunc(w.uploads[cluster], func(u upload) bool {
+	w.known.Lock()
+	deleted := w.known.deletedRelays[cluster]
+	w.known.Unlock()
+	return deleted && logicalID == names.RelayResource || strings.HasPrefix(logicalID, "Relay") && slices.ContainsFunc(w.uploads[cluster], func(u upload) bool {
 		return u.wish == nil || !u.wish.private
 	})
 }

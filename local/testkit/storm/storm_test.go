@@ -60,9 +60,9 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// Worlds with private clusters.
-func TestPrivateLives(t *testing.T) {
-	for seed := uint64(firstPrivate); seed < firstPrivate+uint64(*fixed)*2; seed += 4 {
+// Worlds with private clusters, at Lambda's limit, and with removals of drover.
+func TestRecentLives(t *testing.T) {
+	for seed := uint64(firstRecent); seed < firstRecent+uint64(*fixed); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			if o := Run(t, seed, *tracing); len(o.Violations) > 0 {
 				t.Error(story(o))
@@ -105,9 +105,9 @@ func TestTraces(t *testing.T) {
 
 // The same seed is the same world, turn by turn.
 func TestSeedReplays(t *testing.T) {
-	seeds := []uint64{firstPrivate}
+	var seeds []uint64
 	for seed := uint64(1); seed <= uint64(*replays); seed++ {
-		seeds = append(seeds, seed)
+		seeds = append(seeds, seed, firstRecent+2*seed)
 	}
 	for _, seed := range seeds {
 		var first *Outcome

@@ -108,6 +108,8 @@ type world struct {
 	// channels counts their moves. channelsAt is the last one.
 	channels   int
 	channelsAt time.Time
+	// removed is true while drover is not deployed.
+	removed bool
 	// sweeps are in flight, and nothing waits for them.
 	sweeps sync.WaitGroup
 }
@@ -157,9 +159,7 @@ func plotOf(seed uint64) plot {
 	p.failures = failures(r)
 	p.hooks = r.IntN(2) == 0
 	p.calm = time.Duration(r.IntN(30)) * time.Minute
-	if hasPrivate(seed) {
-		makePrivate(seed, &p)
-	}
+	addRecent(seed, &p)
 	return p
 }
 
@@ -271,6 +271,9 @@ func (w *world) sweep(stop, done chan struct{}) {
 				return
 			}
 			w.nodesNow()
+			if w.removed {
+				continue
+			}
 			switch w.engine.Decide(w.now(), faults.Moment{What: faults.Delivery, Event: "Scheduled Event", Target: "sweep"}).Kind {
 			case faults.Drop:
 				continue

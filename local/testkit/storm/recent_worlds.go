@@ -1,0 +1,63 @@
+package storm
+
+// Acts and faults of worlds whose traces are not recorded.
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// firstRecent is the first seed of these worlds. The recorded traces are of earlier ones.
+const firstRecent = 1000
+
+// addRecent adds to a plot: private clusters, the removal of drover, and an hour at the account's Lambda limit.
+func addRecent(seed uint64, p *plot) {
+	if seed < firstRecent {
+		return
+	}
+	if seed%2 == 0 {
+		makePrivate(seed, p)
+	}
+	r := rand.New(rand.NewPCG(seed, 4)) // #nosec G404 -- a world, no secret
+	if r.IntN(3) == 0 {
+		absence := time.Duration(1+r.IntN(5)) * time.Minute
+		cluster := slices.Sorted(maps.Keys(p.last))[0]
+		p.acts = append(p.acts, act{
+			at: p.amid(r), cluster: cluster, what: fmt.Sprintf("remove drover for %s", absence), do: func(w *world) { w.removeDrover(absence) },
+		})
+		p.sortActs()
+	}
+	if r.IntN(3) == 0 {
+		p.weather = append(p.weather, fmt.Sprintf("lambda-limit after=%s for=1h", p.amid(r)))
+	}
+}
+
+// amid returns a time within half an hour after one of the acts.
+func (p *plot) amid(r *rand.Rand) time.Duration {
+	return p.acts[r.IntN(len(p.acts))].at + time.Duration(r.IntN(1800))*time.Second
+}
+
+// sortActs puts the acts in the order of time.
+func (p *plot) sortActs() {
+	slices.SortStableFunc(p.acts, func(a, b act) int { return int(a.at - b.at) })
+}
+
+// removeDrover removes drover, and deploys it again after a while. It is shorter than the heartbeat timeout of launch hooks.
+func (w *world) removeDrover(absence time.Duration) {
+	w.removed = true
+	w.BeginRemoval()
+	for w.running() {
+		if w.wait(time.Since(w.began) + time.Second); w.over() {
+			return
+		}
+	}
+	if w.wait(time.Since(w.began) + absence); w.over() {
+		return
+	}
+	w.Redeploy()
+	w.removed = false
+	w.record("drover is deployed again")
+}
