@@ -98,7 +98,9 @@ func TestEveryCheckCanFail(t *testing.T) {
 			p.twist = func(w *world) { w.Functions.Planner.Functions = everything{} }
 		}, "not converged"},
 		"nothing continues after drover was removed": {0, func(p *plot) {
-			p.acts = append(p.acts, act{at: 32 * time.Minute, cluster: "c0", what: "remove drover", do: func(w *world) { w.removeDrover(time.Minute) }})
+			p.acts = append(p.acts, act{
+				at: 32 * time.Minute, cluster: "c0", what: "remove drover", do: func(w *world) { w.removeDrover(time.Minute) },
+			})
 			p.twist = func(w *world) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}

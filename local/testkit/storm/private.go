@@ -58,7 +58,9 @@ func makePrivate(seed uint64, p *plot) {
 		}
 		for range r.IntN(2) {
 			at := time.Duration(15+r.IntN(120)) * time.Minute
-			p.acts = append(p.acts, act{at: at, cluster: cluster, what: "delete the relay outside drover", do: func(w *world) { w.deleteRelay(cluster) }})
+			p.acts = append(p.acts, act{
+				at: at, cluster: cluster, what: "delete the relay outside drover", do: func(w *world) { w.deleteRelay(cluster) },
+			})
 		}
 		for range r.IntN(3) {
 			p.weather = append(p.weather, kindsOfRelayWeather[r.IntN(len(kindsOfRelayWeather))](r, cluster))
@@ -88,7 +90,7 @@ func (w *world) dropsRelay(cluster, logicalID string) bool {
 	w.known.Lock()
 	deleted := w.known.deletedRelays[cluster]
 	w.known.Unlock()
-	return deleted && logicalID == names.RelayResource || strings.HasPrefix(logicalID, "Relay") && slices.ContainsFunc(w.uploads[cluster], func(u upload) bool {
-		return u.wish == nil || !u.wish.private
-	})
+	open := func(u upload) bool { return u.wish == nil || !u.wish.private }
+	return deleted && logicalID == names.RelayResource ||
+		strings.HasPrefix(logicalID, "Relay") && slices.ContainsFunc(w.uploads[cluster], open)
 }
