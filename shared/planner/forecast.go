@@ -73,13 +73,13 @@ func (p *Planner) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecas
 	switch {
 	case d.Start != nil:
 		u.Origin, u.Now, u.To = d.Start.Origin, true, upgrade.Target{Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion}
-	case d.Wait != nil:
-		u.Origin, u.To, u.At, u.Message = d.Wait.Origin, d.Wait.To, d.Wait.At, d.Wait.Message
-		u.Queued, u.Never = d.Wait.Queued, d.Wait.Blocked
+	case d.Pending != nil:
+		u.Origin, u.To, u.At, u.Message = d.Pending.Origin, d.Pending.To, d.Pending.At, d.Pending.Message
+		u.Queued, u.Never = d.Pending.Queued, d.Pending.Blocked
 	default:
 		return nil, nil
 	}
-	if u.To.KubernetesVersion == "" && (d.Wait == nil || d.Wait.Unread == "") {
+	if u.To.KubernetesVersion == "" && (d.Pending == nil || d.Pending.Unread == "") {
 		c, err := p.namedRelease(ctx, w, u.To.Release)
 		if err != nil {
 			return nil, err

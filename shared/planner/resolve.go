@@ -46,7 +46,7 @@ func (p *Planner) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 
 // validateWanted validates the spec with the release and version that it names, if another release still applies.
 func (p *Planner) validateWanted(ctx context.Context, w *work, spec *api.Cluster) (api.Errors, error) {
-	wants := w.decision.Wants
+	wants := w.decision.SpecTarget
 	if wants == nil {
 		return nil, nil
 	}

@@ -145,17 +145,19 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 				Due: d.Start.Due,
 			},
 		}
-	case d.Wants != nil && d.Wait != nil:
+	case d.SpecTarget != nil && d.Pending != nil:
 		state := status.UpgradeScheduled
-		if d.Wait.Blocked && !d.Wait.Missed {
+		if d.Pending.Blocked && !d.Pending.Missed {
 			state = string(upgrade.Blocked)
 		}
-		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, p.Now()))}
-	case d.Wants != nil:
-		refused := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.Wants.Release, Message: fmt.Sprintf(
+		return &events.PlannedUpgrade{
+			State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.SpecTarget, waits(d.Pending, p.Now())),
+		}
+	case d.SpecTarget != nil:
+		refused := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.SpecTarget.Release, Message: fmt.Sprintf(
 			"the upgrade to %s did not finish: fix what stopped it, then run `drover upgrade %s` or upload the spec again",
-			*d.Wants, w.cluster)}
-		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.Wants) {
+			*d.SpecTarget, w.cluster)}
+		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.SpecTarget) {
 			refused.State = string(upgrade.Blocked)
 		}
 		return refused
@@ -166,7 +168,7 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 }
 
 // waits says when a pending upgrade starts, or why it does not.
-func waits(w *upgrade.Wait, now time.Time) string {
+func waits(w *upgrade.Pending, now time.Time) string {
 	switch {
 	case w.Queued:
 		return "begins after the upgrade in flight: " + w.Message
@@ -246,30 +248,30 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	case d.Start != nil:
 		next.To, next.Origin, next.At, next.Message = d.Start.Release, string(d.Start.Origin), &now,
 			"it begins as soon as the cluster is converged"
-	case d.Wait != nil:
-		next.To, next.ToVersion, next.Origin, next.Message = d.Wait.To.Release, d.Wait.To.KubernetesVersion, string(d.Wait.Origin),
-			waits(d.Wait, now)
-		if !d.Wait.At.IsZero() {
-			next.At = &d.Wait.At
-		} else if d.Wait.Queued || d.Wait.Unread != "" { // its time has come, as far as drover knows
+	case d.Pending != nil:
+		next.To, next.ToVersion, next.Origin, next.Message = d.Pending.To.Release, d.Pending.To.KubernetesVersion, string(d.Pending.Origin),
+			waits(d.Pending, now)
+		if !d.Pending.At.IsZero() {
+			next.At = &d.Pending.At
+		} else if d.Pending.Queued || d.Pending.Unread != "" { // its time has come, as far as drover knows
 			next.At = &now
 		}
 		switch {
-		case d.Wait.Missed:
+		case d.Pending.Missed:
 			next.Phase = status.UpgradeMissed
-		case d.Wait.Blocked:
+		case d.Pending.Blocked:
 			next.Phase = string(upgrade.Blocked)
 		}
 	default:
 		return nil
 	}
-	if r, u := w.record, s.Upgrade; d.Wait != nil && r != nil && r.State == upgrade.Blocked && r.Key == d.Wait.Key && u != nil &&
+	if r, u := w.record, s.Upgrade; d.Pending != nil && r != nil && r.State == upgrade.Blocked && r.Key == d.Pending.Key && u != nil &&
 		u.Execution == r.Execution {
 		next.Checks, next.Checked = u.Checks, cmp.Or(u.Checked, u.Ended) // it is retried: the checks that blocked it are known
 	}
 	before := s.Previous(next)
 	if before == nil {
-		return blockUnread(next, d.Wait)
+		return blockUnread(next, d.Pending)
 	}
 	if before.Checked != nil && status.IsPending(next.Phase) { // early checks
 		next.Checks, next.Checked = before.Checks, before.Checked
@@ -277,19 +279,19 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	switch {
 	case d.Start != nil && before.At != nil:
 		next.At, next.ToVersion = before.At, before.ToVersion // its time had come before
-	case d.Wait != nil:
-		if (d.Wait.Queued || d.Wait.Unread != "") && d.Wait.At.IsZero() && before.At != nil && before.At.Before(now) {
+	case d.Pending != nil:
+		if (d.Pending.Queued || d.Pending.Unread != "") && d.Pending.At.IsZero() && before.At != nil && before.At.Before(now) {
 			next.At = before.At
 		}
 		noteMissedWindow(before, next, exact)
 		next.InheritLateness(before, now)
 	}
-	return blockUnread(next, d.Wait)
+	return blockUnread(next, d.Pending)
 }
 
 // blockUnread adds a failed check to an upgrade whose release cannot be read. The other checks cannot run before the release can be read.
 // An empty Checked marks this check as temporary.
-func blockUnread(next *status.Upgrade, w *upgrade.Wait) *status.Upgrade {
+func blockUnread(next *status.Upgrade, w *upgrade.Pending) *status.Upgrade {
 	if w != nil && w.Unread != "" {
 		next.Checked = nil
 		next.Checks = []status.Check{

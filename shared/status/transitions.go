@@ -285,9 +285,9 @@ func (s *Status) BlockUpgrade(u Upgrade, now time.Time) {
 // empty before.
 func LatePhase(at, now time.Time) string {
 	switch late := now.Sub(at); {
-	case late >= upgrade.Late:
+	case late >= upgrade.MissedAfter:
 		return UpgradeMissed
-	case late >= upgrade.Delayed:
+	case late >= upgrade.DelayedAfter:
 		return UpgradeDelayed
 	}
 	return ""
@@ -307,7 +307,7 @@ func (s *Status) RecordLate(at time.Time, phase, why string, spec *api.Cluster, 
 		if phase == UpgradeDelayed {
 			continue
 		}
-		u.Message += fmt.Sprintf(missedFor, upgrade.Late, upgrade.Again(spec, upgrade.Origin(u.Origin), now))
+		u.Message += fmt.Sprintf(missedFor, upgrade.MissedAfter, upgrade.RetryHint(spec, upgrade.Origin(u.Origin), now))
 		s.AddHistory(*u)
 		if u == s.Upgrade { // otherwise the condition describes the upgrade in flight
 			s.setMissed(u.Message, now)

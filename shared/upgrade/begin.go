@@ -21,20 +21,20 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 	}
 	if start.Origin != OriginSpec {
 		r.Over = Named(spec)
-		if !target.spelled(r.Over) {
-			r.Before = last.before(from)
+		if !target.matches(r.Over) {
+			r.Before = last.overriddenTarget(from)
 		}
 	}
 	if last != nil {
 		r.Number, r.Alarms = last.Number+1, last.Alarms // still disabled
 		maps.Copy(r.Answered, last.Answered)
 	}
-	if changed := last.Changed(); changed.Fits(from, target) {
+	if changed := last.LastChange(); changed.CanContinue(from, target) {
 		r.First = cmp.Or(changed.First, changed.Number)
 		r.From, r.Steps, r.Step, r.Images = changed.From, changed.Steps, changed.Step, changed.Images
 		r.Back, r.BackUntil = changed.Back, changed.BackUntil
 	} else if changed != nil {
-		if changed.Origin == OriginRollback && changed.State != Done && same(from, changed.From) && same(target, changed.From) {
+		if changed.Origin == OriginRollback && changed.State != Done && sameTarget(from, changed.From) && sameTarget(target, changed.From) {
 			back := changed.Target
 			r.Back, r.BackUntil = &back, changed.BackUntil
 		}
@@ -46,17 +46,17 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 	return r
 }
 
-// Changed returns the last upgrade that changed the cluster: this one, or the one before if this one has changed nothing.
-func (r *Record) Changed() *Record {
+// LastChange returns the last upgrade that changed the cluster: this one, or the one before if this one has changed nothing.
+func (r *Record) LastChange() *Record {
 	if r == nil || r.State != Blocked && (r.State != Checking || len(r.Steps) > 0 && !r.Steps[0].Started.IsZero()) {
 		return r
 	}
 	return r.Last
 }
 
-// Fits reports whether a new upgrade can continue this one. The new upgrade must have the same target, and start from the version before
-// the open step or from the version of that step.
-func (r *Record) Fits(from, target Target) bool {
+// CanContinue reports whether a new upgrade can continue this one. The new upgrade must have the same target, and start from the version
+// before the open step or from the version of that step.
+func (r *Record) CanContinue(from, target Target) bool {
 	if r == nil || r.State == Done || r.Target != target || len(r.Steps) == 0 {
 		return false
 	}
@@ -71,7 +71,7 @@ func (r *Record) Fits(from, target Target) bool {
 // Pin returns the target that the cluster is pinned to, according to its last upgrade. It is for a cluster whose stack lost the release
 // tag.
 func (r *Record) Pin() Target {
-	last := r.Changed()
+	last := r.LastChange()
 	if last == nil { // this one was blocked, and no other came before it
 		return r.From
 	}
@@ -91,10 +91,11 @@ func Named(spec *api.Cluster) string {
 	return spec.Spec.Release.Name + inKubernetes(spec.Spec.KubernetesVersion)
 }
 
-// before returns the last target that a spec named and that was deployed: the deployed one, or the one that earlier upgrades overrode.
-func (r *Record) before(from Target) Target {
-	if r.overrides() && r.Changed().Before.Release != "" {
-		return r.Changed().Before
+// overriddenTarget returns the last target that a spec named and that was deployed: the deployed one, or the one that earlier upgrades
+// overrode.
+func (r *Record) overriddenTarget(from Target) Target {
+	if r.overrides() && r.LastChange().Before.Release != "" {
+		return r.LastChange().Before
 	}
 	return from
 }
@@ -104,8 +105,8 @@ func (r *Record) overridesSpec(spec *api.Cluster) bool {
 	return r.Over != "" && (r.Over == Named(spec) || namedBy(spec, r.Before))
 }
 
-// spelled reports whether a text of Named is about this target.
-func (t Target) spelled(named string) bool {
+// matches reports whether a text of Named is about this target.
+func (t Target) matches(named string) bool {
 	return named == t.Release || named == t.Release+inKubernetes(t.KubernetesVersion)
 }
 
@@ -121,7 +122,7 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 	case namedBy(spec, r.Target), r.overridesSpec(spec):
 		return ""
 	case r.Over != "":
-		return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.over())
+		return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.overriddenNames())
 	}
 	return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.Target)
 }
@@ -147,7 +148,7 @@ func (r *Record) Adopt(spec *api.Cluster, version string) {
 
 // overrides reports whether an upgrade that has ended may override a spec.
 func (r *Record) overrides() bool {
-	last := r.Changed()
+	last := r.LastChange()
 	return last != nil && last.Over != "" && last.State.Over()
 }
 
@@ -155,34 +156,34 @@ func (r *Record) overrides() bool {
 // requests what it names, even if it named that before.
 func (r *Record) ClearOverride() {
 	if r.overrides() {
-		r.Changed().Over = ""
+		r.LastChange().Over = ""
 	}
 }
 
 // OverrideReason describes what applies instead of the release of the spec, and why, given the deployed target. It is
 // empty if the release of the spec applies.
 func (r *Record) OverrideReason(deployed Target) string {
-	last := r.Changed()
+	last := r.LastChange()
 	switch {
 	case !r.overrides():
 		return ""
-	case last.unfinished() && last.unmoved(deployed):
-		if last.From.spelled(last.Over) {
+	case last.unfinished() && last.changedNothing(deployed):
+		if last.From.matches(last.Over) {
 			return ""
 		}
 		return fmt.Sprintf("the upgrade to %s stopped before it changed anything", last.Target)
 	case last.unfinished():
 		return fmt.Sprintf("the upgrade to %s stopped before its last step, and its changes stay", last.Target)
-	case last.Target.spelled(last.Over):
+	case last.Target.matches(last.Over):
 		return ""
 	}
 	return fmt.Sprintf("%s applies, requested by %s, until the spec names a release other than %s", last.Target, originNames[last.Origin],
-		last.over())
+		last.overriddenNames())
 }
 
-// over describes what a spec may name without ending the override: see overridesSpec.
-func (r *Record) over() string {
-	if r.Before.Release == "" || r.Before.spelled(r.Over) {
+// overriddenNames describes what a spec may name without ending the override: see overridesSpec.
+func (r *Record) overriddenNames() string {
+	if r.Before.Release == "" || r.Before.matches(r.Over) {
 		return r.Over
 	}
 	return r.Over + " or " + r.Before.Release
@@ -193,8 +194,8 @@ var originNames = map[Origin]string{
 	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "an operator", OriginRollback: "a rollback",
 }
 
-// Again says when a missed upgrade begins, or how to start it. The requests of spec and channels stay valid.
-func Again(spec *api.Cluster, origin Origin, now time.Time) string {
+// RetryHint says when a missed upgrade begins, or how to start it. The requests of spec and channels stay valid.
+func RetryHint(spec *api.Cluster, origin Origin, now time.Time) string {
 	timed := spec != nil && spec.Spec.Upgrade.At != nil && spec.Spec.Upgrade.At.Release == spec.Spec.Release.Name
 	switch {
 	case origin == OriginAt, origin == OriginSpec && timed:
@@ -214,8 +215,8 @@ func Again(spec *api.Cluster, origin Origin, now time.Time) string {
 	return "It begins in the window that opens at " + next.UTC().Format(time.RFC3339)
 }
 
-// open returns the open step; the last one if all are completed.
-func (r *Record) open() Step {
+// openStep returns the open step; the last one if all are completed.
+func (r *Record) openStep() Step {
 	if len(r.Steps) == 0 {
 		return Step{Kind: StepNodes, KubernetesVersion: r.Target.KubernetesVersion}
 	}
@@ -224,16 +225,16 @@ func (r *Record) open() Step {
 
 // Unfinished reports whether the upgrade that changed the cluster last was stopped on the way to a target.
 func (r *Record) Unfinished(to Target) bool {
-	last := r.Changed()
-	return last.unfinished() && same(to, last.Target)
+	last := r.LastChange()
+	return last.unfinished() && sameTarget(to, last.Target)
 }
 
 // unfinished reports whether an upgrade was stopped with steps left.
 func (r *Record) unfinished() bool { return r != nil && r.State == Stopped && r.Step < len(r.Steps) }
 
-// unmoved reports whether a stopped upgrade changed nothing: its first step updates the control plane, which is still where it was.
-func (r *Record) unmoved(deployed Target) bool {
-	return r.Step == 0 && r.Steps[0].Kind == StepControlPlane && same(deployed, r.From)
+// changedNothing reports whether a stopped upgrade changed nothing: its first step updates the control plane, which is still where it was.
+func (r *Record) changedNothing(deployed Target) bool {
+	return r.Step == 0 && r.Steps[0].Kind == StepControlPlane && sameTarget(deployed, r.From)
 }
 
 // inFlight reports whether an upgrade is in flight.

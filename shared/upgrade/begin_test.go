@@ -45,7 +45,7 @@ func TestBegin(t *testing.T) {
 		require.Equal(t, Stopped, back.Last.State, "the stopped upgrade is kept until this one changes something")
 		require.Empty(t, back.Last.Answered)
 		back.State = Blocked
-		require.Equal(t, back.Last, back.Changed())
+		require.Equal(t, back.Last, back.LastChange())
 		on := Begin(back, Start{Origin: OriginSpec, Key: "spec v2"}, spec("r2"), r2, r2, "x3", noon)
 		require.Equal(t, stopped.Steps, on.Steps, "as without the blocked rollback")
 		require.Equal(t, r1, on.From)
@@ -114,7 +114,7 @@ func TestCounts(t *testing.T) {
 	require.True(t, blocked.targetApplies(spec("r1")), "the earlier override still applies")
 	first := Begin(nil, Start{Origin: OriginHand, Key: "hand"}, spec("r5"), r2, r1, "x", noon)
 	first.State = Blocked
-	require.Nil(t, first.Changed())
+	require.Nil(t, first.LastChange())
 	require.False(t, first.targetApplies(spec("r5")), "without an earlier override, the release of the spec applies")
 }
 
@@ -205,7 +205,7 @@ func TestAdopt(t *testing.T) {
 	d, err := Decide(in)
 	require.NoError(t, err)
 	require.Nil(t, d.Start, "it stopped, and waits for a new request")
-	require.Equal(t, "r2", d.Wants.Release)
+	require.Equal(t, "r2", d.SpecTarget.Release)
 	in.SpecVersion = "v3"
 	d, err = Decide(in)
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestFits(t *testing.T) {
 			r := &Record{State: Stopped, From: from, Target: to, Steps: steps, Step: test.step}
 			deployed := from
 			deployed.KubernetesVersion = test.deployed
-			require.Equal(t, test.want, r.Fits(deployed, to))
+			require.Equal(t, test.want, r.CanContinue(deployed, to))
 		})
 	}
 }
@@ -264,23 +264,23 @@ func TestAgainWithATime(t *testing.T) {
 	s := &api.Cluster{}
 	s.Spec.Release.Name = "r36-1"
 	s.Spec.Upgrade.At = &api.UpgradeAt{Time: noon.Format(time.RFC3339), Release: "r36-1"}
-	require.Contains(t, Again(s, OriginSpec, noon), "another time")
-	require.Equal(t, "It begins when the cluster is idle", Again(s, OriginChannel, noon))
+	require.Contains(t, RetryHint(s, OriginSpec, noon), "another time")
+	require.Equal(t, "It begins when the cluster is idle", RetryHint(s, OriginChannel, noon))
 	s.Spec.Upgrade.At.Release = "r37-1"
-	require.Equal(t, "It begins when the cluster is idle", Again(s, OriginSpec, noon))
+	require.Equal(t, "It begins when the cluster is idle", RetryHint(s, OriginSpec, noon))
 }
 
 func TestAgain(t *testing.T) {
 	s := spec("r2")
-	require.Contains(t, Again(s, OriginAt, noon), "another time")
-	require.Contains(t, Again(s, OriginHand, noon), "Start it again")
-	require.Contains(t, Again(nil, OriginSpec, noon), "Start it again")
-	require.Equal(t, "It begins when the cluster is idle", Again(s, OriginSpec, noon))
+	require.Contains(t, RetryHint(s, OriginAt, noon), "another time")
+	require.Contains(t, RetryHint(s, OriginHand, noon), "Start it again")
+	require.Contains(t, RetryHint(nil, OriginSpec, noon), "Start it again")
+	require.Equal(t, "It begins when the cluster is idle", RetryHint(s, OriginSpec, noon))
 	nightly(s)
-	require.Contains(t, Again(s, OriginChannel, noon), "opens at 2026-11-22T21:00:00Z")
-	require.Contains(t, Again(s, OriginChannel, noon.Add(10*time.Hour)), "or in the next one, at 2026-11-23T21:00:00Z")
+	require.Contains(t, RetryHint(s, OriginChannel, noon), "opens at 2026-11-22T21:00:00Z")
+	require.Contains(t, RetryHint(s, OriginChannel, noon.Add(10*time.Hour)), "or in the next one, at 2026-11-23T21:00:00Z")
 	s.Spec.Upgrade.NotBefore = "2026-12-01T00:00:00Z"
-	require.Contains(t, Again(s, OriginSpec, noon.Add(10*time.Hour)), "opens at 2026-12-01T00:00:00Z")
+	require.Contains(t, RetryHint(s, OriginSpec, noon.Add(10*time.Hour)), "opens at 2026-12-01T00:00:00Z")
 }
 
 // OverrideReason describes what applies instead of the release of the spec, also after an upgrade that stopped.

@@ -34,12 +34,12 @@ type Decision struct {
 	Next *Target
 	Step Step
 	Keep Keep
-	// Wants is the target of the spec, if another one applies now. The caller validates it like any spec.
-	Wants *Target
+	// SpecTarget is the target of the spec, if another one applies now. The caller validates it like any spec.
+	SpecTarget *Target
 	// Start is the upgrade that may start now; nil if there is none.
 	Start *Start
-	// Wait is the upgrade that is pending or blocked. While an upgrade is in flight, Wait is the one that follows it.
-	Wait *Wait
+	// Pending is the upgrade that is pending or blocked. While an upgrade is in flight, Pending is the one that follows it.
+	Pending *Pending
 	// OverrideCleared is true if the spec names the deployed release, so the record no longer overrides it. The caller that records the
 	// cluster as converged then calls ClearOverride.
 	OverrideCleared bool
@@ -49,8 +49,8 @@ type Decision struct {
 	RecheckAt time.Time
 }
 
-// Wait is an upgrade that does not begin yet, as users see it.
-type Wait struct {
+// Pending is an upgrade that does not begin yet, as users see it.
+type Pending struct {
 	Origin Origin
 	// Key is that of the future Start.
 	Key string
@@ -68,12 +68,12 @@ type Wait struct {
 }
 
 const (
-	// WaitsForWindow is the Message of a Wait that ends when the window opens.
+	// WaitsForWindow is the Message of a Pending upgrade that waits until the window opens.
 	WaitsForWindow = "it waits for the window of spec.upgrade"
-	// Delayed and Late are how long after its time a pending upgrade counts as delayed, and as missed.
-	Delayed, Late = 30 * time.Minute, 2 * time.Hour
-	// again is the pause before a blocked upgrade of a channel is retried, if the spec has no window.
-	again = 24 * time.Hour
+	// DelayedAfter and MissedAfter are how long after its time a pending upgrade counts as delayed, and as missed.
+	DelayedAfter, MissedAfter = 30 * time.Minute, 2 * time.Hour
+	// retryPause is the pause before a blocked upgrade of a channel is retried, if the spec has no window.
+	retryPause = 24 * time.Hour
 	// recheckInterval is the interval of decisions while an upgrade is in flight and another is pending, or while the release of a due upgrade
 	// cannot be read. recheckAhead is the interval while such an upgrade is not due yet.
 	recheckInterval, recheckAhead = 30 * time.Minute, 24 * time.Hour
@@ -94,27 +94,28 @@ func Decide(in Situation) (Decision, error) {
 	wants := in.Deployed
 	if !in.Record.targetApplies(spec) {
 		var err error
-		if wants, err = in.named(); err != nil {
+		if wants, err = in.specTarget(); err != nil {
 			return d, err
 		}
 	}
 	if in.Record.targetApplies(spec) {
 		d.OverrideReason = in.Record.OverrideReason(in.Deployed)
 	}
-	last := in.Record.Changed()
+	last := in.Record.LastChange()
 	if last.unfinished() && (in.Record.targetApplies(spec) || in.Record.Unfinished(wants)) {
 		// Everything stays as deployed: what the stopped upgrade updated, and what it did not reach.
 		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
-	d.OverrideCleared = !in.Record.targetApplies(spec) && same(wants, in.Deployed) && in.Record.overrides() && !in.Record.Unfinished(wants)
-	switch at, channel := in.at(), in.channel(); {
-	case !same(wants, in.Deployed), in.Record.Unfinished(wants) && (last.Origin == OriginSpec || !in.Record.targetApplies(spec)):
-		d.Wants, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}
-		in.bySpec(&d, wants)
+	d.OverrideCleared = !in.Record.targetApplies(spec) && sameTarget(wants, in.Deployed) && in.Record.overrides() &&
+		!in.Record.Unfinished(wants)
+	switch at, channel := in.requestedAt(), in.requestedByChannel(); {
+	case !sameTarget(wants, in.Deployed), in.Record.Unfinished(wants) && (last.Origin == OriginSpec || !in.Record.targetApplies(spec)):
+		d.SpecTarget, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}
+		in.requestSpec(&d, wants)
 	case at != nil:
-		in.apply(&d, at)
+		in.applyRequest(&d, at)
 	case channel != nil:
-		in.apply(&d, channel)
+		in.applyRequest(&d, channel)
 	}
 	return d, nil
 }
@@ -137,39 +138,39 @@ func (in Situation) creation() Decision {
 func (in Situation) decideInFlight() Decision {
 	r := in.Record
 	d := Decision{Old: in.Deployed, Step: Step{KubernetesVersion: in.Deployed.KubernetesVersion}}
-	last := r.Changed() // a stopped one, while this one is checked
+	last := r.LastChange() // a stopped one, while this one is checked
 	d.Keep = Keep{Images: true, Addons: true, Stated: r.Origin == OriginSpec || last.unfinished() && last.Origin == OriginSpec}
 	if r.State == Running {
-		d.Old, d.Next, d.Step = r.From, &r.Target, r.open()
+		d.Old, d.Next, d.Step = r.From, &r.Target, r.openStep()
 		d.Keep = d.Step.keep()
 	}
 	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Over != "" && r.Over != Named(in.Spec) {
-		d.RecheckAt = in.soon() // it stops soon, or may be blocked; no event starts the upgrade of the spec then
+		d.RecheckAt = in.nextRecheck() // it stops soon, or may be blocked; no event starts the upgrade of the spec then
 	}
-	if other := in.after(); other != nil {
-		d.Wait, d.RecheckAt = other.wait(), in.soon()
+	if other := in.following(); other != nil {
+		d.Pending, d.RecheckAt = other.pending(), in.nextRecheck()
 		if other.at.After(in.Now) && other.at.Before(d.RecheckAt) {
 			d.RecheckAt = other.at
 		}
-		if other.at.IsZero() && !other.never && other.unread == "" {
-			d.Wait.Queued, d.Wait.At, d.Wait.Message = true, other.start.Due, fmt.Sprintf("the upgrade to %s is in flight", r.Target)
+		if other.at.IsZero() && !other.blocked && other.unread == "" {
+			d.Pending.Queued, d.Pending.At, d.Pending.Message = true, other.start.Due, fmt.Sprintf("the upgrade to %s is in flight", r.Target)
 		}
 	}
 	return d
 }
 
-// after returns the upgrade that is requested and would begin after the one in flight; nil if there is none. A release of the spec that
+// following returns the upgrade that is requested and would begin after the one in flight; nil if there is none. A release of the spec that
 // cannot be read is reported when the spec applies.
-func (in Situation) after() *request {
+func (in Situation) following() *request {
 	r := in.Record
 	if r.Superseded(in.Spec) != "" {
-		wants, err := in.named()
-		if err == nil && !same(wants, in.Deployed) && !same(wants, r.Target) &&
+		wants, err := in.specTarget()
+		if err == nil && !sameTarget(wants, in.Deployed) && !sameTarget(wants, r.Target) &&
 			Minor(wants.KubernetesVersion) >= Minor(in.Deployed.KubernetesVersion) {
-			return in.timed(&request{start: in.specStart(wants), to: wants})
+			return in.waitForTimeOrWindow(&request{start: in.specStart(wants), to: wants})
 		}
 	}
-	for _, other := range []*request{in.at(), in.channel()} {
+	for _, other := range []*request{in.requestedAt(), in.requestedByChannel()} {
 		if other != nil && other.start.Release != r.Target.Release {
 			return other
 		}
@@ -177,11 +178,14 @@ func (in Situation) after() *request {
 	return nil
 }
 
-// soon returns the next multiple of recheckInterval. All calls until then return the same time, so that one execution is started for it.
-func (in Situation) soon() time.Time { return in.Now.Truncate(recheckInterval).Add(recheckInterval) }
+// nextRecheck returns the next multiple of recheckInterval. All calls until then return the same time, so that one execution is started for
+// it.
+func (in Situation) nextRecheck() time.Time {
+	return in.Now.Truncate(recheckInterval).Add(recheckInterval)
+}
 
-// named returns the target of the spec.
-func (in Situation) named() (Target, error) {
+// specTarget returns the target of the spec.
+func (in Situation) specTarget() (Target, error) {
 	wants := Target{Release: in.Spec.Spec.Release.Name, KubernetesVersion: in.Spec.Spec.KubernetesVersion}
 	if wants.KubernetesVersion == "" {
 		var err error
@@ -192,13 +196,13 @@ func (in Situation) named() (Target, error) {
 	return wants, nil
 }
 
-// same reports whether two targets have the same release name and version. A cluster keeps the content while the name stays.
-func same(a, b Target) bool {
+// sameTarget reports whether two targets have the same release name and version. A cluster keeps the content while the name stays.
+func sameTarget(a, b Target) bool {
 	return a.Release == b.Release && a.KubernetesVersion == b.KubernetesVersion
 }
 
-// bySpec starts the upgrade of the spec, once for each upload.
-func (in Situation) bySpec(d *Decision, wants Target) {
+// requestSpec starts the upgrade of the spec, once for each upload.
+func (in Situation) requestSpec(d *Decision, wants Target) {
 	start := in.specStart(wants)
 	if Minor(wants.KubernetesVersion) < Minor(in.Deployed.KubernetesVersion) {
 		return // the validation of the spec reports it
@@ -206,7 +210,7 @@ func (in Situation) bySpec(d *Decision, wants Target) {
 	if in.answered(start) {
 		return
 	}
-	in.apply(d, in.timed(&request{start: start, to: wants}))
+	in.applyRequest(d, in.waitForTimeOrWindow(&request{start: start, to: wants}))
 }
 
 func (in Situation) specStart(wants Target) *Start {
@@ -215,18 +219,18 @@ func (in Situation) specStart(wants Target) *Start {
 
 func specKey(version string) string { return "spec " + version }
 
-// timed makes an upgrade of the spec wait for the time of spec.upgrade.at if that names the same release, and for the window otherwise. If
-// an upgrade to that release began after that time, later uploads wait for the window only.
-func (in Situation) timed(a *request) *request {
+// waitForTimeOrWindow makes an upgrade of the spec wait for the time of spec.upgrade.at if that names the same release, and for the window
+// otherwise. If an upgrade to that release began after that time, later uploads wait for the window only.
+func (in Situation) waitForTimeOrWindow(a *request) *request {
 	at := in.Spec.Spec.Upgrade.At
 	if at == nil || at.Release != a.to.Release {
-		return in.gate(a)
+		return in.waitForWindow(a)
 	}
 	t, err := api.Time(at.Time)
 	if r := in.Record; err != nil || r != nil && r.Target.Release == at.Release && !r.Started.Before(t) {
-		return in.gate(a)
+		return in.waitForWindow(a)
 	}
-	in.until(a, t.UTC())
+	in.waitUntil(a, t.UTC())
 	return a
 }
 
@@ -236,18 +240,18 @@ type request struct {
 	to    Target
 	// at is when it may begin; zero if now.
 	at time.Time
-	// message says why it does not begin now or, with never, at all.
-	message       string
-	never, missed bool
+	// message says why it does not begin now or, with blocked, at all.
+	message         string
+	blocked, missed bool
 	// unread says why its release cannot be read; empty if it can.
 	unread string
 }
 
-func (in Situation) apply(d *Decision, a *request) {
+func (in Situation) applyRequest(d *Decision, a *request) {
 	switch {
-	case a.never:
+	case a.blocked:
 	case a.unread != "" && a.at.IsZero():
-		d.RecheckAt = in.soon() // no time is known at which the release will exist
+		d.RecheckAt = in.nextRecheck() // no time is known at which the release will exist
 	case a.unread != "":
 		if d.RecheckAt = in.Now.Truncate(recheckAhead).Add(recheckAhead); d.RecheckAt.After(a.at) {
 			d.RecheckAt = a.at
@@ -258,13 +262,13 @@ func (in Situation) apply(d *Decision, a *request) {
 	default:
 		d.RecheckAt = a.at
 	}
-	d.Wait = a.wait()
+	d.Pending = a.pending()
 }
 
-func (a *request) wait() *Wait {
-	w := &Wait{
+func (a *request) pending() *Pending {
+	w := &Pending{
 		Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message,
-		Missed: a.missed, Blocked: a.never, Unread: a.unread,
+		Missed: a.missed, Blocked: a.blocked, Unread: a.unread,
 	}
 	if a.unread != "" && a.at.IsZero() {
 		w.At = a.start.Due
@@ -276,17 +280,17 @@ func (in Situation) answered(s *Start) bool {
 	return in.Record != nil && in.Record.Answered[s.Origin] == s.Key
 }
 
-// gate makes an upgrade wait for the window.
-func (in Situation) gate(a *request) *request {
+// waitForWindow makes an upgrade wait for the window.
+func (in Situation) waitForWindow(a *request) *request {
 	open, next := in.Spec.Spec.Upgrade.Open(in.Now)
 	switch {
 	case open:
 	case next.IsZero():
-		a.never, a.message = true, in.Spec.Spec.Upgrade.NoMore(in.Now)+": change it"
+		a.blocked, a.message = true, in.Spec.Spec.Upgrade.NoMore(in.Now)+": change it"
 	default:
 		a.at, a.message = next.UTC(), WaitsForWindow
-		if e := in.endsAt(next); e != nil {
-			a.message = e.message()
+		if e := in.exclusionEndingAt(next); e != nil {
+			a.message = e.explain()
 		}
 	}
 	return a
@@ -294,9 +298,9 @@ func (in Situation) gate(a *request) *request {
 
 type exclusion api.Exclusion
 
-// endsAt returns the exclusion whose end is the start of the upgrade; nil if the window is also closed then. Otherwise the message would
-// change when the exclusion ends, although the start stays the same.
-func (in Situation) endsAt(next time.Time) *exclusion {
+// exclusionEndingAt returns the exclusion whose end is the start of the upgrade; nil if the window is also closed then. Otherwise the
+// message would change when the exclusion ends, although the start stays the same.
+func (in Situation) exclusionEndingAt(next time.Time) *exclusion {
 	for _, e := range in.Spec.Spec.Upgrade.Exclusions {
 		if until, err := time.Parse(time.RFC3339, e.Until); err == nil && until.Equal(next) {
 			return (*exclusion)(&e)
@@ -305,8 +309,8 @@ func (in Situation) endsAt(next time.Time) *exclusion {
 	return nil
 }
 
-// excluded returns the exclusion that is active now; nil if there is none. Of several it returns the one that ends last.
-func (in Situation) excluded() (active *exclusion) {
+// activeExclusion returns the exclusion that is active now; nil if there is none. Of several it returns the one that ends last.
+func (in Situation) activeExclusion() (active *exclusion) {
 	var last time.Time
 	for _, e := range in.Spec.Spec.Upgrade.Exclusions {
 		from, _ := time.Parse(time.RFC3339, e.From)
@@ -318,15 +322,15 @@ func (in Situation) excluded() (active *exclusion) {
 	return active
 }
 
-func (e *exclusion) message() string {
+func (e *exclusion) explain() string {
 	if e.Reason == "" {
 		return "an exclusion of spec.upgrade delays it"
 	}
 	return "an exclusion of spec.upgrade delays it: " + e.Reason
 }
 
-// at returns the upgrade of spec.upgrade.at; nil if there is none or it was answered.
-func (in Situation) at() *request {
+// requestedAt returns the upgrade of spec.upgrade.at; nil if there is none or it was answered.
+func (in Situation) requestedAt() *request {
 	at := in.Spec.Spec.Upgrade.At
 	if at == nil || at.Release == in.Deployed.Release {
 		return nil
@@ -338,33 +342,33 @@ func (in Situation) at() *request {
 	if err != nil || in.answered(a.start) {
 		return nil
 	}
-	in.until(a, t.UTC())
+	in.waitUntil(a, t.UTC())
 	return in.resolveVersion(a)
 }
 
-// until makes an upgrade wait for the time of spec.upgrade.at. The upgrade is missed if it has not begun Late after that time.
-func (in Situation) until(a *request, t time.Time) {
+// waitUntil makes an upgrade wait for the time of spec.upgrade.at. The upgrade is missed if it has not begun MissedAfter after that time.
+func (in Situation) waitUntil(a *request, t time.Time) {
 	a.start.Due = t
 	switch late := in.Now.Sub(t); {
 	case late < 0:
 		a.at, a.message = t, "it waits for the time of spec.upgrade.at"
-	case late >= Late:
-		a.at, a.never, a.missed = t, true, true
-		a.message = fmt.Sprintf("it did not begin within %s of its time: set another time in spec.upgrade.at", Late)
+	case late >= MissedAfter:
+		a.at, a.blocked, a.missed = t, true, true
+		a.message = fmt.Sprintf("it did not begin within %s of its time: set another time in spec.upgrade.at", MissedAfter)
 	default: // the cluster was busy, and an exclusion may have begun since
-		if e := in.excluded(); e != nil {
+		if e := in.activeExclusion(); e != nil {
 			until, _ := time.Parse(time.RFC3339, e.Until)
-			if missed := t.Add(Late); missed.Before(until) {
+			if missed := t.Add(MissedAfter); missed.Before(until) {
 				until = missed
 			}
-			a.at, a.message = until.UTC(), e.message()
+			a.at, a.message = until.UTC(), e.explain()
 		}
 	}
 }
 
-// channel returns the upgrade to the release of the cluster's channel; nil if that is deployed or was answered. A blocked upgrade is
-// retried.
-func (in Situation) channel() *request {
+// requestedByChannel returns the upgrade to the release of the cluster's channel; nil if that is deployed or was answered. A blocked
+// upgrade is retried.
+func (in Situation) requestedByChannel() *request {
 	follows := in.Spec.Spec.Upgrade.Channel
 	if in.Channels == nil {
 		return nil
@@ -378,14 +382,14 @@ func (in Situation) channel() *request {
 		to:    Target{Release: release},
 	}
 	if !in.answered(a.start) {
-		return in.resolveVersion(in.gate(a))
+		return in.resolveVersion(in.waitForWindow(a))
 	}
 	r := in.Record
 	if r.Key != a.start.Key || r.State != Blocked {
 		return nil
 	}
 	// With a window, the retry is when that opens next.
-	retry := r.Ended.Add(again).Truncate(time.Second)
+	retry := r.Ended.Add(retryPause).Truncate(time.Second)
 	if in.Spec.Spec.Upgrade.Window != nil {
 		if _, retry = in.Spec.Spec.Upgrade.Open(r.Ended); retry.IsZero() {
 			return nil
@@ -395,7 +399,7 @@ func (in Situation) channel() *request {
 		a.at, a.message = retry.UTC(), "checks blocked the last attempt: fix what they found before then; see status.upgrades"
 		return in.resolveVersion(a)
 	}
-	return in.resolveVersion(in.gate(a))
+	return in.resolveVersion(in.waitForWindow(a))
 }
 
 // resolveVersion completes the target with the Kubernetes version of its release, and blocks an upgrade to an older
@@ -403,7 +407,7 @@ func (in Situation) channel() *request {
 func (in Situation) resolveVersion(a *request) *request {
 	version, err := in.KubernetesVersion(a.start.Release)
 	switch {
-	case err != nil && a.never:
+	case err != nil && a.blocked:
 		a.message += ": " + err.Error()
 		return a
 	case err != nil:
@@ -418,7 +422,7 @@ func (in Situation) resolveVersion(a *request) *request {
 		if a.start.Origin == OriginChannel {
 			return nil // the cluster is ahead of its channel
 		}
-		a.at, a.never, a.missed = time.Time{}, true, false
+		a.at, a.blocked, a.missed = time.Time{}, true, false
 		a.message = fmt.Sprintf("release %s has Kubernetes %s, and the cluster runs %s: Kubernetes is not downgraded",
 			a.start.Release, version, in.Deployed.KubernetesVersion)
 	}

@@ -443,29 +443,30 @@ func TestDecide(t *testing.T) {
 			}
 			require.Equal(t, test.start, start)
 			if test.wait == "" {
-				require.Nil(t, d.Wait)
+				require.Nil(t, d.Pending)
 				require.Equal(t, test.at, d.RecheckAt)
 				return
 			}
-			require.NotNil(t, d.Wait)
+			require.NotNil(t, d.Pending)
 			how := ""
 			switch {
-			case d.Wait.Missed:
+			case d.Pending.Missed:
 				how = "missed "
-			case d.Wait.Queued:
+			case d.Pending.Queued:
 				how = "behind "
-			case d.Wait.Unread != "":
+			case d.Pending.Unread != "":
 				how = "unread "
 			}
-			require.Contains(t, fmt.Sprintf("%s %s %s: %s%s", d.Wait.Origin, d.Wait.To.Release, d.Wait.To.KubernetesVersion, how, d.Wait.Message),
+			require.Contains(t, fmt.Sprintf("%s %s %s: %s%s", d.Pending.Origin, d.Pending.To.Release, d.Pending.To.KubernetesVersion,
+				how, d.Pending.Message),
 				test.wait)
-			require.Equal(t, test.at, d.Wait.At)
+			require.Equal(t, test.at, d.Pending.At)
 			switch {
 			case !test.look.IsZero():
 				require.Equal(t, test.look, d.RecheckAt)
 			case in.Record.inFlight() && (!test.at.After(noon) || test.at.After(soon)):
 				require.Equal(t, soon, d.RecheckAt, "for the one that is under way may be over")
-			case !d.Wait.Missed:
+			case !d.Pending.Missed:
 				require.Equal(t, test.at, d.RecheckAt)
 			default:
 				require.Zero(t, d.RecheckAt)
@@ -489,7 +490,7 @@ func TestRecheckAtIsTheSameForHalfAnHour(t *testing.T) {
 			in.Now = noon.Add(after)
 			d, err := Decide(in)
 			require.NoError(t, err)
-			require.True(t, d.Wait != nil && d.Wait.Queued, "%+v", d.Wait)
+			require.True(t, d.Pending != nil && d.Pending.Queued, "%+v", d.Pending)
 			require.Equal(t, noon.Add(test.looks), d.RecheckAt)
 		}
 	}
@@ -576,11 +577,11 @@ func TestOverrideCleared(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, d.OverrideCleared)
 			if test.wants == "" {
-				require.Nil(t, d.Wants)
+				require.Nil(t, d.SpecTarget)
 				return
 			}
-			require.NotNil(t, d.Wants)
-			require.Equal(t, test.wants, d.Wants.Release)
+			require.NotNil(t, d.SpecTarget)
+			require.Equal(t, test.wants, d.SpecTarget.Release)
 			require.Equal(t, "spec v3", d.Start.Key)
 		})
 	}

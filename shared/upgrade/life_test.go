@@ -114,7 +114,7 @@ func (l *life) converge() {
 	d, err := Decide(l.in)
 	require.NoError(l, err)
 	l.hasTheWord(d)
-	if d.Wants != nil && Minor(d.Wants.KubernetesVersion) < Minor(l.in.Deployed.KubernetesVersion) {
+	if d.SpecTarget != nil && Minor(d.SpecTarget.KubernetesVersion) < Minor(l.in.Deployed.KubernetesVersion) {
 		return // the spec is refused
 	}
 	var next *api.Release
@@ -146,12 +146,12 @@ func (l *life) converge() {
 		l.in.Deployed = Target{pin.Release, pin.SHA256, resolved.Spec.KubernetesVersion}
 		l.image, l.addons = resolved.Spec.Pools[0].ImageID, addonVersions(resolved)
 		// one that stopped may not have moved it yet
-		if last := l.in.Record.Changed(); l.in.Record != nil && (last == nil || last.State == Done || last.State == Running ||
-			!last.open().Moved()) {
+		if last := l.in.Record.LastChange(); l.in.Record != nil && (last == nil || last.State == Done || last.State == Running ||
+			!last.openStep().Moved()) {
 			require.Equal(l, [2]string{pin.Release, pin.SHA256}, [2]string{l.in.Record.Pin().Release, l.in.Record.Pin().SHA256}, "%+v", l.in.Record)
 		}
 	}
-	if d.Wait != nil {
+	if d.Pending != nil {
 		require.Nil(l, d.Start)
 	}
 	if !d.RecheckAt.IsZero() {
@@ -171,10 +171,11 @@ func (l *life) hasTheWord(d Decision) {
 	if l.in.Record != nil {
 		number = l.in.Record.Number
 	}
-	wants, err := l.in.named()
+	wants, err := l.in.specTarget()
 	require.NoError(l, err)
 	switch {
-	case same(wants, l.in.Deployed) && d.Wants == nil && !l.in.Record.targetApplies(l.in.Spec) && l.IntN(3) > 0: // or it is not converged
+	case sameTarget(wants, l.in.Deployed) && d.SpecTarget == nil && !l.in.Record.targetApplies(l.in.Spec) &&
+		l.IntN(3) > 0: // or it is not converged
 		if d.OverrideCleared {
 			record := *l.in.Record
 			if record.Last != nil {
@@ -185,8 +186,8 @@ func (l *life) hasTheWord(d Decision) {
 			l.in.Record = &record
 		}
 		l.word = number
-	case !same(wants, l.in.Deployed) && l.word == number:
-		require.NotNil(l, d.Wants, "another spec asks for something, though the one before the last upgrade named the same")
+	case !sameTarget(wants, l.in.Deployed) && l.word == number:
+		require.NotNil(l, d.SpecTarget, "another spec asks for something, though the one before the last upgrade named the same")
 	}
 }
 
@@ -200,7 +201,7 @@ func (l *life) start(d Decision) {
 		t, err := time.Parse(time.RFC3339, at.Time)
 		require.NoError(l, err)
 		late := l.in.Now.Sub(t)
-		early, inTime = late < 0, late >= 0 && late < Late
+		early, inTime = late < 0, late >= 0 && late < MissedAfter
 	}
 	switch s.Origin {
 	case OriginAt:
@@ -227,7 +228,7 @@ func (l *life) start(d Decision) {
 	if s.KubernetesVersion != "" {
 		to.KubernetesVersion = s.KubernetesVersion
 	}
-	changed := l.in.Record.Changed()
+	changed := l.in.Record.LastChange()
 	l.in.Record = Begin(l.in.Record, *s, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)
 	image, _ := kubernetes(s.Release)
 	from, to2 := at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0")
@@ -240,7 +241,7 @@ func (l *life) start(d Decision) {
 		return
 	}
 	if changed != nil {
-		require.Equal(l, changed.Steps, l.in.Record.Changed().Steps, "what changed the cluster is known until something else does")
+		require.Equal(l, changed.Steps, l.in.Record.LastChange().Steps, "what changed the cluster is known until something else does")
 	}
 	if Minor(image) > Minor(to.KubernetesVersion) {
 		l.end(Blocked) // the nodes would be newer: a check says so
@@ -257,7 +258,7 @@ func (l *life) start(d Decision) {
 
 // back requests a rollback.
 func (l *life) back() {
-	last := l.in.Record.Changed()
+	last := l.in.Record.LastChange()
 	if l.in.Record.inFlight() || last == nil || last.Origin == OriginRollback && last.State == Done {
 		return
 	}
@@ -313,7 +314,7 @@ func (l *life) machine() {
 	again.Answered = maps.Clone(r.Answered)
 	l.in.Record = &again
 	switch {
-	case r.State == Checking && l.IntN(4) == 0 && r.Changed() != r:
+	case r.State == Checking && l.IntN(4) == 0 && r.LastChange() != r:
 		l.end(Blocked)
 	case r.State == Checking:
 		again.State, again.Last, again.Steps = Running, nil, slices.Clone(r.Steps)
@@ -323,7 +324,7 @@ func (l *life) machine() {
 	case r.Step == len(r.Steps):
 		l.end(Done)
 		again.Adopt(l.in.Spec, l.in.SpecVersion)
-	case l.proved(r.open()):
+	case l.proved(r.openStep()):
 		if again.Step++; again.Step < len(again.Steps) {
 			again.Steps = slices.Clone(again.Steps)
 			again.Steps[again.Step].Started = l.in.Now

@@ -400,14 +400,14 @@ func (r *fleetReader) resolveChannel(
 		return "", "", nil // the status reports the error in the release of the spec
 	case d.Start != nil && d.Start.Origin == upgrade.OriginChannel:
 		release, v.Due = d.Start.Release, "within five minutes (Channel)"
-	case d.Wait == nil || d.Wait.Origin != upgrade.OriginChannel:
+	case d.Pending == nil || d.Pending.Origin != upgrade.OriginChannel:
 		return "", "", nil
 	default:
-		release = d.Wait.To.Release
-		switch v.Due = d.Wait.At.UTC().Format(time.RFC3339) + " (Channel)"; {
-		case d.Wait.Blocked:
+		release = d.Pending.To.Release
+		switch v.Due = d.Pending.At.UTC().Format(time.RFC3339) + " (Channel)"; {
+		case d.Pending.Blocked:
 			v.Due = "no window opens again"
-		case d.Wait.Unread != "":
+		case d.Pending.Unread != "":
 			v.Due = "when its release can be used (Channel)"
 		}
 	}

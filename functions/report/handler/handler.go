@@ -93,7 +93,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 func (h *Handler) decideNext(ctx context.Context, in events.ReportRequest, v verdict) (events.ReportResult, error) {
 	again, err := h.hasNewerSpec(ctx, in)
 	result := events.ReportResult{Again: again, Failed: v.Phase == status.Failed, Reason: v.Message}
-	if err != nil || again || !v.quick {
+	if err != nil || again || !v.soon {
 		return result, err
 	}
 	result.WaitSeconds, err = h.backOff(ctx, in)

@@ -47,7 +47,7 @@ func (h *Handler) hasNewerSpec(ctx context.Context, in events.ReportRequest) (bo
 		again, s.SpecVersion = true, version
 		if s.Phase == status.Failed && s.RetryAt == nil {
 			// If the answer of this report is lost, too, the audit plans the spec.
-			s.RetryAt = at(h.Now(), backoff.Retries[0])
+			s.RetryAt = retryTime(h.Now(), backoff.Retries[0])
 		}
 	})
 	return again, err

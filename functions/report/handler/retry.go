@@ -28,11 +28,11 @@ func (v verdict) retry(s *status.Status, now time.Time) {
 	s.FailedTry = v.try
 	s.RetryAt = nil
 	next := backoff.Retries
-	if v.quick {
+	if v.soon {
 		next = slices.Concat(backoff.QuickRetries, backoff.Retries)
 	}
-	if v.again && s.Failures < len(next) {
-		s.RetryAt = at(now, next[s.Failures])
+	if v.retryable && s.Failures < len(next) {
+		s.RetryAt = retryTime(now, next[s.Failures])
 	}
 	s.Failures++
 }
@@ -54,45 +54,46 @@ func (h *Handler) backOff(ctx context.Context, in events.ReportRequest) (seconds
 	return max(0, int64(s.RetryAt.Sub(h.Now())/time.Second)) + 1, nil
 }
 
-// quickly reports whether every failure may pass within minutes. A step of an upgrade is never retried quickly: its first failure stops the
-// upgrade.
-func quickly(in events.ReportRequest) bool {
+// mayPassSoon reports whether every failure may pass within minutes. A step of an upgrade is never retried quickly: its first failure stops
+// the upgrade.
+func mayPassSoon(in events.ReportRequest) bool {
 	if names.MakesUpgrade(in.Cluster, in.Execution) {
 		return false
 	}
-	if in.Error != "" && !quicklyPasses(in.Error) {
+	if in.Error != "" && !isBrief(in.Error) {
 		return false
 	}
-	return !slices.ContainsFunc(in.Results, func(r events.ChangeResult) bool { return r.Error != "" && !quicklyPasses(r.Error) })
+	return !slices.ContainsFunc(in.Results, func(r events.ChangeResult) bool { return r.Error != "" && !isBrief(r.Error) })
 }
 
-func quicklyPasses(name string) bool {
+func isBrief(name string) bool {
 	faults := []string{fault.Name(&fault.Throttled{}), fault.Name(&fault.Transient{}), fault.Name(&fault.ClusterUnreachable{})}
-	return slices.Contains(faults, name) || ofLambda(name)
+	return slices.Contains(faults, name) || isLambdaError(name)
 }
 
-// at returns the time of the next retry.
-func at(now time.Time, pause time.Duration) *time.Time {
+// retryTime returns the time of the next retry.
+func retryTime(now time.Time, pause time.Duration) *time.Time {
 	next := now.Add(pause).UTC().Truncate(time.Second)
 	return &next
 }
 
-// passing reports whether a retry of every failure may succeed.
-func passing(in events.ReportRequest) bool {
-	if in.Error != "" && !passes(in.Error, in.Cause) {
+// mayPass reports whether a retry of every failure may succeed.
+func mayPass(in events.ReportRequest) bool {
+	if in.Error != "" && !isRetryable(in.Error, in.Cause) {
 		return false
 	}
 	for _, result := range in.Results {
-		if result.Error != "" && !passes(result.Error, result.Cause) {
+		if result.Error != "" && !isRetryable(result.Error, result.Cause) {
 			return false
 		}
 	}
 	return true
 }
 
-// passes reports whether a retry of one failure may succeed: errors of AWS or the network, crashes and timeouts of a function, and stacks
-// that must be recreated or rolled back first. A change that was rolled back is not retried: a pool would replace its nodes repeatedly.
-func passes(name, cause string) bool {
+// isRetryable reports whether a retry of one failure may succeed: errors of AWS or the network, crashes and timeouts of a function, and
+// stacks that must be recreated or rolled back first. A change that was rolled back is not retried: a pool would replace its nodes
+// repeatedly.
+func isRetryable(name, cause string) bool {
 	switch name {
 	case fault.Name(&fault.Throttled{}), fault.Name(&fault.Transient{}), fault.Name(&fault.ClusterUnreachable{}),
 		fault.Name(&fault.Internal{}), "States.Timeout":
@@ -101,11 +102,11 @@ func passes(name, cause string) bool {
 		var result events.ChangeResult
 		return json.Unmarshal([]byte(cause), &result) == nil && (stack.MustRecreate(result.Status) || result.Status == stack.UpdateRollbackFailed)
 	}
-	return ofLambda(name)
+	return isLambdaError(name)
 }
 
-// ofLambda reports whether an error is Lambda's, or that of a function that crashed.
-func ofLambda(name string) bool {
+// isLambdaError reports whether an error is Lambda's, or that of a function that crashed.
+func isLambdaError(name string) bool {
 	return slices.ContainsFunc([]string{"Lambda.", "Runtime.", "Sandbox."}, func(family string) bool {
 		return strings.HasPrefix(name, family)
 	})

@@ -17,7 +17,7 @@ import (
 )
 
 func TestFailureIsCounted(t *testing.T) {
-	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, again: true, execution: "mine", try: 1}
+	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, retryable: true, execution: "mine", try: 1}
 	before := status.Status{Phase: status.Failed, Execution: "mine", FailedTry: 1, Message: "m", Failures: 1}
 	counted := map[string]func(*status.Status){
 		"after another phase":     func(s *status.Status) { s.Phase = status.Converging },
@@ -41,14 +41,14 @@ func TestFailureIsCounted(t *testing.T) {
 	})
 	t.Run("and not tried again when that does not help", func(t *testing.T) {
 		lasting, s := v, status.Status{RetryAt: &noon}
-		lasting.again = false
+		lasting.retryable = false
 		lasting.retry(&s, noon)
 		require.Nil(t, s.RetryAt)
 		require.Equal(t, 1, s.Failures)
 	})
 	t.Run("and tried again within minutes when it may pass", func(t *testing.T) {
 		brief, s := v, status.Status{}
-		brief.quick = true
+		brief.soon = true
 		brief.retry(&s, noon)
 		require.Equal(t, noon.Add(backoff.QuickRetries[0]), *s.RetryAt)
 		s = status.Status{Failures: len(backoff.QuickRetries)}
@@ -128,17 +128,17 @@ func TestFailuresThatPass(t *testing.T) {
 		"a step that passes and a stack": {both, false, false},
 		"a step of an upgrade":           {upgrades, true, false},
 	} {
-		require.Equal(t, test.passing, passing(test.in), name)
-		require.Equal(t, test.quick, quickly(test.in), name)
+		require.Equal(t, test.passing, mayPass(test.in), name)
+		require.Equal(t, test.quick, mayPassSoon(test.in), name)
 	}
 }
 
 func TestEndOfARound(t *testing.T) {
 	soon := noon.Add(time.Minute)
 	plan := &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "v1", Accepted: true}
-	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, quick: true}
+	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, soon: true}
 	lasting := v
-	lasting.quick = false
+	lasting.soon = false
 	for name, test := range map[string]struct {
 		v       verdict
 		given   func(*round)

@@ -12,8 +12,8 @@ import (
 // verdict is the result of a run.
 type verdict struct {
 	status.Verdict
-	// again is true if a retry may succeed although the user changes nothing, and quick if that is likely within minutes.
-	again, quick bool
+	// retryable is true if a retry may succeed although the user changes nothing, and soon if that is likely within minutes.
+	retryable, soon bool
 	// execution is the execution of the run, and try the number of the attempt.
 	execution string
 	try       int
@@ -26,7 +26,7 @@ func judge(in events.ReportRequest) verdict {
 		return verdict{Verdict: status.Verdict{Phase: status.Failed, Message: message, Condition: status.Condition{
 			// Views print "reason: message", so the message does not begin with the reason.
 			Type: status.Converged, Status: "False", Reason: reason(in), Message: strings.TrimPrefix(message, reason(in)+": "),
-		}}, again: passing(in), quick: quickly(in)}
+		}}, retryable: mayPass(in), soon: mayPassSoon(in)}
 	}
 	if in.Plan.Outcome == events.OutcomeDeletes || in.Plan.Outcome == events.OutcomeGone {
 		return verdict{Verdict: status.Verdict{Phase: status.Deleted, Message: "the cluster is deleted", Condition: status.Condition{

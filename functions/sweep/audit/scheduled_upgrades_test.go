@@ -57,7 +57,7 @@ func TestAuditChecksScheduledUpgrades(t *testing.T) {
 }
 
 func TestUpgradesThatWait(t *testing.T) {
-	at := noon.Add(-upgrade.Delayed)
+	at := noon.Add(-upgrade.DelayedAfter)
 	u := func(phase string, at *time.Time) *status.Upgrade {
 		return &status.Upgrade{Phase: phase, To: "r2", Origin: "At", At: at, Message: "before"}
 	}

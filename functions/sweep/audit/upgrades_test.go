@@ -17,7 +17,7 @@ import (
 func (a *audited) Start(context.Context, string, any) error { return a.did("end its upgrade") }
 
 func TestAuditLooksAfterUpgrades(t *testing.T) {
-	ended, overdue := noon.Add(-period), noon.Add(-upgrade.Delayed)
+	ended, overdue := noon.Add(-period), noon.Add(-upgrade.DelayedAfter)
 	next := func(execution string, at *time.Time) *status.Upgrade {
 		return &status.Upgrade{Phase: status.UpgradeScheduled, To: "r3", Origin: "Channel", At: at, Execution: execution}
 	}
@@ -136,7 +136,7 @@ type starter struct{ *audited }
 func (starter) Input(context.Context, string, any) error { return errThrottled }
 
 func TestMissedUpgrade(t *testing.T) {
-	at := noon.Add(-upgrade.Late)
+	at := noon.Add(-upgrade.MissedAfter)
 	scheduled := func() *status.Upgrade {
 		return &status.Upgrade{Phase: status.UpgradeDelayed, To: "r2", Origin: "At", At: &at}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func TestUpgradesThatAreLate(t *testing.T) {
-	at := noon.Add(-upgrade.Delayed)
+	at := noon.Add(-upgrade.DelayedAfter)
 	other := noon.Add(-time.Minute)
 	u := func(phase string, at *time.Time) *status.Upgrade {
 		return &status.Upgrade{Phase: phase, To: "r2", Origin: "At", At: at, Message: "before"}

@@ -172,11 +172,11 @@ func (c *call) checkWanted(ctx context.Context, last *upgrade.Record) (events.Up
 		return events.UpgradeResult{}, err
 	}
 	message := "nothing requests this upgrade any longer"
-	if d.Wait != nil && d.Wait.Key == in.Key {
-		if d.Wait.Missed {
-			return events.UpgradeResult{}, c.miss(ctx, d.Wait.To, d.Wait.Message)
+	if d.Pending != nil && d.Pending.Key == in.Key {
+		if d.Pending.Missed {
+			return events.UpgradeResult{}, c.miss(ctx, d.Pending.To, d.Pending.Message)
 		}
-		message = "it does not begin now: " + d.Wait.Message
+		message = "it does not begin now: " + d.Pending.Message
 	}
 	return events.UpgradeResult{
 			Outcome: events.UpgradeNothing, Message: message,
@@ -192,18 +192,18 @@ func (c *call) hasClaimed(last *upgrade.Record) bool {
 	return last != nil && !last.State.Over() && last.Execution == c.in.Execution
 }
 
-// wait waits for the cluster. An upgrade that waits longer than upgrade.Late is missed.
+// wait waits for the cluster. An upgrade that waits longer than upgrade.MissedAfter is missed.
 func (c *call) wait(ctx context.Context, to upgrade.Target, why string) (events.UpgradeResult, error) {
 	late := c.Now().Sub(dueAt(c.in))
 	switch {
-	case late >= upgrade.Late:
+	case late >= upgrade.MissedAfter:
 		spec, err := c.newestSpec(ctx)
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
 		return events.UpgradeResult{}, c.miss(ctx, to, fmt.Sprintf("the upgrade did not begin, because the cluster was busy for %s: %s. %s",
-			upgrade.Late, why, upgrade.Again(spec, startOf(c.in).Origin, c.Now())))
-	case late >= upgrade.Delayed:
+			upgrade.MissedAfter, why, upgrade.RetryHint(spec, startOf(c.in).Origin, c.Now())))
+	case late >= upgrade.DelayedAfter:
 		return busy(why, backoff.MaxUpgradePause), c.recordWaiting(ctx, to, status.UpgradeDelayed, why)
 	}
 	return busy(why, backoff.MaxUpgradePause), c.recordWaiting(ctx, to, status.UpgradeScheduled, why)

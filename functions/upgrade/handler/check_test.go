@@ -104,15 +104,15 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 			func(l *led) { l.failing["ended"] = errThrottled }, func(in *events.UpgradeRequest) { in.Ended = "y" }, "", "", errThrottled,
 		},
 		"waits on before it is missed": {
-			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late + 1) }, events.UpgradeBusy, busyBy, nil,
+			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter + 1) }, events.UpgradeBusy, busyBy, nil,
 		},
 		"misses it in the end": {
-			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped,
+			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) }, events.UpgradeStopped,
 			"the upgrade did not begin, because the cluster was busy for 2h0m0s: " + busyBy, nil,
 		},
 		"misses it though the spec is unusable": {
 			func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" },
-			func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped, "did not begin", nil,
+			func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) }, events.UpgradeStopped, "did not begin", nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,8 +128,8 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 		})
 	}
 	t.Run("records how late it is", func(t *testing.T) {
-		for late, phase := range map[time.Duration]string{0: status.UpgradeScheduled, upgrade.Delayed - 1: status.UpgradeScheduled,
-			upgrade.Delayed: status.UpgradeDelayed, upgrade.Late: status.UpgradeMissed} {
+		for late, phase := range map[time.Duration]string{0: status.UpgradeScheduled, upgrade.DelayedAfter - 1: status.UpgradeScheduled,
+			upgrade.DelayedAfter: status.UpgradeDelayed, upgrade.MissedAfter: status.UpgradeMissed} {
 			l := waiting()
 			_, err := l.check(t, func(in *events.UpgradeRequest) { in.Started = noon.Add(-late) })
 			require.NoError(t, err)

@@ -93,7 +93,7 @@ func TestUpgradeThatWaited(t *testing.T) {
 			"leaves it to others when nothing is planned": {nil, "", ""},
 			"does not begin once its window shut": {
 				&upgrade.Decision{
-					Wait: &upgrade.Wait{Key: key, Message: "its window is shut"},
+					Pending: &upgrade.Pending{Key: key, Message: "its window is shut"},
 				}, events.UpgradeNothing, "it does not begin now: its window is shut",
 			},
 			"does not begin once the spec changed": {
@@ -101,12 +101,13 @@ func TestUpgradeThatWaited(t *testing.T) {
 			},
 			"does not begin once another waits": {
 				&upgrade.Decision{
-					Wait: &upgrade.Wait{Key: "spec v2", Message: "its window is shut"},
+					Pending: &upgrade.Pending{Key: "spec v2", Message: "its window is shut"},
 				}, events.UpgradeNothing, "nothing requests this upgrade any longer",
 			},
 			"does not begin once nothing is asked for": {&upgrade.Decision{}, events.UpgradeNothing, "nothing requests this upgrade any longer"},
 			"stops once its time is over": {
-				&upgrade.Decision{Wait: &upgrade.Wait{Key: key, Missed: true, Message: "its time is over"}}, events.UpgradeStopped, "its time is over",
+				&upgrade.Decision{Pending: &upgrade.Pending{Key: key, Missed: true, Message: "its time is over"}}, events.UpgradeStopped,
+				"its time is over",
 			},
 		} {
 			t.Run(what+" "+name, func(t *testing.T) {

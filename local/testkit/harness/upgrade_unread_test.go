@@ -67,7 +67,7 @@ func TestReleaseIsUploadedLate(t *testing.T) {
 						return l.Status("demo").Upgrade
 					}
 					u = passes(min(comes, 3*time.Hour))
-					if comes < upgrade.Late {
+					if comes < upgrade.MissedAfter {
 						require.Equal(t, status.UpgradeDelayed, u.Phase, u.Message)
 					} else {
 						require.Equal(t, status.UpgradeMissed, u.Phase, u.Message)
@@ -85,7 +85,7 @@ func TestReleaseIsUploadedLate(t *testing.T) {
 					_ = l.AuditNow()
 					l.settle()
 					u = l.Status("demo").Upgrade
-					if comes > upgrade.Late && origin == upgrade.OriginAt {
+					if comes > upgrade.MissedAfter && origin == upgrade.OriginAt {
 						require.Equal(t, status.UpgradeMissed, u.Phase, "its time is over")
 						return
 					}

@@ -31,7 +31,7 @@ func (c *Checker) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 	}
 	var steps []upgrade.Step
 	open := 0
-	if last := r.Last.Changed(); last.Fits(r.From, r.To) {
+	if last := r.Last.LastChange(); last.CanContinue(r.From, r.To) {
 		steps, open = last.Steps, last.Step
 	}
 	steps, open, err = c.RemainingSteps(ctx, in, &r, steps, open)

@@ -78,7 +78,7 @@ func Busy(controlPlane stack.Deployed) string {
 // content, which a release keeps from the start of its upgrade; otherwise the caller reads the release from the specs bucket, and sets
 // SHA256. complete: the Kubernetes version is set too; otherwise call SetVersion.
 func (r *Route) SetTarget(in events.Upgrade) (pinned, complete bool) {
-	last := r.Last.Changed()
+	last := r.Last.LastChange()
 	if in.Release == "" && Unfinished(r.Last) && last.Origin != upgrade.OriginRollback {
 		r.To = last.Target
 		return true, true
@@ -117,7 +117,7 @@ const rollbackWithin = 7 * 24 * time.Hour
 
 // SetRollbackTarget sets To to what the cluster was before its last upgrade.
 func (r *Route) SetRollbackTarget(now time.Time) error {
-	last := r.Last.Changed()
+	last := r.Last.LastChange()
 	switch {
 	case last == nil:
 		return Stopf("this cluster has no upgrade that can be rolled back")
@@ -207,13 +207,13 @@ func (r *Route) Steps(rollback bool, compat upgrade.Compat) ([]upgrade.Step, err
 
 // Unfinished reports whether the last upgrade that changed the cluster is not done.
 func Unfinished(r *upgrade.Record) bool {
-	last := r.Changed()
+	last := r.LastChange()
 	return last != nil && last.State != upgrade.Done
 }
 
 // EndState is the state of an upgrade that ends before it is done.
 func EndState(r *upgrade.Record) upgrade.State {
-	if r.Changed() == r {
+	if r.LastChange() == r {
 		return upgrade.Stopped
 	}
 	return upgrade.Blocked
