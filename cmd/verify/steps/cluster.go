@@ -53,6 +53,7 @@ spec:
       instanceTypes: [%s]
       minSize: 1
       maxSize: 2
+      drain: {timeout: 10m}
   tags: {%s: %s}
   deletionProtection: false
 `, s.name, s.release, s.cidr, strings.Join(t.zones, ", "), endpoint, principal, poolName, instanceType, tagKey, t.Suffix)
@@ -81,7 +82,7 @@ func (t *Target) create(ctx context.Context, log *runner.Log, s spec) error {
 // status is a part of what drover status prints.
 type status struct {
 	Status struct {
-		Phase, KubernetesVersion, Release string
+		Phase, Message, KubernetesVersion, Release string
 	}
 }
 

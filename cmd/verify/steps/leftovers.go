@@ -12,7 +12,6 @@ import (
 	taggingtypes "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
 
 	"github.com/drover-run/drover/cmd/verify/runner"
-	"github.com/drover-run/drover/shared/names"
 )
 
 // nothingLeft proves that no resource of the run's clusters exists. Services list what they have, by name or tag. The tagging API then
@@ -32,7 +31,7 @@ func (t *Target) nothingLeft(ctx context.Context, log *runner.Log) error {
 		ctx, end = context.WithTimeout(ctx, time.Minute)
 		defer end()
 	}
-	err = until(ctx, 15*time.Second, "the end of what is left", func() (bool, error) {
+	err = t.until(ctx, 15*time.Second, "the end of what is left", func() (bool, error) {
 		var err error
 		left, pending, err = t.leftovers(ctx)
 		if len(left) > 0 {
@@ -44,7 +43,7 @@ func (t *Target) nothingLeft(ctx context.Context, log *runner.Log) error {
 		return fmt.Errorf("%w: %s", err, strings.Join(left, ", "))
 	}
 	log.Found("no resource has the tag %s=%s: asked the tagging API, EC2, Auto Scaling, KMS", tagKey, t.Suffix)
-	log.Found("no stack, EKS cluster, role, function or log group has a name that begins with %s", names.EKSCluster(t.cluster()))
+	log.Found("no stack, EKS cluster, role, function or log group has a name that begins with %s or %s", t.prefix(), t.ownPrefix())
 	for _, key := range pending {
 		log.Found("%s waits for its deletion, as every deleted key does, and costs nothing until then", key)
 	}
@@ -54,7 +53,7 @@ func (t *Target) nothingLeft(ctx context.Context, log *runner.Log) error {
 // leftovers lists what exists of the run's clusters, and the keys that wait for their deletion.
 func (t *Target) leftovers(ctx context.Context) (left, pending []string, err error) {
 	for _, list := range []func(context.Context) ([]string, error){
-		t.clusterStacks, t.leftEKS, t.leftEC2, t.leftGroups, t.leftRoles, t.leftFunctions, t.leftLogs,
+		t.clusterStacks, t.ownStacks, t.leftEKS, t.leftEC2, t.leftGroups, t.leftRoles, t.leftFunctions, t.leftLogs,
 	} {
 		found, err := list(ctx)
 		if err != nil {

@@ -134,7 +134,9 @@ func (t *Target) leftGroups(ctx context.Context) (left []string, err error) {
 }
 
 func (t *Target) leftRoles(ctx context.Context) ([]string, error) {
-	return t.roles(ctx, func(name string) bool { return strings.HasPrefix(name, t.prefix()) })
+	return t.roles(ctx, func(name string) bool {
+		return strings.HasPrefix(name, t.prefix()) || strings.HasPrefix(name, t.ownPrefix())
+	})
 }
 
 // roles lists the roles whose names match.

@@ -74,7 +74,7 @@ func TestNothingLeft(t *testing.T) {
 		require.Contains(t, step(t, target.nothingLeft).Reason, name, "the stack itself")
 		_, err = stacks.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: &name})
 		require.NoError(t, err)
-		require.NoError(t, until(t.Context(), 10*time.Millisecond, "the end of the stack", func() (bool, error) {
+		require.NoError(t, target.until(t.Context(), 10*time.Millisecond, "the end of the stack", func() (bool, error) {
 			found, err := target.clusterStacks(t.Context())
 			return len(found) == 0, err
 		}))

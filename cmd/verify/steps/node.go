@@ -23,7 +23,7 @@ func (t *Target) nodeReady(ctx context.Context, log *runner.Log, cluster string)
 	if err != nil {
 		return err
 	}
-	return until(ctx, 5*time.Second, "a Ready node", func() (bool, error) {
+	return t.until(ctx, 5*time.Second, "a Ready node", func() (bool, error) {
 		nodes, err := api.PoolNodes(ctx, poolName)
 		if err != nil {
 			return false, fmt.Errorf("asking the API server with your identity: %w", err)

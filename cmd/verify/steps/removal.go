@@ -16,7 +16,10 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// remove deletes the clusters of the run through drover.
+// removalPoll is the pause between two reads of the statuses of clusters that are being deleted.
+const removalPoll = 3 * time.Second
+
+// remove deletes the clusters of the run through drover, all at once, and the stacks that the run made itself.
 func (t *Target) remove(ctx context.Context, log *runner.Log) error {
 	marked, err := t.isMarked(ctx)
 	if err != nil {
@@ -25,7 +28,7 @@ func (t *Target) remove(ctx context.Context, log *runner.Log) error {
 	if !marked {
 		return runner.Skip("this run made no cluster")
 	}
-	specs, err := t.specs(ctx)
+	clusters, err := t.specs(ctx)
 	if err != nil {
 		return err
 	}
@@ -33,17 +36,35 @@ func (t *Target) remove(ctx context.Context, log *runner.Log) error {
 	if err != nil {
 		return err
 	}
-	if len(specs)+len(stacks) == 0 {
+	own, err := t.ownStacks(ctx)
+	if err != nil {
+		return err
+	}
+	if len(clusters)+len(stacks)+len(own) == 0 {
+		t.removed = true
 		return runner.Skip("this run made no cluster")
 	}
 	var failed []error
-	for _, cluster := range specs {
-		_, err := t.drover(ctx, log, "delete", cluster, "--watch")
-		if err == nil {
-			t.Meter.Stop(cluster, time.Now())
-			log.Found("drover reports cluster %s as Deleted", cluster)
+	// The roles of the experiments are needed until the stacks of the experiments are deleted.
+	last := func(name string) bool { return name == t.ownPrefix()+rolesStep }
+	slices.SortStableFunc(own, func(a, b string) int {
+		switch {
+		case last(a) == last(b):
+			return 0
+		case last(a):
+			return 1
 		}
+		return -1
+	})
+	for _, name := range own {
+		failed = append(failed, t.removeStack(ctx, name))
+	}
+	for _, cluster := range clusters {
+		_, err := t.drover(ctx, log, "delete", cluster)
 		failed = append(failed, err)
+	}
+	for _, cluster := range clusters {
+		failed = append(failed, t.awaitDeleted(ctx, log, cluster))
 	}
 	stacks, err = t.clusterStacks(ctx)
 	if err == nil && len(stacks) > 0 {
@@ -52,6 +73,27 @@ func (t *Target) remove(ctx context.Context, log *runner.Log) error {
 	err = errors.Join(append(failed, err)...)
 	t.removed = err == nil
 	return err
+}
+
+// awaitDeleted waits until drover reports a cluster as Deleted.
+func (t *Target) awaitDeleted(ctx context.Context, log *runner.Log, cluster string) error {
+	shown := ""
+	return t.until(ctx, removalPoll, "the deletion of cluster "+cluster, func() (bool, error) {
+		s, err := t.status(ctx, log, cluster)
+		if err != nil {
+			return false, err
+		}
+		if line := s.Status.Phase + ": " + s.Status.Message; line != shown {
+			shown = line
+			log.Show("%s is %s", cluster, line)
+		}
+		if s.Status.Phase != "Deleted" {
+			return false, nil
+		}
+		t.Meter.Stop(cluster, time.Now())
+		log.Found("drover reports cluster %s as Deleted: %s", cluster, s.Status.Message)
+		return true, nil
+	})
 }
 
 // specs lists the clusters of the run that have a spec.
@@ -83,5 +125,5 @@ func (t *Target) specs(ctx context.Context) ([]string, error) {
 // clusterStacks lists the stacks of the run's clusters.
 func (t *Target) clusterStacks(ctx context.Context) ([]string, error) {
 	all, err := t.stacks(ctx)
-	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, names.EKSCluster(t.cluster())) }), err
+	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, t.prefix()) }), err
 }

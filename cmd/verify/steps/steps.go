@@ -10,7 +10,10 @@ import (
 // All returns the steps of a run, in order.
 func (t *Target) All() []runner.Step {
 	smallest := func() spec { return spec{name: t.cluster(), release: t.older.name, cidr: "10.64.0.0/16"} }
-	return []runner.Step{
+	onFirst := func(run func(context.Context, *runner.Log, string) error) func(context.Context, *runner.Log) error {
+		return func(ctx context.Context, log *runner.Log) error { return run(ctx, log, t.cluster()) }
+	}
+	before := []runner.Step{
 		{
 			Name: "account", Title: "the account and region have no drover, which this run would remove",
 			Timeout: 5 * time.Minute, Run: t.checkAccount,
@@ -35,11 +38,37 @@ func (t *Target) All() []runner.Step {
 		{
 			Name: "node", Title: "its API server reports a node as Ready",
 			Needs: []string{"cluster"}, Timeout: 10 * time.Minute,
-			Run: func(ctx context.Context, log *runner.Log) error { return t.nodeReady(ctx, log, t.cluster()) },
+			Run: onFirst(t.nodeReady),
+		},
+		{
+			Name: "pod-identity", Title: "a pod has the identity of its association",
+			Needs: []string{"node"}, Timeout: 15 * time.Minute, Run: onFirst(t.podIdentity),
+		},
+	}
+	return append(append(before, t.factSteps()...), []runner.Step{
+		{
+			Name: "roll", Title: "drover replaces the nodes under a disruption budget",
+			Needs: []string{"node"}, Timeout: time.Hour, Run: onFirst(t.roll),
+		},
+		{
+			Name: "upgrade", Title: "drover upgrades the cluster by one minor version under a disruption budget",
+			Needs: []string{"node"}, Timeout: 2 * time.Hour, Run: onFirst(t.upgrade),
+		},
+		{
+			Name: "back", Title: "drover rolls that upgrade back under a disruption budget",
+			Needs: []string{"upgrade"}, Timeout: 2 * time.Hour, Run: onFirst(t.rollBack),
+		},
+		{
+			Name: "private", Title: "drover creates a private cluster, and its API server answers through the relay",
+			Needs: []string{"releases"}, Timeout: time.Hour, Run: t.private,
 		},
 		{
 			Name: "delete", Title: "drover deletes every cluster of this run",
-			Timeout: 90 * time.Minute, Cleanup: true, Run: t.remove,
+			Timeout: 2 * time.Hour, Cleanup: true, Run: t.remove,
+		},
+		{
+			Name: "force", Title: "CloudFormation deletes what drover did not delete",
+			Timeout: 90 * time.Minute, Cleanup: true, Run: t.force,
 		},
 		{
 			Name: "leftovers", Title: "no resource of the clusters exists",
@@ -57,7 +86,7 @@ func (t *Target) All() []runner.Step {
 			Name: "destroy-all", Title: "make destroy-all removes everything of drover",
 			Timeout: 45 * time.Minute, Cleanup: true, Run: t.downAll,
 		},
-	}
+	}...)
 }
 
 // Cleanup returns the steps that remove what an earlier run made.

@@ -53,6 +53,8 @@ type Target struct {
 	// older and newer are the releases of the run.
 	older, newer release
 	zones        []string
+	// experiments are the roles for the questions that AWS leaves open, by name.
+	experiments map[string]string
 	// removed is true once drover reported every cluster as Deleted.
 	removed bool
 }
@@ -117,8 +119,14 @@ func (t *Target) principal(ctx context.Context) (string, error) {
 // cluster is the name of the first cluster of the run. The names of all its clusters begin with it.
 func (t *Target) cluster() string { return "verify-" + t.Suffix }
 
-// until calls ready until it returns true or an error, or ctx ends.
-func until(ctx context.Context, every time.Duration, what string, ready func() (bool, error)) error {
+// simulatedHaste is how much more often a run reads in a local account, whose work takes less time.
+const simulatedHaste = 20
+
+// until calls ready until it returns true or an error, or ctx ends. every is the pause between two calls on AWS.
+func (t *Target) until(ctx context.Context, every time.Duration, what string, ready func() (bool, error)) error {
+	if t.Simulated {
+		every /= simulatedHaste
+	}
 	for {
 		done, err := ready()
 		if done || err != nil {

@@ -1,0 +1,106 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/cmd/verify/runner"
+)
+
+// fact is a question that AWS's documentation leaves open, and the experiment that answers it. drover works with both answers.
+type fact struct {
+	name, question string
+	// ask returns the answer and its evidence.
+	ask func(ctx context.Context, log *runner.Log) (yes bool, evidence string, err error)
+	// needs is the step that the experiment needs in addition to the roles.
+	needs string
+	// skip says why the run has no experiment.
+	skip string
+}
+
+// facts are the open questions.
+func (t *Target) facts() []fact {
+	return []fact{
+		{
+			name: "key-tags", question: "Do the tags of CreateKey count at once for permissions on the key?",
+			needs: rolesStep, ask: t.askKeyTags,
+		},
+		{
+			name: "entry-roles", question: "Can a STANDARD access entry be created without iam:PassRole on its role?",
+			needs: "cluster", ask: t.askEntryRoles,
+		},
+		{
+			name:     "addon-identities",
+			question: "Are CreateAddon, UpdateAddon and DeleteAddon allowed on the cluster and the add-on enough for pod identities?",
+			needs:    "cluster", ask: t.askAddonIdentities,
+		},
+		{
+			name: "key-grants", question: "Does the grant that EKS creates on a key have kms:GrantIsForAWSResource?",
+			needs: rolesStep, skip: noExperiment,
+		},
+		{
+			name: "refresh-rollback", question: "Can CloudFormation undo an instance refresh without autoscaling:RollbackInstanceRefresh?",
+			needs: rolesStep, skip: noExperiment,
+		},
+		{
+			name: "lower-version", question: "Does a lower Version in the template of an AWS::EKS::Cluster start a version rollback?",
+			needs: rolesStep, skip: noExperiment,
+		},
+		{
+			name: "other-signals", question: "Does a rolling update ignore the signals of instances that are not of its batch?",
+			needs: rolesStep, skip: noExperiment,
+		},
+		{
+			name: "terminate-hooks", question: "Does a rolling update wait for the termination hooks of a batch before the next one?",
+			needs: rolesStep, skip: noExperiment,
+		},
+	}
+}
+
+// noExperiment is why a fact stays open.
+const noExperiment = "make verify has no experiment for this question yet"
+
+// rolesStep is the step that makes the roles of the experiments.
+const rolesStep = "facts"
+
+// factSteps returns a step for each fact. A step passes if its question is answered, whatever the answer is.
+func (t *Target) factSteps() []runner.Step {
+	steps := []runner.Step{{
+		Name: rolesStep, Title: "roles exist for the questions that AWS's documentation leaves open",
+		Needs: []string{"account"}, Timeout: 10 * time.Minute, Run: t.makeRoles,
+	}}
+	for _, f := range t.facts() {
+		needs := []string{rolesStep}
+		if f.needs != rolesStep {
+			needs = append(needs, f.needs)
+		}
+		steps = append(steps, runner.Step{
+			Name: f.name, Title: f.question, Needs: needs, Timeout: 30 * time.Minute,
+			Run: func(ctx context.Context, log *runner.Log) error {
+				if f.skip != "" {
+					return runner.Skip("%s", f.skip)
+				}
+				yes, evidence, err := f.ask(ctx, log)
+				if err != nil {
+					return fmt.Errorf("the question is not answered: %w", err)
+				}
+				answer := "no"
+				if yes {
+					answer = "yes"
+				}
+				log.Found("%s %s: %s", f.question, answer, evidence)
+				return nil
+			},
+		})
+	}
+	return steps
+}
+
+// isDenied reports whether the reason of a failure is that IAM or a key policy did not allow an action.
+func isDenied(reason, action string) bool {
+	text := strings.ToLower(reason)
+	return strings.Contains(text, strings.ToLower(action)) &&
+		(strings.Contains(text, "not authorized") || strings.Contains(text, "accessdenied") || strings.Contains(text, "access denied"))
+}

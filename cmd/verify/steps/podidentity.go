@@ -1,0 +1,126 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/drover-run/drover/cmd/verify/runner"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// podRole is a role without permissions: its pods may only ask who they are.
+// https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
+const podRole = `
+Resources:
+  Role:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        Version: "2012-10-17"
+        Statement:
+          - {Effect: Allow, Principal: {Service: pods.eks.amazonaws.com}, Action: ["sts:AssumeRole", "sts:TagSession"]}
+Outputs:
+  Role: {Value: !GetAtt Role.Arn}
+`
+
+// identified is the name of the pod, and of its service account.
+const identified = "identified"
+
+// podIdentity runs a pod with the identity of a role, and reads from the pod's status who AWS says it is.
+func (t *Target) podIdentity(ctx context.Context, log *runner.Log, cluster string) error {
+	outputs, err := t.createStack(ctx, "pod-identity", podRole)
+	if err != nil {
+		return err
+	}
+	role := outputs["Role"]
+	_, err = eks.NewFromConfig(t.cfg).CreatePodIdentityAssociation(ctx, &eks.CreatePodIdentityAssociationInput{
+		ClusterName: aws.String(names.EKSCluster(cluster)), Namespace: aws.String(namespace), ServiceAccount: aws.String(identified),
+		RoleArn: &role, Tags: map[string]string{tagKey: t.Suffix},
+	})
+	if err != nil {
+		return fmt.Errorf("creating the pod identity association: %w", err)
+	}
+	api, err := t.open(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if err := putNamespace(ctx, api); err != nil {
+		return err
+	}
+	metadata := `"metadata": {"name": "` + identified + `", "namespace": "` + namespace + `"}`
+	if err := put(ctx, api, serviceAccounts, `{"apiVersion": "v1", "kind": "ServiceAccount", `+metadata+`}`); err != nil {
+		return err
+	}
+	// EKS adds the credentials to pods that are created after the association. That takes seconds, so the pod retries.
+	err = put(ctx, api, jobs, `{"apiVersion": "batch/v1", "kind": "Job", `+metadata+`, "spec": {"backoffLimit": 4, "template": {
+		"metadata": {"labels": {"app": "`+identified+`"}},
+		"spec": {"serviceAccountName": "`+identified+`", "restartPolicy": "Never", "containers": [{"name": "main",
+			"image": "public.ecr.aws/aws-cli/aws-cli:latest", "command": ["sh", "-c",
+			"aws sts get-caller-identity --query Arn --output text >/dev/termination-log"]}]}}}}`)
+	if err != nil {
+		return err
+	}
+	var message string
+	err = t.until(ctx, 3*time.Second, "the pod with an identity", func() (bool, error) {
+		list, err := api.Dynamic.Resource(pods).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + identified})
+		if err != nil {
+			return false, fmt.Errorf("listing the pods with an identity: %w", err)
+		}
+		for _, item := range list.Items {
+			var pod corev1.Pod
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &pod); err != nil {
+				return false, err
+			}
+			if pod.Status.Phase == corev1.PodSucceeded {
+				message = terminationMessage(&pod)
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.requireIdentity(log, role, message)
+}
+
+// requireIdentity fails unless a pod found itself to be a session of the role.
+func (t *Target) requireIdentity(log *runner.Log, role, message string) error {
+	if message == "" && t.Simulated {
+		return runner.Skip("the nodes of a local account run no processes, so no pod can ask who it is")
+	}
+	wanted, err := arn.Parse(role)
+	if err != nil {
+		return err
+	}
+	identity, err := arn.Parse(message)
+	if err != nil {
+		return errors.Join(fmt.Errorf("the pod reported %q, which is no identity", message), err)
+	}
+	name := wanted.Resource[strings.LastIndex(wanted.Resource, "/")+1:]
+	if !strings.HasPrefix(identity.Resource, "assumed-role/"+name+"/") {
+		return fmt.Errorf("the pod is %s, and not a session of role %s", message, role)
+	}
+	log.Found("the pod is %s, a session of the associated role", message)
+	return nil
+}
+
+// terminationMessage returns what the container of a pod reported at its end.
+func terminationMessage(pod *corev1.Pod) string {
+	for _, container := range pod.Status.ContainerStatuses {
+		if ended := container.State.Terminated; ended != nil {
+			return strings.TrimSpace(ended.Message)
+		}
+	}
+	return ""
+}

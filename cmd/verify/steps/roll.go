@@ -1,0 +1,141 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-run/drover/cmd/verify/runner"
+	"github.com/drover-run/drover/shared/kube"
+)
+
+// budgeted is a workload of two pods. Its disruption budget keeps one of them.
+const budgeted = "budgeted"
+
+// putBudgeted creates the workload and waits until both pods are available.
+func (t *Target) putBudgeted(ctx context.Context, api *kube.Cluster) error {
+	if err := putNamespace(ctx, api); err != nil {
+		return err
+	}
+	err := put(ctx, api, budgets, `{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+		"metadata": {"name": "`+budgeted+`", "namespace": "`+namespace+`"},
+		"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "`+budgeted+`"}}}}`)
+	if err != nil {
+		return err
+	}
+	err = put(ctx, api, deployments, `{"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": {"name": "`+budgeted+`", "namespace": "`+namespace+`"},
+		"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "`+budgeted+`"}}, "template": {
+			"metadata": {"labels": {"app": "`+budgeted+`"}},
+			"spec": {"containers": [{"name": "main", "image": "public.ecr.aws/eks-distro/kubernetes/pause:3.10"}]}}}}`)
+	if err != nil {
+		return err
+	}
+	return t.until(ctx, 2*time.Second, "the pods of the workload", func() (bool, error) {
+		available, err := availablePods(ctx, api)
+		return available == 2, err
+	})
+}
+
+// removeBudgeted deletes the workload and its budget, on which the deletion of the cluster would wait. It does so after an interrupt too.
+func (t *Target) removeBudgeted(ctx context.Context, cluster string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	api, err := t.open(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, resource := range []schema.GroupVersionResource{deployments, budgets} {
+		err := api.Dynamic.Resource(resource).Namespace(namespace).Delete(ctx, budgeted, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting the workload: %w", err)
+		}
+	}
+	return nil
+}
+
+// availablePods returns the number of available pods of the workload.
+func availablePods(ctx context.Context, api *kube.Cluster) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	object, err := api.Dynamic.Resource(deployments).Namespace(namespace).Get(ctx, budgeted, metav1.GetOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("reading the workload: %w", err)
+	}
+	available, _, err := unstructured.NestedInt64(object.Object, "status", "availableReplicas")
+	return available, err
+}
+
+// roll replaces the nodes of a cluster under the workload's budget.
+func (t *Target) roll(ctx context.Context, log *runner.Log, cluster string) error {
+	return t.underBudget(ctx, log, cluster, func() error {
+		_, err := t.drover(ctx, log, "roll", cluster, poolName, "--watch")
+		return err
+	})
+}
+
+// underBudget carries out a change that replaces all nodes, and fails if a node stayed or if the budget was violated.
+func (t *Target) underBudget(ctx context.Context, log *runner.Log, cluster string, change func() error) (err error) {
+	api, err := t.open(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if err := t.putBudgeted(ctx, api); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.removeBudgeted(ctx, cluster)) }()
+	before, err := nodeNames(ctx, api)
+	if err != nil {
+		return err
+	}
+	observer := t.observe(ctx, cluster)
+	err = change()
+	least, count, lost := observer.end()
+	if err != nil {
+		return err
+	}
+	after, err := t.nodesNow(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, name := range before {
+		if slices.Contains(after, name) {
+			return fmt.Errorf("node %s was not replaced", name)
+		}
+	}
+	log.Found("node %s was replaced by %s", strings.Join(before, ", "), strings.Join(after, ", "))
+	switch {
+	case count == 0:
+		return errors.New("the workload could not be observed during the change")
+	case least < 1:
+		return fmt.Errorf("the disruption budget of one pod was violated: %d pods were available", least)
+	}
+	log.Found("at least %d of 2 pods were available in %d observations, and the budget requires 1; the API server did not answer %d",
+		least, count, lost)
+	return nil
+}
+
+// nodesNow lists the names of the nodes with a new connection, because a change may have replaced the API server.
+func (t *Target) nodesNow(ctx context.Context, cluster string) ([]string, error) {
+	api, err := t.open(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return nodeNames(ctx, api)
+}
+
+func nodeNames(ctx context.Context, api *kube.Cluster) (found []string, err error) {
+	nodes, err := api.PoolNodes(ctx, poolName)
+	for _, node := range nodes {
+		found = append(found, node.Name)
+	}
+	return found, err
+}
