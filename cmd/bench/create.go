@@ -77,7 +77,7 @@ func measureCreate(ctx context.Context, s *settings, r *report) error {
 	r.add("list price of drover's part", states+local+objects, "$", nil,
 		fmt.Sprintf("Step Functions $%.6f, Lambda $%.6f, S3 and SNS $%.6f", states, local, objects))
 	r.add("the same, with the boot times of AWS", states+onLambda+objects, "$", nil,
-		fmt.Sprintf("at most: join watches nodes boot, its time × %d", speed))
+		fmt.Sprintf("Lambda's time × %d; without the further transitions of join-node", speed))
 	return nil
 }
 

@@ -18,7 +18,7 @@ func localEnvCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "Print shell commands that lead drover and aws to the running local account",
+		Short: "Print shell commands that point drover and aws to the running local account",
 		Long: `Prints export lines for a POSIX shell: the endpoint, the region and the access key of the local account that runs on this
 machine. A running account lists itself, readable only by you, in the cache folder of your user (drover/local), and removes the
 entry when it ends. With several accounts, --dir selects one.`,

@@ -17,8 +17,9 @@ const fidelityTitle = `<!-- Generated from the package comments below local/ by 
 
 # What the local account has, and what it has not
 
-A call, a property or a resource type that is not known here is an error that names it, never a silent success. Each section is
-what a package says of itself; the code cites the AWS page that each behaviour follows.
+A call, a property or a resource type that is not known here is an error that names it, never a silent success.
+The exception is what a section calls stored without effect. Each section is what a package says of itself; the code
+cites the AWS page that each behaviour follows.
 `
 
 // fidelity returns a page with the package comments of the local account, one section for each package.

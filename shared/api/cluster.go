@@ -17,7 +17,7 @@ type Metadata struct {
 	// Name of the object; the file must be called the same. A cluster's is a DNS label of at most 50 characters that neither
 	// ends in -node or -pool nor contains -pool-, as its stacks would then be named like another cluster's.
 	Name string `json:"name" rule:"format=name"`
-	// Labels select clusters in rollouts.
+	// Labels are for users and other tools. drover keeps and ignores them.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
 	// Annotations are for users and other tools. drover keeps and ignores them.
 	Annotations map[string]string `json:"annotations,omitempty" rule:"keys=label-key"`
@@ -251,9 +251,8 @@ type Drain struct {
 	Timeout string `json:"timeout,omitempty" rule:"default=30m;format=duration"`
 	// OnTimeout is what happens to the pods that are left after the timeout. Wait continues; Auto Scaling terminates the node after 48 hours
 	// in any case. Force deletes them against their budgets, each with its grace period. Continue terminates the node with them. While the
-	// whole cluster is deleted, Wait counts as Continue. The timeout is then at most 5m, except with Force: no pod is deleted against its
-	// budget before its timeout. A drain then ends before its timeout, with Force too, once only system pods without volumes run in the
-	// cluster. They serve no other pod, and end with their node.
+	// whole cluster is deleted, Wait counts as Continue, and the timeout is at most 5m. With Force the timeout stays. The drain also ends
+	// when only system pods without volumes run in the cluster.
 	OnTimeout OnTimeout `json:"onTimeout,omitempty" rule:"default=Wait;enum=Wait,Force,Continue"`
 	// PodGracePeriod caps the grace period of each pod: at least 1s. Default: no cap.
 	PodGracePeriod string `json:"podGracePeriod,omitempty" rule:"format=duration"`

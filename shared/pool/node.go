@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoCluster means that EKS has no such cluster, or that it is still being created.
-var ErrNoCluster = errors.New("the EKS cluster does not exist")
+var ErrNoCluster = errors.New("the EKS cluster does not exist, or EKS still creates it")
 
 // Node is a node of a pool, as join waits for it.
 type Node struct {

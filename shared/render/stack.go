@@ -9,7 +9,7 @@ import (
 )
 
 // Cell is a deployment of drover, as far as templates need it. It contains no function and no version of drover, so another version of
-// drover renders the same bytes.
+// drover renders the same bytes. It has no settings of the deployment: those are variables that infra sets.
 type Cell struct {
 	// Partition is aws, aws-cn or aws-us-gov.
 	Partition string

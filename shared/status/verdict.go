@@ -1,6 +1,7 @@
 package status
 
-// The verdict on a run: phase, message and conditions. The report function records it and, after an upgrade, so does the upgrade function.
+// The verdict on a round: phase, message and conditions. The report function records it and, after an upgrade, so
+// does the upgrade function.
 
 import (
 	"slices"

@@ -132,7 +132,7 @@ func namedBy(spec *api.Cluster, to Target) bool {
 	return spec.Spec.Release.Name == to.Release && (spec.Spec.KubernetesVersion == "" || spec.Spec.KubernetesVersion == to.KubernetesVersion)
 }
 
-// If the spec names the target of an upgrade of another origin, Adopt treats the upgrade as requested by this version of the spec. The
+// Adopt makes an upgrade of another origin count as requested by this version of the spec, if the spec names its target. The
 // version then requests no other upgrade. A rollback to the release that the spec named throughout is not adopted: if it stopped, no spec
 // could request the rest.
 func (r *Record) Adopt(spec *api.Cluster, version string) {

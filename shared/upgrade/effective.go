@@ -43,7 +43,7 @@ func Effective(spec *api.Cluster, old, next *api.Release, step Step) (*api.Clust
 type Keep struct {
 	// Images keeps the deployed images of pools, Addons the deployed versions of add-ons.
 	Images, Addons bool
-	// Stated also keeps images and versions as deployed that the spec states. Without it, the spec's values apply.
+	// With Stated, deployed images and versions stay even where the spec states others.
 	Stated bool
 }
 

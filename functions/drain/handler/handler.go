@@ -130,8 +130,8 @@ func (h *Handler) isTerminating(ctx context.Context, in events.DrainRequest, n n
 	return err == nil && strings.HasPrefix(state, pool.Terminating)
 }
 
-// deletionTimeout is how long a drain may take while its cluster is deleted: the pods of the last nodes have no other node, and are deleted
-// despite their budgets. A pool with onTimeout Force keeps its own timeout, which the spec promised: at most 47 hours. A deletion waits for
+// deletionTimeout is how long a drain may take while its cluster is deleted: the pods of the last nodes have no other node, and end
+// with their node. A pool with onTimeout Force keeps its own timeout, which the spec promised: at most 47 hours. A deletion waits for
 // 49 hours.
 const deletionTimeout = 5 * 60 // seconds
 
@@ -302,9 +302,9 @@ const (
 	terminatingWait = 30
 )
 
-// wait returns the pause until the next slice, in seconds. It is short while pods terminate, since a slice notices their end at once: two
-// seconds after an hour, half a minute after four hours, and the usual pause after twelve. So a drain of 48 hours has fewer than the 25,000
-// events that an execution may have.
+// wait returns the pause until the next slice, in seconds. After a slice that evicted pods it is short: two seconds after an hour, half
+// a minute after four hours, and the usual pause after twelve. While pods only terminate, it is at most half a minute in the first four
+// hours. So a drain of 48 hours has fewer than the 25,000 events that an execution may have.
 func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
 	taken := h.Now().Sub(in.Started)
 	elapsed, longest := int64(taken/time.Second), int64(backoff.DrainCalls.Pause(taken)/time.Second)

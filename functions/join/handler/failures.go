@@ -56,9 +56,9 @@ func (c *call) recordFailure(ctx context.Context) (waits bool) {
 	return waits
 }
 
-// failableOperation returns the status of the pool's stack if this instance may fail the stack's operation, or "" if not. It may not fail a
-// rollback, because it has the template that is being rolled back. It may not fail an update that replaces it, because it does not have the
-// new template.
+// failableOperation returns the status of the pool's stack if this instance may fail the stack's operation, or "" if
+// not. It must not fail a rollback, because it has the template that is being rolled back. It must not fail an update
+// that replaces it, because it does not have the new template.
 func (c *call) failableOperation(ctx context.Context, group pool.Group) (string, error) {
 	if roll.IsOutdated(group, c.in.EC2InstanceID) {
 		return "", nil

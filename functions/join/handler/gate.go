@@ -205,7 +205,7 @@ func (c *call) readNodes(ctx context.Context) (found bool, unreachable string) {
 		nodes, err = cluster.PoolNodes(ctx, c.pool.Pool)
 	}
 	if err != nil {
-		return false, "the cluster's API answers: " + err.Error()
+		return false, "the cluster's API answers again; it failed with: " + err.Error()
 	}
 	c.nodes = nodes
 	return true, ""

@@ -59,7 +59,8 @@ type Handler struct {
 	Groups   Groups
 	Stacks   Stacks
 	State    State
-	// Limit is how long an instance may take to become a ready node. After a time without an answer of the cluster, it has Grace.
+	// Limit is how long an instance may take to become a ready node. After an outage of the cluster, the node has Grace to
+	// register.
 	Limit, Grace time.Duration
 	// SignalLimit is how long, after Limit, the instance's signal may wait for drains. While the stack's operation runs, HoldTimeout applies
 	// instead. HoldTimeout is how long an instance waits at its hook for drains, or for a cluster that does not answer. It is less than the
@@ -92,9 +93,9 @@ type call struct {
 	result   events.JoinResult
 }
 
-// Handle checks the instance once and returns its state, and when to check it again. A call takes a second: while an instance boots, it
-// must not use Lambda's concurrency, which all functions of the account share. Handle decides by the instance's lifecycle state, so a
-// call that was cut off may be repeated.
+// Handle checks the instance once and returns its state, and when to check it again. A call takes about a second, so
+// that an instance that boots does not hold one of the concurrent executions that all functions share. Handle decides
+// by the instance's lifecycle state, so a call that was cut off may be repeated.
 func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 	c := &call{Handler: h, in: in, elapsed: h.Now().Sub(in.Started)}
 	if err := json.Unmarshal([]byte(in.NotificationMetadata), &c.pool); err != nil || c.pool.Cluster == "" || c.pool.Pool == "" {

@@ -328,7 +328,7 @@ func TestSignal(t *testing.T) {
 		result, err := w.handler().Handle(t.Context(), w.request(rollingPool, 0))
 		require.NoError(t, err)
 		require.Equal(t, events.JoinWaiting, result.Outcome)
-		require.Contains(t, result.Message, "its signal waits until the cluster's API answers: ")
+		require.Contains(t, result.Message, "its signal waits until the cluster's API answers again; it failed with: ")
 	})
 	// Of three new instances, two were Ready before this one. Two old instances are left.
 	for name, test := range map[string]struct {

@@ -39,7 +39,7 @@ type Handler struct {
 	Now   func() time.Time
 }
 
-// Handle records the verdict on a run, releases the lease, and decides whether the execution plans again.
+// Handle records the verdict on a round, releases the lease, and decides whether the execution plans again.
 func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.ReportResult, error) {
 	v := judge(in)
 	if in.Plan != nil && in.Plan.Fence > 0 {

@@ -1,6 +1,6 @@
 package handler
 
-// The verdict on a run.
+// The verdict on a round.
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ type verdict struct {
 	try       int
 }
 
-// judge returns the verdict on a run: failures first, then a finished deletion, then the plan.
+// judge returns the verdict on a round: failures first, then a finished deletion, then the plan.
 func judge(in events.ReportRequest) verdict {
 	if failures := failures(in); len(failures) > 0 {
 		message := strings.Join(failures, "\n")
