@@ -89,20 +89,20 @@ func TestLostEvents(t *testing.T) {
 }
 
 func TestFailedPool(t *testing.T) {
-	const name = "broken"
+	const name, noImage = "broken", "ami-00000000000000000"
 	cloud.retire(t, name)
 	queue := subscribed(t)
-	good, types, image := pool("good", 1), pool("types", 1), pool("image", 1)
-	types["instanceTypes"] = []string{"m99.large"}
+	good, absent, image := pool("good", 1), pool("absent", 1), pool("image", 1)
+	absent["imageID"] = noImage
 	image["imageID"] = "ami-efb3611f1638e1f1b" // of arm64
-	s := cloud.rest(t, name, cloud.upload(t, name, text(t, specOf(name, types, good, image))))
+	s := cloud.rest(t, name, cloud.upload(t, name, text(t, specOf(name, absent, good, image))))
 
 	t.Run("names the failed resource", func(t *testing.T) {
 		require.Equal(t, status.Failed, s.Phase)
 		converged := s.Condition(status.Converged)
 		require.Equal(t, "False", converged.Status)
 		require.Equal(t, "StackFailed", converged.Reason)
-		for stack, why := range map[string]string{"pool-types": "m99.large", "pool-image": "arm64"} {
+		for stack, why := range map[string]string{"pool-absent": noImage, "pool-image": "arm64"} {
 			require.Contains(t, s.Message, names.Stack(name, stack))
 			i := slices.IndexFunc(s.Stacks, func(s status.Stack) bool { return s.Name == stack })
 			require.GreaterOrEqual(t, i, 0, stack)
@@ -123,7 +123,7 @@ func TestFailedPool(t *testing.T) {
 		})
 		require.Equal(t, "OK", cloud.CloudWatch.AlarmStates()["drover-converge-aborted"])
 		receive(t, queue, func(m notice) bool {
-			return m.Subject == "drover: broken is Failed" && strings.Contains(m.Message, "m99.large")
+			return m.Subject == "drover: broken is Failed" && strings.Contains(m.Message, noImage)
 		}, func(m notice) bool { return strings.HasPrefix(m.Subject, `ALARM: "drover-converge-failed"`) })
 	})
 	t.Run("sends an event", func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestFailedPool(t *testing.T) {
 		require.True(t, slices.ContainsFunc(cloud.notices, func(e eventbridge.Event) bool {
 			var change events.StatusChange
 			return e.Source == events.Source && e.DetailType == events.ClusterStatusChange && json.Unmarshal(e.Detail, &change) == nil &&
-				change.Cluster == name && change.Phase == "Failed" && change.Reason == "StackFailed" && strings.Contains(change.Message, "m99.large")
+				change.Cluster == name && change.Phase == "Failed" && change.Reason == "StackFailed" && strings.Contains(change.Message, noImage)
 		}), "%v", cloud.notices)
 	})
 	t.Run("recovers with the next spec", func(t *testing.T) {
@@ -205,6 +205,7 @@ func TestKilledFunctions(t *testing.T) {
 	cloud.retire(t, name)
 	spec := specOf(name, pool("one", 1))
 	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
+	joinFailed := cloud.CloudWatch.AlarmStates()["drover-join-errors"] != "OK" // for a cluster of another test
 	logs := [][]string{{"audit"}, {"api"}}
 	kills, rounds := map[string]int{}, 0
 	for _, step := range []string{"admit", "plan", "change", "stackevent", "prepare", "report"} {
@@ -230,7 +231,7 @@ func TestKilledFunctions(t *testing.T) {
 	alarms := cloud.CloudWatch.AlarmStates()
 	require.Equal(t, "ALARM", alarms["drover-change-errors"])
 	require.Equal(t, "OK", alarms["drover-change-throttles"])
-	require.Equal(t, "OK", alarms["drover-join-errors"])
+	require.True(t, alarms["drover-join-errors"] == "OK" || joinFailed, "no call of join was killed")
 }
 
 // killAt kills a step's function in its n-th call from now on. The result reports whether it did.

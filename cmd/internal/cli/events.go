@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,7 +89,7 @@ func showEvents(ctx context.Context, out io.Writer, h eventSource, followed bool
 			return err
 		}
 		for _, e := range found {
-			fmt.Fprintf(out, "%s  %s\n", e.Time.UTC().Format(timeFormat), e)
+			fmt.Fprintf(out, "%s  %s\n", e.Time.UTC().Format(timeFormat), strings.ReplaceAll(e.String(), "\n", "\n  "))
 		}
 		if !followed || sleep(ctx, followInterval) != nil {
 			return nil

@@ -3,6 +3,7 @@ package worlds
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,9 @@ func showHistory(t *testing.T) {
 		require.NotNil(t, at, "%s\nis not in, or not in its place in\n%s", line, out)
 		last = max(last, 0) + at[0]
 	}
-	lines := strings.Split(strings.TrimSpace(out), "\n")
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "  ") // it continues the message of the line before
+	})
 	for i := 1; i < len(lines); i++ {
 		require.LessOrEqual(t, lines[i-1][:20], lines[i][:20], "the oldest first")
 	}

@@ -62,7 +62,7 @@ func (a *Account) leftover(stackName string) (found []string) {
 }
 
 // mostCalls exceeds the calls of any invocation.
-const mostCalls = 40
+const mostCalls = 60
 
 // eachCall runs a test for every death at every call that functions make, by number. die kills every function at that call of
 // every odd attempt, and the retry after that survives.

@@ -114,9 +114,10 @@ func TestRefusedInstancesOfANewPool(t *testing.T) {
 	for name, c := range refusals {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {
-				end := c.begin(t, l, bad)
 				l.Upload(names.ReleaseSpec("r1"), Release())
 				l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1", "minSize: 2", 1))
+				l.Until("the account was checked", func() bool { return l.Stacks("demo")[names.Network] == "CREATE_IN_PROGRESS" })
+				end := c.begin(t, l, bad)
 				l.settle()
 				s := l.Status("demo")
 				require.Equal(t, status.Failed, s.Phase)

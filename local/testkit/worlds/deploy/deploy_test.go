@@ -33,10 +33,14 @@ type world struct {
 	cloud          *cloudformation.Client
 }
 
+// projectRoot is the root folder of the project. An account changes the working folder of the process: its S3 works in the folder of its
+// objects.
+var projectRoot, errProjectRoot = filepath.Abs("../../../..")
+
 func start(t *testing.T) *world {
 	t.Helper()
-	root, err := filepath.Abs("../../../..")
-	require.NoError(t, err)
+	root := projectRoot
+	require.NoError(t, errProjectRoot)
 	assembly := filepath.Join(root, "build", "cdk.out")
 	require.FileExists(t, filepath.Join(assembly, names.CellStack+".template.json"), "drover is not synthesized: run make local first")
 	require.Empty(t, kubernetes.Missing(kubernetes.BinDir(root)), "programs of Kubernetes are missing: run make local first")
