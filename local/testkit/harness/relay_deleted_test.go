@@ -23,6 +23,22 @@ func (l *life) private(more string) {
 	l.phase(status.Ready)
 }
 
+// privateLife runs a test with a Ready private cluster.
+func privateLife(t *testing.T, test func(l *life)) {
+	bubble(t, func(a *Account) {
+		l := &life{a}
+		l.private("")
+		test(l)
+	})
+}
+
+// hasRelay asserts that the cluster is Ready and has its relay.
+func (l *life) hasRelay() {
+	l.t.Helper()
+	l.phase(status.Ready)
+	require.Equal(l.t, 1, l.relays())
+}
+
 // deleteRelay deletes the function outside drover.
 func (a *Account) deleteRelay() {
 	a.t.Helper()
@@ -36,9 +52,7 @@ func (a *Account) relays() int { return len(a.Lambda.Tagged(a.t.Context())) }
 
 func TestDeletedRelay(t *testing.T) {
 	t.Run("is found and recreated by the audit", func(t *testing.T) {
-		bubble(t, func(a *Account) {
-			l := &life{a}
-			l.private("")
+		privateLife(t, func(l *life) {
 			node := l.instance()
 			l.deleteRelay()
 			require.Zero(t, l.relays())
@@ -47,8 +61,7 @@ func TestDeletedRelay(t *testing.T) {
 			require.NotNil(t, in)
 			require.Contains(t, in.Message, "the relay drover-demo-relay was deleted outside drover: drover recreates it")
 			l.settle()
-			l.phase(status.Ready)
-			require.Equal(t, 1, l.relays())
+			l.hasRelay()
 			l.audited()
 			require.Equal(t, "True", l.Status("demo").Condition(status.InSync).Status)
 			require.Equal(t, node, l.instance(), "a healthy node stays")
@@ -60,39 +73,31 @@ func TestDeletedRelay(t *testing.T) {
 	})
 
 	t.Run("is recreated before a new spec is applied", func(t *testing.T) {
-		bubble(t, func(a *Account) {
-			l := &life{a}
-			l.private("")
+		privateLife(t, func(l *life) {
 			l.deleteRelay()
 			l.change(privateEndpoint + "  tags: {team: a}\n")
-			l.phase(status.Ready)
-			require.Equal(t, 1, l.relays())
+			l.hasRelay()
 			l.audited()
 			require.Nil(t, l.Status("demo").Condition(status.InSync))
 		})
 	})
 
 	t.Run("is recreated after an update that failed with it", func(t *testing.T) {
-		bubble(t, func(a *Account) {
-			l := &life{a}
-			l.private("")
+		privateLife(t, func(l *life) {
 			l.Upload(names.ClusterSpec("demo"), Spec("demo", privateEndpoint+"  tags: {team: a}\n"))
 			l.changing(names.ControlPlane)
 			l.deleteRelay()
 			l.Until("the rollback fails", func() bool { return l.Stacks("demo")[names.ControlPlane] == stack.UpdateRollbackFailed })
 			l.settle()
 			l.again()
-			l.phase(status.Ready)
-			require.Equal(t, 1, l.relays())
+			l.hasRelay()
 			l.audited()
 			require.Nil(t, l.Status("demo").Condition(status.InSync))
 		})
 	})
 
 	t.Run("holds a drain until it is recreated", func(t *testing.T) {
-		bubble(t, func(a *Account) {
-			l := &life{a}
-			l.private("")
+		privateLife(t, func(l *life) {
 			node := l.instance()
 			l.deleteRelay()
 			l.terminate()
@@ -100,8 +105,7 @@ func TestDeletedRelay(t *testing.T) {
 			require.Equal(t, node, l.instance(), "the node stays")
 			require.Contains(t, fmt.Sprintf("%+v", l.Status("demo").Nodes), "RelayMissing")
 			l.audited()
-			l.phase(status.Ready)
-			require.Equal(t, 1, l.relays())
+			l.hasRelay()
 			require.NotEqual(t, node, l.instance())
 		})
 	})

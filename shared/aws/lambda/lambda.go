@@ -27,7 +27,21 @@ type Functions struct {
 }
 
 // New returns the functions of a configuration's region.
-func New(cfg aws.Config) *Functions { return &Functions{client: awslambda.NewFromConfig(cfg)} }
+func New(cfg aws.Config) *Functions {
+	return &Functions{client: awslambda.NewFromConfig(cfg, func(o *awslambda.Options) { o.HTTPClient = plainBodies{o.HTTPClient} })}
+}
+
+// plainBodies is an HTTP client that hides the method WriteTo of request bodies. net/http reads a body again after its last byte. The
+// SDK closes the body when the response begins, and WriteTo of a closed body is an error (smithy-go v1.28.8). If the response began first,
+// net/http would then close the connection of a response that is still being read. Read of a closed body only returns io.EOF.
+type plainBodies struct{ awslambda.HTTPClient }
+
+func (c plainBodies) Do(r *http.Request) (*http.Response, error) {
+	if r.ContentLength > 0 {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return c.HTTPClient.Do(r)
+}
 
 // Streams is false after Invoke has found that the region streams no responses. That Invoke has failed, and later ones return responses
 // as a whole.
@@ -155,5 +169,8 @@ func (s *stream) take(event types.InvokeWithResponseStreamResponseEvent, open bo
 	}
 }
 
-// Close ends the connection.
-func (s *stream) Close() error { return s.events.Close() }
+// Close ends the connection. It returns no error: the SDK's would repeat one of reading, which Read returns.
+func (s *stream) Close() error {
+	_ = s.events.Close()
+	return nil
+}

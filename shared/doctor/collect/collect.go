@@ -35,7 +35,7 @@ type Capacity interface {
 	Running(ctx context.Context) (map[string]int, error)
 }
 
-// EKS counts clusters: a subset of eks.Versions.
+// EKS counts clusters: a subset of eks.Reader.
 type EKS interface {
 	Clusters(ctx context.Context) (int, error)
 }
