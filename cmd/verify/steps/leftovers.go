@@ -32,15 +32,21 @@ func (t *Target) nothingLeft(ctx context.Context, log *runner.Log) error {
 		defer end()
 	}
 	err = t.until(ctx, 15*time.Second, "the end of what is left", func() (bool, error) {
-		var err error
-		left, pending, err = t.leftovers(ctx)
+		found, waiting, err := t.leftovers(ctx)
+		if err != nil {
+			return false, err
+		}
+		left, pending = found, waiting
 		if len(left) > 0 {
 			log.Show("still there: %s", strings.Join(left, ", "))
 		}
-		return err == nil && len(left) == 0, err
+		return len(left) == 0, nil
 	})
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, strings.Join(left, ", "))
+	switch {
+	case err != nil && len(left) > 0: // the time may end within a list: the last whole one counts
+		return fmt.Errorf("%w; still there: %s", err, strings.Join(left, ", "))
+	case err != nil:
+		return err
 	}
 	log.Found("no resource has the tag %s=%s: asked the tagging API, EC2, Auto Scaling, KMS", tagKey, t.Suffix)
 	log.Found("no stack, EKS cluster, role, function or log group has a name that begins with %s or %s", t.prefix(), t.ownPrefix())

@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,11 +32,22 @@ func open(t *testing.T) (*account.Account, *Target) {
 	return a, target
 }
 
-// step runs one function as a step.
+// step runs one function as a step. A step that shows a second time what is still there is interrupted: it waits for that.
 func step(t *testing.T, run func(context.Context, *runner.Log) error) runner.Result {
 	t.Helper()
-	r := &runner.Run{Clock: time.Now, Meter: &runner.Meter{}, Show: func(line string) { t.Log(line) }}
-	require.NoError(t, r.Do(t.Context(), t.Context(), []runner.Step{{Name: "step", Title: "title", Timeout: 2 * time.Second, Run: run}}))
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	waits := 0
+	r := &runner.Run{Clock: time.Now, Meter: &runner.Meter{}, Show: func(line string) {
+		t.Log(line)
+		if strings.Contains(line, "still there: ") {
+			waits++
+		}
+		if waits == 2 {
+			interrupt()
+		}
+	}}
+	require.NoError(t, r.Do(ctx, t.Context(), []runner.Step{{Name: "step", Title: "title", Timeout: time.Minute, Run: run}}))
 	return r.Results[0]
 }
 
