@@ -117,7 +117,8 @@ var functionGrants = map[string][]grant{
 			actions: []string{
 				"servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota", "eks:ListClusters",
 				"ec2:DescribeVpcs", "ec2:DescribeInternetGateways", "ec2:DescribeAddresses", "ec2:DescribeNatGateways", "ec2:DescribeSubnets",
-				"ec2:DescribeInstances", "ec2:DescribeInstanceTypes",
+				"ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeAvailabilityZones",
+				"iam:GetAccountSummary", "lambda:GetAccountSettings",
 			},
 			on: []string{"*"},
 		},

@@ -130,6 +130,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"servicequotas:GetServiceQuota on *", "servicequotas:GetAWSDefaultServiceQuota on *", "eks:ListClusters on *",
 			"ec2:DescribeVpcs on *", "ec2:DescribeInternetGateways on *", "ec2:DescribeAddresses on *", "ec2:DescribeNatGateways on *",
 			"ec2:DescribeSubnets on *", "ec2:DescribeInstances on *", "ec2:DescribeInstanceTypes on *",
+			"ec2:DescribeAvailabilityZones on *", "iam:GetAccountSummary on *", "lambda:GetAccountSettings on *",
 			"autoscaling:DescribeAutoScalingGroups on *", "eks:DescribeCluster on cluster/drover-*",
 		},
 		"change": {

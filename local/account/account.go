@@ -205,6 +205,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	}
 	a.closing(func() { _ = a.S3.Close() })
 	a.Quotas = servicequotas.New(a.Identities)
+	a.Identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
 	a.EC2 = ec2.New(ec2.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
 		Quotas:      networkQuotas(a.Quotas),

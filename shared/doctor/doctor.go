@@ -40,6 +40,9 @@ const (
 	AddressQuota       = "AddressQuota"
 	NATGatewayQuota    = "NATGatewayQuota"
 	ClusterQuota       = "ClusterQuota"
+	RoleQuota          = "RoleQuota"
+	LambdaConcurrency  = "LambdaConcurrency"
+	ZonesAccepted      = "ZonesAccepted"
 	OnDemandQuota      = "OnDemandQuota"
 	SpotQuota          = "SpotQuota"
 	InstanceTypesExist = "InstanceTypesExist"
@@ -57,7 +60,8 @@ func (c Cluster) name() string { return c.Resolved.Metadata.Name }
 // names of the checks, in the order of their findings.
 var names = []string{
 	Credentials, Region, ClusterExists,
-	VPCQuota, GatewayQuota, AddressQuota, NATGatewayQuota, ClusterQuota, InstanceTypesExist, OnDemandQuota, SpotQuota,
+	VPCQuota, GatewayQuota, AddressQuota, NATGatewayQuota, ClusterQuota, RoleQuota, LambdaConcurrency, ZonesAccepted, InstanceTypesExist,
+	OnDemandQuota, SpotQuota,
 }
 
 // Names returns the names of the checks in the order of their findings.
@@ -85,6 +89,10 @@ func (r *report) run(clusters []Cluster) {
 	case Credentials, Region, ClusterExists: // the command knows these before it reads facts
 	case InstanceTypesExist:
 		r.instanceTypes(clusters)
+	case LambdaConcurrency:
+		r.concurrency(len(clusters))
+	case ZonesAccepted:
+		r.zones(clusters)
 	default:
 		r.quotas(clusters)
 	}

@@ -27,9 +27,12 @@ func roomy() *Facts {
 	for _, code := range []string{"L-F678F1CE", "L-A4707A72", "L-FE5A380F", "L-0263D0A3", "L-1194D53C", "L-1216C47A", "L-34B43A08"} {
 		limits[code] = 5
 	}
+	limits["L-FE177D64"] = 1000
 	return &Facts{
 		Region: "eu-central-1", Limits: limits, Used: map[string]int{}, Unread: map[string]string{},
 		InstanceTypes: map[string]preflight.InstanceType{"m7i.large": {VCPUs: 2}, "m7i.xlarge": {VCPUs: 4}},
+		Zones:         map[string]string{"eu-central-1a": "euc1-az2", "eu-central-1b": "euc1-az3"},
+		Concurrency:   1000, Unreserved: 1000,
 	}
 }
 
@@ -67,6 +70,12 @@ func TestNetworkQuotas(t *testing.T) {
 			}, Finding{AddressQuota, Blocks, "4 of 5 Elastic IP addresses are used; needed: 2",
 				increase + "ec2 --quota-code L-0263D0A3 --desired-value 6"},
 		},
+		"a role too many": {
+			map[string]int{
+				"L-FE177D64": 999,
+			}, Finding{RoleQuota, Blocks, "999 of 1000 IAM roles are used; needed: 2",
+				"aws service-quotas request-service-quota-increase --region us-east-1 --service-code iam --quota-code L-FE177D64 --desired-value 1001"},
+		},
 		"a cluster too many": {
 			map[string]int{
 				"L-1194D53C": 5,
@@ -99,14 +108,18 @@ func TestNeedsOfNetworks(t *testing.T) {
 		change func(*api.ClusterSpec)
 		want   string
 	}{
-		"a gateway in each zone": {nil, "VPCQuota 1, GatewayQuota 1, AddressQuota 2, NATGatewayQuota 1, NATGatewayQuota 1, ClusterQuota 1"},
+		"a gateway in each zone": {
+			nil, "VPCQuota 1, GatewayQuota 1, AddressQuota 2, NATGatewayQuota 1, NATGatewayQuota 1, ClusterQuota 1, RoleQuota 2",
+		},
 		"a single gateway": {
 			func(s *api.ClusterSpec) { s.Network.NATGateways = api.NATSingle },
-			"VPCQuota 1, GatewayQuota 1, AddressQuota 1, NATGatewayQuota 1, ClusterQuota 1",
+			"VPCQuota 1, GatewayQuota 1, AddressQuota 1, NATGatewayQuota 1, ClusterQuota 1, RoleQuota 2",
 		},
-		"no gateway": {func(s *api.ClusterSpec) { s.Network.NATGateways = api.NATNone }, "VPCQuota 1, GatewayQuota 1, ClusterQuota 1"},
+		"no gateway": {func(s *api.ClusterSpec) {
+			s.Network.NATGateways = api.NATNone
+		}, "VPCQuota 1, GatewayQuota 1, ClusterQuota 1, RoleQuota 2"},
 		"an existing network": {
-			func(s *api.ClusterSpec) { s.Network = api.Network{Existing: &api.ExistingNetwork{}} }, "ClusterQuota 1",
+			func(s *api.ClusterSpec) { s.Network = api.Network{Existing: &api.ExistingNetwork{}} }, "ClusterQuota 1, RoleQuota 2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,18 @@ type Facts struct {
 	Used map[string]int
 	// InstanceTypes of the pools, by name. Those that the region does not offer are absent.
 	InstanceTypes map[string]preflight.InstanceType
+	// Zones are the ids of the region's availability zones, by name.
+	Zones map[string]string
+	// Subnets of existing networks, by id.
+	Subnets map[string]Subnet
+	// Concurrency is how many invocations of Lambda may run at the same time. Unreserved is how many of them no function reserves.
+	Concurrency, Unreserved int
 	// Unread says, by check, why its facts could not be read: the caller may not make a call.
 	Unread map[string]string
+}
+
+// Subnet of an existing network.
+type Subnet struct {
+	VPC, Zone, ZoneID string
+	Tags              map[string]string
 }

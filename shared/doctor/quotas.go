@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/render"
 )
 
 // Quota is a quota that new clusters take from.
@@ -38,6 +40,8 @@ var (
 	InternetGateways = Quota{Check: GatewayQuota, Service: "vpc", Code: "L-A4707A72", unit: "internet gateways"}
 	Addresses        = Quota{Check: AddressQuota, Service: "ec2", Code: "L-0263D0A3", unit: "Elastic IP addresses"}
 	EKSClusters      = Quota{Check: ClusterQuota, Service: "eks", Code: preflight.ClusterQuotaCode, unit: "EKS clusters"}
+	// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+	Roles = Quota{Check: RoleQuota, Service: "iam", Code: "L-FE177D64", unit: "IAM roles"}
 )
 
 // NATGatewaysIn returns the quota of NAT gateways in a zone.
@@ -64,9 +68,12 @@ func Needs(clusters []Cluster, types map[string]preflight.InstanceType) []Need {
 		for _, q := range []Quota{VPCs, InternetGateways, Addresses, EKSClusters} {
 			add(q, 0, 1)
 		}
+		add(Roles, 0, render.Roles(&api.Cluster{}))
 	}
 	for _, c := range clusters {
 		add(EKSClusters, 1, 1)
+		roles := render.Roles(c.Resolved)
+		add(Roles, roles, roles)
 		for q, n := range networkNeeds(c.Resolved.Spec.Network) {
 			add(q, n, n)
 		}
@@ -187,13 +194,29 @@ func (r *report) compare(n Need) {
 	}
 }
 
-// increase returns the command that requests a higher quota. AWS raises that of internet gateways with that of VPCs.
+// increase returns the command that requests a higher quota. AWS raises that of internet gateways with that of VPCs. Quotas of IAM are in
+// one region of each partition.
 func (r *report) increase(q Quota, value int) string {
-	if q == InternetGateways {
+	region := r.facts.Region
+	switch q {
+	case InternetGateways:
 		q = VPCs
+	case Roles:
+		if region = globalRegion(region); region == "" {
+			return fmt.Sprintf("request a quota of %d IAM roles from AWS Support, or delete unused roles", value)
+		}
 	}
 	return fmt.Sprintf("aws service-quotas request-service-quota-increase --region %s --service-code %s --quota-code %s --desired-value %d",
-		r.facts.Region, q.Service, q.Code, value)
+		region, q.Service, q.Code, value)
+}
+
+// globalRegion returns the region that has the quotas of global services, or "" where AWS documents none.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+func globalRegion(region string) string {
+	if strings.HasPrefix(region, "cn-") || strings.HasPrefix(region, "us-gov-") {
+		return ""
+	}
+	return "us-east-1"
 }
 
 // instanceTypes finds pools of whose types the region offers none.

@@ -19,6 +19,8 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/iam"
+	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/doctor"
 	"github.com/drover-run/drover/shared/doctor/collect"
@@ -171,7 +173,7 @@ func (d *diagnosis) withoutExisting(ctx context.Context, cfg aws.Config, cluster
 func newCollector(cfg aws.Config, account string) *collect.Collector {
 	return &collect.Collector{
 		Region: cfg.Region, Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Networks: ec2.NewNetworks(cfg, account),
-		Capacity: ec2.New(cfg), EKS: eks.New(awseks.NewFromConfig(cfg)), Lenient: true,
+		Capacity: ec2.New(cfg), EKS: eks.New(awseks.NewFromConfig(cfg)), Identities: iam.New(cfg), Functions: lambda.New(cfg), Lenient: true,
 	}
 }
 

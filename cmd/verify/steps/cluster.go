@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/drover-run/drover/cmd/verify/runner"
+	"github.com/drover-run/drover/shared/doctor"
 )
 
 // instanceType of all nodes: two vCPUs, because some new accounts may run only five.
@@ -111,10 +112,6 @@ func (t *Target) requirePhase(ctx context.Context, log *runner.Log, cluster, pha
 	return nil
 }
 
-// refusedZones are the zone ids in which EKS makes no control plane.
-// https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html#network-requirements-subnets
-var refusedZones = []string{"use1-az3", "usw1-az2", "cac1-az3"}
-
 // chooseZones returns two zones that EKS accepts and that offer the instance type.
 func (t *Target) chooseZones(ctx context.Context) ([]string, error) {
 	client := ec2.NewFromConfig(t.cfg)
@@ -139,7 +136,7 @@ func (t *Target) chooseZones(ctx context.Context) ([]string, error) {
 		offered := slices.ContainsFunc(offers.InstanceTypeOfferings, func(o types.InstanceTypeOffering) bool {
 			return aws.ToString(o.Location) == aws.ToString(zone.ZoneName)
 		})
-		if offered && !slices.Contains(refusedZones, aws.ToString(zone.ZoneId)) {
+		if offered && !doctor.RefusedZone(aws.ToString(zone.ZoneId)) {
 			zones = append(zones, aws.ToString(zone.ZoneName))
 		}
 	}

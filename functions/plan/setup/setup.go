@@ -19,6 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/iam"
 	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
@@ -38,9 +39,10 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	docs := documents.New(cfg, env)
 	state := docs.State(notices.New(cfg, env))
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
+	functions := lambda.New(cfg)
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	p := &planner.Planner{
-		Relay: relayCode, Functions: lambda.New(cfg),
+		Relay: relayCode, Functions: functions,
 		RelayFile: func() ([]byte, error) {
 			return os.ReadFile(filepath.Join(env.Variables[lambdaruntime.TaskRoot], relayFile))
 		},
@@ -51,6 +53,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Account: &collect.Collector{
 			Region: cfg.Region, Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)),
 			Networks: ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account)), Capacity: ec2.New(cfg), EKS: offered,
+			Identities: iam.New(cfg), Functions: functions,
 		},
 		Cell: render.Cell{
 			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,

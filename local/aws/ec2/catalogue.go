@@ -192,23 +192,6 @@ func instanceType(name string) (InstanceType, error) {
 	return t, nil
 }
 
-// zoneID is the account-independent name of a zone: use1-az1 for us-east-1a.
-func (s *Service) zoneID(zone string) string {
-	index := slices.Index(s.config.Zones, zone)
-	if index < 0 {
-		return ""
-	}
-	var short strings.Builder
-	for i, part := range strings.Split(s.config.Region, "-") {
-		if i == 0 {
-			short.WriteString(part)
-		} else {
-			short.WriteByte(part[0])
-		}
-	}
-	return fmt.Sprintf("%s-az%d", short.String(), index+1)
-}
-
 // privateDNSName is the name of an instance in the VPC's DNS, by its address.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/hostname-types.html
 func (s *Service) privateDNSName(address string) string {

@@ -108,6 +108,9 @@ type Service struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 
+	zonesMu sync.Mutex
+	zones   map[string]string // ids by name
+
 	mu      sync.Mutex
 	closed  bool
 	nodes   Nodes
@@ -142,7 +145,9 @@ func New(config Config) *Service {
 		config.Clock = &clock.Clock{}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Service{config: config, ctx: ctx, stop: stop, tokens: map[string]string{}}
+	s := &Service{
+		config: config, ctx: ctx, stop: stop, tokens: map[string]string{}, zones: zoneIDs(config.Region, config.Zones),
+	}
 	s.changes = clock.NewChanges(&s.mu)
 	return s
 }

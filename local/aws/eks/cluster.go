@@ -145,6 +145,9 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := s.checkZones(in.Name, subnets); err != nil {
+		return nil, nil, err
+	}
 	network, err := checkNetwork(in.KubernetesNetworkConfig, subnets)
 	if err != nil {
 		return nil, nil, err
@@ -199,6 +202,29 @@ func (s *Service) placeCluster(in VPCRequest) ([]ec2.Subnet, VPCConfig, error) {
 	}
 	vpc.PublicAccessCidrs, err = checkEndpoint(vpc.EndpointPublicAccess, vpc.EndpointPrivateAccess, in.PublicAccessCidrs)
 	return subnets, vpc, err
+}
+
+// checkZones refuses subnets in zones without EKS. The message has the zones that are left.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html (UnsupportedAvailabilityZoneException)
+func (s *Service) checkZones(name string, subnets []ec2.Subnet) error {
+	ids := s.config.Network.Zones()
+	for _, n := range subnets {
+		if !slices.Contains(ec2.WithoutEKS, ids[n.Zone]) {
+			continue
+		}
+		var valid []string
+		for _, zone := range slices.Sorted(maps.Keys(ids)) {
+			if !slices.Contains(ec2.WithoutEKS, ids[zone]) {
+				valid = append(valid, zone)
+			}
+		}
+		return &wire.Error{
+			Code: "UnsupportedAvailabilityZoneException", Status: 400, Message: fmt.Sprintf("Cannot create cluster '%s' because %s, the targeted "+
+				"availability zone, does not currently have sufficient capacity to support the cluster. Retry and choose from these availability "+
+				"zones: %s", name, n.Zone, strings.Join(valid, ", ")),
+		}
+	}
+	return nil
 }
 
 func checkEndpoint(public, private bool, cidrs []string) ([]string, error) {

@@ -134,6 +134,16 @@ func TestQuotaOfClusters(t *testing.T) {
 	awsError(t, err, "ResourceLimitExceededException", "max number of clusters")
 }
 
+func TestZonesWithoutEKS(t *testing.T) {
+	b := newTestbed(t, 10_000)
+	b.network.SetZoneID("us-east-1b", "use1-az3")
+	_, err := b.CreateCluster(t.Context(), b.admin, b.input("demo"))
+	awsError(t, err, "UnsupportedAvailabilityZoneException",
+		"Cannot create cluster 'demo' because us-east-1b, the targeted availability zone, "+
+			"does not currently have sufficient capacity to support the cluster. Retry and choose from these availability zones: "+
+			"us-east-1a, us-east-1c")
+}
+
 func TestUpdatesOneAtATime(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	b.cluster(t, "demo")

@@ -53,6 +53,8 @@ type Identities interface {
 // Network is the interface to EC2: *ec2.Service.
 type Network interface {
 	Subnets(ids ...string) ([]ec2.Subnet, error)
+	// Zones returns the ids of the region's zones by name.
+	Zones() map[string]string
 	CreateSecurityGroup(vpcID, name, description string, selfIngress bool, tags map[string]string) (string, error)
 	DeleteSecurityGroup(id string) error
 	CreateNetworkInterface(subnetID string, groups []string, description, requester string, tags map[string]string) (string, error)

@@ -20,6 +20,8 @@ type Service struct {
 	// OnDeny, if set before the first call, is called for each request that is denied to a role. would returns whether a
 	// policy of the role would allow the request.
 	OnDeny func(role string, would func(*Policy) bool)
+	// MaxRoles, if set before the first call, is the quota of roles. nil is AWS's default.
+	MaxRoles func() int
 
 	clock *clock.Clock
 	admin Credentials
@@ -53,6 +55,18 @@ func partition(region string) string {
 		return "aws-us-gov"
 	}
 	return "aws"
+}
+
+// defaultRoles is the quota of roles of a new account.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+const defaultRoles = 1000
+
+// RolesQuota returns how many roles the account may have.
+func (s *Service) RolesQuota() int {
+	if s.MaxRoles == nil {
+		return defaultRoles
+	}
+	return s.MaxRoles()
 }
 
 // Role is an IAM role.
@@ -136,6 +150,11 @@ func (s *Service) CreateRole(r Role) (Role, error) {
 	defer s.mu.Unlock()
 	if _, ok := s.roles[r.Name]; ok {
 		return Role{}, errorf(409, "EntityAlreadyExists", "Role with name %s already exists.", r.Name)
+	}
+	// Service-linked roles count, but can be created above the quota.
+	// https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_create-service-linked-role.html
+	if quota := s.RolesQuota(); !r.ServiceLinked && len(s.roles) >= quota {
+		return Role{}, errorf(409, "LimitExceeded", "Cannot exceed quota for RolesPerAccount: %d", quota)
 	}
 	if r.Boundary != "" {
 		if _, err := s.policy(r.Boundary); err != nil {

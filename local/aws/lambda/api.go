@@ -31,6 +31,7 @@ func (s *Service) Wire() *wire.Service {
 			"PutFunctionEventInvokeConfig": s.putEventConfig, "GetFunctionEventInvokeConfig": s.getEventConfig,
 			"DeleteFunctionEventInvokeConfig": s.deleteEventConfig, "PutFunctionConcurrency": s.putConcurrency,
 			"DeleteFunctionConcurrency": s.deleteConcurrency, "GetFunctionConcurrency": s.getConcurrency,
+			"GetAccountSettings": s.getAccountSettings,
 		},
 		Routes: map[string]string{
 			"POST " + functions: "CreateFunction", "GET " + functions: "ListFunctions",
@@ -45,6 +46,7 @@ func (s *Service) Wire() *wire.Service {
 			"DELETE " + events:   "DeleteFunctionEventInvokeConfig",
 			"PUT " + concurrency: "PutFunctionConcurrency", "DELETE " + concurrency: "DeleteFunctionConcurrency",
 			"GET /2019-09-30/functions/{FunctionName}/concurrency": "GetFunctionConcurrency",
+			"GET /2016-08-19/account-settings":                     "GetAccountSettings",
 		},
 	}
 }

@@ -100,6 +100,13 @@ func (c *Concurrency) limit() int {
 	return c.Limit()
 }
 
+// limits returns the account's limit, and what of it is not reserved.
+func (c *Concurrency) limits() (all, unreserved int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limit(), c.limit() - c.allReserved()
+}
+
 func (c *Concurrency) allReserved() (sum int) {
 	for _, n := range c.reserved {
 		sum += n

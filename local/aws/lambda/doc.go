@@ -14,7 +14,7 @@
 //   - functions in a VPC: the states Pending, Active and Failed, the permissions of caller and role, and network interfaces that functions
 //     share and that remain for 20 minutes of simulated work after the last function;
 //   - resource policies and tags;
-//   - the account's concurrency limit, reserved concurrency, and the metrics of both.
+//   - the account's concurrency limit, reserved concurrency, the metrics of both, and GetAccountSettings.
 //
 // The pauses between Lambda's own retries, and the work on network interfaces, are scaled by the account's speed. A stack that deletes a
 // function in a VPC waits for its network interfaces if its role may describe them.

@@ -1,6 +1,6 @@
 // Package servicequotas simulates Service Quotas. It has the quotas that the local account enforces: VPCs, internet
 // gateways and NAT gateways (VPC), Elastic IP addresses and vCPUs of running instances of the standard families (EC2),
-// clusters (EKS), and concurrent executions (Lambda). It also has the storage of gp3 volumes (EBS), which nothing
+// clusters (EKS), roles (IAM) and concurrent executions (Lambda). It also has the storage of gp3 volumes (EBS), which nothing
 // enforces. The values are those of an account that has grown. Set changes a value.
 // There are no requests for increases, usage metrics, templates, tags, or quotas of single resources.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/Welcome.html
@@ -38,6 +38,9 @@ const (
 	// LambdaConcurrency is how many invocations may run at the same time.
 	// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 	LambdaConcurrency = "L-B99A9384"
+	// Roles is the number of IAM roles in the account. Only the API of us-east-1 has quotas of IAM.
+	// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+	Roles = "L-FE177D64"
 )
 
 // Quota is a quota as the API returns it.
@@ -72,13 +75,21 @@ func (e entry) applied() float64 {
 
 // Service is Service Quotas in one region of one account.
 type Service struct {
+	region string
+
 	mu     sync.Mutex
 	quotas []entry
 }
 
+// global is the region whose API has the quotas of global services.
+const global = "us-east-1"
+
+// serves reports whether the API of the service's region has a quota.
+func (s *Service) serves(q entry) bool { return !q.GlobalQuota || s.region == global }
+
 // New returns the quotas of an account in a region.
 func New(identities *iam.Service) *Service {
-	s := &Service{}
+	s := &Service{region: identities.Region}
 	for _, q := range []struct {
 		service, name, code, quota string
 		value, byDefault           float64
@@ -94,10 +105,11 @@ func New(identities *iam.Service) *Service {
 		{"ebs", "Amazon Elastic Block Store (Amazon EBS)", GP3Storage, "Storage for General Purpose SSD (gp3) volumes, in TiB", 300, 50},
 		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
 		{"lambda", "AWS Lambda", LambdaConcurrency, "Concurrent executions", 1000, 1000},
+		{"iam", "AWS Identity and Access Management (IAM)", Roles, "Roles per account", 5000, 1000},
 	} {
 		s.quotas = append(s.quotas, entry{Quota{
 			ServiceCode: q.service, ServiceName: q.name, QuotaCode: q.code, QuotaName: q.quota, Value: q.value, Unit: "None", Adjustable: true,
-			QuotaAppliedAtLevel: "ACCOUNT",
+			QuotaAppliedAtLevel: "ACCOUNT", GlobalQuota: q.service == "iam",
 			QuotaArn: fmt.Sprintf("arn:%s:servicequotas:%s:%s:%s/%s", identities.Partition, identities.Region, identities.Account,
 				q.service, q.code),
 		}, q.byDefault, false})
@@ -175,7 +187,7 @@ func (s *Service) get(value func(entry) float64) wire.Operation {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.ServiceCode == in.ServiceCode && q.QuotaCode == in.QuotaCode })
-		if i < 0 {
+		if i < 0 || !s.serves(s.quotas[i]) {
 			return nil, noSuch("The request failed because the specified service quota does not exist: %s of %s is not in the local account.",
 				in.QuotaCode, in.ServiceCode)
 		}
@@ -217,6 +229,9 @@ func (s *Service) list(_ context.Context, c *wire.Call) (any, error) {
 	defer s.mu.Unlock()
 	at, found := 0, false
 	for _, q := range s.quotas {
+		if !s.serves(q) {
+			continue
+		}
 		found = found || q.ServiceCode == in.ServiceCode
 		if q.unset || q.ServiceCode != in.ServiceCode || in.QuotaCode != "" && in.QuotaCode != q.QuotaCode {
 			continue

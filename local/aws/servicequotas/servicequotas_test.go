@@ -60,6 +60,12 @@ func TestQuotas(t *testing.T) {
 	_, err = client.ListServiceQuotas(ctx, &sdk.ListServiceQuotasInput{ServiceCode: aws.String("s3")})
 	require.ErrorAs(t, err, &none)
 
+	_, err = client.GetServiceQuota(ctx, &sdk.GetServiceQuotaInput{ServiceCode: aws.String("iam"), QuotaCode: aws.String(Roles)})
+	require.ErrorAs(t, err, &none, "quotas of IAM are in us-east-1")
+	_, err = client.ListServiceQuotas(ctx, &sdk.ListServiceQuotasInput{ServiceCode: aws.String("iam")})
+	require.ErrorAs(t, err, &none)
+	require.Equal(t, 5000, s.Limit(Roles))
+
 	require.True(t, s.Unset(StandardVCPUs))
 	require.False(t, s.Unset("L-0"))
 	_, err = client.GetServiceQuota(ctx, &sdk.GetServiceQuotaInput{ServiceCode: aws.String("ec2"), QuotaCode: aws.String(StandardVCPUs)})

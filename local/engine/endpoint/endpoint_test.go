@@ -500,3 +500,24 @@ func TestIdentityResources(t *testing.T) {
 	_, err = resources["AWS::IAM::Role"].Create(t.Context(), bad)
 	require.ErrorContains(t, err, "not authorized to perform: iam:CreateRole")
 }
+
+func TestQuotaOfRoles(t *testing.T) {
+	a := newAccount(t)
+	client := awsiam.NewFromConfig(a.admin())
+	summary := func() map[string]int32 {
+		out, err := client.GetAccountSummary(t.Context(), &awsiam.GetAccountSummaryInput{})
+		require.NoError(t, err)
+		return out.SummaryMap
+	}
+	require.Equal(t, map[string]int32{"Roles": 0, "RolesQuota": 1000}, summary(), "the default of AWS")
+	a.identities.MaxRoles = func() int { return 1 }
+	_, err := a.identities.CreateRole(iam.Role{Name: "first", TrustDocument: rolesTrust})
+	require.NoError(t, err)
+	_, err = a.identities.CreateRole(iam.Role{Name: "second", TrustDocument: rolesTrust})
+	require.ErrorContains(t, err, "Cannot exceed quota for RolesPerAccount: 1")
+	_, err = a.identities.CreateRole(iam.Role{
+		Name: "AWSServiceRoleForX", Path: "/aws-service-role/x/", TrustDocument: rolesTrust, ServiceLinked: true,
+	})
+	require.NoError(t, err, "service-linked roles can be created above the quota")
+	require.Equal(t, map[string]int32{"Roles": 2, "RolesQuota": 1}, summary())
+}

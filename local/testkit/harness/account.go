@@ -162,6 +162,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.recordEvent})
 	a.onClose(buses.Close)
 	a.Quotas, a.CloudWatch = servicequotas.New(a.identities), cloudwatch.New(a.identities, time, topics)
+	a.identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
 	network := ec2.New(ec2.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
 		Quotas: ec2.Quotas{

@@ -3,21 +3,25 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/drover-run/drover/shared/aws/internal/call"
+	"github.com/drover-run/drover/shared/doctor"
 )
 
-// Networks counts what counts toward the quotas of networks in an account and region. Like Capacity, it holds operations.
+// Networks counts what counts toward the quotas of networks in an account and region. It describes zones and subnets.
+// Like Capacity, it holds operations.
 type Networks struct {
 	describeAddresses   operation[ec2.DescribeAddressesInput, ec2.DescribeAddressesOutput]
 	describeGateways    operation[ec2.DescribeInternetGatewaysInput, ec2.DescribeInternetGatewaysOutput]
 	describeNATGateways operation[ec2.DescribeNatGatewaysInput, ec2.DescribeNatGatewaysOutput]
 	describeSubnets     operation[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
 	describeVPCs        operation[ec2.DescribeVpcsInput, ec2.DescribeVpcsOutput]
+	describeZones       operation[ec2.DescribeAvailabilityZonesInput, ec2.DescribeAvailabilityZonesOutput]
 	account             string
 }
 
@@ -26,7 +30,7 @@ func NewNetworks(config aws.Config, account string) *Networks {
 	client := ec2.NewFromConfig(call.Once(config))
 	return &Networks{
 		client.DescribeAddresses, client.DescribeInternetGateways, client.DescribeNatGateways, client.DescribeSubnets, client.DescribeVpcs,
-		account,
+		client.DescribeAvailabilityZones, account,
 	}
 }
 
@@ -103,4 +107,47 @@ func (n *Networks) NATGateways(ctx context.Context) (map[string]int, error) {
 		all.NextToken = out.NextToken
 	}
 	return zones, nil
+}
+
+// Zones returns the ids of the region's availability zones that are available, by name.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeAvailabilityZones.html
+func (n *Networks) Zones(ctx context.Context) (map[string]string, error) {
+	out, err := n.describeZones(ctx, &ec2.DescribeAvailabilityZonesInput{
+		Filters: []types.Filter{filter("state", "available"), filter("zone-type", "availability-zone")},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the zones: %w", call.Error(err))
+	}
+	zones := map[string]string{}
+	for _, zone := range out.AvailabilityZones {
+		zones[aws.ToString(zone.ZoneName)] = aws.ToString(zone.ZoneId)
+	}
+	return zones, nil
+}
+
+// Subnets returns the subnets of VPCs by id. VPCs that do not exist have none.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSubnets.html
+func (n *Networks) Subnets(ctx context.Context, vpcs []string) (map[string]doctor.Subnet, error) {
+	found := map[string]doctor.Subnet{}
+	for some := range slices.Chunk(vpcs, maxFilterValues) {
+		in := &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", some...)}, MaxResults: aws.Int32(pageSize)}
+		for more := true; more; more = aws.ToString(in.NextToken) != "" {
+			out, err := n.describeSubnets(ctx, in)
+			if err != nil {
+				return nil, fmt.Errorf("describing the subnets of existing networks: %w", call.Error(err))
+			}
+			for _, s := range out.Subnets {
+				subnet := doctor.Subnet{
+					VPC: aws.ToString(s.VpcId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
+					Tags: map[string]string{},
+				}
+				for _, tag := range s.Tags {
+					subnet.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+				}
+				found[aws.ToString(s.SubnetId)] = subnet
+			}
+			in.NextToken = out.NextToken
+		}
+	}
+	return found, nil
 }

@@ -75,6 +75,19 @@ func (f *Functions) Exists(ctx context.Context, function string) (bool, error) {
 	return true, nil
 }
 
+// Concurrency returns how many invocations may run at the same time in the account and region, and how many of them no function reserves.
+// Both are 0 if Lambda does not report them. https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
+func (f *Functions) Concurrency(ctx context.Context) (limit, unreserved int, err error) {
+	out, err := f.client.GetAccountSettings(ctx, &awslambda.GetAccountSettingsInput{})
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the limits of Lambda: %w", err)
+	}
+	if out.AccountLimit == nil {
+		return 0, 0, nil
+	}
+	return int(out.AccountLimit.ConcurrentExecutions), int(aws.ToInt32(out.AccountLimit.UnreservedConcurrentExecutions)), nil
+}
+
 func (f *Functions) invokeBuffered(ctx context.Context, function string, payload []byte) (io.ReadCloser, error) {
 	out, err := f.client.Invoke(ctx, &awslambda.InvokeInput{FunctionName: &function, Payload: payload})
 	if err != nil {

@@ -26,6 +26,21 @@ type Networks interface {
 	Addresses(ctx context.Context) (int, error)
 	// NATGateways returns their number by zone.
 	NATGateways(ctx context.Context) (map[string]int, error)
+	// Zones returns the ids of the region's zones by name.
+	Zones(ctx context.Context) (map[string]string, error)
+	// Subnets returns the subnets of VPCs by id.
+	Subnets(ctx context.Context, vpcs []string) (map[string]doctor.Subnet, error)
+}
+
+// Identities are those of the account: a subset of iam.Identities.
+type Identities interface {
+	// Roles counts the roles and returns their quota, or 0 if it is unknown.
+	Roles(ctx context.Context) (used, quota int, err error)
+}
+
+// Functions has the limits of Lambda: a subset of lambda.Functions.
+type Functions interface {
+	Concurrency(ctx context.Context) (limit, unreserved int, err error)
 }
 
 // Capacity describes instances: a subset of ec2.Capacity.
@@ -42,11 +57,13 @@ type EKS interface {
 
 // Collector reads facts about an account and region.
 type Collector struct {
-	Region   string
-	Quotas   Quotas
-	Networks Networks
-	Capacity Capacity
-	EKS      EKS
+	Region     string
+	Quotas     Quotas
+	Networks   Networks
+	Capacity   Capacity
+	EKS        EKS
+	Identities Identities
+	Functions  Functions
 	// Lenient makes a call that the caller may not make a warning. Otherwise it is an error, as any other failed call: drover's functions may
 	// make all of them.
 	Lenient bool
@@ -83,15 +100,38 @@ func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doct
 			return nil, err
 		}
 	}
+	if err := c.quotas(ctx, f, clusters); err != nil {
+		return nil, err
+	}
+	var err error
+	f.Concurrency, f.Unreserved, err = c.Functions.Concurrency(ctx)
+	if err := c.unless(f, err, doctor.LambdaConcurrency); err != nil {
+		return nil, err
+	}
+	return f, c.unless(f, c.zones(ctx, f, clusters), doctor.ZonesAccepted)
+}
+
+// quotas reads the quotas that the clusters take from, and their usage.
+func (c *Collector) quotas(ctx context.Context, f *doctor.Facts, clusters []doctor.Cluster) error {
 	read := map[string]bool{}
 	for _, need := range doctor.Needs(clusters, f.InstanceTypes) {
 		if _, unread := f.Unread[need.Check]; unread {
 			continue
 		}
+		if need.Quota == doctor.Roles { // IAM itself has the quota, in every region
+			used, quota, err := c.Identities.Roles(ctx)
+			if err := c.unless(f, err, need.Check); err != nil {
+				return err
+			}
+			if quota > 0 {
+				f.Used[need.Key()], f.Limits[need.Code] = used, quota
+			}
+			continue
+		}
 		if !read[need.Code] {
 			value, found, err := c.Quotas.Value(ctx, need.Service, need.Code)
 			if err := c.unless(f, err, need.Check); err != nil {
-				return nil, err
+				return err
 			}
 			if found {
 				f.Limits[need.Code] = value
@@ -101,13 +141,32 @@ func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doct
 		if !read[need.Check] {
 			used, err := c.used(ctx, need.Check)
 			if err := c.unless(f, err, need.Check); err != nil {
-				return nil, err
+				return err
 			}
 			maps.Copy(f.Used, used)
 			read[need.Check] = true
 		}
 	}
-	return f, nil
+	return nil
+}
+
+// zones reads the zones of the region, and the subnets of existing networks.
+func (c *Collector) zones(ctx context.Context, f *doctor.Facts, clusters []doctor.Cluster) (err error) {
+	if len(clusters) == 0 {
+		return nil
+	}
+	var vpcs []string
+	for _, cluster := range clusters {
+		if existing := cluster.Resolved.Spec.Network.Existing; existing != nil {
+			vpcs = append(vpcs, existing.VPCID)
+		}
+	}
+	if f.Zones, err = c.Networks.Zones(ctx); err != nil || len(vpcs) == 0 {
+		return err
+	}
+	slices.Sort(vpcs)
+	f.Subnets, err = c.Networks.Subnets(ctx, slices.Compact(vpcs))
+	return err
 }
 
 // used returns the usage of the quotas of a check, by Quota.Key.

@@ -50,8 +50,22 @@ func (a *account) Running(context.Context) (map[string]int, error) {
 
 func (a *account) Clusters(context.Context) (int, error) { return a.used, a.call("clusters") }
 
+func (a *account) Roles(context.Context) (int, int, error) { return a.used, 1000, a.call("roles") }
+
+func (a *account) Concurrency(context.Context) (int, int, error) {
+	return 1000, 900, a.call("concurrency")
+}
+
+func (a *account) Zones(context.Context) (map[string]string, error) {
+	return map[string]string{"a": "az1", "b": "az2"}, a.call("zones")
+}
+
+func (a *account) Subnets(_ context.Context, vpcs []string) (map[string]doctor.Subnet, error) {
+	return map[string]doctor.Subnet{"s": {VPC: "vpc-1", Zone: "a", ZoneID: "az1"}}, a.call("subnets of %v", vpcs)
+}
+
 func (a *account) collector() *Collector {
-	return &Collector{Region: "eu-central-1", Quotas: a, Networks: a, Capacity: a, EKS: a}
+	return &Collector{Region: "eu-central-1", Quotas: a, Networks: a, Capacity: a, EKS: a, Identities: a, Functions: a}
 }
 
 func demo() *api.Cluster {
@@ -75,7 +89,8 @@ func TestExamine(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{
 			"types", "quota vpc L-F678F1CE", "VPCs", "quota vpc L-A4707A72", "gateways", "quota ec2 L-0263D0A3", "addresses",
-			"quota vpc L-FE5A380F", "NAT gateways", "quota eks L-1194D53C", "clusters", "quota ec2 L-1216C47A", "running",
+			"quota vpc L-FE5A380F", "NAT gateways", "quota eks L-1194D53C", "clusters", "roles", "quota ec2 L-1216C47A",
+			"running", "concurrency", "zones",
 		}, a.calls)
 	})
 	t.Run("compares them", func(t *testing.T) {
@@ -86,24 +101,31 @@ func TestExamine(t *testing.T) {
 			levels[f.Check+" "+f.Message] = f.Level
 		}
 		require.Equal(t, map[string]doctor.Level{
-			"VPCQuota 5 of 5 VPCs are used; needed: 1":                               doctor.Blocks,
-			"GatewayQuota 5 of 5 internet gateways are used; needed: 1":              doctor.Blocks,
-			"AddressQuota 5 of 5 Elastic IP addresses are used; needed: 2":           doctor.Blocks,
-			"NATGatewayQuota 0 of 5 NAT gateways in a are used; needed: 1":           doctor.OK,
-			"NATGatewayQuota 5 of 5 NAT gateways in b are used; needed: 1":           doctor.Blocks,
-			"ClusterQuota Service Quotas has no value for EKS clusters (L-1194D53C)": doctor.Warning,
-			"InstanceTypesExist the region has every instance type of the pools":     doctor.OK,
-			"OnDemandQuota 4 of 5 vCPUs of on-demand instances are used; needed: 2":  doctor.Blocks,
+			"VPCQuota 5 of 5 VPCs are used; needed: 1":                                                   doctor.Blocks,
+			"GatewayQuota 5 of 5 internet gateways are used; needed: 1":                                  doctor.Blocks,
+			"AddressQuota 5 of 5 Elastic IP addresses are used; needed: 2":                               doctor.Blocks,
+			"NATGatewayQuota 0 of 5 NAT gateways in a are used; needed: 1":                               doctor.OK,
+			"NATGatewayQuota 5 of 5 NAT gateways in b are used; needed: 1":                               doctor.Blocks,
+			"ClusterQuota Service Quotas has no value for EKS clusters (L-1194D53C)":                     doctor.Warning,
+			"RoleQuota 5 of 1000 IAM roles are used; needed: 2":                                          doctor.OK,
+			"LambdaConcurrency 900 of 1000 concurrent executions of Lambda are not reserved; needed: 20": doctor.OK,
+			"ZonesAccepted EKS accepts the zones of the networks":                                        doctor.OK,
+			"InstanceTypesExist the region has every instance type of the pools":                         doctor.OK,
+			"OnDemandQuota 4 of 5 vCPUs of on-demand instances are used; needed: 2":                      doctor.Blocks,
 		}, levels)
 	})
 	t.Run("reads nothing that a cluster does not need", func(t *testing.T) {
 		a, c := &account{}, demo()
-		c.Spec.Network, c.Spec.Pools = api.Network{Existing: &api.ExistingNetwork{}}, nil
+		c.Spec.Network, c.Spec.Pools = api.Network{Existing: &api.ExistingNetwork{VPCID: "vpc-1"}}, nil
 		_, err := a.collector().Examine(t.Context(), c)
 		require.NoError(t, err)
-		require.Equal(t, []string{"quota eks L-1194D53C", "clusters"}, a.calls)
+		require.Equal(t, []string{
+			"quota eks L-1194D53C", "clusters", "roles", "concurrency", "zones", "subnets of [vpc-1]",
+		}, a.calls)
 	})
-	for _, call := range []string{"types", "quota vpc L-F678F1CE", "VPCs", "NAT gateways", "clusters", "running"} {
+	for _, call := range []string{
+		"types", "quota vpc L-F678F1CE", "VPCs", "NAT gateways", "clusters", "roles", "running", "concurrency", "zones",
+	} {
 		t.Run("fails when AWS does not answer: "+call, func(t *testing.T) {
 			a := &account{err: map[string]error{call: errors.New("throttled")}}
 			c := a.collector()
@@ -126,6 +148,7 @@ func TestDeniedCalls(t *testing.T) {
 	for call, checks := range map[string][]string{
 		"VPCs": {doctor.VPCQuota}, "quota vpc L-F678F1CE": {doctor.VPCQuota},
 		"types": {doctor.InstanceTypesExist, doctor.OnDemandQuota, doctor.SpotQuota},
+		"roles": {doctor.RoleQuota}, "concurrency": {doctor.LambdaConcurrency}, "zones": {doctor.ZonesAccepted},
 	} {
 		t.Run("are warnings for a user: "+call, func(t *testing.T) {
 			c := denied(call).collector()

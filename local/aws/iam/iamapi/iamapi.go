@@ -2,8 +2,9 @@
 // types AWS::IAM::{Role,Policy,ManagedPolicy,InstanceProfile,OIDCProvider}.
 //
 // IAM supports GetRole, ListRoles, GetRolePolicy, ListRolePolicies, ListAttachedRolePolicies, GetPolicy,
-// GetPolicyVersion, ListPolicies, GetInstanceProfile, ListInstanceProfiles, ListOpenIDConnectProviders and
-// GetOpenIDConnectProvider. Only CloudFormation changes identities. STS supports GetCallerIdentity and AssumeRole.
+// GetPolicyVersion, ListPolicies, GetInstanceProfile, ListInstanceProfiles, ListOpenIDConnectProviders,
+// GetOpenIDConnectProvider, and GetAccountSummary with the number of roles and its quota. Only CloudFormation changes
+// identities. STS supports GetCallerIdentity and AssumeRole.
 //
 // Permissions boundaries of roles and session policies are enforced. The only user is the administrator. There are no
 // groups, service control policies, policy versions or sessions of web identities. AWS managed policies are those that
@@ -150,8 +151,22 @@ func (a *API) IAM() *wire.Service {
 			"ListInstanceProfiles":       a.listInstanceProfiles,
 			"GetOpenIDConnectProvider":   a.getOIDCProvider,
 			"ListOpenIDConnectProviders": a.listOIDCProviders,
+			"GetAccountSummary":          a.getAccountSummary,
 		},
 	}
+}
+
+// https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetAccountSummary.html
+func (a *API) getAccountSummary(_ context.Context, c *wire.Call) (any, error) {
+	if err := c.Decode(&struct{}{}); err != nil {
+		return nil, err
+	}
+	if err := c.Authorize("*"); err != nil {
+		return nil, err
+	}
+	return struct{ SummaryMap map[string]int }{map[string]int{
+		"Roles": len(a.identities.Roles()), "RolesQuota": a.identities.RolesQuota(),
+	}}, nil
 }
 
 type role struct {
