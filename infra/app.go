@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
@@ -45,7 +46,7 @@ func newApp(o options) (awscdk.App, error) {
 		StackTraces:        jsii.Bool(false),
 		TreeMetadata:       jsii.Bool(false),
 	})
-	awscdk.Validations_Of(app).AddPlugins(awscdk.NewCloudFormationValidatePlugin(nil))
+	awscdk.Validations_Of(app).AddPlugins(validation())
 
 	code, err := findCode(o.functions, app.Node().TryGetContext(jsii.String("architecture")))
 	if err != nil {
@@ -71,6 +72,10 @@ func newApp(o options) (awscdk.App, error) {
 	newAlarms(cell, functions, machines, notices, concurrency)
 	return app, nil
 }
+
+// validation returns the plugin that checks templates with CloudFormation's rules. All apps of the process share it, because its creation
+// takes most of the time of a synthesis.
+var validation = sync.OnceValue(func() awscdk.IPolicyValidationPlugin { return awscdk.NewCloudFormationValidatePlugin(nil) })
 
 // newStack returns an empty stack. It has no termination protection: the cdk command would enable that before it creates the stack, and a
 // failed creation could not be deleted. make deploy enables it after a successful deployment. See docs/adr/0029-two-stacks.md.
