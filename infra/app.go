@@ -31,6 +31,8 @@ type options struct {
 // host's. Nothing else in the template depends on it.
 //
 // The context key "lambdaConcurrency" (1000 by default) is the account's limit of concurrent executions. Alarms watch its use.
+//
+// The context key "accessRoles" (none by default) lists the IAM roles that specs may name in controlPlane.access: see access_roles.go.
 func newApp(o options) (awscdk.App, error) {
 	context := map[string]any{
 		// Findings of the default rules are errors, not warnings.
@@ -56,10 +58,15 @@ func newApp(o options) (awscdk.App, error) {
 	if err != nil {
 		return nil, err
 	}
+	accessRoles, err := findAccessRoles(app.Node().TryGetContext(jsii.String("accessRoles")))
+	if err != nil {
+		return nil, err
+	}
+
 	base := newStack(app, names.BaseStack, "drover: what outlives a removal of drover: buckets and the identities that clusters name")
 	newBuckets(base)
 	newBoundary(base)
-	newClusterRole(base)
+	newClusterRole(base, accessRoles)
 
 	cell := newStack(app, names.CellStack, "drover: Kubernetes clusters on AWS from specs uploaded to S3")
 	cell.AddStackDependency(base, jsii.String("the functions use the buckets and roles of the base stack by name"))

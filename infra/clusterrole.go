@@ -31,9 +31,10 @@ type clusterPolicy struct {
 	grants []grant
 }
 
-func newClusterRole(scope constructs.Construct) {
+// newClusterRole declares the role. accessRoles are ARNs of the roles that specs may give access to clusters.
+func newClusterRole(scope constructs.Construct, accessRoles []string) {
 	var policies []awsiam.IManagedPolicy
-	for _, p := range clusterPolicies() {
+	for _, p := range clusterPolicies(accessRoles) {
 		policies = append(policies, awsiam.NewManagedPolicy(scope, jsii.String("ClusterRole"+constructID(p.name)), &awsiam.ManagedPolicyProps{
 			ManagedPolicyName: sub(roleName(clusterRole + "-" + p.name)),
 			Description:       jsii.String("drover: what CloudFormation may do with clusters: " + p.name),
@@ -51,7 +52,7 @@ func newClusterRole(scope constructs.Construct) {
 	})
 }
 
-func clusterPolicies() []clusterPolicy {
+func clusterPolicies(accessRoles []string) []clusterPolicy {
 	return []clusterPolicy{
 		{name: "network", grants: networkGrants()},
 		{name: "tags", grants: tagGrants()},
@@ -59,6 +60,7 @@ func clusterPolicies() []clusterPolicy {
 		{name: "identity", grants: identityGrants},
 		{name: "pools", grants: poolGrants},
 		{name: "relays", grants: relayGrants},
+		{name: "access", grants: entryGrants(accessRoles)},
 		{name: "reads", grants: clusterReads},
 	}
 }
@@ -253,6 +255,11 @@ var eksGrants = []grant{
 		on: []string{eksARN("podidentityassociation")},
 	},
 	{
+		why:     "The service authorization reference lists associations as resources of these actions too.",
+		actions: []string{"eks:CreateAddon", "eks:UpdateAddon", "eks:DeleteAddon"},
+		on:      []string{eksARN("podidentityassociation")},
+	},
+	{
 		why:     "If EKS creates the log group, its logs never expire.",
 		actions: logGroupActions,
 		on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/eks/" + names.Prefix + "*"},
@@ -268,6 +275,8 @@ const (
 	aliasesARN = "arn:${AWS::Partition}:kms:${AWS::Region}:${AWS::AccountId}:alias/" + names.Prefix + "*"
 )
 
+// keyGrants are what key policies cannot allow. The policy of a cluster's key names this role, because the key's tags may take five minutes to
+// count: see control-plane.yaml.tmpl.
 var keyGrants = []grant{
 	{
 		why:     "A key that does not exist yet has no ARN.",
@@ -276,15 +285,6 @@ var keyGrants = []grant{
 		when:    tagging,
 	},
 	{actions: []string{"kms:TagResource"}, on: []string{keysARN}, when: tagging},
-	{
-		actions: []string{
-			"kms:PutKeyPolicy", "kms:UpdateKeyDescription", "kms:EnableKeyRotation",
-			"kms:ScheduleKeyDeletion", "kms:UntagResource", "kms:CreateAlias", "kms:UpdateAlias", "kms:DeleteAlias",
-			"kms:GetKeyPolicy", "kms:GetKeyRotationStatus", "kms:ListResourceTags",
-		},
-		on:   []string{keysARN},
-		when: tagged,
-	},
 	{actions: []string{"kms:CreateAlias", "kms:UpdateAlias", "kms:DeleteAlias"}, on: []string{aliasesARN}},
 	{
 		why:     "A spec may name its own key, also of another account. The key policy there decides.",
@@ -292,10 +292,17 @@ var keyGrants = []grant{
 		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
 	},
 	{
-		why:     "EKS uses the key through a grant, which it creates with the permissions of the caller of CreateCluster.",
+		why: "EKS uses the key of a spec through a grant, which it creates with the permissions of the caller of CreateCluster. A guide of EKS " +
+			"said that it does not support this condition. A key policy that names this role does not need it.",
 		actions: []string{"kms:CreateGrant"},
 		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
 		when:    map[string]map[string]any{"Bool": {"kms:GrantIsForAWSResource": "true"}},
+	},
+	{
+		why:     "A key of another account needs permission here and in its key policy, which decides.",
+		actions: []string{"kms:CreateGrant"},
+		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
+		when:    map[string]map[string]any{"StringNotEquals": {"aws:ResourceAccount": "${AWS::AccountId}"}},
 	},
 }
 

@@ -173,7 +173,13 @@ func TestClusterRole(t *testing.T) {
 			"ec2:DeleteSecurityGroup", ec2Prefix + "security-group/sg-1",
 			map[string]string{"aws:ResourceTag/aws:eks:cluster-name": "drover-demo"}, false,
 		},
-		"passes none of drover's own roles":  {"iam:PassRole", role + "drover-eu-central-1-change", passedTo("ec2.amazonaws.com"), false},
+		"passes none of drover's own roles": {"iam:PassRole", role + "drover-eu-central-1-change", passedTo("ec2.amazonaws.com"), false},
+		"passes one that entries name":      {"iam:PassRole", role + "drover-eu-central-1-join", passedTo("ec2.amazonaws.com"), true},
+		"passes it to no other service":     {"iam:PassRole", role + "drover-eu-central-1-join", passedTo("lambda.amazonaws.com"), false},
+		"passes a role of accessRoles":      {"iam:PassRole", role + "admins", passedTo("ec2.amazonaws.com"), true},
+		"passes no other role of the account": {
+			"iam:PassRole", role + "deployers", passedTo("ec2.amazonaws.com"), false,
+		},
 		"changes none of drover's own roles": {"iam:PutRolePolicy", role + "drover-eu-central-1-change", bounded, false},
 		"changes not itself": {
 			"iam:AttachRolePolicy", role + "drover-eu-central-1-cloudformation", attaching("AmazonEKSClusterPolicy"), false,
@@ -194,13 +200,15 @@ func TestClusterRole(t *testing.T) {
 		"makes no provider of others": {
 			"iam:CreateOpenIDConnectProvider", "arn:aws:iam::111122223333:oidc-provider/example.com", nil, false,
 		},
-		"makes a key with the cluster's tag":        {"kms:CreateKey", "*", forCluster, true},
-		"makes no key without":                      {"kms:CreateKey", "*", nil, false},
-		"schedules the deletion of a cluster's key": {"kms:ScheduleKeyDeletion", key, ofCluster, true},
-		"deletes no key of others":                  {"kms:ScheduleKeyDeletion", key, nil, false},
-		"lets EKS use any key":                      {"kms:CreateGrant", key, map[string]string{"kms:GrantIsForAWSResource": "true"}, true},
-		"lets no other service use one":             {"kms:CreateGrant", key, nil, false},
-		"decrypts nothing":                          {"kms:Decrypt", key, ofCluster, false},
+		"makes a key with the cluster's tag": {"kms:CreateKey", "*", forCluster, true},
+		"makes no key without":               {"kms:CreateKey", "*", nil, false},
+		"deletes no key without its policy":  {"kms:ScheduleKeyDeletion", key, ofCluster, false},
+		"lets EKS use any key":               {"kms:CreateGrant", key, map[string]string{"kms:GrantIsForAWSResource": "true"}, true},
+		"lets no other service use one":      {"kms:CreateGrant", key, nil, false},
+		"leaves a key of another account to its policy": {
+			"kms:CreateGrant", "arn:aws:kms:eu-central-1:999999999999:key/1234", nil, true,
+		},
+		"decrypts nothing": {"kms:Decrypt", key, ofCluster, false},
 		"makes the log group": {
 			"logs:CreateLogGroup", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/eks/drover-demo/cluster", nil, true,
 		},
@@ -232,5 +240,41 @@ func TestClusterRoleAttachesWhatTemplatesAttach(t *testing.T) {
 			map[string]string{
 				"iam:PolicyARN": policy, "iam:PermissionsBoundary": "arn:aws:iam::111122223333:policy/drover-eu-central-1-boundary",
 			}))
+	}
+}
+
+// EC2 cannot assume the roles of drover that CloudFormation's role may pass to it.
+func TestPassedRolesAreNotForInstances(t *testing.T) {
+	for _, step := range clusterCallers {
+		_, _, err := account(t).AssumeRoleAs("arn:aws:iam::111122223333:role/drover-eu-central-1-"+step, "i-1", "ec2.amazonaws.com")
+		require.Error(t, err, step)
+	}
+}
+
+func TestAccessRoles(t *testing.T) {
+	const prefix = "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/"
+	for name, c := range map[string]struct {
+		context any
+		want    []string
+	}{
+		"none":                  {},
+		"of cdk.json":           {[]any{"admins", "teams/*"}, []string{prefix + "admins", prefix + "teams/*"}},
+		"of the command line":   {"admins,teams/*", []string{prefix + "admins", prefix + "teams/*"}},
+		"none is every role":    {[]any{"*"}, nil},
+		"an ARN is no name":     {[]any{"arn:aws:iam::1:role/x"}, nil},
+		"an empty name":         {"", nil},
+		"a number is no name":   {7.0, nil},
+		"a path with no name":   {[]any{"/"}, nil},
+		"a variable is no name": {[]any{"${aws:username}"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := findAccessRoles(c.context)
+			if c.want == nil && c.context != nil {
+				require.ErrorContains(t, err, "accessRoles")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+		})
 	}
 }

@@ -24,6 +24,8 @@ const (
 	testPartition = "aws"
 	testRegion    = "eu-central-1"
 	testAccount   = "111122223333"
+	// testAccessRole is the role that specs of the tests may give access.
+	testAccessRole = "admins"
 )
 
 // synthesized has the resources of both stacks for arm64. Their logical IDs differ.
@@ -72,7 +74,9 @@ func synthesize(dir string, context map[string]any) (out template, err error) {
 		return out, err
 	}
 	outdir := filepath.Join(dir, "cdk.out")
-	app, err := newApp(options{functions: functions, outdir: outdir, context: context})
+	with := map[string]any{"accessRoles": testAccessRole}
+	maps.Copy(with, context)
+	app, err := newApp(options{functions: functions, outdir: outdir, context: with})
 	if err != nil {
 		return out, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-run/drover/cmd/internal/cli"
 	"github.com/drover-run/drover/cmd/internal/cli/view"
 	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/names"
@@ -30,7 +31,7 @@ type localOptions struct {
 	port          uint16
 	keyID, secret string
 	speed         float64
-	waits         bool
+	other         string
 	demo, release string
 	roll, upgrade string
 	once, empty   bool
@@ -70,8 +71,8 @@ stays in --dir afterwards are logs and dead data, so --dir must be an empty or a
 	cmd.Flags().StringVar(&o.address, "user-address", account.UserAddress.Addr().String(), "public address from which you call; it decides "+
 		"which endpoints of clusters you reach")
 	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
-	cmd.Flags().BoolVar(&o.waits, "wait-for-terminate-hooks", false, "CloudFormation waits for a batch's drains "+
-		"before the next (whether AWS's does is disputed)")
+	cmd.Flags().StringVar(&o.other, "other-reading", "", "what AWS's documentation leaves open, and this account reads less strictly: all, "+
+		"or some of "+facts.Names())
 	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
 	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
 	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
@@ -93,6 +94,10 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	}
 	if o.upgrade != "" && (o.demo == "" || o.release == "") {
 		return errors.New("--upgrade takes the cluster of --demo from --release to another: give all three")
+	}
+	readings, err := facts.Parse(o.other)
+	if err != nil {
+		return fmt.Errorf("reading --other-reading: %w", err)
 	}
 	var rules []faults.Rule
 	for _, text := range o.faults {
@@ -128,7 +133,7 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	}
 	a, err := account.Start(account.Options{
 		Dir: o.dir, KubernetesBin: kubernetes.BinDir(filepath.Dir(o.root)), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))),
-		AccessKeyID: o.keyID, SecretAccessKey: o.secret, Speed: o.speed, WaitForTerminateHooks: o.waits,
+		AccessKeyID: o.keyID, SecretAccessKey: o.secret, Speed: o.speed, Readings: readings,
 		OnStackEvent: show.stack, OnExecution: show.execution, FaultSeed: o.seed,
 		UserAddress: netip.PrefixFrom(address, address.BitLen()),
 	})

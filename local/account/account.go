@@ -44,6 +44,7 @@ import (
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
@@ -66,8 +67,8 @@ type Options struct {
 	Region string
 	// Speed divides the duration of simulated work.
 	Speed float64
-	// WaitForTerminateHooks makes CloudFormation and instance refreshes wait for drains: see autoscaling.Config.
-	WaitForTerminateHooks bool
+	// Readings has the open facts of AWS of which the account plays the other reading. The default is the strict one of each.
+	Readings facts.Readings
 	// OnStackEvent and OnExecution receive events as they happen. They must not block.
 	OnStackEvent func(cloudformation.StackEvent)
 	OnExecution  func(states.Execution, asl.Event)
@@ -192,7 +193,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	queues := sqs.New(a.Identities, a.clock)
 	a.Queues = queues
 	topics, keys := sns.New(a.Identities, a.clock, queues), kms.New(a.Identities, a.clock)
-	topics.Keys, a.Keys = keys, keys
+	topics.Keys, a.Keys, keys.Readings = keys, keys, o.Readings
 	a.CloudWatch = cloudwatch.New(a.Identities, a.clock, topics)
 	watching, stop := context.WithCancel(context.Background())
 	a.closing(stop)
@@ -216,11 +217,11 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.closing(a.ELB.Close)
 	a.AutoScaling = autoscaling.New(autoscaling.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Instances: a.EC2, Roles: a.Identities, Events: events,
-		WaitForTerminateHooks: o.WaitForTerminateHooks,
+		Readings: o.Readings,
 	})
 	a.closing(a.AutoScaling.Close)
 	a.EKS, err = eks.New(eks.Config{
-		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Network: a.EC2,
+		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Network: a.EC2, Keys: keys, Readings: o.Readings,
 		Dir: filepath.Join(o.Dir, "clusters"), BinDir: o.KubernetesBin, MaxClusters: func() int { return a.Quotas.Limit(servicequotas.Clusters) },
 		UpdateFails: struck.UpdateFails, SourceOf: a.sourceOf, User: eks.Source{Public: o.UserAddress}, Log: o.Log,
 	})

@@ -108,8 +108,8 @@ type ControlPlane struct {
 	Endpoint Endpoint `json:"endpoint,omitempty"`
 	// Logs are the control plane logs sent to CloudWatch. An empty list sends none.
 	Logs []string `json:"logs,omitzero" rule:"default=audit,authenticator;enum=api,audit,authenticator,controllerManager,scheduler;unique"`
-	// EncryptionKeyARN is the KMS key that encrypts Kubernetes secrets, in the region of the cluster. Default: drover makes
-	// one.
+	// EncryptionKeyARN is the KMS key that encrypts Kubernetes secrets, in the region of the cluster. Its key policy must
+	// allow kms:DescribeKey and kms:CreateGrant to the role drover-<region>-cloudformation. Default: drover makes one.
 	EncryptionKeyARN string `json:"encryptionKeyARN,omitempty" rule:"format=kms-key-arn"`
 	// SupportType says what happens at the end of standard support: EKS upgrades the cluster (Standard), or keeps it, at a
 	// price (Extended).
@@ -143,7 +143,8 @@ type Endpoint struct {
 
 // AccessEntry gives an IAM principal access to the cluster.
 type AccessEntry struct {
-	// PrincipalARN is the ARN of the IAM role or user. For an STS session, use the role behind it.
+	// PrincipalARN is the ARN of the IAM role or user. For an STS session, use the role behind it. Roles of drover's account
+	// may have to be in accessRoles of cdk.json.
 	PrincipalARN string `json:"principalARN" rule:"format=principal-arn"`
 	// Groups are the Kubernetes groups of the principal. Groups that start with system:, eks:, aws:, amazon:, iam: or drover: are reserved.
 	Groups []string `json:"groups,omitempty" rule:"format=group;unique"`

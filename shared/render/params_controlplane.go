@@ -22,7 +22,8 @@ type controlPlaneParams struct {
 	// MakeKey creates a key for secrets. Otherwise KeyARN is the spec's key.
 	MakeKey                                       bool
 	KeyARN, KeyAlias, KeyDescription, AccountRoot string
-	LogGroup                                      string
+	// StackRole is the role that CloudFormation uses on the stacks of clusters.
+	StackRole, LogGroup string
 	// Logs are the types of logs to send, sorted.
 	Logs                            []string
 	ServiceCIDR, SupportType        string
@@ -70,6 +71,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster, code RelayCode) (*co
 		KeyAlias:        "alias/" + name,
 		KeyDescription:  "Kubernetes secrets of " + name,
 		AccountRoot:     fmt.Sprintf("arn:%s:iam::%s:root", cell.Partition, cell.Account),
+		StackRole:       names.RoleARN(cell.Partition, cell.Account, cell.Region, "cloudformation"),
 		LogGroup:        "/aws/eks/" + name + "/cluster",
 		Logs:            slices.Sorted(slices.Values(spec.Logs)),
 		ServiceCIDR:     spec.ServiceCIDR,

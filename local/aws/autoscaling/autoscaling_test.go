@@ -18,6 +18,7 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
 )
@@ -57,7 +58,8 @@ func run(t *testing.T, test func(w *world)) {
 		w.admin, _ = w.iam.Admin()
 		w.ec2 = ec2.New(ec2.Config{Account: account, Region: region, Clock: c, Roles: w.iam})
 		w.Service = New(Config{
-			Account: account, Region: region, Clock: c, Instances: w.ec2, Roles: w.iam, Events: w, WaitForTerminateHooks: true,
+			Account: account, Region: region, Clock: c, Instances: w.ec2, Roles: w.iam, Events: w,
+			Readings: facts.Readings{facts.TerminateHooks: true},
 		})
 		defer w.ec2.Close()
 		defer w.Service.Close()

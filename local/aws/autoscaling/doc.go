@@ -15,7 +15,7 @@
 //   - A new group is complete when its instances are in service, or else fails with "Group did not stabilize". With a
 //     CreationPolicy, it is complete when the instances have sent their signals.
 //   - AutoScalingRollingUpdate replaces obsolete instances in batches, AutoScalingInstanceRefresh by an instance refresh. AWS does
-//     not document whether they wait for termination hooks, and users report both. Config.WaitForTerminateHooks selects the
+//     not document whether they wait for termination hooks, and users report both. facts.TerminateHooks selects the
 //     behavior.
 //   - AWS does not document for what a cancelled update waits. Here its refresh ends at once. By default, CancelInstanceRefresh
 //     itself waits for launches and terminations in flight.

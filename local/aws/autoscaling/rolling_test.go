@@ -274,7 +274,7 @@ func TestRollingUpdateAndTerminateHooks(t *testing.T) {
 	for name, waits := range map[string]bool{"waits for hooks": true, "goes on": false} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(w *world) {
-				w.config.WaitForTerminateHooks = waits
+				w.Service.WaitForTerminateHooks(waits)
 				more := map[string]any{"LifecycleHookSpecificationList": []any{hook("terminate", "TERMINATING", 3600, "CONTINUE")}}
 				w.create(more)
 				done := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
@@ -58,9 +59,8 @@ type Config struct {
 	// Roles and Events may be nil. Then no service-linked role is created, and events are discarded.
 	Roles  Roles
 	Events Emitter
-	// WaitForTerminateHooks makes rolling updates and instance refreshes wait until the instances of a batch have ended, including their
-	// termination hooks. AWS does not document it, and users report that AWS does not wait.
-	WaitForTerminateHooks bool
+	// Readings of open facts: facts.TerminateHooks.
+	Readings facts.Readings
 }
 
 // Service is Auto Scaling in one region of one account.
@@ -77,7 +77,9 @@ type Service struct {
 	groups  []*group // in the order of their creation
 	deleted []*group // for their activities
 	watched map[*func(View)]string
-	// waits overrides Config.WaitForTerminateHooks for single groups.
+	// waiting makes rolling updates and instance refreshes wait until the instances of a batch have ended, including their termination hooks.
+	waiting bool
+	// waits overrides waiting for single groups.
 	waits map[string]bool
 }
 
@@ -87,17 +89,20 @@ func New(config Config) *Service {
 		config.Partition = "aws"
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Service{config: config, ctx: ctx, stop: stop, watched: map[*func(View)]string{}, waits: map[string]bool{}}
+	s := &Service{
+		config: config, ctx: ctx, stop: stop, watched: map[*func(View)]string{}, waits: map[string]bool{},
+		waiting: config.Readings.Other(facts.TerminateHooks),
+	}
 	s.changes = clock.NewChanges(&s.mu)
 	return s
 }
 
-// WaitForTerminateHooks changes the setting of Config for batches that begin later: of the named groups or, without names, of all others.
+// WaitForTerminateHooks changes the reading of facts.TerminateHooks for batches that begin later: of the named groups or, without names, of all others.
 func (s *Service) WaitForTerminateHooks(wait bool, groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(groups) == 0 {
-		s.config.WaitForTerminateHooks = wait
+		s.waiting = wait
 	}
 	for _, name := range groups {
 		s.waits[name] = wait
@@ -109,7 +114,7 @@ func (s *Service) waitsForHooks(g *group) bool {
 	if wait, changed := s.waits[g.name]; changed {
 		return wait
 	}
-	return s.config.WaitForTerminateHooks
+	return s.waiting
 }
 
 // Close stops all running work and waits for it.

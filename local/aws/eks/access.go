@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/facts"
 )
 
 // Types of access entries.
@@ -220,6 +221,9 @@ func (s *Service) CreateAccessEntry(_ context.Context, caller iam.Caller, in Cre
 	if in.Type == "" {
 		in.Type = standardEntry
 	}
+	if err := s.authorizeEntry(caller, in.PrincipalArn, in.Type); err != nil {
+		return nil, err
+	}
 	if err := s.checkEntry(in.PrincipalArn, in.Type, in.Username, in.KubernetesGroups); err != nil {
 		return nil, err
 	}
@@ -235,6 +239,16 @@ func (s *Service) CreateAccessEntry(_ context.Context, caller iam.Caller, in Cre
 	e := s.newEntry(c.Name, in.PrincipalArn, in.Type, in.KubernetesGroups, in.Username, in.Tags)
 	c.entries[in.PrincipalArn] = e
 	return e.output(), nil
+}
+
+// authorizeEntry checks that the caller may pass the role of an entry. The service authorization reference lists iam:PassRole for
+// CreateAccessEntry, and leaves open for which types: facts.EntryRoles. Users and roles of other accounts cannot be passed.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
+func (s *Service) authorizeEntry(caller iam.Caller, principal, kind string) error {
+	if !strings.Contains(principal, "::"+s.config.Account+":role/") || kind != linuxEntry && s.config.Readings.Other(facts.EntryRoles) {
+		return nil
+	}
+	return caller.PassRole(principal, "ec2.amazonaws.com")
 }
 
 var principalARN = regexp.MustCompile(`^arn:aws[\w-]*:iam::\d{12}:(role|user)/.+$`)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/facts"
 )
 
 // Statuses that only add-ons have.
@@ -111,6 +112,24 @@ func (s *Service) authorizeAddon(caller iam.Caller, cluster, serviceAccountRole 
 	return nil
 }
 
+// authorizeIdentities checks an action on an add-on for its pod identity associations: those that it has, by ARN, and those that it gets.
+// The service authorization reference lists the resource type podidentityassociation for these actions: facts.AddonIdentities.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
+func (s *Service) authorizeIdentities(caller iam.Caller, action, cluster string, has []string, gets []AddonPodIdentity) error {
+	if s.config.Readings.Other(facts.AddonIdentities) {
+		return nil
+	}
+	if len(gets) > 0 {
+		has = append(slices.Clone(has), s.arn("podidentityassociation/"+cluster+"/*"))
+	}
+	for _, arn := range has {
+		if err := caller.Authorize("eks:"+action, arn, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CreateAddon starts installing an add-on. https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html
 func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAddonInput) (*AddonOutput, error) {
 	if err := caller.Authorize("eks:CreateAddon", s.clusterARN(in.ClusterName), nil); err != nil {
@@ -123,6 +142,9 @@ func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAdd
 		}
 	}
 	if err := s.authorizeAddon(caller, in.ClusterName, in.ServiceAccountRoleArn, in.PodIdentityAssociations); err != nil {
+		return nil, err
+	}
+	if err := s.authorizeIdentities(caller, "CreateAddon", in.ClusterName, nil, in.PodIdentityAssociations); err != nil {
 		return nil, err
 	}
 	entry, err := findCatalogued(in.AddonName)
@@ -372,6 +394,9 @@ func (s *Service) UpdateAddon(_ context.Context, caller iam.Caller, in UpdateAdd
 	if err != nil {
 		return nil, err
 	}
+	if err := s.authorizeIdentities(caller, "UpdateAddon", in.ClusterName, a.PodIdentityAssociations, identities); err != nil {
+		return nil, err
+	}
 	if a.Status == creating || a.Status == updating || a.Status == deleting {
 		return nil, inUse("Addon %s is %s and cannot be updated", a.AddonName, a.Status)
 	}
@@ -418,6 +443,9 @@ func (s *Service) DeleteAddon(_ context.Context, caller iam.Caller, in DeleteAdd
 	defer s.mu.Unlock()
 	c, a, err := s.findAddon(caller, "DeleteAddon", in.AddonInput)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.authorizeIdentities(caller, "DeleteAddon", in.ClusterName, a.PodIdentityAssociations, nil); err != nil {
 		return nil, err
 	}
 	if a.Status == deleting {

@@ -72,6 +72,9 @@ func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateC
 	if err != nil {
 		return nil, err
 	}
+	if err := s.authorizeKeys(caller, in); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found, ok := s.clusters[in.Name]; ok {
@@ -108,11 +111,16 @@ func (s *Service) authorizeParts(caller iam.Caller, in CreateClusterInput) error
 			return err
 		}
 	}
+	return nil
+}
+
+// authorizeKeys checks the permissions for the keys of a request.
+func (s *Service) authorizeKeys(caller iam.Caller, in CreateClusterInput) error {
 	for _, e := range in.EncryptionConfig {
-		if err := caller.Authorize("kms:DescribeKey", e.Provider.KeyArn, nil); err != nil {
-			return err
+		if s.config.Keys == nil {
+			return unsupported("an encryptionConfig in an account without KMS")
 		}
-		if err := caller.Authorize("kms:CreateGrant", e.Provider.KeyArn, map[string]string{"kms:GrantIsForAWSResource": "true"}); err != nil {
+		if err := s.config.Keys.AuthorizeCluster(caller, e.Provider.KeyArn); err != nil {
 			return err
 		}
 	}

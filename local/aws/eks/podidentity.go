@@ -75,8 +75,12 @@ func (s *Service) authorizePodIdentity(caller iam.Caller, in CreatePodIdentityAs
 	return s.checkPodRole(caller, in.RoleArn)
 }
 
-// checkPodRole checks that the caller may pass the role, and that pods may assume it.
+// checkPodRole checks that the caller may read and pass the role, and that pods may assume it.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
 func (s *Service) checkPodRole(caller iam.Caller, role string) error {
+	if err := caller.Authorize("iam:GetRole", role, nil); err != nil {
+		return err
+	}
 	if err := caller.PassRole(role, "pods.eks.amazonaws.com"); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/wire"
 	"github.com/drover-run/drover/local/kubernetes"
 )
@@ -48,6 +49,12 @@ type Identities interface {
 	VerifyPresigned(ctx context.Context, url, cluster string) (iam.Caller, error)
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 	RoleByARN(arn string) (iam.Role, error)
+}
+
+// Keys is the interface to KMS: *kms.Service.
+type Keys interface {
+	// AuthorizeCluster returns an error unless the caller may create a cluster with a key.
+	AuthorizeCluster(caller iam.Caller, keyARN string) error
 }
 
 // Network is the interface to EC2: *ec2.Service.
@@ -84,6 +91,10 @@ type Config struct {
 	Clock                      *clock.Clock
 	Identities                 Identities
 	Network                    Network
+	// Keys may be nil. Then clusters cannot have an encryptionConfig.
+	Keys Keys
+	// Readings of open facts: facts.EntryRoles and facts.AddonIdentities.
+	Readings facts.Readings
 	// Dir has a folder with data and logs for each control plane. BinDir has the programs: kubernetes.BinDir.
 	Dir, BinDir string
 	// Start starts a control plane. The default is the real one of local/kubernetes.

@@ -82,7 +82,7 @@ func (c Caller) Evaluate(policy *Policy, action, resource string, context map[st
 	if policy == nil {
 		return NoMatch
 	}
-	return policy.evaluate(newRequest(action, resource, &c.principal, c.keys(context)))
+	return policy.evaluate(newRequest(action, resource, &c.principal, c.keys(context, resource)))
 }
 
 // PassRole authorizes passing a role to a service such as lambda.amazonaws.com.
@@ -95,7 +95,7 @@ func (c Caller) PassRole(roleARN, servicePrincipal string) error {
 // the session or everyone.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html#access_policies_boundaries-eval-logic
 func (c Caller) decide(action, resource string, context map[string]string, policy *Policy) (identity, onResource Decision) {
-	r := newRequest(action, resource, nil, c.keys(context))
+	r := newRequest(action, resource, nil, c.keys(context, resource))
 	if policy != nil {
 		onResource = policy.evaluate(r.as(&c.principal))
 	}
@@ -150,7 +150,7 @@ func (c Caller) authorize(action, resource string, context map[string]string, po
 	}
 	if c.role != "" && c.service.OnDeny != nil {
 		c.service.OnDeny(c.role, func(p *Policy) bool {
-			return p.evaluate(newRequest(action, resource, nil, c.keys(context))) == Allowed
+			return p.evaluate(newRequest(action, resource, nil, c.keys(context, resource))) == Allowed
 		})
 	}
 	return errorf(403, "AccessDenied", "User: %s is not authorized to perform: %s on resource: %s %s", c.ARN(), action, resource, why)
@@ -158,7 +158,7 @@ func (c Caller) authorize(action, resource string, context map[string]string, po
 
 // keys returns the condition keys of the request, of the caller, and the global ones, in this order of precedence. The
 // endpoint listens on the loopback interface only, so calls count as secure transport.
-func (c Caller) keys(context map[string]string) conditionKeys {
+func (c Caller) keys(context map[string]string, resource string) conditionKeys {
 	return func(key string) (string, bool) {
 		if value, found := find(context, key); found {
 			return value, true
@@ -166,8 +166,21 @@ func (c Caller) keys(context map[string]string) conditionKeys {
 		if value, found := find(c.context, key); found {
 			return value, true
 		}
+		if key == "aws:resourceaccount" {
+			return accountOf(resource)
+		}
 		return c.global(key)
 	}
+}
+
+// accountOf returns the account of a resource, which ARNs of some services do not have.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-resourceaccount
+func accountOf(arn string) (account string, found bool) {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) < 6 {
+		return "", false
+	}
+	return parts[4], parts[4] != ""
 }
 
 // global returns the value of a global condition key. The key is in lower case.

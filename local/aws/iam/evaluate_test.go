@@ -427,7 +427,7 @@ func TestConditionKeys(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			keys := test.keys(map[string]string{"of:Request": "its own", "aws:SourceAccount": "of the request"})
+			keys := test.keys(map[string]string{"of:Request": "its own", "aws:SourceAccount": "of the request"}, "*")
 			for key, want := range test.want {
 				got, found := keys(key)
 				require.Equal(t, want != none, found, key)

@@ -4,7 +4,8 @@
 // It supports DescribeKey, ListKeys, ListAliases, GetKeyPolicy, GetKeyRotationStatus, ListResourceTags and
 // ScheduleKeyDeletion, and the resource types AWS::KMS::Key (symmetric encryption keys) and AWS::KMS::Alias. A deleted
 // key is removed immediately, without a waiting period in PendingDeletion. Each use of a key must be allowed by its key
-// policy, which may delegate to IAM by naming the account.
+// policy, which may delegate to IAM by naming the account. The tags of a key count for permissions five minutes after they
+// were set; facts.KeyTags tells whether that includes the tags of CreateKey.
 package kms
 
 import (
@@ -20,12 +21,20 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
+// tagDelay is the time until changed tags count for permissions: "up to five minutes".
+// https://docs.aws.amazon.com/kms/latest/developerguide/tag-authorization.html
+const tagDelay = 5 * time.Minute
+
 // Service has the account's keys.
 type Service struct {
+	// Readings of open facts: facts.KeyTags.
+	Readings facts.Readings
+
 	identities *iam.Service
 	clock      *clock.Clock
 
@@ -41,6 +50,9 @@ type key struct {
 	tags            map[string]string
 	policy          *iam.Policy
 	policyText      string
+	// before are the tags that count until tagDelay after retagged.
+	before   map[string]string
+	retagged time.Time
 }
 
 // New returns a service without keys.
@@ -69,23 +81,20 @@ func (s *Service) find(id string) (*key, error) {
 // account and so delegate to the caller's identity policies. The caller holds the lock.
 // https://docs.aws.amazon.com/kms/latest/developerguide/key-policies.html
 func (s *Service) permitted(caller iam.Caller, action, id string) (*key, error) {
-	return s.permittedFor(caller, action, id, nil)
+	return s.permittedIn(caller, action, id, nil)
 }
 
-// permittedFor is permitted with an encryption context, whose pairs are condition keys.
-// https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-encryption-context
-func (s *Service) permittedFor(caller iam.Caller, action, id string, encryption map[string]string) (*key, error) {
+// permittedIn is permitted with condition keys of the request.
+func (s *Service) permittedIn(caller iam.Caller, action, id string, conditions map[string]string) (*key, error) {
 	k, err := s.find(id)
 	if err != nil {
-		if denied := caller.Authorize("kms:"+action, s.arn("key/"+id), nil); denied != nil {
+		if denied := caller.Authorize("kms:"+action, s.arn("key/"+strings.TrimPrefix(id, s.arn("key/"))), conditions); denied != nil {
 			return nil, denied
 		}
 		return nil, err
 	}
-	arn, context := s.arn("key/"+k.id), tagContext("aws:ResourceTag/", k.tags)
-	for name, value := range encryption {
-		context["kms:EncryptionContext:"+name] = value
-	}
+	arn, context := s.arn("key/"+k.id), tagContext("aws:ResourceTag/", s.countingTags(k))
+	maps.Copy(context, conditions)
 	switch caller.Evaluate(k.policy, "kms:"+action, arn, context) {
 	case iam.Delegated:
 		return k, caller.Authorize("kms:"+action, arn, context)
@@ -96,6 +105,22 @@ func (s *Service) permittedFor(caller iam.Caller, action, id string, encryption 
 		Code: "AccessDenied", Status: 403,
 		Message: "User: " + caller.ARN() + " is not authorized to perform: kms:" + action + " on resource: " + arn +
 			" because no resource-based policy allows the kms:" + action + " action",
+	}
+}
+
+// countingTags returns the tags that count for permissions on a key. The caller holds the lock.
+func (s *Service) countingTags(k *key) map[string]string {
+	if s.clock.Worked(s.clock.Now().Sub(k.retagged)) < tagDelay {
+		return k.before
+	}
+	return k.tags
+}
+
+// retag sets the tags of a key. The caller holds the lock.
+func (s *Service) retag(k *key, tags map[string]string) {
+	if !maps.Equal(k.tags, tags) {
+		k.before, k.retagged = s.countingTags(k), s.clock.Now()
+		k.tags = tags
 	}
 }
 
@@ -116,12 +141,41 @@ func (s *Service) Authorize(caller iam.Caller, action, id string) error {
 	return s.AuthorizeFor(caller, action, id, nil)
 }
 
-// AuthorizeFor is Authorize with an encryption context.
+// AuthorizeFor is Authorize with an encryption context, whose pairs are condition keys.
+// https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-encryption-context
 func (s *Service) AuthorizeFor(caller iam.Caller, action, id string, encryption map[string]string) error {
+	conditions := map[string]string{}
+	for name, value := range encryption {
+		conditions["kms:EncryptionContext:"+name] = value
+	}
+	return s.authorizeIn(caller, action, id, conditions)
+}
+
+func (s *Service) authorizeIn(caller iam.Caller, action, id string, conditions map[string]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.permittedFor(caller, action, id, encryption)
+	_, err := s.permittedIn(caller, action, id, conditions)
 	return err
+}
+
+// AuthorizeCluster returns an error unless the caller may create an EKS cluster with a key, by ARN: EKS describes the key and creates a
+// grant on it for the caller. The key policy of another account's key is not simulated. It allows everything here.
+// https://docs.aws.amazon.com/eks/latest/userguide/enable-kms.html
+func (s *Service) AuthorizeCluster(caller iam.Caller, arn string) error {
+	grant := map[string]string{}
+	if s.Readings.Other(facts.KeyGrants) {
+		grant["kms:GrantIsForAWSResource"] = "true"
+	}
+	authorize := s.authorizeIn
+	if !strings.HasPrefix(arn, s.arn("key/")) {
+		authorize = func(caller iam.Caller, action, arn string, conditions map[string]string) error {
+			return caller.Authorize("kms:"+action, arn, conditions)
+		}
+	}
+	if err := authorize(caller, "DescribeKey", arn, nil); err != nil {
+		return err
+	}
+	return authorize(caller, "CreateGrant", arn, grant)
 }
 
 // KeyARN returns the ARN of a key by ID, ARN or alias, or the error NotFoundException.
@@ -367,17 +421,25 @@ func (p keyProvider) result(id string) resource.Result {
 	return resource.Result{PhysicalID: id, Attributes: map[string]any{"Arn": p.s.arn("key/" + id), "KeyId": id}}
 }
 
+// Create makes a key as the handler of AWS::KMS::Key does. Its calls after CreateKey are those that it needs for the properties and for the
+// attributes. https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
 func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Result, error) {
 	created, err := p.wanted(r)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if err := r.Caller.Authorize("kms:CreateKey", "*", tagContext("aws:RequestTag/", created.tags)); err != nil {
+	if err := p.s.authorizeCreation(r.Caller, created); err != nil {
+		return resource.Result{}, err
+	}
+	if err := p.s.checkPrincipals(created.policy); err != nil {
 		return resource.Result{}, err
 	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	created.id, created.created = uuid.NewString(), p.s.clock.Now()
+	if !p.s.Readings.Other(facts.KeyTags) {
+		created.retagged = created.created
+	}
 	p.s.keys[created.id] = created
 	// KMS rejects a policy that locks out its creator, unless the call bypasses the check. CloudFormation's calls do not.
 	if _, err := p.s.permitted(r.Caller, "PutKeyPolicy", created.id); err != nil {
@@ -385,7 +447,57 @@ func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Res
 		return resource.Result{}, wire.Errorf("MalformedPolicyDocumentException",
 			"The new key policy will not allow you to update the key policy in the future.")
 	}
-	return p.result(created.id), nil
+	actions := []string{}
+	if created.rotate {
+		actions = append(actions, "EnableKeyRotation")
+	}
+	// The key exists now. Errors also return its ID, so that a rollback deletes it.
+	return p.result(created.id), p.s.permittedAll(r.Caller, created.id, append(actions, readActions...)...)
+}
+
+// readActions are the calls by which the handler reads a key.
+var readActions = []string{"DescribeKey", "GetKeyPolicy", "GetKeyRotationStatus", "ListResourceTags"}
+
+// authorizeCreation checks the permissions for a key that does not exist yet.
+// https://docs.aws.amazon.com/kms/latest/developerguide/tag-permissions.html
+func (s *Service) authorizeCreation(caller iam.Caller, k *key) error {
+	tags := tagContext("aws:RequestTag/", k.tags)
+	if err := caller.Authorize("kms:CreateKey", "*", tags); err != nil {
+		return err
+	}
+	if len(k.tags) == 0 {
+		return nil
+	}
+	return caller.Authorize("kms:TagResource", s.arn("key/*"), tags)
+}
+
+// checkPrincipals rejects a key policy that names a role of the account that does not exist.
+// https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-overview.html
+func (s *Service) checkPrincipals(policy *iam.Policy) error {
+	for _, statement := range policy.Statements {
+		if statement.Principals == nil {
+			continue
+		}
+		for _, arn := range statement.Principals.AWS {
+			if !strings.Contains(arn, "::"+s.identities.Account+":role/") {
+				continue
+			}
+			if _, err := s.identities.RoleByARN(arn); err != nil {
+				return wire.Errorf("MalformedPolicyDocumentException", "Policy contains a statement with one or more invalid principals.")
+			}
+		}
+	}
+	return nil
+}
+
+// permittedAll returns the error of the first action that the caller may not perform on a key. The caller holds the lock.
+func (s *Service) permittedAll(caller iam.Caller, id string, actions ...string) error {
+	for _, action := range actions {
+		if _, err := s.permitted(caller, action, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p keyProvider) Update(_ context.Context, r resource.Request) (resource.Result, error) {
@@ -393,15 +505,49 @@ func (p keyProvider) Update(_ context.Context, r resource.Request) (resource.Res
 	if err != nil {
 		return resource.Result{}, err
 	}
+	if err := p.s.checkPrincipals(want.policy); err != nil {
+		return resource.Result{}, err
+	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	have, err := p.s.permitted(r.Caller, "PutKeyPolicy", r.PhysicalID)
+	have, err := p.s.find(r.PhysicalID)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	want.id, want.created = have.id, have.created
-	*have = *want
+	if err := p.s.permittedAll(r.Caller, r.PhysicalID, append(changes(have, want), readActions...)...); err != nil {
+		return resource.Result{}, err
+	}
+	have.description, have.enabled, have.rotate = want.description, want.enabled, want.rotate
+	have.policy, have.policyText = want.policy, want.policyText
+	p.s.retag(have, want.tags)
 	return p.result(have.id), nil
+}
+
+// changes returns the actions that change a key.
+func changes(have, want *key) (actions []string) {
+	add := func(changed bool, action string) {
+		if changed {
+			actions = append(actions, action)
+		}
+	}
+	add(have.policyText != want.policyText, "PutKeyPolicy")
+	add(have.description != want.description, "UpdateKeyDescription")
+	add(!have.enabled && want.enabled, "EnableKey")
+	add(have.enabled && !want.enabled, "DisableKey")
+	add(!have.rotate && want.rotate, "EnableKeyRotation")
+	add(have.rotate && !want.rotate, "DisableKeyRotation")
+	removed, set := false, false
+	for name := range have.tags {
+		_, kept := want.tags[name]
+		removed = removed || !kept
+	}
+	for name, value := range want.tags {
+		was, had := have.tags[name]
+		set = set || !had || was != value
+	}
+	add(removed, "UntagResource")
+	add(set, "TagResource")
+	return actions
 }
 
 func (p keyProvider) Delete(_ context.Context, r resource.Request) error {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -16,6 +18,7 @@ import (
 	"github.com/drover-run/drover/local/aws/kms"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
@@ -98,4 +101,77 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, provider.Delete(ctx, r), "deleting twice succeeds")
 	_, err = s.KeyARN("alias/drover")
 	require.Error(t, err, "aliases go with their key")
+}
+
+// The tags of a key count for permissions five minutes after they were set, those of CreateKey too on a strict reading.
+func TestTagsOfKeys(t *testing.T) {
+	for name, c := range map[string]struct {
+		other bool
+		named bool
+		code  string
+	}{
+		"strict: the tags of CreateKey do not count yet":  {code: "MalformedPolicyDocumentException"},
+		"strict: a key policy that names the caller does": {named: true},
+		"other: the tags of CreateKey count at once":      {other: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				identities := iam.New("111122223333", "eu-west-1", &clock.Clock{})
+				s := kms.New(identities, &clock.Clock{})
+				s.Readings = facts.Readings{facts.KeyTags: c.other}
+				role, err := identities.CreateRole(iam.Role{
+					Name: "r", TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole",` +
+						`"Principal":{"Service":"cloudformation.amazonaws.com"}}}`,
+				})
+				require.NoError(t, err)
+				require.NoError(t, identities.PutRolePolicy("r", "p", `{"Version":"2012-10-17","Statement":[`+
+					`{"Effect":"Allow","Action":["kms:CreateKey","kms:TagResource"],"Resource":"*",`+
+					`"Condition":{"Null":{"aws:RequestTag/cluster":"false"}}},{"Effect":"Allow","Action":"kms:*","Resource":"*",`+
+					`"Condition":{"StringEquals":{"aws:ResourceTag/cluster":"a"}}}]}`))
+				caller, _, err := identities.AssumeRoleAs(identities.RoleARN(role), "x1", "cloudformation.amazonaws.com")
+				require.NoError(t, err)
+				account := map[string]any{"AWS": "111122223333"}
+				principals := []any{map[string]any{"Effect": "Allow", "Action": "kms:*", "Resource": "*", "Principal": account}}
+				if c.named {
+					principals = append(principals, map[string]any{
+						"Effect": "Allow", "Action": "kms:*", "Resource": "*", "Principal": map[string]any{"AWS": identities.RoleARN(role)},
+					})
+				}
+				create := func(tag string) resource.Request {
+					return resource.Request{Caller: caller, Properties: map[string]any{
+						"EnableKeyRotation": true, "Tags": []any{map[string]any{"Key": "cluster", "Value": tag}},
+						"KeyPolicy": map[string]any{"Version": "2012-10-17", "Statement": principals},
+					}}
+				}
+				keys := s.Resources()["AWS::KMS::Key"]
+				key, err := keys.Create(t.Context(), create("a"))
+				require.Equal(t, c.code, code(err))
+				if err != nil {
+					return
+				}
+				// A tag that changes counts later, however the tags of CreateKey are read. The one before counts until then.
+				changed := create("b")
+				changed.PhysicalID, changed.Old = key.PhysicalID, create("a").Properties
+				_, err = keys.Update(t.Context(), changed)
+				require.NoError(t, err)
+				if !c.named {
+					require.NoError(t, s.Authorize(caller, "Decrypt", key.PhysicalID))
+					time.Sleep(5 * time.Minute)
+					require.Equal(t, "AccessDenied", code(s.Authorize(caller, "Decrypt", key.PhysicalID)))
+				}
+			})
+		})
+	}
+}
+
+func TestKeyPolicyNamesRolesThatExist(t *testing.T) {
+	identities := iam.New("111122223333", "eu-west-1", &clock.Clock{})
+	admin, _ := identities.Admin()
+	_, err := kms.New(identities, &clock.Clock{}).Resources()["AWS::KMS::Key"].Create(t.Context(), resource.Request{
+		Caller: admin, Properties: map[string]any{"KeyPolicy": map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
+			"Effect": "Allow", "Action": "kms:*", "Resource": "*",
+			"Principal": map[string]any{"AWS": []any{"111122223333", "arn:aws:iam::111122223333:role/none"}},
+		}}}},
+	})
+	require.Equal(t, "MalformedPolicyDocumentException", code(err))
 }

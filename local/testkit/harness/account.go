@@ -33,6 +33,7 @@ import (
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
@@ -60,6 +61,8 @@ type Options struct {
 	OnCluster func(name string, api *apiserver.Server)
 	// OnFunctionCall is called before each call of a function is answered, with the function's payload.
 	OnFunctionCall func(call endpoint.Call, asked []byte)
+	// Readings has the open facts of AWS of which the account plays the other reading.
+	Readings facts.Readings
 	// Faults decides which faults occur, like OnCall, Kill and Decide. It may be nil.
 	Faults *faults.Engine
 	// Identities changes the synthesized roles before they are created.
@@ -156,7 +159,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.objects = objects
 	a.onClose(func() { _ = objects.Close() })
 	keys := kms.New(a.identities, time)
-	a.Keys = keys
+	a.Keys, keys.Readings = keys, o.Readings
 	topics := sns.New(a.identities, time, nil)
 	topics.OnPublish, topics.Keys = a.recordNotice, keys
 	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.recordEvent})
@@ -180,6 +183,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.onClose(a.ELB.Close)
 	a.AutoScaling = autoscaling.New(autoscaling.Config{
 		Account: ID, Region: Region, Clock: time, Instances: network, Roles: a.identities, Events: a.Events,
+		Readings: o.Readings,
 	})
 	a.onClose(a.AutoScaling.Close)
 	start := startPlane
@@ -188,7 +192,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	}
 	a.EKS, err = eks.New(eks.Config{
 		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: filepath.Join(folder, "eks"), Start: start,
-		UpdateFails: a.faults().UpdateFails,
+		UpdateFails: a.faults().UpdateFails, Keys: keys, Readings: o.Readings,
 	})
 	require.NoError(t, err)
 	a.onClose(a.EKS.Close)

@@ -29,14 +29,19 @@ func (a *Account) deploy() {
 	for _, step := range []string{"admit", "publish", "plan", "stackevent", "join", "drain", "upgrade", "report", "sweep"} {
 		publishers = append(publishers, role(step))
 	}
-	key := a.make("AWS::KMS::Key", map[string]any{"KeyPolicy": map[string]any{"Version": "2012-10-17", "Statement": []any{
-		map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": "arn:aws:iam::" + ID + ":root"}, "Action": "kms:*", "Resource": "*"},
-		map[string]any{
+	root := map[string]any{
+		"Effect": "Allow", "Principal": map[string]any{"AWS": "arn:aws:iam::" + ID + ":root"}, "Action": "kms:*", "Resource": "*",
+	}
+	// Roles name the key, and its policy names roles.
+	key := a.make("AWS::KMS::Key", keyPolicy(root))
+	a.identify(key)
+	_, err := a.resources["AWS::KMS::Key"].Update(context.Background(), resource.Request{
+		Type: "AWS::KMS::Key", PhysicalID: key, Caller: a.Admin(), Region: Region, Account: ID, Properties: keyPolicy(root, map[string]any{
 			"Effect": "Allow", "Principal": map[string]any{"AWS": publishers}, "Action": []any{"kms:GenerateDataKey", "kms:Decrypt"},
 			"Resource": "*",
-		},
-	}}})
-	a.identify(key)
+		}),
+	})
+	require.NoError(a.t, err)
 	for _, bucket := range []string{SpecsBucket, StateBucket} {
 		a.make("AWS::S3::Bucket", map[string]any{
 			"BucketName": bucket, "VersioningConfiguration": map[string]any{"Status": "Enabled"},
@@ -70,6 +75,11 @@ func (a *Account) deploy() {
 		lambdaruntime.CloudFormationRole: role("cloudformation"), lambdaruntime.LeftoversRole: role("leftovers"),
 		lambdaruntime.Relay: relayCode.String(),
 	})
+}
+
+// keyPolicy returns the properties of a key.
+func keyPolicy(statements ...any) map[string]any {
+	return map[string]any{"KeyPolicy": map[string]any{"Version": "2012-10-17", "Statement": statements}}
 }
 
 // machineRole returns the step in the name of a machine's role. It differs where a function has the machine's name.

@@ -124,7 +124,7 @@ var clusterLives = map[string]func(*life){
 		converged(spec("natGateways: None"+more, "update: {strategy: InstanceRefresh}, spot: {onDemandBase: 0, onDemandPercentage: 0}",
 			"  tags: {team: a, more: x}\n"+access("groups: [readers], policies: [{name: AmazonEKSViewPolicy}]")))
 		converged(spec("natGateways: None"+more, "update: {strategy: InstanceRefresh}, drain: {timeout: 3h}, labels: {a: b}",
-			"  tags: {team: b}\n"+access("groups: [writers], policies: [{name: AmazonEKSEditPolicy}]")))
+			"  tags: {team: b}\n  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"+access("groups: [writers], policies: [{name: AmazonEKSEditPolicy}]")))
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		converged(spec("natGateways: PerZone"+more, "drain: {timeout: 2h}", "  tags: {team: b}\n"))
 		converged(spec(without+more, "drain: {timeout: 3h}", ""))
