@@ -3,8 +3,8 @@ package main
 // The roles that CloudFormation's role may pass to EKS in access entries.
 //
 // The service authorization reference lists iam:PassRole for eks:CreateAccessEntry, with iam:PassedToService ec2.amazonaws.com. It leaves
-// open whether EKS checks it for entries of people and functions, too. Whoever may pass a role to EC2 may also start an instance that has the
-// role. So nothing is granted beyond drover's own roles, which EC2 cannot assume, and the roles that the operator lists.
+// open whether EKS checks it for entries of users and functions, too. A principal that may pass a role to EC2 may also start an instance
+// with the role. So the grant is limited to drover's own roles, which EC2 cannot assume, and to the roles that the operator lists.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
 
 import (

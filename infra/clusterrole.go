@@ -275,8 +275,8 @@ const (
 	aliasesARN = "arn:${AWS::Partition}:kms:${AWS::Region}:${AWS::AccountId}:alias/" + names.Prefix + "*"
 )
 
-// keyGrants are what key policies cannot allow. The policy of a cluster's key names this role, because the key's tags may take five minutes to
-// count: see control-plane.yaml.tmpl.
+// keyGrants are what key policies cannot allow. The policy of a cluster's key names this role, because the key's tags may take five minutes
+// to count: see control-plane.yaml.tmpl.
 var keyGrants = []grant{
 	{
 		why:     "A key that does not exist yet has no ARN.",
@@ -292,8 +292,8 @@ var keyGrants = []grant{
 		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
 	},
 	{
-		why: "EKS uses the key of a spec through a grant, which it creates with the permissions of the caller of CreateCluster. A guide of EKS " +
-			"said that it does not support this condition. A key policy that names this role does not need it.",
+		why: "EKS uses the key of a spec through a grant, which it creates with the permissions of the caller of CreateCluster. According to " +
+			"an older guide EKS does not support this condition. A key policy that names this role does not need it.",
 		actions: []string{"kms:CreateGrant"},
 		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
 		when:    map[string]map[string]any{"Bool": {"kms:GrantIsForAWSResource": "true"}},

@@ -67,7 +67,7 @@ type Options struct {
 	Region string
 	// Speed divides the duration of simulated work.
 	Speed float64
-	// Readings has the open facts of AWS of which the account plays the other reading. The default is the strict one of each.
+	// Readings has the open facts of AWS that the account does not read strictly.
 	Readings facts.Readings
 	// OnStackEvent and OnExecution receive events as they happen. They must not block.
 	OnStackEvent func(cloudformation.StackEvent)

@@ -77,7 +77,7 @@ type Service struct {
 	groups  []*group // in the order of their creation
 	deleted []*group // for their activities
 	watched map[*func(View)]string
-	// waiting makes rolling updates and instance refreshes wait until the instances of a batch have ended, including their termination hooks.
+	// waiting makes rolling updates and instance refreshes wait until the instances of a batch have ended, with their termination hooks.
 	waiting bool
 	// waits overrides waiting for single groups.
 	waits map[string]bool
@@ -97,7 +97,8 @@ func New(config Config) *Service {
 	return s
 }
 
-// WaitForTerminateHooks changes the reading of facts.TerminateHooks for batches that begin later: of the named groups or, without names, of all others.
+// WaitForTerminateHooks changes the reading of facts.TerminateHooks for batches that begin later: of the named groups or, without names, of
+// all others.
 func (s *Service) WaitForTerminateHooks(wait bool, groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

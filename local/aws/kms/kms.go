@@ -5,7 +5,7 @@
 // ScheduleKeyDeletion, and the resource types AWS::KMS::Key (symmetric encryption keys) and AWS::KMS::Alias. A deleted
 // key is removed immediately, without a waiting period in PendingDeletion. Each use of a key must be allowed by its key
 // policy, which may delegate to IAM by naming the account. The tags of a key count for permissions five minutes after they
-// were set; facts.KeyTags tells whether that includes the tags of CreateKey.
+// were set. facts.KeyTags decides whether that includes the tags of CreateKey.
 package kms
 
 import (

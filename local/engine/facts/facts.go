@@ -1,7 +1,7 @@
 // Package facts lists what AWS's documentation leaves open. Each fact has two readings. The local account plays the strict
 // one: AWS allows or does less. Readings selects the other one, fact by fact. drover works under both.
 //
-// A fact is open until somebody tries it in an account. Each entry names the page and the call that answers it.
+// A fact is open until it is tried in an account. Each entry names the page and the call that answers it.
 package facts
 
 import (
@@ -48,7 +48,7 @@ var entries = []Entry{
 	{
 		Fact:     KeyGrants,
 		Question: "Does the grant that EKS creates on a key have kms:GrantIsForAWSResource?",
-		Strict:   "it does not: the user guide said once that EKS does not support the condition",
+		Strict:   "it does not: an older user guide has that EKS does not support the condition",
 		Other:    "it does, as for a service that is integrated with KMS",
 		Page:     "https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-grant-is-for-aws-resource",
 		Trial:    "create a cluster with a key whose policy allows kms:CreateGrant with this condition alone",
@@ -82,7 +82,7 @@ var entries = []Entry{
 // All returns the open facts.
 func All() []Entry { return slices.Clone(entries) }
 
-// Readings has the facts of which the account plays the other reading. The zero value is strict.
+// Readings has the facts that the account reads the other way. The zero value is strict.
 type Readings map[Fact]bool
 
 // Other returns true if the account plays the other reading of a fact.
@@ -91,20 +91,20 @@ func (r Readings) Other(f Fact) bool { return r[f] }
 // Every is the word for all facts in Parse.
 const Every = "all"
 
-// Parse reads the facts of which the account plays the other reading: names with commas between them, or all.
+// Parse reads Readings: names of facts with commas between them, or all.
 func Parse(text string) (Readings, error) {
 	r := Readings{}
 	if text == "" {
 		return r, nil
 	}
 	for name := range strings.SplitSeq(text, ",") {
-		known := name == Every
+		ok := name == Every
 		for _, e := range entries {
 			if name == string(e.Fact) || name == Every {
-				r[e.Fact], known = true, true
+				r[e.Fact], ok = true, true
 			}
 		}
-		if !known {
+		if !ok {
 			return nil, fmt.Errorf("%q is no open fact: give %s or some of %s", name, Every, Names())
 		}
 	}

@@ -61,7 +61,7 @@ type Options struct {
 	OnCluster func(name string, api *apiserver.Server)
 	// OnFunctionCall is called before each call of a function is answered, with the function's payload.
 	OnFunctionCall func(call endpoint.Call, asked []byte)
-	// Readings has the open facts of AWS of which the account plays the other reading.
+	// Readings has the open facts of AWS that the account does not read strictly.
 	Readings facts.Readings
 	// Faults decides which faults occur, like OnCall, Kill and Decide. It may be nil.
 	Faults *faults.Engine

@@ -103,6 +103,7 @@ var clusterLives = map[string]func(*life){
 			admins  = "arn:aws:iam::" + ID + ":role/admins"
 			agent   = "    - {name: eks-pod-identity-agent, version: v1.3.10-eksbuild.1}\n    - {name: vpc-cni"
 			without = "natGateways: Single"
+			older   = "  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"
 			more    = "\n    secondaryCIDRs: [100.64.0.0/16]"
 		)
 		access := func(entry string) string {
@@ -124,13 +125,22 @@ var clusterLives = map[string]func(*life){
 		converged(spec("natGateways: None"+more, "update: {strategy: InstanceRefresh}, spot: {onDemandBase: 0, onDemandPercentage: 0}",
 			"  tags: {team: a, more: x}\n"+access("groups: [readers], policies: [{name: AmazonEKSViewPolicy}]")))
 		converged(spec("natGateways: None"+more, "update: {strategy: InstanceRefresh}, drain: {timeout: 3h}, labels: {a: b}",
-			"  tags: {team: b}\n  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"+access("groups: [writers], policies: [{name: AmazonEKSEditPolicy}]")))
+			"  tags: {team: b}\n"+older+access("groups: [writers], policies: [{name: AmazonEKSEditPolicy}]")))
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		converged(spec("natGateways: PerZone"+more, "drain: {timeout: 2h}", "  tags: {team: b}\n"))
 		converged(spec(without+more, "drain: {timeout: 3h}", ""))
 		l.Remove(names.ClusterSpec("demo"), "")
 		l.settle()
 		l.phase(status.Deleted)
+	},
+	"a cluster with a key of the spec, whose policy names CloudFormation's role for the grant": func(l *life) {
+		key := l.make("AWS::KMS::Key", keyPolicy(
+			map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": ID}, "Action": "kms:*", "Resource": "*"},
+			map[string]any{
+				"Effect": "Allow", "Principal": map[string]any{"AWS": role("cloudformation")}, "Action": "kms:CreateGrant", "Resource": "*",
+			},
+		))
+		l.create("  controlPlane: {encryptionKeyARN: \"arn:aws:kms:" + Region + ":" + ID + ":key/" + key + "\"}\n")
 	},
 	"a network that cannot be made at first": func(l *life) {
 		l.OnResource(failing("create", "AWS::EC2::VPC", "network", errQuota))

@@ -17,11 +17,12 @@ import (
 
 // withAgent returns a release with the agent of pod identity, so that add-ons have pod identity associations.
 func withAgent(release string) string {
-	return strings.Replace(release, "    - {name: vpc-cni", "    - {name: eks-pod-identity-agent, version: v1.3.10-eksbuild.1}\n    - {name: vpc-cni", 1)
+	const cni = "    - {name: vpc-cni"
+	return strings.Replace(release, cni, "    - {name: eks-pod-identity-agent, version: v1.3.10-eksbuild.1}\n"+cni, 1)
 }
 
-// TestReadings is one life with everything on which the readings differ: a key, access entries of roles, add-ons with pod identity, rolls by
-// both strategies and an upgrade.
+// TestReadings is one life with everything on which the readings differ: a key, access entries of roles, add-ons with pod identity, rolls
+// by both strategies and an upgrade.
 func TestReadings(t *testing.T) {
 	tests := map[string]facts.Readings{"strict": nil}
 	all, err := facts.Parse(facts.Every)
