@@ -343,9 +343,12 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
 		describeEKS,
 		{
-			why:     "Listing all stacks, EKS's catalogs and images by id support no resource-level permissions.",
-			actions: []string{"cloudformation:DescribeStacks", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "ec2:DescribeImages"},
-			on:      []string{"*"},
+			why: "Listing all stacks, EKS's catalogs, and images and instances by id support no resource-level permissions.",
+			actions: []string{
+				"cloudformation:DescribeStacks", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "ec2:DescribeImages",
+				"ec2:DescribeInstances",
+			},
+			on: []string{"*"},
 		},
 		{
 			why:     "Auto Scaling drains and replaces an instance whose node stays NotReady.",
@@ -361,6 +364,11 @@ var functionGrants = map[string][]grant{
 		},
 		{actions: []string{"states:DescribeExecution"}, on: []string{joinExecutionsARN, drainExecutionsARN}},
 		{actions: []string{"autoscaling:ResumeProcesses"}, on: []string{groupsARN}},
+		{
+			why:     "An instance that ended at its launch hook is abandoned.",
+			actions: []string{"autoscaling:CompleteLifecycleAction"},
+			on:      []string{groupsARN},
+		},
 		{
 			why: "Describing supports no resource-level permissions.",
 			actions: []string{

@@ -36,7 +36,7 @@ type Stacks interface {
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	passes.HookReader
+	passes.HookGroups
 	passes.ProcessResumer
 	audit.Groups
 }
@@ -55,10 +55,12 @@ type Handler struct {
 	Stacks Stacks
 	Groups Groups
 	// Nodes and EKS read clusters. Planner plans them over Snapshot.
-	Nodes    audit.Nodes
-	EKS      audit.EKS
-	Planner  audit.Planner
-	Snapshot audit.Snapshot
+	Nodes   audit.Nodes
+	EKS     audit.EKS
+	Planner audit.Planner
+	// Instances finds instances that ended at their launch hooks.
+	Instances passes.EndedInstances
+	Snapshot  audit.Snapshot
 	// Executions are those of drover-converge. Upgrade, JoinNode and DrainNode are the other state machines.
 	Executions          Executions
 	Upgrade             passes.Upgrader
@@ -125,7 +127,7 @@ func (h *Handler) audit() []pass {
 func (h *Handler) sweep() []pass {
 	var groups []pool.Group
 	var changing map[string]bool
-	hooks := passes.Hooks{Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode}
+	hooks := passes.Hooks{Groups: h.Groups, EC2: h.Instances, JoinNode: h.JoinNode, DrainNode: h.DrainNode}
 	waiters := passes.Waiters{
 		State: h.State, Executions: h.Executions, Stacks: h.Stacks, Groups: h.Groups, Resume: h.Resume, Now: h.Now,
 	}

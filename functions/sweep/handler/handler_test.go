@@ -24,7 +24,7 @@ func handlerOf(a *sweeptest.Account) *Handler {
 	machine := sweeptest.Machine{Account: a}
 	return &Handler{
 		State: sweeptest.State{Account: a}, Executions: sweeptest.Executions{Account: a}, Stacks: sweeptest.Stacks{Account: a}, Resume: a,
-		DrainNode: machine, JoinNode: machine, Upgrade: machine, Now: func() time.Time { return noon },
+		Instances: sweeptest.EC2{Account: a}, DrainNode: machine, JoinNode: machine, Upgrade: machine, Now: func() time.Time { return noon },
 	}
 }
 

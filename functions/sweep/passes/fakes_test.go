@@ -36,7 +36,7 @@ type anyStacks interface {
 }
 
 type anyGroups interface {
-	HookReader
+	HookGroups
 	ProcessResumer
 	LaunchFailures
 }
@@ -49,6 +49,7 @@ type deps struct {
 	Groups              anyGroups
 	Executions          DueExecutions
 	Upgrade             Upgrader
+	EC2                 EndedInstances
 	JoinNode, DrainNode Machine
 	Resume              Resumer
 	Admit               Admitter
@@ -62,7 +63,7 @@ func depsOf(a *sweeptest.Account) *deps {
 	machine := sweeptest.Machine{Account: a}
 	return &deps{
 		State: sweeptest.State{Account: a}, Executions: sweeptest.Executions{Account: a}, Stacks: sweeptest.Stacks{Account: a},
-		Resume: a, Admit: a,
+		Resume: a, Admit: a, EC2: sweeptest.EC2{Account: a},
 		DrainNode: machine, JoinNode: machine, Upgrade: machine, Now: func() time.Time { return noon },
 	}
 }
@@ -80,7 +81,7 @@ func (d *deps) ended() EndedExecutions {
 }
 
 func (d *deps) hooks() Hooks {
-	return Hooks{Groups: d.Groups, JoinNode: d.JoinNode, DrainNode: d.DrainNode}
+	return Hooks{Groups: d.Groups, EC2: d.EC2, JoinNode: d.JoinNode, DrainNode: d.DrainNode}
 }
 
 func (d *deps) instances() Instances {

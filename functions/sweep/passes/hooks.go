@@ -12,15 +12,25 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 )
 
-// Hooks starts an execution for each instance that waits at a hook without one: its event was lost, or its execution was aborted.
+// Hooks starts an execution for each instance that waits at a hook without one: its event was lost, or its execution was aborted. It
+// abandons the launch hook of an instance that ended: Auto Scaling checks the health of instances in service only, and would wait for the
+// hook's timeout.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html
 type Hooks struct {
-	Groups              HookReader
+	Groups              HookGroups
+	EC2                 EndedInstances
 	JoinNode, DrainNode HookMachine
 }
 
-// HookReader reads the hooks of groups: a subset of autoscaling.Groups.
-type HookReader interface {
+// HookGroups reads and completes the hooks of groups: a subset of autoscaling.Groups.
+type HookGroups interface {
 	Hook(ctx context.Context, group, hook string) (events.Lifecycle, bool, error)
+	Complete(ctx context.Context, hook events.Lifecycle, result pool.HookResult) (bool, error)
+}
+
+// EndedInstances finds instances that ended: a subset of ec2.Capacity.
+type EndedInstances interface {
+	Ended(ctx context.Context, ids []string) ([]string, error)
 }
 
 // HookMachine handles instances at a hook: a subset of Machine.
@@ -44,7 +54,31 @@ func (p Hooks) Run(ctx context.Context, groups []pool.Group) error {
 		}
 	}
 	drains := p.start(ctx, p.DrainNode, pool.TerminateHook, leaving)
-	return errors.Join(drains, p.start(ctx, p.JoinNode, pool.LaunchHook, joining))
+	ended := p.abandonEnded(ctx, joining)
+	return errors.Join(drains, ended, p.start(ctx, p.JoinNode, pool.LaunchHook, joining))
+}
+
+// abandonEnded abandons the launch hooks of instances that ended, and removes them from joining. The status does not count them as failed
+// to join: what ends an instance is rarely its configuration.
+func (p Hooks) abandonEnded(ctx context.Context, joining map[string]string) error {
+	if len(joining) == 0 {
+		return nil
+	}
+	ended, err := p.EC2.Ended(ctx, slices.Sorted(maps.Keys(joining)))
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, instance := range ended {
+		hook := events.Lifecycle{
+			AutoScalingGroupName: joining[instance], LifecycleHookName: pool.LaunchHook, EC2InstanceID: instance,
+		}
+		delete(joining, instance)
+		logging.From(ctx).Warn("instance ended at its launch hook", "instance", instance, "group", hook.AutoScalingGroupName)
+		_, err := p.Groups.Complete(ctx, hook, pool.Abandon)
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
 }
 
 // start starts an execution for each instance, by its group, that has none. An instance whose event is late gets two: they do not harm each

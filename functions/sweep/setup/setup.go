@@ -39,9 +39,10 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	steps := sfn.NewFromConfig(cfg)
 	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
 	machine := stepfunctions.New(steps, env.Must(lambdaruntime.ConvergeARN))
+	instances := ec2.New(cfg)
 	functions, snapshot := lambda.New(cfg), cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
-		State: state, Stacks: cloud, Groups: pools, EKS: offered, Snapshot: snapshot,
+		State: state, Stacks: cloud, Groups: pools, EKS: offered, Snapshot: snapshot, Instances: instances,
 		Nodes: kube.NewClusters(cfg, kube.WithTransport(env.Transport), kube.WithRole(env.Role(cfg.Region, "sweep"), kube.SweepGroup),
 			kube.WithRelay(relay.To(functions))),
 		Executions: machine,
@@ -50,7 +51,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		DrainNode:  stepfunctions.NewMachine(steps, env.Must(lambdaruntime.DrainARN)),
 		Resume:     &waiter.Resumer{Tasks: machine, Stacks: cloud, Groups: pools, State: state},
 		Admit:      &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now},
-		Publish:    &releases.Checker{Specs: specs, State: state, EKS: offered, Images: ec2.New(cfg), Now: time.Now},
+		Publish:    &releases.Checker{Specs: specs, State: state, EKS: offered, Images: instances, Now: time.Now},
 		Parallel:   16,
 		// S3's events usually arrive within seconds.
 		Patience: 2 * time.Minute, Now: time.Now,

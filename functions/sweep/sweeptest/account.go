@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -244,6 +245,22 @@ func (g Groups) Hook(_ context.Context, group, hook string) (events.Lifecycle, b
 	}
 	found, ok := g.Hooks[group+" "+hook]
 	return found, ok, nil
+}
+
+// Complete is recorded.
+func (g Groups) Complete(_ context.Context, hook events.Lifecycle, result pool.HookResult) (bool, error) {
+	return true, g.Did("%s %s %s", result, hook.LifecycleHookName, hook.EC2InstanceID)
+}
+
+// EC2 has the instances of an account that ended.
+type EC2 struct {
+	*Account
+	Gone []string
+}
+
+// Ended returns those of the instances that ended.
+func (e EC2) Ended(_ context.Context, ids []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(e.Gone, id) }), e.Failing["ended"]
 }
 
 // Resume is recorded.

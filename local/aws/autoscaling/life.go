@@ -40,6 +40,8 @@ func (s *Service) runInstance(ctx context.Context, g *group, m *member) {
 	}
 	s.mu.Unlock()
 	if len(actions) > 0 {
+		// The health check begins in service. An instance that ends at its launch hook stays there until a caller completes the hook.
+		// https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html
 		abandoned, err := s.awaitActions(ctx, actions)
 		if err != nil || ctx.Err() != nil {
 			return

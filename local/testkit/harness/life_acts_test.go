@@ -23,6 +23,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -106,6 +107,22 @@ func (l *life) terminate() {
 			InstanceId: aws.String(l.instance()), ShouldDecrementDesiredCapacity: aws.Bool(false),
 		})
 	require.NoError(l.t, err)
+}
+
+// endAtHook adds an instance to the pool, and ends it while it waits at its launch hook. It returns the instance.
+func (l *life) endAtHook() (ended string) {
+	l.t.Helper()
+	l.scale(len(l.instances()) + 1)
+	l.Until("an instance waits at its launch hook", func() bool {
+		for _, i := range l.Group("demo", "a").Instances {
+			if i.State == pool.PendingWait {
+				ended = i.ID
+			}
+		}
+		return ended != ""
+	})
+	require.NoError(l.t, l.EC2.Terminate(ended, "Server.InternalError"))
+	return ended
 }
 
 func failing(step, kind, stack string, err error) func(string, resource.Request) error {

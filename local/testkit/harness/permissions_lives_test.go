@@ -189,6 +189,11 @@ var clusterLives = map[string]func(*life){
 		l.sweep()
 		l.phase(status.Ready)
 	},
+	"an instance ends at its launch hook": func(l *life) {
+		l.create("")
+		l.endAtHook()
+		l.sweep()
+	},
 	"an execution that is stopped, and swept up": func(l *life) {
 		l.stopped()
 		l.sweep()

@@ -229,6 +229,23 @@ func (c *Capacity) RunningInstances(ctx context.Context, ids []string) ([]string
 	return running, nil
 }
 
+// Ended returns those of the instances that ended or are ending. EC2 lists an ended instance for about an hour. An instance that EC2 does
+// not list is not returned: it may be so new that the listing does not have it yet.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+func (c *Capacity) Ended(ctx context.Context, ids []string) (ended []string, err error) {
+	for some := range slices.Chunk(ids, maxFilterValues) {
+		instances, err := c.describe(ctx, filter("instance-id", some...),
+			filter("instance-state-name", "shutting-down", "terminated", "stopping", "stopped"))
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range instances {
+			ended = append(ended, aws.ToString(i.InstanceId))
+		}
+	}
+	return ended, nil
+}
+
 // Named returns the names of the nodes that a node name or instance id may mean, by instance. Nodes of two clusters can have the same
 // name. Terminated instances are left out.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html

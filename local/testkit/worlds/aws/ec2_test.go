@@ -79,7 +79,13 @@ func TestCapacity(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, found, again, name)
 	}
+	ids, err = c.Ended(ctx, []string{id, "i-00000000000000000"})
+	require.NoError(t, err)
+	require.Empty(t, ids, "an instance that EC2 does not list may be new")
 	require.NoError(t, a.EC2.Terminate(id, "Client.UserInitiatedShutdown"))
+	ids, err = c.Ended(ctx, []string{id})
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, ids)
 	ended, err := c.Named(ctx, id)
 	require.NoError(t, err)
 	require.Empty(t, ended)
@@ -89,6 +95,7 @@ func TestCapacity(t *testing.T) {
 
 	for _, ask := range []func() error{
 		func() error { _, err := c.RunningInstances(ctx, nil); return err },
+		func() error { _, err := c.Ended(ctx, nil); return err },
 		func() error { _, err := c.Started(ctx, nil); return err },
 		func() error { _, err := c.Subnets(ctx, nil); return err },
 		func() error { _, err := c.Images(ctx, nil); return err },
