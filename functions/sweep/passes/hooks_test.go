@@ -56,7 +56,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 	t.Run("but abandons those that ended", func(t *testing.T) {
 		s := &sweeptest.Account{}
 		h := depsOf(s)
-		h.Groups, h.EC2 = sweeptest.Groups{Account: s, Hooks: hooks}, sweeptest.EC2{Account: s, Gone: []string{"i-1", "i-2", "i-3"}}
+		h.Groups, h.EC2 = sweeptest.Groups{Account: s, Hooks: hooks}, sweeptest.EC2{Account: s, Dead: []string{"i-1", "i-2", "i-3"}}
 		h.DrainNode, h.JoinNode = worker{Account: s}, worker{Account: s}
 		require.NoError(t, h.hooks().Run(t.Context(), []pool.Group{group}))
 		require.Equal(t, []string{"work i-2", "work i-4", "ABANDON launch i-1"}, s.Calls, "a drain of an ended instance completes its hook")

@@ -255,12 +255,12 @@ func (g Groups) Complete(_ context.Context, hook events.Lifecycle, result pool.H
 // EC2 has the instances of an account that ended.
 type EC2 struct {
 	*Account
-	Gone []string
+	Dead []string
 }
 
 // Ended returns those of the instances that ended.
 func (e EC2) Ended(_ context.Context, ids []string) ([]string, error) {
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(e.Gone, id) }), e.Failing["ended"]
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(e.Dead, id) }), e.Failing["ended"]
 }
 
 // Resume is recorded.
