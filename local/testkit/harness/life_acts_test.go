@@ -113,8 +113,8 @@ func (l *life) terminate() {
 func (l *life) endAtHook() (ended string) {
 	l.t.Helper()
 	l.scale(len(l.instances()) + 1)
-	l.Until("an instance waits at its launch hook", func() bool {
-		for _, i := range l.Group("demo", "a").Instances {
+	l.reaches(func(g pool.Group) bool {
+		for _, i := range g.Instances {
 			if i.State == pool.PendingWait {
 				ended = i.ID
 			}
