@@ -18,8 +18,6 @@ const maxJoin = 15 * time.Minute
 type Blocker struct {
 	// Instances block the batch. It is empty if nothing blocks.
 	Instances []string
-	// Until is the state that the instances must reach, Reason their present state, both as words of a message.
-	Until, Reason string
 	// Max is how long the batch waits for each instance.
 	Max time.Duration
 	// Draining is true if the instances are being drained, and not launching.
@@ -36,10 +34,10 @@ func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
 	switch serving := group.Serving(); {
 	case len(terminating) > 0:
 		return Blocker{
-			Instances: terminating, Until: "are drained", Reason: "are still being drained", Max: drainTimeout + backoff.DrainGrace, Draining: true,
+			Instances: terminating, Max: drainTimeout + backoff.DrainGrace, Draining: true,
 		}
 	case len(launching) > 0 && serving > 0 && serving < group.Desired:
-		return Blocker{Instances: launching, Until: "have joined", Reason: "have not joined", Max: maxJoin}
+		return Blocker{Instances: launching, Max: maxJoin}
 	}
 	return Blocker{}
 }
@@ -66,6 +64,22 @@ func (b *Blocker) Since(began map[string]time.Time, waited time.Duration, now ti
 	if recent != nil {
 		b.Instances = recent
 	}
+}
+
+// Awaited returns what must happen first: the instances, and the state that they must reach. It is "" if nothing blocks.
+func (b *Blocker) Awaited() string {
+	if b.Draining {
+		return wait(b.Instances, "is drained", "are drained")
+	}
+	return wait(b.Instances, "has joined", "have joined")
+}
+
+// Present returns the instances and their present state.
+func (b *Blocker) Present() string {
+	if b.Draining {
+		return wait(b.Instances, "is still being drained", "are still being drained")
+	}
+	return wait(b.Instances, "has not joined", "have not joined")
 }
 
 // Left returns how much longer the batch waits, in whole seconds, rounded up. It is not positive once the wait is over. An execution waits

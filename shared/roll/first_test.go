@@ -2,6 +2,7 @@ package roll
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,24 +35,24 @@ func TestFirstBatch(t *testing.T) {
 	}{
 		"is free when all serve": {group(2, pool.InService, pool.InService), nil, "", 0},
 		"waits for instances that are drained": {
-			group(2, pool.InService, pool.TerminatingWait), []string{"i-1"}, "are drained", time.Hour + backoff.DrainGrace,
+			group(2, pool.InService, pool.TerminatingWait), []string{"i-1"}, "i-1 is drained", time.Hour + backoff.DrainGrace,
 		},
 		"waits for instances that terminate": {
-			group(2, pool.InService, pool.TerminatingProceed), []string{"i-1"}, "are drained", time.Hour + backoff.DrainGrace,
+			group(2, pool.InService, pool.TerminatingProceed), []string{"i-1"}, "i-1 is drained", time.Hour + backoff.DrainGrace,
 		},
 		"waits for drains before joins": {
-			group(2, pool.InService, pool.PendingWait, pool.TerminatingWait), []string{"i-2"}, "are drained", time.Hour + backoff.DrainGrace,
+			group(2, pool.InService, pool.PendingWait, pool.TerminatingWait), []string{"i-2"}, "i-2 is drained", time.Hour + backoff.DrainGrace,
 		},
-		"waits for instances that launch":            {group(2, pool.InService, pool.PendingWait), []string{"i-1"}, "have joined", maxJoin},
+		"waits for instances that launch":            {group(2, pool.InService, pool.PendingWait), []string{"i-1"}, "i-1 has joined", maxJoin},
 		"waits for no launch when nothing serves":    {group(2, pool.PendingWait, pool.PendingWait), nil, "", 0},
 		"waits for no launch beyond what is desired": {group(1, pool.InService, pool.PendingWait), nil, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := FirstBatch(test.group, time.Hour)
 			require.Equal(t, test.instances, b.Instances)
-			require.Equal(t, test.until, b.Until)
+			require.Equal(t, test.until, b.Awaited())
 			require.Equal(t, test.longest, b.Max)
-			require.Equal(t, test.until == "are drained", b.Draining)
+			require.Equal(t, strings.HasSuffix(test.until, " drained"), b.Draining)
 		})
 	}
 }

@@ -126,7 +126,10 @@ func (g *Gate) namesOf(one, several string, matches func(pool.Node) bool) string
 
 // wait lists names, followed by the state that one or several of them must reach.
 func wait(all []string, one, several string) string {
-	if len(all) == 1 {
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
 		return all[0] + " " + one
 	}
 	return strings.Join(all, ", ") + " " + several

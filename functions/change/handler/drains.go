@@ -57,12 +57,12 @@ func (c *call) waitForDrains(ctx context.Context, what string, group pool.Group,
 	case instances == "":
 		return false, c.recordWait(ctx, nil)
 	case left <= 0:
-		message := fmt.Sprintf("%s although %s %s: the wait took %s", what, instances, blocker.Reason,
+		message := fmt.Sprintf("%s although %s: the wait took %s", what, blocker.Present(),
 			c.Now().Sub(blocker.Began).Truncate(time.Second))
 		logging.From(ctx).Warn("drain wait exceeded", "stack", c.change.StackName, "reason", message)
 		return false, c.recordWait(ctx, &status.Waits{Message: message})
 	}
-	message := fmt.Sprintf("%s when %s %s", what, instances, blocker.Until)
+	message := what + " when " + blocker.Awaited()
 	logging.From(ctx).Info("waiting for drains", "stack", c.change.StackName, "reason", message, "waitedSeconds", *c.in.WaitedSeconds)
 	if err := c.recordWait(ctx, &status.Waits{Message: message, Until: c.Now().Add(left).UTC()}); err != nil {
 		return true, err

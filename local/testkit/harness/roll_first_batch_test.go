@@ -115,7 +115,7 @@ func TestFirstBatchWaitsForDrains(t *testing.T) {
 				mark, began := l.Calls.Mark(), time.Now()
 				c.roll(l, c.pool)
 				time.Sleep(10 * time.Minute)
-				require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
+				require.Equal(t, "nodes are replaced when "+drained+" is drained", l.waits().Message)
 				require.WithinDuration(t, began.Add(3*time.Hour+10*time.Minute), l.waits().Until, time.Minute,
 					"it is counted from the drain's beginning")
 				require.Equal(t, []string{drained}, l.Group("demo", "a").Draining())
@@ -174,10 +174,10 @@ func TestFirstBatchWaitsForALimitedTime(t *testing.T) {
 		before := l.Group("demo", "a")
 		l.pool(spec + larger)
 		time.Sleep(19 * time.Minute) // the drain began five minutes before
-		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
+		require.Equal(t, "nodes are replaced when "+drained+" is drained", l.waits().Message)
 		require.Empty(t, l.batches(rolledGroup))
 		time.Sleep(5 * time.Minute)
-		require.Regexp(t, "^nodes are replaced although "+drained+" are still being drained: the wait took 25m[0-9]+s$", l.waits().Message)
+		require.Regexp(t, "^nodes are replaced although "+drained+" is still being drained: the wait took 25m[0-9]+s$", l.waits().Message)
 		require.Zero(t, l.waits().Until)
 		require.Len(t, l.batches(rolledGroup), 1, "room for it is made without waiting once more")
 		l.hold(false)
@@ -370,7 +370,7 @@ func TestFirstBatchWaitsForJoiningNodes(t *testing.T) {
 				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { least = min(least, count(v, pool.InService)) })()
 				l.pool(spec + larger)
 				time.Sleep(20 * time.Second)
-				require.Equal(t, "nodes are replaced when "+coming+" have joined", l.waits().Message)
+				require.Equal(t, "nodes are replaced when "+coming+" has joined", l.waits().Message)
 				before := l.Group("demo", "a")
 				l.settle()
 				time.Sleep(5 * time.Minute)
@@ -387,7 +387,7 @@ func TestFirstBatchWaitsForJoiningNodes(t *testing.T) {
 			l.pool("minSize: 1, maxSize: 3" + larger)
 			time.Sleep(14 * time.Minute)
 			// Each instance that did not join is drained, and replaced by one that joins no better.
-			require.Regexp(t, "^nodes are replaced when .* (have joined|are drained)$", l.waits().Message)
+			require.Regexp(t, "^nodes are replaced when .* (has joined|have joined|is drained|are drained)$", l.waits().Message)
 			require.Empty(t, l.batches(rolledGroup))
 			for range 3 * 60 * 6 { // each poll may see another instance that launches, or one that is drained
 				if time.Sleep(10 * time.Second); strings.Contains(l.waits().Message, "though") {
@@ -413,7 +413,7 @@ func TestMaximumIsReducedAfterDrains(t *testing.T) {
 		})()
 		l.pool("minSize: 2, maxSize: 2, drain: {timeout: 3h}")
 		time.Sleep(time.Minute)
-		require.Equal(t, "the pool shrinks when "+drained+" are drained", l.waits().Message)
+		require.Equal(t, "the pool shrinks when "+drained+" is drained", l.waits().Message)
 		l.hold(false)
 		time.Sleep(8 * time.Minute)
 		l.settle()

@@ -97,7 +97,7 @@ func TestLockedPool(t *testing.T) {
 			for _, size := range []string{"60", "61", "62", "63"} {
 				l.pool(shrinks + strings.Replace(larger, "60", size, 1))
 				time.Sleep(8 * time.Minute)
-				require.Equal(t, "nodes are replaced when "+old+" are drained", l.waits().Message)
+				require.Equal(t, "nodes are replaced when "+old+" is drained", l.waits().Message)
 				require.WithinDuration(t, limit, l.waits().Until, 10*time.Second, "the upload extended the wait")
 				require.Empty(t, l.batches(rolledGroup))
 			}
@@ -114,7 +114,7 @@ func TestLockedPool(t *testing.T) {
 			old, _ := l.locked(surges)
 			l.Converge("demo", "a")
 			time.Sleep(15 * time.Minute)
-			require.Equal(t, "nodes are replaced when "+old+" are drained", l.waits().Message)
+			require.Equal(t, "nodes are replaced when "+old+" is drained", l.waits().Message)
 			require.Equal(t, []string{old}, l.Group("demo", "a").Draining())
 			l.pool(surges)
 			l.settle()

@@ -61,7 +61,7 @@ func TestPoolIsReadAfterItsChangeSet(t *testing.T) {
 		l.pool(spec + larger)
 		time.Sleep(20 * time.Minute)
 		require.Equal(t, []string{drained}, l.Group("demo", "a").Draining())
-		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
+		require.Equal(t, "nodes are replaced when "+drained+" is drained", l.waits().Message)
 		require.Empty(t, l.batches(rolledGroup))
 		l.hold(false)
 		l.settle()

@@ -49,7 +49,8 @@ func (w *world) seeWaits(cluster string, s *status.Status) {
 		if stack.Waits == nil || stack.Waits.Until.IsZero() {
 			continue
 		}
-		list, drained := strings.CutSuffix(stack.Waits.Message, " are drained")
+		list, drained := strings.CutSuffix(stack.Waits.Message, " drained")
+		list = strings.TrimSuffix(strings.TrimSuffix(list, " is"), " are")
 		_, list, found := strings.Cut(list, " when ")
 		if !drained || !found {
 			continue
