@@ -148,7 +148,7 @@ func (w *world) serving(t *testing.T, cluster string) bool {
 	return err == nil
 }
 
-// badDay has kinds of faults that pass within seconds, a few times each. instance-lost has tests of its own.
+// badDay has kinds of faults that pass within seconds or with the next sweep, a few times each.
 var badDay = []string{
 	"throttle service=cloudformation caller=change p=0.2 count=3",
 	"throttle service=s3 caller=plan p=0.1 count=2",
@@ -164,6 +164,7 @@ var badDay = []string{
 	"duplicate p=0.3 count=5",
 	"reorder=300ms p=0.3 count=5",
 	"api-server-down=1s p=0.2 count=1",
+	"instance-lost p=0.2 count=1",
 	"kill machine=converge p=0.05 count=1",
 }
 
