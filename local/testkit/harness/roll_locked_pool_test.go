@@ -102,7 +102,7 @@ func TestLockedPool(t *testing.T) {
 				require.Empty(t, l.batches(rolledGroup))
 			}
 			time.Sleep(time.Until(limit) + 2*time.Minute)
-			require.Contains(t, l.waits().Message, "nodes are replaced although "+old+" are still being drained: the wait took 45m")
+			require.Contains(t, l.waits().Message, "nodes are replaced although "+old+" is still being drained: the wait took 45m")
 			require.NotEmpty(t, l.batches(rolledGroup))
 			l.hold(false)
 			l.settle()
