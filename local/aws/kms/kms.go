@@ -38,9 +38,10 @@ type Service struct {
 	identities *iam.Service
 	clock      *clock.Clock
 
-	mu      sync.Mutex
-	keys    map[string]*key   // by ID
-	aliases map[string]string // alias/… -> key ID
+	mu                      sync.Mutex
+	keys                    map[string]*key   // by ID
+	aliases                 map[string]string // alias/… -> key ID
+	lateRoles, latePolicies time.Duration
 }
 
 type key struct {
@@ -53,6 +54,8 @@ type key struct {
 	// before are the tags that count until tagDelay after retagged.
 	before   map[string]string
 	retagged time.Time
+	// policySet is when the key got its policy.
+	policySet time.Time
 }
 
 // New returns a service without keys.
@@ -101,7 +104,11 @@ func (s *Service) permittedIn(caller iam.Caller, action, id string, conditions m
 	case iam.Allowed:
 		return k, caller.AuthorizeWith("kms:"+action, arn, context, k.policy)
 	}
-	return nil, &wire.Error{
+	return nil, denied(caller, action, arn)
+}
+
+func denied(caller iam.Caller, action, arn string) error {
+	return &wire.Error{
 		Code: "AccessDenied", Status: 403,
 		Message: "User: " + caller.ARN() + " is not authorized to perform: kms:" + action + " on resource: " + arn +
 			" because no resource-based policy allows the kms:" + action + " action",
@@ -175,7 +182,33 @@ func (s *Service) AuthorizeCluster(caller iam.Caller, arn string) error {
 	if err := authorize(caller, "DescribeKey", arn, nil); err != nil {
 		return err
 	}
-	return authorize(caller, "CreateGrant", arn, grant)
+	if err := authorize(caller, "CreateGrant", arn, grant); err != nil {
+		return err
+	}
+	if s.isLate(caller, arn) {
+		return denied(caller, "CreateGrant", arn)
+	}
+	return nil
+}
+
+// Delay is a bad day: EKS cannot create a grant for a role, or with a key policy, that is newer than roles or policies. Permissions usually
+// count within seconds, and in some cases after minutes.
+// https://docs.aws.amazon.com/kms/latest/developerguide/programming-eventual-consistency.html
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency
+func (s *Service) Delay(roles, policies time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lateRoles, s.latePolicies = roles, policies
+}
+
+// isLate reports whether the permissions of a role, or those of a key, do not count yet.
+func (s *Service) isLate(caller iam.Caller, arn string) bool {
+	role, roleErr := s.identities.RoleByARN(caller.RoleARN())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	isNew := func(since time.Time, late time.Duration) bool { return s.clock.Worked(s.clock.Now().Sub(since)) < late }
+	k, err := s.find(arn)
+	return roleErr == nil && isNew(role.Created, s.lateRoles) || err == nil && isNew(k.policySet, s.latePolicies)
 }
 
 // KeyARN returns the ARN of a key by ID, ARN or alias, or the error NotFoundException.
@@ -437,6 +470,7 @@ func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Res
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	created.id, created.created = uuid.NewString(), p.s.clock.Now()
+	created.policySet = created.created
 	if !p.s.Readings.Other(facts.KeyTags) {
 		created.retagged = created.created
 	}
@@ -516,6 +550,9 @@ func (p keyProvider) Update(_ context.Context, r resource.Request) (resource.Res
 	}
 	if err := p.s.permittedAll(r.Caller, r.PhysicalID, append(changes(have, want), readActions...)...); err != nil {
 		return resource.Result{}, err
+	}
+	if have.policyText != want.policyText {
+		have.policySet = p.s.clock.Now()
 	}
 	have.description, have.enabled, have.rotate = want.description, want.enabled, want.rotate
 	have.policy, have.policyText = want.policy, want.policyText
