@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/cmd/verify/runner"
+	"github.com/drover-run/drover/local/engine/facts"
 )
 
 func TestAnswer(t *testing.T) {
@@ -59,6 +60,18 @@ func TestAskKeyTags(t *testing.T) {
 	own, err := target.ownStacks(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, own, "each experiment removes its stack")
+}
+
+// The run has a step for each open fact of the local account, with the same question: none is forgotten.
+func TestFactsAreThoseOfTheLocalAccount(t *testing.T) {
+	questions := map[string]string{}
+	for _, f := range (&Target{}).facts() {
+		require.NotContains(t, questions, f.name)
+		questions[f.name] = f.question
+	}
+	for _, e := range facts.All() {
+		require.Equal(t, e.Question, questions[string(e.Fact)], "facts has no step for %s", e.Fact)
+	}
 }
 
 // Each question without an experiment stays open. Its step says so, and does not pass.
