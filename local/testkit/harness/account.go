@@ -90,25 +90,26 @@ type Account struct {
 	Events    *Bus
 	Functions *Functions
 	Nodes     *Nodes
+	// Identities are the roles and policies of the account.
+	Identities *iam.Service
 
-	t          testing.TB
-	options    Options
-	handler    http.Handler // the endpoint
-	http       client
-	clock      *clock.Clock
-	converge   string
-	topic      string
-	clusters   map[string]*cluster // in virtual time, by host
-	started    int
-	closing    []func()
-	ending     context.Context // operations in flight end with the account
-	end        context.CancelFunc
-	identities *iam.Service
-	resources  map[string]resource.Provider
-	answers    answers
-	documents  map[string]known // by key
-	objects    *s3.Service
-	admin      *awss3.Client // of the administrator
+	t         testing.TB
+	options   Options
+	handler   http.Handler // the endpoint
+	http      client
+	clock     *clock.Clock
+	converge  string
+	topic     string
+	clusters  map[string]*cluster // in virtual time, by host
+	started   int
+	closing   []func()
+	ending    context.Context // operations in flight end with the account
+	end       context.CancelFunc
+	resources map[string]resource.Provider
+	answers   answers
+	documents map[string]known // by key
+	objects   *s3.Service
+	admin     *awss3.Client // of the administrator
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed at each change; nil while nothing waits for it
@@ -144,30 +145,30 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		time.Speed = 1
 	}
 	a.clock = time
-	a.identities = iam.New(ID, Region, time)
-	a.identities.OnAllow, a.identities.OnDeny = o.OnAllow, o.OnDeny
+	a.Identities = iam.New(ID, Region, time)
+	a.Identities.OnAllow, a.Identities.OnDeny = o.OnAllow, o.OnDeny
 	a.Events = &Bus{account: a}
 
 	var err error
 	objects := (*s3.Service)(nil)
 	if o.Bubble {
-		objects = s3.NewInMemory(a.identities, time, a.Events.s3)
+		objects = s3.NewInMemory(a.Identities, time, a.Events.s3)
 	} else {
-		objects, err = s3.New(a.identities, time, filepath.Join(folder, "s3"), a.Events.s3)
+		objects, err = s3.New(a.Identities, time, filepath.Join(folder, "s3"), a.Events.s3)
 		require.NoError(t, err)
 	}
 	a.objects = objects
-	a.onClose(func() { _ = objects.Close() })
-	keys := kms.New(a.identities, time)
+	a.OnClose(func() { _ = objects.Close() })
+	keys := kms.New(a.Identities, time)
 	a.Keys, keys.Readings = keys, o.Readings
-	topics := sns.New(a.identities, time, nil)
+	topics := sns.New(a.Identities, time, nil)
 	topics.OnPublish, topics.Keys = a.recordNotice, keys
-	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.recordEvent})
-	a.onClose(buses.Close)
-	a.Quotas, a.CloudWatch = servicequotas.New(a.identities), cloudwatch.New(a.identities, time, topics)
-	a.identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
+	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.Identities, Observe: a.recordEvent})
+	a.OnClose(buses.Close)
+	a.Quotas, a.CloudWatch = servicequotas.New(a.Identities), cloudwatch.New(a.Identities, time, topics)
+	a.Identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
 	network := ec2.New(ec2.Config{
-		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
+		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Objects: objects, Events: a.Events,
 		Quotas: ec2.Quotas{
 			VPCs: a.Quotas.Of(servicequotas.VPCs), InternetGateways: a.Quotas.Of(servicequotas.InternetGateways),
 			NATGateways: a.Quotas.Of(servicequotas.NATGateways), Addresses: a.Quotas.Of(servicequotas.Addresses),
@@ -177,42 +178,42 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		},
 		LaunchFails: a.faults().LaunchFails,
 	})
-	a.onClose(network.Close)
+	a.OnClose(network.Close)
 	a.EC2 = network
-	a.ELB = elb.New(elb.Config{Identities: a.identities, Clock: time, Network: network})
-	a.onClose(a.ELB.Close)
+	a.ELB = elb.New(elb.Config{Identities: a.Identities, Clock: time, Network: network})
+	a.OnClose(a.ELB.Close)
 	a.AutoScaling = autoscaling.New(autoscaling.Config{
-		Account: ID, Region: Region, Clock: time, Instances: network, Roles: a.identities, Events: a.Events,
+		Account: ID, Region: Region, Clock: time, Instances: network, Roles: a.Identities, Events: a.Events,
 		Readings: o.Readings,
 	})
-	a.onClose(a.AutoScaling.Close)
+	a.OnClose(a.AutoScaling.Close)
 	start := startPlane
 	if o.Bubble {
 		start = a.startCluster
 	}
 	a.EKS, err = eks.New(eks.Config{
-		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: filepath.Join(folder, "eks"), Start: start,
+		Account: ID, Region: Region, Clock: time, Identities: a.Identities, Network: network, Dir: filepath.Join(folder, "eks"), Start: start,
 		UpdateFails: a.faults().UpdateFails, Keys: keys, Readings: o.Readings,
 	})
 	require.NoError(t, err)
-	a.onClose(a.EKS.Close)
+	a.OnClose(a.EKS.Close)
 	network.SetNodes(a.faults().Boot(a.EKS))
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
-		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
+		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Objects: objects, Events: a.Events,
 		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, OnDelivered: a.happened, ChangeSetFails: a.changeSetFails,
 	})
-	a.onClose(a.CloudFormation.Close)
+	a.OnClose(a.CloudFormation.Close)
 	a.Lambda = lambda.New(lambda.Config{
-		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: packages{objects}, Network: network, Run: a.runRelay,
+		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Objects: packages{objects}, Network: network, Run: a.runRelay,
 	})
-	a.onClose(a.Lambda.Close)
+	a.OnClose(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()
 	a.Functions, a.Nodes = &Functions{account: a}, &Nodes{account: a}
 	a.Functions.Concurrency.Limit = func() int { return a.Quotas.Limit(servicequotas.LambdaConcurrency) }
 	a.Functions.Concurrency.Exhausted = a.faults().AtLambdaLimit
 	a.Lambda.Concurrency = &a.Functions.Concurrency // relays share it
 	a.States = states.New(states.Config{
-		Account: ID, Region: Region, Clock: time, Roles: a.identities, Functions: a.Functions, Emit: a.Events.Emit,
+		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Functions: a.Functions, Emit: a.Events.Emit,
 		SDK: func(ctx context.Context, caller iam.Caller, _, action string, parameters map[string]any) (any, error) {
 			return scaling.Do(ctx, caller, Region, ID, action, parameters)
 		},
@@ -225,13 +226,13 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		},
 		Random: func() float64 { return 0 }, // jitter uses the whole delay of a retry
 	})
-	a.onClose(a.States.Close)
+	a.OnClose(a.States.Close)
 	a.register(
-		iamapi.New(a.identities).Resources(), objects.Resources(), network.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(),
+		iamapi.New(a.Identities).Resources(), objects.Resources(), network.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(),
 		a.States.Resources(), a.Lambda.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), a.CloudWatch.Resources(),
 	)
 
-	front := endpoint.New(a.identities, a.Calls)
+	front := endpoint.New(a.Identities, a.Calls)
 	front.Intercept = func(r *http.Request, call endpoint.Call) error {
 		if err := a.intercept(call); err != nil {
 			return err
@@ -242,7 +243,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	front.Handle(
 		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(),
 		network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), a.Lambda.Wire(),
-		iamapi.New(a.identities).IAM(), iamapi.New(a.identities).STS(),
+		iamapi.New(a.Identities).IAM(), iamapi.New(a.Identities).STS(),
 		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Lambda.Tagged, keys.Tagged,
 			a.CloudWatch.Tagged).Wire(),
 	)
@@ -252,7 +253,8 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	return a
 }
 
-func (a *Account) onClose(f func()) { a.closing = append(a.closing, f) }
+// OnClose calls a function when the account ends.
+func (a *Account) OnClose(f func()) { a.closing = append(a.closing, f) }
 
 // Close ends everything that runs. The end of the test calls it too.
 func (a *Account) Close() {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -74,8 +75,16 @@ func (c *cluster) Stop() {
 	c.Close()
 }
 
-// reach returns the transport with which functions reach the API at an endpoint.
-func (a *Account) reach(endpoint string) http.RoundTripper {
+// Kubernetes returns an administrator's client of a cluster's API, in virtual time.
+func (a *Account) Kubernetes(cluster string) dynamic.Interface {
+	a.t.Helper()
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://x", QPS: -1, Transport: inProcess{a.API(names.EKSCluster(cluster))}})
+	require.NoError(a.t, err)
+	return client
+}
+
+// Reach returns the transport with which functions reach the API at an endpoint.
+func (a *Account) Reach(endpoint string) http.RoundTripper {
 	return apiTransport{account: a, from: functionSource}
 }
 

@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/endpoint"
@@ -46,9 +44,7 @@ func bubble(t *testing.T, test func(a *Account)) {
 // persist creates a PersistentVolume for a volume.
 func (a *Account) persist(cluster, volume, policy string) {
 	a.t.Helper()
-	api, err := dynamic.NewForConfig(&rest.Config{Host: "http://x", QPS: -1, Transport: inProcess{a.API(names.EKSCluster(cluster))}})
-	require.NoError(a.t, err)
-	_, err = api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}).Create(context.Background(),
+	_, err := a.Kubernetes(cluster).Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}).Create(context.Background(),
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": "pv-" + volume},
 			"spec": map[string]any{
@@ -291,7 +287,7 @@ func TestFailedDeletionContinues(t *testing.T) {
 		bubble(t, func(a *Account) {
 			before := a.AllResources()
 			a.Cluster("demo", unprotected)
-			subnet, _ := a.subnetOf("demo")
+			subnet, _ := a.SubnetOf("demo")
 			arn, err := a.ELB.Create("mine", "network", subnet, nil, true, map[string]string{"elbv2.k8s.aws/cluster": "drover-demo"})
 			require.NoError(t, err)
 			a.Remove(names.ClusterSpec("demo"), "")

@@ -27,30 +27,30 @@ var (
 func (a *Account) deploy() {
 	var publishers []any
 	for _, step := range []string{"admit", "publish", "plan", "stackevent", "join", "drain", "upgrade", "report", "sweep"} {
-		publishers = append(publishers, role(step))
+		publishers = append(publishers, RoleARN(step))
 	}
 	root := map[string]any{
 		"Effect": "Allow", "Principal": map[string]any{"AWS": "arn:aws:iam::" + ID + ":root"}, "Action": "kms:*", "Resource": "*",
 	}
 	// Roles name the key, and its policy names roles.
-	key := a.make("AWS::KMS::Key", keyPolicy(root))
+	key := a.CreateResource("AWS::KMS::Key", KeyPolicy(root))
 	a.identify(key)
 	_, err := a.resources["AWS::KMS::Key"].Update(context.Background(), resource.Request{
-		Type: "AWS::KMS::Key", PhysicalID: key, Caller: a.Admin(), Region: Region, Account: ID, Properties: keyPolicy(root, map[string]any{
+		Type: "AWS::KMS::Key", PhysicalID: key, Caller: a.Admin(), Region: Region, Account: ID, Properties: KeyPolicy(root, map[string]any{
 			"Effect": "Allow", "Principal": map[string]any{"AWS": publishers}, "Action": []any{"kms:GenerateDataKey", "kms:Decrypt"},
 			"Resource": "*",
 		}),
 	})
 	require.NoError(a.t, err)
 	for _, bucket := range []string{SpecsBucket, StateBucket} {
-		a.make("AWS::S3::Bucket", map[string]any{
+		a.CreateResource("AWS::S3::Bucket", map[string]any{
 			"BucketName": bucket, "VersioningConfiguration": map[string]any{"Status": "Enabled"},
 			"NotificationConfiguration": map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
 		})
 	}
-	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": names.Prefix + "notices", "KmsMasterKeyId": key})
+	a.topic = a.CreateResource("AWS::SNS::Topic", map[string]any{"TopicName": names.Prefix + "notices", "KmsMasterKeyId": key})
 	// The policy of drover's stack. Without it a topic trusts the whole account.
-	a.make("AWS::SNS::TopicPolicy", map[string]any{"Topics": []any{
+	a.CreateResource("AWS::SNS::TopicPolicy", map[string]any{"Topics": []any{
 		a.topic,
 	}, "PolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{
 		map[string]any{
@@ -58,12 +58,12 @@ func (a *Account) deploy() {
 			"Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}},
 		},
 	}}})
-	a.make("AWS::Events::EventBus", map[string]any{"Name": names.Bus})
+	a.CreateResource("AWS::Events::EventBus", map[string]any{"Name": names.Bus})
 	machines := map[string]string{}
 	for _, machine := range []string{"converge", "join-node", "drain-node", "upgrade"} {
 		definition := a.golden("machines/" + machine + ".asl.json")
-		machines[machine] = a.make("AWS::StepFunctions::StateMachine", map[string]any{
-			"StateMachineName": names.Prefix + machine, "DefinitionString": string(definition), "RoleArn": role(machineRole(machine)),
+		machines[machine] = a.CreateResource("AWS::StepFunctions::StateMachine", map[string]any{
+			"StateMachineName": names.Prefix + machine, "DefinitionString": string(definition), "RoleArn": RoleARN(machineRole(machine)),
 		})
 	}
 	a.converge = machines["converge"]
@@ -72,13 +72,13 @@ func (a *Account) deploy() {
 		lambdaruntime.Account: ID, lambdaruntime.Partition: "aws",
 		lambdaruntime.ConvergeARN: machines["converge"], lambdaruntime.UpgradeARN: machines["upgrade"],
 		lambdaruntime.JoinARN: machines["join-node"], lambdaruntime.DrainARN: machines["drain-node"],
-		lambdaruntime.CloudFormationRole: role("cloudformation"), lambdaruntime.LeftoversRole: role("leftovers"),
+		lambdaruntime.CloudFormationRole: RoleARN("cloudformation"), lambdaruntime.LeftoversRole: RoleARN("leftovers"),
 		lambdaruntime.Relay: relayCode.String(),
 	})
 }
 
-// keyPolicy returns the properties of a key.
-func keyPolicy(statements ...any) map[string]any {
+// KeyPolicy returns the properties of a key.
+func KeyPolicy(statements ...any) map[string]any {
 	return map[string]any{"KeyPolicy": map[string]any{"Version": "2012-10-17", "Statement": statements}}
 }
 
@@ -90,8 +90,8 @@ func machineRole(machine string) string {
 	return machine
 }
 
-// make creates a resource of drover's stack and returns the value of Ref.
-func (a *Account) make(kind string, properties map[string]any) string {
+// CreateResource creates a resource of drover's stack and returns the value of Ref.
+func (a *Account) CreateResource(kind string, properties map[string]any) string {
 	a.t.Helper()
 	result, err := a.resources[kind].Create(context.Background(), resource.Request{
 		Type: kind, LogicalID: "Made", Properties: properties, Caller: a.Admin(), Region: Region, Account: ID,
@@ -113,7 +113,7 @@ func (a *Account) identify(key string) {
 			r.Inline[name] = bytes.ReplaceAll(body, []byte(":key/NoticesKey\""), []byte(":key/"+key+"\""))
 		}
 	}
-	require.NoError(a.t, a.identities.Load(written))
+	require.NoError(a.t, a.Identities.Load(written))
 }
 
 // golden reads a golden file of infra.
@@ -125,5 +125,5 @@ func (a *Account) golden(path string) []byte {
 	return body
 }
 
-// role returns the ARN of a role of the cell.
-func role(step string) string { return names.RoleARN("aws", ID, Region, step) }
+// RoleARN returns the ARN of a role of the cell.
+func RoleARN(step string) string { return names.RoleARN("aws", ID, Region, step) }

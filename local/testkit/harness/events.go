@@ -252,12 +252,12 @@ const (
 func (b *Bus) Deliver(e Event) {
 	step := b.target(e)
 	if step == "join-node" || step == "drain-node" {
-		starter, _, err := b.account.identities.AssumeRoleAs(role("events"), "events", "events.amazonaws.com")
+		starter, _, err := b.account.Identities.AssumeRoleAs(RoleARN("events"), "events", "events.amazonaws.com")
 		if err != nil {
 			return
 		}
 		// a repeated start is ignored
-		_, _ = b.account.States.Start(context.Background(), starter, b.account.machineARN(step), e.ID, string(e.Detail))
+		_, _ = b.account.States.Start(context.Background(), starter, b.account.MachineARN(step), e.ID, string(e.Detail))
 		return
 	}
 	if step == "sweep" {

@@ -83,7 +83,7 @@ type Functions struct {
 func (f *Functions) deploy(variables map[string]string) {
 	f.attempts = map[string]int{}
 	logs := logWriter{f.account}
-	env := lambdaruntime.Env{Variables: variables, Output: logs, Transport: f.account.reach}
+	env := lambdaruntime.Env{Variables: variables, Output: logs, Transport: f.account.Reach}
 	f.Plan, f.Sweep, f.Upgrade = plan.New(f.config("plan"), env), sweep.New(f.config("sweep"), env), upgrade.New(f.config("upgrade"), env)
 	f.Planner = f.Plan.Planner.(*planner.Planner)
 	f.Planner.RelayFile = func() ([]byte, error) { return []byte(relayPackage), nil }
@@ -126,6 +126,19 @@ func (f *Functions) withoutClusters(logs io.Writer) {
 	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
 }
 
+// Replace replaces a function, and returns the handler that it had.
+func (f *Functions) Replace(step string, handler awslambda.Handler) (replaced awslambda.Handler) {
+	replaced, f.handlers[step] = f.handlers[step], handler
+	return replaced
+}
+
+// Return makes every call of a function return the same result or error, and returns the handler that it had.
+func (f *Functions) Return(step string, result any, err error) (replaced awslambda.Handler) {
+	return f.Replace(step, wrap(logWriter{f.account}, step, lambdaruntime.Handler[json.RawMessage, any](
+		func(context.Context, json.RawMessage) (any, error) { return result, err },
+	)))
+}
+
 // Around replaces a function by a handler that may call it. The handler gets the function's configuration for AWS. It is for behaviour that
 // drover never has.
 func (f *Functions) Around(step string, around func(cfg aws.Config, next awslambda.Handler) awslambda.Handler) {
@@ -165,16 +178,16 @@ func drained(hooks *autoscaling.Groups) lambdaruntime.Handler[events.DrainReques
 // call at a time.
 func wrap[I, O any](logs io.Writer, step string, handle lambdaruntime.Handler[I, O]) awslambda.Handler {
 	wrapped := lambdaruntime.WrapTo(logs, step, handle)
-	return handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
+	return HandlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
 		return awslambda.NewHandler(wrapped).Invoke(ctx, payload)
 	})
 }
 
-// handlerFunc is a handler.
-type handlerFunc func(ctx context.Context, payload []byte) ([]byte, error)
+// HandlerFunc is a function as the handler of a Lambda function.
+type HandlerFunc func(ctx context.Context, payload []byte) ([]byte, error)
 
 // Invoke implements awslambda.Handler.
-func (f handlerFunc) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+func (f HandlerFunc) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return f(ctx, payload)
 }
 
@@ -191,7 +204,7 @@ func (w logWriter) Write(p []byte) (int, error) {
 func (f *Functions) config(step string) aws.Config {
 	a := f.account
 	session := aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		_, session, err := a.identities.AssumeRoleAs(role(step), step, "lambda.amazonaws.com")
+		_, session, err := a.Identities.AssumeRoleAs(RoleARN(step), step, "lambda.amazonaws.com")
 		return aws.Credentials{
 			AccessKeyID: session.AccessKeyID, SecretAccessKey: session.SecretAccessKey, SessionToken: session.SessionToken,
 			CanExpire: true, Expires: session.Expires,

@@ -3,8 +3,6 @@ package harness
 // The steps of tests: actions of users, lost events and failures.
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -21,7 +19,6 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/shared/aws/s3"
-	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
@@ -139,9 +136,7 @@ func (l *life) functionFails(step string) { l.functionSays(step, nil, errors.New
 
 // functionSays makes every call of a function return the same.
 func (l *life) functionSays(step string, answer any, err error) {
-	l.Functions.handlers[step] = wrap(logWriter{l.Account}, step, lambdaruntime.Handler[json.RawMessage, any](
-		func(context.Context, json.RawMessage) (any, error) { return answer, err },
-	))
+	l.Functions.Return(step, answer, err)
 }
 
 // instance returns an instance of the cluster.

@@ -39,13 +39,13 @@ import (
 
 // Admin returns the administrator.
 func (a *Account) Admin() iam.Caller {
-	admin, _ := a.identities.Admin()
+	admin, _ := a.Identities.Admin()
 	return admin
 }
 
 // Config returns the SDK's configuration of the administrator.
 func (a *Account) Config() aws.Config {
-	_, admin := a.identities.Admin()
+	_, admin := a.Identities.Admin()
 	cfg := aws.Config{
 		Region: Region, BaseEndpoint: aws.String(address), HTTPClient: a.http,
 		Credentials: credentials.NewStaticCredentialsProvider(admin.AccessKeyID, admin.SecretAccessKey, ""),
@@ -109,12 +109,13 @@ func (a *Account) Upgrade(in events.Upgrade) string {
 	a.t.Helper()
 	input, err := json.Marshal(in)
 	require.NoError(a.t, err)
-	arn, err := a.States.Start(context.Background(), a.Admin(), a.machineARN("upgrade"), uuid.NewString(), string(input))
+	arn, err := a.States.Start(context.Background(), a.Admin(), a.MachineARN("upgrade"), uuid.NewString(), string(input))
 	require.NoError(a.t, err)
 	return arn
 }
 
-func (a *Account) machineARN(machine string) string {
+// MachineARN returns the ARN of a state machine of drover.
+func (a *Account) MachineARN(machine string) string {
 	return strings.TrimSuffix(a.converge, "converge") + machine
 }
 
@@ -179,15 +180,15 @@ func (a *Account) Retag(stackName string, change func(tags map[string]string)) e
 // Administrator returns the ARN of a role with all permissions, which CloudFormation may assume.
 func (a *Account) Administrator() string {
 	a.t.Helper()
-	role, err := a.identities.CreateRole(iam.Role{
+	role, err := a.Identities.CreateRole(iam.Role{
 		Name: "administrator",
 		TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", ` +
 			`"Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`,
 	})
 	require.NoError(a.t, err)
 	everything := `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}`
-	require.NoError(a.t, a.identities.PutRolePolicy(role.Name, "everything", everything))
-	return a.identities.RoleARN(role)
+	require.NoError(a.t, a.Identities.PutRolePolicy(role.Name, "everything", everything))
+	return a.Identities.RoleARN(role)
 }
 
 // SweepNow runs the sweep.
@@ -380,6 +381,14 @@ func (a *Account) waiting() bool {
 	return !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool {
 		return x.Status == "RUNNING" && a.last[x.ARN] != "TaskSubmitted"
 	})
+}
+
+// Ignore waits until an execution waits, and makes Still disregard it from then on.
+func (a *Account) Ignore(execution string) {
+	a.Until("the execution waits", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.last[execution] == "WaitStateEntered" })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last[execution] = "TaskSubmitted"
 }
 
 // Running returns the number of running functions.

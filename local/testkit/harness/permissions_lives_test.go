@@ -117,7 +117,7 @@ var clusterLives = map[string]func(*life){
 			l.settle()
 			l.phase(status.Ready)
 		}
-		l.make("AWS::IAM::Role", map[string]any{"RoleName": "admins", "AssumeRolePolicyDocument": map[string]any{"Version": "2012-10-17",
+		l.CreateResource("AWS::IAM::Role", map[string]any{"RoleName": "admins", "AssumeRolePolicyDocument": map[string]any{"Version": "2012-10-17",
 			"Statement": []any{
 				map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": ID}, "Action": "sts:AssumeRole"},
 			}}})
@@ -134,10 +134,10 @@ var clusterLives = map[string]func(*life){
 		l.phase(status.Deleted)
 	},
 	"a cluster with a key of the spec, whose policy names CloudFormation's role for the grant": func(l *life) {
-		key := l.make("AWS::KMS::Key", keyPolicy(
+		key := l.CreateResource("AWS::KMS::Key", KeyPolicy(
 			map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": ID}, "Action": "kms:*", "Resource": "*"},
 			map[string]any{
-				"Effect": "Allow", "Principal": map[string]any{"AWS": role("cloudformation")}, "Action": "kms:CreateGrant", "Resource": "*",
+				"Effect": "Allow", "Principal": map[string]any{"AWS": RoleARN("cloudformation")}, "Action": "kms:CreateGrant", "Resource": "*",
 			},
 		))
 		l.create("  controlPlane: {encryptionKeyARN: \"arn:aws:kms:" + Region + ":" + ID + ":key/" + key + "\"}\n")

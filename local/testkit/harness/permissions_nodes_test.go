@@ -43,7 +43,7 @@ var nodeLives = map[string]func(*life){
 		l.create(unprotected)
 		l.busy(1)
 		input := fmt.Sprintf(`{"cluster": "demo", "node": %q}`, l.API("drover-demo").Nodes()[0].Name)
-		_, err := l.States.Start(l.t.Context(), l.Admin(), l.machineARN("drain-node"), "hand", input)
+		_, err := l.States.Start(l.t.Context(), l.Admin(), l.MachineARN("drain-node"), "hand", input)
 		require.NoError(l.t, err)
 		time.Sleep(5 * time.Minute)
 		l.States.StopAll("Aborted", "by a person")
@@ -88,7 +88,7 @@ var nodeLives = map[string]func(*life){
 	},
 	"a pool that is rolled by hand, and at a time": func(l *life) {
 		l.create(unprotected)
-		_, err := l.States.Start(l.t.Context(), l.Admin(), l.converge, "hand", `{"cluster": "demo", "roll": ["a"]}`)
+		_, err := l.States.Start(l.t.Context(), l.Admin(), l.MachineARN("converge"), "hand", `{"cluster": "demo", "roll": ["a"]}`)
 		require.NoError(l.t, err)
 		l.settle()
 		l.audited() // with the requested roll

@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/shared/aws/lambda"
+	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/kube/relay"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -46,20 +46,20 @@ func newPrivateCluster(t *testing.T, a *Account) *privateCluster {
 	require.NoError(t, err)
 	vpc := found.Cluster.ResourcesVpcConfig
 	p.endpoint, p.clusterGroup = *found.Cluster.Endpoint, *vpc.ClusterSecurityGroupId
-	p.group = p.make("AWS::EC2::SecurityGroup", map[string]any{"VpcId": *vpc.VpcId, "GroupDescription": "relay"})
-	r, err := a.identities.CreateRole(iam.Role{
+	p.group = p.CreateResource("AWS::EC2::SecurityGroup", map[string]any{"VpcId": *vpc.VpcId, "GroupDescription": "relay"})
+	r, err := a.Identities.CreateRole(iam.Role{
 		Name: "relay", TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},` +
 			`"Action":"sts:AssumeRole"}]}`,
 	})
 	require.NoError(t, err)
-	require.NoError(t, a.identities.PutRolePolicy("relay", "vpc",
+	require.NoError(t, a.Identities.PutRolePolicy("relay", "vpc",
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ec2:*","Resource":"*"}]}`))
-	_, err = a.admin.PutObject(t.Context(), &awss3.PutObjectInput{
+	_, err = s3.NewClient(a.Config()).PutObject(t.Context(), &awss3.PutObjectInput{
 		Bucket: aws.String(StateBucket), Key: aws.String("relay.zip"), Body: bytes.NewReader([]byte("code")),
 	})
 	require.NoError(t, err)
 	_, err = p.functions().CreateFunction(t.Context(), &awslambda.CreateFunctionInput{
-		FunctionName: aws.String(names.Relay("demo")), Role: aws.String(a.identities.RoleARN(r)), Runtime: types.RuntimeProvidedal2023,
+		FunctionName: aws.String(names.Relay("demo")), Role: aws.String(a.Identities.RoleARN(r)), Runtime: types.RuntimeProvidedal2023,
 		Handler: aws.String("bootstrap"), Timeout: aws.Int32(60), Architectures: []types.Architecture{map[string]types.Architecture{
 			"amd64": types.ArchitectureX8664, "arm64": types.ArchitectureArm64,
 		}[runtime.GOARCH]},
@@ -80,13 +80,11 @@ func newPrivateCluster(t *testing.T, a *Account) *privateCluster {
 
 func (p *privateCluster) functions() *awslambda.Client { return awslambda.NewFromConfig(p.Config()) }
 
-// rule is the rule that admits the relay to the API.
-func (p *privateCluster) rule() resource.Request {
-	return resource.Request{
-		Type: "AWS::EC2::SecurityGroupIngress", PhysicalID: "any", Caller: p.Admin(), Properties: map[string]any{
-			"GroupId": p.clusterGroup, "IpProtocol": "tcp", "FromPort": 443.0, "ToPort": 443.0, "SourceSecurityGroupId": p.group,
-		},
-	}
+// allow admits the relay to the API.
+func (p *privateCluster) allow() {
+	p.CreateResource("AWS::EC2::SecurityGroupIngress", map[string]any{
+		"GroupId": p.clusterGroup, "IpProtocol": "tcp", "FromPort": 443.0, "ToPort": 443.0, "SourceSecurityGroupId": p.group,
+	})
 }
 
 // get requests a path of the API.
@@ -113,14 +111,13 @@ func TestPrivateEndpoint(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 
 		begin := time.Now()
-		_, err := p.get(a.reach(""), "/api/v1/nodes")
+		_, err := p.get(a.Reach(""), "/api/v1/nodes")
 		var network net.Error
 		require.True(t, errors.As(err, &network) && network.Timeout(), "%v", err)
-		require.Equal(t, dialTimeout, time.Since(begin))
+		require.Equal(t, DialTimeout, time.Since(begin))
 
 		p.fails(relay.Unreachable)
-		_, err = a.resources[p.rule().Type].Create(t.Context(), p.rule())
-		require.NoError(t, err)
+		p.allow()
 		response, err := p.get(p.through, "/api/v1/nodes")
 		require.NoError(t, err)
 		var nodes struct {

@@ -35,7 +35,7 @@ func TestReadings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &life{StartWith(t, Options{Bubble: true, Readings: readings})}
-				l.make("AWS::IAM::Role", map[string]any{"RoleName": "admins", "AssumeRolePolicyDocument": map[string]any{
+				l.CreateResource("AWS::IAM::Role", map[string]any{"RoleName": "admins", "AssumeRolePolicyDocument": map[string]any{
 					"Version": "2012-10-17", "Statement": []any{
 						map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": ID}, "Action": "sts:AssumeRole"},
 					}}})

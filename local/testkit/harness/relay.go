@@ -38,8 +38,8 @@ var relayCode = render.RelayCode{
 // functionSource is where drover's functions connect from: TEST-NET-1, which no host has. https://www.rfc-editor.org/rfc/rfc5737
 var functionSource = eks.Source{Public: netip.MustParsePrefix("192.0.2.0/24")}
 
-// dialTimeout is the time after which client-go ends a connection attempt that gets no answer.
-const dialTimeout = 30 * time.Second
+// DialTimeout is the time after which client-go ends a connection attempt that gets no answer.
+const DialTimeout = 30 * time.Second
 
 // packages reads the packages of functions.
 type packages struct{ s3 *s3.Service }
@@ -72,9 +72,9 @@ func (a *Account) runRelay(ctx context.Context, f lambda.Inside, payload []byte)
 
 // unreachable waits like a connection to an address without a route.
 func (a *Account) unreachable(r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), dialTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), DialTimeout)
 	defer cancel()
-	err := a.clock.Timer(ctx, 2*dialTimeout)
+	err := a.clock.Timer(ctx, 2*DialTimeout)
 	if r.Context().Err() == nil {
 		err = os.ErrDeadlineExceeded // "i/o timeout"
 	}

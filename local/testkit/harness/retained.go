@@ -50,20 +50,20 @@ func (a *Account) DeleteRetained(cluster string, volumes ...string) (remaining [
 		return slices.Sorted(maps.Keys(all)) // subnets before their VPC
 	}
 	for _, arn := range retained() {
-		_ = a.deleteByARN(arn) // a resource that cannot be deleted yet remains in the list
+		_ = a.DeleteByARN(arn) // a resource that cannot be deleted yet remains in the list
 	}
 	return retained()
 }
 
-// deleteByARN deletes a resource that a stack retained.
-func (a *Account) deleteByARN(arn string) error {
+// DeleteByARN deletes a resource that a stack retained.
+func (a *Account) DeleteByARN(arn string) error {
 	resource := strings.SplitN(arn, ":", 6)[5]
 	separator := resource[strings.IndexAny(resource, ":/")]
 	kind, id, _ := strings.Cut(resource, string(separator))
 	ctx := context.Background()
 	switch kind {
 	case "role":
-		return a.deleteRole(id[strings.LastIndex(id, "/")+1:])
+		return a.DeleteRole(id[strings.LastIndex(id, "/")+1:])
 	case "log-group":
 		_, err := cloudwatchlogs.NewFromConfig(a.Config()).DeleteLogGroup(ctx, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: &id})
 		return err
@@ -85,19 +85,19 @@ func (a *Account) ec2() *awsec2.Client {
 	return awsec2.NewFromConfig(a.Config(), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
-// deleteRole deletes a role with its policies.
-func (a *Account) deleteRole(name string) error {
-	role, err := a.identities.Role(name)
+// DeleteRole deletes a role with its policies.
+func (a *Account) DeleteRole(name string) error {
+	role, err := a.Identities.Role(name)
 	if err != nil {
 		return err
 	}
 	for _, policy := range role.Attached {
-		_ = a.identities.DetachRolePolicy(name, policy)
+		_ = a.Identities.DetachRolePolicy(name, policy)
 	}
 	for policy := range role.Inline {
-		_ = a.identities.DeleteRolePolicy(name, policy)
+		_ = a.Identities.DeleteRolePolicy(name, policy)
 	}
-	return a.identities.DeleteRole(name)
+	return a.Identities.DeleteRole(name)
 }
 
 // AllResources returns the resources of the account by ARN, except objects, machines, topics and buses, which are drover's own.
@@ -106,7 +106,7 @@ func (a *Account) AllResources() map[string]tagging.Tagged {
 	found := map[string]tagging.Tagged{}
 	for _, source := range []tagging.Source{
 		a.CloudFormation.Tagged, a.EC2.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Keys.Tagged, a.CloudWatch.Tagged,
-		iamapi.New(a.identities).Created,
+		iamapi.New(a.Identities).Created,
 	} {
 		for _, tagged := range source(context.Background()) {
 			found[tagged.ARN] = tagged
@@ -115,8 +115,8 @@ func (a *Account) AllResources() map[string]tagging.Tagged {
 	return found
 }
 
-// subnetOf returns a private subnet of a cluster and its VPC.
-func (a *Account) subnetOf(cluster string) (id, vpc string) {
+// SubnetOf returns a private subnet of a cluster and its VPC.
+func (a *Account) SubnetOf(cluster string) (id, vpc string) {
 	a.t.Helper()
 	for _, stack := range a.CloudFormation.Stacks() {
 		if stack.StackName == names.Stack(cluster, names.Network) {
@@ -142,7 +142,7 @@ func (a *Account) KubernetesMakes(cluster string) (volumes []string) {
 	eks := names.EKSCluster(cluster)
 	owned := map[string]string{names.OwnershipTag(cluster): "owned"}
 	controller := map[string]string{"elbv2.k8s.aws/cluster": eks}
-	subnet, vpc := a.subnetOf(cluster)
+	subnet, vpc := a.SubnetOf(cluster)
 	front := must(a.EC2.CreateSecurityGroup(vpc, "k8s-elb-"+cluster, "Security group for Kubernetes ELB", false, owned))
 	back := must(a.EC2.CreateSecurityGroup(vpc, "k8s-traffic-"+cluster, "[k8s] Shared Backend SecurityGroup", true, controller))
 	must(a.ELB.Create("classic-"+cluster, "classic", subnet, []string{front}, false, owned))

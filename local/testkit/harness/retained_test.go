@@ -62,7 +62,7 @@ func (a *Account) unmade(kind string) {
 	a.t.Helper()
 	for _, arn := range slices.Sorted(maps.Keys(a.AllResources())) {
 		if strings.Contains(arn, kind) {
-			require.NoError(a.t, a.deleteByARN(arn), arn)
+			require.NoError(a.t, a.DeleteByARN(arn), arn)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (a *Account) endEKS(cluster string) {
 // roleOf returns the one remaining role of a cluster's stacks.
 func (a *Account) roleOf(cluster string) string {
 	a.t.Helper()
-	roles := slices.DeleteFunc(a.identities.Roles(), func(r iam.Role) bool { return r.Tags[names.TagCluster] != cluster })
+	roles := slices.DeleteFunc(a.Identities.Roles(), func(r iam.Role) bool { return r.Tags[names.TagCluster] != cluster })
 	require.Len(a.t, roles, 1)
 	return roles[0].Name
 }
@@ -353,7 +353,7 @@ func TestDeletedControlPlane(t *testing.T) {
 			a.Converge("demo")
 			a.Settle()
 			a.remains("role " + role)
-			require.NoError(t, a.deleteRole(role))
+			require.NoError(t, a.DeleteRole(role))
 			a.Converge("demo")
 			a.Settle()
 			a.deleted("demo", before)
@@ -428,7 +428,7 @@ func TestRetainedRolesOfOtherClusters(t *testing.T) {
 		config = cfg
 		return next
 	})
-	_, err := a.identities.CreatePolicy(iam.ManagedPolicy{
+	_, err := a.Identities.CreatePolicy(iam.ManagedPolicy{
 		Name:     names.Boundary("us-east-1"),
 		Document: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:DescribeVpcs", "Resource": "*"}]}`,
 	})
@@ -451,7 +451,7 @@ func TestRetainedRolesOfOtherClusters(t *testing.T) {
 		if r.region != "" {
 			role.Boundary = names.BoundaryARN("aws", ID, r.region)
 		}
-		_, err := a.identities.CreateRole(role)
+		_, err := a.Identities.CreateRole(role)
 		require.NoError(t, err)
 	}
 	for cluster, want := range map[string][]string{

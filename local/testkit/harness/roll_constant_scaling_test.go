@@ -27,7 +27,7 @@ func TestRollStartsDespiteConstantScaling(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		before, paces, all, one, most := l.Group("demo", "a"), map[string]bool{}, 0, 0, 0
 		l.Functions.Around("change", func(_ aws.Config, next awslambda.Handler) awslambda.Handler {
-			return handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
+			return HandlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
 				one = 0
 				out, err := next.Invoke(ctx, payload)
 				most = max(most, one)

@@ -59,7 +59,7 @@ func (l *life) doomed(bad *faults.Engine) (second status.Node, out []string, see
 		strike(l.t, bad, "kubelet-version=v1.37.2 nth=4")
 	}
 	seen = &outs{served: map[string]bool{}, back: []string{"it was not rolled back"}}
-	l.onClose(l.AutoScaling.Watch(rolledGroup, seen.sees))
+	l.OnClose(l.AutoScaling.Watch(rolledGroup, seen.sees))
 	l.OnResource(func(step string, r resource.Request) error {
 		if step == "update" && r.Rollback && r.StackName == rolledGroup {
 			seen.mu.Lock()

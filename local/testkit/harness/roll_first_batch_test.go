@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
@@ -241,18 +242,19 @@ func TestChangesWhileTheFirstBatchWaits(t *testing.T) {
 func TestOlderMachineDoesNotWaitForDrains(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		drained := l.drains(twoNodes)
-		change := l.Functions.handlers["change"]
-		l.Functions.handlers["change"] = handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
-			var in map[string]any
-			if err := json.Unmarshal(payload, &in); err != nil {
-				return nil, err
-			}
-			delete(in, "waitedSeconds")
-			payload, err := json.Marshal(in)
-			if err != nil {
-				return nil, err
-			}
-			return change.Invoke(ctx, payload)
+		l.Functions.Around("change", func(_ aws.Config, change awslambda.Handler) awslambda.Handler {
+			return HandlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
+				var in map[string]any
+				if err := json.Unmarshal(payload, &in); err != nil {
+					return nil, err
+				}
+				delete(in, "waitedSeconds")
+				payload, err := json.Marshal(in)
+				if err != nil {
+					return nil, err
+				}
+				return change.Invoke(ctx, payload)
+			})
 		})
 		l.pool(twoNodes + larger)
 		time.Sleep(2 * time.Minute)

@@ -26,8 +26,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/local/aws/autoscaling"
 	"github.com/drover-run/drover/local/aws/states"
@@ -267,9 +265,7 @@ func (l *rolls) unrest() string {
 			}
 		}
 	}
-	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://x", QPS: -1, Transport: inProcess{l.API("drover-demo")}})
-	require.NoError(l.t, err)
-	list, err := client.Resource(schema.GroupVersionResource{
+	list, err := l.Kubernetes("demo").Resource(schema.GroupVersionResource{
 		Version: "v1", Resource: "nodes",
 	}).List(context.Background(), metav1.ListOptions{})
 	require.NoError(l.t, err)

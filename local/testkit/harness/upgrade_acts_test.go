@@ -72,7 +72,7 @@ func (l *life) upgrade(in events.Upgrade) string {
 	in.Cluster = "demo"
 	input, err := json.Marshal(in)
 	require.NoError(l.t, err)
-	arn, err := l.States.Start(l.t.Context(), l.Admin(), l.machineARN("upgrade"), uuid.NewString(), string(input))
+	arn, err := l.States.Start(l.t.Context(), l.Admin(), l.MachineARN("upgrade"), uuid.NewString(), string(input))
 	require.NoError(l.t, err)
 	return arn
 }

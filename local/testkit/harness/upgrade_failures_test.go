@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/account/injection"
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/eks"
 	"github.com/drover-run/drover/local/engine/faults"
@@ -79,24 +80,19 @@ func TestUpgradeWithBlockedDrains(t *testing.T) {
 // lingering keeps the Node objects of terminated instances for a while, as EKS's controllers do.
 type lingering struct {
 	ec2.Nodes
-	account *Account
-	after   time.Duration
+	after time.Duration
 }
 
 // DeregisterNode needs it.
 func (n lingering) DeregisterNode(_ context.Context, cluster, name string) error {
-	go func() {
-		if n.account.clock.Timer(n.account.ending, n.after) == nil {
-			_ = n.Nodes.DeregisterNode(n.account.ending, cluster, name)
-		}
-	}()
+	time.AfterFunc(n.after, func() { _ = n.Nodes.DeregisterNode(context.Background(), cluster, name) })
 	return nil
 }
 
 func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 	t.Run("for minutes: it waits, and goes back as well", func(t *testing.T) {
-		upgradeLife(t, func(l *life, _ *faults.Engine) {
-			l.EC2.SetNodes(lingering{l.faults().Boot(l.EKS), l.Account, 4 * time.Minute})
+		upgradeLife(t, func(l *life, bad *faults.Engine) {
+			l.EC2.SetNodes(lingering{injection.Injector{Engine: bad, Now: time.Now}.Boot(l.EKS), 4 * time.Minute})
 			l.old(alarmed)
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
 			l.over(arn)
@@ -107,8 +103,8 @@ func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 		})
 	})
 	t.Run("for ever: it stops, and says which", func(t *testing.T) {
-		upgradeLife(t, func(l *life, _ *faults.Engine) {
-			l.EC2.SetNodes(lingering{l.faults().Boot(l.EKS), l.Account, 1000 * time.Hour})
+		upgradeLife(t, func(l *life, bad *faults.Engine) {
+			l.EC2.SetNodes(lingering{injection.Injector{Engine: bad, Now: time.Now}.Boot(l.EKS), 1000 * time.Hour})
 			l.old(alarmed)
 			node := l.API("drover-demo").Nodes()[0].Name
 			arn := l.upgrade(events.Upgrade{Release: "r2"})

@@ -57,7 +57,7 @@ func (a *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string, err error) {
 	l.t.Helper()
 	in.Cluster = "demo"
-	cfg, seen := l.Config(), &requests{next: l.reach("")}
+	cfg, seen := l.Config(), &requests{next: l.Reach("")}
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	clusters := kube.NewClusters(cfg, kube.WithTransport(func(string) http.RoundTripper {
 		return seen

@@ -4,6 +4,7 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -58,11 +59,10 @@ func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 		}},
 		"its function fails permanently, also to report": {upgrade.OriginHand, func(l *life) func() {
 			l.step(upgrade.StepControlPlane)
-			works := l.Functions.handlers["upgrade"]
-			l.functionFails("upgrade")
+			works := l.Functions.Return("upgrade", nil, errors.New("it broke"))
 			l.over(l.record().Execution)
 			require.Contains(l.t, l.verdict(l.record().Execution), "FAILED UpgradeStopped: Internal")
-			return func() { l.Functions.handlers["upgrade"] = works }
+			return func() { l.Functions.Replace("upgrade", works) }
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ const whole = 30 * 24 * time.Hour
 // allow limits the executions of upgrades that begin from now on.
 func (l *life) allow(timeout time.Duration) {
 	l.t.Helper()
-	client, arn := sfn.NewFromConfig(l.Config()), l.machineARN("upgrade")
+	client, arn := sfn.NewFromConfig(l.Config()), l.MachineARN("upgrade")
 	machine, err := client.DescribeStateMachine(l.t.Context(), &sfn.DescribeStateMachineInput{StateMachineArn: &arn})
 	require.NoError(l.t, err)
 	var definition map[string]any
@@ -364,14 +364,13 @@ func TestSweepRetriesTheReportOfAnUpgrade(t *testing.T) {
 		time.Sleep(time.Minute)
 		l.States.Stop(arn, "Stopped", "by a person")
 		l.settle()
-		works := l.Functions.handlers["upgrade"]
-		l.functionFails("upgrade")
+		works := l.Functions.Return("upgrade", nil, errors.New("it broke"))
 		l.swept()
 		l.swept() // the same sweep, twice
 		l.settle()
 		require.Len(t, l.executions("upgrade"), 2)
 		require.False(t, l.sounds())
-		l.Functions.handlers["upgrade"] = works
+		l.Functions.Replace("upgrade", works)
 		time.Sleep(5 * time.Minute)
 		l.swept()
 		l.settle()
