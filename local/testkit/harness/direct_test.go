@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -28,6 +29,15 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 )
+
+// bubble runs a test with an account in virtual time.
+func bubble(t *testing.T, test func(a *Account)) {
+	synctest.Test(t, func(t *testing.T) {
+		a := StartWith(t, Options{Bubble: true})
+		defer a.Close()
+		test(a)
+	})
+}
 
 // Direct calls get the same answers as signed calls of the whole SDK, both on the first call and from the cache.
 func TestDirectCallsGetTheSameAnswers(t *testing.T) {

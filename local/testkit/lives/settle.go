@@ -1,0 +1,24 @@
+package lives
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/states"
+)
+
+var errStillRunning = errors.New("it does not come to rest")
+
+// SettleAll waits until nothing is in flight, at most three days of virtual time: a hook stays open for two.
+func (l *Life) SettleAll() {
+	for range 3 * 24 * 60 {
+		time.Sleep(time.Minute)
+		if l.Idle() && !slices.ContainsFunc(l.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" }) {
+			return
+		}
+	}
+	require.NoError(l.T, errStillRunning)
+}

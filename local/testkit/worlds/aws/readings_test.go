@@ -1,0 +1,66 @@
+package aws_test
+
+// The life of a cluster under both readings of AWS's open facts.
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/local/testkit/lives"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// withAgent returns a release with the agent of pod identity, so that add-ons have pod identity associations.
+func withAgent(release string) string {
+	const cni = "    - {name: vpc-cni"
+	return strings.Replace(release, cni, "    - {name: eks-pod-identity-agent, version: v1.3.10-eksbuild.1}\n"+cni, 1)
+}
+
+// TestReadings is one life with everything on which the readings differ: a key, access entries of roles, add-ons with pod identity, rolls
+// by both strategies and an upgrade.
+func TestReadings(t *testing.T) {
+	tests := map[string]facts.Readings{"strict": nil}
+	all, err := facts.Parse(facts.Every)
+	require.NoError(t, err)
+	tests["other"] = all
+	for _, e := range facts.All() {
+		tests["other "+string(e.Fact)] = facts.Readings{e.Fact: true}
+	}
+	for name, readings := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lives.StartWith(t, harness.Options{Bubble: true, Readings: readings})
+				l.CreateResource("AWS::IAM::Role", map[string]any{"RoleName": "admins", "AssumeRolePolicyDocument": map[string]any{
+					"Version": "2012-10-17", "Statement": []any{
+						map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": harness.ID}, "Action": "sts:AssumeRole"},
+					}}})
+				const access = "  controlPlane: {access: [{principalARN: \"arn:aws:iam::" + harness.ID +
+					":role/admins\", policies: [{name: AmazonEKSViewPolicy}]}]}\n"
+				second := func(fields string) string {
+					return "    - {name: b, instanceTypes: [m7i.large], minSize: 2, maxSize: 3, update: {strategy: InstanceRefresh}" + fields + "}\n"
+				}
+				l.Upload(names.ReleaseSpec("r1"), withAgent(harness.ReleaseOf("1.35", "r1")))
+				l.Upload(names.ReleaseSpec("r2"), strings.Replace(withAgent(harness.ReleaseOf("1.36", "r2")),
+					"v1.21.1-eksbuild.1", "v1.20.4-eksbuild.2", 1))
+				l.ChangeSpec(second("") + access + lives.Unprotected)
+				l.RequirePhase(status.Ready)
+				l.ChangeSpec(second(", labels: {a: b}") + access + lives.Unprotected)
+				l.RequirePhase(status.Ready)
+				l.StartUpgrade(events.Upgrade{Release: "r2"})
+				l.SettleAll()
+				l.RequirePhase(status.Ready)
+				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+				l.Remove(names.ClusterSpec("demo"), "")
+				l.SettleAll()
+				l.RequirePhase(status.Deleted)
+			})
+		})
+	}
+}

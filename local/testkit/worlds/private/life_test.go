@@ -1,0 +1,26 @@
+// Package private_test has tests of clusters with a private endpoint, and of their relays.
+package private_test
+
+import (
+	"testing"
+
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/local/testkit/lives"
+)
+
+// life is lives.Life with the steps of this package.
+type life struct{ *lives.Life }
+
+// startWith starts a life with options.
+func startWith(t testing.TB, o harness.Options) *life { return &life{lives.StartWith(t, o)} }
+
+// run runs a life in virtual time.
+func run(t *testing.T, test func(l *life)) {
+	lives.Run(t, func(l *lives.Life) { test(&life{l}) })
+}
+
+// runWithFaults runs a life in virtual time, with an engine to which the test adds faults.
+func runWithFaults(t *testing.T, test func(l *life, bad *faults.Engine)) {
+	lives.RunWithFaults(t, func(l *lives.Life, bad *faults.Engine) { test(&life{l}, bad) })
+}
