@@ -5,6 +5,7 @@ package clock
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -56,10 +57,14 @@ func (c *Clock) Timer(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Worked returns the simulated work that is done in a real duration d.
+// Worked returns the simulated work that is done in a real duration d. It is the longest duration if that is too long for a Duration, as
+// the time since the zero Time is.
 func (c *Clock) Worked(d time.Duration) time.Duration {
-	if c.Speed > 1 {
-		return time.Duration(float64(d) * c.Speed)
+	if c.Speed <= 1 {
+		return d
 	}
-	return d
+	if worked := float64(d) * c.Speed; worked < math.MaxInt64 {
+		return time.Duration(worked)
+	}
+	return math.MaxInt64
 }
