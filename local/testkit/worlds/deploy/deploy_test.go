@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -39,6 +40,12 @@ var projectRoot, errProjectRoot = filepath.Abs("../../../..")
 
 func start(t *testing.T) *world {
 	t.Helper()
+	return startWith(t, nil)
+}
+
+// startWith starts an account with readings of AWS's open facts.
+func startWith(t *testing.T, readings facts.Readings) *world {
+	t.Helper()
 	root := projectRoot
 	require.NoError(t, errProjectRoot)
 	assembly := filepath.Join(root, "build", "cdk.out")
@@ -48,7 +55,7 @@ func start(t *testing.T) *world {
 	dir, err := os.MkdirTemp("", "drover-deploy-test-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	a, err := account.Start(account.Options{Dir: dir, KubernetesBin: kubernetes.BinDir(root), Speed: 300})
+	a, err := account.Start(account.Options{Dir: dir, KubernetesBin: kubernetes.BinDir(root), Speed: 300, Readings: readings})
 	require.NoError(t, err)
 	t.Cleanup(a.Close)
 	w := &world{
