@@ -78,8 +78,8 @@ type UpgradeResult struct {
 	Outcome UpgradeOutcome `json:"outcome"`
 	// Message is present even if it is empty. A machine that reads a missing field fails.
 	Message string `json:"message"`
-	// Wait is the pause in seconds, when Outcome is Busy.
-	Wait int `json:"wait,omitempty"`
+	// WaitSeconds is the pause in seconds, when Outcome is Busy.
+	WaitSeconds int `json:"waitSeconds,omitempty"`
 	// Kind of the open step.
 	Kind string `json:"kind,omitempty"`
 	// Name of the converge execution that makes the step.

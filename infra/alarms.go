@@ -87,10 +87,10 @@ func alarmTable(f functions, m machines, n notices, concurrency float64) []alarm
 		},
 	}
 	for _, each := range functionTable {
-		fn, name := f[each.step], names.Function(each.step)
+		fn, name := f[each.name], names.Function(each.name)
 		out = append(out,
-			alarm{each.step + "-errors", "The function " + name + " failed: its log shows why", fn.MetricErrors(perPeriod()), 0},
-			alarm{each.step + "-throttles", "Lambda throttled " + name + ": the account's concurrency is used up",
+			alarm{each.name + "-errors", "The function " + name + " failed: its log shows why", fn.MetricErrors(perPeriod()), 0},
+			alarm{each.name + "-throttles", "Lambda throttled " + name + ": the account's concurrency is used up",
 				fn.MetricThrottles(perPeriod()), 0},
 		)
 	}
@@ -106,8 +106,8 @@ func newDashboard(scope constructs.Construct, f functions, m machines, n notices
 	each := func(metric, statistic string) []awscloudwatch.IMetric {
 		var out []awscloudwatch.IMetric
 		for _, each := range functionTable {
-			out = append(out, f[each.step].Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
-				Period: minutes(period), Statistic: jsii.String(statistic), Label: jsii.String(each.step),
+			out = append(out, f[each.name].Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
+				Period: minutes(period), Statistic: jsii.String(statistic), Label: jsii.String(each.name),
 			}))
 		}
 		return out

@@ -17,7 +17,7 @@ import (
 
 // options of one synthesis.
 type options struct {
-	// functions is the folder of the compiled functions: <functions>/<goarch>/<step>/bootstrap.
+	// functions is the folder of the compiled functions: <functions>/<goarch>/<function>/bootstrap.
 	functions string
 	// outdir is where the cloud assembly is written.
 	outdir string
@@ -143,9 +143,9 @@ func findCode(dir string, architecture any) (code, error) {
 	}
 	c := code{dir: filepath.Join(dir, goarch), architecture: name}
 	for _, f := range functionTable {
-		bootstrap := filepath.Join(c.dir, f.step, "bootstrap")
+		bootstrap := filepath.Join(c.dir, f.name, "bootstrap")
 		if _, err := os.Stat(bootstrap); err != nil {
-			return code{}, fmt.Errorf("function %s is not compiled (run make synth, which does it): %w", f.step, err)
+			return code{}, fmt.Errorf("function %s is not compiled (run make synth, which does it): %w", f.name, err)
 		}
 	}
 	var err error

@@ -61,10 +61,10 @@ func newBuckets(scope constructs.Construct) {
 func writers() []string {
 	var out []string
 	for _, f := range functionTable {
-		for _, g := range functionGrants[f.step] {
+		for _, g := range functionGrants[f.name] {
 			writes := slices.Contains(g.actions, "s3:PutObject") || slices.Contains(g.actions, "s3:DeleteObject")
 			if writes && strings.HasPrefix(g.on[0], stateARN) {
-				out = append(out, roleARN(f.step))
+				out = append(out, roleARN(f.name))
 				break
 			}
 		}

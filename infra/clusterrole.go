@@ -42,7 +42,7 @@ func newClusterRole(scope constructs.Construct, accessRoles []string) {
 		}))
 	}
 	newRole(scope, "ClusterRole", roleProps{
-		step:    clusterRole,
+		suffix:  clusterRole,
 		service: "cloudformation.amazonaws.com",
 		// CloudFormation does not document which source account it sends. A role cannot be passed to a service of another account,
 		// and only the change function may pass this one.

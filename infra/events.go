@@ -78,7 +78,7 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 	}
 
 	starter := newRole(scope, "InstanceLaunchedRole", roleProps{
-		step:        "events",
+		suffix:      "events",
 		service:     "events.amazonaws.com",
 		description: "drover: starts join-node and drain-node for instances that launch or terminate",
 		grants:      []grant{{actions: []string{"states:StartExecution"}, on: []string{joinARN, drainARN}}},
@@ -144,7 +144,7 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 		Name: jsii.String("drover"),
 	})
 	role := newRole(scope, "SweepScheduleRole", roleProps{
-		step:        "scheduler",
+		suffix:      "scheduler",
 		service:     "scheduler.amazonaws.com",
 		description: "drover: invokes the sweep on schedule",
 		grants: []grant{

@@ -16,7 +16,7 @@ import (
 // clusterCallers are the functions that call the Kubernetes API of clusters: those for which templates/v1 renders access entries.
 var clusterCallers = []string{"prepare", "join", "drain", "upgrade", "sweep"}
 
-// functionRoles are the roles by step.
+// functionRoles are the roles by function.
 type functionRoles map[string]awsiam.IRole
 
 // newFunctionRoles creates each role in its stack. The cell stack uses the roles of the base stack by name.
@@ -24,18 +24,18 @@ func newFunctionRoles(base, cell constructs.Construct) functionRoles {
 	roles := make(functionRoles, len(functionTable))
 	for _, f := range functionTable {
 		props := roleProps{
-			step:        f.step,
+			suffix:      f.name,
 			service:     "lambda.amazonaws.com",
 			description: "drover: " + f.description,
 			grants:      grantsOf(f),
 		}
-		id := constructID(f.step) + "Role"
-		if !slices.Contains(clusterCallers, f.step) {
-			roles[f.step] = newRole(cell, id, props)
+		id := constructID(f.name) + "Role"
+		if !slices.Contains(clusterCallers, f.name) {
+			roles[f.name] = newRole(cell, id, props)
 			continue
 		}
 		newRole(base, id, props)
-		roles[f.step] = awsiam.Role_FromRoleArn(cell, jsii.String(id), sub(roleARN(f.step)), &awsiam.FromRoleArnOptions{
+		roles[f.name] = awsiam.Role_FromRoleArn(cell, jsii.String(id), sub(roleARN(f.name)), &awsiam.FromRoleArnOptions{
 			Mutable: jsii.Bool(false),
 		})
 	}

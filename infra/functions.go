@@ -17,12 +17,12 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// functions of the cell by step.
+// functions of the cell by name.
 type functions map[string]awslambda.Function
 
 // function is what differs between functions.
 type function struct {
-	step        string
+	name        string
 	description string
 	// timeout of one invocation, in seconds. Tasks of the machines allow more, so that Lambda stops the function first.
 	timeout float64
@@ -41,56 +41,56 @@ type function struct {
 // functionTable in the order in which a spec passes through the functions.
 var functionTable = []function{
 	{
-		step: "admit", description: "Decodes and validates an uploaded spec and starts its convergence",
+		name: "admit", description: "Decodes and validates an uploaded spec and starts its convergence",
 		notifies: true, timeout: 30, memory: 256, async: true,
 		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
 	},
 	{
-		step: "publish", description: "Checks an uploaded release: whether its images, add-ons and Kubernetes version exist",
+		name: "publish", description: "Checks an uploaded release: whether its images, add-ons and Kubernetes version exist",
 		notifies: true, timeout: 60, memory: 256, async: true,
 	},
 	{
-		step: "plan", description: "Renders a cluster, compares it with its stacks, and plans the ordered changes with their reasons",
+		name: "plan", description: "Renders a cluster, compares it with its stacks, and plans the ordered changes with their reasons",
 		notifies: true, plans: true, timeout: 120, memory: 512,
 	},
 	{
-		step: "change", description: "Creates, reads and executes the change set of one stack",
+		name: "change", description: "Creates, reads and executes the change set of one stack",
 		// The greatest number of change sets that one invocation may create, each with its longest wait.
 		timeout: 480, memory: 256,
 		env: map[string]string{"DROVER_CLOUDFORMATION_ROLE_ARN": roleARN(clusterRole)},
 	},
 	{
-		step: "stackevent", description: "Records the status of a stack and resumes the execution that waits for it",
+		name: "stackevent", description: "Records the status of a stack and resumes the execution that waits for it",
 		notifies: true, timeout: 30, memory: 256, async: true,
 	},
 	{
-		step: "prepare", description: "Gives drover's roles their permissions inside a cluster",
+		name: "prepare", description: "Gives drover's roles their permissions inside a cluster",
 		timeout: 120, memory: 512,
 	},
 	{
-		step: "join", description: "Watches a new instance become a Ready node and completes its launch hook",
+		name: "join", description: "Watches a new instance become a Ready node and completes its launch hook",
 		notifies: true, timeout: 90, memory: 256,
 	},
 	{
-		step: "drain", description: "Evicts the pods of a node as their disruption budgets allow and completes its terminate hook",
+		name: "drain", description: "Evicts the pods of a node as their disruption budgets allow and completes its terminate hook",
 		notifies: true, timeout: 90, memory: 512,
 	},
 	{
-		step: "upgrade", description: "Checks a cluster before and after an upgrade, plans its steps and verifies each",
+		name: "upgrade", description: "Checks a cluster before and after an upgrade, plans its steps and verifies each",
 		// The checks read the whole cluster.
 		notifies: true, plans: true, timeout: 120, memory: 512,
 	},
 	{
-		step: "clean", description: "Removes what Kubernetes created in the account for a cluster that is being deleted",
+		name: "clean", description: "Removes what Kubernetes created in the account for a cluster that is being deleted",
 		timeout: 120, memory: 256,
 		env: map[string]string{"DROVER_LEFTOVERS_ROLE_ARN": roleARN(leftoversRole)},
 	},
 	{
-		step: "report", description: "Writes a cluster's status, releases its lease and notifies",
+		name: "report", description: "Writes a cluster's status, releases its lease and notifies",
 		notifies: true, timeout: 30, memory: 256,
 	},
 	{
-		step: "sweep", description: "Finds missed events and drift, and repairs, resumes or reports them",
+		name: "sweep", description: "Finds missed events and drift, and repairs, resumes or reports them",
 		// An audit of thousands of clusters takes minutes.
 		notifies: true, plans: true, timeout: 600, memory: 512, async: true,
 		env: map[string]string{
@@ -101,23 +101,23 @@ var functionTable = []function{
 
 // grantsOf returns the grants of a function: its own calls, notifications if it sends any, and what Lambda does on its behalf.
 func grantsOf(f function) []grant {
-	own := slices.Clone(functionGrants[f.step])
+	own := slices.Clone(functionGrants[f.name])
 	if f.notifies {
 		own = append(own, notifyGrants...)
 	}
-	return append(own, runtimeGrants(f.step, f.async)...)
+	return append(own, runtimeGrants(f.name, f.async)...)
 }
 
 func newFunctions(scope constructs.Construct, c code, n notices, roles functionRoles) functions {
 	out := make(functions, len(functionTable))
 	for _, f := range functionTable {
-		out[f.step] = newFunction(scope, c, n, f, roles[f.step])
+		out[f.name] = newFunction(scope, c, n, f, roles[f.name])
 	}
 	return out
 }
 
 func newFunction(scope constructs.Construct, c code, n notices, f function, role awsiam.IRole) awslambda.Function {
-	id := constructID(f.step)
+	id := constructID(f.name)
 	architecture := awslambda.Architecture_ARM_64()
 	if c.architecture == x86 {
 		architecture = awslambda.Architecture_X86_64()
@@ -138,19 +138,19 @@ func newFunction(scope constructs.Construct, c code, n notices, f function, role
 		env["DROVER_RELAY"] = jsii.String(c.relay)
 	}
 	fn := awslambda.NewFunction(scope, jsii.String(id), &awslambda.FunctionProps{
-		FunctionName:  jsii.String(names.Function(f.step)),
+		FunctionName:  jsii.String(names.Function(f.name)),
 		Description:   jsii.String(f.description),
 		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
 		Architecture:  architecture,
 		Handler:       jsii.String("bootstrap"),
-		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(c.dir, f.step)), &awss3assets.AssetOptions{}),
+		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(c.dir, f.name)), &awss3assets.AssetOptions{}),
 		Timeout:       awscdk.Duration_Seconds(jsii.Number(f.timeout)),
 		MemorySize:    jsii.Number(f.memory),
 		Environment:   &env,
 		Role:          role,
 		Tracing:       awslambda.Tracing_ACTIVE,
 		LoggingFormat: awslambda.LoggingFormat_JSON,
-		LogGroup:      newLogGroup(scope, id+"Logs", names.FunctionLogs(f.step)),
+		LogGroup:      newLogGroup(scope, id+"Logs", names.FunctionLogs(f.name)),
 	})
 	if f.async {
 		fn.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{

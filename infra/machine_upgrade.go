@@ -28,7 +28,7 @@ const (
 )
 
 // pauseSeconds is the pause that the function returned.
-const pauseSeconds = "$states.input.wait"
+const pauseSeconds = "$states.input.waitSeconds"
 
 // phase is a kind of step and the state that makes it. The timeout is the kind's Limit.
 type phase struct {

@@ -39,7 +39,7 @@ func upgradeResult(o events.UpgradeOutcome) events.UpgradeResult {
 
 // upgradeWaits is a result that requests another call after a pause.
 func upgradeWaits(seconds int) events.UpgradeResult {
-	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "as it is", Wait: seconds}
+	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "as it is", WaitSeconds: seconds}
 }
 
 // allPhases is a successful upgrade with a step of every kind.

@@ -24,24 +24,24 @@ func newMachines(scope constructs.Construct, f functions) machines {
 	m := machines{
 		converge: newMachine(scope, "Converge", machineProps{
 			name:       convergeMachine,
-			step:       "converge",
+			roleSuffix: "converge",
 			comment:    "Converges one cluster to its spec. Input: {\"cluster\": \"<name>\"}.",
 			timeout:    awscdk.Duration_Days(jsii.Number(5)),
 			definition: convergeDefinition(scope, f),
 			grants:     convergeGrants,
 		}),
 		joinNode: newMachine(scope, "JoinNode", machineProps{
-			name:    joinMachine,
-			step:    "join-node",
-			comment: "Completes the launch hook of one instance when its node is Ready. Input: the detail of the lifecycle event.",
+			name:       joinMachine,
+			roleSuffix: "join-node",
+			comment:    "Completes the launch hook of one instance when its node is Ready. Input: the detail of the lifecycle event.",
 			// Auto Scaling ends a hook after 48 hours.
 			timeout:    awscdk.Duration_Hours(jsii.Number(49)),
 			definition: joinNodeDefinition(scope, f),
 			grants:     joinNodeGrants,
 		}),
 		drainNode: newMachine(scope, "DrainNode", machineProps{
-			name: drainMachine,
-			step: "drain-node",
+			name:       drainMachine,
+			roleSuffix: "drain-node",
 			comment: "Drains one node. Input: the detail of a terminate hook's, spot or rebalance event, or {\"cluster\": \"<name>\", \"node\": " +
 				"\"<name>\"}, or with \"instance\" instead of \"node\".",
 			// Auto Scaling ends a hook after 48 hours.
@@ -51,8 +51,8 @@ func newMachines(scope constructs.Construct, f functions) machines {
 		}),
 	}
 	m.upgrade = newMachine(scope, "UpgradeMachine", machineProps{
-		name: upgradeMachine,
-		step: "upgrade-machine",
+		name:       upgradeMachine,
+		roleSuffix: "upgrade-machine",
 		comment: "Upgrades one cluster, step by step. Input: {\"cluster\": \"<name>\", \"release\": \"<release>\"}, or {\"cluster\": " +
 			"\"<name>\", \"rollback\": true}.",
 		// Two hours of waiting for the cluster, and then its phases in sequence.
@@ -65,10 +65,10 @@ func newMachines(scope constructs.Construct, f functions) machines {
 
 // machineProps is what differs between the machines.
 type machineProps struct {
-	name, step, comment string
-	timeout             awscdk.Duration
-	definition          awsstepfunctions.IChainable
-	grants              []grant
+	name, roleSuffix, comment string
+	timeout                   awscdk.Duration
+	definition                awsstepfunctions.IChainable
+	grants                    []grant
 }
 
 func newMachine(scope constructs.Construct, id string, p machineProps) awsstepfunctions.StateMachine {
@@ -76,7 +76,7 @@ func newMachine(scope constructs.Construct, id string, p machineProps) awsstepfu
 	// https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
 	group := newLogGroup(scope, id+"Logs", "/aws/vendedlogs/states/"+p.name)
 	role := newRole(scope, id+"Role", roleProps{
-		step:        p.step,
+		suffix:      p.roleSuffix,
 		service:     "states.amazonaws.com",
 		description: "drover: " + p.comment,
 		grants:      append(append([]grant{}, p.grants...), machineGrants...),

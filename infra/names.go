@@ -56,20 +56,20 @@ const (
 )
 
 // functionARN is the ARN of a function.
-func functionARN(step string) string {
-	return "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:" + names.Function(step)
+func functionARN(function string) string {
+	return "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:" + names.Function(function)
 }
 
 // roleName is the name of a role of the cell: names.Role with the region still open.
-func roleName(step string) string { return names.Role("${AWS::Region}", step) }
+func roleName(suffix string) string { return names.Role("${AWS::Region}", suffix) }
 
 // roleARN is the ARN of a role of the cell.
-func roleARN(step string) string {
-	return names.RoleARN("${AWS::Partition}", "${AWS::AccountId}", "${AWS::Region}", step)
+func roleARN(suffix string) string {
+	return names.RoleARN("${AWS::Partition}", "${AWS::AccountId}", "${AWS::Region}", suffix)
 }
 
-// constructID is a step's name as CDK ids and CloudFormation logical ids spell it.
-func constructID(step string) string { return strings.ToUpper(step[:1]) + step[1:] }
+// constructID is a function's name as CDK ids and CloudFormation logical ids spell it.
+func constructID(function string) string { return strings.ToUpper(function[:1]) + function[1:] }
 
 // sub leaves the pseudo parameters and references in s to CloudFormation.
 func sub(s string) *string {

@@ -47,7 +47,7 @@ func newNotices(scope constructs.Construct, roles functionRoles) notices {
 	var publishers []awsiam.IPrincipal
 	for _, f := range functionTable {
 		if f.notifies {
-			publishers = append(publishers, awsiam.NewArnPrincipal(roles[f.step].RoleArn()))
+			publishers = append(publishers, awsiam.NewArnPrincipal(roles[f.name].RoleArn()))
 		}
 	}
 	key.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{

@@ -382,11 +382,11 @@ var functionGrants = map[string][]grant{
 }
 
 // runtimeGrants are the calls that Lambda makes with a function's role.
-func runtimeGrants(step string, async bool) []grant {
+func runtimeGrants(function string, async bool) []grant {
 	out := []grant{
 		{
 			actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},
-			on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:" + names.FunctionLogs(step) + ":*"},
+			on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:" + names.FunctionLogs(function) + ":*"},
 		},
 		{why: tracingWhy, actions: []string{"xray:PutTraceSegments", "xray:PutTelemetryRecords"}, on: []string{"*"}},
 	}

@@ -83,10 +83,10 @@ var short = strings.NewReplacer(
 )
 
 // runtime returns the permissions that every function's role has in addition to its own calls.
-func runtime(step string) []string {
+func runtime(function string) []string {
 	return []string{
-		"logs:CreateLogStream on log-group:/aws/lambda/drover-" + step + ":*",
-		"logs:PutLogEvents on log-group:/aws/lambda/drover-" + step + ":*",
+		"logs:CreateLogStream on log-group:/aws/lambda/drover-" + function + ":*",
+		"logs:PutLogEvents on log-group:/aws/lambda/drover-" + function + ":*",
 		"xray:PutTelemetryRecords on *",
 		"xray:PutTraceSegments on *",
 	}
@@ -260,9 +260,9 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 }
 
 // roleOf is the name of the role that a function runs as.
-func roleOf(t *testing.T, step string) string {
+func roleOf(t *testing.T, function string) string {
 	t.Helper()
-	arn := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", "drover-"+step)["Role"].(string)
+	arn := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", "drover-"+function)["Role"].(string)
 	return arn[strings.LastIndex(arn, "/")+1:]
 }
 
@@ -391,7 +391,7 @@ func TestRolesAreAssumedByTheirServicesAlone(t *testing.T) {
 		"scheduler":       "scheduler.amazonaws.com",
 	}
 	for _, f := range functionTable {
-		services[f.step] = "lambda.amazonaws.com"
+		services[f.name] = "lambda.amazonaws.com"
 	}
 	s := account(t)
 	require.Len(t, s.Roles(), len(services)+1, "a role without an expectation")

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// relayStep is the folder of the compiled relay.
-	relayStep = "relay"
+	// relayFunction is the folder of the compiled relay.
+	relayFunction = "relay"
 	// relayFile is its code in the package of plan.
 	relayFile = "relay.zip"
 )
@@ -23,9 +23,9 @@ const (
 // packRelay writes the code of relays into the package of plan, and returns DROVER_RELAY: <architecture>/<sha256>. The same binary is
 // packed to the same bytes.
 func packRelay(c code) (string, error) {
-	binary, err := os.ReadFile(filepath.Join(c.dir, relayStep, "bootstrap"))
+	binary, err := os.ReadFile(filepath.Join(c.dir, relayFunction, "bootstrap"))
 	if err != nil {
-		return "", fmt.Errorf("function %s is not compiled (run make synth, which does it): %w", relayStep, err)
+		return "", fmt.Errorf("function %s is not compiled (run make synth, which does it): %w", relayFunction, err)
 	}
 	var packed bytes.Buffer
 	archive := zip.NewWriter(&packed)

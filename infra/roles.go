@@ -22,8 +22,8 @@ type grant struct {
 
 // roleProps of a role.
 type roleProps struct {
-	// step ends the role's name.
-	step string
+	// suffix ends the role's name.
+	suffix string
 	// service may assume it on behalf of this account.
 	service string
 	// anyAccount omits the condition on the account, for services that send no source account.
@@ -43,7 +43,7 @@ func newRole(scope constructs.Construct, id string, p roleProps) awsiam.IRole {
 		})
 	}
 	props := &awsiam.RoleProps{
-		RoleName:    sub(roleName(p.step)),
+		RoleName:    sub(roleName(p.suffix)),
 		Description: jsii.String(p.description),
 		AssumedBy:   trust,
 	}

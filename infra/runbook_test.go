@@ -83,12 +83,12 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, alarm := range runbookEntries(t, "Alarms") {
-		if !strings.Contains(alarm, "<step>") {
+		if !strings.Contains(alarm, "<function>") {
 			got[alarm] = true
 			continue
 		}
 		for _, f := range functionTable {
-			got[strings.ReplaceAll(alarm, "<step>", f.step)] = true
+			got[strings.ReplaceAll(alarm, "<function>", f.name)] = true
 		}
 	}
 	require.Equal(t, want, got)

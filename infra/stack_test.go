@@ -117,8 +117,8 @@ func TestFunctions(t *testing.T) {
 		require.Equal(t, testAccount, env["DROVER_ACCOUNT"], name)
 		require.Equal(t, testPartition, env["DROVER_PARTITION"], name)
 	}
-	env := func(step string) map[string]any {
-		f := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", "drover-"+step)
+	env := func(function string) map[string]any {
+		f := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", "drover-"+function)
 		return f["Environment"].(map[string]any)["Variables"].(map[string]any)
 	}
 	converge := "arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge"
@@ -160,10 +160,10 @@ func TestBuckets(t *testing.T) {
 	require.Equal(t, map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
 		synthesized.named(t, "AWS::S3::Bucket", "BucketName", specs)["NotificationConfiguration"])
 
-	role := func(step string) iam.Principal {
+	role := func(function string) iam.Principal {
 		return iam.Principal{
-			ARN:     "arn:aws:sts::111122223333:assumed-role/drover-eu-central-1-" + step + "/test",
-			RoleARN: "arn:aws:iam::111122223333:role/drover-eu-central-1-" + step, Account: testAccount,
+			ARN:     "arn:aws:sts::111122223333:assumed-role/drover-eu-central-1-" + function + "/test",
+			RoleARN: "arn:aws:iam::111122223333:role/drover-eu-central-1-" + function, Account: testAccount,
 		}
 	}
 	admin := iam.Principal{ARN: "arn:aws:iam::111122223333:user/admin", Account: testAccount}
@@ -235,8 +235,8 @@ func TestAlarmsReachPeople(t *testing.T) {
 		}
 	}
 	for _, f := range functionTable {
-		require.Contains(t, watched, "Errors of drover-"+f.step)
-		require.Contains(t, watched, "Throttles of drover-"+f.step)
+		require.Contains(t, watched, "Errors of drover-"+f.name)
+		require.Contains(t, watched, "Throttles of drover-"+f.name)
 	}
 	for machine := range machineGoldens {
 		for _, metric := range []string{"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"} {
@@ -272,15 +272,15 @@ func TestAlarmsReachPeople(t *testing.T) {
 	// So does a function that notifies. Its role permits publishing, and the key's policy permits the use of the key.
 	for _, f := range functionTable {
 		role := iam.Principal{
-			ARN:     "arn:aws:sts::111122223333:assumed-role/drover-eu-central-1-" + f.step + "/test",
-			RoleARN: "arn:aws:iam::111122223333:role/drover-eu-central-1-" + f.step, Account: testAccount,
+			ARN:     "arn:aws:sts::111122223333:assumed-role/drover-eu-central-1-" + f.name + "/test",
+			RoleARN: "arn:aws:iam::111122223333:role/drover-eu-central-1-" + f.name, Account: testAccount,
 		}
 		for _, action := range []string{"kms:GenerateDataKey", "kms:Decrypt"} {
 			require.Equal(t, f.notifies, iam.Allowed == iam.EvaluateResourcePolicy(onKey, role, action,
-				"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", nil), f.step)
+				"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", nil), f.name)
 		}
 		require.NotEqual(t, iam.Allowed, iam.EvaluateResourcePolicy(onKey, role, "kms:PutKeyPolicy",
-			"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", nil), f.step)
+			"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", nil), f.name)
 	}
 }
 

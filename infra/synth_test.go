@@ -54,12 +54,12 @@ func runTests(m *testing.M) int {
 // compile writes a different file in place of each compiled function.
 func compile(dir string) error {
 	for _, goarch := range []string{"arm64", "amd64"} {
-		for _, f := range append([]function{{step: relayStep}}, functionTable...) {
-			folder := filepath.Join(dir, goarch, f.step)
+		for _, f := range append([]function{{name: relayFunction}}, functionTable...) {
+			folder := filepath.Join(dir, goarch, f.name)
 			if err := os.MkdirAll(folder, 0o755); err != nil {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(folder, "bootstrap"), []byte(goarch+" "+f.step), 0o755); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, "bootstrap"), []byte(goarch+" "+f.name), 0o755); err != nil {
 				return err
 			}
 		}

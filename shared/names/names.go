@@ -17,13 +17,13 @@ const Bus = "drover"
 func IsInstance(s string) bool { return strings.HasPrefix(s, "i-") && !strings.Contains(s, ".") }
 
 // Function returns the name of a Lambda function of drover.
-func Function(step string) string { return Prefix + step }
+func Function(function string) string { return Prefix + function }
 
 // Relay returns the name of the function through which drover reaches the API server of a cluster whose endpoint is not open to everyone.
 func Relay(cluster string) string { return Prefix + cluster + "-relay" }
 
 // FunctionLogs returns the log group of a Lambda function of drover.
-func FunctionLogs(step string) string { return "/aws/lambda/" + Function(step) }
+func FunctionLogs(function string) string { return "/aws/lambda/" + Function(function) }
 
 // Machines returns the names of drover's state machines.
 func Machines() []string {
@@ -31,11 +31,11 @@ func Machines() []string {
 }
 
 // Role returns the name of a function's role in a region. IAM is global, so the name has the region.
-func Role(region, step string) string { return Prefix + region + "-" + step }
+func Role(region, suffix string) string { return Prefix + region + "-" + suffix }
 
 // RoleARN returns the ARN of a function's role.
-func RoleARN(partition, account, region, step string) string {
-	return fmt.Sprintf("arn:%s:iam::%s:role/%s", partition, account, Role(region, step))
+func RoleARN(partition, account, region, suffix string) string {
+	return fmt.Sprintf("arn:%s:iam::%s:role/%s", partition, account, Role(region, suffix))
 }
 
 // ClusterRoles is the path of the roles and instance profiles that clusters' stacks create. drover's own roles have no path. So no policy

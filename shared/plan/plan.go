@@ -57,7 +57,7 @@ type Change struct {
 	Reasons  []status.Reason `json:"reasons"`
 	// InFlight reports that an operation on the stack was in flight during planning. Its outputs were the old ones, its tags the new ones.
 	// Only a plan after that operation is reliable.
-	InFlight bool `json:"moving,omitempty"`
+	InFlight bool `json:"inFlight,omitempty"`
 }
 
 // Plan holds the changes from the deployed to the desired cluster.

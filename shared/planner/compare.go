@@ -100,7 +100,7 @@ func refuse(changes []status.Reason) *Stop {
 // cannot read. The reasons of that stack's change then name checksums.
 func (p *Planner) deployedSpecs(ctx context.Context, w work) (map[string]*api.Cluster, error) {
 	var release *api.Release
-	name, sha := w.at.Release, w.at.SHA256
+	name, sha := w.current.Release, w.current.SHA256
 	if sha == "" { // a control plane whose creation failed
 		name, sha = plan.Pin(w.deployed)
 	}

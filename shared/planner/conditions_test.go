@@ -23,7 +23,7 @@ import (
 
 func TestStacksThatAClusterMayHave(t *testing.T) {
 	ofSpec := []string{names.Network, names.ControlPlane, names.Addons, names.NodeAddons, "pool-a"}
-	execution := Request{Cluster: "demo", Known: true}
+	execution := Request{Cluster: "demo", StacksOfStatus: true}
 	find := func(t *testing.T, s *cluster, in Request) ([]string, error) {
 		t.Helper()
 		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
@@ -194,7 +194,7 @@ func TestReleaseThatAClusterIsAt(t *testing.T) {
 func TestSpecsThatStacksWereMadeFrom(t *testing.T) {
 	before := func(t *testing.T, s *cluster) (map[string]*api.Cluster, error) {
 		t.Helper()
-		w := work{cluster: "demo", at: upgrade.Target{Release: "1.36-1", SHA256: "sha"}, deployed: map[string]stack.Deployed{
+		w := work{cluster: "demo", current: upgrade.Target{Release: "1.36-1", SHA256: "sha"}, deployed: map[string]stack.Deployed{
 			names.Network:      {Tags: map[string]string{names.TagSpecVersion: "v1"}},
 			names.ControlPlane: {Tags: map[string]string{names.TagSpecVersion: "v0"}},
 			names.Addons:       {},

@@ -51,12 +51,12 @@ func (p *Planner) Forecast(ctx context.Context, cluster string) (Forecast, error
 	if err != nil || w.spec == nil {
 		return f, err
 	}
-	f.Paused, f.Creates = w.spec.Spec.Paused, w.at.KubernetesVersion == ""
+	f.Paused, f.Creates = w.spec.Spec.Paused, w.current.KubernetesVersion == ""
 	if seen.Reason != "" || seen.Unused != nil {
 		return f, nil
 	}
 	f.Spec, f.Override = w.resolved, w.decision.OverrideReason
-	if r := w.record; r != nil && !r.State.Over() {
+	if r := w.record; r != nil && !r.State.Final() {
 		f.InFlight, f.Stops = r, r.Superseded(w.spec)
 	}
 	f.Upgrade, err = p.forecastUpgrade(ctx, &w)
@@ -66,8 +66,8 @@ func (p *Planner) Forecast(ctx context.Context, cluster string) (Forecast, error
 // forecastUpgrade returns the upgrade that a decision leads to; nil if there is none.
 func (p *Planner) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecast, error) {
 	d := w.decision
-	u := &UpgradeForecast{From: w.at}
-	if w.record != nil && !w.record.State.Over() {
+	u := &UpgradeForecast{From: w.current}
+	if w.record != nil && !w.record.State.Final() {
 		u.From = w.record.Target
 	}
 	switch {

@@ -103,9 +103,9 @@ func (s *Stop) rejection() *events.Rejection {
 // Request is a request to plan one cluster.
 type Request struct {
 	Cluster string
-	// If Known is true, planning also considers stacks that only the status names. A preview considers those of the spec and of the tag
-	// index.
-	Known bool
+	// If StacksOfStatus is true, planning also considers stacks that only the status names. A preview considers those of
+	// the spec and of the tag index.
+	StacksOfStatus bool
 	// Roll names the pools that the caller wants rolled. Plan only uses it to refuse the roll if no spec applies.
 	Roll []string
 	// Accept is called with the spec that applies, before planning reads anything else. An error ends planning. It may be nil.
@@ -179,8 +179,8 @@ type work struct {
 	// deployed are the stacks as they were at the time read.
 	deployed map[string]stack.Deployed
 	read     time.Time
-	// at is the release and version that the cluster has; zero before it has a control plane.
-	at upgrade.Target
+	// current is the release and version that the cluster has; zero before it has a control plane.
+	current upgrade.Target
 	// later are the times at which to plan again: future rolls of the spec, and the next upgrade.
 	later []time.Time
 	// decision says which release applies, given the record of the last upgrade.

@@ -75,7 +75,7 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 // knows. The tag index does not find a stack that has only a change set.
 func (p *Planner) candidateStacks(ctx context.Context, in Request, spec *api.Cluster) ([]string, error) {
 	stacks := expectedStacks(spec)
-	if !in.Known {
+	if !in.StacksOfStatus {
 		return stacks, nil
 	}
 	before, err := p.State.Status(ctx, in.Cluster)

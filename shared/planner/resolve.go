@@ -89,8 +89,8 @@ func (p *Planner) namedRelease(ctx context.Context, w *work, name string) (conte
 	if c, read := w.releases[name]; read {
 		return c, nil
 	}
-	if w.at.Release == name && w.at.SHA256 != "" {
-		return p.pinnedRelease(ctx, w, w.at)
+	if w.current.Release == name && w.current.SHA256 != "" {
+		return p.pinnedRelease(ctx, w, w.current)
 	}
 	release, body, err := specs.Release(ctx, p.Specs, name)
 	var unusable *specs.Unusable

@@ -39,7 +39,7 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	s.Rolled(w.rolled, now)
 	w.recordUpgrade(s, now)
 	if len(o.Plan.Changes) > 0 {
-		upgrading := w.record != nil && !w.record.State.Over()
+		upgrading := w.record != nil && !w.record.State.Final()
 		s.PlannedAt = w.read.UTC()
 		s.Set(acceptance(w.rejected), now)
 		s.BeginConverge(execution, upgrading, fmt.Sprintf("changing %d of %d stacks", len(o.Plan.Changes), len(w.rendered.Stacks)), now)

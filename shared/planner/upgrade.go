@@ -32,15 +32,15 @@ func (p *Planner) NextUpgrade(ctx context.Context, cluster string, record *upgra
 type QueuedUpgrade struct {
 	// RecheckAt is when to plan again; zero if no time is known.
 	RecheckAt time.Time
-	// Record writes the queued upgrade into the status, or removes one that was withdrawn.
-	Record func(*status.Status)
+	// Write writes the queued upgrade into the status, or removes one that was withdrawn.
+	Write func(*status.Status)
 }
 
 // QueuedUpgrade decides which upgrade waits for the one in flight. The execution of that one may have planned
 // earlier, and may run for days. It returns nil if no upgrade is in flight. It only reads.
 func (p *Planner) QueuedUpgrade(ctx context.Context, cluster string) (*QueuedUpgrade, error) {
 	record, _, err := p.State.Upgrade(ctx, cluster)
-	if err != nil || record == nil || record.State.Over() {
+	if err != nil || record == nil || record.State.Final() {
 		return nil, err
 	}
 	w, err := p.decided(ctx, cluster, record)
@@ -73,10 +73,10 @@ func (p *Planner) decide(ctx context.Context, w *work, spec *api.Cluster) error 
 	if w.record != nil && w.record.Stack != w.deployed[names.ControlPlane].ID {
 		w.record = nil // of a deleted cluster with this name
 	}
-	if w.at, err = p.deployedTarget(ctx, w, spec); err != nil {
+	if w.current, err = p.deployedTarget(ctx, w, spec); err != nil {
 		return err
 	}
-	in := upgrade.Situation{Spec: spec, SpecVersion: w.version, Record: w.record, Deployed: w.at, Now: p.Now()}
+	in := upgrade.Situation{Spec: spec, SpecVersion: w.version, Record: w.record, Deployed: w.current, Now: p.Now()}
 	if in.Channels, err = p.channels(ctx, spec); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (p *Planner) deployedTarget(ctx context.Context, w *work, spec *api.Cluster
 func (p *Planner) planned(w work) *events.PlannedUpgrade {
 	d, r := w.decision, w.record
 	switch {
-	case r != nil && !r.State.Over() && d.Old.Release != "" && len(w.deployed) > 0:
+	case r != nil && !r.State.Final() && d.Old.Release != "" && len(w.deployed) > 0:
 		return &events.PlannedUpgrade{
 			State: string(r.State), Spec: r.Origin == upgrade.OriginSpec, Message: fmt.Sprintf("the upgrade to %s is in flight", r.Target),
 		}
@@ -183,15 +183,15 @@ func waits(w *upgrade.Pending, now time.Time) string {
 // recordUpgrade writes the pending upgrade into the status, and removes one that was withdrawn. The upgrade function
 // records an upgrade that is in flight or finished, and one that an execution waits to start.
 func (w *work) recordUpgrade(s *status.Status, now time.Time) {
-	if w.record != nil && !w.record.State.Over() {
+	if w.record != nil && !w.record.State.Final() {
 		w.recordQueued(s, now)
 		return
 	}
 	s.PlanUpgrade(w.pendingUpgrade(s, now), now)
 }
 
-// After returns what to record about the cluster when an upgrade ends. It only reads.
-func (p *Planner) After(ctx context.Context, cluster string) (status.PostUpgrade, error) {
+// AfterUpgrade returns what to record about the cluster when an upgrade ends. It only reads.
+func (p *Planner) AfterUpgrade(ctx context.Context, cluster string) (status.PostUpgrade, error) {
 	a := status.PostUpgrade{Next: func(*status.Status) {}}
 	w, err := p.read(ctx, Request{Cluster: cluster})
 	if errors.Is(err, ErrAbsent) {
@@ -241,7 +241,7 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	d, exact := w.decision, now
 	now = now.UTC().Truncate(time.Second)
 	next := &status.Upgrade{Phase: status.UpgradeScheduled, From: d.Old.Release, FromVersion: plan.KubernetesVersion(w.deployed)}
-	if w.record != nil && !w.record.State.Over() {
+	if w.record != nil && !w.record.State.Final() {
 		next.From, next.FromVersion = w.record.Target.Release, w.record.Target.KubernetesVersion
 	}
 	switch {

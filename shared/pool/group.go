@@ -55,10 +55,10 @@ type Instance struct {
 // IsInService reports whether the instance is neither launching nor terminating.
 func (i Instance) IsInService() bool { return i.State == InService }
 
-// Outdated returns the instances that an instance refresh would still replace. They are not terminating, and differ from what the group
+// ToRefresh returns the instances that an instance refresh would still replace. They are not terminating, and differ from what the group
 // launches now in launch template version, instance type or zone.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-instance-refresh-skip-matching.html
-func (g Group) Outdated() []string {
+func (g Group) ToRefresh() []string {
 	var ids []string
 	for _, i := range g.Instances {
 		matches := i.TemplateVersion != "" && i.TemplateVersion == g.TemplateVersion &&

@@ -22,10 +22,10 @@ func TestOutdated(t *testing.T) {
 		"another version, terminating": {with(func(i *Instance) { i.State, i.TemplateVersion = TerminatingWait, "1" }), false},
 	} {
 		g := Group{TemplateVersion: "2", Types: []string{"m7i.large"}, Zones: []string{"a", "b"}, Instances: []Instance{c.instance}}
-		require.Equal(t, c.outdated, len(g.Outdated()) == 1, name)
+		require.Equal(t, c.outdated, len(g.ToRefresh()) == 1, name)
 	}
 	require.Empty(t, Group{
 		TemplateVersion: "2", Instances: []Instance{current},
-	}.Outdated(), "the template says which types, and no zones are known")
-	require.Len(t, Group{Instances: []Instance{current}}.Outdated(), 1, "the group's template version is unknown")
+	}.ToRefresh(), "the template says which types, and no zones are known")
+	require.Len(t, Group{Instances: []Instance{current}}.ToRefresh(), 1, "the group's template version is unknown")
 }

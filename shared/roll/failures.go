@@ -7,13 +7,13 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// maxNotJoined is how many instances of an update must fail to join before the update fails. The first may be an accident.
-const maxNotJoined = 2
+// failsAt is how many instances of an update must fail to join before the update fails. The first may be an accident.
+const failsAt = 2
 
 // FailsUpdate reports whether the nodes that failed to join during an execution fail its update. template is the launch template version of
 // the last of them.
 func FailsUpdate(notJoined []status.Node, template string) bool {
-	return len(ofTemplate(notJoined, template)) >= maxNotJoined
+	return len(ofTemplate(notJoined, template)) >= failsAt
 }
 
 // ofTemplate returns the nodes that may have a launch template version. An unknown version may be any.

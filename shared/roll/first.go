@@ -10,9 +10,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// maxJoin is how long the first batch waits for instances that are launching. If the image never joins, Auto Scaling launches new instances
-// again and again, and only the roll brings another image.
-const maxJoin = 15 * time.Minute
+// maxJoinWait is how long the first batch waits for instances that are launching. If the image never joins, Auto
+// Scaling launches new instances again and again, and only the roll brings another image.
+const maxJoinWait = 15 * time.Minute
 
 // Blocker is what the first batch waits for.
 type Blocker struct {
@@ -37,14 +37,14 @@ func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
 			Instances: terminating, Max: drainTimeout + backoff.DrainGrace, Draining: true,
 		}
 	case len(launching) > 0 && serving > 0 && serving < group.Desired:
-		return Blocker{Instances: launching, Max: maxJoin}
+		return Blocker{Instances: launching, Max: maxJoinWait}
 	}
 	return Blocker{}
 }
 
-// Since sets Began and Deadline. It drops instances whose wait is over, unless that is all of them. began is when each instance began to
+// SetTimes sets Began and Deadline. It drops instances whose wait is over, unless that is all of them. began is when each instance began to
 // drain or launch. An instance that is not in began is assumed to have begun with the wait of this execution.
-func (b *Blocker) Since(began map[string]time.Time, waited time.Duration, now time.Time) {
+func (b *Blocker) SetTimes(began map[string]time.Time, waited time.Duration, now time.Time) {
 	var recent []string
 	for _, instance := range b.Instances {
 		at, found := began[instance]

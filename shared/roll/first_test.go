@@ -43,7 +43,7 @@ func TestFirstBatch(t *testing.T) {
 		"waits for drains before joins": {
 			group(2, pool.InService, pool.PendingWait, pool.TerminatingWait), []string{"i-2"}, "i-2 is drained", time.Hour + backoff.DrainGrace,
 		},
-		"waits for instances that launch":            {group(2, pool.InService, pool.PendingWait), []string{"i-1"}, "i-1 has joined", maxJoin},
+		"waits for instances that launch":            {group(2, pool.InService, pool.PendingWait), []string{"i-1"}, "i-1 has joined", maxJoinWait},
 		"waits for no launch when nothing serves":    {group(2, pool.PendingWait, pool.PendingWait), nil, "", 0},
 		"waits for no launch beyond what is desired": {group(1, pool.InService, pool.PendingWait), nil, "", 0},
 	} {
@@ -84,7 +84,7 @@ func TestBlockerWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := Blocker{Instances: []string{"a", "b"}, Max: 10 * time.Minute}
-			b.Since(test.began, test.waited, noon)
+			b.SetTimes(test.began, test.waited, noon)
 			require.Equal(t, test.instances, b.Instances)
 			require.Equal(t, test.left, max(0, b.Left(test.waited, noon)))
 		})
@@ -113,7 +113,7 @@ func TestBlockerTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := Blocker{Instances: []string{"a", "b", "c"}, Max: 10 * time.Minute}
-			b.Since(test.began, test.waited, noon)
+			b.SetTimes(test.began, test.waited, noon)
 			require.Equal(t, test.since, b.Began)
 			require.Equal(t, test.deadline, b.Deadline)
 		})

@@ -58,13 +58,13 @@ func (g *Gate) IsLastBatch() bool {
 	isOutdated := func(i pool.Instance) bool {
 		return strings.HasPrefix(i.State, pool.Terminating) && i.TemplateVersion != g.Group.TemplateVersion
 	}
-	return g.Refresh && g.Group.TemplateVersion != "" && len(g.Group.Outdated()) == 0 && slices.ContainsFunc(g.Group.Instances, isOutdated)
+	return g.Refresh && g.Group.TemplateVersion != "" && len(g.Group.ToRefresh()) == 0 && slices.ContainsFunc(g.Group.Instances, isOutdated)
 }
 
-// ByGroup returns what the batch waits for, judged by the group alone, or "". It waits while another instance is drained. In a rolling
+// GroupWait returns what the batch waits for, judged by the group alone, or "". It waits while another instance is drained. In a rolling
 // update this instance must be in service, since CloudFormation terminates the next instances as soon as it receives the signal.
-func (g *Gate) ByGroup() string {
-	if leaving := g.AtHooks(); leaving != "" {
+func (g *Gate) GroupWait() string {
+	if leaving := g.HookWait(); leaving != "" {
 		return leaving
 	}
 	isMember := slices.ContainsFunc(g.Group.Instances, func(i pool.Instance) bool { return i.ID == g.Instance })
@@ -74,8 +74,8 @@ func (g *Gate) ByGroup() string {
 	return ""
 }
 
-// AtHooks returns the wait for the drains of other instances at their terminate hooks, or "".
-func (g *Gate) AtHooks() string {
+// HookWait returns the wait for the drains of other instances at their terminate hooks, or "".
+func (g *Gate) HookWait() string {
 	leaving := slices.DeleteFunc(g.Group.Draining(), func(id string) bool { return id == g.Instance })
 	if len(leaving) == 0 {
 		return ""
@@ -83,17 +83,17 @@ func (g *Gate) AtHooks() string {
 	return wait(leaving, "is drained", "are drained")
 }
 
-// ByNodes returns what the batch waits for by the nodes of the pool, or "".
+// NodeWait returns what the batch waits for by the nodes of the pool, or "".
 //
 //  1. The node of this instance must still be ready.
 //  2. No other node may be drained while its instance is in service, for an operator or a spot interruption.
 //  3. The other nodes that the roll brought must be ready: another batch of the same kind would take more of the old nodes away. A node
 //     without a Node object does not count. Its instance has terminated, as spot instances do, and Auto Scaling replaces it later.
-func (g *Gate) ByNodes() string {
+func (g *Gate) NodeWait() string {
 	if missing := g.node(g.Instance).Missing(g.Readiness); missing != "" {
 		return "it is Ready again: " + missing
 	}
-	if draining := g.Draining(); draining != "" {
+	if draining := g.DrainWait(); draining != "" {
 		return draining
 	}
 	if !g.IsRolling() {
@@ -105,8 +105,8 @@ func (g *Gate) ByNodes() string {
 	})
 }
 
-// Draining returns the wait for nodes that are drained while their instances are in service, or "".
-func (g *Gate) Draining() string {
+// DrainWait returns the wait for nodes that are drained while their instances are in service, or "".
+func (g *Gate) DrainWait() string {
 	return g.namesOf("is drained", "are drained", func(n pool.Node) bool { return n.Draining })
 }
 

@@ -52,25 +52,25 @@ func TestGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.change(test.gate)
-			require.Equal(t, test.byGroup, test.gate.ByGroup())
+			require.Equal(t, test.byGroup, test.gate.GroupWait())
 			if test.byGroup == "" {
-				require.Equal(t, test.byNode, test.gate.ByNodes())
+				require.Equal(t, test.byNode, test.gate.NodeWait())
 			}
 		})
 	}
 	t.Run("does not wait for an instance outside the group", func(t *testing.T) {
 		g := gate(serves, old)
 		g.Instance = "i-9"
-		require.Empty(t, g.ByGroup(), "the instance has terminated")
+		require.Empty(t, g.GroupWait(), "the instance has terminated")
 		require.False(t, g.IsRolling(), "its launch template version is not known")
 	})
 	t.Run("names each node that it waits for", func(t *testing.T) {
 		g := gate(serves, serves, serves, old)
 		g.Nodes[1].Draining, g.Nodes[2].Draining, g.Nodes[3].Draining = true, true, true
 		g.Group.Instances[3].State = pool.TerminatingProceed
-		require.Equal(t, "node-i-1, node-i-2 are drained", g.ByNodes(), "instances that terminate do not count")
+		require.Equal(t, "node-i-1, node-i-2 are drained", g.NodeWait(), "instances that terminate do not count")
 		g.Group.Instances[1].State, g.Group.Instances[2].State = drained, pool.Terminating
-		require.Equal(t, "i-1, i-2 are drained", g.ByGroup())
+		require.Equal(t, "i-1, i-2 are drained", g.GroupWait())
 	})
 }
 

@@ -99,7 +99,7 @@ type Status struct {
 	FailedTry int `json:"failedTry,omitempty"`
 	// NotifiedFailure is the failure that was notified last, until something else is notified. Automatic retries that
 	// fail the same way are not notified.
-	NotifiedFailure *Failure `json:"toldFailure,omitempty"`
+	NotifiedFailure *Failure `json:"notifiedFailure,omitempty"`
 	// Replaced counts the replacements of a cluster's only node, which drover replaces if it is not Ready.
 	Replaced *Replaced `json:"replaced,omitempty"`
 	// Drift are the findings of InSync that come from planning. They are removed when a plan finds nothing to change. The audit's other
@@ -216,12 +216,12 @@ type Stack struct {
 	ReportedAt time.Time `json:"reportedAt,omitzero"`
 	// External is true if no drover execution started the operation that Status is about.
 	External bool `json:"external,omitempty"`
-	// Waits is what the change of the stack waits for before it begins, or has waited for until its limit.
-	Waits *Waits `json:"waits,omitempty"`
+	// Delay is what the change of the stack waits for before it begins, or has waited for until its limit.
+	Delay *Delay `json:"delay,omitempty"`
 }
 
-// Waits is what a change waits for. Until is the latest end of the wait; it is zero once the change no longer waits.
-type Waits struct {
+// Delay is what a change waits for. Until is the latest end of the wait; it is zero once the change no longer waits.
+type Delay struct {
 	Message string    `json:"message"`
 	Until   time.Time `json:"until,omitzero"`
 }
@@ -340,20 +340,20 @@ func (s *Status) Condition(kind string) *Condition {
 	return &s.Conditions[i]
 }
 
-// Wait records what the change of a stack waits for; nil if it does not wait. The first time limit stays while it waits for the same.
-func (s *Status) Wait(stack string, w *Waits) {
+// SetDelay records what the change of a stack waits for; nil if it does not wait. The first time limit stays while it waits for the same.
+func (s *Status) SetDelay(stack string, w *Delay) {
 	for i, o := range s.Stacks {
 		if o.Name != stack {
 			continue
 		}
-		if w != nil && o.Waits != nil && !o.Waits.Until.IsZero() && !w.Until.IsZero() && o.Waits.Message == w.Message {
-			w = &Waits{Message: w.Message, Until: o.Waits.Until}
+		if w != nil && o.Delay != nil && !o.Delay.Until.IsZero() && !w.Until.IsZero() && o.Delay.Message == w.Message {
+			w = &Delay{Message: w.Message, Until: o.Delay.Until}
 		}
-		s.Stacks[i].Waits = w
+		s.Stacks[i].Delay = w
 	}
 }
 
-// WaitsNow reports whether the change of a stack waits for something that its execution polls.
-func (s *Status) WaitsNow(now time.Time) bool {
-	return slices.ContainsFunc(s.Stacks, func(o Stack) bool { return o.Waits != nil && now.Before(o.Waits.Until) })
+// IsDelayed reports whether the change of a stack waits for something that its execution polls.
+func (s *Status) IsDelayed(now time.Time) bool {
+	return slices.ContainsFunc(s.Stacks, func(o Stack) bool { return o.Delay != nil && now.Before(o.Delay.Until) })
 }

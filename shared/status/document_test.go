@@ -47,30 +47,30 @@ func TestStackSince(t *testing.T) {
 
 func TestWaits(t *testing.T) {
 	s := Status{Stacks: []Stack{{Name: "network"}, {Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE", Reason: "no more", Since: noon}}}
-	require.False(t, s.WaitsNow(noon))
-	s.Wait("pool-a", &Waits{Message: "i-1 and i-2", Until: evening})
-	s.Wait("pool-a", &Waits{Message: "i-1 and i-2", Until: evening.Add(time.Minute)})
-	require.Equal(t, &Waits{Message: "i-1 and i-2", Until: evening}, s.Stacks[1].Waits, "the time that was reported first")
-	s.Wait("pool-a", &Waits{Message: "i-2", Until: evening.Add(time.Minute)})
-	require.Equal(t, &Waits{Message: "i-2", Until: evening.Add(time.Minute)}, s.Stacks[1].Waits, "another wait has a time of its own")
-	s.Wait("pool-a", &Waits{Message: "i-2", Until: evening})
+	require.False(t, s.IsDelayed(noon))
+	s.SetDelay("pool-a", &Delay{Message: "i-1 and i-2", Until: evening})
+	s.SetDelay("pool-a", &Delay{Message: "i-1 and i-2", Until: evening.Add(time.Minute)})
+	require.Equal(t, &Delay{Message: "i-1 and i-2", Until: evening}, s.Stacks[1].Delay, "the time that was reported first")
+	s.SetDelay("pool-a", &Delay{Message: "i-2", Until: evening.Add(time.Minute)})
+	require.Equal(t, &Delay{Message: "i-2", Until: evening.Add(time.Minute)}, s.Stacks[1].Delay, "another wait has a time of its own")
+	s.SetDelay("pool-a", &Delay{Message: "i-2", Until: evening})
 	require.Equal(t, "no more", s.Stacks[1].Reason, "why it failed stays")
-	require.True(t, s.WaitsNow(noon))
-	require.False(t, s.WaitsNow(evening.Add(time.Minute)))
-	s.Wait("pool-a", &Waits{Message: "in vain"})
-	require.Equal(t, &Waits{Message: "in vain"}, s.Stacks[1].Waits)
-	require.False(t, s.WaitsNow(noon))
-	s.Wait("pool-a", nil)
-	require.Nil(t, s.Stacks[1].Waits)
+	require.True(t, s.IsDelayed(noon))
+	require.False(t, s.IsDelayed(evening.Add(time.Minute)))
+	s.SetDelay("pool-a", &Delay{Message: "in vain"})
+	require.Equal(t, &Delay{Message: "in vain"}, s.Stacks[1].Delay)
+	require.False(t, s.IsDelayed(noon))
+	s.SetDelay("pool-a", nil)
+	require.Nil(t, s.Stacks[1].Delay)
 
-	waiting := &Waits{Message: "i-1", Until: evening}
-	s.Wait("pool-a", waiting)
+	waiting := &Delay{Message: "i-1", Until: evening}
+	s.SetDelay("pool-a", waiting)
 	s.Observe([]Stack{{Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE"}}, evening, evening)
 	require.Equal(t, []Stack{{Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE", Reason: "no more", Since: noon}}, s.Stacks, "another round")
-	s.Wait("pool-a", waiting)
+	s.SetDelay("pool-a", waiting)
 	s.SetStack(Stack{Name: "pool-a", Status: "UPDATE_COMPLETE"}, evening)
-	require.Nil(t, s.Stacks[0].Waits)
-	s.Wait("pool-b", waiting)
+	require.Nil(t, s.Stacks[0].Delay)
+	s.SetDelay("pool-b", waiting)
 	require.Len(t, s.Stacks, 1)
 }
 
@@ -78,7 +78,7 @@ func TestWaits(t *testing.T) {
 func TestUpgradeGap(t *testing.T) {
 	for _, state := range []upgrade.State{upgrade.Checking, upgrade.Running, upgrade.Blocked, upgrade.Stopped, upgrade.Done} {
 		lack := GapForState(string(state))
-		if !state.Over() || state == upgrade.Done {
+		if !state.Final() || state == upgrade.Done {
 			require.Zero(t, lack, state)
 			continue
 		}

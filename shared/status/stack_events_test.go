@@ -63,7 +63,7 @@ func TestStackEvents(t *testing.T) {
 			case "planned":
 				s.Plan = []Change{{Stack: "pool-a"}}
 			default:
-				s.Stacks = []Stack{{Name: "pool-a", Status: test.known.status, ReportedAt: test.known.at, Waits: &Waits{Message: "m"}}}
+				s.Stacks = []Stack{{Name: "pool-a", Status: test.known.status, ReportedAt: test.known.at, Delay: &Delay{Message: "m"}}}
 			}
 			test.event.Stack = "pool-a"
 			before := test.known.status
@@ -74,7 +74,7 @@ func TestStackEvents(t *testing.T) {
 			}
 			require.Equal(t, test.want, s.Stacks[0].Status)
 			require.Equal(t, test.event.Reason, s.Stacks[0].Reason)
-			require.Equal(t, before != "planned", s.Stacks[0].Waits != nil)
+			require.Equal(t, before != "planned", s.Stacks[0].Delay != nil)
 			require.False(t, s.RecordStack(test.event), "twice is once")
 		})
 	}

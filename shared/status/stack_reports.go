@@ -89,6 +89,6 @@ func (s *Status) Observe(stacks []Stack, read, now time.Time) {
 		}
 	}
 	for i := range s.Stacks {
-		s.Stacks[i].Waits = nil
+		s.Stacks[i].Delay = nil
 	}
 }

@@ -66,7 +66,7 @@ func TestObserveKeepsNewerStacks(t *testing.T) {
 	stacks := []Stack{
 		{Name: "network", Status: "CREATE_IN_PROGRESS", ReportedAt: midday.Add(-time.Second)},
 		{Name: "addons", Status: "DELETE_COMPLETE", ReportedAt: midday},
-		{Name: "pool-a", Status: "CREATE_IN_PROGRESS", ReportedAt: midday, Waits: &Waits{Message: "drains"}},
+		{Name: "pool-a", Status: "CREATE_IN_PROGRESS", ReportedAt: midday, Delay: &Delay{Message: "drains"}},
 	}
 	s := Status{Stacks: stacks}
 	s.Observe(nil, midday.Add(500*time.Millisecond), midday.Add(time.Second))

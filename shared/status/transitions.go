@@ -174,7 +174,7 @@ func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, end UpgradeEnd, now
 	if r.State == upgrade.Checking && (r.Origin == upgrade.OriginHand || r.Origin == upgrade.OriginRollback) {
 		s.Unset(RequestAccepted) // an earlier request was refused, this one is accepted
 	}
-	if r.State.Over() {
+	if r.State.Final() {
 		s.AddHistory(u)
 		s.Fence = end.Fence
 		if r.State == upgrade.Stopped && !end.Busy && !end.Earlier {
@@ -200,10 +200,10 @@ func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, end UpgradeEnd, now
 //  4. After any other upgrade the phase is the result of planning. If planning found changes, it is what the condition Converged states.
 func (s *Status) setUpgradePhase(message string, r *upgrade.Record, end UpgradeEnd, now time.Time) {
 	converged := s.Condition(Converged)
-	bySpec := !end.Earlier && (r.Origin == upgrade.OriginSpec || r.Over == "" && end.Verdict == nil)
+	bySpec := !end.Earlier && (r.Origin == upgrade.OriginSpec || r.Overridden == "" && end.Verdict == nil)
 	switch {
 	case s.Phase == Deleting || s.Phase == Deleted:
-	case !r.State.Over():
+	case !r.State.Final():
 		s.Phase, s.Message = Upgrading, message
 	case r.State != upgrade.Done && bySpec:
 		gap := GapForState(string(r.State))

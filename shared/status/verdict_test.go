@@ -334,22 +334,24 @@ func TestRecordUpgradeEnds(t *testing.T) {
 		},
 		"an upgrade over the spec's release is stopped, and the cluster failed": {
 			Failed, converged("StackFailed", "a stack"), upgrade.Record{
-				State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2",
+				State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r2",
 			}, UpgradeEnd{},
 			want{Failed, "before", converged("StackFailed", "a stack"), nil},
 		},
 		"an upgrade over the spec's release is stopped during a step": {
 			Upgrading, converged("StackFailed", "a stack"), upgrade.Record{
-				State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2",
+				State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r2",
 			}, UpgradeEnd{},
 			want{Failed, "a stack", converged("StackFailed", "a stack"), nil},
 		},
 		"an upgrade over the spec's release is stopped, and an earlier one was blocked": {
-			Upgrading, converged(ReasonUpgradeBlocked, "the nodes"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2"},
+			Upgrading, converged(ReasonUpgradeBlocked, "the nodes"), upgrade.Record{
+				State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r2",
+			},
 			UpgradeEnd{}, want{Stopped, "the nodes", converged(ReasonUpgradeBlocked, "the nodes"), nil},
 		},
 		"an upgrade over the spec's release is stopped while an execution converges": {
-			Upgrading, converged(ReasonConverging, "changing"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r2"},
+			Upgrading, converged(ReasonConverging, "changing"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r2"},
 			UpgradeEnd{Busy: true}, want{Converging, "changing", converged(ReasonConverging, "changing"), planned},
 		},
 		"an execution converges, and has a verdict": {
@@ -367,11 +369,11 @@ func TestRecordUpgradeEnds(t *testing.T) {
 		"an upgrade over the spec's release is done": {
 			Upgrading, converged(ReasonUpToDate, ""),
 			upgrade.Record{
-				State: upgrade.Done, Origin: upgrade.OriginHand, Over: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
+				State: upgrade.Done, Origin: upgrade.OriginHand, Overridden: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
 			},
 			UpgradeEnd{}, want{
 				Ready, ButRelease + (&upgrade.Record{
-					State: upgrade.Done, Origin: upgrade.OriginHand, Over: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
+					State: upgrade.Done, Origin: upgrade.OriginHand, Overridden: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
 				}).OverrideReason(upgrade.Target{}), converged(ReasonUpToDate, ""), planned,
 			},
 		},

@@ -15,7 +15,7 @@ func (s *State) Forget(ctx context.Context, cluster string) error {
 		return ok && of == cluster || key == names.Inspection(cluster)
 	}
 	record, etag, err := s.Upgrade(ctx, cluster)
-	if err == nil && record != nil && record.State.Over() {
+	if err == nil && record != nil && record.State.Final() {
 		err = s.DeleteIf(ctx, names.Upgrade(cluster), etag)
 	}
 	if err != nil {

@@ -20,8 +20,8 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 		State: Checking, Started: now.UTC().Truncate(time.Second), Answered: map[Origin]string{},
 	}
 	if start.Origin != OriginSpec {
-		r.Over = Named(spec)
-		if !target.matches(r.Over) {
+		r.Overridden = Named(spec)
+		if !target.matches(r.Overridden) {
 			r.Before = last.overriddenTarget(from)
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Record) overriddenTarget(from Target) Target {
 
 // overridesSpec reports whether this upgrade overrides a spec. It does if the spec names Over or Before.
 func (r *Record) overridesSpec(spec *api.Cluster) bool {
-	return r.Over != "" && (r.Over == Named(spec) || namedBy(spec, r.Before))
+	return r.Overridden != "" && (r.Overridden == Named(spec) || namedBy(spec, r.Before))
 }
 
 // matches reports whether a text of Named is about this target.
@@ -121,7 +121,7 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 		return "spec.paused is true"
 	case namedBy(spec, r.Target), r.overridesSpec(spec):
 		return ""
-	case r.Over != "":
+	case r.Overridden != "":
 		return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.overriddenNames())
 	}
 	return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.Target)
@@ -136,10 +136,10 @@ func namedBy(spec *api.Cluster, to Target) bool {
 // version then requests no other upgrade. A rollback to the release that the spec named throughout is not adopted: if it stopped, no spec
 // could request the rest.
 func (r *Record) Adopt(spec *api.Cluster, version string) {
-	if r.Over == "" || spec == nil || !namedBy(spec, r.Target) || r.Origin == OriginRollback && r.Over == Named(spec) {
+	if r.Overridden == "" || spec == nil || !namedBy(spec, r.Target) || r.Origin == OriginRollback && r.Overridden == Named(spec) {
 		return
 	}
-	r.Over, r.Answered = "", maps.Clone(r.Answered)
+	r.Overridden, r.Answered = "", maps.Clone(r.Answered)
 	if r.Answered == nil {
 		r.Answered = map[Origin]string{}
 	}
@@ -149,14 +149,14 @@ func (r *Record) Adopt(spec *api.Cluster, version string) {
 // overrides reports whether an upgrade that has ended may override a spec.
 func (r *Record) overrides() bool {
 	last := r.LastChange()
-	return last != nil && last.Over != "" && last.State.Over()
+	return last != nil && last.Overridden != "" && last.State.Final()
 }
 
 // ClearOverride ends the override of the spec, after the spec named the deployed release. Every later spec then
 // requests what it names, even if it named that before.
 func (r *Record) ClearOverride() {
 	if r.overrides() {
-		r.LastChange().Over = ""
+		r.LastChange().Overridden = ""
 	}
 }
 
@@ -168,13 +168,13 @@ func (r *Record) OverrideReason(deployed Target) string {
 	case !r.overrides():
 		return ""
 	case last.unfinished() && last.changedNothing(deployed):
-		if last.From.matches(last.Over) {
+		if last.From.matches(last.Overridden) {
 			return ""
 		}
 		return fmt.Sprintf("the upgrade to %s stopped before it changed anything", last.Target)
 	case last.unfinished():
 		return fmt.Sprintf("the upgrade to %s stopped before its last step, and its changes stay", last.Target)
-	case last.Target.matches(last.Over):
+	case last.Target.matches(last.Overridden):
 		return ""
 	}
 	return fmt.Sprintf("%s applies, requested by %s, until the spec names a release other than %s", last.Target, originNames[last.Origin],
@@ -183,10 +183,10 @@ func (r *Record) OverrideReason(deployed Target) string {
 
 // overriddenNames describes what a spec may name without ending the override: see overridesSpec.
 func (r *Record) overriddenNames() string {
-	if r.Before.Release == "" || r.Before.matches(r.Over) {
-		return r.Over
+	if r.Before.Release == "" || r.Before.matches(r.Overridden) {
+		return r.Overridden
 	}
-	return r.Over + " or " + r.Before.Release
+	return r.Overridden + " or " + r.Before.Release
 }
 
 // originNames are the origins in words.
@@ -238,7 +238,7 @@ func (r *Record) changedNothing(deployed Target) bool {
 }
 
 // inFlight reports whether an upgrade is in flight.
-func (r *Record) inFlight() bool { return r != nil && !r.State.Over() }
+func (r *Record) inFlight() bool { return r != nil && !r.State.Final() }
 
 // targetApplies reports whether the target of an upgrade applies instead of the release of the spec.
 func (r *Record) targetApplies(spec *api.Cluster) bool {

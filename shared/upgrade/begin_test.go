@@ -19,7 +19,7 @@ func TestBegin(t *testing.T) {
 	hand := Start{Origin: OriginHand, Key: "hand 1", Release: "r2"}
 	first := Begin(nil, hand, spec("r1"), r1, r2, "x1", noon)
 	require.Equal(t, &Record{
-		Number: 1, Execution: "x1", Origin: OriginHand, Key: "hand 1", Over: "r1", Before: r1, From: r1, Target: r2, State: Checking,
+		Number: 1, Execution: "x1", Origin: OriginHand, Key: "hand 1", Overridden: "r1", Before: r1, From: r1, Target: r2, State: Checking,
 		Started:  noon,
 		Answered: map[Origin]string{OriginHand: "hand 1"},
 	}, first)
@@ -28,7 +28,7 @@ func TestBegin(t *testing.T) {
 		next := Begin(first, Start{Origin: OriginSpec, Key: "spec v2"}, spec("r3"), r2, r1, "x2", noon)
 		require.Equal(t, map[Origin]string{OriginHand: "hand 1", OriginSpec: "spec v2"}, next.Answered)
 		require.EqualValues(t, 2, next.Number)
-		require.Empty(t, next.Over, "the spec requested it")
+		require.Empty(t, next.Overridden, "the spec requested it")
 		require.Len(t, first.Answered, 1)
 	})
 	t.Run("continues a stopped upgrade", func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestPin(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	done := Record{State: Done, Over: "r1"}
+	done := Record{State: Done, Overridden: "r1"}
 	require.True(t, done.targetApplies(spec("r1")))
 	require.False(t, done.targetApplies(spec("r3")), "the spec names another")
 	stated := spec("r1")
@@ -153,7 +153,7 @@ func TestCountsForARestoredSpec(t *testing.T) {
 
 func TestSuperseded(t *testing.T) {
 	bySpec := &Record{Origin: OriginSpec, Target: r2}
-	byHand := &Record{Origin: OriginHand, Target: r2, Over: "r1"}
+	byHand := &Record{Origin: OriginHand, Target: r2, Overridden: "r1"}
 	require.Empty(t, bySpec.Superseded(spec("r2")))
 	require.Empty(t, byHand.Superseded(spec("r1")))
 	require.Contains(t, bySpec.Superseded(spec("r3")), "now names release r3, and no longer release r2 (Kubernetes 1.37)")
@@ -182,7 +182,7 @@ func TestAdopt(t *testing.T) {
 	before := began()
 	after := *before
 	after.Adopt(spec("r2"), "v2")
-	require.Empty(t, after.Over)
+	require.Empty(t, after.Overridden)
 	require.Equal(t, map[Origin]string{OriginHand: "hand 1", OriginSpec: "spec v2"}, after.Answered)
 	require.Equal(t, OriginHand, after.Origin, "the origin stays the same")
 	require.Len(t, before.Answered, 1)
@@ -193,10 +193,10 @@ func TestAdopt(t *testing.T) {
 	}
 	named := Begin(nil, Start{Origin: OriginHand, Key: "hand 1"}, spec("r2"), r1, r2, "x", noon)
 	named.Adopt(spec("r2"), "v2")
-	require.Empty(t, named.Over, "the spec named it before")
+	require.Empty(t, named.Overridden, "the spec named it before")
 	back := Begin(nil, Start{Origin: OriginRollback, Key: "rollback"}, spec("r1"), r2, r1, "x", noon)
 	back.Adopt(spec("r1"), "v2")
-	require.Equal(t, "r1", back.Over, "no spec could request the rest of the rollback")
+	require.Equal(t, "r1", back.Overridden, "no spec could request the rest of the rollback")
 	after.State, after.Steps = Stopped, []Step{{Kind: StepNodes, KubernetesVersion: "1.37"}}
 	in := Situation{
 		Spec: spec("r2"), SpecVersion: "v2", Record: &after, Deployed: Target{"r1", "sha1", "1.37"}, Now: noon,
@@ -287,7 +287,7 @@ func TestAgain(t *testing.T) {
 func TestOverrideReason(t *testing.T) {
 	record := func(change func(*Record)) *Record {
 		r := &Record{
-			Origin: OriginChannel, Over: "r36-1", From: target("r36-1"), Target: target("r37-1"), State: Done, Step: 1,
+			Origin: OriginChannel, Overridden: "r36-1", From: target("r36-1"), Target: target("r37-1"), State: Done, Step: 1,
 			Steps: []Step{{Kind: StepNodes}},
 		}
 		change(r)
@@ -295,7 +295,7 @@ func TestOverrideReason(t *testing.T) {
 	}
 	stoppedAtFirst := func(named string) *Record {
 		return record(func(r *Record) {
-			r.Over, r.State, r.Step = named, Stopped, 0
+			r.Overridden, r.State, r.Step = named, Stopped, 0
 			r.Steps = []Step{{Kind: StepControlPlane, KubernetesVersion: "1.37", Started: noon}, {Kind: StepNodes, KubernetesVersion: "1.37"}}
 		})
 	}
@@ -314,7 +314,7 @@ func TestOverrideReason(t *testing.T) {
 		}), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before its last step, and its changes stay"},
 		"a stopped rollback to the release of the spec": {
 			record: record(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginRollback, "r37-1", Stopped, 0
+				r.Origin, r.Overridden, r.State, r.Step = OriginRollback, "r37-1", Stopped, 0
 			}), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before its last step, and its changes stay",
 		},
 		"stopped before any change, and the spec names the deployed release": {
@@ -330,12 +330,14 @@ func TestOverrideReason(t *testing.T) {
 			}, want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before its last step, and its changes stay",
 		},
 		"an upgrade in flight":                      {record: record(func(r *Record) { r.State = Running })},
-		"an upgrade of the spec":                    {record: record(func(r *Record) { r.Over = "" })},
-		"the spec names the target":                 {record: record(func(r *Record) { r.Over = "r37-1" })},
-		"the spec names the target and its version": {record: record(func(r *Record) { r.Over = "r37-1 (Kubernetes 1.37)" })},
+		"an upgrade of the spec":                    {record: record(func(r *Record) { r.Overridden = "" })},
+		"the spec names the target":                 {record: record(func(r *Record) { r.Overridden = "r37-1" })},
+		"the spec names the target and its version": {record: record(func(r *Record) { r.Overridden = "r37-1 (Kubernetes 1.37)" })},
 		"a blocked upgrade after an override": {
-			record: &Record{State: Blocked, Over: "r36-1", Target: target("r38-1"), Last: record(func(r *Record) { r.Origin = OriginRollback })},
-			want:   "release r37-1 (Kubernetes 1.37) applies, requested by a rollback, until the spec names a release other than r36-1",
+			record: &Record{State: Blocked, Overridden: "r36-1", Target: target("r38-1"), Last: record(func(r *Record) {
+				r.Origin = OriginRollback
+			})},
+			want: "release r37-1 (Kubernetes 1.37) applies, requested by a rollback, until the spec names a release other than r36-1",
 		},
 	}
 	for name, test := range tests {

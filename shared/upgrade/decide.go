@@ -144,7 +144,7 @@ func (in Situation) decideInFlight() Decision {
 		d.Old, d.Next, d.Step = r.From, &r.Target, r.openStep()
 		d.Keep = d.Step.keep()
 	}
-	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Over != "" && r.Over != Named(in.Spec) {
+	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Overridden != "" && r.Overridden != Named(in.Spec) {
 		d.RecheckAt = in.nextRecheck() // it stops soon, or may be blocked; no event starts the upgrade of the spec then
 	}
 	if other := in.following(); other != nil {

@@ -183,7 +183,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a time for a missing release, during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-time.Minute), "lost"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At lost : unread there is no release lost",
 			at: noon.Add(-time.Minute),
@@ -209,7 +209,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a rollback is not undone by the channel": {
 			given: []func(*Situation){stable("r37-1"), last(func(r *Record) {
-				r.Origin, r.Key, r.Over, r.From, r.Target = OriginRollback, "rollback", "r36-1", target("r37-1"), target("r36-1")
+				r.Origin, r.Key, r.Overridden, r.From, r.Target = OriginRollback, "rollback", "r36-1", target("r37-1"), target("r36-1")
 				r.Answered = map[Origin]string{OriginChannel: "channel Stable r37-1", OriginRollback: "rollback"}
 			})}, counts: "r36-1 1.36 ",
 		},
@@ -286,11 +286,13 @@ func TestDecide(t *testing.T) {
 		},
 		"an upgrade by hand overrides the spec": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
-				r.Origin, r.Over = OriginHand, "r36-1"
+				r.Origin, r.Overridden = OriginHand, "r36-1"
 			})}, counts: "r37-1 1.37 ",
 		},
 		"a spec with another release ends the override": {
-			given:  []func(*Situation){deployed("r37-1", "1.37"), names("r37-2"), last(func(r *Record) { r.Origin, r.Over = OriginHand, "r36-1" })},
+			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-2"), last(func(r *Record) {
+				r.Origin, r.Overridden = OriginHand, "r36-1"
+			})},
 			counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-2",
 		},
 		"nothing changes during the checks": {
@@ -299,13 +301,13 @@ func TestDecide(t *testing.T) {
 		},
 		"during the checks, the spec names the target": {
 			given: []func(*Situation){names("r37-1"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Checking, 0
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Checking, 0
 			})},
 			counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true}, at: soon,
 		},
 		"the open step applies, and the spec names the target": {
 			given: []func(*Situation){names("r37-1"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 0
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 0
 			})},
 			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
 		},
@@ -319,42 +321,42 @@ func TestDecide(t *testing.T) {
 		},
 		"the channel is decided after the upgrade in flight": {
 			given: []func(*Situation){stable("r37-2"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
 			wait: "Channel r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is in flight",
 		},
 		"the channel is decided after the upgrade in flight, and waits for the window": {
 			given: []func(*Situation){opens, stable("r37-2"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "Channel r37-2 1.37: it waits for the window",
 			at: window,
 		},
 		"a future time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(10*time.Minute), "r37-2"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At r37-2 1.37: it waits for the time",
 			at: noon.Add(10 * time.Minute),
 		},
 		"a due time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-10*time.Minute), "r37-2"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-10 * time.Minute),
 			wait: "At r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is in flight",
 		},
 		"a missed time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-2"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-2 * time.Hour),
 			wait: "At r37-2 1.37: missed it did not begin",
 		},
 		"a request for the target of the upgrade in flight": {
 			given: []func(*Situation){atTime(noon, "r37-1"), stable("r37-1"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
 			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
 		},
@@ -375,12 +377,12 @@ func TestDecide(t *testing.T) {
 		},
 		"a stopped upgrade by hand continues when the spec names it": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
-				r.Origin, r.Key, r.Over, r.State, r.Step = OriginHand, "hand", "r36-1", Stopped, 2
+				r.Origin, r.Key, r.Overridden, r.State, r.Step = OriginHand, "hand", "r36-1", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
 		},
 		"a stopped rollback applies its target from the control plane on": {
 			given: []func(*Situation){last(func(r *Record) {
-				r.Origin, r.Key, r.Over, r.State, r.Step, r.From, r.Target = OriginRollback, "rollback", "r36-1", Stopped, 2, target("r37-1"),
+				r.Origin, r.Key, r.Overridden, r.State, r.Step, r.From, r.Target = OriginRollback, "rollback", "r36-1", Stopped, 2, target("r37-1"),
 					target("r36-1")
 				r.Steps = []Step{
 					{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, {
@@ -392,15 +394,15 @@ func TestDecide(t *testing.T) {
 		},
 		"an override keeps the version that the spec states": {
 			given: []func(*Situation){deployed("r36-1", "1.37"), last(func(r *Record) {
-				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Stopped, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Stopped, 1
 			})},
 			counts: "r36-1 1.37 ", keep: Keep{Images: true, Addons: true},
 		},
 		"a blocked upgrade keeps the earlier override": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
 				before := *r
-				before.Origin, before.Over = OriginHand, "r36-1"
-				r.Origin, r.Over, r.State, r.Step, r.Last = OriginHand, "r36-1", Blocked, 0, &before
+				before.Origin, before.Overridden = OriginHand, "r36-1"
+				r.Origin, r.Overridden, r.State, r.Step, r.Last = OriginHand, "r36-1", Blocked, 0, &before
 				r.From, r.Target = target("r37-1"), target("r37-2")
 			})}, counts: "r37-1 1.37 ",
 		},
@@ -416,7 +418,7 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				before := *r
 				before.Origin, before.State, before.Step = OriginSpec, Stopped, 2
-				r.Origin, r.Key, r.Over, r.State, r.Step, r.Last = OriginHand, "hand", "r37-1", Checking, 0, &before
+				r.Origin, r.Key, r.Overridden, r.State, r.Step, r.Last = OriginHand, "hand", "r37-1", Checking, 0, &before
 			})}, counts: "r36-1 1.37 ", keep: all,
 		},
 	}
@@ -480,7 +482,9 @@ func TestDecide(t *testing.T) {
 func TestRecheckAtIsTheSameForHalfAnHour(t *testing.T) {
 	in := Situation{Spec: spec("r36-1"), SpecVersion: "v5", Deployed: target("r36-1"), KubernetesVersion: kubernetes}
 	names("r37-2")(&in)
-	last(func(r *Record) { r.Origin, r.Key, r.State, r.Step, r.Over = OriginHand, "hand", Running, 1, "r36-1" })(&in)
+	last(func(r *Record) {
+		r.Origin, r.Key, r.State, r.Step, r.Overridden = OriginHand, "hand", Running, 1, "r36-1"
+	})(&in)
 	for _, test := range []struct{ after, until, looks time.Duration }{
 		{0, 30 * time.Minute, 30 * time.Minute},
 		{30 * time.Minute, time.Hour, time.Hour},
@@ -540,14 +544,19 @@ func TestWindowsWhenClocksChange(t *testing.T) {
 
 // After an override, the same spec requests nothing. Once a spec names the deployed release, every later spec is a request again.
 func TestOverrideCleared(t *testing.T) {
-	byHand := last(func(r *Record) { r.Origin, r.Key, r.Over, r.From = OriginHand, "hand x", "r37-0", target("r37-0") })
+	byHand := last(func(r *Record) {
+		r.Origin, r.Key, r.Overridden, r.From = OriginHand, "hand x", "r37-0", target("r37-0")
+	})
 	blockedSince := func(in *Situation) {
 		byHand(in)
 		in.Record = &Record{Number: 5, State: Blocked, Last: in.Record}
 	}
-	stopped := last(func(r *Record) { r.Origin, r.Key, r.Over, r.State, r.Step = OriginHand, "hand x", "r37-0", Stopped, 2 })
+	stopped := last(func(r *Record) {
+		r.Origin, r.Key, r.Overridden, r.State, r.Step = OriginHand, "hand x", "r37-0", Stopped, 2
+	})
 	begun := last(func(r *Record) { // and everything is as before
-		r.Origin, r.Key, r.Over, r.State, r.Step, r.From, r.Target = OriginHand, "hand x", "r37-0", Stopped, 1, target("r37-1"), target("r38-1")
+		r.Origin, r.Key, r.Overridden, r.State, r.Step, r.From, r.Target = OriginHand, "hand x", "r37-0", Stopped, 1, target("r37-1"),
+			target("r38-1")
 	})
 	tests := map[string]struct {
 		record func(*Situation)

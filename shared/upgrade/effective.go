@@ -63,7 +63,7 @@ func (s Step) keep() Keep {
 // Apply keeps what is deployed: images by pool, and versions by add-on. What is not deployed or not known stays as resolved. What the step
 // forces is not kept.
 func (k Keep) Apply(spec, resolved *api.Cluster, step Step, images, addons map[string]string) {
-	images, addons = k.less(spec, images, addons)
+	images, addons = k.withoutStated(spec, images, addons)
 	for i := range resolved.Spec.Pools {
 		pool := &resolved.Spec.Pools[i]
 		if image := images[pool.Name]; k.Images && image != "" {
@@ -96,8 +96,8 @@ func Templates(spec *api.Cluster, next *api.Release, step Step, keep Keep, deplo
 	return nil
 }
 
-// less removes what the spec states itself.
-func (k Keep) less(spec *api.Cluster, images, addons map[string]string) (map[string]string, map[string]string) {
+// withoutStated removes what the spec states itself.
+func (k Keep) withoutStated(spec *api.Cluster, images, addons map[string]string) (map[string]string, map[string]string) {
 	if k.Stated {
 		return images, addons
 	}

@@ -22,9 +22,10 @@ type Record struct {
 	// Origin is what requested the upgrade. Key identifies the request, so that each request starts one upgrade: see Start.
 	Origin Origin `json:"origin"`
 	Key    string `json:"key"`
-	// Over is what the spec named (see Named) when a channel, a time or an operator requested this upgrade. Target overrides the spec while
-	// the spec names Over. Over is empty if the spec requested the upgrade or has named its target since.
-	Over string `json:"over,omitempty"`
+	// Overridden is what the spec named (see Named) when a channel, a time or an operator requested this upgrade. Target
+	// overrides the spec while the spec names Overridden. Overridden is empty if the spec requested the upgrade or has
+	// named its target since.
+	Overridden string `json:"overridden,omitempty"`
 	// Before is the deployed target that the spec named before Over. Over may name a release that is absent, or one that waits for its window.
 	// Target also overrides the spec while the spec names Before. Before is empty if Over names the target.
 	Before Target `json:"before,omitzero"`
@@ -105,8 +106,8 @@ const (
 	Done State = "Done"
 )
 
-// Over reports whether a state is final.
-func (s State) Over() bool { return s == Blocked || s == Stopped || s == Done }
+// Final reports whether a state is final.
+func (s State) Final() bool { return s == Blocked || s == Stopped || s == Done }
 
 // Step is one step of an upgrade: the desired state of the cluster while the step is open. Planning and drover-converge apply it like every
 // other change.
@@ -123,7 +124,7 @@ type Step struct {
 	// left to change, though old nodes may still be drained. Ended is when it was completed.
 	Started   time.Time `json:"started,omitzero"`
 	Opened    time.Time `json:"opened,omitzero"`
-	Converged time.Time `json:"made,omitzero"`
+	Converged time.Time `json:"converged,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
 }
 

@@ -184,12 +184,12 @@ func (d *display) pools(cluster string, s status.Status, live *liveCluster) *vie
 // stackNote describes why a stack failed and what its operation waits for.
 func stackNote(stack status.Stack, now time.Time) string {
 	text := strings.TrimPrefix(stack.Resource+": "+stack.Reason, ": ")
-	if stack.Waits == nil {
+	if stack.Delay == nil {
 		return text
 	}
-	waits := stack.Waits.Message
-	switch remaining := stack.Waits.Until.Sub(now); {
-	case stack.Waits.Until.IsZero():
+	waits := stack.Delay.Message
+	switch remaining := stack.Delay.Until.Sub(now); {
+	case stack.Delay.Until.IsZero():
 	case remaining > 0:
 		waits += ", for " + view.Duration(remaining) + " at most"
 	default:

@@ -214,7 +214,7 @@ func upgradeVerdict(show *view.Progress, cluster string, x *sfn.DescribeExecutio
 	}
 	ended := strings.TrimRight(fmt.Sprintf("%s: %s: %s", x.Status, aws.ToString(x.Error), aws.ToString(x.Cause)), ": ")
 	switch {
-	case mine && (upgrade.State(u.Phase).Over() || u.Phase == status.UpgradeMissed):
+	case mine && (upgrade.State(u.Phase).Final() || u.Phase == status.UpgradeMissed):
 		return fmt.Errorf("the upgrade is %s: %s", u.Phase, u.Message)
 	case mine: // it ended before it could write the status
 		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` shows what is done and how "+

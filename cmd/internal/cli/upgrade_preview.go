@@ -104,7 +104,7 @@ func PrintBusy(ctx context.Context, out io.Writer, c *Cell, cluster string) erro
 	if err != nil {
 		return err
 	}
-	if r != nil && !r.State.Over() {
+	if r != nil && !r.State.Final() {
 		fmt.Fprintf(out, "An upgrade to %s is in flight (drover status %s): this one would wait for it.\n", r.Target, cluster)
 	}
 	lease, err := c.State.Lease(ctx, cluster)

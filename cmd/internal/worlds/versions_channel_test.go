@@ -56,7 +56,7 @@ func testChannelVersions(t *testing.T) {
 	requireTarget("r3", "paused")
 
 	rolledBack := &upgrade.Record{
-		Number: 2, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginRollback, Key: "rollback", Over: "r1",
+		Number: 2, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginRollback, Key: "rollback", Overridden: "r1",
 		State: upgrade.Done,
 		Target: upgrade.Target{
 			Release: "r1", KubernetesVersion: "1.35",

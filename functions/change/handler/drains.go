@@ -46,7 +46,7 @@ func (c *call) waitForDrains(ctx context.Context, what string, group pool.Group,
 		}
 		if why != "" {
 			logging.From(ctx).Info("drains passed", "stack", c.change.StackName, "instances", blocker.Instances, "reason", why)
-			return false, c.recordWait(ctx, &status.Waits{
+			return false, c.recordWait(ctx, &status.Delay{
 				Message: what + " during the drains of " + instances + ": their pods need a node that this change adds",
 			})
 		}
@@ -60,11 +60,11 @@ func (c *call) waitForDrains(ctx context.Context, what string, group pool.Group,
 		message := fmt.Sprintf("%s although %s: the wait took %s", what, blocker.Present(),
 			c.Now().Sub(blocker.Began).Truncate(time.Second))
 		logging.From(ctx).Warn("drain wait exceeded", "stack", c.change.StackName, "reason", message)
-		return false, c.recordWait(ctx, &status.Waits{Message: message})
+		return false, c.recordWait(ctx, &status.Delay{Message: message})
 	}
 	message := what + " when " + blocker.Awaited()
 	logging.From(ctx).Info("waiting for drains", "stack", c.change.StackName, "reason", message, "waitedSeconds", *c.in.WaitedSeconds)
-	if err := c.recordWait(ctx, &status.Waits{Message: message, Until: c.Now().Add(left).UTC()}); err != nil {
+	if err := c.recordWait(ctx, &status.Delay{Message: message, Until: c.Now().Add(left).UTC()}); err != nil {
 		return true, err
 	}
 	pause := min(backoff.FirstBatch.Pause(waited), left)
@@ -79,7 +79,7 @@ func (c *call) blocker(ctx context.Context, group pool.Group, waited time.Durati
 	}
 	began, err := c.Groups.Began(ctx, c.change.Pace.Group, blocker.Instances)
 	if err == nil {
-		blocker.Since(began, waited, c.Now())
+		blocker.SetTimes(began, waited, c.Now())
 	}
 	return blocker, err
 }
@@ -104,9 +104,9 @@ func (c *call) starved(ctx context.Context, instances []string) (string, error) 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // recordWait records what the stack waits for. It fails if another execution holds the lease: that one records its own waits.
-func (c *call) recordWait(ctx context.Context, waits *status.Waits) error {
+func (c *call) recordWait(ctx context.Context, waits *status.Delay) error {
 	if err := c.State.CheckLease(ctx, c.in.Cluster, c.in.Execution, c.in.Fence); err != nil {
 		return err
 	}
-	return c.State.UpdateStatus(ctx, c.in.Cluster, func(st *status.Status) { st.Wait(c.change.Stack, waits) })
+	return c.State.UpdateStatus(ctx, c.in.Cluster, func(st *status.Status) { st.SetDelay(c.change.Stack, waits) })
 }

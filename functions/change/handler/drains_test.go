@@ -69,7 +69,7 @@ func TestWaitForDrains(t *testing.T) {
 			a := rolls(t)
 			*a.waited, a.began = test.waited, test.began
 			require.NoError(t, a.handle(t))
-			require.Equal(t, &status.Waits{Message: test.message, Until: test.until}, a.status(t).Waits)
+			require.Equal(t, &status.Delay{Message: test.message, Until: test.until}, a.status(t).Delay)
 			if test.pause == 0 {
 				require.Equal(t, []string{"prepare", "drains", "status", "register", "execute"}, a.calls)
 				return
@@ -96,11 +96,11 @@ func TestWaitForDrains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := rolls(t)
-			a.amend(t, func(s *status.Status) { s.Wait("pool-a", &status.Waits{Message: "waits"}) })
+			a.amend(t, func(s *status.Status) { s.SetDelay("pool-a", &status.Delay{Message: "waits"}) })
 			test.given(a)
 			require.NoError(t, a.handle(t))
 			require.Equal(t, test.calls, a.calls)
-			require.Equal(t, len(test.calls) == 4, a.status(t).Waits == nil)
+			require.Equal(t, len(test.calls) == 4, a.status(t).Delay == nil)
 		})
 	}
 	for _, call := range []string{"drains", "status", "resume"} {
@@ -137,7 +137,7 @@ func TestPassedDrains(t *testing.T) {
 			needsNode(t, a)
 			test.given(a)
 			require.NoError(t, a.handle(t))
-			require.Equal(t, test.passes, strings.HasSuffix(a.status(t).Waits.Message, passes), a.status(t).Waits.Message)
+			require.Equal(t, test.passes, strings.HasSuffix(a.status(t).Delay.Message, passes), a.status(t).Delay.Message)
 			require.Equal(t, test.passes, len(a.results) == 0)
 		})
 	}
@@ -165,7 +165,7 @@ func TestPassedDrains(t *testing.T) {
 			needsNode(t, a)
 			*a.waited, a.began = test.waited, map[string]time.Time{"i-old": noon.Add(-test.began)}
 			require.NoError(t, a.handle(t))
-			require.Contains(t, a.status(t).Waits.Message, test.waits)
+			require.Contains(t, a.status(t).Delay.Message, test.waits)
 		})
 	}
 	t.Run("fails when the status cannot be read", func(t *testing.T) {

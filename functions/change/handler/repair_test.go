@@ -81,7 +81,7 @@ func TestContinuedRollback(t *testing.T) {
 		a.draining()
 		a.change.Pace.DrainSeconds = 3600
 		require.NoError(t, a.handle(t))
-		require.Equal(t, rollbackMessage+" when i-1 is drained", a.status(t).Waits.Message)
+		require.Equal(t, rollbackMessage+" when i-1 is drained", a.status(t).Delay.Message)
 		require.Equal(t, []string{"drains", "status", "resume"}, a.calls)
 	})
 	t.Run("fails when drains cannot be read", func(t *testing.T) {

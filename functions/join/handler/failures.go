@@ -78,7 +78,7 @@ func (c *call) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 		return ""
 	}
 	gate := c.gate(group)
-	until := gate.AtHooks()
+	until := gate.HookWait()
 	if c.in.GivenUp != "" {
 		// The machine does not call again, perhaps because the cluster did not answer. So join does not fail the update during drains. A
 		// replacement joins, or fails the update.
@@ -91,7 +91,7 @@ func (c *call) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 		found, unreachable := c.readNodes(ctx)
 		if until = unreachable; found {
 			gate.Nodes = c.nodes
-			until = gate.Draining()
+			until = gate.DrainWait()
 		}
 	}
 	if until == "" {

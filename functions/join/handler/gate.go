@@ -47,7 +47,7 @@ func (c *call) signal(ctx context.Context) error {
 		case err != nil:
 			return err
 		case proceed:
-		case c.elapsed <= c.Limit+c.SignalLimit, c.elapsed <= c.HoldTimeout && (c.surplus || c.isStackInProgress(ctx)):
+		case c.elapsed <= c.Limit+c.SignalLimit, c.elapsed <= c.HoldTimeout && (c.heldByCount || c.isStackInProgress(ctx)):
 			return nil
 		default:
 			logging.From(ctx).Warn("signal omitted", "instance", c.in.EC2InstanceID, "message", c.result.Message)
@@ -56,7 +56,7 @@ func (c *call) signal(ctx context.Context) error {
 		}
 	}
 	c.result.Outcome = events.JoinReady
-	if c.isReplaced {
+	if c.willBeReplaced {
 		c.result.Message += "; the update will replace it too, so it sends no signal"
 		return nil
 	}
@@ -88,7 +88,7 @@ func (c *call) mayProceed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	gate := c.gate(group)
-	if c.isReplaced = !gate.Refresh && roll.IsOutdated(group, c.in.EC2InstanceID); c.isReplaced {
+	if c.willBeReplaced = !gate.Refresh && roll.IsOutdated(group, c.in.EC2InstanceID); c.willBeReplaced {
 		return true, nil
 	}
 	if gate.IsLastBatch() {
@@ -117,7 +117,7 @@ func (c *call) delayed() string {
 // blockedUntil returns what the next batch waits for, or "". It reads no more than it needs: first the group decides, then the nodes, then
 // the number of signals.
 func (c *call) blockedUntil(ctx context.Context, gate *roll.Gate) (until string, err error) {
-	if until := gate.ByGroup(); until != "" {
+	if until := gate.GroupWait(); until != "" {
 		return until, nil
 	}
 	found, unreachable := c.readNodes(ctx)
@@ -126,7 +126,7 @@ func (c *call) blockedUntil(ctx context.Context, gate *roll.Gate) (until string,
 	}
 	gate.Nodes = c.nodes
 	if found {
-		if until := gate.ByNodes(); until != "" {
+		if until := gate.NodeWait(); until != "" {
 			return until, nil
 		}
 	}
@@ -134,7 +134,7 @@ func (c *call) blockedUntil(ctx context.Context, gate *roll.Gate) (until string,
 		return "", nil
 	}
 	if until, err = c.signalGate(ctx, gate); err == nil {
-		c.surplus = until != ""
+		c.heldByCount = until != ""
 	}
 	return until, err
 }

@@ -82,8 +82,9 @@ type call struct {
 	// group, 0 without an update.
 	described       bool
 	minDuringUpdate int
-	// surplus is true if the update needs no more signals for its present batch. isReplaced is true if the update replaces this instance.
-	surplus, isReplaced bool
+	// heldByCount is true if the update needs no more signals for its present batch. willBeReplaced is true if the
+	// update replaces this instance.
+	heldByCount, willBeReplaced bool
 	// elapsed is the time since the execution started.
 	elapsed time.Duration
 	// addonsWait is true if the add-ons of the cluster wait for a first node.

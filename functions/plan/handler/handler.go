@@ -103,7 +103,7 @@ func (h *Handler) attempt(ctx context.Context, in events.PlanRequest) (events.Pl
 		in.Roll = nil // this call is a retry: the rolls were recorded before the lease was taken
 	}
 	outcome, err := h.Planner.Plan(ctx, planner.Request{
-		Cluster: in.Cluster, Known: in.Execution != "", Roll: in.Roll,
+		Cluster: in.Cluster, StacksOfStatus: in.Execution != "", Roll: in.Roll,
 		Accept: func(ctx context.Context, spec *api.Cluster) error { return h.recordRolls(ctx, in, spec) },
 	})
 	if errors.Is(err, planner.ErrAbsent) {
@@ -162,5 +162,5 @@ func (h *Handler) recordQueuedUpgrade(ctx context.Context, cluster string) error
 			return err
 		}
 	}
-	return h.State.UpdateStatus(ctx, cluster, queued.Record)
+	return h.State.UpdateStatus(ctx, cluster, queued.Write)
 }

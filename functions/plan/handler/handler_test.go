@@ -68,7 +68,7 @@ func TestResult(t *testing.T) {
 		h := &Handler{Planner: c, State: c.state, Executions: c, Now: time.Now}
 		_, err = h.Handle(t.Context(), events.PlanRequest{Cluster: "demo"})
 		require.NoError(t, err)
-		require.Equal(t, []bool{true, false}, []bool{c.requests[0].Known, c.requests[1].Known})
+		require.Equal(t, []bool{true, false}, []bool{c.requests[0].StacksOfStatus, c.requests[1].StacksOfStatus})
 	})
 	for name, test := range map[string]struct {
 		given  func(*cluster)
@@ -107,7 +107,7 @@ func TestQueuedUpgrade(t *testing.T) {
 		c := newCluster(t)
 		c.lease("theirs")
 		c.running = true
-		c.queued = &planner.QueuedUpgrade{RecheckAt: at, Record: func(s *status.Status) { s.Message = "queued" }}
+		c.queued = &planner.QueuedUpgrade{RecheckAt: at, Write: func(s *status.Status) { s.Message = "queued" }}
 		return c
 	}
 	t.Run("is recorded and scheduled while another execution runs", func(t *testing.T) {

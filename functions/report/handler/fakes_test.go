@@ -64,7 +64,7 @@ func (r *reported) Upgrade(context.Context, string) (*upgrade.Record, string, er
 }
 
 func (r *reported) PutUpgrade(_ context.Context, _ string, record *upgrade.Record, etag string) (string, error) {
-	return "", r.note(fmt.Sprintf("record %q %s", record.Over, etag))
+	return "", r.note(fmt.Sprintf("record %q %s", record.Overridden, etag))
 }
 
 func (r *reported) report(t *testing.T, plan *events.PlanResult) (events.ReportResult, error) {

@@ -96,7 +96,7 @@ func (h *Handler) decideNext(ctx context.Context, in events.ReportRequest, v ver
 	if err != nil || again || !v.soon {
 		return result, err
 	}
-	result.WaitSeconds, err = h.backOff(ctx, in)
+	result.WaitSeconds, err = h.secondsUntilRetry(ctx, in)
 	result.Again = result.WaitSeconds > 0
 	return result, err
 }

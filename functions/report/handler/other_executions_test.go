@@ -128,7 +128,7 @@ func TestReportOfADeletedCluster(t *testing.T) {
 func TestReportThatTheSpecCountsAgain(t *testing.T) {
 	served := unchanged(0)
 	served.OverrideCleared = 3
-	record := func() *upgrade.Record { return &upgrade.Record{Number: 3, Over: "r1", State: upgrade.Done} }
+	record := func() *upgrade.Record { return &upgrade.Record{Number: 3, Overridden: "r1", State: upgrade.Done} }
 	t.Run("writes the record as it was read", func(t *testing.T) {
 		r := &reported{record: record()}
 		_, err := r.report(t, served)

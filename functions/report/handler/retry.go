@@ -20,8 +20,9 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// retry counts a failure and sets the time of the next retry. If an earlier call of this report counted it already, it changes nothing.
-func (v verdict) retry(s *status.Status, now time.Time) {
+// scheduleRetry counts a failure and sets the time of the next retry. If an earlier call of this report counted it
+// already, it changes nothing.
+func (v verdict) scheduleRetry(s *status.Status, now time.Time) {
 	if s.Phase == status.Failed && s.Execution == v.execution && s.FailedTry == v.try && s.Message == v.Message {
 		return
 	}
@@ -37,9 +38,9 @@ func (v verdict) retry(s *status.Status, now time.Time) {
 	s.Failures++
 }
 
-// backOff returns the seconds that the execution waits before its retry; 0 if it ends. It ends if another execution has the cluster, or
-// if the audit makes the next retry.
-func (h *Handler) backOff(ctx context.Context, in events.ReportRequest) (seconds int64, err error) {
+// secondsUntilRetry returns the seconds that the execution waits before its retry; 0 if it ends. It ends if another
+// execution has the cluster, or if the audit makes the next retry.
+func (h *Handler) secondsUntilRetry(ctx context.Context, in events.ReportRequest) (seconds int64, err error) {
 	document, err := h.State.Status(ctx, in.Cluster)
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, nil

@@ -89,7 +89,7 @@ func (v *verdict) nameInstances(in events.ReportRequest, s *status.Status) {
 func (v *verdict) write(s *status.Status, now time.Time) {
 	switch v.Phase {
 	case status.Failed:
-		v.retry(s, now)
+		v.scheduleRetry(s, now)
 		s.Execution = v.execution
 	case status.Deleted:
 		if s.Deletion != nil {

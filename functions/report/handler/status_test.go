@@ -29,35 +29,35 @@ func TestFailureIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := before
 			change(&s)
-			v.retry(&s, noon)
+			v.scheduleRetry(&s, noon)
 			require.Equal(t, 2, s.Failures)
 			require.Equal(t, noon.Add(backoff.Retries[1]), *s.RetryAt)
 		})
 	}
 	t.Run("once", func(t *testing.T) {
 		s := before
-		v.retry(&s, noon)
+		v.scheduleRetry(&s, noon)
 		require.Equal(t, before, s)
 	})
 	t.Run("and not tried again when that does not help", func(t *testing.T) {
 		lasting, s := v, status.Status{RetryAt: &noon}
 		lasting.retryable = false
-		lasting.retry(&s, noon)
+		lasting.scheduleRetry(&s, noon)
 		require.Nil(t, s.RetryAt)
 		require.Equal(t, 1, s.Failures)
 	})
 	t.Run("and tried again within minutes when it may pass", func(t *testing.T) {
 		brief, s := v, status.Status{}
 		brief.soon = true
-		brief.retry(&s, noon)
+		brief.scheduleRetry(&s, noon)
 		require.Equal(t, noon.Add(backoff.QuickRetries[0]), *s.RetryAt)
 		s = status.Status{Failures: len(backoff.QuickRetries)}
-		brief.retry(&s, noon)
+		brief.scheduleRetry(&s, noon)
 		require.Equal(t, noon.Add(backoff.Retries[0]), *s.RetryAt)
 	})
 	t.Run("and not tried again in the end", func(t *testing.T) {
 		s := status.Status{Failures: len(backoff.Retries), RetryAt: &noon}
-		v.retry(&s, noon)
+		v.scheduleRetry(&s, noon)
 		require.Nil(t, s.RetryAt)
 	})
 }
@@ -83,7 +83,7 @@ func TestExecutionWaitsForItsNextTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{status: failed}, missing: test.missing, statusErr: test.err}
 			test.change(&r.status)
-			seconds, err := r.handler().backOff(t.Context(), in(nil))
+			seconds, err := r.handler().secondsUntilRetry(t.Context(), in(nil))
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, seconds)
 		})
@@ -342,7 +342,7 @@ func TestSpecThatIsServed(t *testing.T) {
 	plan := func(outcome events.Outcome, served int64) *events.PlanResult {
 		return &events.PlanResult{Outcome: outcome, SpecVersion: "v1", Accepted: true, OverrideCleared: served}
 	}
-	record := &upgrade.Record{Number: 3, Over: "r1", State: upgrade.Done}
+	record := &upgrade.Record{Number: 3, Overridden: "r1", State: upgrade.Done}
 	for name, test := range map[string]struct {
 		plan    *events.PlanResult
 		record  *upgrade.Record

@@ -322,12 +322,12 @@ func TestIdleExecution(t *testing.T) {
 		},
 		"is left alone when it waits for drains": {
 			func(a *audited) {
-				a.status.Stacks = []status.Stack{{Name: names.Addons, Waits: &status.Waits{Message: "drains", Until: noon}}}
+				a.status.Stacks = []status.Stack{{Name: names.Addons, Delay: &status.Delay{Message: "drains", Until: noon}}}
 			}, false, nil,
 		},
 		"is replaced when that wait is long over": {
 			func(a *audited) {
-				a.status.Stacks = []status.Stack{{Name: names.Addons, Waits: &status.Waits{Message: "drains", Until: noon.Add(-period)}}}
+				a.status.Stacks = []status.Stack{{Name: names.Addons, Delay: &status.Delay{Message: "drains", Until: noon.Add(-period)}}}
 			}, false, replaced,
 		},
 		"is left to the sweep when it is over": {func(a *audited) { a.running = false }, false, nil},

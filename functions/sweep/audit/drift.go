@@ -128,7 +128,7 @@ func (r drift) syncStatuses(ctx context.Context, cluster string, s *status.Statu
 				continue
 			}
 			now.Stacks[i] = status.Stack{
-				Name: recorded.Name, Status: listed(recorded), Since: r.now.UTC(), ReportedAt: r.now.UTC(), Waits: recorded.Waits,
+				Name: recorded.Name, Status: listed(recorded), Since: r.now.UTC(), ReportedAt: r.now.UTC(), Delay: recorded.Delay,
 				External: r.stacks[cluster][recorded.Name].Status == "" && (stack.WasCreated(recorded.Status) || recorded.External),
 			}
 		}

@@ -67,7 +67,7 @@ func (r repairs) replaceStuck(ctx context.Context, cluster string, s *status.Sta
 		if err != nil || !running { // the sweep records that it ended
 			return err
 		}
-		if s.WaitsNow(r.now.Add(-period)) { // it polls, and each poll takes its time
+		if s.IsDelayed(r.now.Add(-period)) { // it polls, and each poll takes its time
 			return nil
 		}
 		for _, change := range s.Plan {

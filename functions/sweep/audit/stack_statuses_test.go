@@ -13,7 +13,7 @@ import (
 
 func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 	early, late := noon.Add(-time.Hour), noon.Add(time.Second)
-	waits := &status.Waits{Message: "drains"}
+	waits := &status.Delay{Message: "drains"}
 	for name, test := range map[string]struct {
 		recorded status.Stack
 		listed   string
@@ -22,8 +22,8 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 		writes   bool
 	}{
 		"whose events were lost": {
-			status.Stack{Status: "UPDATE_IN_PROGRESS", Reason: "before", Waits: waits}, "UPDATE_COMPLETE", nil,
-			status.Stack{Status: "UPDATE_COMPLETE", Since: noon, ReportedAt: noon, Waits: waits}, true,
+			status.Stack{Status: "UPDATE_IN_PROGRESS", Reason: "before", Delay: waits}, "UPDATE_COMPLETE", nil,
+			status.Stack{Status: "UPDATE_COMPLETE", Since: noon, ReportedAt: noon, Delay: waits}, true,
 		},
 		"that were deleted outside drover": {
 			status.Stack{Status: "CREATE_COMPLETE"}, "", nil,

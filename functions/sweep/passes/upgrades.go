@@ -73,7 +73,7 @@ func (p Upgrades) Run(ctx context.Context) error {
 		if err != nil || record == nil {
 			return err
 		}
-		if record.State.Over() {
+		if record.State.Final() {
 			p.Cache.add(unfinished[cluster])
 			return nil
 		}

@@ -142,7 +142,7 @@ func describeBlocking(checks []status.Check) string {
 
 // waitForOther waits for another execution that upgrades this cluster. If that one makes the same upgrade, there is nothing to do.
 func (c *call) waitForOther(ctx context.Context, last *upgrade.Record) (events.UpgradeResult, error) {
-	if last == nil || last.State.Over() || last.Execution == c.in.Execution {
+	if last == nil || last.State.Final() || last.Execution == c.in.Execution {
 		return events.UpgradeResult{}, nil
 	}
 	running, err := c.Executions.Running(ctx, last.Execution)
@@ -189,7 +189,7 @@ func (c *call) checkWanted(ctx context.Context, last *upgrade.Record) (events.Up
 
 // hasClaimed reports whether this execution claimed the upgrade in an earlier call.
 func (c *call) hasClaimed(last *upgrade.Record) bool {
-	return last != nil && !last.State.Over() && last.Execution == c.in.Execution
+	return last != nil && !last.State.Final() && last.Execution == c.in.Execution
 }
 
 // wait waits for the cluster. An upgrade that waits longer than upgrade.MissedAfter is missed.

@@ -117,7 +117,7 @@ func TestUpgradeThatWaited(t *testing.T) {
 				result, err := p.check(t, asked)
 				require.Len(t, p.decided, 1)
 				if record != nil {
-					require.True(t, p.decided[0].State.Over(), "by a record without an execution")
+					require.True(t, p.decided[0].State.Final(), "by a record without an execution")
 				}
 				if c.outcome == "" {
 					require.ErrorIs(t, err, errBegins)

@@ -53,8 +53,8 @@ type Planner interface {
 	Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error)
 	// NextUpgrade returns the requested upgrade and whether it may begin now, given the last record. It returns nil if nothing is planned.
 	NextUpgrade(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
-	// After returns what the status shows after an upgrade.
-	After(ctx context.Context, cluster string) (status.PostUpgrade, error)
+	// AfterUpgrade returns what the status shows after an upgrade.
+	AfterUpgrade(ctx context.Context, cluster string) (status.PostUpgrade, error)
 }
 
 // EKS describes control planes and refreshes insights: a subset of eks.Reader.

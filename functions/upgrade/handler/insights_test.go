@@ -43,7 +43,7 @@ func TestEKSIsWaitedForWithinBounds(t *testing.T) {
 				break
 			}
 			require.Equal(t, events.UpgradeBusy, out.Outcome)
-			time.Sleep(time.Duration(out.Wait) * time.Second)
+			time.Sleep(time.Duration(out.WaitSeconds) * time.Second)
 		}
 		require.Equal(t, maxRefresh, time.Since(began))
 		require.Equal(t, 4, looks)

@@ -17,5 +17,5 @@ func asOf(why string, now time.Time, after time.Duration) events.UpgradeResult {
 
 // busy has the machine call again after a pause.
 func busy(why string, after time.Duration) events.UpgradeResult {
-	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: why, Wait: int(after.Seconds())}
+	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: why, WaitSeconds: int(after.Seconds())}
 }

@@ -46,7 +46,9 @@ func (o *observed) Lease(context.Context, string) (store.Lease, error) { return 
 
 func (o *observed) Running(context.Context, string) (bool, error) { return o.running, nil }
 
-func (o *observed) After(context.Context, string) (status.PostUpgrade, error) { return o.after, nil }
+func (o *observed) AfterUpgrade(context.Context, string) (status.PostUpgrade, error) {
+	return o.after, nil
+}
 
 func (o *observed) Status(context.Context, string) (*status.Cluster, error) {
 	if o.status == nil {
@@ -135,7 +137,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 		},
 		"not as the phase when a change was refused": {
 			func(o *observed, r *upgrade.Record) {
-				o.status.Phase, o.after.Verdict, r.Over = status.Stopped, ready, "r1"
+				o.status.Phase, o.after.Verdict, r.Overridden = status.Stopped, ready, "r1"
 			},
 			func(t *testing.T, s *status.Status) { require.Equal(t, status.Stopped, s.Phase) },
 		},
@@ -202,7 +204,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 			}
 			converged(o.status, "StackFailed")
 			r := &upgrade.Record{
-				Execution: "mine", Stack: "stack-1", State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r1",
+				Execution: "mine", Stack: "stack-1", State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r1",
 				Target: upgrade.Target{Release: "r2"},
 			}
 			test.given(o, r)

@@ -19,7 +19,7 @@ import (
 // recordProgress writes the upgrade to the status. If checks is nil, the checks of an earlier call stay. At the end of the upgrade it also
 // writes what applies to the cluster afterwards, since an upgrade that changed nothing starts no drover-converge.
 func (c *call) recordProgress(ctx context.Context, checks []status.Check, message string) error {
-	if !c.record.State.Over() {
+	if !c.record.State.Final() {
 		return c.State.UpdateStatus(ctx, c.in.Cluster, func(s *status.Status) { c.apply(s, checks, message, status.UpgradeEnd{}) })
 	}
 	return c.recordEnd(ctx, func(s *status.Status, a status.UpgradeEnd) {
@@ -64,7 +64,7 @@ func (c *call) readAftermath(ctx context.Context) (a status.UpgradeEnd, err erro
 		return a, err
 	}
 	a.Fence = lease.Fence
-	if a.PostUpgrade, err = c.Planner.After(ctx, c.in.Cluster); err != nil || lease.Execution == "" {
+	if a.PostUpgrade, err = c.Planner.AfterUpgrade(ctx, c.in.Cluster); err != nil || lease.Execution == "" {
 		return a, err
 	}
 	a.Busy, err = c.Executions.Running(ctx, lease.Execution)

@@ -80,7 +80,7 @@ type calm struct {
 	during func()
 }
 
-func (c calm) After(context.Context, string) (status.PostUpgrade, error) {
+func (c calm) AfterUpgrade(context.Context, string) (status.PostUpgrade, error) {
 	c.during()
 	return status.PostUpgrade{
 		Next:    func(*status.Status) {},
@@ -92,7 +92,7 @@ func (c calm) After(context.Context, string) (status.PostUpgrade, error) {
 // The end of an upgrade keeps the status of a converge that began since it was read.
 func TestUpgradeEndKeepsTheStatusOfANewConverge(t *testing.T) {
 	r := &upgrade.Record{
-		Number: 1, Execution: "x", Origin: upgrade.OriginHand, State: upgrade.Stopped, Over: "r1", Target: upgrade.Target{Release: "r2"},
+		Number: 1, Execution: "x", Origin: upgrade.OriginHand, State: upgrade.Stopped, Overridden: "r1", Target: upgrade.Target{Release: "r2"},
 	}
 	end := func(times int, planning bool) (*crossed, error) {
 		c := &crossed{times: times, lease: store.Lease{Fence: 3}, status: status.Status{Fence: 3, Phase: status.Failed}}

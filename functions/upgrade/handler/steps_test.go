@@ -137,7 +137,7 @@ func (l *led) Preview(context.Context, string) (plan.Plan, string, string, error
 	return l.preview, l.reason, "because", l.failing["preview"]
 }
 
-func (l *led) After(context.Context, string) (status.PostUpgrade, error) {
+func (l *led) AfterUpgrade(context.Context, string) (status.PostUpgrade, error) {
 	return status.PostUpgrade{Next: func(*status.Status) {}}, nil
 }
 
@@ -499,13 +499,13 @@ func TestUpgradeStops(t *testing.T) {
 	t.Run("as the answer to the spec that names its target", func(t *testing.T) {
 		for state, over := range map[upgrade.State]string{upgrade.Running: "", upgrade.Checking: "r1"} {
 			l := leading()
-			l.record.Over = "r1"
+			l.record.Overridden = "r1"
 			if l.record.State = state; state == upgrade.Checking {
 				l.record.Step, l.record.Steps[0].Started = 0, time.Time{}
 			}
 			_, err := l.handle(t, events.UpgradeStop)
 			require.NoError(t, err)
-			require.Equal(t, over, l.record.Over, "one that was blocked answers nothing")
+			require.Equal(t, over, l.record.Overridden, "one that was blocked answers nothing")
 		}
 	})
 	t.Run("saying what is known of the cluster's own control plane", func(t *testing.T) {

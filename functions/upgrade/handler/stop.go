@@ -25,7 +25,7 @@ func stop(ctx context.Context, c *call) (result events.UpgradeResult, err error)
 	if c.record == nil || c.record.Execution != cmp.Or(c.in.Ended, c.in.Execution) {
 		return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: why}, nil
 	}
-	if !c.record.State.Over() {
+	if !c.record.State.Final() {
 		if err := c.closeRecord(ctx, route.EndState(c.record)); err != nil {
 			return events.UpgradeResult{}, err
 		}

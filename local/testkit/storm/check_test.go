@@ -497,8 +497,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 					said, err := next.Invoke(ctx, payload)
 					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) {
 						for i, stack := range s.Stacks {
-							if stack.Waits != nil && !stack.Waits.Until.IsZero() { // as if the drain had begun with this execution
-								s.Stacks[i].Waits = &status.Waits{Message: stack.Waits.Message, Until: time.Now().Add(time.Hour + waitGrace)}
+							if stack.Delay != nil && !stack.Delay.Until.IsZero() { // as if the drain had begun with this execution
+								s.Stacks[i].Delay = &status.Delay{Message: stack.Delay.Message, Until: time.Now().Add(time.Hour + waitGrace)}
 							}
 						}
 					}))

@@ -46,10 +46,10 @@ func locks(acts []act, cluster string) bool {
 // A limit that an upload extended is later than that.
 func (w *world) seeWaits(cluster string, s *status.Status) {
 	for _, stack := range s.Stacks {
-		if stack.Waits == nil || stack.Waits.Until.IsZero() {
+		if stack.Delay == nil || stack.Delay.Until.IsZero() {
 			continue
 		}
-		list, drained := strings.CutSuffix(stack.Waits.Message, " drained")
+		list, drained := strings.CutSuffix(stack.Delay.Message, " drained")
 		list = strings.TrimSuffix(strings.TrimSuffix(list, " is"), " are")
 		_, list, found := strings.Cut(list, " when ")
 		if !drained || !found {
@@ -65,8 +65,8 @@ func (w *world) seeWaits(cluster string, s *status.Status) {
 		w.known.Unlock()
 		limit := latest.Add(w.drainTime(cluster, stack.Name))
 		w.out.Acts["wait"]++
-		w.check(9, !stack.Waits.Until.After(limit.Add(waitSlack)), "%s: %s of %s waits until %s, and the drains have had their time at %s",
-			cluster, stack.Waits.Message, stack.Name, stack.Waits.Until.Sub(w.began), limit.Sub(w.began))
+		w.check(9, !stack.Delay.Until.After(limit.Add(waitSlack)), "%s: %s of %s waits until %s, and the drains have had their time at %s",
+			cluster, stack.Delay.Message, stack.Name, stack.Delay.Until.Sub(w.began), limit.Sub(w.began))
 	}
 }
 

@@ -48,7 +48,7 @@ func (c *Checker) Answer(ctx context.Context, in events.Upgrade) (events.Upgrade
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if record != nil && !record.State.Over() {
+	if record != nil && !record.State.Final() {
 		running, err := c.Executions.Running(ctx, record.Execution)
 		if err != nil {
 			return events.UpgradeResult{}, err

@@ -221,7 +221,7 @@ func EndState(r *upgrade.Record) upgrade.State {
 
 // Ended returns a record as it is once its execution is over.
 func Ended(r *upgrade.Record) *upgrade.Record {
-	if r == nil || r.State.Over() {
+	if r == nil || r.State.Final() {
 		return r
 	}
 	ended := *r

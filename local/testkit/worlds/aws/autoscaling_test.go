@@ -62,7 +62,7 @@ func TestHooks(t *testing.T) {
 	require.Len(t, described.Subnets, 2)
 	require.Contains(t, described.Zones, described.Instances[0].Zone)
 	require.Contains(t, described.Types, described.Instances[0].Type)
-	require.Empty(t, described.Outdated())
+	require.Empty(t, described.ToRefresh())
 	described.Instances[0].Zone, described.Instances[0].Type, described.Subnets, described.Zones, described.Types = "", "", nil, nil, nil
 	require.Equal(t, pool.Group{
 		Name: hook.AutoScalingGroupName, Min: 1, Max: 3, Desired: 1,
