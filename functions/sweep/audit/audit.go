@@ -54,6 +54,7 @@ type State interface {
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
 	Release(ctx context.Context, cluster, execution string) error
 	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
+	RequestInspection(ctx context.Context, cluster, why string) error
 }
 
 // Stacks lists the deployed stacks: a subset of cloudformation.Stacks.

@@ -103,6 +103,10 @@ func (s stateOf) Waiter(_ context.Context, stackName string) (store.Waiter, erro
 	return w, nil
 }
 
+func (s stateOf) RequestInspection(_ context.Context, cluster, _ string) error {
+	return s.did("inspect %s", cluster)
+}
+
 func (s stateOf) Release(_ context.Context, _, execution string) error {
 	return s.did("release %s", execution)
 }

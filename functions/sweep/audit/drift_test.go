@@ -467,7 +467,26 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 				ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7),
 			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
 		},
-		"not before patience is over": {[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, nil, []string{"nodes"}, nil},
+		"not before patience is over; the next sweep looks again": {
+			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, nil, []string{"nodes", "inspect demo"}, nil,
+		},
+		"nor does a sweep look again before the next audit can find it in time": {
+			[]pool.NodeHealth{ill(1, notReadyLimit-period), well(2)}, 0, nil, []string{"nodes"}, nil,
+		},
+		"nor at a cordoned node": {
+			[]pool.NodeHealth{{Name: "n", Instance: "i-1", Pool: "a", Since: noon.Add(1 - notReadyLimit), Cordoned: true}, well(2)}, 0, nil,
+			[]string{"nodes"}, nil,
+		},
+		"nor in a paused cluster": {
+			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *round) {
+				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
+			}, []string{"nodes"}, nil,
+		},
+		"an error of the request is returned": {
+			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *round) {
+				a.failing["inspect demo"] = errThrottled
+			}, []string{"nodes", "inspect demo"}, errThrottled,
+		},
 		"once patience is over":       {[]pool.NodeHealth{ill(1, notReadyLimit), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
 		"not while they are cordoned": {[]pool.NodeHealth{cordoned, well(2)}, 0, nil, []string{"nodes"}, nil},
 		"when they never came":        {[]pool.NodeHealth{well(1)}, 1, nil, []string{"nodes", "replace i-2"}, nil},

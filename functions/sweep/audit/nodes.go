@@ -41,7 +41,15 @@ func (r nodes) replace(ctx context.Context, cluster string, s *status.Status) ([
 		}
 	}
 	instances, findings, alone := chooseUnhealthy(listed, pools, r.now)
-	if paused(s) || len(instances) == 0 {
+	if paused(s) {
+		return findings, nil
+	}
+	if n := nextNotReady(listed, r.now); n != nil {
+		if err := r.State.RequestInspection(ctx, cluster, describe(*n)); err != nil {
+			return findings, err
+		}
+	}
+	if len(instances) == 0 {
 		return findings, nil
 	}
 	if alone {
@@ -94,6 +102,17 @@ func describe(n pool.NodeHealth) string {
 
 // notReadyLimit is how long a node may be NotReady before it is replaced. Most nodes that recover do so within minutes.
 const notReadyLimit = 20 * time.Minute
+
+// nextNotReady returns a node that passes notReadyLimit before the next audit; nil if there is none. Until then each sweep audits the cluster,
+// so that the node is replaced within five minutes after the limit.
+func nextNotReady(listed []pool.NodeHealth, now time.Time) *pool.NodeHealth {
+	for _, n := range listed {
+		if remaining := n.Since.Add(notReadyLimit).Sub(now); !n.Ready && !n.Cordoned && remaining > 0 && remaining < period {
+			return &n
+		}
+	}
+	return nil
+}
 
 // chooseUnhealthy chooses the instances to replace:
 //

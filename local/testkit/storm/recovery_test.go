@@ -88,7 +88,7 @@ func TestRecovery(t *testing.T) {
 		{fault: "a Node is deleted by hand, until another instance is in service",
 			befalls: func(w *world) { w.deleteNode("c0", "a", 0) }, within: 30 * time.Minute},
 		{fault: "a node is not Ready any more, until another is in service",
-			befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 45 * time.Minute},
+			befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 25 * time.Minute},
 	}
 	shown := map[faults.Kind]bool{faults.UpdateFails: true} // of upgrades, below
 	for _, test := range tests {
