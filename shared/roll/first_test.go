@@ -43,7 +43,9 @@ func TestFirstBatch(t *testing.T) {
 		"waits for drains before joins": {
 			group(2, pool.InService, pool.PendingWait, pool.TerminatingWait), []string{"i-2"}, "i-2 is drained", time.Hour + backoff.DrainGrace,
 		},
-		"waits for instances that launch":            {group(2, pool.InService, pool.PendingWait), []string{"i-1"}, "i-1 has joined", maxJoinWait},
+		"waits for instances that launch": {
+			group(2, pool.InService, pool.PendingWait), []string{"i-1"}, "i-1 has joined", maxJoinWait,
+		},
 		"waits for no launch when nothing serves":    {group(2, pool.PendingWait, pool.PendingWait), nil, "", 0},
 		"waits for no launch beyond what is desired": {group(1, pool.InService, pool.PendingWait), nil, "", 0},
 	} {
