@@ -48,13 +48,13 @@ func (l *Life) StartDrain(fields string) (drained string) {
 }
 
 // PoolWaits returns what the pool's change waits for, from the status.
-func (l *Life) PoolWaits() status.Waits {
+func (l *Life) PoolWaits() status.Delay {
 	for _, stack := range l.Status("demo").Stacks {
-		if stack.Name == "pool-a" && stack.Waits != nil {
-			return *stack.Waits
+		if stack.Name == "pool-a" && stack.Delay != nil {
+			return *stack.Delay
 		}
 	}
-	return status.Waits{}
+	return status.Delay{}
 }
 
 // RequireRenewed requires that the pool has this number of nodes, all of them new.

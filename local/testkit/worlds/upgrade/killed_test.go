@@ -37,7 +37,7 @@ func TestUpgradeIsStoppedAtEachState(t *testing.T) {
 					l.Audit()
 				}
 				require.True(t, l.AlarmEnabled())
-				require.True(t, l.UpgradeRecord().State == "" || l.UpgradeRecord().State.Over(), l.UpgradeRecord().State)
+				require.True(t, l.UpgradeRecord().State == "" || l.UpgradeRecord().State.Final(), l.UpgradeRecord().State)
 				l.StartUpgrade(events.Upgrade{Release: "r2"})
 				l.SettleAll()
 				l.RequireUpgraded()

@@ -390,7 +390,7 @@ func TestUpgradeEndMissingInTheStatus(t *testing.T) {
 		lives.AddFault(t, bad, "update-fails action=VersionUpdate")
 		l.OnCall(func(call endpoint.Call) error {
 			if harness.CalledBy(call) == "upgrade" && call.Action == "PutObject" && strings.Contains(call.Resource, names.Statuses) &&
-				l.UpgradeRecord().State.Over() {
+				l.UpgradeRecord().State.Final() {
 				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
 			}
 			return nil
@@ -447,7 +447,7 @@ func TestRecreatedClusterDuringAnUpgrade(t *testing.T) {
 				l.Sweep()
 				l.SettleAll()
 				require.True(t, l.AlarmEnabled())
-				require.True(t, l.UpgradeRecord().State.Over())
+				require.True(t, l.UpgradeRecord().State.Final())
 				require.Nil(t, l.Status("demo").Upgrade, "it is not the new cluster's")
 				l.RequirePhase(status.Ready)
 
@@ -519,7 +519,7 @@ func TestUpgradeStopsDuringADeletion(t *testing.T) {
 				}
 				require.Equal(t, []string{"Deleted"}, phases, "%q", l.Verdicts()[reported:])
 				require.True(t, l.AlarmEnabled())
-				require.True(t, l.UpgradeRecord().State == "" || l.UpgradeRecord().State.Over())
+				require.True(t, l.UpgradeRecord().State == "" || l.UpgradeRecord().State.Final())
 				require.Nil(t, l.Status("demo").Upgrade, "nothing is left of it")
 			})
 		})
