@@ -118,9 +118,18 @@ var functionGrants = map[string][]grant{
 				"servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota", "eks:ListClusters",
 				"ec2:DescribeVpcs", "ec2:DescribeInternetGateways", "ec2:DescribeAddresses", "ec2:DescribeNatGateways", "ec2:DescribeSubnets",
 				"ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeAvailabilityZones",
-				"iam:GetAccountSummary", "lambda:GetAccountSettings",
+				"iam:GetAccountSummary", "lambda:GetAccountSettings", "eks:DescribeAddonVersions", "ec2:DescribeImages",
 			},
 			on: []string{"*"},
+		},
+		{
+			why:     "Whether the principals of a new cluster's access entries exist.",
+			actions: []string{"iam:GetRole"},
+			on:      []string{"arn:${AWS::Partition}:iam::${AWS::AccountId}:role/*"},
+		},
+		{
+			actions: []string{"iam:GetUser"},
+			on:      []string{"arn:${AWS::Partition}:iam::${AWS::AccountId}:user/*"},
 		},
 		{
 			why:     "Whether a pool has a node for add-ons. Describing supports no resource-level permissions.",

@@ -131,6 +131,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"ec2:DescribeVpcs on *", "ec2:DescribeInternetGateways on *", "ec2:DescribeAddresses on *", "ec2:DescribeNatGateways on *",
 			"ec2:DescribeSubnets on *", "ec2:DescribeInstances on *", "ec2:DescribeInstanceTypes on *",
 			"ec2:DescribeAvailabilityZones on *", "iam:GetAccountSummary on *", "lambda:GetAccountSettings on *",
+			"eks:DescribeAddonVersions on *", "ec2:DescribeImages on *", "iam:GetRole on role/*", "iam:GetUser on user/*",
 			"autoscaling:DescribeAutoScalingGroups on *", "eks:DescribeCluster on cluster/drover-*",
 		},
 		"change": {

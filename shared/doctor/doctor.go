@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/preflight"
 )
 
 // Level of a finding.
@@ -46,6 +47,10 @@ const (
 	OnDemandQuota      = "OnDemandQuota"
 	SpotQuota          = "SpotQuota"
 	InstanceTypesExist = "InstanceTypesExist"
+	VersionOffered     = preflight.VersionOffered
+	AddonsCompatible   = preflight.AddonsCompatible
+	Images             = preflight.Images
+	PrincipalsExist    = "PrincipalsExist"
 )
 
 // Cluster is a cluster to create.
@@ -61,7 +66,7 @@ func (c Cluster) name() string { return c.Resolved.Metadata.Name }
 var names = []string{
 	Credentials, Region, ClusterExists,
 	VPCQuota, GatewayQuota, AddressQuota, NATGatewayQuota, ClusterQuota, RoleQuota, LambdaConcurrency, ZonesAccepted, InstanceTypesExist,
-	OnDemandQuota, SpotQuota,
+	OnDemandQuota, SpotQuota, VersionOffered, AddonsCompatible, Images, PrincipalsExist,
 }
 
 // Names returns the names of the checks in the order of their findings.
@@ -93,6 +98,10 @@ func (r *report) run(clusters []Cluster) {
 		r.concurrency(len(clusters))
 	case ZonesAccepted:
 		r.zones(clusters)
+	case VersionOffered, AddonsCompatible, Images:
+		r.offered(clusters)
+	case PrincipalsExist:
+		r.principals(clusters)
 	default:
 		r.quotas(clusters)
 	}

@@ -8,12 +8,14 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // demo is a cluster with its own network of two zones.
 func demo(change func(*api.ClusterSpec)) Cluster {
 	c := &api.Cluster{Metadata: api.Metadata{Name: "demo"}, Spec: api.ClusterSpec{
-		Network: api.Network{CIDR: "10.0.0.0/16", Zones: []string{"eu-central-1a", "eu-central-1b"}, NATGateways: api.NATPerZone},
+		KubernetesVersion: "1.36",
+		Network:           api.Network{CIDR: "10.0.0.0/16", Zones: []string{"eu-central-1a", "eu-central-1b"}, NATGateways: api.NATPerZone},
 	}}
 	if change != nil {
 		change(&c.Spec)
@@ -33,6 +35,14 @@ func roomy() *Facts {
 		InstanceTypes: map[string]preflight.InstanceType{"m7i.large": {VCPUs: 2}, "m7i.xlarge": {VCPUs: 4}},
 		Zones:         map[string]string{"eu-central-1a": "euc1-az2", "eu-central-1b": "euc1-az3"},
 		Concurrency:   1000, Unreserved: 1000,
+		Account: "111122223333",
+		Offered: preflight.Facts{
+			Catalogue: []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}, {Version: "1.37", Status: "STANDARD_SUPPORT"}},
+			Compat:    upgrade.Compat{"coredns": {{Version: "v1", Kubernetes: []string{"1.36"}}}},
+			Images: map[string]preflight.Image{
+				"ami-1": {ID: "ami-1", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261101", Architecture: "x86_64", State: "available"},
+			},
+		},
 	}
 }
 
@@ -227,7 +237,7 @@ func TestUnknownFacts(t *testing.T) {
 
 func TestOrderOfFindings(t *testing.T) {
 	found := Examine(roomy(), []Cluster{demo(func(s *api.ClusterSpec) {
-		s.Pools = []api.Pool{{Name: "a", InstanceTypes: []string{"m7i.large"}, MaxSize: 1}}
+		s.Pools = []api.Pool{{Name: "a", InstanceTypes: []string{"m7i.large"}, MaxSize: 1, ImageID: "ami-1", Architecture: api.AMD64}}
 	})})
 	last := -1
 	for _, f := range found {

@@ -4,7 +4,7 @@ import "github.com/drover-run/drover/shared/preflight"
 
 // Facts about an account and region, all from about the same time.
 type Facts struct {
-	Region string
+	Account, Region string
 	// Limits are the values of quotas, by code. A quota that Service Quotas does not have is absent.
 	Limits map[string]int
 	// Used is how much of each quota is used: see Quota.Key.
@@ -17,6 +17,11 @@ type Facts struct {
 	Subnets map[string]Subnet
 	// Concurrency is how many invocations of Lambda may run at the same time. Unreserved is how many of them no function reserves.
 	Concurrency, Unreserved int
+	// Offered has the versions of EKS, of the clusters' add-ons, and the images of their pools.
+	Offered preflight.Facts
+	// Principals are the IAM roles and users of the account that access entries name, by ARN. The value is the ARN of the role or user with
+	// that name, or "" if there is none.
+	Principals map[string]string
 	// Unread says, by check, why its facts could not be read: the caller may not make a call.
 	Unread map[string]string
 }

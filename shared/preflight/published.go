@@ -33,6 +33,24 @@ func Published(f *Facts, r *api.Release) []status.Check {
 	})
 }
 
+// created are the checks of a cluster that does not exist yet.
+var created = []check{
+	{VersionOffered, false, versionOffered},
+	{AddonsCompatible, false, addonsCompatible},
+	{Images, false, images},
+}
+
+// Created checks what a resolved cluster is created from: EKS offers its Kubernetes version, its add-ons are compatible, and its images
+// exist. It needs only Catalogue, Compat and Images of the facts, and Taken to find deprecated images.
+func Created(f *Facts, cluster *api.Cluster) []status.Check {
+	version := cluster.Spec.KubernetesVersion
+	return run(created, f, &Plan{
+		To: upgrade.Target{
+			KubernetesVersion: version,
+		}, After: cluster, Steps: []upgrade.Step{{Kind: upgrade.StepNodes, KubernetesVersion: version}},
+	})
+}
+
 // PublishedNames returns the names of the checks of releases and channels, in order.
 func PublishedNames() []string {
 	return append([]string{FileValid, ReleasesThere}, namesOf(published)...)

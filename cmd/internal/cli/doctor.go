@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
@@ -172,7 +173,8 @@ func (d *diagnosis) withoutExisting(ctx context.Context, cfg aws.Config, cluster
 // newCollector returns the collector of an account.
 func newCollector(cfg aws.Config, account string) *collect.Collector {
 	return &collect.Collector{
-		Region: cfg.Region, Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Networks: ec2.NewNetworks(cfg, account),
+		Account: account, Region: cfg.Region, Now: time.Now,
+		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Networks: ec2.NewNetworks(cfg, account),
 		Capacity: ec2.New(cfg), EKS: eks.New(awseks.NewFromConfig(cfg)), Identities: iam.New(cfg), Functions: lambda.New(cfg), Lenient: true,
 	}
 }

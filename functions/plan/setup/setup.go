@@ -51,7 +51,8 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		EKS:    offered,
 		Account: &collect.Collector{
-			Region: cfg.Region, Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)),
+			Account: env.Must(lambdaruntime.Account), Region: cfg.Region, Now: time.Now,
+			Quotas:   servicequotas.New(awsservicequotas.NewFromConfig(cfg)),
 			Networks: ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account)), Capacity: ec2.New(cfg), EKS: offered,
 			Identities: iam.New(cfg), Functions: functions,
 		},

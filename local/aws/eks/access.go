@@ -268,10 +268,16 @@ func (s *Service) checkEntry(principal, kind, username string, groups []string) 
 		return invalid("The specified principalArn is invalid: invalid principal")
 	}
 	// A principal of another account is not looked up.
-	if strings.Contains(principal, "::"+s.config.Account+":role/") {
-		if _, err := s.config.Identities.RoleByARN(principal); err != nil {
-			return invalid("The specified principalArn is invalid: invalid principal")
-		}
+	exists := true
+	switch own := "::" + s.config.Account + ":"; {
+	case strings.Contains(principal, own+"role/"):
+		_, err := s.config.Identities.RoleByARN(principal)
+		exists = err == nil
+	case strings.Contains(principal, own+"user/"):
+		exists = s.config.Identities.UserByARN(principal)
+	}
+	if !exists {
+		return invalid("The specified principalArn is invalid: invalid principal")
 	}
 	for _, prefix := range reserved {
 		if strings.HasPrefix(username, prefix) {

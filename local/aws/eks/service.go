@@ -49,6 +49,7 @@ type Identities interface {
 	VerifyPresigned(ctx context.Context, url, cluster string) (iam.Caller, error)
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 	RoleByARN(arn string) (iam.Role, error)
+	UserByARN(arn string) (found bool)
 }
 
 // Keys is the interface to KMS: *kms.Service.

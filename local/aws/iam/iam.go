@@ -207,6 +207,12 @@ func (s *Service) role(name string) (*Role, error) {
 	return r, nil
 }
 
+// UserByARN reports whether a user with this ARN exists. The only user is the administrator.
+func (s *Service) UserByARN(arn string) (found bool) {
+	admin, _ := s.Admin()
+	return arn == admin.ARN()
+}
+
 // Roles returns the roles of the account by name.
 func (s *Service) Roles() []Role {
 	s.mu.Lock()

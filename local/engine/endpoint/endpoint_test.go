@@ -521,3 +521,12 @@ func TestQuotaOfRoles(t *testing.T) {
 	require.NoError(t, err, "service-linked roles can be created above the quota")
 	require.Equal(t, map[string]int32{"Roles": 2, "RolesQuota": 1}, summary())
 }
+
+func TestUsers(t *testing.T) {
+	client := awsiam.NewFromConfig(newAccount(t).admin())
+	admin, err := client.GetUser(t.Context(), &awsiam.GetUserInput{UserName: aws.String("admin")})
+	require.NoError(t, err)
+	require.Equal(t, "arn:aws:iam::111122223333:user/admin", *admin.User.Arn)
+	_, err = client.GetUser(t.Context(), &awsiam.GetUserInput{UserName: aws.String("ann")})
+	require.Equal(t, "NoSuchEntity", code(err))
+}

@@ -4,11 +4,13 @@ package iam
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"github.com/drover-run/drover/shared/aws/internal/call"
+	"github.com/drover-run/drover/shared/fault"
 )
 
 // Identities of an account.
@@ -25,4 +27,26 @@ func (i *Identities) Roles(ctx context.Context) (used, quota int, err error) {
 		return 0, 0, fmt.Errorf("counting the roles: %w", call.Error(err))
 	}
 	return int(out.SummaryMap["Roles"]), int(out.SummaryMap["RolesQuota"]), nil
+}
+
+// Find returns the ARN of the role or user that has the name of a principal, or "" if there is none. Names are unique in an account,
+// whatever the path.
+// https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetRole.html, API_GetUser.html
+func (i *Identities) Find(ctx context.Context, principalARN string) (arn string, err error) {
+	name := principalARN[strings.LastIndex(principalARN, "/")+1:]
+	if strings.Contains(principalARN, ":user/") {
+		var out *iam.GetUserOutput
+		if out, err = i.client.GetUser(ctx, &iam.GetUserInput{UserName: &name}); err == nil {
+			return aws.ToString(out.User.Arn), nil
+		}
+	} else {
+		var out *iam.GetRoleOutput
+		if out, err = i.client.GetRole(ctx, &iam.GetRoleInput{RoleName: &name}); err == nil {
+			return aws.ToString(out.Role.Arn), nil
+		}
+	}
+	if fault.Code(err) == "NoSuchEntity" {
+		return "", nil
+	}
+	return "", fmt.Errorf("finding %s: %w", principalARN, call.Error(err))
 }

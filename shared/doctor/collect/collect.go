@@ -7,11 +7,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/doctor"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // Quotas returns the account's quotas: a subset of servicequotas.Quotas.
@@ -36,6 +38,8 @@ type Networks interface {
 type Identities interface {
 	// Roles counts the roles and returns their quota, or 0 if it is unknown.
 	Roles(ctx context.Context) (used, quota int, err error)
+	// Find returns the ARN of the role or user that has the name of a principal, or "".
+	Find(ctx context.Context, principalARN string) (arn string, err error)
 }
 
 // Functions has the limits of Lambda: a subset of lambda.Functions.
@@ -46,18 +50,25 @@ type Functions interface {
 // Capacity describes instances: a subset of ec2.Capacity.
 type Capacity interface {
 	InstanceTypes(ctx context.Context, names []string) (map[string]preflight.InstanceType, error)
+	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
 	// Running returns the vCPUs of the account's instances in the region, by the code of their quota.
 	Running(ctx context.Context) (map[string]int, error)
 }
 
-// EKS counts clusters: a subset of eks.Reader.
+// EKS counts clusters, and lists versions: a subset of eks.Reader.
 type EKS interface {
 	Clusters(ctx context.Context) (int, error)
+	Catalogue(ctx context.Context) ([]preflight.Version, error)
+	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
 }
 
 // Collector reads facts about an account and region.
 type Collector struct {
-	Region     string
+	// Account and Region are examined.
+	Account, Region string
+	// Now is the clock. Images may be deprecated by now.
+	Now func() time.Time
+
 	Quotas     Quotas
 	Networks   Networks
 	Capacity   Capacity
@@ -85,7 +96,7 @@ func (c *Collector) ExamineAll(ctx context.Context, clusters []doctor.Cluster) (
 
 // facts reads only what the clusters need, in a fixed order.
 func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doctor.Facts, error) {
-	f := &doctor.Facts{Region: c.Region, Limits: map[string]int{}, Used: map[string]int{}, Unread: map[string]string{}}
+	f := &doctor.Facts{Account: c.Account, Region: c.Region, Limits: map[string]int{}, Used: map[string]int{}, Unread: map[string]string{}}
 	var types []string
 	for _, cluster := range clusters {
 		for _, pool := range cluster.Resolved.Spec.Pools {
@@ -108,7 +119,57 @@ func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doct
 	if err := c.unless(f, err, doctor.LambdaConcurrency); err != nil {
 		return nil, err
 	}
-	return f, c.unless(f, c.zones(ctx, f, clusters), doctor.ZonesAccepted)
+	if err := c.unless(f, c.zones(ctx, f, clusters), doctor.ZonesAccepted); err != nil {
+		return nil, err
+	}
+	if err := c.offered(ctx, f, clusters); err != nil {
+		return nil, err
+	}
+	return f, c.unless(f, c.principals(ctx, f, clusters), doctor.PrincipalsExist)
+}
+
+// offered reads the versions and images that the clusters name.
+func (c *Collector) offered(ctx context.Context, f *doctor.Facts, clusters []doctor.Cluster) (err error) {
+	if len(clusters) == 0 {
+		return nil
+	}
+	var addons, images []string
+	for _, cluster := range clusters {
+		for _, addon := range cluster.Resolved.Spec.Addons {
+			addons = append(addons, addon.Name)
+		}
+		for _, pool := range cluster.Resolved.Spec.Pools {
+			images = append(images, pool.ImageID)
+		}
+	}
+	f.Offered.Taken = c.Now()
+	f.Offered.Catalogue, err = c.EKS.Catalogue(ctx)
+	if err := c.unless(f, err, doctor.VersionOffered); err != nil {
+		return err
+	}
+	f.Offered.Compat, err = c.EKS.Compat(ctx, addons)
+	if err := c.unless(f, err, doctor.AddonsCompatible); err != nil {
+		return err
+	}
+	if len(images) == 0 {
+		return nil
+	}
+	slices.Sort(images)
+	f.Offered.Images, err = c.Capacity.Images(ctx, slices.Compact(images))
+	return c.unless(f, err, doctor.Images)
+}
+
+// principals finds the roles and users of the account that access entries name.
+func (c *Collector) principals(ctx context.Context, f *doctor.Facts, clusters []doctor.Cluster) (err error) {
+	f.Principals = map[string]string{}
+	ours, _ := doctor.Principals(c.Account, clusters)
+	slices.Sort(ours)
+	for _, principal := range slices.Compact(ours) {
+		if f.Principals[principal], err = c.Identities.Find(ctx, principal); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // quotas reads the quotas that the clusters take from, and their usage.

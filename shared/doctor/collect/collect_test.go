@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/doctor"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // account is an account in memory. Each call may fail.
@@ -50,6 +52,22 @@ func (a *account) Running(context.Context) (map[string]int, error) {
 
 func (a *account) Clusters(context.Context) (int, error) { return a.used, a.call("clusters") }
 
+func (a *account) Images(_ context.Context, ids []string) (map[string]preflight.Image, error) {
+	return map[string]preflight.Image{"ami-1": {ID: "ami-1", Architecture: "x86_64", State: "available"}}, a.call("images %v", ids)
+}
+
+func (a *account) Catalogue(context.Context) ([]preflight.Version, error) {
+	return []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}, a.call("versions")
+}
+
+func (a *account) Compat(_ context.Context, addons []string) (upgrade.Compat, error) {
+	return upgrade.Compat{"coredns": {{Version: "v1", Kubernetes: []string{"1.36"}}}}, a.call("add-ons %v", addons)
+}
+
+func (a *account) Find(_ context.Context, principal string) (string, error) {
+	return principal, a.call("find %s", principal)
+}
+
 func (a *account) Roles(context.Context) (int, int, error) { return a.used, 1000, a.call("roles") }
 
 func (a *account) Concurrency(context.Context) (int, int, error) {
@@ -65,13 +83,24 @@ func (a *account) Subnets(_ context.Context, vpcs []string) (map[string]doctor.S
 }
 
 func (a *account) collector() *Collector {
-	return &Collector{Region: "eu-central-1", Quotas: a, Networks: a, Capacity: a, EKS: a, Identities: a, Functions: a}
+	return &Collector{
+		Account: "111122223333", Region: "eu-central-1", Now: time.Now, Quotas: a, Networks: a, Capacity: a, EKS: a, Identities: a, Functions: a,
+	}
 }
+
+const (
+	admins  = "arn:aws:iam::111122223333:role/admins"
+	foreign = "arn:aws:iam::444455556666:role/admins"
+)
 
 func demo() *api.Cluster {
 	return &api.Cluster{Metadata: api.Metadata{Name: "demo"}, Spec: api.ClusterSpec{
-		Network: api.Network{Zones: []string{"a", "b"}, NATGateways: api.NATPerZone},
-		Pools:   []api.Pool{{Name: "x", InstanceTypes: []string{"m7i.large"}, MinSize: 1, MaxSize: 1}},
+		KubernetesVersion: "1.36", Addons: []api.Addon{{Name: "coredns", Version: "v1"}},
+		ControlPlane: api.ControlPlane{Access: []api.AccessEntry{{PrincipalARN: admins}, {PrincipalARN: foreign}}},
+		Network:      api.Network{Zones: []string{"a", "b"}, NATGateways: api.NATPerZone},
+		Pools: []api.Pool{
+			{Name: "x", InstanceTypes: []string{"m7i.large"}, MinSize: 1, MaxSize: 1, ImageID: "ami-1", Architecture: api.AMD64},
+		},
 	}}
 }
 
@@ -90,7 +119,7 @@ func TestExamine(t *testing.T) {
 		require.Equal(t, []string{
 			"types", "quota vpc L-F678F1CE", "VPCs", "quota vpc L-A4707A72", "gateways", "quota ec2 L-0263D0A3", "addresses",
 			"quota vpc L-FE5A380F", "NAT gateways", "quota eks L-1194D53C", "clusters", "roles", "quota ec2 L-1216C47A",
-			"running", "concurrency", "zones",
+			"running", "concurrency", "zones", "versions", "add-ons [coredns]", "images [ami-1]", "find " + admins,
 		}, a.calls)
 	})
 	t.Run("compares them", func(t *testing.T) {
@@ -101,17 +130,21 @@ func TestExamine(t *testing.T) {
 			levels[f.Check+" "+f.Message] = f.Level
 		}
 		require.Equal(t, map[string]doctor.Level{
-			"VPCQuota 5 of 5 VPCs are used; needed: 1":                                                   doctor.Blocks,
-			"GatewayQuota 5 of 5 internet gateways are used; needed: 1":                                  doctor.Blocks,
-			"AddressQuota 5 of 5 Elastic IP addresses are used; needed: 2":                               doctor.Blocks,
-			"NATGatewayQuota 0 of 5 NAT gateways in a are used; needed: 1":                               doctor.OK,
-			"NATGatewayQuota 5 of 5 NAT gateways in b are used; needed: 1":                               doctor.Blocks,
-			"ClusterQuota Service Quotas has no value for EKS clusters (L-1194D53C)":                     doctor.Warning,
-			"RoleQuota 5 of 1000 IAM roles are used; needed: 2":                                          doctor.OK,
-			"LambdaConcurrency 900 of 1000 concurrent executions of Lambda are not reserved; needed: 20": doctor.OK,
-			"ZonesAccepted EKS accepts the zones of the networks":                                        doctor.OK,
-			"InstanceTypesExist the region has every instance type of the pools":                         doctor.OK,
-			"OnDemandQuota 4 of 5 vCPUs of on-demand instances are used; needed: 2":                      doctor.Blocks,
+			"VPCQuota 5 of 5 VPCs are used; needed: 1":                                                                   doctor.Blocks,
+			"GatewayQuota 5 of 5 internet gateways are used; needed: 1":                                                  doctor.Blocks,
+			"AddressQuota 5 of 5 Elastic IP addresses are used; needed: 2":                                               doctor.Blocks,
+			"NATGatewayQuota 0 of 5 NAT gateways in a are used; needed: 1":                                               doctor.OK,
+			"NATGatewayQuota 5 of 5 NAT gateways in b are used; needed: 1":                                               doctor.Blocks,
+			"ClusterQuota Service Quotas has no value for EKS clusters (L-1194D53C)":                                     doctor.Warning,
+			"RoleQuota 5 of 1000 IAM roles are used; needed: 2":                                                          doctor.OK,
+			"LambdaConcurrency 900 of 1000 concurrent executions of Lambda are not reserved; needed: 20":                 doctor.OK,
+			"ZonesAccepted EKS accepts the zones of the networks":                                                        doctor.OK,
+			"VersionOffered EKS offers the Kubernetes versions":                                                          doctor.OK,
+			"AddonsCompatible EKS offers the add-ons in their versions":                                                  doctor.OK,
+			"Images the images of the pools exist and fit":                                                               doctor.OK,
+			"PrincipalsExist the principals of access entries exist; not checked, because they are in other accounts: 1": doctor.OK,
+			"InstanceTypesExist the region has every instance type of the pools":                                         doctor.OK,
+			"OnDemandQuota 4 of 5 vCPUs of on-demand instances are used; needed: 2":                                      doctor.Blocks,
 		}, levels)
 	})
 	t.Run("reads nothing that a cluster does not need", func(t *testing.T) {
@@ -120,7 +153,8 @@ func TestExamine(t *testing.T) {
 		_, err := a.collector().Examine(t.Context(), c)
 		require.NoError(t, err)
 		require.Equal(t, []string{
-			"quota eks L-1194D53C", "clusters", "roles", "concurrency", "zones", "subnets of [vpc-1]",
+			"quota eks L-1194D53C", "clusters", "roles", "concurrency", "zones", "subnets of [vpc-1]", "versions", "add-ons [coredns]",
+			"find " + admins,
 		}, a.calls)
 	})
 	for _, call := range []string{
@@ -149,6 +183,8 @@ func TestDeniedCalls(t *testing.T) {
 		"VPCs": {doctor.VPCQuota}, "quota vpc L-F678F1CE": {doctor.VPCQuota},
 		"types": {doctor.InstanceTypesExist, doctor.OnDemandQuota, doctor.SpotQuota},
 		"roles": {doctor.RoleQuota}, "concurrency": {doctor.LambdaConcurrency}, "zones": {doctor.ZonesAccepted},
+		"versions": {doctor.VersionOffered}, "add-ons [coredns]": {doctor.AddonsCompatible}, "images [ami-1]": {doctor.Images},
+		"find " + admins: {doctor.PrincipalsExist},
 	} {
 		t.Run("are warnings for a user: "+call, func(t *testing.T) {
 			c := denied(call).collector()

@@ -1,7 +1,7 @@
 // Package iamapi serves the account's identities through the APIs of IAM and STS, and to CloudFormation as the resource
 // types AWS::IAM::{Role,Policy,ManagedPolicy,InstanceProfile,OIDCProvider}.
 //
-// IAM supports GetRole, ListRoles, GetRolePolicy, ListRolePolicies, ListAttachedRolePolicies, GetPolicy,
+// IAM supports GetRole, GetUser, ListRoles, GetRolePolicy, ListRolePolicies, ListAttachedRolePolicies, GetPolicy,
 // GetPolicyVersion, ListPolicies, GetInstanceProfile, ListInstanceProfiles, ListOpenIDConnectProviders,
 // GetOpenIDConnectProvider, and GetAccountSummary with the number of roles and its quota. Only CloudFormation changes
 // identities. STS supports GetCallerIdentity and AssumeRole.
@@ -140,6 +140,7 @@ func (a *API) IAM() *wire.Service {
 		Name: "iam", Protocol: wire.Query, Version: "2010-05-08",
 		Operations: map[string]wire.Operation{
 			"GetRole":                    a.getRole,
+			"GetUser":                    a.getUser,
 			"ListRoles":                  a.listRoles,
 			"GetRolePolicy":              a.getRolePolicy,
 			"ListRolePolicies":           a.listRolePolicies,
@@ -219,6 +220,32 @@ func (a *API) getRole(_ context.Context, c *wire.Call) (any, error) {
 		return nil, err
 	}
 	return struct{ Role role }{a.role(r)}, nil
+}
+
+// https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetUser.html
+func (a *API) getUser(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ UserName string }
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	if in.UserName == "" {
+		return nil, wire.Unsupported("iam", "GetUser without a UserName")
+	}
+	admin, _ := a.identities.Admin()
+	arn := admin.ARN()[:strings.LastIndex(admin.ARN(), "/")+1] + in.UserName
+	if err := c.Authorize(arn); err != nil {
+		return nil, err
+	}
+	if !a.identities.UserByARN(arn) {
+		return nil, &wire.Error{Code: "NoSuchEntity", Message: "The user with name " + in.UserName + " cannot be found.", Status: 404}
+	}
+	type user struct {
+		Path, UserName string
+		UserID         string `xml:"UserId"`
+		ARN            string `xml:"Arn"`
+		CreateDate     time.Time
+	}
+	return struct{ User user }{user{"/", in.UserName, admin.UserID(), arn, time.Unix(0, 0)}}, nil
 }
 
 // page is the answer of a list without pagination.

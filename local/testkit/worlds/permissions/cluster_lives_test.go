@@ -127,7 +127,8 @@ var clusterLives = map[string]func(*life){
 				}}})
 		l.Upload(names.ReleaseSpec("r1"), strings.Replace(harness.Release(), "    - {name: vpc-cni", agent, 1))
 		converged(spec("natGateways: None"+more, "update: {strategy: InstanceRefresh}, spot: {onDemandBase: 0, onDemandPercentage: 0}",
-			"  tags: {team: a, more: x}\n"+access("groups: [readers], policies: [{name: AmazonEKSViewPolicy}]")))
+			"  tags: {team: a, more: x}\n"+strings.Replace(access("groups: [readers], policies: [{name: AmazonEKSViewPolicy}]"), "}]}\n",
+				"}, {principalARN: \"arn:aws:iam::"+harness.ID+":user/admin\"}]}\n", 1)))
 		converged(spec("natGateways: None"+more, "update: {strategy: InstanceRefresh}, drain: {timeout: 3h}, labels: {a: b}",
 			"  tags: {team: b}\n"+older+access("groups: [writers], policies: [{name: AmazonEKSEditPolicy}]")))
 		l.Upload(names.ReleaseSpec("r1"), harness.Release())

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -59,7 +60,8 @@ func TestAccountIsReadBeforeTheFirstCreation(t *testing.T) {
 	require.Empty(t, countingCalls(a, mark), "an existing cluster costs no such call")
 }
 
-// The account loses its room after the check. The creation fails, and leaves nothing. The next try names the quota again.
+// The account loses its room after the check. The creation fails, and leaves nothing. The retry names the quota. Once the quota is raised,
+// the cluster is created without a person.
 func TestQuotaIsUsedUpAfterTheCheck(t *testing.T) {
 	a := harness.Start(t)
 	limit := a.Quotas.Limit(servicequotas.Addresses)
@@ -81,14 +83,36 @@ func TestQuotaIsUsedUpAfterTheCheck(t *testing.T) {
 	require.Equal(t, map[string]string{"network": "ROLLBACK_COMPLETE"}, a.Stacks("demo"))
 	require.NotNil(t, s.RetryAt)
 
-	a.Converge("demo") // as the retry does
+	a.Functions.Sweep.Now = func() time.Time { return s.RetryAt.Add(time.Minute) }
+	require.NoError(t, a.AuditNow())
 	a.Settle()
 	s = a.Status("demo")
 	require.Equal(t, "AccountNotReady", s.Condition(status.Converged).Reason, s.Message)
 	require.Contains(t, s.Message, "AddressQuota: 0 of 0 Elastic IP addresses are used; needed: ")
 
 	a.Quotas.Set(servicequotas.Addresses, float64(limit))
+	a.Functions.Sweep.Now = func() time.Time { return time.Now().Add(time.Hour) }
 	require.NoError(t, a.AuditNow())
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
+// What the spec and its release name is looked up before anything is created.
+func TestAbsentThingsBlockTheFirstCreation(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", strings.Replace(harness.Release(), "v1.13.2-eksbuild.1", "v0.0.1-eksbuild.1", 1))
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  controlPlane:\n    access:\n"+
+		"      - {principalARN: \"arn:aws:iam::111122223333:role/absent\", groups: [x]}\n"))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, "AccountNotReady", s.Condition(status.Converged).Reason, s.Message)
+	require.Contains(t, s.Message, "\nAddonsCompatible: demo: coredns v0.0.1-eksbuild.1 is not a version that EKS offers "+
+		"for Kubernetes 1.36: ")
+	require.Contains(t, s.Message, "\nPrincipalsExist: demo: arn:aws:iam::111122223333:role/absent does not exist: ")
+	require.Empty(t, a.Stacks("demo"))
+
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Settle()
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
