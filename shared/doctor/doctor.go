@@ -35,6 +35,9 @@ type Finding struct {
 const (
 	Credentials        = "Credentials"
 	Region             = "Region"
+	Bootstrap          = "Bootstrap"
+	ServiceLinkedRoles = "ServiceLinkedRoles"
+	NetworkTags        = "NetworkTags"
 	ClusterExists      = "ClusterExists"
 	VPCQuota           = "VPCQuota"
 	GatewayQuota       = "GatewayQuota"
@@ -64,8 +67,9 @@ func (c Cluster) name() string { return c.Resolved.Metadata.Name }
 
 // names of the checks, in the order of their findings.
 var names = []string{
-	Credentials, Region, ClusterExists,
-	VPCQuota, GatewayQuota, AddressQuota, NATGatewayQuota, ClusterQuota, RoleQuota, LambdaConcurrency, ZonesAccepted, InstanceTypesExist,
+	Credentials, Region, ClusterExists, Bootstrap, ServiceLinkedRoles,
+	VPCQuota, GatewayQuota, AddressQuota, NATGatewayQuota, ClusterQuota, RoleQuota, LambdaConcurrency, ZonesAccepted, NetworkTags,
+	InstanceTypesExist,
 	OnDemandQuota, SpotQuota, VersionOffered, AddonsCompatible, Images, PrincipalsExist,
 }
 
@@ -98,6 +102,12 @@ func (r *report) run(clusters []Cluster) {
 		r.concurrency(len(clusters))
 	case ZonesAccepted:
 		r.zones(clusters)
+	case NetworkTags:
+		r.networkTags(clusters)
+	case Bootstrap:
+		r.bootstrap()
+	case ServiceLinkedRoles:
+		r.serviceLinkedRoles(clusters)
 	case VersionOffered, AddonsCompatible, Images:
 		r.offered(clusters)
 	case PrincipalsExist:

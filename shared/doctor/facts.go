@@ -22,6 +22,8 @@ type Facts struct {
 	// Principals are the IAM roles and users of the account that access entries name, by ARN. The value is the ARN of the role or user with
 	// that name, or "" if there is none.
 	Principals map[string]string
+	// Deployment is what the account has for drover itself. drover itself does not read it, and has nil.
+	Deployment *Deployment
 	// Unread says, by check, why its facts could not be read: the caller may not make a call.
 	Unread map[string]string
 }
@@ -30,4 +32,14 @@ type Facts struct {
 type Subnet struct {
 	VPC, Zone, ZoneID string
 	Tags              map[string]string
+}
+
+// Deployment is what an account has for drover itself.
+type Deployment struct {
+	// Bootstrap is the version of the CDK's bootstrap stack, or 0.
+	Bootstrap int
+	// Deployed is true if the region has drover's functions.
+	Deployed bool
+	// LinkedRoles are the service-linked roles that exist, by name.
+	LinkedRoles map[string]bool
 }

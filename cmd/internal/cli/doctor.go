@@ -23,6 +23,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/iam"
 	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/ssm"
 	"github.com/drover-run/drover/shared/doctor"
 	"github.com/drover-run/drover/shared/doctor/collect"
 	"github.com/drover-run/drover/shared/names"
@@ -175,7 +176,8 @@ func newCollector(cfg aws.Config, account string) *collect.Collector {
 	return &collect.Collector{
 		Account: account, Region: cfg.Region, Now: time.Now,
 		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Networks: ec2.NewNetworks(cfg, account),
-		Capacity: ec2.New(cfg), EKS: eks.New(awseks.NewFromConfig(cfg)), Identities: iam.New(cfg), Functions: lambda.New(cfg), Lenient: true,
+		Capacity: ec2.New(cfg), EKS: eks.New(awseks.NewFromConfig(cfg)), Identities: iam.New(cfg), Functions: lambda.New(cfg),
+		Parameters: ssm.New(cfg), Lenient: true,
 	}
 }
 

@@ -18,6 +18,14 @@ type diagnosis struct {
 	Findings        []doctor.Finding
 }
 
+// blocking returns the checks that block.
+func (d diagnosis) blocking() (checks []string) {
+	for _, f := range doctor.Blocking(d.Findings) {
+		checks = append(checks, f.Check)
+	}
+	return checks
+}
+
 func diagnose(t *testing.T, code int, arguments ...string) diagnosis {
 	t.Helper()
 	r := drover(t, append([]string{"doctor", "-o", "json"}, arguments...)...)
@@ -40,13 +48,15 @@ func lower(t *testing.T, code string, value float64) {
 func examineEmptyAccount(t *testing.T) {
 	const demo = "examples/clusters/demo.yaml"
 	mark := cloud.Calls.Mark()
-	first := ok(t, "doctor", demo)
+	first := finds(t, "doctor", demo)
 	require.Contains(t, first, "ok       Credentials          you are arn:aws:iam::000000000000:user/")
 	require.Contains(t, first, "ok       VPCQuota             0 of 1000 VPCs are used; needed: 1\n")
-	require.Contains(t, first, "\nnothing blocks\n")
-	require.Equal(t, first, ok(t, "doctor", demo), "the output repeats")
-	d := diagnose(t, 0)
-	require.False(t, d.Blocks)
+	require.Contains(t, first, "blocks   Bootstrap            the CDK is not bootstrapped in this region, and make deploy needs it\n")
+	require.Contains(t, first, "warning  ServiceLinkedRoles   AWSServiceRoleForAmazonEKS does not exist: ")
+	require.Contains(t, first, "ok       Images               the images of the pools exist and fit\n")
+	require.Equal(t, first, finds(t, "doctor", demo), "the output repeats")
+	d := diagnose(t, exitFindings)
+	require.Equal(t, []string{doctor.Bootstrap}, d.blocking())
 	require.Equal(t, []string{"000000000000", "us-east-1"}, []string{d.Account, d.Region})
 	for _, call := range cloud.Calls.Since(mark) {
 		require.False(t, call.Mutating, "doctor called %s %s", call.Service, call.Action)
@@ -60,7 +70,7 @@ func examineEmptyAccount(t *testing.T) {
 			Check: doctor.VPCQuota, Level: doctor.Blocks, Message: "0 of 0 VPCs are used; needed: 1",
 			Fix: "aws service-quotas request-service-quota-increase --region us-east-1 --service-code vpc --quota-code L-F678F1CE --desired-value 1",
 		})
-		require.False(t, diagnose(t, 0).Blocks, "without a cluster it warns")
+		require.Equal(t, []string{doctor.Bootstrap}, diagnose(t, exitFindings).blocking(), "without a cluster it warns")
 	})
 	t.Run("reports a missing region and a wrong key", func(t *testing.T) {
 		environment := cloud.Environment()

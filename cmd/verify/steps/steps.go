@@ -15,12 +15,16 @@ func (t *Target) All() []runner.Step {
 	}
 	before := []runner.Step{
 		{
+			Name: "doctor", Title: "drover doctor finds nothing that blocks drover",
+			Timeout: 5 * time.Minute, Run: t.examine,
+		},
+		{
 			Name: "account", Title: "the account and region have no drover, which this run would remove",
 			Timeout: 5 * time.Minute, Run: t.checkAccount,
 		},
 		{
 			Name: "bootstrap", Title: "make bootstrap prepares the account for the CDK",
-			Needs: []string{"account"}, Timeout: 15 * time.Minute, Run: t.bootstrap,
+			Needs: []string{"doctor", "account"}, Timeout: 15 * time.Minute, Run: t.bootstrap,
 		},
 		{
 			Name: "deploy", Title: "make deploy deploys drover",

@@ -30,7 +30,10 @@ func (s *Service) describeImages(_ context.Context, c *wire.Call) (any, error) {
 		}
 	}
 	const amazon = "602401143452" // the account of the EKS images
-	for _, i := range s.images() {
+	for _, i := range append(s.images(), silentImages()...) {
+		if i.Silent && !asksFor(in.ImageId, in.Filter, i.ID) {
+			continue
+		}
 		if len(in.ImageId) > 0 && !slices.Contains(in.ImageId, i.ID) || len(in.Owner) > 0 && !slices.Contains(in.Owner, amazon) &&
 			!slices.Contains(in.Owner, "amazon") {
 			continue
@@ -53,6 +56,13 @@ func (s *Service) describeImages(_ context.Context, c *wire.Call) (any, error) {
 		ImagesSet []item
 		NextToken string `xml:",omitempty"`
 	}{list, next}, nil
+}
+
+// asksFor reports whether a request names an image by its id. Silent images are listed only then.
+func asksFor(ids []string, filters []filter, id string) bool {
+	return slices.Contains(ids, id) || slices.ContainsFunc(filters, func(f filter) bool {
+		return f.Name == "image-id" && slices.Contains(f.Value, id)
+	})
 }
 
 func (s *Service) describeInstanceTypes(_ context.Context, c *wire.Call) (any, error) {

@@ -96,6 +96,11 @@ func TestDescribe(t *testing.T) {
 					ImageID("1.36", "arm64"), RebuiltImageID("1.36", "arm64"),
 				},
 			},
+			"an image of nodes that never join, by its id": {
+				"Action=DescribeImages&Filter.1.Name=image-id&Filter.1.Value.1=" + SilentImageID("1.36", "arm64"), "imageId", []string{
+					SilentImageID("1.36", "arm64"),
+				},
+			},
 			"an instance type's processors": {"Action=DescribeInstanceTypes&InstanceType.1=m7g.large", "defaultVCpus", []string{"2"}},
 			"offerings in a zone": {
 				"Action=DescribeInstanceTypeOfferings&LocationType=availability-zone&Filter.1.Name=instance-type&Filter.1.Value.1=t4g.micro",

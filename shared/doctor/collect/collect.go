@@ -7,11 +7,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/doctor"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -42,8 +44,15 @@ type Identities interface {
 	Find(ctx context.Context, principalARN string) (arn string, err error)
 }
 
+// Parameters are those of SSM: a subset of ssm.Parameters.
+type Parameters interface {
+	// Value returns a parameter, or "" if it does not exist.
+	Value(ctx context.Context, name string) (string, error)
+}
+
 // Functions has the limits of Lambda: a subset of lambda.Functions.
 type Functions interface {
+	Exists(ctx context.Context, function string) (bool, error)
 	Concurrency(ctx context.Context) (limit, unreserved int, err error)
 }
 
@@ -66,7 +75,7 @@ type EKS interface {
 type Collector struct {
 	// Account and Region are examined.
 	Account, Region string
-	// Now is the clock. Images may be deprecated by now.
+	// Now is the clock, for images that are deprecated.
 	Now func() time.Time
 
 	Quotas     Quotas
@@ -75,6 +84,8 @@ type Collector struct {
 	EKS        EKS
 	Identities Identities
 	Functions  Functions
+	// Parameters is nil in drover's functions: they do not check what concerns the deployment of drover, which only warns a cluster.
+	Parameters Parameters
 	// Lenient makes a call that the caller may not make a warning. Otherwise it is an error, as any other failed call: drover's functions may
 	// make all of them.
 	Lenient bool
@@ -125,7 +136,37 @@ func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doct
 	if err := c.offered(ctx, f, clusters); err != nil {
 		return nil, err
 	}
-	return f, c.unless(f, c.principals(ctx, f, clusters), doctor.PrincipalsExist)
+	if err := c.unless(f, c.principals(ctx, f, clusters), doctor.PrincipalsExist); err != nil || c.Parameters == nil {
+		return f, err
+	}
+	f.Deployment = &doctor.Deployment{LinkedRoles: map[string]bool{}}
+	if err := c.unless(f, c.bootstrap(ctx, f.Deployment), doctor.Bootstrap); err != nil {
+		return nil, err
+	}
+	return f, c.unless(f, c.linkedRoles(ctx, f.Deployment, clusters), doctor.ServiceLinkedRoles)
+}
+
+// bootstrap reads the version of the CDK's bootstrap stack, and whether drover is deployed.
+func (c *Collector) bootstrap(ctx context.Context, d *doctor.Deployment) error {
+	version, err := c.Parameters.Value(ctx, doctor.BootstrapParameter)
+	if err != nil {
+		return err
+	}
+	d.Bootstrap, _ = strconv.Atoi(version) // 0 for text that is no version
+	d.Deployed, err = c.Functions.Exists(ctx, names.Function("plan"))
+	return err
+}
+
+// linkedRoles finds the service-linked roles that clusters use.
+func (c *Collector) linkedRoles(ctx context.Context, d *doctor.Deployment, clusters []doctor.Cluster) error {
+	for _, role := range doctor.LinkedRoles(clusters) {
+		found, err := c.Identities.Find(ctx, "arn:aws:iam::"+c.Account+":role/aws-service-role/"+role.Service+"/"+role.Name)
+		if err != nil {
+			return err
+		}
+		d.LinkedRoles[role.Name] = found != ""
+	}
+	return nil
 }
 
 // offered reads the versions and images that the clusters name.

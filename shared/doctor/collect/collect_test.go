@@ -202,3 +202,47 @@ func TestDeniedCalls(t *testing.T) {
 		})
 	}
 }
+
+func (a *account) Exists(context.Context, string) (bool, error) { return true, a.call("plan function") }
+
+// parameters are those of an account whose CDK is bootstrapped.
+type parameters struct{ *account }
+
+func (p parameters) Value(_ context.Context, name string) (string, error) {
+	return "21", p.call("parameter %s", name)
+}
+
+func TestDeployment(t *testing.T) {
+	t.Run("is read for the command only", func(t *testing.T) {
+		a := &account{}
+		found, err := a.collector().Examine(t.Context(), demo())
+		require.NoError(t, err)
+		for _, f := range found {
+			require.NotContains(t, []string{doctor.Bootstrap, doctor.ServiceLinkedRoles}, f.Check)
+		}
+	})
+	const eks = "find arn:aws:iam::111122223333:role/aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS"
+	t.Run("has a bootstrap and roles", func(t *testing.T) {
+		a := &account{}
+		c := a.collector()
+		c.Parameters = parameters{a}
+		found, err := c.ExamineAll(t.Context(), nil)
+		require.NoError(t, err)
+		require.Contains(t, found, doctor.Finding{Check: doctor.Bootstrap, Level: doctor.OK, Message: "the CDK is bootstrapped with version 21"})
+		require.Contains(t, found, doctor.Finding{Check: doctor.ServiceLinkedRoles, Level: doctor.OK, Message: "the service-linked roles exist"})
+		require.Contains(t, a.calls, eks)
+	})
+	for call, check := range map[string]string{
+		"parameter /cdk-bootstrap/hnb659fds/version": doctor.Bootstrap, "plan function": doctor.Bootstrap, eks: doctor.ServiceLinkedRoles,
+	} {
+		t.Run("that may not be read is a warning: "+call, func(t *testing.T) {
+			a := &account{err: map[string]error{call: &denial{"AccessDenied"}}}
+			c := a.collector()
+			c.Parameters, c.Lenient = parameters{a}, true
+			found, err := c.ExamineAll(t.Context(), nil)
+			require.NoError(t, err)
+			require.Contains(t, found, doctor.Finding{Check: check, Level: doctor.Warning, Message: "it could not be checked: you may not",
+				Fix: "allow the call, or check it yourself"})
+		})
+	}
+}

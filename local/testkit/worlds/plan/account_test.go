@@ -61,7 +61,7 @@ func TestAccountIsReadBeforeTheFirstCreation(t *testing.T) {
 }
 
 // The account loses its room after the check. The creation fails, and leaves nothing. The retry names the quota. Once the quota is raised,
-// the cluster is created without a person.
+// drover creates the cluster by itself.
 func TestQuotaIsUsedUpAfterTheCheck(t *testing.T) {
 	a := harness.Start(t)
 	limit := a.Quotas.Limit(servicequotas.Addresses)

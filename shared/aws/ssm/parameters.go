@@ -1,0 +1,32 @@
+// Package ssm reads parameters from the Parameter Store of Systems Manager.
+package ssm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/drover-run/drover/shared/aws/internal/call"
+	"github.com/drover-run/drover/shared/fault"
+)
+
+// Parameters of an account and region.
+type Parameters struct{ client *ssm.Client }
+
+// New returns the parameters of a configuration's account and region.
+func New(config aws.Config) *Parameters { return &Parameters{ssm.NewFromConfig(call.Once(config))} }
+
+// Value returns a parameter, or "" if it does not exist.
+// https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameter.html
+func (p *Parameters) Value(ctx context.Context, name string) (string, error) {
+	out, err := p.client.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
+	if fault.Code(err) == "ParameterNotFound" {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the parameter %s: %w", name, call.Error(err))
+	}
+	return aws.ToString(out.Parameter.Value), nil
+}
