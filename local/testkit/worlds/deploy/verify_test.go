@@ -52,7 +52,7 @@ func TestVerify(t *testing.T) {
 					require.NotContains(t, report, value, key)
 				}
 			}
-			require.Contains(t, report, "19 passed, 0 failed, 7 skipped")
+			require.Contains(t, report, "20 passed, 0 failed, 7 skipped")
 			answered := 0
 			for _, f := range facts.All() {
 				require.Contains(t, report, f.Question)
