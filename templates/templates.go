@@ -1,6 +1,7 @@
-// Package templates holds the template versions: frozen sets of the CloudFormation templates, node configurations and scripts that drover
-// renders. A cluster keeps its version until its spec or release says otherwise, so a version that has been released is never edited: a
-// change is a new folder. v1 has not been released: it may still change (ADR 15).
+// Package templates holds the template versions: frozen sets of the CloudFormation templates, node configurations and
+// scripts that drover renders. A cluster keeps its version until its spec or release names another version, so a
+// version that has been released is never edited: a change is a new folder. v1 has not been released: it may still
+// change (ADR 15).
 //
 // The suffix of a file gives its language, and so the encoders that its interpolations may use:
 //

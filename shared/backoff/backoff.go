@@ -1,5 +1,5 @@
-// Package backoff holds the schedules by which drover polls and retries, each under the name of what waits. It is pure: it computes pauses,
-// and its callers wait.
+// Package backoff defines how often drover polls and when it retries. Each schedule has the name of what waits. It is
+// pure: it computes pauses, and its callers wait.
 package backoff
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Policy is a schedule for polling. The pause is a fixed fraction of the time that has passed, within bounds. So what is polled is noticed
-// soon if it is quick, and costs few polls if it takes hours.
+// Policy is a schedule for polling. The pause is a fixed fraction of the time that has passed, within bounds. A quick operation is noticed
+// soon. A long operation costs few polls.
 type Policy struct {
 	// Divisor is the inverse of the fraction: 20 notices the end at most 5 % late.
 	Divisor  int64

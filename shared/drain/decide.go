@@ -135,6 +135,8 @@ func (d *decider) count() {
 	}
 }
 
+// decide builds the decision. Each pod that must leave is terminating, in flight, blocked, or gets a request. Then it sets Over, the
+// estimate and the time of the next decision.
 func (d *decider) decide() Decision {
 	deadline, ends := d.task.deadline(d.view.Excluded), d.task.Ends()
 	over := ends && !d.now.Before(deadline)
@@ -240,8 +242,8 @@ func (d *decider) sorted() []*Pod {
 	return pods
 }
 
-// request returns the request to evict a pod, or why the pod is blocked. It returns neither if the budget allows it but enough evictions
-// are in flight.
+// request returns the request to evict a pod, or why the pod is blocked. It returns nothing if the budget allows the eviction,
+// but enough evictions are in flight.
 func (d *decider) request(p *Pod) (Request, *Blocked) {
 	policy := d.task.Policy
 	blocked := func(code Code, budgets ...string) (Request, *Blocked) {

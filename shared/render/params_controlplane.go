@@ -56,6 +56,7 @@ type accessPolicy struct {
 // https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
 var nodePolicies = []string{"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"}
 
+// newControlPlaneParams computes the values of the control plane's template.
 func newControlPlaneParams(cell Cell, cluster *api.Cluster, code RelayCode) (*controlPlaneParams, error) {
 	spec, name := cluster.Spec.ControlPlane, eksName(cluster)
 	p := &controlPlaneParams{

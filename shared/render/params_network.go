@@ -55,6 +55,7 @@ var endpoints = []endpoint{
 // https://docs.amazonaws.cn/en_us/vpc/latest/privatelink/aws-services-privatelink-support.html
 var chinese = []string{"ec2", "ecr.api", "ecr.dkr", "sts", "eks"}
 
+// newNetworkParams computes the values of the network's template: zones, subnets and routes.
 func newNetworkParams(cell Cell, cluster *api.Cluster) (*networkParams, error) {
 	spec, name := cluster.Spec.Network, eksName(cluster)
 	p := &networkParams{

@@ -48,6 +48,7 @@ type groupTag tag
 // LabelPool is the label that names a node's pool.
 const LabelPool = "drover.run/pool"
 
+// newPoolParams computes the values of a pool's template.
 func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt time.Time) (*poolParams, error) {
 	group := names.Group(cluster.Metadata.Name, pool.Name)
 	p := &poolParams{

@@ -1,5 +1,5 @@
 // Package render turns a cluster into CloudFormation templates and node configuration. It is pure: the same cluster renders the same bytes.
-// No string of a spec can change the structure of the output, because each value is encoded for the language in which it stands.
+// No string of a spec can change the structure of the output, because each value is encoded for the language of its place in the output.
 package render
 
 import (

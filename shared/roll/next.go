@@ -22,7 +22,7 @@ type Gate struct {
 	// Refresh is true if instance refreshes roll the pool, and false for rolling updates.
 	Refresh   bool
 	Readiness *events.PoolReadiness
-	// Nodes are the pool's nodes. Only ByNodes and Signals need them.
+	// Nodes are the pool's nodes. Only NodeWait and Signals need them.
 	Nodes []pool.Node
 }
 

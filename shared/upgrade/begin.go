@@ -83,7 +83,8 @@ func (r *Record) Pin() Target {
 	return last.From
 }
 
-// Named is the release and version that a spec names, as one text. Over stores this text, so that a later spec can be compared with it.
+// Named returns the release and version that a spec names, as one text. Record.Overridden stores this text, so that a
+// later spec can be compared with it.
 func Named(spec *api.Cluster) string {
 	if spec.Spec.KubernetesVersion == "" {
 		return spec.Spec.Release.Name
@@ -100,7 +101,7 @@ func (r *Record) overriddenTarget(from Target) Target {
 	return from
 }
 
-// overridesSpec reports whether this upgrade overrides a spec. It does if the spec names Over or Before.
+// overridesSpec reports whether this upgrade overrides a spec. It does if the spec names Overridden or Before.
 func (r *Record) overridesSpec(spec *api.Cluster) bool {
 	return r.Overridden != "" && (r.Overridden == Named(spec) || namedBy(spec, r.Before))
 }

@@ -26,8 +26,9 @@ type Record struct {
 	// overrides the spec while the spec names Overridden. Overridden is empty if the spec requested the upgrade or has
 	// named its target since.
 	Overridden string `json:"overridden,omitempty"`
-	// Before is the deployed target that the spec named before Over. Over may name a release that is absent, or one that waits for its window.
-	// Target also overrides the spec while the spec names Before. Before is empty if Over names the target.
+	// Before is the deployed target that the spec named before Overridden. Overridden may name a release that is absent,
+	// or one that waits for its window. Target also overrides the spec while the spec names Before. Before is empty if
+	// Overridden names the target.
 	Before Target `json:"before,omitzero"`
 	// From is the target that was deployed before, Target the one that the upgrade leads to.
 	From   Target `json:"from"`

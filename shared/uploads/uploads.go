@@ -1,5 +1,5 @@
-// Package uploads handles the S3 events of the specs bucket, for admit and publish. It uses only the key of an event, and the file that
-// exists now is judged. So a late or repeated event is harmless.
+// Package uploads handles the S3 events of the specs bucket, for admit and publish. It reads only the key from an
+// event. Then the caller judges the file that exists now. So a late or repeated event is harmless.
 package uploads
 
 import (

@@ -1,5 +1,5 @@
 // Package handler admits uploaded specs: it handles the S3 events of the specs bucket. shared/admission judges the spec that exists now,
-// whatever the event says.
+// and ignores the rest of the event.
 package handler
 
 import (

@@ -1,5 +1,6 @@
-// Package handler plans one cluster for an execution of drover-converge. shared/planner plans. This package takes the lease if something
-// differs, records rolls that the execution requests, and writes the outcome to the status. An unchanged cluster costs reads only.
+// Package handler plans one cluster for an execution of drover-converge. shared/planner plans. This package takes the
+// lease if something differs, records rolls that the execution requests, and writes the outcome to the status. An
+// unchanged cluster with an unchanged spec costs reads only.
 package handler
 
 import (
@@ -54,7 +55,8 @@ type Handler struct {
 // maxAttempts bounds the attempts to take the lease when other executions take it at the same moment.
 const maxAttempts = 4
 
-// Handle plans once. It returns with the lease held if the outcome is Changes or Deletes, and possibly otherwise. report releases it.
+// Handle plans once. If the outcome is Changes or Deletes, the execution holds the lease. For other outcomes it may hold it. report
+// releases it.
 func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.PlanResult, error) {
 	for range maxAttempts {
 		result, err := h.attempt(ctx, in)
@@ -78,6 +80,8 @@ func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.Pla
 	}
 }
 
+// attempt plans once. It ends as Busy if another execution holds the lease. It takes the lease only if something differs.
+// store.ErrConflict means: try again.
 func (h *Handler) attempt(ctx context.Context, in events.PlanRequest) (events.PlanResult, error) {
 	result := events.PlanResult{Cluster: in.Cluster, Stages: plan.Plan{}.Stages()}
 	lease, err := h.State.Lease(ctx, in.Cluster)

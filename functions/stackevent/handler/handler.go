@@ -66,7 +66,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus
 }
 
 // record records a stack's status. When an operation outside drover has ended, the condition InSync says so at once, and the next sweep
-// audits the cluster: what to make of the change is the audit's decision.
+// audits the cluster. The audit decides what follows from the change.
 func (h *Handler) record(ctx context.Context, cluster string, e status.StackEvent) error {
 	log := logging.From(ctx).With("cluster", cluster, "stack", e.Stack, "status", e.Status)
 	inspect := false

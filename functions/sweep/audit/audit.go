@@ -1,7 +1,8 @@
-// Package audit compares every cluster with its desired state, a few times an hour, for what no event reports: retries that are due,
-// executions that no longer advance, releases that became available, and drift. It records each difference in the status, and repairs those
-// whose repair only restores the earlier state. One audit lists stacks, groups and specs once. For each cluster it reads the status, the
-// spec and releases if they changed, the nodes, and the control plane's version. The handler of the sweep function runs it.
+// Package audit compares every cluster with its desired state, every 15 minutes and after each upload of a release.
+// It finds what no event reports: retries that are due, executions that no longer advance, releases that became
+// available, and drift. It records each difference in the status, and repairs those whose repair only restores the
+// earlier state. One audit lists stacks, groups and specs once. For each cluster it reads the status, the spec and
+// releases if they changed, the nodes, and the control plane's version. The handler of the sweep function runs it.
 package audit
 
 import (

@@ -24,9 +24,9 @@ type drift struct{ *round }
 // maxFindings bounds the findings that are recorded for one cluster.
 const maxFindings = 20
 
-// detectDrift compares an idle cluster with its desired state, and repairs or records the differences. It skips a cluster
-// whose stacks are being changed, and one whose status was written after the stacks were listed. Unhealthy nodes are
-// handled first, even if the spec is invalid.
+// detectDrift compares a cluster without a running operation with its desired state, and repairs or records the
+// differences. It skips a cluster whose stacks are being changed, and one whose status was written after the stacks
+// were listed. Unhealthy nodes are handled before planning, so also if the spec is invalid.
 func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status) error {
 	if s.UpdatedAt.After(r.now) {
 		return nil

@@ -1,5 +1,6 @@
 // Package handler runs the passes of the sweep function: those of package passes every five minutes, and those of
-// package audit every 15. If one pass fails, the others still run.
+// package audit every 15. The passes also audit clusters for which an inspection was requested. If one pass fails,
+// the others still run.
 package handler
 
 import (

@@ -13,7 +13,7 @@ import (
 )
 
 // Due starts work whose time has come: rolls and upgrades at a time, requests that came while a cluster was busy, and
-// clusters whose channel moved. It also audits the clusters whose stacks were changed outside drover.
+// clusters whose channel moved. It also audits the clusters for which an inspection was requested.
 type Due struct {
 	State      DueState
 	Executions DueExecutions
@@ -90,7 +90,7 @@ func (p Due) Run(ctx context.Context) error {
 	return errors.Join(append(failed, p.inspect(ctx, inspections))...)
 }
 
-// inspect audits the clusters whose stacks were changed outside drover. If that fails, or has to wait, the next audit does it.
+// inspect audits the clusters for which an inspection was requested. If that fails, or has to wait, the next audit does it.
 func (p Due) inspect(ctx context.Context, requests []store.Due) error {
 	if len(requests) == 0 {
 		return nil

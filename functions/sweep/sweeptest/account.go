@@ -61,12 +61,12 @@ func (a *Account) Did(format string, args ...any) error {
 	return nil
 }
 
-// Resume implements sweep.Resumer.
+// Resume implements passes.Resumer.
 func (a *Account) Resume(_ context.Context, w store.Waiter, report status.StackReport) error {
 	return a.Did("resume %q %t %s", w.ClientRequestToken, w.Again, report.Status)
 }
 
-// Admit implements sweep.Admitter.
+// Admit implements passes.Admitter.
 func (a *Account) Admit(_ context.Context, cluster string) error { return a.Did("admit %s", cluster) }
 
 // Refresh implements audit.Snapshot.

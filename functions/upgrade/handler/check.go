@@ -20,8 +20,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
-// check decides whether the upgrade may begin, claims it and runs the checks. Requests for an early check, and for the end of an aborted
-// execution, claim nothing.
+// check decides whether the upgrade may begin, claims it and runs the checks. An early check claims nothing. Neither does the
+// request that ends an aborted execution.
 func check(ctx context.Context, c *call) (events.UpgradeResult, error) {
 	in := c.in
 	if in.CheckOnly {

@@ -1,5 +1,5 @@
 // Package handler implements the upgrade function: it checks an upgrade, starts its steps, verifies each, and ends it. The state machine
-// drover-upgrade calls it once an action, and drover-converge makes the steps. The record upgrades/<cluster>.json holds everything that a
+// drover-upgrade calls it once for each action. drover-converge makes the steps. The record upgrades/<cluster>.json holds everything that a
 // later call needs, so that any call may be repeated.
 package handler
 

@@ -1,6 +1,7 @@
-// Package injection carries out faults alike in the local account and in the test kit: launches and updates that fail, nodes with another
-// kubelet, and executions that are killed. It also describes calls to the fault engine. How a call, an event, an instance or an API server
-// fails differs between the two: local/account does it to real processes, and local/testkit/harness in simulated time.
+// Package injection carries out the faults that work the same way in the local account and in the test kit: launches
+// and updates that fail, nodes with another kubelet, and executions that are killed. It also describes calls to the
+// fault engine. How a call, an event, an instance or an API server fails differs between the two: local/account does
+// it to real processes, and local/testkit/harness in simulated time.
 package injection
 
 import (

@@ -17,7 +17,7 @@
 //   - AutoScalingRollingUpdate replaces obsolete instances in batches, AutoScalingInstanceRefresh by an instance refresh. AWS does
 //     not document whether they wait for termination hooks, and users report both. facts.TerminateHooks selects the
 //     behavior.
-//   - AWS does not document for what a cancelled update waits. Here its refresh ends at once. By default, CancelInstanceRefresh
+//   - AWS does not document what a cancelled update waits for. Here its refresh ends at once. By default, CancelInstanceRefresh
 //     itself waits for launches and terminations in flight.
 //   - A rollback uses the previous template's policy and parameters, and replaces only the instances that the update launched. It
 //     keeps a desired capacity that the update raised, unless the template sets one:

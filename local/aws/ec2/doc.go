@@ -3,7 +3,8 @@
 //
 // Supported:
 //   - VPCs with secondary ranges, subnets, internet gateways, Elastic IP addresses, route tables, gateway endpoints, and NAT
-//     gateways and interface endpoints with their creation times. Quotas apply to VPCs, both gateways and addresses.
+//     gateways and interface endpoints with their creation times. Quotas limit VPCs, internet gateways, NAT gateways and Elastic IP
+//     addresses.
 //   - Security groups with rules, and network interfaces, which prevent the deletion of their subnets and groups. Those of Lambda functions
 //     have the type lambda and no tags.
 //   - Launch templates with versions, instances with their disks, and tags on all resources.
@@ -15,9 +16,10 @@
 // Instances boot with their user data as nodeadm reads it, and register through Nodes. Shell scripts do not run. If a script fetches
 // userdata/<sha256> from S3, the local account reads the object with the instance's role and verifies its hash.
 //
-// Not supported: packets. Routes, rules and ACLs are stored and validated but block nothing: a node in a subnet without internet access
-// still joins. The exception is a function in a VPC that connects to the endpoint of an EKS cluster. The service answers each of these with
-// an error that names it: IPv6, peering, transit gateways, prefix lists, network ACLs, placement groups, capacity reservations, dedicated
-// hosts, snapshots, and stopping instances. Only other services create network interfaces. The free addresses of a subnet are those without
-// a network interface, less the five that EC2 reserves. The VPC CNI would take addresses for pods; that is not simulated.
+// Packets are not simulated. Routes and rules are stored and validated, but block nothing: a node in a subnet without
+// internet access still joins. One exception: security groups decide whether a function in a VPC can connect to an
+// EKS endpoint. These are not supported, and each is an error that names it: IPv6, peering, transit gateways, prefix
+// lists, network ACLs, placement groups, capacity reservations, dedicated hosts, snapshots, and stopping instances.
+// Only other services create network interfaces. The free addresses of a subnet are those without a network
+// interface, less the five that EC2 reserves. The VPC CNI would take addresses for pods; that is not simulated.
 package ec2

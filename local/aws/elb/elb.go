@@ -1,6 +1,6 @@
-// Package elb simulates both APIs of Elastic Load Balancing. It has what code that deletes load balancers needs. Tests that act as
-// Kubernetes create the resources in Go. A user may create load balancers other than classic ones through the API. There are no listeners,
-// rules, targets or attributes.
+// Package elb simulates both APIs of Elastic Load Balancing. It has only the operations that find and delete load
+// balancers. Tests that act as Kubernetes create the resources in Go. A user may create load balancers other than
+// classic ones through the API. There are no listeners, rules, targets or attributes.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/Welcome.html
 package elb
 

@@ -9,12 +9,15 @@
 //   - the credentials of the function's role in the environment;
 //   - logs with START, END and REPORT lines, as text or JSON, if the role allows writing them;
 //   - synchronous invocation, and asynchronous invocation with retries, event age, dead-letter queue and failure destination;
-//   - response streaming with its limits of size and bandwidth, errors in trailers, and callers that leave; Config.NoStreaming makes a
-//     region without it;
-//   - functions in a VPC: the states Pending, Active and Failed, the permissions of caller and role, and network interfaces that functions
-//     share and that remain for 20 minutes of simulated work after the last function;
-//   - resource policies and tags;
-//   - the account's concurrency limit, reserved concurrency, the metrics of both, and GetAccountSettings.
+//
+// - response streaming with its limits of size and bandwidth, errors in trailers, and callers that close the
+// connection; Config.NoStreaming simulates
+//
+//	  a region without streaming;
+//	- functions in a VPC: the states Pending, Active and Failed, the permissions of caller and role, and network interfaces that functions
+//	  share and that remain for 20 minutes of simulated work after the last function;
+//	- resource policies and tags;
+//	- the account's concurrency limit, reserved concurrency, the metrics of both, and GetAccountSettings.
 //
 // The pauses between Lambda's own retries, and the work on network interfaces, are scaled by the account's speed. A stack that deletes a
 // function in a VPC waits for its network interfaces if its role may describe them.
@@ -22,8 +25,9 @@
 // It rejects, with an error that names the feature: other runtimes, images, layers, versions, aliases, function URLs,
 // event source mappings, dual-stack VPCs, file systems, SnapStart, extensions, and architectures other than the host's.
 //
-// Not documented by AWS, and chosen here: the code and details of a streamed error (the error's type, and the error as JSON), and the
-// answer of a region without response streaming (one of the two that are likely).
+// AWS does not document these, so the simulation chooses them: the code and details of a streamed error (the error's
+// type, and the error as JSON), and the answer of a region without response streaming (one of the two that are
+// likely).
 //
 // Differences from AWS: no function becomes Inactive. The memory size is reported to the function but not enforced.
 // Environments share the host's /tmp. An account scales to its concurrency limit at once, and has no limit of requests per

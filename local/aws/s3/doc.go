@@ -1,6 +1,7 @@
-// Package s3 simulates Amazon S3. versitygw (github.com/versity/versitygw) stores buckets and objects on disk. A front
-// authorizes each request by IAM and the bucket policies, stores the bucket configuration that versitygw does not
-// support, and sends object events to EventBridge. NewInMemory replaces versitygw by a store in memory.
+// Package s3 simulates Amazon S3. versitygw (github.com/versity/versitygw) stores buckets and objects on disk. A
+// proxy in front of versitygw authorizes each request by IAM and the bucket policies, stores the bucket configuration
+// that versitygw does not support, and sends object events to EventBridge. NewInMemory replaces versitygw by a store
+// in memory.
 //
 // It supports buckets, versions, delete markers, conditional reads, writes and deletes, multipart uploads, copies, tags, presigned URLs,
 // path style, and host style under localhost. Without s3:ListBucket, a request for an absent key gets 403 instead of 404.

@@ -8,9 +8,9 @@
 //   - .waitForTaskToken for lambda:invoke and for each SDK integration that Config.SDK accepts;
 //   - .sync:2 for states:startExecution.
 //
-// An execution acts as its machine's role. Answering a task token is authorized on the machine. A parent learns
-// immediately that its child execution ended. AWS uses a managed EventBridge rule for this: the role must allow that
-// rule here too, but the rule does not exist.
+// An execution acts as its machine's role. Answering a task token is authorized on the machine. A parent
+// execution learns at once that its child ended. AWS uses a managed EventBridge rule for this. The rule does not exist here, but the role
+// must have the permissions for it.
 //
 // It rejects, with an error that names the feature: Express workflows, versions and aliases, activities, map runs,
 // redrive, test states, customer-managed keys, and what package asl rejects.

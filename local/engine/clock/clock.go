@@ -1,4 +1,4 @@
-// Package clock is the time of the local account, and the order of concurrent work. Simulated work, such as an instance
+// Package clock provides the time of the local account, and orders concurrent work. Simulated work, such as an instance
 // that boots or a control plane that is created, runs faster than on AWS. Timers that drover sets run in real time.
 // Under testing/synctest real time is virtual and Speed is not needed.
 package clock

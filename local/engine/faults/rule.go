@@ -30,7 +30,7 @@ const (
 	Reorder   Kind = "reorder" // delivered Rule.Duration later, after the events that follow
 	// Executions: aborted as by an operator.
 	Kill Kind = "kill"
-	// Clusters: the API server refuses all connections for Rule.Duration.
+	// Clusters: the API server is killed, and restarted after Rule.Duration.
 	APIServerDown Kind = "api-server-down"
 	// Instances: terminated without Auto Scaling.
 	InstanceLost Kind = "instance-lost"

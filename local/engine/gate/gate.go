@@ -1,5 +1,5 @@
-// Package gate is a loopback address that forwards connections while it is open. While it is shut, it drops them: a client that connects
-// waits until its own timeout, as for an address without a route. Nothing refuses the connection, and no TLS handshake begins.
+// Package gate provides a loopback address that can be closed. Open, it forwards connections. Closed, it neither
+// answers nor refuses them: a client waits until its own timeout, as for an address without a route.
 package gate
 
 import (

@@ -6,10 +6,11 @@
 // adapters and sessions, which call the endpoint. Roles are the synthesized ones of infra/testdata/identities.json: a call that a function
 // may not make is AccessDenied.
 //
-// These parts are simpler substitutes: Lambda, EventBridge and the Kubernetes control planes. Functions are called in process; a killed one
-// loses its context and its result. The rules of drover's stack are copied in events.go. In a bubble (Options.Bubble, virtual time) the
-// control planes are local/kubernetes/apiserver's, with nodes, pods and budgets, and prepare, join and drain are drover's own. Otherwise
-// they store objects (see plane.go), prepare does nothing, and join and drain complete the hooks of any instance.
+// These parts are simpler substitutes: Lambda, EventBridge and the Kubernetes control planes. Functions are called in
+// process; a killed one loses its context and its result. events.go repeats the EventBridge rules of drover's stack.
+// In a bubble (Options.Bubble, virtual time) the control planes are local/kubernetes/apiserver's, with nodes, pods
+// and budgets, and prepare, join and drain are drover's own. Otherwise they store objects (see plane.go), prepare
+// does nothing, and join and drain complete the hooks of any instance.
 //
 // In virtual time the clients call services directly, without signatures and checksums. Equal answers are decoded once (see direct.go).
 //

@@ -69,10 +69,10 @@ func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at
 	return "", at, nil
 }
 
-// Refused returns AWS's reason why the newest launch of a group in a period failed. The period is from since until, and without, until; a
-// zero until is no limit. The reason is "" if that launch succeeded or is in flight, or if there was none. An instance that was abandoned
-// at its launch hook does not count: drover did that and records it. The group may have been deleted.
-// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
+// Refused returns AWS's reason why the newest launch of a group in a period failed. The period includes since and
+// excludes until. A zero until means no limit. The reason is "" if that launch succeeded or is in flight, or if there
+// was none. An instance that was abandoned at its launch hook does not count: drover did that and records it. The
+// group may have been deleted. https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
 func (g *Groups) Refused(ctx context.Context, name string, since, until time.Time) (string, error) {
 	pages := autoscaling.NewDescribeScalingActivitiesPaginator(g.client, &autoscaling.DescribeScalingActivitiesInput{
 		AutoScalingGroupName: &name, IncludeDeletedGroups: aws.Bool(true), MaxRecords: aws.Int32(100),

@@ -123,7 +123,8 @@ func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map
 	return found, nil
 }
 
-// WhyFailed returns why the last operation of a stack failed: the first failed resource that was not cancelled because of another one. It
+// WhyFailed returns why the last operation of a stack failed: the first failed resource whose failure is not a consequence of another
+// one. It
 // also returns the resources at which the last rollback or deletion stopped.
 func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure, error) {
 	var first stack.Failure

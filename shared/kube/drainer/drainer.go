@@ -1,6 +1,7 @@
-// Package drainer drains nodes: it carries out the decisions of shared/drain. It watches disruption budgets, so it sends an eviction as
-// soon as a budget allows one. It first lists the pods. It starts to watch them when it has no request to send, at the latest after
-// watchDelay. It keeps no state between calls: the next call reads the drain's state from the cluster. functions/drain calls it.
+// Package drainer drains nodes: it carries out the decisions of shared/drain. It watches disruption budgets, so it
+// sends an eviction as soon as a budget allows one. It lists the pods first. It watches them once it has no request
+// left to send, or after watchDelay. It keeps no state between calls: the next call reads the drain's state from the
+// cluster. functions/drain calls it.
 package drainer
 
 import (
@@ -135,6 +136,8 @@ type result struct {
 	answered time.Time
 }
 
+// run lists the pods and budgets, then decides and sends requests until no pod is left, the timeout passes, or ctx ends. It waits for
+// changes between decisions.
 func (c *call) run(ctx context.Context) {
 	pods := make(chan change[corev1.Pod], 64)
 	budgets := make(chan change[policyv1.PodDisruptionBudget], 64)

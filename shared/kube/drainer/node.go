@@ -58,8 +58,8 @@ type held struct {
 }
 
 // hold cordons a node, excludes it from load balancers and keeps the autoscaler away, with one patch. It writes nothing if
-// that is done already, so the time of the first patch counts. The drain began at the time on the node, or else at began;
-// zero is now. hold retries until ctx ends.
+// that is done already, so the time of the first patch counts. The start of the drain is the time
+// recorded on the node. Without one it is began, and if that is zero, now. hold retries until ctx ends.
 func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, error) {
 	var h held
 	err := c.retry(ctx, func(ctx context.Context) error {

@@ -1,5 +1,5 @@
-// Package notices builds the notifier of a function. Only the setup packages of functions use it. It is apart from documents, because
-// functions that notify of nothing link no client of SNS and of EventBridge.
+// Package notices builds the notifier of a function. Only the setup packages of functions use it. It is separate from package documents:
+// functions that send no notices then link no client of SNS or EventBridge.
 package notices
 
 import (

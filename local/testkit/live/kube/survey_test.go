@@ -83,7 +83,7 @@ func nodeOf(t *testing.T, s preflight.Survey, name string) preflight.Node {
 	return s.Nodes[i]
 }
 
-// ofWorld returns the findings about the world's namespace.
+// budgetsOf returns the findings about the world's namespace.
 func (w *world) budgetsOf(s preflight.Survey) map[string]preflight.Budget {
 	found := map[string]preflight.Budget{}
 	for _, b := range s.Budgets {

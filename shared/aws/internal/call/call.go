@@ -1,6 +1,6 @@
-// Package call configures SDK clients to send each call once, and formats their errors. The adapters ec2 and leftovers use it, because
-// their errors reach the status. The SDK's own text has a request ID, so equal failures would have different texts. The package itself
-// sends nothing.
+// Package call configures SDK clients to send each call once, and formats their errors. The adapters ec2, iam and
+// leftovers use it, because their errors reach the status. The SDK's error text contains a request ID. Without it,
+// equal failures have equal texts. The package itself sends nothing.
 package call
 
 import (
