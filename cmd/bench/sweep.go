@@ -212,7 +212,7 @@ func (g fleetGroups) All(context.Context) ([]pool.Group, error) {
 // fleetMachine is a machine without aborted executions.
 type fleetMachine struct{ *fleet }
 
-func (m fleetMachine) Broken(context.Context, time.Time) ([]string, error) {
+func (m fleetMachine) Unsuccessful(context.Context, time.Time) ([]string, error) {
 	m.executionLists.Add(1)
 	return nil, nil
 }
@@ -294,7 +294,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, h *ha
 	return f, &handler.Handler{
 		Specs: specs, State: fleetSweep{fleet: f}, Stacks: fleetStacks{fleet: f}, Groups: fleetGroups{fleet: f}, Nodes: fleetNodes{f}, EKS: f,
 		Planner: p, Snapshot: state, JoinNode: fleetMachine{f}, DrainNode: fleetMachine{f},
-		Parallel: sweepWorkers, Patience: 2 * time.Minute, Now: time.Now,
+		Parallel: sweepWorkers, EventGrace: 2 * time.Minute, Now: time.Now,
 	}, nil
 }
 

@@ -282,7 +282,7 @@ func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
 			deployed.Parameters[parameter.Name] = parameter.Value
 		}
 		if desired.Pace != nil {
-			maps.Copy(deployed.Parameters, desired.Pace.Resting(nil))
+			maps.Copy(deployed.Parameters, desired.Pace.WithoutReplacement(nil))
 		}
 		in.Old[name], in.Deployed[name] = b.before, deployed
 	}

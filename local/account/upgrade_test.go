@@ -269,7 +269,7 @@ func TestEKSFailsAnUpgrade(t *testing.T) {
 	require.Equal(t, sfntypes.ExecutionStatusSucceeded, again.Status, aws.ToString(again.Cause))
 	stored, err = cloud.state.Status(t.Context(), name)
 	require.NoError(t, err)
-	made(t, stored.Status.Upgrade, upgrade.OriginHand)
+	made(t, stored.Status.Upgrade, upgrade.OriginCommand)
 	require.Equal(t, status.Ready, stored.Status.Phase, stored.Status.Message)
 	require.Len(t, stored.Status.Upgrades, 2)
 	require.True(t, sounds(t, ours))

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Named returns the ARNs of the resources that a spec uses: the VPC and subnets of an existing network, and the key for secrets. A key of
-// another account or region is left out, because no cluster of this region owns it. prefix starts EC2's ARNs, such as
-// arn:aws:ec2:us-east-1:111122223333.
-func (c *Cluster) Named(prefix string) (arns []string) {
+// ResourceARNs returns the ARNs of the resources that a spec uses: the VPC and subnets of an existing network, and
+// the key for secrets. A key of another account or region is left out, because no cluster of this region owns it.
+// prefix starts EC2's ARNs, such as arn:aws:ec2:us-east-1:111122223333.
+func (c *Cluster) ResourceARNs(prefix string) (arns []string) {
 	if existing := c.Spec.Network.Existing; existing != nil {
 		arns = append(arns, prefix+":vpc/"+existing.VPCID)
 		for _, subnet := range existing.Subnets {

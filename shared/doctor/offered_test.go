@@ -58,7 +58,7 @@ func TestVersionsOffered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := roomy()
-			f.Offered.Taken = time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+			f.Offered.ReadAt = time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 			f.Offered.Images["ami-old"] = preflight.Image{
 				ID: "ami-old", Name: "mine", Architecture: "x86_64", State: "available", Deprecated: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 			}

@@ -38,8 +38,9 @@ type Task struct {
 	Policy Policy
 	// Started is when the node was first cordoned, whichever execution did that.
 	Started time.Time
-	// Regained is when the cluster could be reached again after an outage, in which evictions were impossible. It is zero if there was none.
-	Regained time.Time
+	// ReachableAgain is when the cluster could be reached again after an outage, in which evictions were impossible. It
+	// is zero if there was none.
+	ReachableAgain time.Time
 }
 
 // leastContact is how long drover tries evictions after an outage before the deadline can pass.
@@ -51,14 +52,14 @@ func (t Task) Ends() bool { return t.Policy.Timeout > 0 && t.Policy.OnTimeout !=
 // TriedLongEnough reports whether evictions were tried for long enough since the last outage, if any. excluded is
 // when the node was excluded from load balancers.
 func (t Task) TriedLongEnough(now, excluded time.Time) bool {
-	return t.Regained.IsZero() || !now.Before(t.tryingUntil(excluded))
+	return t.ReachableAgain.IsZero() || !now.Before(t.tryingUntil(excluded))
 }
 
 // tryingUntil returns when evictions have been tried for long enough since the last outage.
 func (t Task) tryingUntil(excluded time.Time) time.Time {
 	from := excluded.Add(t.Policy.LoadBalancerWait.Duration())
-	if t.Regained.After(from) {
-		from = t.Regained
+	if t.ReachableAgain.After(from) {
+		from = t.ReachableAgain
 	}
 	return from.Add(leastContact)
 }
@@ -66,7 +67,7 @@ func (t Task) tryingUntil(excluded time.Time) time.Time {
 // deadline returns when a drain that Ends reaches its timeout.
 func (t Task) deadline(excluded time.Time) time.Time {
 	deadline := t.Started.Add(t.Policy.Timeout.Duration())
-	if until := t.tryingUntil(excluded); !t.Regained.IsZero() && until.After(deadline) {
+	if until := t.tryingUntil(excluded); !t.ReachableAgain.IsZero() && until.After(deadline) {
 		return until
 	}
 	return deadline

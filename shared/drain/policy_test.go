@@ -19,7 +19,7 @@ func TestTaskEnds(t *testing.T) {
 func TestTaskTried(t *testing.T) {
 	task := Task{Policy: Policy{LoadBalancerWait: 60}}
 	require.True(t, task.TriedLongEnough(now, now), "there was no outage")
-	task.Regained = now
+	task.ReachableAgain = now
 	for _, excluded := range []time.Time{{}, now.Add(-60 * time.Second)} {
 		require.False(t, task.TriedLongEnough(now.Add(leastContact-1), excluded))
 		require.True(t, task.TriedLongEnough(now.Add(leastContact), excluded))

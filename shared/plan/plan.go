@@ -196,7 +196,7 @@ func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksu
 	}
 	if desired.Pace != nil {
 		// While nodes are replaced, the maximum may exceed the spec's. Afterwards it is reset.
-		want := desired.Pace.Resting(nil)[render.MaxSize]
+		want := desired.Pace.WithoutReplacement(nil)[render.MaxSize]
 		field := source(desired.Name) + ".maxSize"
 		listed := slices.ContainsFunc(reasons, func(r status.Reason) bool { return r.Field == field })
 		if now, ok := deployed.Parameters[render.MaxSize]; ok && now != want && !listed {

@@ -82,7 +82,7 @@ func deploy(deployed map[string]stack.Deployed, p Plan) map[string]stack.Deploye
 			d.Parameters["SubnetIds"] = out[names.Network].Outputs["PrivateSubnetIds"]
 		}
 		if change.Pace != nil {
-			maps.Copy(d.Parameters, change.Pace.Resting(nil))
+			maps.Copy(d.Parameters, change.Pace.WithoutReplacement(nil))
 		}
 		out[change.Stack] = d
 	}

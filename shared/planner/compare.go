@@ -146,7 +146,7 @@ func asDeployed(spec *api.Cluster, release *api.Release, deployed map[string]sta
 		return nil
 	}
 	upgrade.Keep{
-		Images: true, Addons: true, Stated: true,
+		Images: true, Addons: true, OverridesSpec: true,
 	}.Apply(spec, resolved, step, plan.Images(deployed), plan.AddonVersions(deployed, resolved.Spec.Addons))
 	return resolved
 }

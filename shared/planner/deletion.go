@@ -44,7 +44,7 @@ func (p *Planner) PlanDeletion(ctx context.Context, cluster string) (d Deletion,
 	}
 	d.Read, d.Deployed = p.Now(), map[string]stack.Deployed{}
 	if !absent || api.IsClusterName(cluster) { // no stack has another name, and CloudFormation rejects the request
-		if d.Deployed, err = p.Stacks.Of(ctx, cluster, knownStacks(before.Status)); err != nil {
+		if d.Deployed, err = p.Stacks.ListCluster(ctx, cluster, knownStacks(before.Status)); err != nil {
 			return d, err
 		}
 	}

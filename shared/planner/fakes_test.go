@@ -83,7 +83,9 @@ func (c *cluster) Status(context.Context, string) (*status.Cluster, error) {
 // none has no stack.
 type none struct{ *cluster }
 
-func (none) Of(context.Context, string, []string) (map[string]stack.Deployed, error) { return nil, nil }
+func (none) ListCluster(context.Context, string, []string) (map[string]stack.Deployed, error) {
+	return nil, nil
+}
 
 func (none) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
 

@@ -12,7 +12,7 @@ import (
 // subnets. It rejects those that another cluster's stacks created: they would be deleted with that cluster, or block its deletion.
 func (p *Planner) validateOwners(ctx context.Context, w *work) (api.Errors, error) {
 	prefix := "arn:" + p.Cell.Partition + ":ec2:" + p.Cell.Region + ":" + p.Cell.Account
-	named := w.resolved.Named(prefix)
+	named := w.resolved.ResourceARNs(prefix)
 	existing, now := w.resolved.Spec.Network.Existing, w.deployed[names.ControlPlane]
 	created := len(now.Outputs) > 0 // a stack whose creation failed has none
 	if len(named) == 0 || created && (existing == nil || now.Parameters["SubnetIds"] == strings.Join(existing.Subnets, ",")) {

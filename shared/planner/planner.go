@@ -38,7 +38,7 @@ type State interface {
 
 // Stacks reads the deployed stacks: a subset of cloudformation.Stacks.
 type Stacks interface {
-	Of(ctx context.Context, cluster string, expected []string) (map[string]stack.Deployed, error)
+	ListCluster(ctx context.Context, cluster string, expected []string) (map[string]stack.Deployed, error)
 	Owners(ctx context.Context, arns []string) (map[string]string, error)
 }
 

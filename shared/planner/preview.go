@@ -56,8 +56,8 @@ func (p *Planner) PreviewWith(ctx context.Context, cluster string, stacks map[st
 // snapshot is a list of stacks that were read before.
 type snapshot map[string]stack.Deployed
 
-// Of returns what cloudformation.Stacks.Of would: the expected stacks, and those with the cluster's tag.
-func (l snapshot) Of(_ context.Context, cluster string, expected []string) (map[string]stack.Deployed, error) {
+// ListCluster returns what cloudformation.Stacks.ListCluster would: the expected stacks, and those with the cluster's tag.
+func (l snapshot) ListCluster(_ context.Context, cluster string, expected []string) (map[string]stack.Deployed, error) {
 	found := maps.Clone(l)
 	maps.DeleteFunc(found, func(name string, deployed stack.Deployed) bool {
 		if deployed.Status == stack.InReview { // it has no tags yet

@@ -40,7 +40,7 @@ func (f functionsOf) Exists(_ context.Context, function string) (bool, error) {
 	return !f.deleted, f.unknown
 }
 
-func (d *deployed) Of(context.Context, string, []string) (map[string]stack.Deployed, error) {
+func (d *deployed) ListCluster(context.Context, string, []string) (map[string]stack.Deployed, error) {
 	return d.stacks, nil
 }
 

@@ -27,7 +27,7 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 		return w, err
 	}
 	w.read = p.Now()
-	if w.deployed, err = p.Stacks.Of(ctx, cluster, stacks); err != nil {
+	if w.deployed, err = p.Stacks.ListCluster(ctx, cluster, stacks); err != nil {
 		return w, err
 	}
 	if w.record, _, err = p.State.Upgrade(ctx, cluster); err != nil {

@@ -29,7 +29,7 @@ func (p *Planner) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 		if err != nil {
 			return nil, err
 		}
-		if next = c.release; d.Step.Moved() {
+		if next = c.release; d.Step.AppliesRelease() {
 			effective = c
 		}
 	}

@@ -36,7 +36,7 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	recordAddons(s, o.Plan.AddonsWait, now)
 	s.Warn(o.Plan.Warnings, now)
 	s.WarnRelay(o.Plan.RelayOutdated, now)
-	s.Rolled(w.rolled, now)
+	s.RecordRolledNodes(w.rolled, now)
 	w.recordUpgrade(s, now)
 	if len(o.Plan.Changes) > 0 {
 		upgrading := w.record != nil && !w.record.State.Final()

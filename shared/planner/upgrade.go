@@ -55,7 +55,7 @@ func (p *Planner) decided(ctx context.Context, cluster string, record *upgrade.R
 	w := work{cluster: cluster, record: record, releases: map[string]content{}}
 	spec, _, err := p.newestSpec(ctx, &w)
 	if err == nil {
-		w.deployed, err = p.Stacks.Of(ctx, cluster, expectedStacks(spec))
+		w.deployed, err = p.Stacks.ListCluster(ctx, cluster, expectedStacks(spec))
 	}
 	if err == nil {
 		err = p.decide(ctx, &w, spec)
@@ -269,7 +269,7 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 		u.Execution == r.Execution {
 		next.Checks, next.Checked = u.Checks, cmp.Or(u.Checked, u.Ended) // it is retried: the checks that blocked it are known
 	}
-	before := s.Previous(next)
+	before := s.RecordedBefore(next)
 	if before == nil {
 		return blockUnread(next, d.Pending)
 	}

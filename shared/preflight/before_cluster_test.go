@@ -224,9 +224,11 @@ var apiCases = map[string]beforeCase{
 		warns("Insights", "A: so, B: who knows"),
 	},
 	"insights of yesterday": {
-		func(w *world) { w.facts.Looked = now.Add(-23 * time.Hour) }, warns("Insights", "EKS checked last at 2026-11-21T23:00:00Z, 23h0m0s ago"),
+		func(w *world) {
+			w.facts.InsightsRefreshed = now.Add(-23 * time.Hour)
+		}, warns("Insights", "EKS checked last at 2026-11-21T23:00:00Z, 23h0m0s ago"),
 	},
-	"insights of ten minutes ago": {func(w *world) { w.facts.Looked = now.Add(-10 * time.Minute) }, nil},
+	"insights of ten minutes ago": {func(w *world) { w.facts.InsightsRefreshed = now.Add(-10 * time.Minute) }, nil},
 	"an insight for a version beyond the target": {
 		func(w *world) { w.insight(preflight.Insight{Name: "A", KubernetesVersion: "1.37", Status: "ERROR"}) }, nil,
 	},

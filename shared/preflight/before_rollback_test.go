@@ -72,23 +72,23 @@ func TestMovedControlPlane(t *testing.T) {
 	w.facts.ControlPlane.Version = "1.36"
 	require.Empty(t, preflight.Before(w.facts, w.plan), "a version of this upgrade")
 
-	_, next := preflight.Moved("demo", "1.37", "1.36")
+	_, next := preflight.VersionChangedOutside("demo", "1.37", "1.36")
 	require.Contains(t, next, "Upgrade to a release of Kubernetes 1.37")
-	_, next = preflight.Moved("demo", "1.35", "1.36") // an upgrade to an older version is refused
+	_, next = preflight.VersionChangedOutside("demo", "1.35", "1.36") // an upgrade to an older version is refused
 	require.Contains(t, next, "Upgrade it to 1.36 again")
-	what, _ := preflight.Moved("demo", "1.36", "1.36")
+	what, _ := preflight.VersionChangedOutside("demo", "1.36", "1.36")
 	require.Empty(t, what)
-	what, _ = preflight.Moved("demo", "", "1.36")
+	what, _ = preflight.VersionChangedOutside("demo", "", "1.36")
 	require.Empty(t, what, "unknown")
 }
 
 // A check that did not run has not passed.
 func TestMissedChecks(t *testing.T) {
 	w := well()
-	require.Empty(t, preflight.Missed(w.facts))
+	require.Empty(t, preflight.NotRun(w.facts))
 	w.facts.Unreachable = "no route"
 	found := preflight.Before(w.facts, w.plan)
-	missed, passed := preflight.Missed(w.facts), preflight.Passed(w.facts, found)
+	missed, passed := preflight.NotRun(w.facts), preflight.Passed(w.facts, found)
 	require.Contains(t, missed, "BudgetsAllow")
 	require.NotContains(t, passed, "BudgetsAllow")
 	require.Len(t, preflight.BeforeNames(), len(missed)+len(passed)+len(found), "each check is missed, passed or found something")

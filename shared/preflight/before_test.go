@@ -116,7 +116,7 @@ func TestBeforeWithoutAccess(t *testing.T) {
 	w.facts.Forbidden, w.facts.Survey = true, preflight.Survey{}
 	found := preflight.Before(w.facts, w.plan)
 	require.Empty(t, found)
-	missed := preflight.Missed(w.facts)
+	missed := preflight.NotRun(w.facts)
 	require.Subset(t, missed, []string{preflight.NodesReady, preflight.BudgetsAllow})
 	require.NotContains(t, missed, preflight.ControlPlaneHealthy)
 	require.Len(t, preflight.Passed(w.facts, found), len(preflight.BeforeNames())-len(missed))

@@ -95,12 +95,12 @@ func AfterNames() []string {
 // Passed returns the names of the checks of Before that ran on these facts and found nothing.
 func Passed(f *Facts, found []status.Check) []string {
 	return slices.DeleteFunc(BeforeNames(), func(name string) bool {
-		return slices.Contains(Missed(f), name) || slices.ContainsFunc(found, func(s status.Check) bool { return s.Name == name })
+		return slices.Contains(NotRun(f), name) || slices.ContainsFunc(found, func(s status.Check) bool { return s.Name == name })
 	})
 }
 
-// Missed returns the names of the checks of Before that need the cluster's own API, if that was not read.
-func Missed(f *Facts) []string {
+// NotRun returns the names of the checks of Before that need the cluster's own API, if that was not read.
+func NotRun(f *Facts) []string {
 	if f.surveyed() {
 		return nil
 	}

@@ -68,8 +68,8 @@ func (p *Plan) pool(name string) *api.Pool {
 
 // Facts are the observed state, all from about the same time.
 type Facts struct {
-	// Taken is that time.
-	Taken        time.Time
+	// ReadAt is that time.
+	ReadAt       time.Time
 	ControlPlane ControlPlane
 	// Survey is from the cluster's own API. If that did not answer, Unreachable is why, and the survey is empty.
 	Survey      Survey
@@ -81,8 +81,8 @@ type Facts struct {
 	Addons []Addon
 	// Insights of EKS for the plan's versions: those of UPGRADE_READINESS, or of ROLLBACK_READINESS for a rollback.
 	Insights []Insight
-	// Looked is when EKS made the insights last, even if all pass. It is zero if EKS never did, or was not asked.
-	Looked time.Time
+	// InsightsRefreshed is when EKS made the insights last, even if all pass. It is zero if EKS never did, or was not asked.
+	InsightsRefreshed time.Time
 	// Catalogue of EKS.
 	Catalogue []Version
 	// Compat holds the versions that EKS offers of the cluster's add-ons, before and after.

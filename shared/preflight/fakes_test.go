@@ -52,7 +52,7 @@ func well() *world {
 			Before: spec("1.35", "v1.35.0-eksbuild.1", "ami-35"), After: spec("1.36", "v1.36.0-eksbuild.1", "ami-36"), Alarms: []string{"errors"},
 		},
 		facts: &preflight.Facts{
-			Taken:        now,
+			ReadAt:       now,
 			ControlPlane: preflight.ControlPlane{Version: "1.35", Status: "ACTIVE", Subnets: []string{"subnet-1", "subnet-2"}},
 			Addons: []preflight.Addon{
 				{Name: "kube-proxy", Version: "v1.35.0-eksbuild.1", Status: "ACTIVE"}, {Name: "coredns", Version: "v1.12.0", Status: "ACTIVE"},

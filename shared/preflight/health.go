@@ -22,7 +22,7 @@ func tooMany(bad, all int) bool { return bad*10 > all }
 // https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html#cluster-health-status
 func controlPlane(r *report, f *Facts, p *Plan) {
 	if v := f.ControlPlane.Version; !p.leadsBy(v) {
-		what, next := Moved(p.Cluster, v, p.From.KubernetesVersion)
+		what, next := VersionChangedOutside(p.Cluster, v, p.From.KubernetesVersion)
 		r.block(next, "%s", what)
 	}
 	if c := f.ControlPlane; c.Status != "ACTIVE" {
@@ -40,10 +40,10 @@ func controlPlane(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// Moved returns a finding if a control plane has another version than its stack deployed, and what to do. It returns "" otherwise. EKS
-// itself upgrades an unsupported version, and a user may upgrade in the EKS console.
+// VersionChangedOutside returns a finding if a control plane has another version than its stack deployed, and what to
+// do. It returns "" otherwise. EKS itself upgrades an unsupported version, and a user may upgrade in the EKS console.
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
-func Moved(cluster, runs, deployed string) (what, next string) {
+func VersionChangedOutside(cluster, runs, deployed string) (what, next string) {
 	switch {
 	case runs == "" || runs == deployed:
 		return "", ""
@@ -69,7 +69,7 @@ func nodesReady(r *report, f *Facts, _ *Plan) {
 	var bad []string
 	old := 0
 	for _, n := range f.Survey.Nodes {
-		if f.Taken.Sub(n.Created) < settling {
+		if f.ReadAt.Sub(n.Created) < settling {
 			continue
 		}
 		old++
@@ -96,7 +96,7 @@ func systemPods(r *report, f *Facts, _ *Plan) {
 	}
 	bad := map[string][]string{}
 	for _, p := range f.Survey.Pods {
-		if p.Namespace == system && f.Taken.Sub(p.Since) >= settling && !notReady[p.Node] {
+		if p.Namespace == system && f.ReadAt.Sub(p.Since) >= settling && !notReady[p.Node] {
 			bad[p.Workload] = append(bad[p.Workload], fmt.Sprintf("%s is %s", p.Name, p.State))
 		}
 	}

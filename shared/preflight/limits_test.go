@@ -122,7 +122,7 @@ var limitCases = map[string]beforeCase{
 			w.insight(i)
 		}, warns("DeprecatedAPIs", "/apis/x/v1beta1/y"),
 	},
-	"insights of an hour ago": {func(w *world) { w.facts.Looked = now.Add(-time.Hour) }, nil},
+	"insights of an hour ago": {func(w *world) { w.facts.InsightsRefreshed = now.Add(-time.Hour) }, nil},
 	"offered versions are named in order": {
 		func(w *world) {
 			w.facts.Catalogue = []preflight.Version{{Version: "1.36"}, {Version: "1.34"}, {Version: "1.35"}}

@@ -39,7 +39,7 @@ func nodesCordoned(r *report, f *Facts, p *Plan) {
 func workloadPods(r *report, f *Facts, _ *Plan) {
 	var bad []string
 	for _, p := range f.Survey.Pods {
-		if p.Namespace != system && p.State != NotReady && f.Taken.Sub(p.Since) >= settling {
+		if p.Namespace != system && p.State != NotReady && f.ReadAt.Sub(p.Since) >= settling {
 			bad = append(bad, fmt.Sprintf("%s/%s is %s", p.Namespace, p.Name, p.State))
 		}
 	}
@@ -114,7 +114,7 @@ func (b *budgetFindings) check(budget *Budget, f *Facts, p *Plan) {
 	case budget.Desired >= budget.Expected:
 		b.add(wait, fmt.Sprintf("%s (%s) can never allow a disruption: it requires %d of %d pods", name, budget.Rule, budget.Desired,
 			budget.Expected))
-	case budget.Unhealthy > 0 && f.Taken.Sub(budget.Since) >= settling:
+	case budget.Unhealthy > 0 && f.ReadAt.Sub(budget.Since) >= settling:
 		b.add(wait, fmt.Sprintf("%s (%s) allows nothing while only %d of %d pods are healthy, since %s",
 			name, budget.Rule, budget.Healthy, budget.Expected, budget.Since.UTC().Format(time.RFC3339)))
 	default:

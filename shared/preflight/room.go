@@ -277,7 +277,7 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 		case group.Failure == "":
 		case group.InService+len(group.Outdated) < group.Desired:
 			failed = append(failed, finding)
-		case f.Taken.Sub(group.FailedAt) < recent:
+		case f.ReadAt.Sub(group.FailedAt) < recent:
 			doubtful = append(doubtful, finding)
 		}
 		if finding := f.crowded(&pool); finding != "" {

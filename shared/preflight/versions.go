@@ -75,8 +75,8 @@ func insights(r *report, f *Facts, p *Plan) {
 		}
 	}
 	old := ""
-	if age := f.Taken.Sub(f.Looked); !f.Looked.IsZero() && age > stale {
-		warnings = slices.Insert(warnings, 0, fmt.Sprintf("EKS checked last at %s, %s ago", f.Looked.UTC().Format(time.RFC3339),
+	if age := f.ReadAt.Sub(f.InsightsRefreshed); !f.InsightsRefreshed.IsZero() && age > stale {
+		warnings = slices.Insert(warnings, 0, fmt.Sprintf("EKS checked last at %s, %s ago", f.InsightsRefreshed.UTC().Format(time.RFC3339),
 			age.Round(time.Minute)))
 		old = "An upgrade refreshes the insights first. To refresh them now, run `aws eks start-insights-refresh`."
 	}
@@ -342,11 +342,11 @@ func supportDates(r *report, f *Facts, p *Plan) {
 		case v.Status == extendedSupport:
 			r.warn("Choose a release of a newer version: extended support costs six times as much, and ends "+day(v.EndOfExtended)+".",
 				"Kubernetes %s is in extended support since %s", v.Version, day(end))
-		case !end.IsZero() && end.Sub(f.Taken) < soon:
+		case !end.IsZero() && end.Sub(f.ReadAt) < soon:
 			r.warn(next, "standard support of Kubernetes %s ends %s", v.Version, day(end))
 		}
 	}
-	if left := p.BackUntil.Sub(f.Taken); !p.BackUntil.IsZero() && left < shortly {
+	if left := p.BackUntil.Sub(f.ReadAt); !p.BackUntil.IsZero() && left < shortly {
 		r.warn("Make sure that the nodes can be drained in time, because they are rolled back first: check their disruption budgets.",
 			"EKS rolls the control plane back until %s, in %s", p.BackUntil.UTC().Format(time.RFC3339), left.Round(time.Minute))
 	}
@@ -410,7 +410,7 @@ func images(r *report, f *Facts, p *Plan) {
 			unusable = append(unusable, fmt.Sprintf("%s has a kubelet too old for Kubernetes %s", finding, p.To.KubernetesVersion))
 		case version != "" && apart > 0:
 			doubtful = append(doubtful, fmt.Sprintf("%s has a kubelet older than Kubernetes %s", finding, p.To.KubernetesVersion))
-		case !image.Deprecated.IsZero() && image.Deprecated.Before(f.Taken):
+		case !image.Deprecated.IsZero() && image.Deprecated.Before(f.ReadAt):
 			doubtful = append(doubtful, fmt.Sprintf("%s is deprecated since %s", finding, day(image.Deprecated)))
 		}
 	}

@@ -149,7 +149,7 @@ func (c *Checker) checkRelease(ctx context.Context, name string, body []byte) ([
 	if errs != nil {
 		return invalid(names.ReleaseSpec(name), errs), nil
 	}
-	facts := &preflight.Facts{Taken: c.Now()}
+	facts := &preflight.Facts{ReadAt: c.Now()}
 	var addons []string
 	for _, addon := range release.Spec.Addons {
 		addons = append(addons, addon.Name)

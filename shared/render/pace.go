@@ -115,9 +115,9 @@ func GrownSize(desired int, parameters map[string]string) int {
 	return max(desired, least+batch)
 }
 
-// Resting returns the parameters for changes that replace no nodes, and for a stack without an operation. They are the deployed values,
-// as far as they exist and fit the spec's maximum size.
-func (p *Pace) Resting(deployed map[string]string) map[string]string {
+// WithoutReplacement returns the parameters for changes that replace no nodes, and for a stack without an operation.
+// They are the deployed values, as far as they exist and fit the spec's maximum size.
+func (p *Pace) WithoutReplacement(deployed map[string]string) map[string]string {
 	resting := p.ForReplacement(p.MinSize)
 	for name := range resting {
 		if now, ok := deployed[name]; ok {

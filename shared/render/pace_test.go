@@ -133,9 +133,9 @@ func TestReplacingKeepsItsBounds(t *testing.T) {
 				require.Less(t, least, most, "%s: CloudFormation wants it", name)
 				require.GreaterOrEqual(t, batch, 1, name)
 				require.LessOrEqual(t, least+batch, max(desired+more, batch), name)
-				rest := p.Resting(values)
+				rest := p.WithoutReplacement(values)
 				require.Less(t, number(rest, MinInstancesInService), number(rest, MaxSize), name)
-				require.Equal(t, rest, p.Resting(rest), "repeated calls change nothing")
+				require.Equal(t, rest, p.WithoutReplacement(rest), "repeated calls change nothing")
 
 				p.Strategy = api.InstanceRefresh
 				grown := GrownSize(desired, values)
@@ -193,16 +193,18 @@ func TestAgainDoesNotGrowTheGroup(t *testing.T) {
 func TestRestingKeepsDeployedValues(t *testing.T) {
 	p := &Pace{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
 	deployed := map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "9", ReplaceNodes: "false", "SubnetIds": "subnet-1"}
-	require.Equal(t, map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "5", ReplaceNodes: "true"}, p.Resting(deployed))
+	require.Equal(t, map[string]string{
+		MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "5", ReplaceNodes: "true",
+	}, p.WithoutReplacement(deployed))
 	require.Equal(t, p, p.Deployed(deployed))
 	deployed[MinInstancesInService] = "9"
-	require.Equal(t, "4", p.Resting(deployed)[MinInstancesInService], "less than the maximum size")
+	require.Equal(t, "4", p.WithoutReplacement(deployed)[MinInstancesInService], "less than the maximum size")
 	refresh := &Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
 	require.Equal(t, p.Strategy, refresh.Deployed(deployed).Strategy, "the template has another strategy")
 	require.Equal(t, refresh, p.Deployed(refresh.ForReplacement(3)))
 	require.Nil(t, p.Deployed(map[string]string{MaxSize: "3"}), "the template has no strategy")
 	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5", ReplaceNodes: "true"},
-		refresh.Resting(deployed))
+		refresh.WithoutReplacement(deployed))
 }
 
 func TestUpdatePolicyRefersToParameters(t *testing.T) {

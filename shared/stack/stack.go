@@ -49,8 +49,8 @@ type Failure struct {
 	Resource, Reason string
 	// Stuck are the resources at which the last attempt of a rollback or a deletion stopped.
 	Stuck []Stuck
-	// Began is when the operation began. Turned is when its rollback began, or zero.
-	Began, Turned time.Time
+	// Began is when the operation began. RollbackBegan is when its rollback began, or zero.
+	Began, RollbackBegan time.Time
 }
 
 // missedSignals is CloudFormation's reason if no instance sent a failure, but not all sent a success in time.

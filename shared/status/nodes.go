@@ -136,8 +136,8 @@ func (s *Status) RemoveNode(instance string) {
 	s.MentionDrains()
 }
 
-// Joined removes the instances that did not join: the cluster has its desired state without them.
-func (s *Status) Joined() {
+// ClearNotJoined removes the instances that did not join: the cluster has its desired state without them.
+func (s *Status) ClearNotJoined() {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.State == NodeNotJoined })
 }
 

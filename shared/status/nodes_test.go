@@ -53,7 +53,7 @@ func TestFailedJoinsCountForTheirUpdate(t *testing.T) {
 	s.Phase = Upgrading
 	s.SetNode(Node{Instance: "i-6", Pool: "a", State: NodeNotJoined}, evening)
 	require.Equal(t, []string{"i-4", "i-6"}, of("x2"), "a step of an upgrade is an execution like any")
-	s.Joined()
+	s.ClearNotJoined()
 	require.Len(t, s.Nodes, 1)
 	require.Equal(t, "i-3", s.Nodes[0].Instance)
 }

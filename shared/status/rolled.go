@@ -16,8 +16,9 @@ const ButDrains = ", but nodes are still being drained: "
 // replacedByRoll is the message of such a node until more is known about it.
 const replacedByRoll = "the update of its pool replaced it, and its drain has not finished"
 
-// Rolled records the nodes that rolls replaced and that are still drained. Nodes that are drained for another reason stay as they are.
-func (s *Status) Rolled(nodes []Node, now time.Time) {
+// RecordRolledNodes records the nodes that rolls replaced and that are still drained. Nodes that are drained for
+// another reason stay as they are.
+func (s *Status) RecordRolledNodes(nodes []Node, now time.Time) {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		s.Nodes[i].Roll = false

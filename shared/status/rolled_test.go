@@ -10,7 +10,7 @@ func TestReadyNamesTheDrainsOfARoll(t *testing.T) {
 	s := Status{Phase: Converging, Message: "changing 1 of 5 stacks"}
 	s.SetNode(Node{Instance: "i-scaled-in", Pool: "a", State: NodeBlocked}, noon)
 	s.SetNode(Node{Instance: "i-old", Name: "old", Pool: "a", State: NodeDraining}, noon)
-	s.Rolled([]Node{{Instance: "i-old", Pool: "a"}, {Instance: "i-old2", Pool: "a"}}, noon)
+	s.RecordRolledNodes([]Node{{Instance: "i-old", Pool: "a"}, {Instance: "i-old2", Pool: "a"}}, noon)
 	require.Equal(t, "changing 1 of 5 stacks", s.Message, "another phase says itself what it is")
 
 	v := Verdict{Phase: Ready, Message: AsSpecified, Condition: Condition{Type: Converged, Status: "True", Reason: ReasonUpToDate}}
@@ -26,8 +26,8 @@ func TestReadyNamesTheDrainsOfARoll(t *testing.T) {
 	require.False(t, s.DrainsRoll())
 	require.Len(t, s.Nodes, 1, "a node that is drained for another reason stays")
 
-	s.Rolled([]Node{{Instance: "i-old", Pool: "a"}}, evening)
-	s.Rolled(nil, evening)
+	s.RecordRolledNodes([]Node{{Instance: "i-old", Pool: "a"}}, evening)
+	s.RecordRolledNodes(nil, evening)
 	require.Equal(t, AsSpecified, s.Message, "the group has no such instance any more")
 	require.Equal(t, AsSpecified, WithoutDrains(AsSpecified+ButDrains+"x"))
 }

@@ -30,8 +30,8 @@ func (u *Upgrade) Same(b *Upgrade) bool {
 	return u != nil && b != nil && (IsPending(b.Phase) || b.Refused()) && u.To == b.To && u.Origin == b.Origin
 }
 
-// Previous returns a pending upgrade as it was recorded before; nil if it was not.
-func (s *Status) Previous(u *Upgrade) *Upgrade {
+// RecordedBefore returns a pending upgrade as it was recorded before; nil if it was not.
+func (s *Status) RecordedBefore(u *Upgrade) *Upgrade {
 	for _, recorded := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
 		if u.Same(recorded) {
 			return recorded

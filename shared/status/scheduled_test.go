@@ -31,9 +31,9 @@ func TestPreviousUpgrade(t *testing.T) {
 			if test.found {
 				want = test.recorded
 			}
-			require.Equal(t, want, (&Status{Upgrade: test.recorded}).Previous(next))
-			require.Equal(t, want, (&Status{Upgrade: recorded("Running", "r2", "Hand", "y"), NextUpgrade: test.recorded}).Previous(next))
-			require.Nil(t, (&Status{Upgrade: test.recorded}).Previous(nil))
+			require.Equal(t, want, (&Status{Upgrade: test.recorded}).RecordedBefore(next))
+			require.Equal(t, want, (&Status{Upgrade: recorded("Running", "r2", "Hand", "y"), NextUpgrade: test.recorded}).RecordedBefore(next))
+			require.Nil(t, (&Status{Upgrade: test.recorded}).RecordedBefore(nil))
 		})
 	}
 }

@@ -113,7 +113,7 @@ func (s *Status) FailUnreported(execution, message string, now time.Time) {
 // Reached records that no change is left: the plan, the instances that did not join, and the drift that planning found are removed.
 func (s *Status) Reached(now time.Time) {
 	s.Plan = nil
-	s.Joined()
+	s.ClearNotJoined()
 	s.ClearDrift(now)
 }
 
@@ -171,7 +171,7 @@ func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, end UpgradeEnd, now
 	}
 	s.Upgrade = &u
 	s.DropQueued(u.Execution)
-	if r.State == upgrade.Checking && (r.Origin == upgrade.OriginHand || r.Origin == upgrade.OriginRollback) {
+	if r.State == upgrade.Checking && (r.Origin == upgrade.OriginCommand || r.Origin == upgrade.OriginRollback) {
 		s.Unset(RequestAccepted) // an earlier request was refused, this one is accepted
 	}
 	if r.State.Final() {

@@ -248,7 +248,7 @@ func TestRecordUpgrade(t *testing.T) {
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(upgrading)},
 		},
 		"accepts the request of an operator": {
-			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginHand}, UpgradeEnd{}),
+			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginCommand}, UpgradeEnd{}),
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(upgrading)},
 		},
 		"accepts the request of a rollback": {
@@ -256,7 +256,7 @@ func TestRecordUpgrade(t *testing.T) {
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(upgrading)},
 		},
 		"does not answer a request that came after its start": {
-			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Running, Origin: upgrade.OriginHand}, UpgradeEnd{}),
+			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Running, Origin: upgrade.OriginCommand}, UpgradeEnd{}),
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(refused, upgrading)},
 		},
 		"does not answer a request when the spec requested it": {
@@ -321,11 +321,11 @@ func TestRecordUpgradeEnds(t *testing.T) {
 			UpgradeEnd{Busy: true}, want{Stopped, "message", stopped, planned},
 		},
 		"an upgrade without an override is stopped, and its spec has changes": {
-			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand}, UpgradeEnd{},
+			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginCommand}, UpgradeEnd{},
 			want{Stopped, "message", stopped, nil},
 		},
 		"an upgrade without an override is stopped, and its spec has none": {
-			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand},
+			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginCommand},
 			UpgradeEnd{PostUpgrade: PostUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
 		},
 		"an upgrade of an earlier cluster is stopped": {
@@ -334,24 +334,26 @@ func TestRecordUpgradeEnds(t *testing.T) {
 		},
 		"an upgrade over the spec's release is stopped, and the cluster failed": {
 			Failed, converged("StackFailed", "a stack"), upgrade.Record{
-				State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r2",
+				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r2",
 			}, UpgradeEnd{},
 			want{Failed, "before", converged("StackFailed", "a stack"), nil},
 		},
 		"an upgrade over the spec's release is stopped during a step": {
 			Upgrading, converged("StackFailed", "a stack"), upgrade.Record{
-				State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r2",
+				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r2",
 			}, UpgradeEnd{},
 			want{Failed, "a stack", converged("StackFailed", "a stack"), nil},
 		},
 		"an upgrade over the spec's release is stopped, and an earlier one was blocked": {
 			Upgrading, converged(ReasonUpgradeBlocked, "the nodes"), upgrade.Record{
-				State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r2",
+				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r2",
 			},
 			UpgradeEnd{}, want{Stopped, "the nodes", converged(ReasonUpgradeBlocked, "the nodes"), nil},
 		},
 		"an upgrade over the spec's release is stopped while an execution converges": {
-			Upgrading, converged(ReasonConverging, "changing"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r2"},
+			Upgrading, converged(ReasonConverging, "changing"), upgrade.Record{
+				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r2",
+			},
 			UpgradeEnd{Busy: true}, want{Converging, "changing", converged(ReasonConverging, "changing"), planned},
 		},
 		"an execution converges, and has a verdict": {
@@ -369,11 +371,11 @@ func TestRecordUpgradeEnds(t *testing.T) {
 		"an upgrade over the spec's release is done": {
 			Upgrading, converged(ReasonUpToDate, ""),
 			upgrade.Record{
-				State: upgrade.Done, Origin: upgrade.OriginHand, Overridden: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
+				State: upgrade.Done, Origin: upgrade.OriginCommand, Overridden: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
 			},
 			UpgradeEnd{}, want{
 				Ready, ButRelease + (&upgrade.Record{
-					State: upgrade.Done, Origin: upgrade.OriginHand, Overridden: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
+					State: upgrade.Done, Origin: upgrade.OriginCommand, Overridden: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
 				}).OverrideReason(upgrade.Target{}), converged(ReasonUpToDate, ""), planned,
 			},
 		},

@@ -365,19 +365,19 @@ func TestForget(t *testing.T) {
 	slices.Sort(others)
 	t.Run("removes the pending work of one cluster", func(t *testing.T) {
 		m, s := fill(t, upgrade.Done)
-		require.NoError(t, s.Forget(t.Context(), "demo"))
+		require.NoError(t, s.DeletePendingWork(t.Context(), "demo"))
 		require.Equal(t, others, m.Keys())
 		require.Empty(t, m.Unconditional())
 	})
 	t.Run("keeps the record of an upgrade that has not ended", func(t *testing.T) {
 		m, s := fill(t, upgrade.Running)
-		require.NoError(t, s.Forget(t.Context(), "demo"))
+		require.NoError(t, s.DeletePendingWork(t.Context(), "demo"))
 		require.Contains(t, m.Keys(), names.Upgrade("demo"))
 		require.NotContains(t, m.Keys(), names.Rolls("demo"))
 	})
 	t.Run("succeeds without pending work", func(t *testing.T) {
 		_, s := state()
-		require.NoError(t, s.Forget(t.Context(), "demo"))
+		require.NoError(t, s.DeletePendingWork(t.Context(), "demo"))
 	})
 	t.Run("keeps what is written meanwhile", func(t *testing.T) {
 		m, s := fill(t, upgrade.Done)
@@ -387,14 +387,14 @@ func TestForget(t *testing.T) {
 			}
 			return nil
 		}
-		require.NoError(t, s.Forget(t.Context(), "demo"))
+		require.NoError(t, s.DeletePendingWork(t.Context(), "demo"))
 		require.Len(t, m.Keys(), 8)
 	})
 	for _, call := range []string{"Get", "List", "Delete"} {
 		t.Run("fails with S3: "+call, func(t *testing.T) {
 			m, s := fill(t, upgrade.Done)
 			m.Refuse(call, "AccessDenied")
-			require.Equal(t, "AccessDenied", fault.Code(s.Forget(t.Context(), "demo")))
+			require.Equal(t, "AccessDenied", fault.Code(s.DeletePendingWork(t.Context(), "demo")))
 		})
 	}
 }

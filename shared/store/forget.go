@@ -6,10 +6,10 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Forget deletes a cluster's pending work: rolls by hand, its upgrade record, and due work. A later cluster of the same
+// DeletePendingWork deletes a cluster's pending work: rolls by hand, its upgrade record, and due work. A later cluster of the same
 // name starts without it. Work that is recorded during the call stays, and so does the record of an upgrade that has not
 // ended: it has the disabled alarms, and names its cluster.
-func (s *State) Forget(ctx context.Context, cluster string) error {
+func (s *State) DeletePendingWork(ctx context.Context, cluster string) error {
 	due := func(key string) bool {
 		_, of, ok := names.ParseDue(key)
 		return ok && of == cluster || key == names.Inspection(cluster)

@@ -163,7 +163,7 @@ func TestInspectionConditions(t *testing.T) {
 		}
 		kept := names.Rolls("demo") + ".old"
 		m.Upload(kept, "")
-		require.NoError(t, s.Forget(t.Context(), "demo"))
+		require.NoError(t, s.DeletePendingWork(t.Context(), "demo"))
 		require.ElementsMatch(t, []string{names.Inspection("other"), names.Upgrade("other"), kept}, m.Keys())
 	})
 	t.Run("fail with S3", func(t *testing.T) {
@@ -182,6 +182,6 @@ func TestInspectionConditions(t *testing.T) {
 			}
 			return nil
 		}
-		require.Equal(t, "AccessDenied", fault.Code(s.Forget(t.Context(), "other")))
+		require.Equal(t, "AccessDenied", fault.Code(s.DeletePendingWork(t.Context(), "other")))
 	})
 }

@@ -20,7 +20,7 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 		State: Checking, Started: now.UTC().Truncate(time.Second), Answered: map[Origin]string{},
 	}
 	if start.Origin != OriginSpec {
-		r.Overridden = Named(spec)
+		r.Overridden = ReleaseText(spec)
 		if !target.matches(r.Overridden) {
 			r.Before = last.overriddenTarget(from)
 		}
@@ -76,16 +76,16 @@ func (r *Record) Pin() Target {
 		return r.From
 	}
 	for i, s := range last.Steps {
-		if s.Moved() && (i < last.Step || i == last.Step && !s.Started.IsZero()) {
+		if s.AppliesRelease() && (i < last.Step || i == last.Step && !s.Started.IsZero()) {
 			return last.Target
 		}
 	}
 	return last.From
 }
 
-// Named returns the release and version that a spec names, as one text. Record.Overridden stores this text, so that a
+// ReleaseText returns the release and version that a spec names, as one text. Record.Overridden stores this text, so that a
 // later spec can be compared with it.
-func Named(spec *api.Cluster) string {
+func ReleaseText(spec *api.Cluster) string {
 	if spec.Spec.KubernetesVersion == "" {
 		return spec.Spec.Release.Name
 	}
@@ -103,10 +103,10 @@ func (r *Record) overriddenTarget(from Target) Target {
 
 // overridesSpec reports whether this upgrade overrides a spec. It does if the spec names Overridden or Before.
 func (r *Record) overridesSpec(spec *api.Cluster) bool {
-	return r.Overridden != "" && (r.Overridden == Named(spec) || namedBy(spec, r.Before))
+	return r.Overridden != "" && (r.Overridden == ReleaseText(spec) || namedBy(spec, r.Before))
 }
 
-// matches reports whether a text of Named is about this target.
+// matches reports whether a text of ReleaseText is about this target.
 func (t Target) matches(named string) bool {
 	return named == t.Release || named == t.Release+inKubernetes(t.KubernetesVersion)
 }
@@ -123,9 +123,9 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 	case namedBy(spec, r.Target), r.overridesSpec(spec):
 		return ""
 	case r.Overridden != "":
-		return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.overriddenNames())
+		return fmt.Sprintf("the spec now names release %s, and no longer %s", ReleaseText(spec), r.overriddenNames())
 	}
-	return fmt.Sprintf("the spec now names release %s, and no longer %s", Named(spec), r.Target)
+	return fmt.Sprintf("the spec now names release %s, and no longer %s", ReleaseText(spec), r.Target)
 }
 
 // namedBy reports whether a spec names a target.
@@ -137,7 +137,7 @@ func namedBy(spec *api.Cluster, to Target) bool {
 // version then requests no other upgrade. A rollback to the release that the spec named throughout is not adopted: if it stopped, no spec
 // could request the rest.
 func (r *Record) Adopt(spec *api.Cluster, version string) {
-	if r.Overridden == "" || spec == nil || !namedBy(spec, r.Target) || r.Origin == OriginRollback && r.Overridden == Named(spec) {
+	if r.Overridden == "" || spec == nil || !namedBy(spec, r.Target) || r.Origin == OriginRollback && r.Overridden == ReleaseText(spec) {
 		return
 	}
 	r.Overridden, r.Answered = "", maps.Clone(r.Answered)
@@ -192,7 +192,7 @@ func (r *Record) overriddenNames() string {
 
 // originNames are the origins in words.
 var originNames = map[Origin]string{
-	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "an operator", OriginRollback: "a rollback",
+	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginCommand: "an operator", OriginRollback: "a rollback",
 }
 
 // RetryHint says when a missed upgrade begins, or how to start it. The requests of spec and channels stay valid.

@@ -16,17 +16,17 @@ var (
 )
 
 func TestBegin(t *testing.T) {
-	hand := Start{Origin: OriginHand, Key: "hand 1", Release: "r2"}
+	hand := Start{Origin: OriginCommand, Key: "hand 1", Release: "r2"}
 	first := Begin(nil, hand, spec("r1"), r1, r2, "x1", noon)
 	require.Equal(t, &Record{
-		Number: 1, Execution: "x1", Origin: OriginHand, Key: "hand 1", Overridden: "r1", Before: r1, From: r1, Target: r2, State: Checking,
+		Number: 1, Execution: "x1", Origin: OriginCommand, Key: "hand 1", Overridden: "r1", Before: r1, From: r1, Target: r2, State: Checking,
 		Started:  noon,
-		Answered: map[Origin]string{OriginHand: "hand 1"},
+		Answered: map[Origin]string{OriginCommand: "hand 1"},
 	}, first)
 
 	t.Run("keeps what was answered, by origin", func(t *testing.T) {
 		next := Begin(first, Start{Origin: OriginSpec, Key: "spec v2"}, spec("r3"), r2, r1, "x2", noon)
-		require.Equal(t, map[Origin]string{OriginHand: "hand 1", OriginSpec: "spec v2"}, next.Answered)
+		require.Equal(t, map[Origin]string{OriginCommand: "hand 1", OriginSpec: "spec v2"}, next.Answered)
 		require.EqualValues(t, 2, next.Number)
 		require.Empty(t, next.Overridden, "the spec requested it")
 		require.Len(t, first.Answered, 1)
@@ -68,7 +68,7 @@ func TestRollbackTargetIsKept(t *testing.T) {
 			{Kind: StepNodesBack, KubernetesVersion: "1.37", Started: noon},
 		}, BackUntil: until,
 	}
-	hand := Start{Origin: OriginHand, Key: "hand", Release: "r2"}
+	hand := Start{Origin: OriginCommand, Key: "hand", Release: "r2"}
 	forward := Begin(&back, hand, spec("r1"), r2, r2, "x", noon)
 	require.Equal(t, r2, forward.From)
 	require.Equal(t, &r1, forward.Back)
@@ -94,10 +94,10 @@ func TestPin(t *testing.T) {
 	require.Equal(t, r1, r.Pin(), "once that step begins")
 	r.Steps[2].Started = noon
 	require.Equal(t, r2, r.Pin())
-	next := Begin(&r, Start{Origin: OriginHand, Key: "hand"}, spec("r1"), r2, Target{"r3", "sha3", "1.37"}, "x", noon)
+	next := Begin(&r, Start{Origin: OriginCommand, Key: "hand"}, spec("r1"), r2, Target{"r3", "sha3", "1.37"}, "x", noon)
 	next.State = Blocked
 	require.Equal(t, r2, next.Pin(), "a blocked upgrade changes nothing")
-	first := Begin(nil, Start{Origin: OriginHand, Key: "hand"}, spec("r1"), r1, r2, "x", noon)
+	first := Begin(nil, Start{Origin: OriginCommand, Key: "hand"}, spec("r1"), r1, r2, "x", noon)
 	require.Equal(t, r1, first.Pin())
 }
 
@@ -112,7 +112,7 @@ func TestCounts(t *testing.T) {
 	blocked := Begin(&done, Start{Origin: OriginChannel, Key: "channel Stable r4"}, spec("r1"), r2, r1, "x", noon)
 	blocked.State = Blocked
 	require.True(t, blocked.targetApplies(spec("r1")), "the earlier override still applies")
-	first := Begin(nil, Start{Origin: OriginHand, Key: "hand"}, spec("r5"), r2, r1, "x", noon)
+	first := Begin(nil, Start{Origin: OriginCommand, Key: "hand"}, spec("r5"), r2, r1, "x", noon)
 	first.State = Blocked
 	require.Nil(t, first.LastChange())
 	require.False(t, first.targetApplies(spec("r5")), "without an earlier override, the release of the spec applies")
@@ -121,7 +121,7 @@ func TestCounts(t *testing.T) {
 // The spec named an unusable release when an upgrade of another origin began. A user restores the spec afterwards.
 func TestCountsForARestoredSpec(t *testing.T) {
 	hand := func(last *Record, named *api.Cluster, from, to Target) *Record {
-		r := Begin(last, Start{Origin: OriginHand, Key: "hand"}, named, from, to, "x", noon)
+		r := Begin(last, Start{Origin: OriginCommand, Key: "hand"}, named, from, to, "x", noon)
 		r.State = Done
 		return r
 	}
@@ -153,7 +153,7 @@ func TestCountsForARestoredSpec(t *testing.T) {
 
 func TestSuperseded(t *testing.T) {
 	bySpec := &Record{Origin: OriginSpec, Target: r2}
-	byHand := &Record{Origin: OriginHand, Target: r2, Overridden: "r1"}
+	byHand := &Record{Origin: OriginCommand, Target: r2, Overridden: "r1"}
 	require.Empty(t, bySpec.Superseded(spec("r2")))
 	require.Empty(t, byHand.Superseded(spec("r1")))
 	require.Contains(t, bySpec.Superseded(spec("r3")), "now names release r3, and no longer release r2 (Kubernetes 1.37)")
@@ -177,21 +177,21 @@ func TestSuperseded(t *testing.T) {
 // A spec that names the target of the upgrade in flight requests no other upgrade.
 func TestAdopt(t *testing.T) {
 	began := func() *Record {
-		return Begin(nil, Start{Origin: OriginHand, Key: "hand 1"}, spec("r1"), r1, r2, "x", noon)
+		return Begin(nil, Start{Origin: OriginCommand, Key: "hand 1"}, spec("r1"), r1, r2, "x", noon)
 	}
 	before := began()
 	after := *before
 	after.Adopt(spec("r2"), "v2")
 	require.Empty(t, after.Overridden)
-	require.Equal(t, map[Origin]string{OriginHand: "hand 1", OriginSpec: "spec v2"}, after.Answered)
-	require.Equal(t, OriginHand, after.Origin, "the origin stays the same")
+	require.Equal(t, map[Origin]string{OriginCommand: "hand 1", OriginSpec: "spec v2"}, after.Answered)
+	require.Equal(t, OriginCommand, after.Origin, "the origin stays the same")
 	require.Len(t, before.Answered, 1)
 	for _, other := range []*api.Cluster{nil, spec("r1"), spec("r3")} {
 		same := *before
 		same.Adopt(other, "v2")
 		require.Equal(t, began(), &same)
 	}
-	named := Begin(nil, Start{Origin: OriginHand, Key: "hand 1"}, spec("r2"), r1, r2, "x", noon)
+	named := Begin(nil, Start{Origin: OriginCommand, Key: "hand 1"}, spec("r2"), r1, r2, "x", noon)
 	named.Adopt(spec("r2"), "v2")
 	require.Empty(t, named.Overridden, "the spec named it before")
 	back := Begin(nil, Start{Origin: OriginRollback, Key: "rollback"}, spec("r1"), r2, r1, "x", noon)
@@ -273,7 +273,7 @@ func TestAgainWithATime(t *testing.T) {
 func TestAgain(t *testing.T) {
 	s := spec("r2")
 	require.Contains(t, RetryHint(s, OriginAt, noon), "another time")
-	require.Contains(t, RetryHint(s, OriginHand, noon), "Start it again")
+	require.Contains(t, RetryHint(s, OriginCommand, noon), "Start it again")
 	require.Contains(t, RetryHint(nil, OriginSpec, noon), "Start it again")
 	require.Equal(t, "It begins when the cluster is idle", RetryHint(s, OriginSpec, noon))
 	nightly(s)

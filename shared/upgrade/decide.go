@@ -104,13 +104,13 @@ func Decide(in Situation) (Decision, error) {
 	last := in.Record.LastChange()
 	if last.unfinished() && (in.Record.targetApplies(spec) || in.Record.Unfinished(wants)) {
 		// Everything stays as deployed: what the stopped upgrade updated, and what it did not reach.
-		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
+		d.Keep = Keep{Images: true, Addons: true, OverridesSpec: last.Origin == OriginSpec}
 	}
 	d.OverrideCleared = !in.Record.targetApplies(spec) && sameTarget(wants, in.Deployed) && in.Record.overrides() &&
 		!in.Record.Unfinished(wants)
 	switch at, channel := in.requestedAt(), in.requestedByChannel(); {
 	case !sameTarget(wants, in.Deployed), in.Record.Unfinished(wants) && (last.Origin == OriginSpec || !in.Record.targetApplies(spec)):
-		d.SpecTarget, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}
+		d.SpecTarget, d.Keep = &wants, Keep{Images: true, Addons: true, OverridesSpec: true}
 		in.requestSpec(&d, wants)
 	case at != nil:
 		in.applyRequest(&d, at)
@@ -139,12 +139,12 @@ func (in Situation) decideInFlight() Decision {
 	r := in.Record
 	d := Decision{Old: in.Deployed, Step: Step{KubernetesVersion: in.Deployed.KubernetesVersion}}
 	last := r.LastChange() // a stopped one, while this one is checked
-	d.Keep = Keep{Images: true, Addons: true, Stated: r.Origin == OriginSpec || last.unfinished() && last.Origin == OriginSpec}
+	d.Keep = Keep{Images: true, Addons: true, OverridesSpec: r.Origin == OriginSpec || last.unfinished() && last.Origin == OriginSpec}
 	if r.State == Running {
 		d.Old, d.Next, d.Step = r.From, &r.Target, r.openStep()
 		d.Keep = d.Step.keep()
 	}
-	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Overridden != "" && r.Overridden != Named(in.Spec) {
+	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Overridden != "" && r.Overridden != ReleaseText(in.Spec) {
 		d.RecheckAt = in.nextRecheck() // it stops soon, or may be blocked; no event starts the upgrade of the spec then
 	}
 	if other := in.following(); other != nil {

@@ -92,7 +92,7 @@ func deployed(release, version string) func(*Situation) {
 func TestDecide(t *testing.T) {
 	window := time.Date(2026, 11, 22, 21, 0, 0, 0, time.UTC) // 22:00 in Berlin
 	soon := noon.Add(30 * time.Minute)
-	all := Keep{Images: true, Addons: true, Stated: true}
+	all := Keep{Images: true, Addons: true, OverridesSpec: true}
 	tests := map[string]struct {
 		given []func(*Situation)
 		// counts is the release, the Kubernetes version and the step that apply.
@@ -183,9 +183,9 @@ func TestDecide(t *testing.T) {
 		},
 		"a time for a missing release, during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-time.Minute), "lost"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 1
 			})},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At lost : unread there is no release lost",
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true}, wait: "At lost : unread there is no release lost",
 			at: noon.Add(-time.Minute),
 		},
 		"the channel Nodes": {
@@ -286,12 +286,12 @@ func TestDecide(t *testing.T) {
 		},
 		"an upgrade by hand overrides the spec": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
-				r.Origin, r.Overridden = OriginHand, "r36-1"
+				r.Origin, r.Overridden = OriginCommand, "r36-1"
 			})}, counts: "r37-1 1.37 ",
 		},
 		"a spec with another release ends the override": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-2"), last(func(r *Record) {
-				r.Origin, r.Overridden = OriginHand, "r36-1"
+				r.Origin, r.Overridden = OriginCommand, "r36-1"
 			})},
 			counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-2",
 		},
@@ -301,13 +301,13 @@ func TestDecide(t *testing.T) {
 		},
 		"during the checks, the spec names the target": {
 			given: []func(*Situation){names("r37-1"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Checking, 0
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Checking, 0
 			})},
 			counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true}, at: soon,
 		},
 		"the open step applies, and the spec names the target": {
 			given: []func(*Situation){names("r37-1"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 0
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 0
 			})},
 			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
 		},
@@ -321,44 +321,44 @@ func TestDecide(t *testing.T) {
 		},
 		"the channel is decided after the upgrade in flight": {
 			given: []func(*Situation){stable("r37-2"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 1
 			})},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true},
 			wait: "Channel r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is in flight",
 		},
 		"the channel is decided after the upgrade in flight, and waits for the window": {
 			given: []func(*Situation){opens, stable("r37-2"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 1
 			})},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "Channel r37-2 1.37: it waits for the window",
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true}, wait: "Channel r37-2 1.37: it waits for the window",
 			at: window,
 		},
 		"a future time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(10*time.Minute), "r37-2"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 1
 			})},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At r37-2 1.37: it waits for the time",
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true}, wait: "At r37-2 1.37: it waits for the time",
 			at: noon.Add(10 * time.Minute),
 		},
 		"a due time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-10*time.Minute), "r37-2"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 1
 			})},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-10 * time.Minute),
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true}, at: noon.Add(-10 * time.Minute),
 			wait: "At r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is in flight",
 		},
 		"a missed time during an upgrade": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-2"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 1
 			})},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-2 * time.Hour),
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true}, at: noon.Add(-2 * time.Hour),
 			wait: "At r37-2 1.37: missed it did not begin",
 		},
 		"a request for the target of the upgrade in flight": {
 			given: []func(*Situation){atTime(noon, "r37-1"), stable("r37-1"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Running, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 1
 			})},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true},
 		},
 		"a stopped upgrade keeps what it changed": {
 			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
@@ -377,7 +377,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a stopped upgrade by hand continues when the spec names it": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
-				r.Origin, r.Key, r.Overridden, r.State, r.Step = OriginHand, "hand", "r36-1", Stopped, 2
+				r.Origin, r.Key, r.Overridden, r.State, r.Step = OriginCommand, "hand", "r36-1", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
 		},
 		"a stopped rollback applies its target from the control plane on": {
@@ -394,15 +394,15 @@ func TestDecide(t *testing.T) {
 		},
 		"an override keeps the version that the spec states": {
 			given: []func(*Situation){deployed("r36-1", "1.37"), last(func(r *Record) {
-				r.Origin, r.Overridden, r.State, r.Step = OriginHand, "r36-1", Stopped, 1
+				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Stopped, 1
 			})},
 			counts: "r36-1 1.37 ", keep: Keep{Images: true, Addons: true},
 		},
 		"a blocked upgrade keeps the earlier override": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
 				before := *r
-				before.Origin, before.Overridden = OriginHand, "r36-1"
-				r.Origin, r.Overridden, r.State, r.Step, r.Last = OriginHand, "r36-1", Blocked, 0, &before
+				before.Origin, before.Overridden = OriginCommand, "r36-1"
+				r.Origin, r.Overridden, r.State, r.Step, r.Last = OriginCommand, "r36-1", Blocked, 0, &before
 				r.From, r.Target = target("r37-1"), target("r37-2")
 			})}, counts: "r37-1 1.37 ",
 		},
@@ -418,7 +418,7 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				before := *r
 				before.Origin, before.State, before.Step = OriginSpec, Stopped, 2
-				r.Origin, r.Key, r.Overridden, r.State, r.Step, r.Last = OriginHand, "hand", "r37-1", Checking, 0, &before
+				r.Origin, r.Key, r.Overridden, r.State, r.Step, r.Last = OriginCommand, "hand", "r37-1", Checking, 0, &before
 			})}, counts: "r36-1 1.37 ", keep: all,
 		},
 	}
@@ -483,7 +483,7 @@ func TestRecheckAtIsTheSameForHalfAnHour(t *testing.T) {
 	in := Situation{Spec: spec("r36-1"), SpecVersion: "v5", Deployed: target("r36-1"), KubernetesVersion: kubernetes}
 	names("r37-2")(&in)
 	last(func(r *Record) {
-		r.Origin, r.Key, r.State, r.Step, r.Overridden = OriginHand, "hand", Running, 1, "r36-1"
+		r.Origin, r.Key, r.State, r.Step, r.Overridden = OriginCommand, "hand", Running, 1, "r36-1"
 	})(&in)
 	for _, test := range []struct{ after, until, looks time.Duration }{
 		{0, 30 * time.Minute, 30 * time.Minute},
@@ -545,17 +545,17 @@ func TestWindowsWhenClocksChange(t *testing.T) {
 // After an override, the same spec requests nothing. Once a spec names the deployed release, every later spec is a request again.
 func TestOverrideCleared(t *testing.T) {
 	byHand := last(func(r *Record) {
-		r.Origin, r.Key, r.Overridden, r.From = OriginHand, "hand x", "r37-0", target("r37-0")
+		r.Origin, r.Key, r.Overridden, r.From = OriginCommand, "hand x", "r37-0", target("r37-0")
 	})
 	blockedSince := func(in *Situation) {
 		byHand(in)
 		in.Record = &Record{Number: 5, State: Blocked, Last: in.Record}
 	}
 	stopped := last(func(r *Record) {
-		r.Origin, r.Key, r.Overridden, r.State, r.Step = OriginHand, "hand x", "r37-0", Stopped, 2
+		r.Origin, r.Key, r.Overridden, r.State, r.Step = OriginCommand, "hand x", "r37-0", Stopped, 2
 	})
 	begun := last(func(r *Record) { // and everything is as before
-		r.Origin, r.Key, r.Overridden, r.State, r.Step, r.From, r.Target = OriginHand, "hand x", "r37-0", Stopped, 1, target("r37-1"),
+		r.Origin, r.Key, r.Overridden, r.State, r.Step, r.From, r.Target = OriginCommand, "hand x", "r37-0", Stopped, 1, target("r37-1"),
 			target("r38-1")
 	})
 	tests := map[string]struct {

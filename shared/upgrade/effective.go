@@ -14,7 +14,7 @@ import (
 func Effective(spec *api.Cluster, old, next *api.Release, step Step) (*api.Cluster, api.Errors) {
 	release := *old
 	if next != nil {
-		if step.Moved() {
+		if step.AppliesRelease() {
 			release = *next
 			release.Spec.Addons = old.Spec.Addons
 		}
@@ -43,21 +43,21 @@ func Effective(spec *api.Cluster, old, next *api.Release, step Step) (*api.Clust
 type Keep struct {
 	// Images keeps the deployed images of pools, Addons the deployed versions of add-ons.
 	Images, Addons bool
-	// With Stated, deployed images and versions stay even where the spec states others.
-	Stated bool
+	// With OverridesSpec, deployed images and versions stay even where the spec states others.
+	OverridesSpec bool
 }
 
 // keep returns what stays as deployed during a step.
 func (s Step) keep() Keep {
 	switch s.Kind {
 	case StepAddons:
-		return Keep{Images: true, Stated: true}
+		return Keep{Images: true, OverridesSpec: true}
 	case StepNodes:
 		return Keep{}
 	case StepNodesBack:
-		return Keep{Addons: true, Stated: true}
+		return Keep{Addons: true, OverridesSpec: true}
 	}
-	return Keep{Images: true, Addons: true, Stated: true}
+	return Keep{Images: true, Addons: true, OverridesSpec: true}
 }
 
 // Apply keeps what is deployed: images by pool, and versions by add-on. What is not deployed or not known stays as resolved. What the step
@@ -84,7 +84,7 @@ func (k Keep) Apply(spec, resolved *api.Cluster, step Step, images, addons map[s
 func Templates(spec *api.Cluster, next *api.Release, step Step, keep Keep, deployed map[string]string) map[string]string {
 	stated := spec.Spec.TemplateVersion != ""
 	switch {
-	case keep.Images && (keep.Stated || !stated):
+	case keep.Images && (keep.OverridesSpec || !stated):
 		return deployed
 	case step.Kind == StepNodesBack && next != nil && !stated:
 		versions := map[string]string{}
@@ -98,7 +98,7 @@ func Templates(spec *api.Cluster, next *api.Release, step Step, keep Keep, deplo
 
 // withoutStated removes what the spec states itself.
 func (k Keep) withoutStated(spec *api.Cluster, images, addons map[string]string) (map[string]string, map[string]string) {
-	if k.Stated {
+	if k.OverridesSpec {
 		return images, addons
 	}
 	images, addons = maps.Clone(images), maps.Clone(addons)

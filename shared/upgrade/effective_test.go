@@ -80,11 +80,11 @@ func TestKeep(t *testing.T) {
 		want string
 	}{
 		"nothing":            {Keep{}, Step{}, "a=ami-old b=ami-own v1.36 own=v1"},
-		"images":             {Keep{Images: true, Stated: true}, Step{}, "a=ami-a b=ami-b v1.36 own=v1"},
-		"add-ons":            {Keep{Addons: true, Stated: true}, Step{}, "a=ami-old b=ami-own v1.35 own=v0"},
+		"images":             {Keep{Images: true, OverridesSpec: true}, Step{}, "a=ami-a b=ami-b v1.36 own=v1"},
+		"add-ons":            {Keep{Addons: true, OverridesSpec: true}, Step{}, "a=ami-old b=ami-own v1.35 own=v0"},
 		"but what is stated": {Keep{Images: true, Addons: true}, Step{}, "a=ami-a b=ami-own v1.35 own=v1"},
 		"but what the step forces": {
-			Keep{Addons: true, Stated: true}, Step{Addons: map[string]string{"own": "v7"}}, "a=ami-old b=ami-own v1.35 own=v7",
+			Keep{Addons: true, OverridesSpec: true}, Step{Addons: map[string]string{"own": "v7"}}, "a=ami-old b=ami-own v1.35 own=v7",
 		},
 		"before the nodes' step":     {Step{Kind: StepAddons}.keep(), Step{Kind: StepAddons}, "a=ami-a b=ami-b v1.36 own=v1"},
 		"at the nodes' step nothing": {Step{Kind: StepNodes}.keep(), Step{Kind: StepNodes}, "a=ami-old b=ami-own v1.36 own=v1"},
@@ -116,8 +116,8 @@ func TestPoolsKeepTheirTemplatesUntilItIsTheirTurn(t *testing.T) {
 		want map[string]string
 	}{
 		"nothing is under way":                        {},
-		"one that stopped among the nodes":            {keep: Keep{Images: true, Addons: true, Stated: true}, want: deployed},
-		"also when the spec states others by now":     {spec: stated, keep: Keep{Images: true, Stated: true}, want: deployed},
+		"one that stopped among the nodes":            {keep: Keep{Images: true, Addons: true, OverridesSpec: true}, want: deployed},
+		"also when the spec states others by now":     {spec: stated, keep: Keep{Images: true, OverridesSpec: true}, want: deployed},
 		"unless the spec did not ask for the upgrade": {spec: stated, keep: Keep{Images: true}},
 		"the step of the nodes":                       {next: next, step: Step{Kind: StepNodes}, keep: Step{Kind: StepNodes}.keep()},
 		"steps before it": {

@@ -121,7 +121,7 @@ func (l *life) converge() {
 	pin := d.Old
 	if d.Next != nil {
 		next = catalogued(d.Next.Release)
-		if d.Step.Moved() {
+		if d.Step.AppliesRelease() {
 			pin = *d.Next
 		}
 	}
@@ -147,7 +147,7 @@ func (l *life) converge() {
 		l.image, l.addons = resolved.Spec.Pools[0].ImageID, addonVersions(resolved)
 		// one that stopped may not have moved it yet
 		if last := l.in.Record.LastChange(); l.in.Record != nil && (last == nil || last.State == Done || last.State == Running ||
-			!last.openStep().Moved()) {
+			!last.openStep().AppliesRelease()) {
 			require.Equal(l, [2]string{pin.Release, pin.SHA256}, [2]string{l.in.Record.Pin().Release, l.in.Record.Pin().SHA256}, "%+v", l.in.Record)
 		}
 	}

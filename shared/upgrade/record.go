@@ -22,7 +22,7 @@ type Record struct {
 	// Origin is what requested the upgrade. Key identifies the request, so that each request starts one upgrade: see Start.
 	Origin Origin `json:"origin"`
 	Key    string `json:"key"`
-	// Overridden is what the spec named (see Named) when a channel, a time or an operator requested this upgrade. Target
+	// Overridden is what the spec named (see ReleaseText) when a channel, a time or an operator requested this upgrade. Target
 	// overrides the spec while the spec names Overridden. Overridden is empty if the spec requested the upgrade or has
 	// named its target since.
 	Overridden string `json:"overridden,omitempty"`
@@ -84,8 +84,8 @@ const (
 	OriginChannel Origin = "Channel"
 	// OriginAt: the time of spec.upgrade.at came.
 	OriginAt Origin = "At"
-	// OriginHand: an operator started drover-upgrade.
-	OriginHand Origin = "Hand"
+	// OriginCommand: an operator started drover-upgrade.
+	OriginCommand Origin = "Hand"
 	// OriginRollback: an operator requested a rollback of the last upgrade.
 	OriginRollback Origin = "Rollback"
 )
@@ -129,10 +129,11 @@ type Step struct {
 	Ended     time.Time `json:"ended,omitzero"`
 }
 
-// Moved reports whether all of the new release applies during this step, and not only what the step updates. The cluster is then pinned to
-// that release. In an upgrade this is the step of the nodes, which comes last. In a rollback it starts with the control plane: from then on
-// the images of the release that the cluster leaves are newer than the control plane, and a new pool must not get them.
-func (s Step) Moved() bool {
+// AppliesRelease reports whether all of the new release applies during this step, and not only what the step updates.
+// The cluster is then pinned to that release. In an upgrade this is the step of the nodes, which comes last. In a
+// rollback it starts with the control plane: from then on the images of the release that the cluster leaves are newer
+// than the control plane, and a new pool must not get them.
+func (s Step) AppliesRelease() bool {
 	return s.Kind == StepNodes || s.NodesBack && (s.Kind == StepControlPlane || s.Kind == StepAddons)
 }
 

@@ -33,7 +33,7 @@ type Stacks interface {
 
 // Groups finds out why a pool's group launched no instances: a subset of autoscaling.Groups.
 type Groups interface {
-	Refused(ctx context.Context, name string, since, until time.Time) (string, error)
+	LaunchFailureReason(ctx context.Context, name string, since, until time.Time) (string, error)
 }
 
 // State deletes waiters and records stacks in the status: a subset of store.State.
@@ -50,9 +50,9 @@ type Resumer struct {
 	State  State
 }
 
-// Later resumes w's task, so that it checks again after some seconds. What blocks it is not an operation on its stack, so no event
+// ResumeAfter resumes w's task, so that it checks again after some seconds. What blocks it is not an operation on its stack, so no event
 // follows.
-func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string, seconds int64) error {
+func (r *Resumer) ResumeAfter(ctx context.Context, w store.Waiter, stackStatus string, seconds int64) error {
 	return r.Tasks.Succeed(ctx, w.TaskToken, events.ChangeResult{
 		Stack: w.Stack, Status: stackStatus, Again: true, WaitSeconds: seconds, WaitedSeconds: w.WaitedSeconds + seconds,
 		Repeats: repeats(w),
@@ -93,7 +93,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 		recorded.Resource, recorded.Reason = failure.Resource, failure.Reason
 		refused := ""
 		if pool, ok := strings.CutPrefix(w.Stack, names.PoolPrefix); ok && !isForeign {
-			why, err := r.Groups.Refused(ctx, names.Group(w.Cluster, pool), failure.Began, failure.Turned)
+			why, err := r.Groups.LaunchFailureReason(ctx, names.Group(w.Cluster, pool), failure.Began, failure.RollbackBegan)
 			if err != nil {
 				return err
 			}

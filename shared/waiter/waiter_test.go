@@ -50,10 +50,10 @@ func (s *scene) Fail(_ context.Context, _, fault string, cause events.ChangeResu
 }
 
 func (s *scene) WhyFailed(context.Context, string) (stack.Failure, error) {
-	return stack.Failure{Resource: "Group", Reason: s.reason, Began: began, Turned: began.Add(time.Hour)}, s.do("why")
+	return stack.Failure{Resource: "Group", Reason: s.reason, Began: began, RollbackBegan: began.Add(time.Hour)}, s.do("why")
 }
 
-func (s *scene) Refused(_ context.Context, group string, since, until time.Time) (string, error) {
+func (s *scene) LaunchFailureReason(_ context.Context, group string, since, until time.Time) (string, error) {
 	if group != "drover-demo-pool-a" || !since.Equal(began) || !until.Equal(began.Add(time.Hour)) {
 		return "of another group, or at another time", nil
 	}
@@ -175,7 +175,7 @@ func TestResumeRecordsWhenAStackEnded(t *testing.T) {
 func TestLater(t *testing.T) {
 	s := &scene{}
 	r := &waiter.Resumer{Tasks: s, Stacks: s, Groups: s, State: s}
-	require.NoError(t, r.Later(t.Context(), store.Waiter{Stack: "pool-a", WaitedSeconds: 30}, "UPDATE_COMPLETE", 12))
+	require.NoError(t, r.ResumeAfter(t.Context(), store.Waiter{Stack: "pool-a", WaitedSeconds: 30}, "UPDATE_COMPLETE", 12))
 	require.Equal(t, []string{"succeed"}, s.calls)
 	require.Equal(t, events.ChangeResult{
 		Stack: "pool-a", Status: "UPDATE_COMPLETE", Again: true, WaitSeconds: 12, WaitedSeconds: 42,

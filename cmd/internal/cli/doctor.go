@@ -157,7 +157,7 @@ func (d *diagnosis) withoutExisting(ctx context.Context, cfg aws.Config, cluster
 	var failed error
 	absent := slices.DeleteFunc(slices.Clone(clusters), func(c doctor.Cluster) bool {
 		name := c.Resolved.Metadata.Name
-		deployed, err := stacks.Of(ctx, name, []string{names.Network, names.ControlPlane})
+		deployed, err := stacks.ListCluster(ctx, name, []string{names.Network, names.ControlPlane})
 		if err != nil || stack.NothingCreated(deployed) {
 			failed = errors.Join(failed, err)
 			return false

@@ -121,7 +121,7 @@ func nodeOf(ctx context.Context, c *Cell, cluster, named string) (node string, e
 	}
 	pools := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg))
 	for instance, node := range found {
-		pool, err := pools.PoolOf(ctx, instance)
+		pool, err := pools.PoolOfInstance(ctx, instance)
 		if err != nil {
 			return "", err
 		}
@@ -358,7 +358,7 @@ func updateOf(ctx context.Context, c *Cell, cluster, pool string) (api.Update, e
 
 // policyOf returns the deployed drain policy of a pool.
 func policyOf(ctx context.Context, pools *autoscaling.Groups, cluster, pool string) (drain.Policy, error) {
-	deployed, err := pools.Pool(ctx, names.Stack(cluster, names.PoolStack(pool)))
+	deployed, err := pools.PoolOfGroup(ctx, names.Stack(cluster, names.PoolStack(pool)))
 	if err != nil || deployed.Drain == nil {
 		return drain.LegacyPolicy, err
 	}

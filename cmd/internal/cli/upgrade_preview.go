@@ -59,7 +59,7 @@ func PreviewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 		return err
 	}
 	checks := preflight.Before(facts, plan)
-	passed, missed := preflight.Passed(facts, checks), preflight.Missed(facts)
+	passed, missed := preflight.Passed(facts, checks), preflight.NotRun(facts)
 	all := len(preflight.BeforeNames())
 	made := fmt.Sprintf("%d checks", all)
 	if len(missed) > 0 {

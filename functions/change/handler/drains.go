@@ -68,7 +68,7 @@ func (c *call) waitForDrains(ctx context.Context, what string, group pool.Group,
 		return true, err
 	}
 	pause := min(backoff.FirstBatch.Pause(waited), left)
-	return true, c.Resume.Later(ctx, c.waiter("", true), stackStatus, int64(pause/time.Second))
+	return true, c.Resume.ResumeAfter(ctx, c.waiter("", true), stackStatus, int64(pause/time.Second))
 }
 
 // blocker returns what blocks the first batch, with its times.
@@ -77,7 +77,7 @@ func (c *call) blocker(ctx context.Context, group pool.Group, waited time.Durati
 	if len(blocker.Instances) == 0 {
 		return blocker, nil
 	}
-	began, err := c.Groups.Began(ctx, c.change.Pace.Group, blocker.Instances)
+	began, err := c.Groups.ActivityStarts(ctx, c.change.Pace.Group, blocker.Instances)
 	if err == nil {
 		blocker.SetTimes(began, waited, c.Now())
 	}

@@ -278,7 +278,7 @@ func (s stacks) WhyFailed(context.Context, string) (stack.Failure, error) {
 	return stack.Failure{Reason: "rolled back"}, s.read("failure")
 }
 
-func (s stacks) Prepare(
+func (s stacks) CreateChangeSet(
 	_ context.Context, change plan.Change, create bool, template string, parameters map[string]string, token string,
 ) (stack.ChangeSet, error) {
 	s.sets = append(s.sets, changeSet{
@@ -348,7 +348,7 @@ func (g groups) Describe(context.Context, string) (pool.Group, bool, error) {
 	return group, true, g.read("group")
 }
 
-func (g groups) Began(context.Context, string, []string) (map[string]time.Time, error) {
+func (g groups) ActivityStarts(context.Context, string, []string) (map[string]time.Time, error) {
 	return g.began, g.call("drains")
 }
 

@@ -43,7 +43,7 @@ type State interface {
 // Stacks is CloudFormation: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
-	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
+	CreateChangeSet(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
 		token string) (stack.ChangeSet, error)
 	PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string,
 		note, token string) (stack.ChangeSet, error)
@@ -63,7 +63,7 @@ type Clusters interface {
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
 	Describe(ctx context.Context, name string) (pool.Group, bool, error)
-	Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error)
+	ActivityStarts(ctx context.Context, name string, instances []string) (map[string]time.Time, error)
 }
 
 // Handler changes stacks.
@@ -179,7 +179,7 @@ func (c *call) run(ctx context.Context) error {
 		return c.resumeNow(ctx, now.Status)
 	}
 	if pace := c.change.Pace; pace != nil {
-		maps.Copy(parameters, pace.Resting(now.Parameters))
+		maps.Copy(parameters, pace.WithoutReplacement(now.Parameters))
 	}
 	return c.execute(ctx, now, parameters)
 }
@@ -191,7 +191,7 @@ func (c *call) isUpToDate(now stack.Deployed, parameters map[string]string) bool
 			return false
 		}
 	}
-	if pace := c.change.Pace; pace != nil && now.Parameters[render.MaxSize] != pace.Resting(nil)[render.MaxSize] {
+	if pace := c.change.Pace; pace != nil && now.Parameters[render.MaxSize] != pace.WithoutReplacement(nil)[render.MaxSize] {
 		return false
 	}
 	for key, value := range c.change.Tags {
@@ -337,7 +337,7 @@ func (c *call) prepare(
 	if err != nil {
 		return stack.ChangeSet{}, err
 	}
-	return c.Stacks.Prepare(ctx, c.change, creating, address, parameters, token)
+	return c.Stacks.CreateChangeSet(ctx, c.change, creating, address, parameters, token)
 }
 
 // setFirstValues sets the values that parameters have while a stack is created, and reports whether there are any. The stack must then

@@ -123,7 +123,7 @@ func (a *account) Remove(_ context.Context, cluster string, r leftover.Resource)
 	return a.outcomes[r.String()], "in use", nil
 }
 
-func (a *account) Kept(context.Context, string) ([]string, error) {
+func (a *account) RetainedByStacks(context.Context, string) ([]string, error) {
 	a.keptCalls++
 	return a.kept, a.keptError
 }

@@ -41,7 +41,7 @@ type Clusters interface {
 type Leftovers interface {
 	Find(ctx context.Context, cluster string) ([]leftover.Resource, error)
 	Remove(ctx context.Context, cluster string, r leftover.Resource) (leftover.Outcome, string, error)
-	Kept(ctx context.Context, cluster string) ([]string, error)
+	RetainedByStacks(ctx context.Context, cluster string) ([]string, error)
 }
 
 // Handler removes leftovers.
@@ -132,7 +132,7 @@ func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []le
 
 // addRetained adds the resources that deletion protection retained when their stacks were deleted.
 func (h *Handler) addRetained(ctx context.Context, cluster string, seen *status.Deletion) error {
-	retained, err := h.Leftovers.Kept(ctx, cluster)
+	retained, err := h.Leftovers.RetainedByStacks(ctx, cluster)
 	for _, resource := range retained {
 		seen.Remaining = append(seen.Remaining, resource+": deletion protection retained it when its stack was deleted: delete it")
 	}

@@ -185,11 +185,11 @@ func (w *world) Release(ctx context.Context, node string, drained bool) error {
 	return w.releaseErr
 }
 
-func (w *world) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
-	return w.Pool(ctx, w.groups[instance])
+func (w *world) PoolOfInstance(ctx context.Context, instance string) (events.Pool, error) {
+	return w.PoolOfGroup(ctx, w.groups[instance])
 }
 
-func (w *world) Pool(_ context.Context, group string) (events.Pool, error) {
+func (w *world) PoolOfGroup(_ context.Context, group string) (events.Pool, error) {
 	return w.pools[group], w.poolErr
 }
 

@@ -42,9 +42,9 @@ type Cluster interface {
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	PoolOf(ctx context.Context, instance string) (events.Pool, error)
+	PoolOfInstance(ctx context.Context, instance string) (events.Pool, error)
 	State(ctx context.Context, instance string) (string, error)
-	Pool(ctx context.Context, group string) (events.Pool, error)
+	PoolOfGroup(ctx context.Context, group string) (events.Pool, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
 	Complete(ctx context.Context, hook events.Lifecycle, result pool.HookResult) (bool, error)
 }
@@ -215,19 +215,19 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 		n.instance = in.EC2InstanceID
 		// The deployed policy applies: a user may change the policy of a drain that hangs. If the group is deleted or cannot be read, the
 		// policy of the event applies.
-		n.pool, err = h.Groups.Pool(ctx, in.AutoScalingGroupName)
+		n.pool, err = h.Groups.PoolOfGroup(ctx, in.AutoScalingGroupName)
 		if err != nil || n.pool.Cluster == "" {
 			n.pool, err = poolOf(in.Lifecycle)
 		}
 	case in.InstanceID != "":
 		n.instance = in.InstanceID
-		n.pool, err = h.Groups.PoolOf(ctx, n.instance)
+		n.pool, err = h.Groups.PoolOfInstance(ctx, n.instance)
 		if err == nil && n.pool.Cluster == "" {
 			return n, ended(drain.Gone, n.instance+" belongs to no pool of drover"), nil
 		}
 	case in.Cluster != "" && in.Instance != "":
 		n.instance = in.Instance
-		n.pool, err = h.Groups.PoolOf(ctx, n.instance)
+		n.pool, err = h.Groups.PoolOfInstance(ctx, n.instance)
 	case in.Cluster != "" && in.Node != "":
 		n.pool.Cluster = in.Cluster
 		if n.cluster, err = h.open(ctx, in.Cluster); err == nil {
@@ -237,7 +237,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 			return n, ended(events.DrainRefused, "cluster "+in.Cluster+" has no node "+in.Node+" that runs on an instance"), nil
 		}
 		if err == nil {
-			n.pool, err = h.Groups.PoolOf(ctx, n.instance)
+			n.pool, err = h.Groups.PoolOfInstance(ctx, n.instance)
 		}
 	default:
 		return n, ended(events.DrainRefused, `the input names no node: {"cluster": …, "node": …} or {"cluster": …, "instance": …}`), nil

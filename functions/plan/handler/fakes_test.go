@@ -108,7 +108,7 @@ func (c *specless) PutOnce(_ context.Context, key string, _ []byte) error {
 	return c.err["keep"]
 }
 
-func (c *specless) Of(_ context.Context, _ string, expected []string) (map[string]stack.Deployed, error) {
+func (c *specless) ListCluster(_ context.Context, _ string, expected []string) (map[string]stack.Deployed, error) {
 	c.expected = expected
 	return c.deployed, c.err["stacks"]
 }

@@ -40,7 +40,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	state := docs.State(notices.New(cfg, env))
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	functions := lambda.New(cfg)
-	offered := eks.New(awseks.NewFromConfig(cfg))
+	eksClient := eks.New(awseks.NewFromConfig(cfg))
 	p := &planner.Planner{
 		Relay: relayCode, Functions: functions,
 		RelayFile: func() ([]byte, error) {
@@ -49,11 +49,11 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Specs: docs.Specs(), State: state,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
-		EKS:    offered,
+		EKS:    eksClient,
 		Account: &collect.Collector{
 			Account: env.Must(lambdaruntime.Account), Region: cfg.Region, Now: time.Now,
 			Quotas:   servicequotas.New(awsservicequotas.NewFromConfig(cfg)),
-			Networks: ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account)), Capacity: ec2.New(cfg), EKS: offered,
+			Networks: ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account)), Capacity: ec2.New(cfg), EKS: eksClient,
 			Identities: iam.New(cfg), Functions: functions,
 		},
 		Cell: render.Cell{

@@ -57,7 +57,7 @@ func (r *reported) Release(_ context.Context, _, execution string) error {
 	return r.note("release " + execution)
 }
 
-func (r *reported) Forget(context.Context, string) error { return r.note("forget") }
+func (r *reported) DeletePendingWork(context.Context, string) error { return r.note("forget") }
 
 func (r *reported) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	return r.record, "etag", r.failing["record"]

@@ -28,7 +28,7 @@ type State interface {
 	AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
 	Release(ctx context.Context, cluster, execution string) error
-	Forget(ctx context.Context, cluster string) error
+	DeletePendingWork(ctx context.Context, cluster string) error
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error)
 }
@@ -59,9 +59,10 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 			return events.ReportResult{Failed: v.Phase != status.Deleted, Reason: err.Error()}, nil
 		}
 	}
-	// Forget precedes the status. If the report is aborted between them, the status still shows Deleting, and the report is repeated.
+	// DeletePendingWork precedes the status. If the report is aborted between them, the status still shows Deleting, and
+	// the report is repeated.
 	if v.Phase == status.Deleted && in.Plan.Fence > 0 {
-		if err := h.State.Forget(ctx, in.Cluster); err != nil {
+		if err := h.State.DeletePendingWork(ctx, in.Cluster); err != nil {
 			return events.ReportResult{}, err
 		}
 	}

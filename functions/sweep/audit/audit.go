@@ -67,13 +67,13 @@ type Stacks interface {
 type Groups interface {
 	passes.LaunchFailures
 	All(ctx context.Context) ([]pool.Group, error)
-	Unhealthy(ctx context.Context, instance string) error
+	MarkUnhealthy(ctx context.Context, instance string) error
 }
 
 // Executions are those of drover-converge: a subset of stepfunctions.Executions.
 type Executions interface {
 	passes.Executions
-	Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error)
+	StartRetry(ctx context.Context, cluster, specVersion, why string) (begun bool, err error)
 	Stop(ctx context.Context, execution, cause string) error
 }
 
@@ -105,10 +105,11 @@ type Audit struct {
 	DrainNode  passes.Drains
 	Upgrade    passes.Upgrader
 	Admit      passes.Admitter
-	// Parallel is how many clusters are audited at the same time. Patience is the age from which an upload without an event counts as missed.
-	Parallel int
-	Patience time.Duration
-	Now      func() time.Time
+	// Parallel is how many clusters are audited at the same time. EventGrace is the age from which an upload without an
+	// event counts as missed.
+	Parallel   int
+	EventGrace time.Duration
+	Now        func() time.Time
 }
 
 // round is one audit.
@@ -212,7 +213,7 @@ func (r *round) audit(ctx context.Context, cluster string) error {
 // it.
 func (r *round) uploadPending(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	spec, found := r.specs[cluster]
-	if !found || r.now.Sub(spec.Modified) >= r.Patience {
+	if !found || r.now.Sub(spec.Modified) >= r.EventGrace {
 		return false, nil
 	}
 	version, err := specs.Version(ctx, r.Specs, names.ClusterSpec(cluster))
@@ -223,7 +224,7 @@ func (r *round) uploadPending(ctx context.Context, cluster string, s *status.Sta
 // it finds only a status that is older than the spec. This function also finds a newer status that is still about an earlier upload.
 func (r *round) isObserved(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	spec, found := r.specs[cluster]
-	if !found || r.now.Sub(spec.Modified) < r.Patience {
+	if !found || r.now.Sub(spec.Modified) < r.EventGrace {
 		return true, nil
 	}
 	return passes.ObservesNewest(ctx, r.Specs, cluster, s)

@@ -128,7 +128,7 @@ func (e executionsOf) Stop(_ context.Context, execution, _ string) error {
 	return e.did("stop %s", execution)
 }
 
-func (e executionsOf) Again(_ context.Context, _, _, why string) (bool, error) {
+func (e executionsOf) StartRetry(_ context.Context, _, _, why string) (bool, error) {
 	return !e.begun, e.did("start: %s", why)
 }
 
@@ -147,11 +147,11 @@ type groupsOf struct {
 	*audited
 }
 
-func (g groupsOf) Unhealthy(_ context.Context, instance string) error {
+func (g groupsOf) MarkUnhealthy(_ context.Context, instance string) error {
 	return g.did("replace %s", instance)
 }
 
-func (g groupsOf) Refused(context.Context, string, time.Time, time.Time) (string, error) {
+func (g groupsOf) LaunchFailureReason(context.Context, string, time.Time, time.Time) (string, error) {
 	return "", nil
 }
 
@@ -168,7 +168,7 @@ func (a *audited) round() *round {
 	return &round{
 		Audit: Audit{
 			Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a,
-			Planner: a, Nodes: a, EKS: a, Patience: 5 * time.Minute, Now: func() time.Time { return noon },
+			Planner: a, Nodes: a, EKS: a, EventGrace: 5 * time.Minute, Now: func() time.Time { return noon },
 		},
 		now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{}, groups: map[string]pool.Group{},
 	}

@@ -29,7 +29,7 @@ func (r drift) controlPlaneDrift(ctx context.Context, cluster string) (findings 
 	case err != nil:
 		return nil, err
 	}
-	if what, next := preflight.Moved(cluster, eks.Version, deployed); what != "" {
+	if what, next := preflight.VersionChangedOutside(cluster, eks.Version, deployed); what != "" {
 		findings = append(findings, what+". "+next)
 	}
 	// Sorted, so that the same issues are the same text.

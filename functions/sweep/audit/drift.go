@@ -65,7 +65,7 @@ func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status
 	if unfinished(s) && unusable == "" && len(p.Changes) == 0 {
 		return r.settleAborted(ctx, cluster, s)
 	}
-	planned, findings, repairable := judge(s, p, seen.Reason, seen.Message, stacks, r.now)
+	planned, findings, repairable := stackFindings(s, p, seen.Reason, seen.Message, stacks, r.now)
 	if s.Phase != status.Upgrading { // the upgrade replaces them
 		findings = append(findings, outdated(cluster, stacks, r.groups)...)
 	}
@@ -157,9 +157,10 @@ func paused(s *status.Status) bool {
 	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonPaused
 }
 
-// judge returns the findings about a cluster's stacks: planned are those of the planner, others those of the listing. They depend on the
-// phase and on the result of planning. If the newest spec is rejected, the plan is that of the last good spec.
-func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]stack.Deployed,
+// stackFindings returns the findings about a cluster's stacks: planned are those of the planner, others those of the
+// listing. They depend on the phase and on the result of planning. If the newest spec is rejected, the plan is that
+// of the last good spec.
+func stackFindings(s *status.Status, p plan.Plan, reason, message string, stacks map[string]stack.Deployed,
 	now time.Time) (planned, others []string, repairable bool) {
 	switch {
 	case paused(s):

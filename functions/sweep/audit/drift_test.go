@@ -275,7 +275,7 @@ func TestFindingsByPhase(t *testing.T) {
 		"upgrading":                             {upgrading, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			planned, others, repairable := judge(&test.status, plan.Plan{
+			planned, others, repairable := stackFindings(&test.status, plan.Plan{
 				Cluster: demo, Changes: test.changes,
 			}, test.reason, "message", unknown, noon)
 			require.Equal(t, test.planned, planned)

@@ -140,7 +140,7 @@ func TestAuditChecksReleases(t *testing.T) {
 		at := noon.Add(-time.Minute)
 		specs, verdicts := entries(spec("a", at)), entries(verdict("a", at))
 		h := releasesOf(s, specs, verdicts, map[string]string{specOf: "1", verdictOf: "1"})
-		h.Patience = 0
+		h.EventGrace = 0
 		reads := func() int {
 			s.Calls = nil
 			require.NoError(t, h.Run(t.Context()))
@@ -165,6 +165,6 @@ func releasesOf(s *sweeptest.Account, specs, verdicts []store.Entry, versions ma
 	p := published{s, sweeptest.Listed{names.ReleaseSpecs: specs, names.ReleaseStatuses: verdicts}, versions}
 	return Releases{
 		Specs: publishedSpecs{published: p}, State: publishedState{published: p}, Publish: publisher{s}, Cache: &ReleaseCache{},
-		Patience: 5 * time.Minute, Now: func() time.Time { return noon },
+		EventGrace: 5 * time.Minute, Now: func() time.Time { return noon },
 	}
 }

@@ -22,7 +22,7 @@ func (r drift) missingInstances(ctx context.Context, cluster string) (findings [
 		if !ok || !stack.Settled(r.stacks[cluster][name].Status) || has >= group.Desired {
 			continue
 		}
-		why, err := r.Groups.Refused(ctx, group.Name, time.Time{}, time.Time{})
+		why, err := r.Groups.LaunchFailureReason(ctx, group.Name, time.Time{}, time.Time{})
 		if err != nil {
 			return nil, err
 		}

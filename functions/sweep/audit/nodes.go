@@ -61,7 +61,7 @@ func (r nodes) replace(ctx context.Context, cluster string, s *status.Status) ([
 	}
 	for _, instance := range instances {
 		logging.From(ctx).Warn("replacing unhealthy node", "cluster", cluster, "instance", instance)
-		if err := r.Groups.Unhealthy(ctx, instance); err != nil {
+		if err := r.Groups.MarkUnhealthy(ctx, instance); err != nil {
 			return findings, err
 		}
 	}

@@ -23,9 +23,9 @@ type Releases struct {
 	Publish Publisher
 	// Cache is kept between audits.
 	Cache *ReleaseCache
-	// Patience is the age from which an upload without an event counts as missed.
-	Patience time.Duration
-	Now      func() time.Time
+	// EventGrace is the age from which an upload without an event counts as missed.
+	EventGrace time.Duration
+	Now        func() time.Time
 }
 
 // Verdicts holds the verdicts about releases: a subset of store.State.
@@ -72,7 +72,7 @@ func (p Releases) Run(ctx context.Context) error {
 		verdict, found := recorded[names.ReleaseStatus(release)]
 		delete(recorded, names.ReleaseStatus(release))
 		// A verdict of the same second may be about this upload, or about the one before.
-		if ok && p.Now().Sub(spec.Modified) >= p.Patience && !(found && verdict.Modified.After(spec.Modified)) {
+		if ok && p.Now().Sub(spec.Modified) >= p.EventGrace && !(found && verdict.Modified.After(spec.Modified)) {
 			check(release, spec, verdict)
 		}
 	}

@@ -44,7 +44,7 @@ func (r repairs) startOnce(ctx context.Context, cluster string, s *status.Status
 	if r.starts.Add(1) > maxStarts {
 		return false, nil
 	}
-	begun, err = r.Executions.Again(ctx, cluster, s.SpecVersion, string(why)+" "+at.UTC().Truncate(time.Minute).Format(time.RFC3339))
+	begun, err = r.Executions.StartRetry(ctx, cluster, s.SpecVersion, string(why)+" "+at.UTC().Truncate(time.Minute).Format(time.RFC3339))
 	if err != nil {
 		return false, err
 	}

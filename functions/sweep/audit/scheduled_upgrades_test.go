@@ -194,7 +194,7 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 			s.Recorded = status.Status{Phase: status.Deleted}
 			a := sweeptest.Agenda{State: sweeptest.State{Account: s}, Due: test.dues}
 			h := auditOfAgenda(a, "a", "b", "c")
-			h.Patience = 2 * time.Hour // the specs are new
+			h.EventGrace = 2 * time.Hour // the specs are new
 			if test.dues == nil {
 				h.Specs = sweeptest.Specs{} // whatever is listed panics no audit
 				h.Snapshot = nil

@@ -51,7 +51,7 @@ func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (
 // it was aborted, for example after a channel moved. A recorded upgrade waits for its time. A failed cluster waits for its next retry, and
 // an upgrading cluster plans again at the end.
 func (r upgrades) isUnrecorded(cluster string, s *status.Status, next *status.Upgrade) bool {
-	return next != nil && s.Previous(next) == nil && (s.Phase == status.Ready || s.Phase == status.Stopped) && !r.due[cluster]
+	return next != nil && s.RecordedBefore(next) == nil && (s.Phase == status.Ready || s.Phase == status.Stopped) && !r.due[cluster]
 }
 
 // isOverdue reports whether a pending upgrade did not start at its time.

@@ -70,10 +70,11 @@ type Handler struct {
 	Resume  passes.Resumer
 	Admit   passes.Admitter
 	Publish audit.Publisher
-	// Parallel is how many clusters are handled at the same time. Patience is the age from which an upload without an event counts as missed.
-	Parallel int
-	Patience time.Duration
-	Now      func() time.Time
+	// Parallel is how many clusters are handled at the same time. EventGrace is the age from which an upload without an
+	// event counts as missed.
+	Parallel   int
+	EventGrace time.Duration
+	Now        func() time.Time
 
 	caches caches
 }
@@ -112,7 +113,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 // next sweep starts the clusters whose channel moved.
 func (h *Handler) audit() []pass {
 	releases := audit.Releases{
-		Specs: h.Specs, State: h.State, Publish: h.Publish, Cache: &h.caches.releases, Patience: h.Patience, Now: h.Now,
+		Specs: h.Specs, State: h.State, Publish: h.Publish, Cache: &h.caches.releases, EventGrace: h.EventGrace, Now: h.Now,
 	}
 	unread := audit.Unread{Specs: h.Specs, State: h.State, Cache: &h.caches.unread, Now: h.Now}
 	return []pass{
@@ -133,7 +134,7 @@ func (h *Handler) sweep() []pass {
 		State: h.State, Executions: h.Executions, Stacks: h.Stacks, Groups: h.Groups, Resume: h.Resume, Now: h.Now,
 	}
 	specs := passes.MissedSpecs{
-		Specs: h.Specs, State: h.State, Admit: h.Admit, Cache: &h.caches.specs, Parallel: h.Parallel, Patience: h.Patience, Now: h.Now,
+		Specs: h.Specs, State: h.State, Admit: h.Admit, Cache: &h.caches.specs, Parallel: h.Parallel, EventGrace: h.EventGrace, Now: h.Now,
 	}
 	ended := passes.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
 	upgrades := passes.Upgrades{
@@ -168,6 +169,6 @@ func (h *Handler) clusters() audit.Audit {
 	return audit.Audit{
 		Specs: h.Specs, State: h.State, Stacks: h.Stacks, Groups: h.Groups, Nodes: h.Nodes, EKS: h.EKS, Planner: h.Planner,
 		Snapshot: h.Snapshot, Executions: h.Executions, DrainNode: h.DrainNode, Upgrade: h.Upgrade, Admit: h.Admit,
-		Parallel: h.Parallel, Patience: h.Patience, Now: h.Now,
+		Parallel: h.Parallel, EventGrace: h.EventGrace, Now: h.Now,
 	}
 }

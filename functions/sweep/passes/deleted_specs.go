@@ -92,7 +92,7 @@ func isDeleted(s *status.Status) bool {
 }
 
 // prune deletes the expired statuses of deleted clusters, if they are still as listed. The lease stays: its fence must grow for a later
-// cluster of the same name. store.State.Forget deleted the rest.
+// cluster of the same name. store.State.DeletePendingWork deleted the rest.
 func (p MissedSpecs) prune(ctx context.Context, statuses []store.Entry) error {
 	p.Cache.mu.Lock()
 	retained := p.Cache.retained

@@ -53,7 +53,7 @@ type deps struct {
 	JoinNode, DrainNode Machine
 	Resume              Resumer
 	Admit               Admitter
-	Patience            time.Duration
+	EventGrace          time.Duration
 	Now                 func() time.Time
 }
 
@@ -73,7 +73,7 @@ func (d *deps) waiters() Waiters {
 }
 
 func (d *deps) missedSpecs() MissedSpecs {
-	return MissedSpecs{Specs: d.Specs, State: d.State, Admit: d.Admit, Cache: &SpecCache{}, Patience: d.Patience, Now: d.Now}
+	return MissedSpecs{Specs: d.Specs, State: d.State, Admit: d.Admit, Cache: &SpecCache{}, EventGrace: d.EventGrace, Now: d.Now}
 }
 
 func (d *deps) ended() EndedExecutions {

@@ -27,7 +27,7 @@ type Instances struct {
 type InstanceStacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 	Changing(ctx context.Context, stackName string, then time.Time) (bool, error)
-	Since(ctx context.Context, stackName string) (time.Time, error)
+	LastChangeBegan(ctx context.Context, stackName string) (time.Time, error)
 }
 
 // ProcessResumer resumes the processes of groups: a subset of autoscaling.Groups.
@@ -58,11 +58,11 @@ const signalPrefix = "signal-"
 // the same instance.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
 func (p Instances) signal(ctx context.Context, group pool.Group) error {
-	since, err := p.Stacks.Since(ctx, group.Name)
+	since, err := p.Stacks.LastChangeBegan(ctx, group.Name)
 	if err != nil || since.IsZero() {
 		return err
 	}
-	broken, err := p.JoinNode.Broken(ctx, since)
+	broken, err := p.JoinNode.Unsuccessful(ctx, since)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ const (
 // belongs to that drain, so it is checked when that drain has ended. The name of the started execution makes sure
 // that each is handled once. No other record exists, so every sweep asks Step Functions.
 func (p Instances) uncordon(ctx context.Context) error {
-	broken, err := p.DrainNode.Broken(ctx, p.Now().Add(-drainLookback))
+	broken, err := p.DrainNode.Unsuccessful(ctx, p.Now().Add(-drainLookback))
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func TestSweepResumesProcesses(t *testing.T) {
 		"not when its events are unknown":   {all, "UPDATE_COMPLETE", true, map[string]error{"changing": errThrottled}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sweeptest.Account{Deployed: stack.Deployed{Status: test.status}, HasBegun: test.left, Failing: test.failing}
+			s := &sweeptest.Account{Deployed: stack.Deployed{Status: test.status}, OperationBegan: test.left, Failing: test.failing}
 			h := depsOf(s)
 			h.Groups = sweeptest.Groups{Account: s}
 			changing, err := h.instances().resumeProcesses(t.Context(), at(test.suspended))

@@ -14,7 +14,7 @@ import (
 
 // LaunchFailures reads why a group gets no instances: a subset of autoscaling.Groups.
 type LaunchFailures interface {
-	Refused(ctx context.Context, name string, since, until time.Time) (string, error)
+	LaunchFailureReason(ctx context.Context, name string, since, until time.Time) (string, error)
 }
 
 // slowChange is the duration of a pool's change from which the sweep checks for launch failures.
@@ -27,7 +27,7 @@ func (p Waiters) recordLaunchFailure(ctx context.Context, w store.Waiter, read s
 	if !ok || p.Now().Sub(since) < slowChange {
 		return nil
 	}
-	why, err := p.Groups.Refused(ctx, names.Group(w.Cluster, pool), since, time.Time{})
+	why, err := p.Groups.LaunchFailureReason(ctx, names.Group(w.Cluster, pool), since, time.Time{})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type launching struct {
 	asked []string
 }
 
-func (l *launching) Refused(_ context.Context, group string, _, _ time.Time) (string, error) {
+func (l *launching) LaunchFailureReason(_ context.Context, group string, _, _ time.Time) (string, error) {
 	l.asked = append(l.asked, group)
 	return l.why, l.err
 }

@@ -20,10 +20,11 @@ type MissedSpecs struct {
 	Admit Admitter
 	// Cache is kept between sweeps.
 	Cache *SpecCache
-	// Parallel is how many clusters are handled at the same time. Patience is the age from which an upload without an event counts as missed.
-	Parallel int
-	Patience time.Duration
-	Now      func() time.Time
+	// Parallel is how many clusters are handled at the same time. EventGrace is the age from which an upload without an
+	// event counts as missed.
+	Parallel   int
+	EventGrace time.Duration
+	Now        func() time.Time
 }
 
 // SpecLister lists and reads specs: a subset of store.Objects.
@@ -67,7 +68,7 @@ func (p MissedSpecs) Run(ctx context.Context) error {
 		cluster, ok := names.ClusterOfKey(spec.Key)
 		specified[names.Status(cluster)] = true
 		at := written[names.Status(cluster)]
-		if !ok || p.Now().Sub(spec.Modified) < p.Patience || at.After(spec.Modified) {
+		if !ok || p.Now().Sub(spec.Modified) < p.EventGrace || at.After(spec.Modified) {
 			continue
 		}
 		if at.Equal(spec.Modified) {

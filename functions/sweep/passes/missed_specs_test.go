@@ -43,7 +43,9 @@ func TestSweepAdmitsSpecs(t *testing.T) {
 			s := &sweeptest.Account{Recorded: status.Status{ObservedVersion: test.observed}, Failing: test.failing}
 			h := depsOf(s)
 			h.State = sweeptest.ListedState{State: sweeptest.State{Account: s}, Listed: sweeptest.Listed{names.Statuses: test.statuses}}
-			h.Specs, h.Admit, h.Patience = sweeptest.Specs{Listed: sweeptest.Listed{names.ClusterSpecs: test.specs}, Version: "v1"}, s, 5*time.Minute
+			h.Specs, h.Admit, h.EventGrace = sweeptest.Specs{
+				Listed: sweeptest.Listed{names.ClusterSpecs: test.specs}, Version: "v1",
+			}, s, 5*time.Minute
 			err := h.missedSpecs().Run(t.Context())
 			require.Equal(t, test.failing != nil, err != nil)
 			require.Equal(t, test.want, s.Calls)

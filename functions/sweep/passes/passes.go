@@ -34,7 +34,7 @@ type Executions interface {
 type Machine interface {
 	Start(ctx context.Context, name string, input any) error
 	Running(ctx context.Context) ([]string, error)
-	Broken(ctx context.Context, since time.Time) ([]string, error)
+	Unsuccessful(ctx context.Context, since time.Time) ([]string, error)
 	Input(ctx context.Context, execution string, into any) error
 }
 

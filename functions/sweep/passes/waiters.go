@@ -34,7 +34,7 @@ type WaiterState interface {
 // WaiterStacks reads the stack that a task waits for: a subset of cloudformation.Stacks.
 type WaiterStacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
-	Began(ctx context.Context, stackName, token string) (bool, error)
+	HasBegun(ctx context.Context, stackName, token string) (bool, error)
 }
 
 // Resumer resumes the task that waits for a stack: waiter.Resumer.
@@ -91,7 +91,7 @@ func (p Waiters) resume(ctx context.Context, stackName string, since time.Time) 
 		return err == nil && stack.InProgress(deployed.Status), err
 	}
 	if w.ClientRequestToken != "" && !stack.Absent(deployed.Status) {
-		began, err := p.Stacks.Began(ctx, stackName, w.ClientRequestToken)
+		began, err := p.Stacks.HasBegun(ctx, stackName, w.ClientRequestToken)
 		// The awaited operation may be about to start: the stack is idle after an earlier one.
 		if err != nil || !began && p.Now().Sub(since) < startLimit {
 			return false, err

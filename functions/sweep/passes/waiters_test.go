@@ -21,7 +21,7 @@ func TestSweepLooksAfterWaiters(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"resumes a task whose operation is over": {func(s *sweeptest.Account) { s.HasBegun = true }, 0, false, nil, []string{resumed}},
+		"resumes a task whose operation is over": {func(s *sweeptest.Account) { s.OperationBegan = true }, 0, false, nil, []string{resumed}},
 		"leaves one alone whose operation runs": {func(s *sweeptest.Account) {
 			s.Deployed.Status = "UPDATE_IN_PROGRESS"
 		}, 0, true, nil, nil},
@@ -36,7 +36,7 @@ func TestSweepLooksAfterWaiters(t *testing.T) {
 			s.Deployed.Status = "DELETE_COMPLETE"
 		}, 0, false, nil, []string{`resume "token" false DELETE_COMPLETE`}},
 		"leaves one alone whose stack is about to be created": {func(s *sweeptest.Account) {
-			s.Deployed.Status, s.HasBegun = stack.InReview, true
+			s.Deployed.Status, s.OperationBegan = stack.InReview, true
 		}, startLimit, false, nil, nil},
 		"forgets one whose execution is over": {func(s *sweeptest.Account) { s.Runs = false }, 0, false, nil, []string{"forget"}},
 		"leaves one alone that is gone":       {func(s *sweeptest.Account) { s.Waiting = store.Waiter{} }, 0, false, nil, nil},
@@ -70,7 +70,7 @@ func TestSweepLooksAfterWaiters(t *testing.T) {
 func TestSweepGoesOnAfterAFailure(t *testing.T) {
 	t.Run("of a waiter", func(t *testing.T) {
 		s := &sweeptest.Account{
-			Runs: true, HasBegun: true, Deployed: stack.Deployed{Status: "UPDATE_COMPLETE"}, Failing: map[string]error{"resume": errThrottled},
+			Runs: true, OperationBegan: true, Deployed: stack.Deployed{Status: "UPDATE_COMPLETE"}, Failing: map[string]error{"resume": errThrottled},
 		}
 		h := depsOf(s)
 		h.State = sweeptest.ListedState{

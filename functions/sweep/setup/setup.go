@@ -35,33 +35,33 @@ import (
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	docs := documents.New(cfg, env)
 	state, specs := docs.State(notices.New(cfg, env)), docs.Specs()
-	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
+	cloudformationClient := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
-	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
+	pools, eksClient := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
 	machine := stepfunctions.New(steps, env.Must(lambdaruntime.ConvergeARN))
 	instances := ec2.New(cfg)
 	functions, snapshot := lambda.New(cfg), cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
-		State: state, Stacks: cloud, Groups: pools, EKS: offered, Snapshot: snapshot, Instances: instances,
+		State: state, Stacks: cloudformationClient, Groups: pools, EKS: eksClient, Snapshot: snapshot, Instances: instances,
 		Nodes: kube.NewClusters(cfg, kube.WithTransport(env.Transport), kube.WithRole(env.Role(cfg.Region, "sweep"), kube.SweepGroup),
 			kube.WithRelay(relay.To(functions))),
 		Executions: machine,
 		Upgrade:    stepfunctions.NewMachine(steps, env.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),
 		DrainNode:  stepfunctions.NewMachine(steps, env.Must(lambdaruntime.DrainARN)),
-		Resume:     &waiter.Resumer{Tasks: machine, Stacks: cloud, Groups: pools, State: state},
+		Resume:     &waiter.Resumer{Tasks: machine, Stacks: cloudformationClient, Groups: pools, State: state},
 		Admit:      &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now},
-		Publish:    &releases.Checker{Specs: specs, State: state, EKS: offered, Images: instances, Now: time.Now},
+		Publish:    &releases.Checker{Specs: specs, State: state, EKS: eksClient, Images: instances, Now: time.Now},
 		Parallel:   16,
 		// S3's events usually arrive within seconds.
-		Patience: 2 * time.Minute, Now: time.Now,
+		EventGrace: 2 * time.Minute, Now: time.Now,
 	}
 	// The cache compares the times of listings with the clock of the handler.
 	specCache := cache.NewETagCache(specs, func() time.Time { return h.Now() }, names.ClusterSpecs, names.ReleaseSpecs)
 	h.Specs = specCache
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	h.Planner = &planner.Planner{
-		Specs: specCache, State: snapshot, Groups: pools, EKS: offered, Now: time.Now, Relay: relayCode,
+		Specs: specCache, State: snapshot, Groups: pools, EKS: eksClient, Now: time.Now, Relay: relayCode,
 		Functions: functions,
 		Cell: render.Cell{
 			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,

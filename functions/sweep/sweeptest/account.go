@@ -34,10 +34,10 @@ type Account struct {
 	// Drains are the executions that drain nodes, with their inputs. Aborted are those that failed, Joins the failed ones of joins.
 	Drains, Aborted map[string]events.DrainRequest
 	Joins           map[string]events.Lifecycle
-	// Deployed is every stack. HasBegun reports whether an operation of it has begun, and ChangedAt when.
-	Deployed  stack.Deployed
-	HasBegun  bool
-	ChangedAt time.Time
+	// Deployed is every stack. OperationBegan reports whether an operation of it has begun, and ChangedAt when.
+	Deployed       stack.Deployed
+	OperationBegan bool
+	ChangedAt      time.Time
 	// Recorded is the status of every cluster.
 	Recorded status.Status
 	// Failing holds the errors of calls, by the beginning of what Calls records, or by the name of a read.
@@ -134,8 +134,8 @@ func (e Executions) ConvergeDue(_ context.Context, cluster string, at time.Time)
 	return e.Did("start %s %s", cluster, at.Format("15:04"))
 }
 
-// Again is recorded.
-func (e Executions) Again(_ context.Context, cluster, _, _ string) (begun bool, err error) {
+// StartRetry is recorded.
+func (e Executions) StartRetry(_ context.Context, cluster, _, _ string) (begun bool, err error) {
 	return true, e.Did("again %s", cluster)
 }
 
@@ -152,19 +152,19 @@ func (s Stacks) Describe(context.Context, string) (stack.Deployed, error) {
 	return s.Deployed, s.Failing["describe"]
 }
 
-// Began returns HasBegun.
-func (s Stacks) Began(context.Context, string, string) (bool, error) {
-	return s.HasBegun, s.Failing["began"]
+// HasBegun returns OperationBegan.
+func (s Stacks) HasBegun(context.Context, string, string) (bool, error) {
+	return s.OperationBegan, s.Failing["began"]
 }
 
-// Since returns ChangedAt.
-func (s Stacks) Since(context.Context, string) (time.Time, error) {
+// LastChangeBegan returns ChangedAt.
+func (s Stacks) LastChangeBegan(context.Context, string) (time.Time, error) {
 	return s.ChangedAt, s.Failing["since"]
 }
 
-// Changing returns HasBegun.
+// Changing returns OperationBegan.
 func (s Stacks) Changing(context.Context, string, time.Time) (bool, error) {
-	return s.HasBegun, s.Failing["changing"]
+	return s.OperationBegan, s.Failing["changing"]
 }
 
 // All returns none.
@@ -183,8 +183,8 @@ func (m Machine) Running(context.Context) (running []string, err error) {
 	return running, m.Failing["list"]
 }
 
-// Broken returns the executions of Aborted and Joins.
-func (m Machine) Broken(context.Context, time.Time) (broken []string, err error) {
+// Unsuccessful returns the executions of Aborted and Joins.
+func (m Machine) Unsuccessful(context.Context, time.Time) (broken []string, err error) {
 	for x := range m.Aborted {
 		broken = append(broken, x)
 	}
@@ -268,13 +268,13 @@ func (g Groups) Resume(_ context.Context, group string, processes []string) erro
 	return g.Did("resume processes of %s: %d", group, len(processes))
 }
 
-// Refused returns no failed launch.
-func (g Groups) Refused(context.Context, string, time.Time, time.Time) (string, error) {
+// LaunchFailureReason returns no failed launch.
+func (g Groups) LaunchFailureReason(context.Context, string, time.Time, time.Time) (string, error) {
 	return "", nil
 }
 
-// Unhealthy is recorded.
-func (g Groups) Unhealthy(_ context.Context, instance string) error {
+// MarkUnhealthy is recorded.
+func (g Groups) MarkUnhealthy(_ context.Context, instance string) error {
 	return g.Did("unhealthy %s", instance)
 }
 

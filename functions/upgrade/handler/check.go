@@ -255,7 +255,7 @@ func startOf(in events.UpgradeRequest) upgrade.Start {
 	case in.Rollback:
 		s.Origin = upgrade.OriginRollback
 	case s.Origin == "":
-		s.Origin = upgrade.OriginHand
+		s.Origin = upgrade.OriginCommand
 	}
 	if s.Key == "" {
 		s.Key = strings.ToLower(string(s.Origin)) + " " + in.Execution

@@ -109,7 +109,7 @@ func TestClaimedRecord(t *testing.T) {
 	mine := func(l *led) {
 		r := leading().record
 		r.State, r.Step, r.Number, r.Started, r.Insights = upgrade.Checking, 0, 7, noon.Add(-time.Hour), noon.Add(-time.Minute)
-		r.Steps[0].Started, r.Steps[0].Ended, r.Overridden, r.Origin = time.Time{}, time.Time{}, "r2", upgrade.OriginHand
+		r.Steps[0].Started, r.Steps[0].Ended, r.Overridden, r.Origin = time.Time{}, time.Time{}, "r2", upgrade.OriginCommand
 		l.record, l.running = r, true
 	}
 	t.Run("keeps its number, start and insights when it is checked again", func(t *testing.T) {

@@ -55,7 +55,7 @@ func TestMessageOfAStoppedUpgrade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &upgrade.Record{
-				State: upgrade.Stopped, Origin: upgrade.OriginHand, Stack: "arn", From: upgrade.Target{Release: "r1"},
+				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Stack: "arn", From: upgrade.Target{Release: "r1"},
 				Steps: []upgrade.Step{
 					{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36", Started: at}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"},
 				},

@@ -204,7 +204,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 			}
 			converged(o.status, "StackFailed")
 			r := &upgrade.Record{
-				Execution: "mine", Stack: "stack-1", State: upgrade.Stopped, Origin: upgrade.OriginHand, Overridden: "r1",
+				Execution: "mine", Stack: "stack-1", State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r1",
 				Target: upgrade.Target{Release: "r2"},
 			}
 			test.given(o, r)
@@ -220,10 +220,10 @@ func TestRequestIsAcceptedWhenItsChecksBegin(t *testing.T) {
 		origin upgrade.Origin
 		kept   bool
 	}{
-		"of an operator": {upgrade.Checking, upgrade.OriginHand, false},
+		"of an operator": {upgrade.Checking, upgrade.OriginCommand, false},
 		"of a rollback":  {upgrade.Checking, upgrade.OriginRollback, false},
 		"not of a spec":  {upgrade.Checking, upgrade.OriginSpec, true},
-		"not later":      {upgrade.Running, upgrade.OriginHand, true},
+		"not later":      {upgrade.Running, upgrade.OriginCommand, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &observed{status: &status.Status{}}

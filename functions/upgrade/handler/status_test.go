@@ -20,7 +20,7 @@ func TestStatusKeepsTenUpgrades(t *testing.T) {
 	s := &status.Status{}
 	for n := range 12 {
 		r := &upgrade.Record{
-			Number: int64(n), Execution: fmt.Sprint("x", n), Origin: upgrade.OriginHand, State: upgrade.Running,
+			Number: int64(n), Execution: fmt.Sprint("x", n), Origin: upgrade.OriginCommand, State: upgrade.Running,
 			Target: upgrade.Target{Release: fmt.Sprint("r", n)},
 			Steps:  []upgrade.Step{{Kind: upgrade.StepNodes, Started: now.Add(time.Minute), Ended: now.Add(time.Hour)}}, Started: now,
 		}
@@ -92,7 +92,7 @@ func (c calm) AfterUpgrade(context.Context, string) (status.PostUpgrade, error) 
 // The end of an upgrade keeps the status of a converge that began since it was read.
 func TestUpgradeEndKeepsTheStatusOfANewConverge(t *testing.T) {
 	r := &upgrade.Record{
-		Number: 1, Execution: "x", Origin: upgrade.OriginHand, State: upgrade.Stopped, Overridden: "r1", Target: upgrade.Target{Release: "r2"},
+		Number: 1, Execution: "x", Origin: upgrade.OriginCommand, State: upgrade.Stopped, Overridden: "r1", Target: upgrade.Target{Release: "r2"},
 	}
 	end := func(times int, planning bool) (*crossed, error) {
 		c := &crossed{times: times, lease: store.Lease{Fence: 3}, status: status.Status{Fence: 3, Phase: status.Failed}}

@@ -38,27 +38,27 @@ import (
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	docs := documents.New(cfg, env)
 	state, specs := docs.State(notices.New(cfg, env)), docs.Specs()
-	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
-	offered := eks.New(awseks.NewFromConfig(cfg))
-	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
+	cloudformationClient := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
+	eksClient := eks.New(awseks.NewFromConfig(cfg))
+	pools, cloudwatchClient := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	functions := lambda.New(cfg)
 	signIn := kube.WithRole(env.Role(cfg.Region, "upgrade"), kube.UpgradeGroup)
-	clusters, room := kube.NewClusters(cfg, kube.WithTransport(env.Transport), signIn,
+	clusters, ec2Client := kube.NewClusters(cfg, kube.WithTransport(env.Transport), signIn,
 		kube.WithRelay(relay.To(functions))), ec2.New(cfg)
 	executions := stepfunctions.New(sfn.NewFromConfig(cfg), "")
 	facts := &collect.Gatherer{
-		Kubernetes: survey.New(clusters), EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
+		Kubernetes: survey.New(clusters), EKS: eksClient, Groups: pools, Alarms: cloudwatchClient, Capacity: ec2Client,
 		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 	}
 	return &handler.Handler{
 		Checker: &checker.Checker{
-			Specs: specs, State: state, Stacks: cloud, Executions: executions, EKS: offered, Facts: facts, Now: time.Now,
+			Specs: specs, State: state, Stacks: cloudformationClient, Executions: executions, EKS: eksClient, Facts: facts, Now: time.Now,
 		},
-		State: state, Stacks: cloud, Executions: executions, EKS: offered, Groups: pools, Alarms: alarmed,
-		Nodes: clusters, Instances: room, Facts: facts,
+		State: state, Stacks: cloudformationClient, Executions: executions, EKS: eksClient, Groups: pools, Alarms: cloudwatchClient,
+		Nodes: clusters, Instances: ec2Client, Facts: facts,
 		Planner: &planner.Planner{
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Now: time.Now, Relay: relayCode,
+			Specs: specs, State: state, Stacks: cloudformationClient, Groups: pools, EKS: eksClient, Now: time.Now, Relay: relayCode,
 			Functions: functions,
 			Cell: render.Cell{
 				Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,

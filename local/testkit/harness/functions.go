@@ -115,7 +115,7 @@ func (f *Functions) deploy(variables map[string]string) {
 
 // withoutClusters replaces what would call the APIs of clusters, which do not exist in real time.
 func (f *Functions) withoutClusters(logs io.Writer) {
-	f.Sweep.Nodes, f.Sweep.Patience = f.account.Nodes, 0
+	f.Sweep.Nodes, f.Sweep.EventGrace = f.account.Nodes, 0
 	f.Upgrade.Nodes, f.Upgrade.Pause = f.account.Nodes, 10*time.Millisecond
 	f.Upgrade.Facts.(*collect.Gatherer).Kubernetes = empty{}
 	cfg := f.config("join")

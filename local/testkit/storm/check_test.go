@@ -412,7 +412,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"the audit replaces all nodes at once": {8, func(p *plot) {
 			p.ending = func(w *world) {
 				for _, i := range w.known.groupViews["drover-c0-pool-a"].Instances {
-					require.NoError(w.t, w.Functions.Sweep.Groups.Unhealthy(context.Background(), i.ID))
+					require.NoError(w.t, w.Functions.Sweep.Groups.MarkUnhealthy(context.Background(), i.ID))
 				}
 				w.wait(time.Since(w.began) + time.Minute)
 			}

@@ -20,16 +20,16 @@ import (
 
 // Describe returns a group by name.
 func (g *Groups) Describe(ctx context.Context, name string) (group pool.Group, found bool, err error) {
-	groups, err := g.Named(ctx, name)
+	groups, err := g.DescribeAll(ctx, name)
 	if err != nil || len(groups) == 0 {
 		return pool.Group{}, false, err
 	}
 	return groups[0], true, nil
 }
 
-// Named returns groups by name, in one call for each 50. Groups that do not exist are left out.
+// DescribeAll returns groups by name, in one call for each 50. Groups that do not exist are left out.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
-func (g *Groups) Named(ctx context.Context, groupNames ...string) ([]pool.Group, error) {
+func (g *Groups) DescribeAll(ctx context.Context, groupNames ...string) ([]pool.Group, error) {
 	var found []pool.Group
 	for chunk := range slices.Chunk(groupNames, maxNames) {
 		out, err := g.client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: chunk})
@@ -69,11 +69,12 @@ func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at
 	return "", at, nil
 }
 
-// Refused returns AWS's reason why the newest launch of a group in a period failed. The period includes since and
+// LaunchFailureReason returns AWS's reason why the newest launch of a group in a period failed. The period includes since and
 // excludes until. A zero until means no limit. The reason is "" if that launch succeeded or is in flight, or if there
 // was none. An instance that was abandoned at its launch hook does not count: drover did that and records it. The
-// group may have been deleted. https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
-func (g *Groups) Refused(ctx context.Context, name string, since, until time.Time) (string, error) {
+// group may have been deleted.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
+func (g *Groups) LaunchFailureReason(ctx context.Context, name string, since, until time.Time) (string, error) {
 	pages := autoscaling.NewDescribeScalingActivitiesPaginator(g.client, &autoscaling.DescribeScalingActivitiesInput{
 		AutoScalingGroupName: &name, IncludeDeletedGroups: aws.Bool(true), MaxRecords: aws.Int32(100),
 	})
@@ -108,10 +109,11 @@ func (g *Groups) Refused(ctx context.Context, name string, since, until time.Tim
 	return why, nil
 }
 
-// Began returns when the newest activity of each of these instances began: since when it has been launching or terminating. It leaves out
-// instances that none of the newest hundred activities names. Activities in flight come first.
+// ActivityStarts returns when the newest activity of each of these instances began: since when it has been launching
+// or terminating. It leaves out instances that none of the newest hundred activities names. Activities in flight come
+// first.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
-func (g *Groups) Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error) {
+func (g *Groups) ActivityStarts(ctx context.Context, name string, instances []string) (map[string]time.Time, error) {
 	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
 		AutoScalingGroupName: &name, MaxRecords: aws.Int32(100),
 	})
@@ -155,10 +157,10 @@ func (g *Groups) All(ctx context.Context) ([]pool.Group, error) {
 	return all, nil
 }
 
-// Unhealthy makes Auto Scaling replace an instance, which passes its terminate hook. An instance that no longer exists, or is
+// MarkUnhealthy makes Auto Scaling replace an instance, which passes its terminate hook. An instance that no longer exists, or is
 // terminating, is no error.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetInstanceHealth.html
-func (g *Groups) Unhealthy(ctx context.Context, instance string) error {
+func (g *Groups) MarkUnhealthy(ctx context.Context, instance string) error {
 	_, err := g.client.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{
 		InstanceId: &instance, HealthStatus: aws.String("Unhealthy"),
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 )
 
-// PoolOf does not read the hooks of a group that is not drover's: its role may not.
+// PoolOfInstance does not read the hooks of a group that is not drover's: its role may not.
 func TestPoolOfForeignInstance(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if action := r.FormValue("Action"); action != "DescribeAutoScalingInstances" {
@@ -28,7 +28,7 @@ func TestPoolOfForeignInstance(t *testing.T) {
 	g := autoscaling.New(autoscalingapi.New(autoscalingapi.Options{
 		BaseEndpoint: &server.URL, Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
 	}))
-	pool, err := g.PoolOf(t.Context(), "i-1")
+	pool, err := g.PoolOfInstance(t.Context(), "i-1")
 	require.NoError(t, err)
 	require.Zero(t, pool)
 }

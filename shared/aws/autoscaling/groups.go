@@ -77,13 +77,13 @@ func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (waited b
 	return true, nil
 }
 
-// PoolOf returns the pool of an instance, as deployed. It is empty if the instance belongs to no pool of drover.
-func (g *Groups) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
+// PoolOfInstance returns the pool of an instance, as deployed. It is empty if the instance belongs to no pool of drover.
+func (g *Groups) PoolOfInstance(ctx context.Context, instance string) (events.Pool, error) {
 	group, err := g.groupOf(ctx, instance)
 	if err != nil || !strings.HasPrefix(group, names.Prefix) {
 		return events.Pool{}, err
 	}
-	return g.Pool(ctx, group)
+	return g.PoolOfGroup(ctx, group)
 }
 
 // groupOf returns the group of an instance, or "".
@@ -98,8 +98,8 @@ func (g *Groups) groupOf(ctx context.Context, instance string) (string, error) {
 	return "", nil
 }
 
-// Pool reads a group's pool from its terminate hook, as deployed. It is empty if there is no such hook or group.
-func (g *Groups) Pool(ctx context.Context, group string) (events.Pool, error) {
+// PoolOfGroup reads a group's pool from its terminate hook, as deployed. It is empty if there is no such hook or group.
+func (g *Groups) PoolOfGroup(ctx context.Context, group string) (events.Pool, error) {
 	var deployed events.Pool
 	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
 		AutoScalingGroupName: &group, LifecycleHookNames: []string{pool.TerminateHook},

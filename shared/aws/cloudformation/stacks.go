@@ -83,10 +83,10 @@ func deployed(in types.Stack) stack.Deployed {
 	return d
 }
 
-// Of reads the stacks of a cluster, by two ways. It describes the expected names, which is authoritative. It also finds stacks by the
-// cluster's tag, whose index lags by seconds. That is soon enough to remove stacks that a spec no longer has. Stacks in review are
-// included, because they must be deleted too.
-func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map[string]stack.Deployed, error) {
+// ListCluster reads the stacks of a cluster, by two ways. It describes the expected names, which is authoritative. It
+// also finds stacks by the cluster's tag, whose index lags by seconds. That is soon enough to remove stacks that a
+// spec no longer has. Stacks in review are included, because they must be deleted too.
+func (s *Stacks) ListCluster(ctx context.Context, cluster string, expected []string) (map[string]stack.Deployed, error) {
 	found := map[string]stack.Deployed{}
 	read := func(name string) error {
 		described, err := s.Describe(ctx, names.Stack(cluster, name))
@@ -156,7 +156,7 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure
 				rolledBack = rolledBack || event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress
 				if event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress ||
 					event.ResourceStatus == types.ResourceStatusRollbackInProgress {
-					first.Turned = aws.ToTime(event.Timestamp)
+					first.RollbackBegan = aws.ToTime(event.Timestamp)
 				}
 			case strings.HasSuffix(string(event.ResourceStatus), "_FAILED") && !strings.HasPrefix(reason, "Resource creation cancelled") &&
 				!strings.HasPrefix(reason, "Resource update cancelled"):
@@ -174,8 +174,8 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure
 	return first, nil
 }
 
-// Began reports whether the operation with a ClientRequestToken has begun on a stack. Its events carry the token.
-func (s *Stacks) Began(ctx context.Context, stackName, token string) (began bool, err error) {
+// HasBegun reports whether the operation with a ClientRequestToken has begun on a stack. Its events carry the token.
+func (s *Stacks) HasBegun(ctx context.Context, stackName, token string) (began bool, err error) {
 	err = s.events(ctx, stackName, func(event types.StackEvent) bool {
 		began = aws.ToString(event.ClientRequestToken) == token
 		return !began
@@ -196,8 +196,8 @@ func (s *Stacks) Changing(ctx context.Context, stackName string, then time.Time)
 	return changing, err
 }
 
-// Since returns when the last creation or update of a stack began, even if it is being rolled back.
-func (s *Stacks) Since(ctx context.Context, stackName string) (since time.Time, err error) {
+// LastChangeBegan returns when the last creation or update of a stack began, even if it is being rolled back.
+func (s *Stacks) LastChangeBegan(ctx context.Context, stackName string) (since time.Time, err error) {
 	err = s.events(ctx, stackName, func(event types.StackEvent) bool {
 		began := event.ResourceStatus == types.ResourceStatusCreateInProgress || event.ResourceStatus == types.ResourceStatusUpdateInProgress
 		if !own(event) || !began {
@@ -238,9 +238,9 @@ func (s *Stacks) events(ctx context.Context, stackName string, see func(types.St
 // ChangeSetPatience bounds the creation of a change set. CloudFormation needs seconds and sends no event about it.
 const ChangeSetPatience = 80 * time.Second
 
-// Prepare creates the change set of a change and waits until it can be read. It replaces a change set that an earlier attempt left.
+// CreateChangeSet creates the change set of a change and waits until it can be read. It replaces a change set that an earlier attempt left.
 // templateURL is where CloudFormation reads the template. parameters are resolved. token identifies the operation.
-func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
+func (s *Stacks) CreateChangeSet(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
 	token string) (stack.ChangeSet, error) {
 	name := changeSetName(token)
 	kind := types.ChangeSetTypeUpdate

@@ -28,9 +28,9 @@ import (
 // retained are the types of tagged resources that the templates retain. The EKS cluster is found by name. Roles are not in the tag index.
 var retained = []string{"ec2:vpc", "kms:key", "logs:log-group"}
 
-// Kept returns descriptions of the resources that a cluster's deleted stacks retained. The tag index lags and contains keys that are
-// scheduled for deletion, so Kept checks each resource.
-func (l *Leftovers) Kept(ctx context.Context, cluster string) ([]string, error) {
+// RetainedByStacks returns descriptions of the resources that a cluster's deleted stacks retained. The tag index lags
+// and contains keys that are scheduled for deletion, so RetainedByStacks checks each resource.
+func (l *Leftovers) RetainedByStacks(ctx context.Context, cluster string) ([]string, error) {
 	var kept []string
 	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(l.tags, &resourcegroupstaggingapi.GetResourcesInput{
 		ResourceTypeFilters: retained, TagFilters: []tagging.TagFilter{{Key: aws.String(names.TagCluster), Values: []string{cluster}}},

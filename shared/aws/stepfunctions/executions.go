@@ -34,9 +34,9 @@ func (e *Executions) Converge(ctx context.Context, cluster, specVersion, after s
 	return err
 }
 
-// Again starts a retry of a version of a spec that drover makes on its own. The same reason names the same execution. begun is false if
-// that execution has ended.
-func (e *Executions) Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error) {
+// StartRetry starts a retry of a version of a spec that drover makes on its own. The same reason names the same
+// execution. begun is false if that execution has ended.
+func (e *Executions) StartRetry(ctx context.Context, cluster, specVersion, why string) (begun bool, err error) {
 	return e.start(ctx, cluster, names.AgainExecution(cluster, specVersion, why))
 }
 

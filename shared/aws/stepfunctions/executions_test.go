@@ -197,7 +197,7 @@ func TestMachine(t *testing.T) {
 				execution("earlier", "FAILED", 3*time.Hour, time.Hour+time.Second)),
 			page("not requested", execution("ancient", "FAILED", 51*time.Hour, time.Minute)),
 		}}
-		broken, err := stepfunctions.NewMachine(s.client(), "m").Broken(t.Context(), now.Add(-time.Hour))
+		broken, err := stepfunctions.NewMachine(s.client(), "m").Unsuccessful(t.Context(), now.Add(-time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, []string{"aborted", "late", "failed"}, broken)
 		require.Len(t, s.requests, 2, "executions that started too long ago end the listing")

@@ -53,9 +53,9 @@ const maxNodeExecution = 49 * time.Hour
 // pageSize is the number of executions in one response: the maximum of Step Functions.
 const pageSize = 1000
 
-// Broken returns the executions that were aborted, timed out or failed after since. It lists all executions that may have ended after
+// Unsuccessful returns the executions that were aborted, timed out or failed after since. It lists all executions that may have ended after
 // since, in one call for each thousand. A filter on each status would need three calls.
-func (m *Machine) Broken(ctx context.Context, since time.Time) ([]string, error) {
+func (m *Machine) Unsuccessful(ctx context.Context, since time.Time) ([]string, error) {
 	bad := []types.ExecutionStatus{types.ExecutionStatusAborted, types.ExecutionStatusTimedOut, types.ExecutionStatusFailed}
 	return m.list(ctx, "", pageSize, func(x types.ExecutionListItem) bool {
 		return slices.Contains(bad, x.Status) && !aws.ToTime(x.StopDate).Before(since)

@@ -183,7 +183,7 @@ func (c *Collector) offered(ctx context.Context, f *doctor.Facts, clusters []doc
 			images = append(images, pool.ImageID)
 		}
 	}
-	f.Offered.Taken = c.Now()
+	f.Offered.ReadAt = c.Now()
 	f.Offered.Catalogue, err = c.EKS.Catalogue(ctx)
 	if err := c.unless(f, err, doctor.VersionOffered); err != nil {
 		return err

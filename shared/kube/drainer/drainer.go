@@ -164,7 +164,7 @@ func (c *call) run(ctx context.Context) {
 	}
 	c.synced, c.report.Message = true, ""
 	if now := time.Now(); c.held.isOutage(now) {
-		c.task.Regained = now
+		c.task.ReachableAgain = now
 	}
 	var systemCheckAt time.Time // the next check whether other pods need the system pods
 	for began := time.Now(); ctx.Err() == nil; {

@@ -86,7 +86,7 @@ func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight
 	if err != nil {
 		return nil, err
 	}
-	if f.Insights, f.Looked, err = g.insights(ctx, plan); err != nil {
+	if f.Insights, f.InsightsRefreshed, err = g.insights(ctx, plan); err != nil {
 		return nil, err
 	}
 	if f.Catalogue, err = g.EKS.Catalogue(ctx); err != nil {
@@ -122,7 +122,7 @@ func (g *Gatherer) insights(ctx context.Context, plan *preflight.Plan) (insights
 
 // After gathers the facts for preflight.After, which needs fewer.
 func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error) {
-	f := &preflight.Facts{Taken: g.Now()}
+	f := &preflight.Facts{ReadAt: g.Now()}
 	eksCluster := names.EKSCluster(plan.Cluster)
 	var err error
 	if f.ControlPlane, err = g.EKS.ControlPlane(ctx, eksCluster); err != nil {

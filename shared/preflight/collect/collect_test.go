@@ -191,7 +191,7 @@ func TestFactsAfter(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, afterCalls, a.calls)
 	require.Equal(t, &preflight.Facts{
-		Taken: noon, ControlPlane: preflight.ControlPlane{Version: "1.35", Subnets: []string{"subnet-2", "subnet-1"}},
+		ReadAt: noon, ControlPlane: preflight.ControlPlane{Version: "1.35", Subnets: []string{"subnet-2", "subnet-1"}},
 		Survey: preflight.Survey{Unhealthy: []string{"demo"}}, Addons: []preflight.Addon{{Name: "kube-proxy"}, {Name: "foreign"}},
 		Groups: map[string]preflight.Group{"a": {
 			Name: "drover-demo-pool-a", Desired: 3, InService: 2, Instances: []string{"i-2", "i-1", "i-5"}, Outdated: []string{"i-1"},
@@ -214,7 +214,7 @@ func TestFactsBefore(t *testing.T) {
 		a, f := before(t, plan())
 		require.Equal(t, beforeCalls, a.calls)
 		require.Equal(t, []preflight.Insight{{Name: "insight"}}, f.Insights)
-		require.Equal(t, earlier, f.Looked)
+		require.Equal(t, earlier, f.InsightsRefreshed)
 		require.Equal(t, []preflight.Version{{Version: "1.36"}}, f.Catalogue)
 		require.Equal(t, upgrade.Compat{"kube-proxy": nil}, f.Compat)
 		require.Equal(t, map[string]preflight.Subnet{"subnet-1": {Free: 9}}, f.Subnets)
@@ -235,7 +235,7 @@ func TestFactsBefore(t *testing.T) {
 		a, f := before(t, p)
 		require.NotContains(t, a.calls, "insights drover-demo false [1.36]")
 		require.Empty(t, f.Insights)
-		require.Zero(t, f.Looked)
+		require.Zero(t, f.InsightsRefreshed)
 	})
 	t.Run("reads the insights of a rollback without a version", func(t *testing.T) {
 		p := plan()

@@ -80,17 +80,17 @@ func TestSetTarget(t *testing.T) {
 		"is the release of the spec":                {nil, "", upgrade.Target{Release: "r3"}, false, false},
 		"is the requested release":                  {nil, "r4", upgrade.Target{Release: "r4"}, false, false},
 		"keeps the content of the deployed release": {nil, "r1", upgrade.Target{Release: "r1", SHA256: "sha1"}, true, false},
-		"is the target of the upgrade that stopped": {stopped(upgrade.OriginHand), "", r2, true, true},
+		"is the target of the upgrade that stopped": {stopped(upgrade.OriginCommand), "", r2, true, true},
 		"is the spec's after a rollback stopped":    {stopped(upgrade.OriginRollback), "", upgrade.Target{Release: "r3"}, false, false},
 		"is the spec's after an upgrade":            {done, "", upgrade.Target{Release: "r3"}, false, false},
 		"keeps the content of the stopped upgrade": {
-			stopped(upgrade.OriginHand), "r2", upgrade.Target{Release: "r2", SHA256: "sha2"}, true, false,
+			stopped(upgrade.OriginCommand), "r2", upgrade.Target{Release: "r2", SHA256: "sha2"}, true, false,
 		},
 		"reads the release of a finished upgrade": {done, "r2", upgrade.Target{Release: "r2"}, false, false},
 		"keeps the deployed content after a stop": {
-			stopped(upgrade.OriginHand), "r1", upgrade.Target{Release: "r1", SHA256: "sha1"}, true, false,
+			stopped(upgrade.OriginCommand), "r1", upgrade.Target{Release: "r1", SHA256: "sha1"}, true, false,
 		},
-		"is another release than the upgrade's when": {stopped(upgrade.OriginHand), "r4", upgrade.Target{Release: "r4"}, false, false},
+		"is another release than the upgrade's when": {stopped(upgrade.OriginCommand), "r4", upgrade.Target{Release: "r4"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Route{Spec: &api.Cluster{}, From: r1, Last: test.last}

@@ -176,7 +176,7 @@ func (r *Route) ComponentStacks() []string {
 func (r *Route) ApplyDeployed(deployed map[string]stack.Deployed) {
 	r.Images = plan.Images(deployed)
 	upgrade.Keep{
-		Images: true, Addons: true, Stated: true,
+		Images: true, Addons: true, OverridesSpec: true,
 	}.Apply(r.Spec, r.Before, upgrade.Step{}, r.Images, plan.AddonVersions(deployed, r.Before.Spec.Addons))
 }
 

@@ -11,7 +11,7 @@ import (
 
 func TestSameUpgrade(t *testing.T) {
 	target := upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}
-	forward := &upgrade.Record{Key: "k", Origin: upgrade.OriginHand, Target: target}
+	forward := &upgrade.Record{Key: "k", Origin: upgrade.OriginCommand, Target: target}
 	back := &upgrade.Record{Origin: upgrade.OriginRollback, Target: target}
 	in := func(release, version, key string, rollback bool) (in events.Upgrade) {
 		in.Release, in.KubernetesVersion, in.Key, in.Rollback = release, version, key, rollback

@@ -235,7 +235,7 @@ func TestSurveyOfBudgets(t *testing.T) {
 	require.Empty(t, s.Overlaps, "budgets of two namespaces do not overlap")
 
 	// The results of the checks.
-	all := fmt.Sprint(preflight.Before(&preflight.Facts{Taken: time.Now(), Survey: s}, upgradeOfNodes()))
+	all := fmt.Sprint(preflight.Before(&preflight.Facts{ReadAt: time.Now(), Survey: s}, upgradeOfNodes()))
 	require.Contains(t, all, w.name+"/all (minAvailable 3) can never allow a disruption: it requires 3 of 3 pods")
 	require.Contains(t, all, w.name+"/odd (maxUnavailable 1) allows nothing: ")
 	require.Contains(t, all, w.name+"/unmanaged (maxUnavailable 1) counts none of its pods")

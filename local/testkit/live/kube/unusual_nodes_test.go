@@ -148,11 +148,11 @@ func (i *instance) Open(context.Context, string) (handler.Cluster, error) {
 	return drainer.NewCluster(i.cluster), nil
 }
 
-func (i *instance) PoolOf(ctx context.Context, _ string) (events.Pool, error) {
-	return i.Pool(ctx, "drover-demo-pool-a")
+func (i *instance) PoolOfInstance(ctx context.Context, _ string) (events.Pool, error) {
+	return i.PoolOfGroup(ctx, "drover-demo-pool-a")
 }
 
-func (i *instance) Pool(context.Context, string) (events.Pool, error) {
+func (i *instance) PoolOfGroup(context.Context, string) (events.Pool, error) {
 	p := policy()
 	return events.Pool{Cluster: "demo", Pool: i.name, Drain: &p}, nil
 }

@@ -65,7 +65,7 @@ func (w world) apply(stackName, template, token string, tags map[string]string) 
 	now, err := w.Describe(w.t.Context(), stackName)
 	require.NoError(w.t, err)
 	change, url := w.change(stackName, template, tags)
-	set, err := w.Prepare(w.t.Context(), change, stack.Absent(now.Status), url, map[string]string{"P": "v"}, token)
+	set, err := w.CreateChangeSet(w.t.Context(), change, stack.Absent(now.Status), url, map[string]string{"P": "v"}, token)
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.Execute(w.t.Context(), change, set, token))
 	w.wait(stackName)
@@ -103,7 +103,7 @@ func TestStackLifecycle(t *testing.T) {
 	require.NoError(t, w.Protect(ctx, name, false))
 
 	for token, began := range map[string]bool{"create-1": true, "delete-1": false, "delete-2": false} {
-		got, err := w.Began(ctx, name, token)
+		got, err := w.HasBegun(ctx, name, token)
 		require.NoError(t, err)
 		require.Equal(t, began, got, token)
 	}
@@ -112,7 +112,7 @@ func TestStackLifecycle(t *testing.T) {
 	absent, err = w.Describe(ctx, name)
 	require.NoError(t, err)
 	require.Zero(t, absent)
-	began, err := w.Began(ctx, name, "delete-2")
+	began, err := w.HasBegun(ctx, name, "delete-2")
 	require.NoError(t, err)
 	require.False(t, began, "a deleted stack is not found by name")
 	failure, err := w.WhyFailed(ctx, name)
@@ -129,7 +129,7 @@ func TestChangeSets(t *testing.T) {
 
 	t.Run("are reported empty and deleted when nothing differs", func(t *testing.T) {
 		change, url := w.change(name, one, nil)
-		set, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "v"}, "update-1")
+		set, err := w.CreateChangeSet(ctx, change, false, url, map[string]string{"P": "v"}, "update-1")
 		require.NoError(t, err)
 		require.True(t, set.Empty)
 		sets, err := w.CloudFormation.ListChangeSets(ctx, w.Admin(), &localcloudformation.StackPageInput{StackName: name})
@@ -140,16 +140,16 @@ func TestChangeSets(t *testing.T) {
 		bad := strings.Replace(one, "RetentionInDays: 7", "Retention: 7", 1)
 		change, url := w.change(name, bad, nil)
 		for range 2 { // the failed one does not block its name
-			_, err := w.Prepare(ctx, change, false, url, nil, "update-2")
+			_, err := w.CreateChangeSet(ctx, change, false, url, nil, "update-2")
 			require.Contains(t, []string{"ChangeRefused", "Internal"}, fault.NameOf(err))
 			require.ErrorContains(t, err, "Retention")
 		}
 	})
 	t.Run("replace the one of an earlier attempt", func(t *testing.T) {
 		change, url := w.change(name, groups("A", 2, 7), nil)
-		_, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "old"}, "update-4")
+		_, err := w.CreateChangeSet(ctx, change, false, url, map[string]string{"P": "old"}, "update-4")
 		require.NoError(t, err)
-		set, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-4")
+		set, err := w.CreateChangeSet(ctx, change, false, url, map[string]string{"P": "new"}, "update-4")
 		require.NoError(t, err)
 		require.NoError(t, w.Execute(ctx, change, set, "update-4"))
 		w.wait(name)
@@ -159,9 +159,9 @@ func TestChangeSets(t *testing.T) {
 	})
 	t.Run("do not replace one of another lease holder", func(t *testing.T) {
 		change, url := w.change(name, groups("A", 2, 14), nil)
-		theirs, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-theirs")
+		theirs, err := w.CreateChangeSet(ctx, change, false, url, map[string]string{"P": "new"}, "update-theirs")
 		require.NoError(t, err)
-		late, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "late"}, "update-late")
+		late, err := w.CreateChangeSet(ctx, change, false, url, map[string]string{"P": "late"}, "update-late")
 		require.NoError(t, err)
 		require.NoError(t, w.Execute(ctx, change, theirs, "update-theirs"))
 		w.wait(name)
@@ -172,7 +172,7 @@ func TestChangeSets(t *testing.T) {
 	})
 	t.Run("fail as Transient while an earlier attempt is in flight", func(t *testing.T) {
 		change, url := w.change(name, groups("A", 3, 7), nil)
-		_, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "old"}, "update-5")
+		_, err := w.CreateChangeSet(ctx, change, false, url, map[string]string{"P": "old"}, "update-5")
 		require.NoError(t, err)
 		w.OnCall(func(call endpoint.Call) error {
 			if call.Action == "DeleteChangeSet" {
@@ -183,27 +183,27 @@ func TestChangeSets(t *testing.T) {
 			return nil
 		})
 		defer w.OnCall(nil)
-		_, err = w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-5")
+		_, err = w.CreateChangeSet(ctx, change, false, url, map[string]string{"P": "new"}, "update-5")
 		require.Equal(t, "Transient", fault.NameOf(err))
 	})
 	t.Run("have the changes of all pages", func(t *testing.T) {
 		change, url := w.change("drover-demo-large", groups("L", 130, 7), nil)
-		set, err := w.Prepare(ctx, change, true, url, nil, "create-2")
+		set, err := w.CreateChangeSet(ctx, change, true, url, nil, "create-2")
 		require.NoError(t, err)
 		require.Len(t, set.Changes, 130)
 		require.Equal(t, stack.ActionAdd, set.Changes[0].Action)
 		require.NoError(t, w.Execute(ctx, change, set, "create-2"))
 		w.wait("drover-demo-large")
-		began, err := w.Began(ctx, "drover-demo-large", "create-2")
+		began, err := w.HasBegun(ctx, "drover-demo-large", "create-2")
 		require.NoError(t, err)
 		require.True(t, began)
 	})
 	t.Run("fail for a stack in another state", func(t *testing.T) {
 		change, url := w.change("drover-demo-absent", one, nil)
-		_, err := w.Prepare(ctx, change, false, url, nil, "update-7")
+		_, err := w.CreateChangeSet(ctx, change, false, url, nil, "update-7")
 		require.ErrorContains(t, err, "does not exist")
 		change, url = w.change(name, one, nil)
-		_, err = w.Prepare(ctx, change, true, url, nil, "create-3")
+		_, err = w.CreateChangeSet(ctx, change, true, url, nil, "create-3")
 		require.ErrorContains(t, err, "already exists")
 	})
 }
@@ -251,7 +251,7 @@ func TestStackWhyFailed(t *testing.T) {
 		require.Empty(t, failure.String())
 		require.Empty(t, failure.Stuck)
 		require.False(t, failure.Began.IsZero())
-		require.True(t, failure.Turned.IsZero())
+		require.True(t, failure.RollbackBegan.IsZero())
 	})
 	t.Run("skips cancelled resources", func(t *testing.T) {
 		fail("create", "B7", "the seventh is one too many")
@@ -260,8 +260,8 @@ func TestStackWhyFailed(t *testing.T) {
 		failure, err := w.WhyFailed(ctx, name)
 		require.NoError(t, err)
 		require.Equal(t, "B7", failure.Resource)
-		require.False(t, failure.Turned.Before(failure.Began))
-		require.False(t, failure.Turned.IsZero())
+		require.False(t, failure.RollbackBegan.Before(failure.Began))
+		require.False(t, failure.RollbackBegan.IsZero())
 		require.Contains(t, failure.String(), "B7: ")
 		require.Contains(t, failure.Reason, "the seventh is one too many")
 	})
@@ -313,10 +313,10 @@ func TestStacksOf(t *testing.T) {
 	w.apply("drover-demo-no-stack-of-ours", groups("E", 1, 7), "5", tag("demo"))
 	w.apply("drover-demo-pool-foreign", groups("F", 1, 7), "6", tag("other"))
 	change, url := w.change("drover-demo-addons", groups("G", 1, 7), tag("demo"))
-	_, err := w.Prepare(ctx, change, true, url, nil, "7")
+	_, err := w.CreateChangeSet(ctx, change, true, url, nil, "7")
 	require.NoError(t, err)
 
-	found, err := w.Of(ctx, "demo", []string{names.Network, names.ControlPlane, names.Addons})
+	found, err := w.ListCluster(ctx, "demo", []string{names.Network, names.ControlPlane, names.Addons})
 	require.NoError(t, err)
 	require.Len(t, found, 3)
 	require.Equal(t, "REVIEW_IN_PROGRESS", found["addons"].Status, "it exists, although it is empty")

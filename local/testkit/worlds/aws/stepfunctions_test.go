@@ -46,12 +46,12 @@ func TestExecutions(t *testing.T) {
 	require.NoError(t, e.Converge(ctx, "other", "v1", "v2"), "a return from another version")
 	require.Len(t, a.States.Executions(), 3)
 
-	begun, err := e.Again(ctx, "other", "v1", "because")
+	begun, err := e.StartRetry(ctx, "other", "v1", "because")
 	require.NoError(t, err)
 	require.True(t, begun)
 	again := a.States.Executions()[3]
 	a.Until("it has ended", func() bool { return a.Execution(again.ARN).Status != "RUNNING" })
-	begun, err = e.Again(ctx, "other", "v1", "because")
+	begun, err = e.StartRetry(ctx, "other", "v1", "because")
 	require.NoError(t, err)
 	require.False(t, begun)
 	require.Len(t, a.States.Executions(), 4)

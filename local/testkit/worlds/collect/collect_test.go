@@ -385,7 +385,7 @@ func TestDeprecatedAPIs(t *testing.T) {
 		require.Equal(t, "ERROR", insight.Status)
 		require.Equal(t, target, insight.KubernetesVersion)
 		require.NotEmpty(t, insight.Recommendation)
-		require.Less(t, f.Taken.Sub(f.Looked), 10*time.Minute)
+		require.Less(t, f.ReadAt.Sub(f.InsightsRefreshed), 10*time.Minute)
 		require.Equal(t, []preflight.Deprecation{{API: "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas", Gone: target}},
 			insight.Deprecations)
 		found := preflight.Before(f, w.plan)
@@ -405,6 +405,6 @@ func TestDeprecatedAPIs(t *testing.T) {
 		f, err = w.gatherer.Before(ctx, w.plan)
 		require.NoError(t, err)
 		require.Empty(t, f.Insights, "the control plane is not upgraded")
-		require.Zero(t, f.Looked)
+		require.Zero(t, f.InsightsRefreshed)
 	})
 }

@@ -414,7 +414,7 @@ func TestRetainedRolesOfOtherClusters(t *testing.T) {
 		"shop": {"role drover-shop-control-plane-ClusterRole-1"}, "shop-two": {"role drover-shop-two-control-plane-ClusterRole-5"},
 		long: {"role " + short}, "sho": nil,
 	} {
-		kept, err := leftovers.New(config, names.RoleARN("aws", harness.ID, harness.Region, "leftovers")).Kept(t.Context(), cluster)
+		kept, err := leftovers.New(config, names.RoleARN("aws", harness.ID, harness.Region, "leftovers")).RetainedByStacks(t.Context(), cluster)
 		require.NoError(t, err)
 		require.Equal(t, want, kept, cluster)
 	}

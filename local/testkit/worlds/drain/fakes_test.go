@@ -242,14 +242,14 @@ func (w *world) Open(_ context.Context, cluster string) (handler.Cluster, error)
 
 // Groups.
 
-func (w *world) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
+func (w *world) PoolOfInstance(ctx context.Context, instance string) (events.Pool, error) {
 	w.mu.Lock()
 	group := w.groups[instance]
 	w.mu.Unlock()
-	return w.Pool(ctx, group)
+	return w.PoolOfGroup(ctx, group)
 }
 
-func (w *world) Pool(_ context.Context, group string) (events.Pool, error) {
+func (w *world) PoolOfGroup(_ context.Context, group string) (events.Pool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pools[group], w.poolErr

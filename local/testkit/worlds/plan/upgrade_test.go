@@ -320,7 +320,7 @@ func stoppedAfterTheControlPlane(t *testing.T, a *harness.Account) *upgrade.Reco
 	body := []byte(harness.ReleaseOf("1.36", "r2"))
 	require.NoError(t, a.State().PutOnce(t.Context(), names.PinnedRelease(names.SHA256(body)), body))
 	r := &upgrade.Record{
-		Number: 1, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginHand, Key: "hand", Overridden: "r1",
+		Number: 1, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginCommand, Key: "hand", Overridden: "r1",
 		State:     upgrade.Running,
 		Execution: "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:x",
 		From: upgrade.Target{

@@ -127,7 +127,7 @@ func TestRefusedInstancesOfANewPool(t *testing.T) {
 				require.Contains(t, s.Message, "stack drover-demo-pool-a is ROLLBACK_COMPLETE")
 				require.Contains(t, s.Message, strings.TrimPrefix(c.said, "Auto Scaling could not launch an instance: "))
 				require.Contains(t, s.Message, c.advice)
-				why, err := l.Groups().Refused(l.T.Context(), "drover-demo-pool-a", time.Time{}, time.Time{})
+				why, err := l.Groups().LaunchFailureReason(l.T.Context(), "drover-demo-pool-a", time.Time{}, time.Time{})
 				require.NoError(t, err)
 				require.Contains(t, c.said, why[:50], "the activities outlive the group")
 

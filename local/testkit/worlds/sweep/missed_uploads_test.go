@@ -38,7 +38,7 @@ func TestAuditFindsUploadMissingFromTheStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, a *harness.Account) {
-				a.Functions.Sweep.Patience = 2 * time.Minute
+				a.Functions.Sweep.EventGrace = 2 * time.Minute
 				losing(a, "aws.s3")
 				version := upload(t, a)
 				a.Settle()
@@ -81,7 +81,7 @@ func TestAuditFindsUploadMissingFromTheStatus(t *testing.T) {
 // A spec that was just uploaded is not drift. The audit sends no notice and starts no second execution.
 func TestAuditLeavesAnAdmittedSpecAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
-		a.Functions.Sweep.Patience = 2 * time.Minute
+		a.Functions.Sweep.EventGrace = 2 * time.Minute
 		a.Events.Decide(func(e harness.Event) harness.Fate {
 			if e.Source == "aws.s3" {
 				return harness.Held

@@ -38,7 +38,7 @@ func looked(t *testing.T, a *harness.Account) (n int) {
 // A copy of the function reads a verdict that matches its release once, and again only after either object is written.
 func TestReportedReleaseIsReadOnce(t *testing.T) {
 	a := harness.Start(t)
-	a.Functions.Sweep.Patience = 0
+	a.Functions.Sweep.EventGrace = 0
 	written := func(list func(context.Context, string) ([]store.Entry, error), prefix string) time.Time {
 		entries, err := list(t.Context(), prefix)
 		require.NoError(t, err)
@@ -80,12 +80,12 @@ func TestLostEventsOfReleases(t *testing.T) {
 	losing(a, "aws.s3")
 
 	t.Run("one that came", func(t *testing.T) {
-		a.Functions.Sweep.Patience = time.Minute
+		a.Functions.Sweep.EventGrace = time.Minute
 		version := a.Upload("releases/r1.yaml", harness.Release())
 		require.Zero(t, looked(t, a), "its event may be on its way")
 		_, err := a.State().Verdict(t.Context(), "r1")
 		require.ErrorIs(t, err, store.ErrNotFound)
-		a.Functions.Sweep.Patience = 0
+		a.Functions.Sweep.EventGrace = 0
 		require.Positive(t, looked(t, a))
 		require.True(t, verdict(t, a, "r1").Usable)
 		require.Equal(t, version, verdict(t, a, "r1").Version)

@@ -222,7 +222,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 	})
 	t.Run("of a spec whose event may still come", func(t *testing.T) {
 		a := harness.Start(t)
-		a.Functions.Sweep.Patience = time.Minute
+		a.Functions.Sweep.EventGrace = time.Minute
 		losing(a, "aws.s3")
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 		require.NoError(t, a.SweepNow())

@@ -193,7 +193,7 @@ func TestSecondRollbackAfterAnUndoneOne(t *testing.T) {
 			l.Sweep()
 			l.SettleAll()
 			require.Equal(t, upgrade.Stopped, l.UpgradeRecord().State)
-			require.Equal(t, upgrade.OriginHand, l.UpgradeRecord().Origin)
+			require.Equal(t, upgrade.OriginCommand, l.UpgradeRecord().Origin)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

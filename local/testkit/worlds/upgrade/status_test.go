@@ -126,7 +126,7 @@ func TestUpgradeByHandAfterTheSpecsStopped(t *testing.T) {
 			l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
 			l.SettleAll()
 			l.SweepForAnHour()
-			require.Equal(t, upgrade.OriginHand, l.UpgradeRecord().Origin)
+			require.Equal(t, upgrade.OriginCommand, l.UpgradeRecord().Origin)
 			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: execution arn:")
 			l.lasts()
 			l.over(l.StartUpgrade(events.Upgrade{Release: "r2"}))

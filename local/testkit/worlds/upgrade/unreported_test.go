@@ -42,7 +42,7 @@ func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 		origin upgrade.Origin
 		end    func(l *life) (restore func())
 	}{
-		"it is stopped by hand": {upgrade.OriginHand, func(l *life) func() {
+		"it is stopped by hand": {upgrade.OriginCommand, func(l *life) func() {
 			l.WaitForStep(upgrade.StepControlPlane)
 			time.Sleep(time.Minute)
 			l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by a person")
@@ -53,13 +53,13 @@ func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 			l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by a person")
 			return func() {}
 		}},
-		"its time is over": {upgrade.OriginHand, func(l *life) func() {
+		"its time is over": {upgrade.OriginCommand, func(l *life) func() {
 			l.WaitForStep(upgrade.StepControlPlane)
 			l.over(l.UpgradeRecord().Execution)
 			require.Contains(l.T, l.verdict(l.UpgradeRecord().Execution), "TIMED_OUT")
 			return func() { l.allow(whole) }
 		}},
-		"its function fails permanently, also to report": {upgrade.OriginHand, func(l *life) func() {
+		"its function fails permanently, also to report": {upgrade.OriginCommand, func(l *life) func() {
 			l.WaitForStep(upgrade.StepControlPlane)
 			works := l.Functions.Return("upgrade", nil, errors.New("it broke"))
 			l.over(l.UpgradeRecord().Execution)
