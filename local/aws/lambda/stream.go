@@ -139,6 +139,9 @@ func (b *Streaming) Copy(ctx context.Context, w io.Writer) (failed *Failure, log
 func (b *Streaming) next(ctx context.Context) (chunk []byte, end *outcome, err error) {
 	turn := b.service.config.Clock.Ticket("lambda: the rest of " + b.RequestID)
 	defer turn()
+	if ctx.Err() != nil { // select would choose at random if a chunk waits, too
+		return nil, nil, ctx.Err()
+	}
 	select {
 	case chunk = <-b.stream.chunks:
 		return chunk, nil, nil

@@ -151,6 +151,9 @@ type stream struct {
 // Read returns what has arrived. A response that ends without InvokeComplete is incomplete.
 func (s *stream) Read(p []byte) (int, error) {
 	for len(s.rest) == 0 && s.err == nil {
+		if s.err = s.ctx.Err(); s.err != nil { // select would choose at random if an event waits, too
+			break
+		}
 		select {
 		case event, open := <-s.events.Events():
 			s.take(event, open)
