@@ -76,7 +76,7 @@ WAITING := local/account local/testkit/live/kube cmd/internal/worlds local/testk
 computing = go list $(1) | grep -vxE '.*/drover/($(subst $() ,|,$(strip $(WAITING))))'
 
 # Where tests write temporary files: into memory if 4 GB of it are free there and programs may run from it. On disk, the
-# files of S3 and etcd cost a third of a test's processor time. Go itself compiles on disk.
+# files of S3 and etcd cost up to 40 % of a test's processor time. Go itself compiles on disk.
 MEMORY := $(shell findmnt -bno FSTYPE,OPTIONS,AVAIL -T /dev/shm 2>/dev/null | \
 	awk '$$1 == "tmpfs" && $$2 !~ /noexec/ && $$3 > 4e9 { print "/dev/shm"; exit }')
 TEMPORARY := $(if $(MEMORY),TMPDIR=$(MEMORY) GOTMPDIR=$(or $(TMPDIR),/tmp))
