@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
@@ -41,6 +43,10 @@ type environment struct {
 	server  *http.Server
 	exited  chan struct{} // closed when the process has exited and its output is read
 	status  error         // of the process; set before exited is closed
+
+	output  *os.File      // the pipe of the process's output; nil if the process did not start
+	marker  string        // ends what the process wrote: see flush
+	flushed chan struct{} // one element when the marker is read
 
 	nextRequested chan struct{} // one element when the runtime requests an invocation: the previous one is complete
 	initErr       chan []byte   // the payload of the runtime's init error
@@ -104,9 +110,8 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 		return nil, errors.Join(fmt.Errorf("opening a pipe: %w", err), e.server.Close())
 	}
 	e.process.Stdout, e.process.Stderr = in, in
-	err = e.process.Start()
-	_ = in.Close()
-	if err != nil {
+	if err = e.process.Start(); err != nil {
+		_ = in.Close()
 		_ = out.Close()
 		_ = e.server.Close()
 		e.status = err
@@ -114,9 +119,16 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 		e.initErr <- failure("Runtime.InvalidEntrypoint", "RequestId: "+e.logs.stream+" Error: "+err.Error()).payload
 		return e, nil
 	}
+	e.output, e.marker, e.flushed = in, uuid.NewString(), make(chan struct{}, 1)
+	scanned := make(chan struct{})
 	go func() {
-		scanLines(out, e.logs.line)
+		defer close(scanned)
+		scanLines(out, e.line)
+	}()
+	go func() {
 		e.status = e.process.Wait()
+		_ = in.Close()
+		<-scanned
 		_ = out.Close()
 		_ = e.server.Close()
 		close(e.exited)
@@ -127,6 +139,32 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 func mayNotAssume() error {
 	return &iam.Error{
 		Code: "AccessDeniedException", Message: "The role defined for the function cannot be assumed by Lambda.", Status: http.StatusForbidden,
+	}
+}
+
+// line logs a line of the process. The marker of flush is not logged.
+func (e *environment) line(text string) {
+	text, ended := strings.CutSuffix(text, e.marker)
+	if text != "" {
+		e.logs.line(text)
+	}
+	if ended {
+		e.flushed <- struct{}{}
+	}
+}
+
+// flush waits until every line is logged that the process wrote before. The process shares its pipe with the marker, so the marker comes
+// after these lines.
+func (e *environment) flush() {
+	if e.output == nil { // the process did not start
+		return
+	}
+	if _, err := e.output.WriteString(e.marker + "\n"); err != nil { // it has ended
+		return
+	}
+	select {
+	case <-e.flushed:
+	case <-e.exited:
 	}
 }
 
@@ -294,6 +332,7 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 	r = Report{Function: e.settings.FunctionName, RequestID: i.id, Cold: cold}
 	end := func(a response, usable bool, status string) (response, Report, bool) {
 		r.Duration, r.Memory, r.Failed = clock.Now().Sub(begin), e.memory(), a.failed
+		e.flush()
 		e.logs.end(i.id, r, e.settings.MemorySize, status)
 		r.Log = e.logs.tail()
 		return a, r, usable
