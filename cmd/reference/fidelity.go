@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // fidelityTitle starts local/FIDELITY.md.
@@ -64,5 +65,44 @@ func fidelity(local string) ([]byte, error) {
 func sectionOf(doc *ast.CommentGroup) string {
 	var p comment.Parser
 	printer := comment.Printer{HeadingLevel: 3, HeadingID: func(*comment.Heading) string { return "" }}
-	return string(printer.Markdown(p.Parse(doc.Text())))
+	return wrapLines(string(printer.Markdown(p.Parse(doc.Text()))))
+}
+
+// maxLine is the longest line of Markdown, in characters, where a word fits into it.
+const maxLine = 120
+
+// wrapLines breaks long lines of Markdown between words. The rest of a list item stays in it.
+func wrapLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		body := strings.TrimLeft(line, " ")
+		indent := strings.Repeat(" ", len(line)-len(body))
+		rest := indent
+		if strings.HasPrefix(body, "- ") {
+			rest += "  "
+		}
+		if utf8.RuneCountInString(line) <= maxLine {
+			b.WriteString(line)
+			continue
+		}
+		used := 0
+		for i, word := range strings.Fields(body) {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case i == 0:
+				b.WriteString(indent)
+				used = len(indent)
+			case used+1+n > maxLine:
+				b.WriteString("\n" + rest)
+				used = len(rest)
+			default:
+				b.WriteString(" ")
+				used++
+			}
+			b.WriteString(word)
+			used += n
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }

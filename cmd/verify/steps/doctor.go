@@ -23,6 +23,9 @@ func (t *Target) examine(ctx context.Context, log *runner.Log) error {
 
 // judge fails if anything but the bootstrap blocks. It logs what is not ok.
 func judge(log *runner.Log, found []doctor.Finding, failed error) error {
+	if len(found) == 0 {
+		return errors.Join(failed, errors.New("drover doctor made no check"))
+	}
 	var blocking []string
 	counts := map[doctor.Level]int{}
 	for _, f := range found {

@@ -20,5 +20,6 @@ func TestJudgeFindings(t *testing.T) {
 	require.NoError(t, judge(log, []doctor.Finding{ok, warns}, nil))
 	require.NoError(t, judge(log, []doctor.Finding{ok, bootstrap}, failed), "the run bootstraps the CDK itself")
 	require.ErrorContains(t, judge(log, []doctor.Finding{ok, bootstrap, blocks}, failed), "(LambdaConcurrency)")
+	require.ErrorContains(t, judge(log, nil, nil), "made no check")
 	require.ErrorIs(t, judge(log, []doctor.Finding{ok}, failed), failed, "the command failed for another reason")
 }

@@ -26,7 +26,7 @@ var upgradeLives = map[string]func(*life){
 		l.Audit()
 		l.RequirePhase(status.Ready)
 	},
-	"an upgrade, once more, and of a cluster that is not there": func(l *life) {
+	"a repeated upgrade, and an upgrade of an absent cluster": func(l *life) {
 		l.CreateOldCluster(lives.Alarmed)
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.SettleAll()

@@ -76,7 +76,7 @@ func TestUpgradesWhenClocksChange(t *testing.T) {
 					l.alarm(cloudwatchtypes.StateValueAlarm)
 					sweepsUntil(begins.Add(3 * time.Hour))
 					require.Equal(t, upgrade.Blocked, l.UpgradeRecord().State)
-					require.EqualValues(t, 1, l.UpgradeRecord().Number, "the same hour once more is no other window")
+					require.EqualValues(t, 1, l.UpgradeRecord().Number, "the repeated hour is the same window")
 					require.Equal(t, begins, l.UpgradeRecord().Started.Truncate(time.Minute))
 					toCome(test.again)
 					l.alarm(cloudwatchtypes.StateValueOk)

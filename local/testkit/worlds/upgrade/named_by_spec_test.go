@@ -83,7 +83,7 @@ func TestSpecNamesTheUpgradeInFlight(t *testing.T) {
 // A spec names a missing release, an upgrade by hand begins, and the user then restores the spec.
 func TestSpecIsRestoredDuringAnUpgrade(t *testing.T) {
 	for name, when := range map[string]func(l *life, arn string){
-		"that is under way": func(l *life, _ string) { l.WaitForStep(upgrade.StepControlPlane) },
+		"that is in flight": func(l *life, _ string) { l.WaitForStep(upgrade.StepControlPlane) },
 		"that is over":      func(l *life, arn string) { l.over(arn) },
 	} {
 		t.Run(name, func(t *testing.T) {

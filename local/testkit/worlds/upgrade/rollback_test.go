@@ -214,7 +214,7 @@ func TestSecondRollbackAfterAnUndoneOne(t *testing.T) {
 func TestRollbackAfterItsDeadline(t *testing.T) {
 	for name, meanwhile := range map[string]func(l *life){
 		"it is continued":         func(*life) {},
-		"after it was taken back": func(l *life) { l.over(l.StartUpgrade(events.Upgrade{Release: "r2"})) },
+		"after it was reverted": func(l *life) { l.over(l.StartUpgrade(events.Upgrade{Release: "r2"})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			runWithFaults(t, func(l *life, bad *faults.Engine) {

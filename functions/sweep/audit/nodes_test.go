@@ -1,0 +1,192 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestUnhealthyNodesAreReplaced(t *testing.T) {
+	ill := func(i int, since time.Duration) pool.NodeHealth {
+		return pool.NodeHealth{Name: fmt.Sprint("node-", i), Instance: fmt.Sprint("i-", i), Pool: "a", Since: noon.Add(-since)}
+	}
+	well := func(i int) pool.NodeHealth {
+		h := ill(i, time.Hour)
+		h.Ready = true
+		return h
+	}
+	cordoned := ill(1, time.Hour)
+	cordoned.Cordoned = true
+	for name, test := range map[string]struct {
+		// nodes of as many instances, less missing ones.
+		nodes   []pool.NodeHealth
+		missing int
+		given   func(*audited, *round)
+		want    []string
+		err     error
+	}{
+		"one at a time, the longest first": {
+			[]pool.NodeHealth{
+				ill(1, time.Hour), ill(2, 2*time.Hour), well(3), well(4), well(5), well(6), well(7),
+			}, 0, nil, []string{"nodes", "replace i-2"}, nil,
+		},
+		"also when it is listed last": {
+			[]pool.NodeHealth{
+				ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7),
+			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+		},
+		"not before patience is over; the next sweep looks again": {
+			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, nil, []string{"nodes", "inspect demo"}, nil,
+		},
+		"nor does a sweep look again before the next audit can find it in time": {
+			[]pool.NodeHealth{ill(1, notReadyLimit-period), well(2)}, 0, nil, []string{"nodes"}, nil,
+		},
+		"nor at a cordoned node": {
+			[]pool.NodeHealth{{Name: "n", Instance: "i-1", Pool: "a", Since: noon.Add(1 - notReadyLimit), Cordoned: true}, well(2)}, 0, nil,
+			[]string{"nodes"}, nil,
+		},
+		"nor in a paused cluster": {
+			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *round) {
+				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
+			}, []string{"nodes"}, nil,
+		},
+		"an error of the request is returned": {
+			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *round) {
+				a.failing["inspect demo"] = errThrottled
+			}, []string{"nodes", "inspect demo"}, errThrottled,
+		},
+		"once patience is over":       {[]pool.NodeHealth{ill(1, notReadyLimit), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
+		"not while they are cordoned": {[]pool.NodeHealth{cordoned, well(2)}, 0, nil, []string{"nodes"}, nil},
+		"when they never came":        {[]pool.NodeHealth{well(1)}, 1, nil, []string{"nodes", "replace i-2"}, nil},
+		"not when many are ill": {
+			[]pool.NodeHealth{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, 0, nil, []string{"nodes"}, nil,
+		},
+		"up to a third": {
+			[]pool.NodeHealth{
+				ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6),
+			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+		},
+		"also the one of two":     {[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
+		"also the only one, once": {[]pool.NodeHealth{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
+		"not the only one again": {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
+			}, []string{"nodes"}, nil,
+		},
+		"but again after a longer pause": {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
+			},
+			[]string{"nodes", "write", "replace i-1"}, nil,
+		},
+		"not while one joins or leaves": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+				group := r.groups[names.Group(demo, "a")]
+				group.Instances = append(group.Instances, pool.Instance{ID: "i-9", State: pool.PendingWait})
+				r.groups[group.Name] = group
+			}, []string{"nodes"}, nil,
+		},
+		"also while a node joins another pool": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
+				name := names.Group(demo, "b")
+				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
+			}, []string{"nodes", "replace i-1"}, nil,
+		},
+		"not while the cluster is paused": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
+			}, []string{"nodes"}, nil,
+		},
+		"not while their pool's stack is broken": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+				r.stacks[demo]["pool-a"] = stack.Deployed{Status: "UPDATE_ROLLBACK_FAILED"}
+			},
+			[]string{"nodes"}, nil,
+		},
+		"not without a control plane": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) { delete(r.stacks[demo], names.ControlPlane) }, nil, nil,
+		},
+		"not when they cannot be seen": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+				a.failing["nodes"] = errors.New("no route")
+			}, []string{"nodes"}, nil,
+		},
+		"or the error is returned": {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+				a.failing["replace"] = errThrottled
+			}, []string{"nodes", "replace i-1"}, errThrottled,
+		},
+		"or not, when it cannot be written that it was the only one": {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.failing["write"] = errThrottled
+			}, []string{"nodes", "write"}, errThrottled,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &audited{status: &status.Status{Phase: status.Ready}, nodes: test.nodes, failing: map[string]error{}}
+			r := a.round()
+			r.stacks[demo] = map[string]stack.Deployed{
+				names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}},
+				"pool-a":           {Status: "CREATE_COMPLETE"},
+			}
+			group := pool.Group{Name: names.Group(demo, "a")}
+			for i := range len(test.nodes) + test.missing {
+				group.Instances = append(group.Instances, pool.Instance{ID: fmt.Sprint("i-", i+1), State: pool.InService})
+			}
+			r.groups[group.Name] = group
+			if test.given != nil {
+				test.given(a, r)
+			}
+			_, err := nodes{r}.replace(t.Context(), demo, a.status)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.want, a.calls)
+		})
+	}
+	t.Run("of each pool one", func(t *testing.T) {
+		var nodes []pool.NodeHealth
+		pools := map[string]pool.Group{}
+		for p := range 2 {
+			name := fmt.Sprint("p", p)
+			group := pool.Group{}
+			for i := range 4 {
+				n := pool.NodeHealth{Name: "n", Instance: fmt.Sprint(name, i), Pool: name, Ready: i > 0, Since: noon.Add(-time.Hour)}
+				nodes, group.Instances = append(nodes, n), append(group.Instances, pool.Instance{ID: n.Instance, State: pool.InService})
+			}
+			pools[name] = group
+		}
+		instances, findings, alone := chooseUnhealthy(nodes, pools, noon)
+		require.Equal(t, []string{"p00", "p10"}, instances)
+		require.Len(t, findings, 2)
+		require.False(t, alone)
+	})
+	t.Run("the only one less and less often", func(t *testing.T) {
+		for n, test := range []struct {
+			last  *status.Replaced
+			again bool
+			count int
+		}{
+			{nil, true, 1},
+			{&status.Replaced{Count: 2, At: noon.Add(-4*period + period/2 + 1)}, false, 2},
+			{&status.Replaced{Count: 2, At: noon.Add(-4*period + period/2)}, true, 3},
+			{&status.Replaced{Count: 20, At: noon.Add(-23 * time.Hour)}, false, 20},
+			{&status.Replaced{Count: 20, At: noon.Add(-24 * time.Hour)}, true, 21},
+			{&status.Replaced{Count: 20, At: noon.Add(-48 * time.Hour)}, true, 1},
+		} {
+			a := &audited{status: &status.Status{Replaced: test.last}}
+			next, err := nodes{a.round()}.countReplacement(t.Context(), demo, a.status)
+			require.NoError(t, err)
+			require.Equal(t, test.again, next.IsZero(), n)
+			require.Equal(t, test.count, a.status.Replaced.Count, n)
+		}
+	})
+}
