@@ -45,24 +45,20 @@ type source[T any] struct {
 	needed <-chan struct{}
 }
 
-// relistAfter is the age of a list from which a new list costs less than all events since.
+// relistAfter is how long the watch may begin after the list. Later, a new list costs less than all events since.
 const relistAfter = 250 * time.Millisecond
 
 // awaitNeed returns once the source must be watched. stale is true if the list must be read again.
-func (s source[T]) awaitNeed(ctx context.Context, asked time.Time) (stale bool) {
+func (s source[T]) awaitNeed(ctx context.Context) (stale bool) {
 	if s.needed == nil {
 		return false
 	}
-	select {
-	case <-s.needed:
-		return false
-	default:
-	}
+	listed := time.Now()
 	select {
 	case <-s.needed:
 	case <-ctx.Done():
 	}
-	return time.Since(asked) > relistAfter
+	return time.Since(listed) > relistAfter
 }
 
 // Pauses between two tries to list.
@@ -108,7 +104,7 @@ func listAndWatch[T any](ctx context.Context, s source[T], out chan<- change[T])
 			return err
 		}
 		send(change[T]{all: true, items: items, asked: asked})
-		version, current = listed, !s.awaitNeed(ctx, asked)
+		version, current = listed, !s.awaitNeed(ctx)
 	}
 	w, err := s.watch(ctx, version)
 	if err != nil {
