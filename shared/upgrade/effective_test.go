@@ -117,7 +117,7 @@ func TestPoolsKeepTheirTemplatesUntilItIsTheirTurn(t *testing.T) {
 	}{
 		"nothing is under way":                        {},
 		"one that stopped among the nodes":            {keep: Keep{Images: true, Addons: true, OverridesSpec: true}, want: deployed},
-		"also when the spec now states others":         {spec: stated, keep: Keep{Images: true, OverridesSpec: true}, want: deployed},
+		"also when the spec now states others":        {spec: stated, keep: Keep{Images: true, OverridesSpec: true}, want: deployed},
 		"unless the spec did not ask for the upgrade": {spec: stated, keep: Keep{Images: true}},
 		"the step of the nodes":                       {next: next, step: Step{Kind: StepNodes}, keep: Step{Kind: StepNodes}.keep()},
 		"steps before it": {
