@@ -47,7 +47,7 @@ func localCommand() *cobra.Command {
 		Short: "Run an AWS account on this machine, with drover deployed in it",
 		Long: `Runs an AWS account on this machine: S3, Lambda, Step Functions, EventBridge, CloudFormation, Auto Scaling, EKS with real
 Kubernetes API servers, and the rest that drover needs, with IAM enforced. drover is deployed in it from the synthesized
-template. Work that takes long only because it is done in a data centre runs --speed times faster.
+template. Work that takes long only because it is done in a data center runs --speed times faster.
 
 An account lives as long as this process: its clusters, buckets and access keys end with it, and it cannot be started again. What
 stays in --dir afterwards are logs and dead data, so --dir must be an empty or a new folder each time. --port, --access-key-id and

@@ -20,7 +20,7 @@ const fidelityTitle = `<!-- Generated from the package comments below local/ by 
 
 A call, a property or a resource type that is not known here is an error that names it, never a silent success.
 The exception is what a section calls stored without effect. Each section is what a package says of itself; the code
-cites the AWS page that each behaviour follows.
+cites the AWS page that each behavior follows.
 `
 
 // fidelity returns a page with the package comments of the local account, one section for each package.

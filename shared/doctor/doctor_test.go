@@ -37,8 +37,8 @@ func roomy() *Facts {
 		Concurrency:   1000, Unreserved: 1000,
 		Account: "111122223333",
 		Offered: preflight.Facts{
-			Catalogue: []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}, {Version: "1.37", Status: "STANDARD_SUPPORT"}},
-			Compat:    upgrade.Compat{"coredns": {{Version: "v1", Kubernetes: []string{"1.36"}}}},
+			Catalog: []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}, {Version: "1.37", Status: "STANDARD_SUPPORT"}},
+			Compat:  upgrade.Compat{"coredns": {{Version: "v1", Kubernetes: []string{"1.36"}}}},
 			Images: map[string]preflight.Image{
 				"ami-1": {ID: "ami-1", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261101", Architecture: "x86_64", State: "available"},
 			},

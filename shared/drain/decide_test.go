@@ -55,7 +55,7 @@ func grace(seconds int64) func(*corev1.Pod) {
 func deleted(ago time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { at := metav1.NewTime(now.Add(-ago)); p.DeletionTimestamp = &at }
 }
-func labelled(key, value string) func(*corev1.Pod) {
+func labeled(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels = map[string]string{key: value} }
 }
 func in(namespace string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = namespace } }
@@ -186,7 +186,7 @@ func TestDecide(t *testing.T) {
 			[]string{"evict b"}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 2, none, false,
 		},
 		"an empty selector selects the whole namespace": {
-			patient, 0, view([]*corev1.Pod{pod("a", labelled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), 9,
+			patient, 0, view([]*corev1.Pod{pod("a", labeled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), 9,
 			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/all]"}, 1, none, false,
 		},
 		"no selector selects nothing": {
@@ -202,7 +202,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a selector with expressions": {
 			patient, 0, view([]*corev1.Pod{
-				pod("a"), pod("b", labelled("app", "db")),
+				pod("a"), pod("b", labeled("app", "db")),
 			}, budget("b", 0, selects(&metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{"db"}}},
 			}))), 9,
@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) {
 		},
 		"two budgets block, and both are named": {
 			patient, 0, view([]*corev1.Pod{
-				pod("a"), pod("b", labelled("app", "db")),
+				pod("a"), pod("b", labeled("app", "db")),
 			}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), 9,
 			[]string{"evict b"}, []string{"shop/a: " + ManyBudgets.String() + " [shop/all shop/web]"}, 2, none, false,
 		},
@@ -243,7 +243,7 @@ func TestDecide(t *testing.T) {
 			})), 9, []string{"evict a"}, none, 1, none, false,
 		},
 		"few evictions at a time under one budget": {
-			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f", labelled("app", "db"))}, budget("web", 9)), 9,
+			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f", labeled("app", "db"))}, budget("web", 9)), 9,
 			[]string{"evict a", "evict b", "evict c", "evict d", "evict f"}, none, 6, none, false,
 		},
 		"terminating pods are waited for": {
@@ -272,7 +272,7 @@ func TestDecide(t *testing.T) {
 			[]string{"delete a in 5s"}, none, 1, none, false,
 		},
 		"pods that can be evicted are not forced": {
-			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b"), pod("c", labelled("app", "db"))}, budget("web", 1)), 9,
+			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b"), pod("c", labeled("app", "db"))}, budget("web", 1)), 9,
 			[]string{"evict a", "delete b in 30s", "evict c"}, none, 3, none, false,
 		},
 		"everything that blocks can be forced": {
@@ -299,7 +299,7 @@ func TestDecide(t *testing.T) {
 		"the policy Continue leaves the rest": {
 			with(func(p *Policy) {
 				p.Timeout, p.OnTimeout = 600, Continue
-			}), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
+			}), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labeled("app", "db"))}, budget("web", 0)), 9,
 			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 2, none, true,
 		},
 	} {

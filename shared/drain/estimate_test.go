@@ -71,7 +71,7 @@ func TestDecideStalled(t *testing.T) {
 		},
 		"not while a pod under the budget is evicted now": {[]*corev1.Pod{running, pod("c")}, 1, 0, false},
 		"stalled while pods without the budget leave": {
-			[]*corev1.Pod{running, pod("c", labelled("app", "db"))}, 0, 0, true,
+			[]*corev1.Pod{running, pod("c", labeled("app", "db"))}, 0, 0, true,
 		},
 		"not while the last evicted pod is being replaced": {[]*corev1.Pod{running}, 0, 29 * time.Second, false},
 		"stalled if that takes too long":                   {[]*corev1.Pod{running}, 0, 31 * time.Second, true},

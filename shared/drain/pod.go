@@ -37,7 +37,7 @@ type Pod struct {
 	Managed bool
 	// EmptyDir pods lose data that is on the node.
 	EmptyDir bool
-	// Ready pods count towards their budgets. Pending ones may always be evicted.
+	// Ready pods count toward their budgets. Pending ones may always be evicted.
 	Ready, Pending bool
 	Priority       int32
 	// System pods are those on which the cluster itself depends, such as CoreDNS: see isSystem.

@@ -25,12 +25,12 @@ func TestSystemPod(t *testing.T) {
 	}{
 		"critical for the cluster":        {of(kube, priority(2_000_000_000)), true},
 		"critical for its node":           {of(kube, priority(2_000_001_000)), true},
-		"of an add-on of EKS":             {of(kube, labelled("app.kubernetes.io/managed-by", "EKS")), true},
-		"a component of EKS":              {of(kube, labelled("eks.amazonaws.com/component", "coredns")), true},
+		"of an add-on of EKS":             {of(kube, labeled("app.kubernetes.io/managed-by", "EKS")), true},
+		"a component of EKS":              {of(kube, labeled("eks.amazonaws.com/component", "coredns")), true},
 		"with a local volume":             {of(system, emptyDir), true},
 		"but not with a lower priority":   {of(kube, priority(1_999_999_999)), false},
 		"but not without a priority":      {of(kube), false},
-		"but not managed by another tool": {of(kube, labelled("app.kubernetes.io/managed-by", "Helm")), false},
+		"but not managed by another tool": {of(kube, labeled("app.kubernetes.io/managed-by", "Helm")), false},
 		"but not in another namespace":    {of(important), false},
 		"but not with a claim": {
 			of(system, volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}})), false,

@@ -47,11 +47,11 @@ func TestDiff(t *testing.T) {
 		})
 	})
 	t.Run("shows long values by their length", func(t *testing.T) {
-		labelled := func(n int) *api.Cluster {
+		labeled := func(n int) *api.Cluster {
 			return at(func(c *api.Cluster) { c.Spec.Tags = map[string]string{"team": strings.Repeat("x", n)} })
 		}
 		require.Equal(t, []status.Reason{{Field: "spec.tags.team", Old: strings.Repeat("x", maxShown-2), New: "(121 bytes)"}},
-			Diff(names.Network, labelled(maxShown-2), labelled(maxShown-1)))
+			Diff(names.Network, labeled(maxShown-2), labeled(maxShown-1)))
 	})
 	t.Run("has nothing to compare without both specs", func(t *testing.T) {
 		require.Empty(t, Diff(names.Network, nil, spec()))

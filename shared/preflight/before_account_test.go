@@ -213,11 +213,11 @@ var versionCases = map[string]beforeCase{
 
 	"a version that EKS does not offer": {
 		func(w *world) {
-			w.facts.Catalogue = w.facts.Catalogue[:1]
+			w.facts.Catalog = w.facts.Catalog[:1]
 		}, blocks("VersionOffered", "does not offer Kubernetes 1.36 in this region; it offers 1.35"),
 	},
 	"a version that EKS no longer offers": {
-		func(w *world) { w.facts.Catalogue[1].Status = "UNSUPPORTED" }, blocks("VersionOffered", "1.36"),
+		func(w *world) { w.facts.Catalog[1].Status = "UNSUPPORTED" }, blocks("VersionOffered", "1.36"),
 	},
 	"every version of the upgrade must be offered": {
 		func(w *world) {
@@ -239,15 +239,15 @@ var versionCases = map[string]beforeCase{
 
 	"the target's support ends soon": {
 		func(w *world) {
-			w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 59)
+			w.facts.Catalog[1].EndOfStandard = now.AddDate(0, 0, 59)
 		}, warns("SupportDates", "standard support of Kubernetes 1.36 ends 2027-01-20"),
 	},
 	"the target's support ends in sixty days": {
-		func(w *world) { w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 60) }, nil,
+		func(w *world) { w.facts.Catalog[1].EndOfStandard = now.AddDate(0, 0, 60) }, nil,
 	},
 	"extended support of the target": {
 		func(w *world) {
-			w.facts.Catalogue[1].Status, w.facts.Catalogue[1].EndOfStandard = "EXTENDED_SUPPORT", old
+			w.facts.Catalog[1].Status, w.facts.Catalog[1].EndOfStandard = "EXTENDED_SUPPORT", old
 		}, warns("SupportDates", "in extended support since 2026-11-22"),
 	},
 

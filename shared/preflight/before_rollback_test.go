@@ -30,7 +30,7 @@ func back() *world {
 // The nodes are rolled back first. So an impossible rollback of the control plane must be reported before.
 func TestBeforeARollback(t *testing.T) {
 	extended := func(w *world) {
-		w.facts.Catalogue[0].Status, w.facts.Catalogue[0].EndOfStandard = "EXTENDED_SUPPORT", old
+		w.facts.Catalog[0].Status, w.facts.Catalog[0].EndOfStandard = "EXTENDED_SUPPORT", old
 	}
 	for name, c := range map[string]struct {
 		spoil func(*world)

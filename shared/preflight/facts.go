@@ -83,8 +83,8 @@ type Facts struct {
 	Insights []Insight
 	// InsightsRefreshed is when EKS made the insights last, even if all pass. It is zero if EKS never did, or was not asked.
 	InsightsRefreshed time.Time
-	// Catalogue of EKS.
-	Catalogue []Version
+	// Catalog of EKS.
+	Catalog []Version
 	// Compat holds the versions that EKS offers of the cluster's add-ons, before and after.
 	Compat upgrade.Compat
 	// Groups of the pools, by pool.
@@ -151,7 +151,7 @@ type Deprecation struct {
 	Clients []string
 }
 
-// Version of EKS's catalogue.
+// Version of EKS's catalog.
 type Version struct {
 	// Version such as "1.36".
 	Version string

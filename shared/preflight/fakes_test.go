@@ -57,7 +57,7 @@ func well() *world {
 			Addons: []preflight.Addon{
 				{Name: "kube-proxy", Version: "v1.35.0-eksbuild.1", Status: "ACTIVE"}, {Name: "coredns", Version: "v1.12.0", Status: "ACTIVE"},
 			},
-			Catalogue: []preflight.Version{
+			Catalog: []preflight.Version{
 				{Version: "1.35", Status: "STANDARD_SUPPORT", EndOfStandard: now.AddDate(0, 4, 0)}, {
 					Version: "1.36", Status: "STANDARD_SUPPORT", EndOfStandard: now.AddDate(1, 0, 0),
 				},

@@ -125,7 +125,7 @@ var limitCases = map[string]beforeCase{
 	"insights of an hour ago": {func(w *world) { w.facts.InsightsRefreshed = now.Add(-time.Hour) }, nil},
 	"offered versions are named in order": {
 		func(w *world) {
-			w.facts.Catalogue = []preflight.Version{{Version: "1.36"}, {Version: "1.34"}, {Version: "1.35"}}
+			w.facts.Catalog = []preflight.Version{{Version: "1.36"}, {Version: "1.34"}, {Version: "1.35"}}
 			w.plan.Steps = append(w.plan.Steps, upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: "1.37"})
 		}, blocks("VersionOffered", "does not offer Kubernetes 1.37 in this region; it offers 1.34, 1.35, 1.36"),
 	},

@@ -20,7 +20,7 @@ var published = []check{
 }
 
 // Published checks what a release names: EKS offers its Kubernetes version, its add-ons are compatible, and its images exist. It needs
-// only Catalogue, Compat and Images of the facts.
+// only Catalog, Compat and Images of the facts.
 func Published(f *Facts, r *api.Release) []status.Check {
 	// A cluster that consists only of the release.
 	cluster := &api.Cluster{Spec: api.ClusterSpec{Addons: r.Spec.Addons}}
@@ -41,7 +41,7 @@ var created = []check{
 }
 
 // Created checks what a resolved cluster is created from: EKS offers its Kubernetes version, its add-ons are compatible, and its images
-// exist. It needs only Catalogue, Compat and Images of the facts, and ReadAt to find deprecated images.
+// exist. It needs only Catalog, Compat and Images of the facts, and ReadAt to find deprecated images.
 func Created(f *Facts, cluster *api.Cluster) []status.Check {
 	version := cluster.Spec.KubernetesVersion
 	return run(created, f, &Plan{

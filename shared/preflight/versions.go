@@ -222,7 +222,7 @@ func wanted(cluster *api.Cluster, name string) string {
 	return ""
 }
 
-// addonsCompatible compares each add-on with EKS's catalogue. At the end, each needs a version that EKS offers for the target, or EKS
+// addonsCompatible compares each add-on with EKS's catalog. At the end, each needs a version that EKS offers for the target, or EKS
 // rejects the update. During the upgrade, an add-on may be behind if no version is compatible with both: a warning.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
 func addonsCompatible(r *report, f *Facts, p *Plan) {
@@ -285,7 +285,7 @@ func (f *Facts) misfit(name, version, kubernetes string) string {
 // versionOffered checks that EKS offers each version of the upgrade.
 func versionOffered(r *report, f *Facts, p *Plan) {
 	var missing, offered []string
-	for _, v := range f.Catalogue {
+	for _, v := range f.Catalog {
 		if v.Status != "UNSUPPORTED" {
 			offered = append(offered, v.Version)
 		}
@@ -326,7 +326,7 @@ const soon = 60 * 24 * time.Hour
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 func supportDates(r *report, f *Facts, p *Plan) {
 	standard := p.After != nil && p.After.Spec.ControlPlane.SupportType == api.SupportStandard
-	for _, v := range f.Catalogue {
+	for _, v := range f.Catalog {
 		if v.Version != p.To.KubernetesVersion {
 			continue
 		}

@@ -41,8 +41,8 @@ func newFixture() *fixture {
 	return f
 }
 
-func (f *fixture) Catalogue(context.Context) ([]preflight.Version, error) {
-	return []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}, f.failing["catalogue"]
+func (f *fixture) Catalog(context.Context) ([]preflight.Version, error) {
+	return []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}, f.failing["catalog"]
 }
 
 func (f *fixture) Compat(_ context.Context, addons []string) (upgrade.Compat, error) {

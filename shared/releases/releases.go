@@ -35,7 +35,7 @@ type State interface {
 
 // EKS lists versions and add-ons that EKS offers: a subset of eks.Reader.
 type EKS interface {
-	Catalogue(ctx context.Context) ([]preflight.Version, error)
+	Catalog(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
 }
 
@@ -155,7 +155,7 @@ func (c *Checker) checkRelease(ctx context.Context, name string, body []byte) ([
 		addons = append(addons, addon.Name)
 	}
 	var err error
-	if facts.Catalogue, err = c.EKS.Catalogue(ctx); err != nil {
+	if facts.Catalog, err = c.EKS.Catalog(ctx); err != nil {
 		return nil, err
 	}
 	if facts.Compat, err = c.EKS.Compat(ctx, addons); err != nil {

@@ -91,7 +91,7 @@ func TestCheckRelease(t *testing.T) {
 		require.NoError(t, f.checker.Check(t.Context(), "r1"))
 		require.Empty(t, f.objects.Keys())
 	})
-	for _, method := range []string{"catalogue", "compat", "images"} {
+	for _, method := range []string{"catalog", "compat", "images"} {
 		t.Run("records nothing when this fails: "+method, func(t *testing.T) {
 			f := newFixture()
 			f.upload("r1", release)
@@ -203,14 +203,14 @@ func TestCheckReleaseOfAChannel(t *testing.T) {
 		f := newFixture()
 		f.upload("r1", release)
 		f.upload(api.ChannelsName, channels)
-		f.failing["catalogue"] = errThrottled
+		f.failing["catalog"] = errThrottled
 		require.ErrorIs(t, f.checker.Check(t.Context(), "r1"), errThrottled)
 		require.True(t, f.verdict(t, api.ChannelsName).Usable)
 	})
 	t.Run("returns the errors of both", func(t *testing.T) {
 		f := newFixture()
 		f.upload("r1", release)
-		f.failing["catalogue"] = errThrottled
+		f.failing["catalog"] = errThrottled
 		f.specs.OnCall = refuse
 		err := f.checker.Check(t.Context(), "r1")
 		require.ErrorIs(t, err, errThrottled)

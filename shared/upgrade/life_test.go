@@ -31,8 +31,8 @@ type life struct {
 	latest    map[Origin]string
 }
 
-// catalogued is a release as the specs bucket has it: its image and kube-proxy are of its Kubernetes version.
-func catalogued(name string) *api.Release {
+// catalogRelease is a release as the specs bucket has it: its image and kube-proxy are of its Kubernetes version.
+func catalogRelease(name string) *api.Release {
 	version, _ := kubernetes(name)
 	return release(name, version, "ami-"+version, "v"+version+".0")
 }
@@ -120,12 +120,12 @@ func (l *life) converge() {
 	var next *api.Release
 	pin := d.Old
 	if d.Next != nil {
-		next = catalogued(d.Next.Release)
+		next = catalogRelease(d.Next.Release)
 		if d.Step.AppliesRelease() {
 			pin = *d.Next
 		}
 	}
-	resolved, errs := Effective(l.in.Spec, catalogued(d.Old.Release), next, d.Step)
+	resolved, errs := Effective(l.in.Spec, catalogRelease(d.Old.Release), next, d.Step)
 	require.Nil(l, errs)
 	d.Keep.Apply(l.in.Spec, resolved, d.Step, map[string]string{"a": l.image}, l.addons)
 

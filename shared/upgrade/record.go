@@ -7,7 +7,7 @@ import (
 )
 
 // Record is the last upgrade of a cluster, or the one in flight: the object upgrades/<cluster>.json in the state bucket, written with
-// conditional writes. Planning reads it to see which release applies, and how far the cluster may go towards it. The status shows the same
+// conditional writes. Planning reads it to see which release applies, and how far the cluster may go toward it. The status shows the same
 // to users. No decision depends on the status.
 type Record struct {
 	// Number counts the upgrades of a cluster.

@@ -34,7 +34,7 @@ func lines(steps []Step) (list []string) {
 	return list
 }
 
-var catalogue = Compat{
+var catalog = Compat{
 	"coredns": {
 		{"v4", []string{"1.36", "1.37"}}, {"v3", []string{"1.35", "1.36"}}, {"v2", []string{"1.34", "1.35"}}, {"v1", []string{"1.33", "1.34"}},
 	},
@@ -101,7 +101,7 @@ func TestSteps(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			steps, err := Steps(test.from, test.to, catalogue)
+			steps, err := Steps(test.from, test.to, catalog)
 			require.NoError(t, err)
 			require.Equal(t, test.want, lines(steps))
 		})
@@ -177,7 +177,7 @@ func TestStepsBack(t *testing.T) {
 
 // An external update of the control plane completes some of the steps.
 func TestSkipReached(t *testing.T) {
-	steps, err := Steps(at("1.34", "coredns v1"), at("1.37", "coredns v4"), catalogue)
+	steps, err := Steps(at("1.34", "coredns v1"), at("1.37", "coredns v4"), catalog)
 	require.NoError(t, err)
 	rest := []string{
 		"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37", "Nodes 1.37",
@@ -192,14 +192,14 @@ func TestSkipReached(t *testing.T) {
 	require.Equal(t, lines(steps), lines(SkipReached(steps, len(steps), "1.37")))
 	require.Equal(t, lines(steps), lines(SkipReached(steps, 0, "1.38")), "newer than all steps: the checks report it")
 
-	back, err := StepsBack(at("1.36"), at("1.35"), catalogue)
+	back, err := StepsBack(at("1.36"), at("1.35"), catalog)
 	require.NoError(t, err)
 	require.Equal(t, lines(back), lines(SkipReached(back, 0, "1.35")), "nodes are rolled back first")
 }
 
 // Completed steps before the next update of the control plane may have been undone, so they are planned again. The first keeps its start.
 func TestReplan(t *testing.T) {
-	steps, err := Steps(at("1.34", "coredns v1"), at("1.36", "coredns v3"), catalogue)
+	steps, err := Steps(at("1.34", "coredns v1"), at("1.36", "coredns v3"), catalog)
 	require.NoError(t, err)
 	require.Equal(t, []StepKind{StepAddonsFirst, StepControlPlane, StepAddonsFirst, StepControlPlane, StepAddons, StepNodes}, kinds(steps))
 	back, err := StepsBack(at("1.36", "kube-proxy v1.36.0"), at("1.35", "kube-proxy v1.35.0"), proxies())
@@ -229,7 +229,7 @@ func TestReplan(t *testing.T) {
 	}
 
 	steps[0].Started, steps[2].Started = noon, noon.Add(time.Hour)
-	replanned, err := Steps(at("1.35", "coredns v3"), at("1.36", "coredns v3"), catalogue)
+	replanned, err := Steps(at("1.35", "coredns v3"), at("1.36", "coredns v3"), catalog)
 	require.NoError(t, err)
 	all := Replan(steps, 2, replanned)
 	require.Equal(t, []StepKind{StepAddonsFirst, StepControlPlane, StepControlPlane, StepAddons, StepNodes}, kinds(all))

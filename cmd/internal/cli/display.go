@@ -1,6 +1,6 @@
 package cli
 
-// Output of text: as wide as the terminal, with colours on a terminal.
+// Output of text: as wide as the terminal, with colors on a terminal.
 
 import (
 	"fmt"
@@ -18,20 +18,20 @@ type display struct {
 	now time.Time
 	// width in characters; 0 is unlimited, as in a file.
 	width   int
-	colour  bool
+	color   bool
 	verbose bool
 }
 
 func newDisplay(out io.Writer, verbose bool) *display {
 	d := &display{out: out, now: time.Now(), verbose: verbose}
 	if width, _, ok := view.TerminalSize(out); ok {
-		d.width, d.colour = width, mayColour(os.Getenv)
+		d.width, d.color = width, mayColor(os.Getenv)
 	}
 	return d
 }
 
-// mayColour reports whether a terminal gets colours. https://no-color.org
-func mayColour(getenv func(string) string) bool {
+// mayColor reports whether a terminal gets colors. https://no-color.org
+func mayColor(getenv func(string) string) bool {
 	return getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
@@ -42,11 +42,11 @@ func (d *display) say(format string, args ...any) {
 	}
 }
 
-// head prints a paragraph and colours its word, a state that occurs once in it.
+// head prints a paragraph and colors its word, a state that occurs once in it.
 func (d *display) head(word, text string) {
 	lines := view.Wrap(text, d.width)
 	for i, line := range lines {
-		if i == 0 && d.colour {
+		if i == 0 && d.color {
 			line = strings.Replace(line, word, view.Paint(word, true), 1)
 		}
 		fmt.Fprintln(d.out, line)
@@ -57,7 +57,7 @@ func (d *display) head(word, text string) {
 func (d *display) table(t *view.Table) {
 	if len(t.Rows) > 0 {
 		fmt.Fprintln(d.out)
-		t.Write(d.out, d.width, d.colour)
+		t.Write(d.out, d.width, d.color)
 	}
 }
 

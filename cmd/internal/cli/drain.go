@@ -115,7 +115,7 @@ the cluster must let you read it. If it does not, the dry run prints the access 
 
 // nodeOf returns the name of a node of the cluster's pools, found by its name or its instance's id.
 func nodeOf(ctx context.Context, c *Cell, cluster, named string) (node string, err error) {
-	found, err := ec2.New(c.cfg).Named(ctx, named)
+	found, err := ec2.New(c.cfg).NodeNames(ctx, named)
 	if err != nil {
 		return "", err
 	}

@@ -95,7 +95,7 @@ func (l *liveSource) cluster(ctx context.Context, c *status.Cluster) *liveCluste
 		for group := range pools {
 			all = append(all, group)
 		}
-		found, err := l.groups.DescribeAll(ctx, all...)
+		found, err := l.groups.DescribeNamed(ctx, all...)
 		live.groupsErr = err
 		for _, group := range found {
 			live.groups[pools[group.Name]] = group

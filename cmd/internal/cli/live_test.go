@@ -73,12 +73,12 @@ workers  ?      1           2        1 of 2 nodes replaced, 1 draining, 1 missin
 			require.Contains(t, show(display{verbose: true}), id)
 		}
 	})
-	t.Run("fits and is coloured", func(t *testing.T) {
+	t.Run("fits and is colored", func(t *testing.T) {
 		for _, line := range strings.Split(show(display{width: 60}), "\n") {
 			require.LessOrEqual(t, len([]rune(line)), 60, line)
 		}
-		require.Contains(t, show(display{colour: true}), "demo is \x1b[33mConverging\x1b[0m")
-		require.Contains(t, show(display{colour: true}), "\x1b[33mUPDATE_IN_PROGRESS\x1b[0m")
+		require.Contains(t, show(display{color: true}), "demo is \x1b[33mConverging\x1b[0m")
+		require.Contains(t, show(display{color: true}), "\x1b[33mUPDATE_IN_PROGRESS\x1b[0m")
 	})
 	t.Run("names a stack that was deleted outside drover", func(t *testing.T) {
 		live.stacks["network"] = liveStack{}
@@ -103,7 +103,7 @@ func TestLiveFleet(t *testing.T) {
 	require.Contains(t, out.String(), "Auto Scaling was not read: denied\n")
 }
 
-func TestMayColour(t *testing.T) {
+func TestMayColor(t *testing.T) {
 	env := func(pairs ...string) func(string) string {
 		return func(name string) string {
 			for i := 0; i < len(pairs); i += 2 {
@@ -114,8 +114,8 @@ func TestMayColour(t *testing.T) {
 			return ""
 		}
 	}
-	require.True(t, mayColour(env("TERM", "xterm")))
-	require.False(t, mayColour(env("NO_COLOR", "1")))
-	require.True(t, mayColour(env("NO_COLOR", "")), "no-color.org: when present and not an empty string")
-	require.False(t, mayColour(env("TERM", "dumb")))
+	require.True(t, mayColor(env("TERM", "xterm")))
+	require.False(t, mayColor(env("NO_COLOR", "1")))
+	require.True(t, mayColor(env("NO_COLOR", "")), "no-color.org: when present and not an empty string")
+	require.False(t, mayColor(env("TERM", "dumb")))
 }

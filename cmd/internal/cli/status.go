@@ -26,7 +26,7 @@ a name, a table of all clusters; it hides deleted ones unless --all is given.
 With --live it also asks CloudFormation, Auto Scaling and, for one cluster, the cluster's own API, with your credentials. On a
 terminal it refreshes in place until Ctrl-C; elsewhere it prints once. A source that does not answer is named in the output.
 
-Text fits the terminal and is coloured there; set NO_COLOR to any value for no colours. Documents (-o) hold every cluster and every field.`,
+Text fits the terminal and is colored there; set NO_COLOR to any value for no colors. Documents (-o) hold every cluster and every field.`,
 		Example: `  drover status
   drover status demo
   drover status demo --live

@@ -33,7 +33,7 @@ func (d *display) upgrades(s status.Status) {
 		steps.Add(view.Text("  "+step.Name), view.Text(stepTimes(step, s.Upgrade.Ended != nil, d.now)))
 	}
 	if len(steps.Rows) > 0 {
-		steps.Write(d.out, d.width, d.colour)
+		steps.Write(d.out, d.width, d.color)
 	}
 	if u := s.Upgrade; u.Checked != nil && len(u.Checks) > 0 {
 		d.say("  found %s (a dry run checks again):", view.Relative(d.now, *u.Checked))

@@ -280,7 +280,7 @@ func (d *display) fleet(clusters []*status.Cluster, live *liveFleet, all bool) {
 		}
 		table.Add(append(row, view.Text(view.Age(d.now, s.UpdatedAt)), view.Text(d.words(summary(s))))...)
 	}
-	table.Write(d.out, d.width, d.colour)
+	table.Write(d.out, d.width, d.color)
 	switch {
 	case hidden == 1:
 		d.say("1 deleted cluster is hidden: `drover status --all` shows it")

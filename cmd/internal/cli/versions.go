@@ -130,12 +130,12 @@ func (m *planeMove) to(target string) {
 
 // fleetReader reads the data that all clusters share once.
 type fleetReader struct {
-	c         *Cell
-	stacks    map[string]stack.Deployed
-	eks       *eks.Reader
-	catalogue map[string]preflight.Version
-	channels  *api.Channels
-	releases  map[string]*api.Release
+	c        *Cell
+	stacks   map[string]stack.Deployed
+	eks      *eks.Reader
+	catalog  map[string]preflight.Version
+	channels *api.Channels
+	releases map[string]*api.Release
 }
 
 func ReadFleet(ctx context.Context, c *Cell) ([]ClusterVersions, error) {
@@ -149,17 +149,17 @@ func ReadFleet(ctx context.Context, c *Cell) ([]ClusterVersions, error) {
 		return fleet, nil
 	}
 	r := &fleetReader{
-		c: c, eks: eks.New(awseks.NewFromConfig(c.cfg)), catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{},
+		c: c, eks: eks.New(awseks.NewFromConfig(c.cfg)), catalog: map[string]preflight.Version{}, releases: map[string]*api.Release{},
 	}
 	if r.stacks, err = cloudformation.New(awscloudformation.NewFromConfig(c.cfg), nil, "").All(ctx); err != nil {
 		return nil, err
 	}
-	catalogue, err := r.eks.Catalogue(ctx)
+	catalog, err := r.eks.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range catalogue {
-		r.catalogue[v.Version] = v
+	for _, v := range catalog {
+		r.catalog[v.Version] = v
 	}
 	if object, err := c.Specs.Get(ctx, names.ReleaseSpec(api.ChannelsName), api.MaxFile); err == nil {
 		r.channels, _ = api.ReadChannels("", object.Body, api.Options{})
@@ -192,7 +192,7 @@ func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (ClusterVe
 	if err := r.readControlPlane(ctx, &v, plan.KubernetesVersion(deployed)); err != nil {
 		return v, err
 	}
-	if version, ok := r.catalogue[v.ControlPlane.Current]; ok {
+	if version, ok := r.catalog[v.ControlPlane.Current]; ok {
 		v.StandardSupportEnds, v.ExtendedSupportEnds = dayOf(version.EndOfStandard), dayOf(version.EndOfExtended)
 	}
 	images := plan.Images(deployed)

@@ -25,7 +25,7 @@ func (d *display) versions(fleet []ClusterVersions) {
 		table.Add(view.Text(v.Cluster), view.Text(v.Release.arrow()), view.Text(v.ControlPlane.arrow()), view.Text(cmp.Or(v.changes(), "-")),
 			view.Text(cmp.Or(relativeTimes(v.Due, d.now), "-")), view.Text(cmp.Or(v.StandardSupportEnds, "-")))
 	}
-	table.Write(d.out, d.width, d.colour)
+	table.Write(d.out, d.width, d.color)
 }
 
 // arrow returns "1.36 → 1.37", or the current version if no change is due.
@@ -102,7 +102,7 @@ func (d *display) parts(fleet []ClusterVersions) {
 			row(v, "add-on "+a.Name, a.moves, "", "")
 		}
 	}
-	table.Write(d.out, d.width, d.colour)
+	table.Write(d.out, d.width, d.color)
 }
 
 // timestamp matches an RFC 3339 time in UTC.

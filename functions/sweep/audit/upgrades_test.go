@@ -16,7 +16,7 @@ import (
 
 func (a *audited) Start(context.Context, string, any) error { return a.did("end its upgrade") }
 
-func TestAuditLooksAfterUpgrades(t *testing.T) {
+func TestAuditStartsDueUpgrades(t *testing.T) {
 	ended, overdue := noon.Add(-period), noon.Add(-upgrade.DelayedAfter)
 	next := func(execution string, at *time.Time) *status.Upgrade {
 		return &status.Upgrade{Phase: status.UpgradeScheduled, To: "r3", Origin: "Channel", At: at, Execution: execution}

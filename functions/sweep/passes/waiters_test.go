@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-func TestSweepLooksAfterWaiters(t *testing.T) {
+func TestWaiters(t *testing.T) {
 	const resumed = `resume "token" false UPDATE_COMPLETE`
 	for name, test := range map[string]struct {
 		given    func(*sweeptest.Account)

@@ -44,7 +44,7 @@ func (l *led) claimed(t *testing.T, blocks bool) (events.UpgradeResult, error) {
 	facts := &preflight.Facts{ControlPlane: preflight.ControlPlane{Version: "1.35", Status: "ACTIVE"}, Forbidden: true}
 	if !blocks {
 		compat, _ := ledEKS{led: l}.Compat(t.Context(), nil)
-		facts.Compat, facts.Catalogue = compat, []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}
+		facts.Compat, facts.Catalog = compat, []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}
 		facts.Images = map[string]preflight.Image{
 			"ami-0123456789abcdef0": {ID: "ami-0123456789abcdef0", Architecture: "x86_64", State: "available"},
 		}

@@ -80,7 +80,7 @@ spec:
     - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}
 `
 
-// specsOf reads the spec, and the catalogue.
+// specsOf reads the spec, and the catalog.
 type specsOf struct{ *led }
 
 func (s specsOf) Get(_ context.Context, key string, _ int64) (store.Object, error) {

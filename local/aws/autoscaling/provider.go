@@ -62,7 +62,7 @@ func (p *properties) settings() Settings {
 
 func (groupProvider) Schema() resource.Schema {
 	schema := resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{}, Required: []string{"MinSize", "MaxSize"}, Attributes: []string{"AutoScalingGroupARN"},
+		Properties: map[string]resource.UpdateBehavior{}, Required: []string{"MinSize", "MaxSize"}, Attributes: []string{"AutoScalingGroupARN"},
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[properties]()) {
 		schema.Properties[field.Name] = resource.InPlace

@@ -54,7 +54,7 @@ func recorders(parsed *template.Template) map[string]*recorder {
 	for _, r := range parsed.Resources {
 		if byType[r.Type] == nil {
 			byType[r.Type] = &recorder{
-				schema:     resource.Schema{Properties: map[string]resource.UpdateBehaviour{"Tags": resource.InPlace}},
+				schema:     resource.Schema{Properties: map[string]resource.UpdateBehavior{"Tags": resource.InPlace}},
 				properties: map[string]map[string]any{},
 			}
 		}

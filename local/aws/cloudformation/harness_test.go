@@ -43,7 +43,7 @@ func newShelf() *shelf {
 
 func (*shelf) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Name": resource.Replaces, "Size": resource.InPlace, "Needs": resource.InPlace, "Home": resource.Replaces, "Seconds": resource.InPlace,
 			"Fail": resource.InPlace, "Signals": resource.InPlace, "Tags": resource.InPlace,
 		},

@@ -55,16 +55,16 @@ func TestRequestsToCreateThatAreRefused(t *testing.T) {
 		},
 		"an unknown property": {
 			CreateStackInput{
-				TemplateBody: things(`A: {Colour: red}`),
-			}, "UnsupportedByLocalAccount", "the property Colour of AWS::Test::Thing (resource A)",
+				TemplateBody: things(`A: {Color: red}`),
+			}, "UnsupportedByLocalAccount", "the property Color of AWS::Test::Thing (resource A)",
 		},
 		"an unknown attribute": {
 			CreateStackInput{
-				TemplateBody: things(`A: {}`, `B: {Needs: !GetAtt A.Colour}`),
-			}, "ValidationError", "resource A does not support attribute type Colour in Fn::GetAtt",
+				TemplateBody: things(`A: {}`, `B: {Needs: !GetAtt A.Color}`),
+			}, "ValidationError", "resource A does not support attribute type Color in Fn::GetAtt",
 		},
 		"an output of a wrong attribute": {
-			CreateStackInput{TemplateBody: ok + "Outputs: {O: {Value: !GetAtt A.Colour}}"}, "ValidationError", "Colour",
+			CreateStackInput{TemplateBody: ok + "Outputs: {O: {Value: !GetAtt A.Color}}"}, "ValidationError", "Color",
 		},
 		"an unknown intrinsic": {
 			CreateStackInput{TemplateBody: things(`A: {Size: {"Fn::Nope": 1}}`)}, "UnsupportedByLocalAccount", "Fn::Nope",

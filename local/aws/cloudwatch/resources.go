@@ -26,7 +26,7 @@ type alarmProvider struct{ s *Service }
 
 func (alarmProvider) Schema() resource.Schema {
 	schema := resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"AlarmName": resource.Replaces},
+		Properties: map[string]resource.UpdateBehavior{"AlarmName": resource.Replaces},
 		Required:   []string{"ComparisonOperator", "EvaluationPeriods"},
 		Attributes: []string{"Arn"},
 	}
@@ -125,7 +125,7 @@ type dashboardProvider struct{ s *Service }
 
 func (dashboardProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"DashboardName": resource.Replaces, "DashboardBody": resource.InPlace},
+		Properties: map[string]resource.UpdateBehavior{"DashboardName": resource.Replaces, "DashboardBody": resource.InPlace},
 		Required:   []string{"DashboardBody"},
 	}
 }
@@ -175,7 +175,7 @@ type groupProvider struct{ s *Service }
 
 func (groupProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"LogGroupName": resource.Replaces, "RetentionInDays": resource.InPlace, "KmsKeyId": resource.InPlace, "Tags": resource.InPlace,
 		},
 		Attributes: []string{"Arn"},

@@ -50,7 +50,7 @@ func (p provider) Delete(ctx context.Context, r resource.Request) error {
 // schema lists properties as "Name", or as "Name!" if changing them replaces the resource.
 func schema(properties, required, attributes string) resource.Schema {
 	s := resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{}, Required: strings.Fields(required), Attributes: strings.Fields(attributes),
+		Properties: map[string]resource.UpdateBehavior{}, Required: strings.Fields(required), Attributes: strings.Fields(attributes),
 	}
 	for _, p := range strings.Fields(properties) {
 		name, replaces := strings.CutSuffix(p, "!")

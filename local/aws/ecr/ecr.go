@@ -40,7 +40,7 @@ type repositories struct{ s *Service }
 
 func (repositories) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"RepositoryName": resource.Replaces, "ImageTagMutability": resource.InPlace, "LifecyclePolicy": resource.InPlace,
 			"RepositoryPolicyText": resource.InPlace,
 		},

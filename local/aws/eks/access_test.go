@@ -157,7 +157,7 @@ func TestAddonsRefuse(t *testing.T) {
 func TestReleasesOfTheExamples(t *testing.T) {
 	for minor, addons := range exampleReleases(t) {
 		for name, version := range addons {
-			entry, err := findCatalogued(name)
+			entry, err := findCatalogAddon(name)
 			require.NoError(t, err)
 			require.NoError(t, entry.check(version, minor))
 		}

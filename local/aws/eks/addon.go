@@ -54,7 +54,7 @@ type Addon struct {
 
 type addon struct {
 	Addon
-	entry catalogued
+	entry catalogAddon
 	// run changes with the desired state of the add-on, and ends the watch of the previous one.
 	run int
 }
@@ -147,7 +147,7 @@ func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAdd
 	if err := s.authorizeIdentities(caller, "CreateAddon", in.ClusterName, nil, in.PodIdentityAssociations); err != nil {
 		return nil, err
 	}
-	entry, err := findCatalogued(in.AddonName)
+	entry, err := findCatalogAddon(in.AddonName)
 	if err != nil {
 		return nil, err
 	}

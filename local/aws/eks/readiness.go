@@ -40,7 +40,7 @@ type findings struct {
 	kubelets     map[string]int
 	kubeProxy    int // 0 if there is none or its version cannot be read
 	addons       map[string]string
-	entries      map[string]catalogued
+	entries      map[string]catalogAddon
 	issues       []string
 	deprecated   []deprecatedAPI
 	// nodesUnknown is true if the API server did not return the nodes.
@@ -50,7 +50,7 @@ type findings struct {
 // findings reads a cluster's own API, without s.mu.
 func (s *Service) findings(ctx context.Context, c *cluster) findings {
 	s.rememberDeprecated(ctx, c)
-	f := findings{kubelets: map[string]int{}, addons: map[string]string{}, entries: map[string]catalogued{}}
+	f := findings{kubelets: map[string]int{}, addons: map[string]string{}, entries: map[string]catalogAddon{}}
 	nodes, err := c.admin.Resource(nodeResource).List(ctx, metav1.ListOptions{})
 	if f.nodesUnknown = err != nil; err == nil {
 		for _, n := range nodes.Items {

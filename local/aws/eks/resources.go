@@ -66,7 +66,7 @@ type clusterProvider struct{ s *Service }
 
 func (p clusterProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Name": resource.Replaces, "RoleArn": resource.Replaces, "EncryptionConfig": resource.Replaces,
 			"BootstrapSelfManagedAddons": resource.Replaces,
 			"KubernetesNetworkConfig":    resource.Replaces,
@@ -304,7 +304,7 @@ type entryProvider struct{ s *Service }
 
 func (p entryProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"ClusterName": resource.Replaces, "PrincipalArn": resource.Replaces, "Type": resource.Replaces,
 			"Username": resource.InPlace, "KubernetesGroups": resource.InPlace, "AccessPolicies": resource.InPlace, "Tags": resource.InPlace,
 		},

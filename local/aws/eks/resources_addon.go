@@ -16,7 +16,7 @@ type addonProvider struct{ s *Service }
 
 func (p addonProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"ClusterName": resource.Replaces, "AddonName": resource.Replaces,
 			"AddonVersion": resource.InPlace, "ServiceAccountRoleArn": resource.InPlace, "ResolveConflicts": resource.InPlace,
 			"ConfigurationValues":     resource.InPlace,
@@ -131,7 +131,7 @@ type podIdentityProvider struct{ s *Service }
 
 func (p podIdentityProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"ClusterName": resource.Replaces, "Namespace": resource.Replaces, "ServiceAccount": resource.Replaces,
 			"RoleArn": resource.InPlace, "DisableSessionTags": resource.InPlace, "Tags": resource.InPlace,
 		},

@@ -102,7 +102,7 @@ func (w workload) object(namespace, registry, version string) map[string]any {
 }
 
 // install creates an add-on's objects in a cluster, or changes them to its version.
-func (s *Service) install(ctx context.Context, client dynamic.Interface, a catalogued, version, serviceCIDR string) error {
+func (s *Service) install(ctx context.Context, client dynamic.Interface, a catalogAddon, version, serviceCIDR string) error {
 	registry := "602401143452.dkr.ecr." + s.config.Region + ".amazonaws.com"
 	for _, w := range a.workloads {
 		metadata := map[string]any{"name": w.name, "namespace": a.namespace}
@@ -158,7 +158,7 @@ func ensureDNS(ctx context.Context, client dynamic.Interface, w workload, namesp
 }
 
 // uninstall removes an add-on's objects.
-func uninstall(ctx context.Context, client dynamic.Interface, a catalogued) error {
+func uninstall(ctx context.Context, client dynamic.Interface, a catalogAddon) error {
 	for _, w := range a.workloads {
 		for _, resource := range []schema.GroupVersionResource{w.resource(), budgetResource, serviceAccountResource} {
 			if err := remove(ctx, client, resource, a.namespace, w.name); err != nil {
@@ -175,7 +175,7 @@ func uninstall(ctx context.Context, client dynamic.Interface, a catalogued) erro
 }
 
 // available returns true if all pods of an add-on are available, or else a workload that lacks some. up counts new or available pods.
-func available(ctx context.Context, client dynamic.Interface, a catalogued) (ok bool, lacking string, up int64, err error) {
+func available(ctx context.Context, client dynamic.Interface, a catalogAddon) (ok bool, lacking string, up int64, err error) {
 	for _, w := range a.workloads {
 		o, err := client.Resource(w.resource()).Namespace(a.namespace).Get(ctx, w.name, metav1.GetOptions{})
 		if err != nil {
@@ -201,7 +201,7 @@ func available(ctx context.Context, client dynamic.Interface, a catalogued) (ok 
 }
 
 // pods returns the pods of an add-on, as far as the API responds.
-func pods(ctx context.Context, client dynamic.Interface, a catalogued) (all []unstructured.Unstructured) {
+func pods(ctx context.Context, client dynamic.Interface, a catalogAddon) (all []unstructured.Unstructured) {
 	for _, w := range a.workloads {
 		selector := labels.Set(map[string]string{"app.kubernetes.io/name": w.name}).String()
 		list, err := client.Resource(podResource).Namespace(a.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -214,7 +214,7 @@ func pods(ctx context.Context, client dynamic.Interface, a catalogued) (all []un
 
 // unschedulable returns true if the scheduler rejected a pod of an add-on.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
-func unschedulable(ctx context.Context, client dynamic.Interface, a catalogued) bool {
+func unschedulable(ctx context.Context, client dynamic.Interface, a catalogAddon) bool {
 	for _, pod := range pods(ctx, client, a) {
 		conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
 		for _, condition := range conditions {
@@ -233,7 +233,7 @@ const resyncAnnotation = "local.drover.run/resync"
 // resync makes KWOK process the pods of an add-on that are bound to a node and not started. A kubelet checks all its pods each minute. KWOK
 // handles each event once, and drops a pod if it could not write the status or did not manage the node at that time.
 // https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/pod_controller.go
-func (s *Service) resync(ctx context.Context, c *cluster, a catalogued) {
+func (s *Service) resync(ctx context.Context, c *cluster, a catalogAddon) {
 	for _, pod := range pods(ctx, c.admin, a) {
 		node, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
 		phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
@@ -251,7 +251,7 @@ func (s *Service) resync(ctx context.Context, c *cluster, a catalogued) {
 var selfManaged = []string{"vpc-cni", "kube-proxy", "coredns"}
 
 func (s *Service) installSelfManaged(ctx context.Context, c *cluster, client dynamic.Interface) error {
-	for _, a := range catalogue {
+	for _, a := range catalog {
 		if !slices.Contains(selfManaged, a.name) {
 			continue
 		}

@@ -26,7 +26,7 @@ type ruleResource struct{ s *Service }
 
 func (ruleResource) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Description": resource.InPlace, "EventBusName": resource.Replaces, "EventPattern": resource.InPlace, "Name": resource.Replaces,
 			"RoleArn": resource.InPlace, "ScheduleExpression": resource.InPlace, "State": resource.InPlace, "Tags": resource.InPlace,
 			"Targets": resource.InPlace,
@@ -178,7 +178,7 @@ type busResource struct{ s *Service }
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-eventbus.html
 func (busResource) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"DeadLetterConfig": resource.InPlace, "Description": resource.InPlace, "KmsKeyIdentifier": resource.InPlace,
 			"Name": resource.Replaces, "Tags": resource.InPlace,
 		},

@@ -25,7 +25,7 @@ type keyProvider struct{ s *Service }
 
 func (keyProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Description": resource.InPlace, "EnableKeyRotation": resource.InPlace, "Enabled": resource.InPlace, "KeyPolicy": resource.InPlace,
 			"KeySpec":  resource.InPlace,
 			"KeyUsage": resource.InPlace, "PendingWindowInDays": resource.InPlace, "RotationPeriodInDays": resource.InPlace,
@@ -177,7 +177,7 @@ type aliasProvider struct{ s *Service }
 
 func (aliasProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"AliasName": resource.Replaces, "TargetKeyId": resource.InPlace},
+		Properties: map[string]resource.UpdateBehavior{"AliasName": resource.Replaces, "TargetKeyId": resource.InPlace},
 		Required:   []string{"AliasName", "TargetKeyId"},
 	}
 }

@@ -43,7 +43,7 @@ type functionResource struct{ s *Service }
 
 func (functionResource) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Architectures": resource.InPlace, "Code": resource.InPlace, "DeadLetterConfig": resource.InPlace, "Description": resource.InPlace,
 			"Environment": resource.InPlace, "EphemeralStorage": resource.InPlace, "FunctionName": resource.Replaces, "Handler": resource.InPlace,
 			"KmsKeyArn": resource.InPlace, "LoggingConfig": resource.InPlace, "MemorySize": resource.InPlace, "PackageType": resource.Replaces,
@@ -255,7 +255,7 @@ type permissionResource struct{ s *Service }
 
 func (permissionResource) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Action": resource.Replaces, "FunctionName": resource.Replaces, "Principal": resource.Replaces,
 			"SourceAccount": resource.Replaces, "SourceArn": resource.Replaces,
 		},
@@ -308,7 +308,7 @@ type eventConfigResource struct{ s *Service }
 
 func (eventConfigResource) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"DestinationConfig": resource.InPlace, "FunctionName": resource.Replaces, "MaximumEventAgeInSeconds": resource.InPlace,
 			"MaximumRetryAttempts": resource.InPlace, "Qualifier": resource.Replaces,
 		},

@@ -27,7 +27,7 @@ type bucketProvider struct{ s *Service }
 
 func (bucketProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"BucketName": resource.Replaces, "AccessControl": resource.InPlace, "BucketEncryption": resource.InPlace,
 			"LifecycleConfiguration": resource.InPlace, "NotificationConfiguration": resource.InPlace, "OwnershipControls": resource.InPlace,
 			"PublicAccessBlockConfiguration": resource.InPlace, "Tags": resource.InPlace, "VersioningConfiguration": resource.InPlace,
@@ -221,7 +221,7 @@ type policyProvider struct{ s *Service }
 
 func (policyProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"Bucket": resource.Replaces, "PolicyDocument": resource.InPlace},
+		Properties: map[string]resource.UpdateBehavior{"Bucket": resource.Replaces, "PolicyDocument": resource.InPlace},
 		Required:   []string{"Bucket", "PolicyDocument"},
 	}
 }

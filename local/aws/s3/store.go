@@ -1,6 +1,6 @@
 package s3
 
-// The store behind the gateway: versitygw's files, with an event for each change, and with AWS's behaviour of delete
+// The store behind the gateway: versitygw's files, with an event for each change, and with AWS's behavior of delete
 // markers.
 
 import (

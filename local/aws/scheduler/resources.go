@@ -44,7 +44,7 @@ type scheduleResource struct{ s *Service }
 
 func (scheduleResource) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Description": resource.InPlace, "EndDate": resource.InPlace, "FlexibleTimeWindow": resource.InPlace, "GroupName": resource.Replaces,
 			"Name": resource.Replaces, "ScheduleExpression": resource.InPlace, "ScheduleExpressionTimezone": resource.InPlace,
 			"StartDate": resource.InPlace, "State": resource.InPlace, "Target": resource.InPlace,
@@ -118,7 +118,7 @@ type groupResource struct{ s *Service }
 
 func (groupResource) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"Name": resource.Replaces, "Tags": resource.InPlace},
+		Properties: map[string]resource.UpdateBehavior{"Name": resource.Replaces, "Tags": resource.InPlace},
 		Attributes: []string{"Arn", "CreationDate", "LastModificationDate", "State"},
 	}
 }

@@ -22,7 +22,7 @@ type topics struct{ s *Service }
 
 func (topics) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"TopicName": resource.Replaces, "DisplayName": resource.InPlace, "KmsMasterKeyId": resource.InPlace, "Subscription": resource.InPlace,
 			"Tags": resource.InPlace,
 		},
@@ -111,7 +111,7 @@ type policies struct{ s *Service }
 
 func (policies) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"Topics": resource.InPlace, "PolicyDocument": resource.InPlace},
+		Properties: map[string]resource.UpdateBehavior{"Topics": resource.InPlace, "PolicyDocument": resource.InPlace},
 		Required:   []string{"Topics", "PolicyDocument"},
 		Attributes: []string{"Id"},
 	}

@@ -22,7 +22,7 @@ type queues struct{ s *Service }
 
 func (queues) Schema() resource.Schema {
 	schema := resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"QueueName": resource.Replaces, "Tags": resource.InPlace},
+		Properties: map[string]resource.UpdateBehavior{"QueueName": resource.Replaces, "Tags": resource.InPlace},
 		Attributes: []string{"Arn", "QueueName", "QueueUrl"},
 	}
 	for name := range settable {
@@ -140,7 +140,7 @@ type policies struct{ s *Service }
 
 func (policies) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"Queues": resource.InPlace, "PolicyDocument": resource.InPlace},
+		Properties: map[string]resource.UpdateBehavior{"Queues": resource.InPlace, "PolicyDocument": resource.InPlace},
 		Required:   []string{"Queues", "PolicyDocument"},
 		Attributes: []string{"Id"},
 	}

@@ -19,7 +19,7 @@ type parameters struct{ s *Service }
 
 func (parameters) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Name": resource.Replaces, "Type": resource.InPlace, "Value": resource.InPlace, "Description": resource.InPlace,
 		},
 		Required:   []string{"Type", "Value"},

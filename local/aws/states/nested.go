@@ -69,11 +69,11 @@ func (s *Service) startExecution(caller iam.Caller, raw json.RawMessage) (arn st
 // their codes lack the word.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors
 func startFailure(err error) error {
-	modelled := []string{
+	modeled := []string{
 		"ExecutionAlreadyExists", "ExecutionLimitExceeded", "InvalidArn", "InvalidExecutionInput", "InvalidName", "StateMachineDoesNotExist",
 	}
 	var e *iam.Error
-	if errors.As(err, &e) && slices.Contains(modelled, e.Code) {
+	if errors.As(err, &e) && slices.Contains(modeled, e.Code) {
 		return &asl.Failure{
 			Name:  "StepFunctions." + e.Code + "Exception",
 			Cause: fmt.Sprintf("%s (Service: StepFunctions, Status Code: %d, Error Code: %s)", e.Message, e.HTTPStatus(), e.Code),

@@ -36,7 +36,7 @@ type machineResource struct{ s *Service }
 
 func (machineResource) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Definition": resource.InPlace, "DefinitionString": resource.InPlace, "DefinitionSubstitutions": resource.InPlace,
 			"LoggingConfiguration": resource.InPlace, "RoleArn": resource.InPlace, "StateMachineName": resource.Replaces,
 			"StateMachineType": resource.Replaces, "Tags": resource.InPlace, "TracingConfiguration": resource.InPlace,

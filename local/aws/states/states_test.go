@@ -296,7 +296,7 @@ func TestTasks(t *testing.T) {
 			strings.Replace(task("good"), `"FunctionName"`, `"Async":true,"FunctionName"`, 1), "", "States.Runtime",
 		},
 		"an SDK call":                        {sdk("i-1"), `{"Called":"autoscaling:CompleteLifecycleAction"}`, ""},
-		"an SDK error that is not modelled":  {sdk("i-missing"), "", "AutoScaling.AutoScalingException"},
+		"an SDK error that is not modeled":   {sdk("i-missing"), "", "AutoScaling.AutoScalingException"},
 		"an SDK error that is":               {sdk("i-busy"), "", "AutoScaling.ResourceContentionException"},
 		"an SDK parameter in the wrong case": {strings.Replace(sdk("i-1"), "InstanceId", "instanceId", 1), "", "States.Runtime"},
 		"another execution": {

@@ -175,7 +175,7 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// serviceFailure names an API's error as Step Functions does. Modelled exceptions keep their names; other errors get the
+// serviceFailure names an API's error as Step Functions does. Modeled exceptions keep their names; other errors get the
 // service's general name. https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 func serviceFailure(prefix, general string, err error) error {
 	var e *iam.Error

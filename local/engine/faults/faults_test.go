@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 		"a bad number":              {text: "crash-after=0", err: "crash-after=0 is no number from 1 on"},
 		"a bad conflict":            {text: "conflict=404", err: "conflict=404: 409 (nothing is written) or 412"},
 		"an unknown word": {
-			text: "drop colour=red", err: `"colour" is not known: drop takes stack, cluster, event, rule, p, nth, count, every, after, for`,
+			text: "drop color=red", err: `"color" is not known: drop takes stack, cluster, event, rule, p, nth, count, every, after, for`,
 		},
 		"a word of another moment": {
 			text: "drop action=PutObject", err: "drop befalls a delivery, which has no action: it has stack, cluster, event, rule",

@@ -25,19 +25,19 @@ type Provider interface {
 // Schema of a resource type, after its page in the CloudFormation template reference.
 type Schema struct {
 	// Properties that the provider supports, with the effect of changing each. Any other is an error that names it.
-	Properties map[string]UpdateBehaviour
+	Properties map[string]UpdateBehavior
 	// Required properties.
 	Required []string
 	// Attributes for Fn::GetAtt.
 	Attributes []string
 }
 
-// UpdateBehaviour is "Update requires" of the template reference.
-type UpdateBehaviour int
+// UpdateBehavior is "Update requires" of the template reference.
+type UpdateBehavior int
 
 // The effect of changing a property.
 const (
-	InPlace UpdateBehaviour = iota
+	InPlace UpdateBehavior = iota
 	Replaces
 )
 

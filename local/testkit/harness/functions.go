@@ -139,7 +139,7 @@ func (f *Functions) Return(step string, result any, err error) (replaced awslamb
 	)))
 }
 
-// Around replaces a function by a handler that may call it. The handler gets the function's configuration for AWS. It is for behaviour that
+// Around replaces a function by a handler that may call it. The handler gets the function's configuration for AWS. It is for behavior that
 // drover never has.
 func (f *Functions) Around(step string, around func(cfg aws.Config, next awslambda.Handler) awslambda.Handler) {
 	f.handlers[step] = around(f.config(step), f.handlers[step])

@@ -1,6 +1,6 @@
 package storm
 
-// Requests that drover cannot fulfil: invalid specs and impossible upgrades. Clusters keep their state, and users fix
+// Requests that drover cannot fulfill: invalid specs and impossible upgrades. Clusters keep their state, and users fix
 // what they wrote.
 
 import (
@@ -22,7 +22,7 @@ const unknown = "r99-0"
 
 // flaws that are rejected at the upload.
 var flaws = map[string][]flaw{
-	"break the spec": {{line: "  colour: red\n"}},
+	"break the spec": {{line: "  color: red\n"}},
 	"cron that AWS refuses": {
 		{window: `{cron: "0 22 * * 1", duration: 2h}`}, {
 			window: `{cron: "0 22 * * 1 *", duration: 2h}`,

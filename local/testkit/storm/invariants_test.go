@@ -1,6 +1,6 @@
 package storm
 
-// Behaviour that keeps the invariants.
+// Behavior that keeps the invariants.
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func TestAbandonedIsNotInService(t *testing.T) {
 	}
 }
 
-// Behaviour that keeps the invariants breaks none, whatever it looks like for a moment.
+// Behavior that keeps the invariants breaks none, whatever it looks like for a moment.
 func TestInvariantsHold(t *testing.T) {
 	for name, change := range map[string]func(*plot){
 		// A roll uses the desired size that change read.

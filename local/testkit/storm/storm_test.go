@@ -72,7 +72,7 @@ func TestRecentLives(t *testing.T) {
 }
 
 // TestTraces compares the calls of drover in the worlds of the first seeds with a recording. A trace covers the body of
-// every call to AWS and to Kubernetes, so an equal sum means that a change of the code changed neither behaviour nor
+// every call to AWS and to Kubernetes, so an equal sum means that a change of the code changed neither behavior nor
 // recorded texts.
 func TestTraces(t *testing.T) {
 	if *traces == "" {

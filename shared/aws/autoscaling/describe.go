@@ -20,16 +20,16 @@ import (
 
 // Describe returns a group by name.
 func (g *Groups) Describe(ctx context.Context, name string) (group pool.Group, found bool, err error) {
-	groups, err := g.DescribeAll(ctx, name)
+	groups, err := g.DescribeNamed(ctx, name)
 	if err != nil || len(groups) == 0 {
 		return pool.Group{}, false, err
 	}
 	return groups[0], true, nil
 }
 
-// DescribeAll returns groups by name, in one call for each 50. Groups that do not exist are left out.
+// DescribeNamed returns groups by name, in one call for each 50. Groups that do not exist are left out.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
-func (g *Groups) DescribeAll(ctx context.Context, groupNames ...string) ([]pool.Group, error) {
+func (g *Groups) DescribeNamed(ctx context.Context, groupNames ...string) ([]pool.Group, error) {
 	var found []pool.Group
 	for chunk := range slices.Chunk(groupNames, maxNames) {
 		out, err := g.client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: chunk})

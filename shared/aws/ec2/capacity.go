@@ -246,10 +246,10 @@ func (c *Capacity) Ended(ctx context.Context, ids []string) (ended []string, err
 	return ended, nil
 }
 
-// Named returns the names of the nodes that a node name or instance id may mean, by instance. Nodes of two clusters can have the same
+// NodeNames returns the names of the nodes that a node name or instance id may mean, by instance. Nodes of two clusters can have the same
 // name. Terminated instances are left out.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
-func (c *Capacity) Named(ctx context.Context, name string) (map[string]string, error) {
+func (c *Capacity) NodeNames(ctx context.Context, name string) (map[string]string, error) {
 	by := "private-dns-name"
 	if names.IsInstance(name) {
 		by = "instance-id"

@@ -148,10 +148,10 @@ func insight(in *types.Insight) preflight.Insight {
 	return out
 }
 
-// Catalogue returns the versions that EKS offers now, with their ends of support.
+// Catalog returns the versions that EKS offers now, with their ends of support.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
-func (r *Reader) Catalogue(ctx context.Context) ([]preflight.Version, error) {
-	var catalogue []preflight.Version
+func (r *Reader) Catalog(ctx context.Context) ([]preflight.Version, error) {
+	var catalog []preflight.Version
 	pages := eks.NewDescribeClusterVersionsPaginator(r.client, &eks.DescribeClusterVersionsInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -159,13 +159,13 @@ func (r *Reader) Catalogue(ctx context.Context) ([]preflight.Version, error) {
 			return nil, fmt.Errorf("listing the versions of EKS: %w", err)
 		}
 		for _, version := range page.ClusterVersions {
-			catalogue = append(catalogue, preflight.Version{
+			catalog = append(catalog, preflight.Version{
 				Version: aws.ToString(version.ClusterVersion), Status: string(version.VersionStatus),
 				EndOfStandard: aws.ToTime(version.EndOfStandardSupportDate), EndOfExtended: aws.ToTime(version.EndOfExtendedSupportDate),
 			})
 		}
 	}
-	return catalogue, nil
+	return catalog, nil
 }
 
 // Compat returns the versions of add-ons, and the Kubernetes versions with which each is compatible. An add-on that EKS does not offer

@@ -67,7 +67,7 @@ type Capacity interface {
 // EKS counts clusters, and lists versions: a subset of eks.Reader.
 type EKS interface {
 	Clusters(ctx context.Context) (int, error)
-	Catalogue(ctx context.Context) ([]preflight.Version, error)
+	Catalog(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
 }
 
@@ -184,7 +184,7 @@ func (c *Collector) offered(ctx context.Context, f *doctor.Facts, clusters []doc
 		}
 	}
 	f.Offered.ReadAt = c.Now()
-	f.Offered.Catalogue, err = c.EKS.Catalogue(ctx)
+	f.Offered.Catalog, err = c.EKS.Catalog(ctx)
 	if err := c.unless(f, err, doctor.VersionOffered); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (a *account) Images(_ context.Context, ids []string) (map[string]preflight.
 	return map[string]preflight.Image{"ami-1": {ID: "ami-1", Architecture: "x86_64", State: "available"}}, a.call("images %v", ids)
 }
 
-func (a *account) Catalogue(context.Context) ([]preflight.Version, error) {
+func (a *account) Catalog(context.Context) ([]preflight.Version, error) {
 	return []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}, a.call("versions")
 }
 

@@ -24,13 +24,13 @@ type Kubernetes interface {
 	Survey(ctx context.Context, cluster string) (preflight.Survey, error)
 }
 
-// EKS describes the cluster and the catalogue: a subset of eks.Reader.
+// EKS describes the cluster and the catalog: a subset of eks.Reader.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error)
 	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, refreshed time.Time,
 		err error)
-	Catalogue(ctx context.Context) ([]preflight.Version, error)
+	Catalog(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
 	// Clusters returns the number of the account's clusters in the region.
 	Clusters(ctx context.Context) (int, error)
@@ -89,7 +89,7 @@ func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight
 	if f.Insights, f.InsightsRefreshed, err = g.insights(ctx, plan); err != nil {
 		return nil, err
 	}
-	if f.Catalogue, err = g.EKS.Catalogue(ctx); err != nil {
+	if f.Catalog, err = g.EKS.Catalog(ctx); err != nil {
 		return nil, err
 	}
 	var addons []string

@@ -67,8 +67,8 @@ func (e eks) Insights(_ context.Context, cluster string, rollback bool, versions
 	return []preflight.Insight{{Name: "insight"}}, earlier, e.call("insights %s %t %v", cluster, rollback, versions)
 }
 
-func (e eks) Catalogue(context.Context) ([]preflight.Version, error) {
-	return []preflight.Version{{Version: "1.36"}}, e.call("catalogue")
+func (e eks) Catalog(context.Context) ([]preflight.Version, error) {
+	return []preflight.Version{{Version: "1.36"}}, e.call("catalog")
 }
 
 func (e eks) Compat(_ context.Context, addons []string) (upgrade.Compat, error) {
@@ -181,7 +181,7 @@ var (
 		"group drover-demo-pool-new", "started [i-1 i-2 i-5]", "images [ami-1]", "survey demo",
 	}
 	beforeCalls = append(slices.Clone(afterCalls),
-		"insights drover-demo false [1.36]", "catalogue", "compat [coredns foreign kube-proxy]", "subnets [subnet-1 subnet-2 subnet-3]",
+		"insights drover-demo false [1.36]", "catalog", "compat [coredns foreign kube-proxy]", "subnets [subnet-1 subnet-2 subnet-3]",
 		"instance types [m7i.large m7i.xlarge]", "clusters", "clusters "+clusters, "running", "limit "+standard, "volumes [gp3]", "storage "+gp3)
 )
 
@@ -215,7 +215,7 @@ func TestFactsBefore(t *testing.T) {
 		require.Equal(t, beforeCalls, a.calls)
 		require.Equal(t, []preflight.Insight{{Name: "insight"}}, f.Insights)
 		require.Equal(t, earlier, f.InsightsRefreshed)
-		require.Equal(t, []preflight.Version{{Version: "1.36"}}, f.Catalogue)
+		require.Equal(t, []preflight.Version{{Version: "1.36"}}, f.Catalog)
 		require.Equal(t, upgrade.Compat{"kube-proxy": nil}, f.Compat)
 		require.Equal(t, map[string]preflight.Subnet{"subnet-1": {Free: 9}}, f.Subnets)
 		require.Equal(t, map[string]preflight.InstanceType{"m7i.large": {VCPUs: 2}}, f.InstanceTypes)

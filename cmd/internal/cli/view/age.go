@@ -1,5 +1,5 @@
-// Package view formats output for a terminal: ages, colours, tables, refreshed frames and progress lines. It reads no state of drover.
-// Formatting is pure: the time, the width and the use of colour are arguments. Progress and TerminalSize use the terminal.
+// Package view formats output for a terminal: ages, colors, tables, refreshed frames and progress lines. It reads no state of drover.
+// Formatting is pure: the time, the width and the use of color are arguments. Progress and TerminalSize use the terminal.
 package view
 
 import (

@@ -42,7 +42,7 @@ type Table struct {
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
 // Write writes the table with at most width characters a line. If width is 0, each row is one line, for grep.
-func (t *Table) Write(w io.Writer, width int, colour bool) {
+func (t *Table) Write(w io.Writer, width int, color bool) {
 	if width == 0 {
 		t = t.flat()
 	}
@@ -52,7 +52,7 @@ func (t *Table) Write(w io.Writer, width int, colour bool) {
 		header[i] = Text(c.Title)
 	}
 	for _, row := range append([][]Cell{header}, t.Rows...) {
-		for _, line := range t.lines(row, widths, colour) {
+		for _, line := range t.lines(row, widths, color) {
 			_, _ = io.WriteString(w, line+"\n")
 		}
 	}
@@ -119,7 +119,7 @@ func shrink(widths []int, excess int, bound func(column int) int) int {
 }
 
 // lines formats a row.
-func (t *Table) lines(row []Cell, widths []int, colour bool) []string {
+func (t *Table) lines(row []Cell, widths []int, color bool) []string {
 	columns, height := make([][]string, len(widths)), 1
 	for i, cell := range row {
 		if t.Columns[i].Wrap {
@@ -140,7 +140,7 @@ func (t *Table) lines(row []Cell, widths []int, colour bool) []string {
 			}
 			if text != "" {
 				line.WriteString(strings.Repeat(" ", pad))
-				line.WriteString(tone.paint(text, colour))
+				line.WriteString(tone.paint(text, color))
 				pad = 0
 			}
 			pad += widths[i] - utf8.RuneCountInString(text) + len(gap)

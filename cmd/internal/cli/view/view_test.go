@@ -70,9 +70,9 @@ func TestTable(t *testing.T) {
 	table.Add(Text("demo"), State("Ready"), Text("a long note"), Text("the cluster is what its spec says"))
 	table.Add(Text("other"), State("Failed"), Text(""), Text("one\ntwo"))
 	table.Add(Text("third"))
-	write := func(width int, colour bool) string {
+	write := func(width int, color bool) string {
 		var out strings.Builder
-		table.Write(&out, width, colour)
+		table.Write(&out, width, color)
 		return out.String()
 	}
 	t.Run("is one line a row without a width", func(t *testing.T) {
@@ -107,7 +107,7 @@ third
 			}
 		}
 	})
-	t.Run("colours do not move columns", func(t *testing.T) {
+	t.Run("colors do not move columns", func(t *testing.T) {
 		require.Contains(t, write(0, true), "demo   \x1b[32mReady\x1b[0m   a long note")
 	})
 }

@@ -15,7 +15,7 @@ type inlinePolicies struct{ identities *iam.Service }
 
 func (inlinePolicies) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"PolicyName": resource.InPlace, "PolicyDocument": resource.InPlace, "Roles": resource.InPlace,
 		},
 		Required: []string{"PolicyName", "PolicyDocument", "Roles"},
@@ -101,7 +101,7 @@ type managedPolicies struct{ identities *iam.Service }
 
 func (managedPolicies) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"ManagedPolicyName": resource.Replaces, "Path": resource.Replaces, "Description": resource.Replaces,
 			"PolicyDocument": resource.InPlace, "Roles": resource.InPlace,
 		},

@@ -15,7 +15,7 @@ type profiles struct{ identities *iam.Service }
 
 func (profiles) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"InstanceProfileName": resource.Replaces, "Path": resource.Replaces, "Roles": resource.InPlace,
 		},
 		Required:   []string{"Roles"},
@@ -121,7 +121,7 @@ type oidcProviders struct{ identities *iam.Service }
 
 func (oidcProviders) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"Url": resource.Replaces, "ClientIdList": resource.InPlace, "ThumbprintList": resource.InPlace, "Tags": resource.InPlace,
 		},
 		Required:   []string{"Url"},

@@ -45,7 +45,7 @@ type roles struct{ identities *iam.Service }
 
 func (roles) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{
+		Properties: map[string]resource.UpdateBehavior{
 			"RoleName": resource.Replaces, "Path": resource.Replaces, "AssumeRolePolicyDocument": resource.InPlace, "Description": resource.InPlace,
 			"ManagedPolicyArns": resource.InPlace, "MaxSessionDuration": resource.InPlace, "Policies": resource.InPlace, "Tags": resource.InPlace,
 			"PermissionsBoundary": resource.InPlace,

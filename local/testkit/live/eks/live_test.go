@@ -1,6 +1,6 @@
-// Package live tests EKS on real control planes: tokens, access entries, nodes and add-ons, as drover and its users use
+// Package eks_test tests EKS on real control planes: tokens, access entries, nodes and add-ons, as drover and its users use
 // them. It needs the programs that `make kubernetes` builds, so it is not in the package of EKS.
-package live
+package eks_test
 
 import (
 	"encoding/base64"

@@ -1,4 +1,4 @@
-package live
+package eks_test
 
 import (
 	"context"

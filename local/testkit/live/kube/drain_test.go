@@ -1,4 +1,4 @@
-package live
+package kube_test
 
 import (
 	"fmt"

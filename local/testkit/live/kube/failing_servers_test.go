@@ -1,4 +1,4 @@
-package live
+package kube_test
 
 // API servers that refuse, fail, close watches or restart, and functions that are killed: the drain continues.
 

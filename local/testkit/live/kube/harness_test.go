@@ -1,6 +1,6 @@
-// Package live drains nodes of a real control plane: with real evictions, budgets and watches, and nodes by KWOK. It needs
+// Package kube_test drains nodes of a real control plane: with real evictions, budgets and watches, and nodes by KWOK. It needs
 // the programs that `make kubernetes` builds, so it is not in shared/kube.
-package live
+package kube_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package live
+package kube_test
 
 // The NodeConfigs of the golden templates, against AWS's schema. A real API server applies the schema, and rejects unknown fields.
 

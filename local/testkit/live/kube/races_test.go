@@ -1,4 +1,4 @@
-package live
+package kube_test
 
 // Changes between two requests of a drain. The proxy makes them before it forwards a request, so that they happen each
 // time.
@@ -126,7 +126,7 @@ func TestAbortedDrainLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		before   string // a patch
 		cordoned bool
-		labelled bool
+		labeled  bool
 		held     bool
 	}{
 		"the drain made all settings": {`{}`, false, false, false},
@@ -150,8 +150,8 @@ func TestAbortedDrainLeavesNothing(t *testing.T) {
 			}
 			n := w.readNode(node)
 			require.Equal(t, c.cordoned, n.Spec.Unschedulable)
-			_, labelled := n.Labels[corev1.LabelNodeExcludeBalancers]
-			require.Equal(t, c.labelled, labelled)
+			_, labeled := n.Labels[corev1.LabelNodeExcludeBalancers]
+			require.Equal(t, c.labeled, labeled)
 			_, held := n.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
 			require.Equal(t, c.held, held)
 			for key := range n.Annotations {

@@ -1,4 +1,4 @@
-package live
+package kube_test
 
 // Unusual nodes: the kubelet is dead, or the instance has not joined, or never joins.
 

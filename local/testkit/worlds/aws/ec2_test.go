@@ -70,12 +70,12 @@ func TestCapacity(t *testing.T) {
 	started, err := c.Started(ctx, []string{id, "i-00000000000000000"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{id: localec2.ImageID("1.36", "amd64")}, started)
-	named, err := c.Named(ctx, id)
+	named, err := c.NodeNames(ctx, id)
 	require.NoError(t, err)
 	require.Len(t, named, 1)
 	require.Regexp(t, `^ip-.*\.internal$`, named[id])
 	for name, found := range map[string]map[string]string{named[id]: named, "ip-*": {}, "absent": {}, "i-*": {}} {
-		again, err := c.Named(ctx, name)
+		again, err := c.NodeNames(ctx, name)
 		require.NoError(t, err)
 		require.Equal(t, found, again, name)
 	}
@@ -86,7 +86,7 @@ func TestCapacity(t *testing.T) {
 	ids, err = c.Ended(ctx, []string{id})
 	require.NoError(t, err)
 	require.Equal(t, []string{id}, ids)
-	ended, err := c.Named(ctx, id)
+	ended, err := c.NodeNames(ctx, id)
 	require.NoError(t, err)
 	require.Empty(t, ended)
 	ids, err = c.RunningInstances(ctx, []string{id})

@@ -230,7 +230,7 @@ var clusterLives = map[string]func(*life){
 		l.CreateCluster("")
 		l.OnResource(lives.FailResource("update", "AWS::EC2::VPC", "network", lives.ErrQuota))
 		l.Events.Decide(lives.LoseEvents("aws.cloudformation", "network")) // otherwise another function resumes the step first
-		l.besides()
+		l.updateNetworkDuringChange()
 		l.ChangeSpec("  tags: {team: b}\n")
 	},
 	"a held lease is deleted": func(l *life) {
@@ -254,7 +254,7 @@ var clusterLives = map[string]func(*life){
 		l.Audit()
 	},
 	"an execution that waits for nothing": func(l *life) {
-		l.unheardControlPlane()
+		l.loseControlPlaneEvent()
 		l.drop(names.Waiter("drover-demo-control-plane"))
 		l.Events.Decide(nil)
 		time.Sleep(61 * time.Minute) // the gap between two steps may last an hour; after 90 minutes the step would end by itself

@@ -40,8 +40,8 @@ func runWithFaults(t *testing.T, test func(l *life, bad *faults.Engine)) {
 	lives.RunWithFaults(t, func(l *lives.Life, bad *faults.Engine) { test(&life{l}, bad) })
 }
 
-// unheard uploads a spec, and its event is lost.
-func (l *life) unheard(more string) {
+// uploadWithoutEvent uploads a spec, and its event is lost.
+func (l *life) uploadWithoutEvent(more string) {
 	l.Events.Decide(lives.LoseEvents("aws.s3", names.ClusterSpec("demo")))
 	l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", more))
 	l.SettleAll()
@@ -64,8 +64,8 @@ func (l *life) nodes() (list []string) {
 	return list
 }
 
-// unheardControlPlane creates a cluster whose execution waits for the control plane, although that exists: its event is lost.
-func (l *life) unheardControlPlane() {
+// loseControlPlaneEvent creates a cluster whose execution waits for the control plane, although that exists: its event is lost.
+func (l *life) loseControlPlaneEvent() {
 	l.Events.Decide(lives.LoseEvents("aws.cloudformation", "control-plane"))
 	l.Upload(names.ReleaseSpec("r1"), harness.Release())
 	l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", ""))
@@ -79,7 +79,7 @@ func (l *life) unheardControlPlane() {
 
 // stopped creates a cluster whose execution an operator stops while it waits for the control plane.
 func (l *life) stopped() {
-	l.unheardControlPlane()
+	l.loseControlPlaneEvent()
 	l.States.StopAll("Aborted", "by a person")
 	l.Events.Decide(nil)
 	time.Sleep(time.Minute)
@@ -122,9 +122,9 @@ func (l *life) drop(key string) {
 	require.NoError(l.T, err)
 }
 
-// besides lets an operator update the network just before the change function reads it. The update is rolled back, and ends once the
-// function has registered its waiter.
-func (l *life) besides() {
+// updateNetworkDuringChange lets an operator update the network just before the change function reads it. The update is rolled back, and ends
+// once the function has registered its waiter.
+func (l *life) updateNetworkDuringChange() {
 	const stackName = "drover-demo-network"
 	var began, over sync.Once
 	l.OnCall(func(call endpoint.Call) error {

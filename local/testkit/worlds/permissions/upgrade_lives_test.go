@@ -39,7 +39,7 @@ var upgradeLives = map[string]func(*life){
 	},
 	"an upgrade that is stopped in the middle, and two others": func(l *life) {
 		l.CreateOldCluster(lives.Alarmed)
-		l.unheard("  tags: {team: b}\n" + lives.Alarmed)
+		l.uploadWithoutEvent("  tags: {team: b}\n" + lives.Alarmed)
 		arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 		time.Sleep(time.Minute)
 		l.States.Stop(arn, "Stopped", "by a person")
@@ -79,7 +79,7 @@ var upgradeLives = map[string]func(*life){
 	},
 	"an upgrade while another execution converges": func(l *life) {
 		l.CreateOldCluster(lives.Alarmed)
-		l.unheard("  kubernetesVersion: \"1.36\"\n  tags: {team: b}\n" + lives.Alarmed)
+		l.uploadWithoutEvent("  kubernetesVersion: \"1.36\"\n  tags: {team: b}\n" + lives.Alarmed)
 		puts := 0
 		l.OnCall(func(call endpoint.Call) error {
 			if harness.CalledBy(call) == "upgrade" && call.Action == "PutObject" && strings.Contains(call.Resource, names.Upgrade("demo")) {

@@ -340,7 +340,7 @@ func TestImpossibleUpgradesByHand(t *testing.T) {
 		l.CreateOldCluster(lives.Alarmed)
 		l.Upload(names.ReleaseSpec("older"), harness.ReleaseOf("1.34", "older"))
 		l.Upload(names.ReleaseSpec("later"), harness.ReleaseOf("1.37", "later"))
-		l.Upload(names.ReleaseSpec("unheard"), harness.ReleaseOf("1.39", "unheard"))
+		l.Upload(names.ReleaseSpec("unknown"), harness.ReleaseOf("1.39", "unknown"))
 		before := l.Stacks("demo")
 		for name, c := range map[string]struct {
 			in   events.Upgrade
@@ -357,7 +357,7 @@ func TestImpossibleUpgradesByHand(t *testing.T) {
 				}, "FAILED UpgradeBlocked: nothing was changed: UpgradeFrom: release later supports upgrades from Kubernetes 1.36 or later, and " +
 					"the cluster runs 1.35",
 			},
-			"more minors than nodes can skip": {events.Upgrade{Release: "unheard"}, "EKS offers up to 1.37 here, upgrade to 1.37 first"},
+			"more minors than nodes can skip": {events.Upgrade{Release: "unknown"}, "EKS offers up to 1.37 here, upgrade to 1.37 first"},
 			"a release that there is not":     {events.Upgrade{Release: "lost"}, "SUCCEEDED Refused: there is no release releases/lost.yaml"},
 			"a version that is none":          {events.Upgrade{Release: "r2", KubernetesVersion: "2.0"}, "SUCCEEDED Refused: "},
 			"a rollback of nothing":           {events.Upgrade{Rollback: true}, "this cluster has no upgrade that can be rolled back"},

@@ -18,8 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// elsewhere changes the version of the control plane as in the console, and waits.
-func (l *life) elsewhere(version string) {
+// changeVersionInConsole changes the version of the control plane as in the console, and waits.
+func (l *life) changeVersionInConsole(version string) {
 	l.T.Helper()
 	_, err := l.EKS.UpdateClusterVersion(l.T.Context(), l.Admin(), eks.UpdateClusterVersionInput{
 		Name: "drover-demo", Version: version, Force: true,
@@ -45,7 +45,7 @@ func TestExternalControlPlaneVersion(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			require.Empty(t, l.inSync())
-			l.elsewhere("1.36")
+			l.changeVersionInConsole("1.36")
 			require.Equal(t, "EKS runs Kubernetes 1.36, and drover deployed 1.35: EKS upgraded it when support ended, "+
 				"or it was upgraded outside drover. Upgrade to a release of Kubernetes 1.36: then stack and control plane match.", l.inSync())
 			require.Equal(t, status.Ready, l.Status("demo").Phase)
@@ -75,7 +75,7 @@ func TestExternalControlPlaneVersion(t *testing.T) {
 			l.Upload(names.ReleaseSpec("r2"), strings.Replace(harness.ReleaseOf("1.35", "r2"), "spec:\n", "spec:\n  upgradeFrom: \"1.33\"\n", 1))
 			l.ChangeSpec("")
 			l.RequirePhase(status.Ready)
-			l.elsewhere("1.34")
+			l.changeVersionInConsole("1.34")
 			require.Contains(t, l.inSync(), "EKS runs Kubernetes 1.34, and drover deployed 1.33")
 			l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", ""), "name: r1", "name: r2", 1))
 			l.SettleAll()
@@ -95,11 +95,11 @@ func TestExternalControlPlaneVersion(t *testing.T) {
 			l.over(arn)
 			l.SettleAll()
 			l.RequireUpgraded()
-			l.elsewhere("1.35")
+			l.changeVersionInConsole("1.35")
 			require.Equal(t, "EKS runs Kubernetes 1.35, and drover deployed 1.36: the control plane was rolled back outside drover, without the "+
 				"nodes. Upgrade it to 1.36 again: `aws eks update-cluster-version --name drover-demo --kubernetes-version 1.36`. Then `drover upgrade "+
 				"demo --rollback` rolls back the nodes, too.", l.inSync())
-			l.elsewhere("1.36")
+			l.changeVersionInConsole("1.36")
 			require.Empty(t, l.inSync())
 			arn = l.StartUpgrade(events.Upgrade{Rollback: true})
 			l.over(arn)

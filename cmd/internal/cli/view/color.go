@@ -2,7 +2,7 @@ package view
 
 import "strings"
 
-// Tone is the colour of a state by its meaning.
+// Tone is the color of a state by its meaning.
 type Tone string
 
 // The tones, as SGR parameters of ECMA-48.
@@ -14,16 +14,16 @@ const (
 	Quiet  Tone = "90"
 )
 
-// paint colours a text with the tone.
-func (t Tone) paint(text string, colour bool) string {
-	if !colour || t == Plain || text == "" {
+// paint colors a text with the tone.
+func (t Tone) paint(text string, color bool) string {
+	if !color || t == Plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(t) + "m" + text + "\x1b[0m"
 }
 
-// Paint colours a state with its tone.
-func Paint(state string, colour bool) string { return ToneOf(state).paint(state, colour) }
+// Paint colors a state with its tone.
+func Paint(state string, color bool) string { return ToneOf(state).paint(state, color) }
 
 // tones has the states that no pattern in ToneOf matches.
 var tones = map[string]Tone{

@@ -1,4 +1,4 @@
-package collect_test
+package preflight_test
 
 import (
 	"context"
@@ -146,9 +146,9 @@ func TestBefore(t *testing.T) {
 			require.Equal(t, "ACTIVE", a.Status)
 			require.NotEmpty(t, a.Version)
 		}
-		require.Contains(t, f.Catalogue, find(t, f.Catalogue, target))
-		require.Equal(t, "STANDARD_SUPPORT", find(t, f.Catalogue, target).Status)
-		require.False(t, find(t, f.Catalogue, target).EndOfStandard.IsZero())
+		require.Contains(t, f.Catalog, find(t, f.Catalog, target))
+		require.Equal(t, "STANDARD_SUPPORT", find(t, f.Catalog, target).Status)
+		require.False(t, find(t, f.Catalog, target).EndOfStandard.IsZero())
 		require.True(t, f.Compat.Fits("coredns", "v1.13.2-eksbuild.1", "1.36"))
 		require.NotEmpty(t, f.Compat["vpc-cni"])
 
@@ -193,11 +193,11 @@ func names(addons []preflight.Addon) (all []string) {
 	return all
 }
 
-func find(t *testing.T, catalogue []preflight.Version, version string) preflight.Version {
+func find(t *testing.T, catalog []preflight.Version, version string) preflight.Version {
 	t.Helper()
-	i := slices.IndexFunc(catalogue, func(v preflight.Version) bool { return v.Version == version })
-	require.GreaterOrEqual(t, i, 0, "%+v", catalogue)
-	return catalogue[i]
+	i := slices.IndexFunc(catalog, func(v preflight.Version) bool { return v.Version == version })
+	require.GreaterOrEqual(t, i, 0, "%+v", catalog)
+	return catalog[i]
 }
 
 // A dry run only collects facts, so every call must only read.
@@ -253,7 +253,7 @@ func TestForbiddenCluster(t *testing.T) {
 		require.Empty(t, f.Unreachable)
 		require.Equal(t, preflight.Survey{}, f.Survey)
 		require.False(t, preflight.Blocks(preflight.Before(f, w.plan)))
-		require.NotEmpty(t, f.Catalogue)
+		require.NotEmpty(t, f.Catalog)
 	})
 }
 

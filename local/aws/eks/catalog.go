@@ -9,8 +9,8 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// catalogued is an add-on of the catalog.
-type catalogued struct {
+// catalogAddon is an add-on of the catalog.
+type catalogAddon struct {
 	name, kind, namespace string
 	versions              []addonVersion // newest first
 	workloads             []workload
@@ -22,8 +22,8 @@ type catalogued struct {
 // addonVersion fits a range of Kubernetes minor versions.
 type addonVersion struct{ version, from, to string }
 
-// catalogue is a part of AWS's catalog. https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
-var catalogue = []catalogued{
+// catalog is a part of AWS's catalog. https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
+var catalog = []catalogAddon{
 	{
 		name: "vpc-cni", kind: "networking", namespace: "kube-system", providesNetwork: true, needsPermission: true,
 		versions: []addonVersion{
@@ -100,12 +100,12 @@ var catalogue = []catalogued{
 	},
 }
 
-func findCatalogued(name string) (catalogued, error) {
-	i := slices.IndexFunc(catalogue, func(a catalogued) bool { return a.name == name })
+func findCatalogAddon(name string) (catalogAddon, error) {
+	i := slices.IndexFunc(catalog, func(a catalogAddon) bool { return a.name == name })
 	if i < 0 {
-		return catalogued{}, invalid("Addon %s specified is not supported", name)
+		return catalogAddon{}, invalid("Addon %s specified is not supported", name)
 	}
-	return catalogue[i], nil
+	return catalog[i], nil
 }
 
 func (v addonVersion) fits(minor string) bool {
@@ -114,7 +114,7 @@ func (v addonVersion) fits(minor string) bool {
 }
 
 // newestFor returns the default version for a Kubernetes minor, or an empty string if none fits.
-func (a catalogued) newestFor(minor string) string {
+func (a catalogAddon) newestFor(minor string) string {
 	for _, v := range a.versions {
 		if v.fits(minor) {
 			return v.version
@@ -124,7 +124,7 @@ func (a catalogued) newestFor(minor string) string {
 }
 
 // check returns an error unless a version of the add-on exists and fits a minor.
-func (a catalogued) check(version, minor string) error {
+func (a catalogAddon) check(version, minor string) error {
 	for _, v := range a.versions {
 		if v.version == version {
 			if v.fits(minor) {
@@ -184,7 +184,7 @@ func (s *Service) DescribeAddonVersions(_ context.Context, caller iam.Caller,
 	}
 	allows := func(wanted []string, value string) bool { return len(wanted) == 0 || slices.Contains(wanted, value) }
 	out := &DescribeAddonVersionsOutput{Addons: []AddonInfo{}}
-	for _, a := range catalogue {
+	for _, a := range catalog {
 		if in.AddonName != "" && in.AddonName != a.name || !allows(in.Types, a.kind) || !allows(in.Owners, "aws") ||
 			!allows(in.Publishers, "eks") {
 			continue
