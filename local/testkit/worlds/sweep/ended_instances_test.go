@@ -22,7 +22,7 @@ func TestInstanceEndsAtItsLaunchHook(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		require.Contains(t, l.Instances(), ended, "Auto Scaling does not replace it")
 		l.Sweep()
-		time.Sleep(time.Minute)
+		time.Sleep(2 * time.Minute)
 		group := l.Group("demo", "a")
 		require.Len(t, group.Instances, 3)
 		for _, i := range group.Instances {
