@@ -18,6 +18,9 @@ var kinds = map[string]reflect.Type{
 	"cluster":  reflect.TypeFor[api.Cluster](),
 	"release":  reflect.TypeFor[api.Release](),
 	"channels": reflect.TypeFor[api.Channels](),
+	"rollout":  reflect.TypeFor[api.Rollout](),
+	"decision": reflect.TypeFor[api.Decision](),
+	"freeze":   reflect.TypeFor[api.Freeze](),
 }
 
 // generate returns the files of the reference by name.

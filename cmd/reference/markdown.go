@@ -18,15 +18,30 @@ func markdownOf(kind reflect.Type, docs comments, done changes) []byte {
 	if name == api.ChannelsName {
 		folder, file = "releases", name
 	}
+	samples := folder
+	switch kind.Name() {
+	case api.KindDecision:
+		file, samples = "<rollout>/<name>", "rollouts"
+	case api.KindFreeze:
+		samples = "rollouts"
+	}
 	fmt.Fprintf(&b, "A file `%s/%s.yaml` in the specs bucket, at most %d MiB of YAML without anchors, aliases, tags and unknown fields.\n",
 		folder, file, api.MaxFile>>20)
+	if ofFleets(kind.Name()) {
+		b.WriteString("Only `drover validate` and `drover rollout plan` read it yet: see [fleets](../fleet.md).\n")
+	}
 	fmt.Fprintf(&b, "Examples: [examples/%s](../../examples/%s). For editors, the same as [JSON Schema](%s.schema.json):\nstart the file "+
-		"with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", folder, folder, name)
+		"with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", samples, samples, name)
 	if done != nil {
 		b.WriteString(aboutChanges)
 	}
 	section(&b, kind, "", api.Rules{}, docs, done)
 	return b.Bytes()
+}
+
+// ofFleets reports whether a kind is one of those for many clusters.
+func ofFleets(kind string) bool {
+	return kind == api.KindRollout || kind == api.KindDecision || kind == api.KindFreeze
 }
 
 // aboutChanges explains the last column.
@@ -80,17 +95,22 @@ func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs
 	}
 }
 
+const amountName = "number or percentage"
+
 // typeName returns the name of a type for users, and the object type within it, if any.
 func typeName(t reflect.Type) (string, reflect.Type) {
 	t = elem(t)
 	if t == reflect.TypeFor[api.Amount]() {
-		return "number or percentage", nil
+		return amountName, nil
 	}
 	switch t.Kind() {
 	case reflect.Struct:
 		return "object", t
 	case reflect.Slice:
 		name, object := typeName(t.Elem())
+		if name == amountName {
+			return "list of numbers or percentages", nil
+		}
 		return "list of " + name + "s", object
 	case reflect.Map:
 		if t.Elem().Kind() == reflect.String {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -39,7 +40,7 @@ func TestWriteWritesWhatIsGenerated(t *testing.T) {
 	require.NoError(t, write(source, examples, dir))
 	files, err := generate(source, examples)
 	require.NoError(t, err)
-	require.Len(t, files, 6)
+	require.Len(t, files, 12)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
@@ -164,6 +165,30 @@ func TestExamplesAreGood(t *testing.T) {
 			require.Equal(t, version, releases[release].Spec.KubernetesVersion)
 		}
 	})
+	fleet := map[string]*api.Rollout{}
+	eachExample(t, "rollout", func(t *testing.T, path string, data []byte, schema *jsonschema.Schema) {
+		require.NoError(t, schema.Validate(readYAML(t, path)))
+		r, errs := api.ReadRollout(path, data, api.Options{Name: strings.TrimSuffix(filepath.Base(path), ".yaml")})
+		require.NoError(t, errs.Err())
+		fleet[r.Metadata.Name] = r
+		for _, release := range append(slices.Collect(maps.Values(r.Spec.Of.Releases)), r.Spec.Of.Release) {
+			require.True(t, release == "" || releases[release] != nil, release)
+		}
+	})
+	freezes := map[string]bool{}
+	eachExample(t, "freeze", func(t *testing.T, path string, data []byte, schema *jsonschema.Schema) {
+		require.NoError(t, schema.Validate(readYAML(t, path)))
+		f, errs := api.ReadFreeze(path, data, api.Options{Name: strings.TrimSuffix(filepath.Base(path), ".yaml")})
+		require.NoError(t, errs.Err())
+		freezes[f.Metadata.Name] = true
+	})
+	eachExample(t, "decision", func(t *testing.T, path string, data []byte, schema *jsonschema.Schema) {
+		require.NoError(t, schema.Validate(readYAML(t, path)))
+		d, errs := api.ReadDecision(path, data, api.Options{Name: strings.TrimSuffix(filepath.Base(path), ".yaml")})
+		require.NoError(t, errs.Err())
+		require.Contains(t, fleet, d.Spec.Rollout)
+		require.True(t, d.Spec.Freeze == "" || freezes[d.Spec.Freeze], d.Spec.Freeze)
+	})
 	eachExample(t, "cluster", func(t *testing.T, path string, data []byte, schema *jsonschema.Schema) {
 		require.NoError(t, schema.Validate(readYAML(t, path)))
 		options := templates
@@ -197,9 +222,17 @@ func paths(t *testing.T, kind string) []string {
 	if kind == "channels" {
 		return []string{channels}
 	}
-	paths, err := filepath.Glob(filepath.Join(examples, kind+"s", "*.yaml"))
+	folder := kind + "s"
+	if ofFleets(kinds[kind].Name()) {
+		folder = "rollouts"
+	}
+	paths, err := filepath.Glob(filepath.Join(examples, folder, "*.yaml"))
 	require.NoError(t, err)
-	paths = slices.DeleteFunc(paths, func(path string) bool { return path == channels })
+	paths = slices.DeleteFunc(paths, func(path string) bool {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return path == channels || api.KindOf(data) != kinds[kind].Name()
+	})
 	require.NotEmpty(t, paths)
 	return paths
 }

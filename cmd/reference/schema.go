@@ -54,6 +54,14 @@ var between = map[reflect.Type]object{
 		{"then", object{{"properties", object{{"days", false}, {"start", false}}}}},
 		{"else", object{{"required", []string{"start"}}}},
 	},
+	reflect.TypeFor[api.RolloutSpec](): {{"oneOf", []object{{{"required", []string{"stages"}}}, {{"required", []string{"like"}}}}}},
+	reflect.TypeFor[api.RolloutOf]():   {{"oneOf", []object{{{"required", []string{"release"}}}, {{"required", []string{"releases"}}}}}},
+	reflect.TypeFor[api.Gate]():        {{"required", []string{"approval"}}},
+	reflect.TypeFor[api.FreezeSpec](): {
+		{"if", object{{"required", []string{"windows"}}}},
+		{"then", object{{"properties", object{{"from", false}, {"until", false}}}}},
+		{"else", object{{"required", []string{"from", "until"}}}},
+	},
 }
 
 // schemaOf returns the JSON Schema of a kind.
@@ -101,17 +109,18 @@ func (s *schemas) structure(t reflect.Type) object {
 		o.set("required", required)
 	}
 	o.set("properties", properties)
-	return append(o, between[t]...)
+	return append(o, between[t]...) // no type has both
 }
 
 // value is the schema of a field's type under its rules.
 func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 	t = elem(t)
 	if t == reflect.TypeFor[api.Amount]() {
-		return object{
-			{"type", []string{"integer", "string"}}, {"minimum", 0}, {"maximum", 9999}, {"pattern", `^([0-9]|[1-9][0-9]|100)%$`},
-			{"default", amount(rules.Default[0])},
+		o = object{{"type", []string{"integer", "string"}}, {"minimum", 0}, {"maximum", 9999}, {"pattern", `^([0-9]|[1-9][0-9]|100)%$`}}
+		if rules.Default != nil {
+			o.set("default", amount(rules.Default[0]))
 		}
+		return o
 	}
 	switch t.Kind() {
 	case reflect.Struct:

@@ -125,7 +125,7 @@ func TestAdmitUnusableSpec(t *testing.T) {
 			message := func(field int) string {
 				unknown := "  " + strings.Repeat("x", field) + ": {}\n"
 				for i := range 53 {
-					unknown += fmt.Sprintf("  x%03d%s: {}\n", i, strings.Repeat("y", 96))
+					unknown += fmt.Sprintf("  x%03d%s: {}\n", i, strings.Repeat("y", 88))
 				}
 				f.upload("kind: Cluster\nspec:\n" + unknown)
 				require.NoError(t, f.admitter.Admit(t.Context(), "demo"))

@@ -1,5 +1,5 @@
-// Package api defines the kinds of files that users write: Cluster, Release and Channels. It decodes and validates them and fills in
-// defaults. It is pure: the same bytes and options give the same result.
+// Package api defines the kinds of files that users write: Cluster, Release and Channels, and for fleets Rollout, Decision and Freeze. It
+// decodes and validates them and fills in defaults. It is pure: the same bytes and options give the same result.
 package api
 
 // GroupVersion is the apiVersion of every kind drover reads.
@@ -10,6 +10,9 @@ const (
 	KindCluster  = "Cluster"
 	KindRelease  = "Release"
 	KindChannels = "Channels"
+	KindRollout  = "Rollout"
+	KindDecision = "Decision"
+	KindFreeze   = "Freeze"
 )
 
 // Metadata identifies an object, Kubernetes style.
@@ -17,7 +20,7 @@ type Metadata struct {
 	// Name of the object; the file must be called the same. A cluster's is a DNS label of at most 50 characters that neither
 	// ends in -node or -pool nor contains -pool-, as its stacks would then be named like another cluster's.
 	Name string `json:"name" rule:"format=name"`
-	// Labels are for users and other tools. drover keeps and ignores them.
+	// Labels are for users and other tools. Rollouts and freezes select clusters by their labels; drover uses them for nothing else.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
 	// Annotations are for users and other tools. drover keeps and ignores them.
 	Annotations map[string]string `json:"annotations,omitempty" rule:"keys=label-key"`
@@ -54,6 +57,8 @@ type ClusterSpec struct {
 	Tags map[string]string `json:"tags,omitempty" rule:"keys=tag-key;format=tag-value;maxItems=40"`
 	// Upgrade is what starts upgrades in addition to a new spec, and when they may start.
 	Upgrade Upgrade `json:"upgrade,omitempty"`
+	// Fleet is the part of the cluster in rollouts.
+	Fleet Fleet `json:"fleet,omitzero"`
 	// TemplateVersion is the set of templates that renders the cluster. Default: the release's.
 	TemplateVersion string `json:"templateVersion,omitempty" rule:"format=template-version"`
 	// Paused stops new work on the cluster. Operations in flight continue to their end.
@@ -67,6 +72,21 @@ type ReleaseRef struct {
 	// Name of the release: the object releases/<name>.yaml in the specs bucket.
 	Name string `json:"name" rule:"format=release-name"`
 }
+
+// Fleet is the part of a cluster in rollouts.
+type Fleet struct {
+	// Release is Follows if rollouts of releases include the cluster, and Pinned if they leave it out.
+	Release FleetRelease `json:"release,omitempty" rule:"default=Follows;enum=Follows,Pinned"`
+}
+
+// FleetRelease is the part of a cluster in rollouts of releases.
+type FleetRelease string
+
+// The values of FleetRelease.
+const (
+	FleetFollows FleetRelease = "Follows"
+	FleetPinned  FleetRelease = "Pinned"
+)
 
 // Network is the VPC of a cluster: one that drover creates, or an existing one.
 type Network struct {

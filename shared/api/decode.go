@@ -89,20 +89,30 @@ type document struct {
 // decode reads a file of a kind. The object holds what could be read, even if there are errors.
 func decode(file string, data []byte, kind string) *document {
 	d := &document{file: file, places: map[string]place{}}
-	switch kind {
-	case KindRelease:
-		d.object = &Release{}
-	case KindChannels:
-		d.object = &Channels{}
-	default:
-		d.object = &Cluster{}
-	}
+	d.object = newObject(kind)
 	root := d.parse(data)
 	if root == nil || !d.expectKind(root, kind) {
 		return d
 	}
 	d.value(nil, root, reflect.ValueOf(d.object).Elem(), Rules{}, 1)
 	return d
+}
+
+// newObject returns an empty object of a kind. A file that states none is read as a cluster.
+func newObject(kind string) any {
+	switch kind {
+	case KindRelease:
+		return &Release{}
+	case KindChannels:
+		return &Channels{}
+	case KindRollout:
+		return &Rollout{}
+	case KindDecision:
+		return &Decision{}
+	case KindFreeze:
+		return &Freeze{}
+	}
+	return &Cluster{}
 }
 
 // parse returns the root of the file's only document, or nil if the file cannot be parsed.
@@ -265,7 +275,11 @@ func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Valu
 		here := child(path, key.Value)
 		index := slices.IndexFunc(fields, func(r Rules) bool { return r.Name == key.Value })
 		if index < 0 {
-			d.fail(place{key.Line, key.Column}, field.Forbidden(here, "unknown field"+d.insteadOf(key.Value, fields)))
+			why := unsupportedField(out.Type(), key.Value)
+			if why == "" {
+				why = "unknown field" + d.insteadOf(key.Value, fields)
+			}
+			d.fail(place{key.Line, key.Column}, field.Forbidden(here, why))
 			continue
 		}
 		d.locateAtKey(here, key, value)

@@ -116,6 +116,12 @@ var formats = index(
 		Means: `the name of a time zone, such as "Europe/Berlin"`, check: knownZone},
 	Format{Name: "cron", Pattern: `^[^\x00-\x1f()]+$`, MaxLength: 250,
 		Means: `the six fields of AWS's cron, without "cron()", such as "0 22 ? * MON-FRI *"`, check: cronOfAWS},
+	Format{Name: "sha256", Pattern: `^[0-9a-f]{64}$`, Means: "a SHA-256 in 64 hex digits"},
+	Format{Name: "stage-name", Pattern: `^` + label + `$`, MaxLength: 63,
+		Means: "lower case letters, digits and '-', starting and ending with a letter or digit"},
+	Format{Name: "stage-path", Pattern: `^` + label + `(/[A-Za-z0-9_.-]{1,63}){0,2}$`, MaxLength: 255,
+		Means: `the name of a stage of the plan, such as "prod/eu-west-1/1"`},
+	Format{Name: "group-value", Pattern: `^(\*|[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)$`, MaxLength: 63, Means: `a label value, or "*"`},
 	Format{Name: "line", Pattern: `^[^\x00-\x1f\x7f]+$`, MaxLength: 200, Means: "a line of text"},
 	// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 	Format{Name: "alarm-name", Pattern: `^[^\x00-\x1f\x7f]+$`, MaxLength: 255, Means: "the name of a CloudWatch alarm"},

@@ -19,7 +19,7 @@ import (
 // FuzzDecode checks that decoding never panics, that each error is one line with a position in the file, and that a decoded object is
 // unchanged after encoding and decoding.
 func FuzzDecode(f *testing.F) {
-	for _, pattern := range []string{"../../examples/clusters/*.yaml", "../../examples/releases/*.yaml"} {
+	for _, pattern := range []string{"../../examples/clusters/*.yaml", "../../examples/releases/*.yaml", "../../examples/rollouts/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(f, err)
 		for _, path := range paths {
@@ -36,11 +36,14 @@ func FuzzDecode(f *testing.F) {
 		cluster, clusterErrs := api.ReadCluster("f.yaml", data, api.Options{Name: "demo"})
 		release, releaseErrs := api.ReadRelease("f.yaml", data, api.Options{})
 		channels, channelsErrs := api.ReadChannels("f.yaml", data, api.Options{})
+		rollout, rolloutErrs := api.ReadRollout("f.yaml", data, api.Options{})
+		_, decisionErrs := api.ReadDecision("f.yaml", data, api.Options{})
+		_, freezeErrs := api.ReadFreeze("f.yaml", data, api.Options{})
 		lastLine := 1 // as in YAML 1.1
 		for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
 			lastLine += bytes.Count(data, []byte(end))
 		}
-		for _, e := range slices.Concat(clusterErrs, releaseErrs, channelsErrs) {
+		for _, e := range slices.Concat(clusterErrs, releaseErrs, channelsErrs, rolloutErrs, decisionErrs, freezeErrs) {
 			require.NotContains(t, e.Error(), "\n")
 			require.Positive(t, e.Line)
 			require.LessOrEqual(t, e.Line, lastLine, e.Error())
@@ -61,6 +64,13 @@ func FuzzDecode(f *testing.F) {
 			require.Empty(t, cmp.Diff(string(encoded), string(encode(t, again))))
 		} else {
 			require.Nil(t, release)
+		}
+		if rollout != nil {
+			full := rollout.Defaulted()
+			encoded := encode(t, full)
+			again, errs := api.ReadRollout("again.yaml", encoded, api.Options{})
+			require.NoError(t, errs.Err(), "%s", encoded)
+			require.Empty(t, cmp.Diff(string(encoded), string(encode(t, again.Defaulted()))))
 		}
 		if decoded, errs := api.DecodeChannels("f.yaml", data); errs.Err() == nil {
 			encoded := encode(t, decoded)

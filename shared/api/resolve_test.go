@@ -37,6 +37,7 @@ func TestResolveFillsInDefaults(t *testing.T) {
 		},
 		Tags:               map[string]string{},
 		Upgrade:            api.Upgrade{Channel: api.ChannelNone},
+		Fleet:              api.Fleet{Release: api.FleetFollows},
 		TemplateVersion:    "v1",
 		DeletionProtection: &yes,
 	}

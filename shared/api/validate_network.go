@@ -71,6 +71,14 @@ func validateZones(path *field.Path, n *Network) (errs field.ErrorList) {
 	return errs
 }
 
+// Region returns the region of the cluster by its zones. It is empty if the cluster uses an existing network.
+func (c *Cluster) Region() string {
+	if len(c.Spec.Network.Zones) == 0 {
+		return ""
+	}
+	return regionOf(c.Spec.Network.Zones[0])
+}
+
 // regionOf returns us-east-1 for us-east-1a.
 func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz") }
 

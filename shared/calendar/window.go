@@ -79,6 +79,29 @@ func (w Window) Open(l Limits, now time.Time) (open bool, next time.Time) {
 	return w.covers(now) && l.allow(now), next
 }
 
+// Closes reports whether the window is open at now, and until when. Starts within that time extend it. until is zero if the window never
+// closes.
+func (w Window) Closes(now time.Time) (until time.Time, open bool) {
+	if w.start == nil {
+		return time.Time{}, true
+	}
+	start := w.start(now.Add(-w.duration))
+	if start.IsZero() || start.After(now) {
+		return time.Time{}, false
+	}
+	// A window that opens again before it closes stays open. One that always does so never closes.
+	for range maxRepeats {
+		until = start.Add(w.duration)
+		if start = w.start(start); start.IsZero() || start.After(until) {
+			return until, true
+		}
+	}
+	return time.Time{}, true
+}
+
+// maxRepeats is the number of starts in a row after which a window counts as always open. A window of a week may open every minute.
+const maxRepeats = 400
+
 // Shut returns which limits cover all that is left of a window that never opens again: whether NotBefore does, and the indices of the
 // exclusions. If no limit does, the window itself has no further start.
 func (w Window) Shut(l Limits, now time.Time) (notBefore bool, spans []int) {

@@ -19,6 +19,9 @@ func StateBucket(account, region string) string { return Prefix + "state-" + acc
 const (
 	ClusterSpecs = "clusters/"
 	ReleaseSpecs = "releases/"
+	Rollouts     = "rollouts/"
+	Freezes      = "freezes/"
+	Decisions    = "decisions/"
 )
 
 // ClusterSpec returns the key of a cluster's spec in the specs bucket.
@@ -26,6 +29,15 @@ func ClusterSpec(cluster string) string { return ClusterSpecs + cluster + ".yaml
 
 // ReleaseSpec returns the key of a release in the specs bucket.
 func ReleaseSpec(release string) string { return ReleaseSpecs + release + ".yaml" }
+
+// Rollout returns the key of a rollout in the specs bucket.
+func Rollout(rollout string) string { return Rollouts + rollout + ".yaml" }
+
+// Freeze returns the key of a freeze in the specs bucket.
+func Freeze(freeze string) string { return Freezes + freeze + ".yaml" }
+
+// Decision returns the key of a decision on a rollout in the specs bucket.
+func Decision(rollout, decision string) string { return Decisions + rollout + "/" + decision + ".yaml" }
 
 // ClusterOfKey returns the cluster whose spec has a key of the specs bucket. ok is false for keys with further slashes, other suffixes or
 // empty names. It is also false for unprintable keys, because a status would show them.

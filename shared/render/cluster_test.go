@@ -123,6 +123,7 @@ func fullCluster() *api.Cluster {
 			Tags:               map[string]string{"team": "platform", "cost-center": "4711"},
 			TemplateVersion:    "v1",
 			DeletionProtection: &on,
+			Fleet:              api.Fleet{Release: api.FleetPinned},
 			Upgrade: api.Upgrade{
 				Channel:   api.ChannelNodes,
 				Window:    &api.Window{Cron: "0 1 ? * MON *", Days: []string{"Mon"}, Start: "01:00", Duration: "4h", TimeZone: "Europe/Berlin"},

@@ -23,7 +23,7 @@ var changes = []struct {
 	stacks []string
 }{
 	{`^metadata\.name$`, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}},
-	{`^(apiVersion|kind|metadata\..*|spec\.release\.name|spec\.paused|spec\.upgrade\..*)$`, nil},
+	{`^(apiVersion|kind|metadata\..*|spec\.release\.name|spec\.paused|spec\.fleet\..*|spec\.upgrade\..*)$`, nil},
 	{`^spec\.kubernetesVersion$`, []string{names.ControlPlane}},
 	{`^spec\.network\.`, []string{names.Network}},
 	{`^spec\.controlPlane\.serviceCIDR$`, []string{names.ControlPlane, "pool-workers", "pool-batch"}},
