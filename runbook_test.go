@@ -289,6 +289,7 @@ var hidden = map[string]string{
 	"shared/notification/":                   "subjects of notices; their messages are those of statuses",
 	"shared/preflight/":                      "each has the name of its check: TestRunbookHasEveryCheck",
 	"shared/releases/":                       "each has the name of its check: TestRunbookHasEveryCheck",
+	"shared/rollout/":                        "problems of a rollout name the file and the field; answers to decisions: docs/fleet.md",
 	"shared/render/":                         "errors of a spec that validation should have found: Internal",
 	"shared/store/":                          "errors of reads and writes: Transient, Internal",
 	"shared/specs/":                          "causes within other messages",

@@ -55,7 +55,7 @@ func diffFile(ctx context.Context, file string) (*difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind := api.KindOf(data); kind == api.KindRelease || kind == api.KindChannels {
+	if kind := api.KindOf(data); kind != api.KindCluster && kind != "" {
 		return nil, fmt.Errorf("%s is of kind %s: diff compares the specs of clusters; check this file with `drover validate %[1]s`", file, kind)
 	}
 	cluster, err := ParseCluster(file, data)

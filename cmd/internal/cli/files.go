@@ -35,6 +35,26 @@ func readFile(file string) ([]byte, error) {
 	return data, nil
 }
 
+// maxFacts bounds a file of facts: 10,000 clusters have a few megabytes.
+const maxFacts = 64 << 20
+
+// readLarge reads a file of facts.
+func readLarge(file string) ([]byte, error) {
+	opened := os.Stdin
+	if file != standardInput {
+		var err error
+		if opened, err = os.Open(file); err != nil {
+			return nil, err
+		}
+		defer opened.Close()
+	}
+	body, err := io.ReadAll(io.LimitReader(opened, maxFacts+1))
+	if err == nil && len(body) > maxFacts {
+		err = fmt.Errorf("%s is too large: more than %d bytes", file, maxFacts)
+	}
+	return body, err
+}
+
 // options returns the options of validation for a file. A file must be named after its metadata.name. Standard input has no name.
 func options(file string) api.Options {
 	o := api.Options{TemplateVersions: templates.Versions(), Now: time.Now()}

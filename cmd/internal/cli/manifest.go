@@ -1,6 +1,6 @@
 package cli
 
-// Files to check or upload: specs of clusters, releases and the channels.
+// Files to check or upload: specs of clusters, releases and the channels, and the files of fleets.
 
 import (
 	"errors"
@@ -19,10 +19,16 @@ type manifest struct {
 	data []byte
 	// name of the object, and the key of its upload.
 	name, key string
-	// cluster or release in the file. Both are nil for the channels.
-	cluster *api.Cluster
-	release *api.Release
+	// The object in the file; nil for other kinds. All are nil for the channels.
+	cluster  *api.Cluster
+	release  *api.Release
+	rollout  *api.Rollout
+	decision *api.Decision
+	freeze   *api.Freeze
 }
+
+// ofFleet reports whether the file is of a kind that only validate and rollout plan read.
+func (m manifest) ofFleet() bool { return m.rollout != nil || m.decision != nil || m.freeze != nil }
 
 // readManifests reads and validates files, folders and standard input. The error joins the errors of all files.
 // The result has releases first, then the channels, then clusters, because a spec refers to a release or a channel.
@@ -43,6 +49,9 @@ func readManifests(sources []string) ([]manifest, error) {
 			switch {
 			case err != nil:
 				errs = append(errs, err)
+			case m.ofFleet():
+				errs = append(errs, fmt.Errorf("%s is of kind %s, which no function reads yet: check it with `drover validate %[1]s`",
+					file, api.KindOf(m.data)))
 			case from[m.key] != "":
 				errs = append(errs, fmt.Errorf("%s and %s are both %s: upload one of them", from[m.key], file, m.key))
 			default:
@@ -103,6 +112,21 @@ func readManifest(file string) (manifest, error) {
 			o.Name = api.ChannelsName
 		}
 		_, errs = api.ReadChannels(file, m.data, o)
+	case api.KindRollout:
+		if m.rollout, errs = api.ReadRollout(file, m.data, options(file)); m.rollout != nil {
+			m.name, m.key = m.rollout.Metadata.Name, names.Rollout(m.rollout.Metadata.Name)
+		}
+		return m, errs.Err()
+	case api.KindDecision:
+		if m.decision, errs = api.ReadDecision(file, m.data, options(file)); m.decision != nil {
+			m.name, m.key = m.decision.Metadata.Name, names.Decision(m.decision.Spec.Rollout, m.decision.Metadata.Name)
+		}
+		return m, errs.Err()
+	case api.KindFreeze:
+		if m.freeze, errs = api.ReadFreeze(file, m.data, options(file)); m.freeze != nil {
+			m.name, m.key = m.freeze.Metadata.Name, names.Freeze(m.freeze.Metadata.Name)
+		}
+		return m, errs.Err()
 	default:
 		if m.cluster, errs = api.ReadCluster(file, m.data, options(file)); m.cluster != nil {
 			m.name, m.key = m.cluster.Metadata.Name, names.ClusterSpec(m.cluster.Metadata.Name)

@@ -44,7 +44,7 @@ func Root() *cobra.Command {
 	ShowExitCodes(cmd)
 	cmd.AddCommand(
 		doctorCommand(), validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(),
-		upgradeCommand(), drainCommand(), rollCommand(), convergeCommand(), eventsCommand(), logsCommand(), localCommand(),
+		upgradeCommand(), drainCommand(), rollCommand(), convergeCommand(), rolloutCommand(), eventsCommand(), logsCommand(), localCommand(),
 		versionCommand(),
 	)
 	return cmd

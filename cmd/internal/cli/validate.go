@@ -9,9 +9,12 @@ import (
 func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Check specs, releases and channels, offline; every error with its file, line and field",
+		Short: "Check specs, releases, channels and rollouts, offline; every error with its file, line and field",
+		Long: `Checks each file by itself. If rollouts and specs of clusters are among the files, the selectors of the rollouts must match: a
+stage that selects no cluster, a cluster that two stages select, and a candidate that no stage selects are errors. Releases and
+rollouts that a rollout or a decision names must be among the files if any file of that kind is.`,
 		Example: `  drover validate clusters/demo.yaml
-  drover validate clusters/*.yaml releases/*.yaml`,
+  drover validate clusters/*.yaml releases/*.yaml rollouts/*.yaml`,
 		Annotations:       ExitCodes("every file is valid", "a file is invalid, or cannot be read"),
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeSpecFiles,
@@ -25,6 +28,7 @@ func validateCommand() *cobra.Command {
 				}
 				valid = append(valid, m)
 			}
+			valid = reportFleet(cmd.ErrOrStderr(), valid)
 			for _, m := range valid {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", m.file)
 				printWarnings(cmd.ErrOrStderr(), m.file, warnings(m, valid))
