@@ -112,8 +112,8 @@ type Audit struct {
 	Now        func() time.Time
 }
 
-// round is one audit.
-type round struct {
+// auditRun is one audit.
+type auditRun struct {
 	Audit
 	now    time.Time
 	specs  map[string]store.Entry               // of clusters that have one
@@ -133,7 +133,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	r := &round{
+	r := &auditRun{
 		Audit: a, now: a.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{},
 		groups: map[string]pool.Group{}, due: map[string]bool{},
 		drains: passes.RunningDrains(ctx, a.DrainNode),
@@ -188,7 +188,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 }
 
 // audit audits one cluster.
-func (r *round) audit(ctx context.Context, cluster string) error {
+func (r *auditRun) audit(ctx context.Context, cluster string) error {
 	document, err := r.State.Status(ctx, cluster)
 	if errors.Is(err, store.ErrNotFound) { // the sweep admits it
 		return nil
@@ -211,7 +211,7 @@ func (r *round) audit(ctx context.Context, cluster string) error {
 // uploadPending reports whether a spec was just uploaded and is not planned yet: its event or its execution is in
 // flight. The difference that it makes is no drift, and a second execution would find the same. The next audit checks
 // it.
-func (r *round) uploadPending(ctx context.Context, cluster string, s *status.Status) (bool, error) {
+func (r *auditRun) uploadPending(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	spec, found := r.specs[cluster]
 	if !found || r.now.Sub(spec.Modified) >= r.EventGrace {
 		return false, nil
@@ -222,7 +222,7 @@ func (r *round) uploadPending(ctx context.Context, cluster string, s *status.Sta
 
 // isObserved reports whether the status is about the newest upload, if the event of that should have arrived. The sweep compares times, so
 // it finds only a status that is older than the spec. This function also finds a newer status that is still about an earlier upload.
-func (r *round) isObserved(ctx context.Context, cluster string, s *status.Status) (bool, error) {
+func (r *auditRun) isObserved(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	spec, found := r.specs[cluster]
 	if !found || r.now.Sub(spec.Modified) < r.EventGrace {
 		return true, nil
@@ -231,33 +231,32 @@ func (r *round) isObserved(ctx context.Context, cluster string, s *status.Status
 }
 
 // act does what is due for one cluster.
-func (r *round) act(ctx context.Context, cluster string, s *status.Status) error {
+func (r *auditRun) act(ctx context.Context, cluster string, s *status.Status) error {
 	since := r.now.Sub(s.UpdatedAt)
 	_, specified := r.specs[cluster]
-	repair := repairs{r}
-	if err := (earlyChecks{r}).checkScheduled(ctx, cluster, s); err != nil {
+	if err := r.checkScheduledUpgrade(ctx, cluster, s); err != nil {
 		return err
 	}
-	if done, err := (upgrades{r}).check(ctx, cluster, s); done || err != nil {
+	if done, err := r.checkUpgrades(ctx, cluster, s); done || err != nil {
 		return err
 	}
 	switch {
 	case s.Phase == status.Pending && since >= pendingTimeout:
-		return repair.start(ctx, cluster, s, names.RetryNotStarted)
+		return r.startConverge(ctx, cluster, s, names.RetryNotStarted)
 	case !specified && since >= pendingTimeout && deletionPending(s):
-		return repair.start(ctx, cluster, s, names.RetryDeletionPending)
+		return r.startConverge(ctx, cluster, s, names.RetryDeletionPending)
 	case specified && since >= pendingTimeout && specPending(s):
-		return repair.start(ctx, cluster, s, names.RetrySpecPending)
+		return r.startConverge(ctx, cluster, s, names.RetrySpecPending)
 	case s.Phase == status.Converging && since >= silenceTimeout, s.Phase == status.Deleting && since >= deletionTimeout:
-		return repair.replaceStuck(ctx, cluster, s)
+		return r.replaceStuck(ctx, cluster, s)
 	case specified && accountNotReady(s):
-		return repair.start(ctx, cluster, s, names.RetryAccount)
+		return r.startConverge(ctx, cluster, s, names.RetryAccount)
 	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):
-		return repair.retry(ctx, cluster, s)
+		return r.retryConverge(ctx, cluster, s)
 	case s.Phase == status.Failed && !specified: // its deletion failed
 		return nil
 	case s.Phase == status.Ready, s.Phase == status.Stopped, s.Phase == status.Failed, s.Phase == status.Upgrading:
-		return drift{r}.detectDrift(ctx, cluster, s)
+		return r.detectDrift(ctx, cluster, s)
 	}
 	return nil
 }

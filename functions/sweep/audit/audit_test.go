@@ -162,10 +162,10 @@ func (a *audited) ControlPlane(context.Context, string) (preflight.ControlPlane,
 // demo is the name of the cluster.
 const demo = "demo"
 
-// round is an audit at noon.
-func (a *audited) round() *round {
+// run is an audit at noon.
+func (a *audited) run() *auditRun {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return &round{
+	return &auditRun{
 		Audit: Audit{
 			Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a,
 			Planner: a, Nodes: a, EKS: a, EventGrace: 5 * time.Minute, Now: func() time.Time { return noon },
@@ -175,7 +175,7 @@ func (a *audited) round() *round {
 }
 
 // withSpec has the audit list a spec that was uploaded that long ago.
-func (a *audited) withSpec(r *round, ago time.Duration) *round {
+func (a *audited) withSpec(r *auditRun, ago time.Duration) *auditRun {
 	r.specs[demo] = store.Entry{Key: names.ClusterSpec(demo), Modified: r.now.Add(-ago)}
 	return r
 }
@@ -203,7 +203,7 @@ func TestAuditLooksAtACluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{version: test.version, status: &test.status}
 			a.status.UpdatedAt = noon.Add(-time.Minute)
-			r := a.round()
+			r := a.run()
 			if test.version != "" {
 				a.withSpec(r, test.uploaded)
 			}
@@ -213,17 +213,17 @@ func TestAuditLooksAtACluster(t *testing.T) {
 	}
 	t.Run("leaves it alone without a status", func(t *testing.T) {
 		a := &audited{version: "v1"}
-		require.NoError(t, a.withSpec(a.round(), time.Hour).audit(t.Context(), demo))
+		require.NoError(t, a.withSpec(a.run(), time.Hour).audit(t.Context(), demo))
 		require.Empty(t, a.calls)
 	})
 	t.Run("fails without its status", func(t *testing.T) {
 		a := &audited{version: "v1", status: &ready, failing: map[string]error{"status": errThrottled}}
-		require.ErrorIs(t, a.withSpec(a.round(), time.Hour).audit(t.Context(), demo), errThrottled)
+		require.ErrorIs(t, a.withSpec(a.run(), time.Hour).audit(t.Context(), demo), errThrottled)
 		require.Empty(t, a.calls)
 	})
 	t.Run("does the rest when its spec cannot be read", func(t *testing.T) {
 		a := &audited{status: &ready, failing: map[string]error{"spec": errThrottled}}
-		require.ErrorIs(t, a.withSpec(a.round(), time.Hour).audit(t.Context(), demo), errThrottled)
+		require.ErrorIs(t, a.withSpec(a.run(), time.Hour).audit(t.Context(), demo), errThrottled)
 		require.Equal(t, []string{"compare"}, a.calls)
 	})
 }
@@ -277,7 +277,7 @@ func TestAuditActsOnACluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &test.status}
 			a.status.UpdatedAt = noon.Add(-test.since)
-			r := a.round()
+			r := a.run()
 			if test.spec {
 				a.withSpec(r, time.Hour)
 			}
@@ -289,22 +289,22 @@ func TestAuditActsOnACluster(t *testing.T) {
 
 func TestAuditStartsABoundedNumber(t *testing.T) {
 	a := &audited{begun: true}
-	r := a.round()
+	r := a.run()
 	for range maxStarts {
-		begun, err := repairs{r}.startOnce(t.Context(), demo, &status.Status{}, "it was begun before", noon)
+		begun, err := r.startConvergeOnce(t.Context(), demo, &status.Status{}, "it was begun before", noon)
 		require.NoError(t, err)
 		require.False(t, begun)
 	}
 	require.Len(t, a.calls, maxStarts)
 	a.begun, a.calls = false, nil
 	for i := range maxStarts + 1 {
-		begun, err := repairs{r}.startOnce(t.Context(), demo, &status.Status{}, "so", noon)
+		begun, err := r.startConvergeOnce(t.Context(), demo, &status.Status{}, "so", noon)
 		require.NoError(t, err)
 		require.Equal(t, i < maxStarts, begun, "one that began nothing does not count")
 	}
 	require.Len(t, a.calls, maxStarts)
 	a.failing = map[string]error{"start": errThrottled}
-	_, err := repairs{a.round()}.startOnce(t.Context(), demo, &status.Status{}, "so", noon)
+	_, err := a.run().startConvergeOnce(t.Context(), demo, &status.Status{}, "so", noon)
 	require.ErrorIs(t, err, errThrottled)
 }
 
@@ -350,7 +350,7 @@ func TestIdleExecution(t *testing.T) {
 				status: &status.Status{Phase: status.Converging, Plan: []status.Change{{Stack: names.Network}, {Stack: names.Addons}}},
 			}
 			test.given(a)
-			err := repairs{a.round()}.replaceStuck(t.Context(), demo, a.status)
+			err := a.run().replaceStuck(t.Context(), demo, a.status)
 			require.Equal(t, test.err, err != nil)
 			if test.err {
 				require.ErrorIs(t, err, errThrottled)

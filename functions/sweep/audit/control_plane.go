@@ -14,7 +14,7 @@ import (
 // controlPlaneDrift compares the control plane with its stack. EKS upgrades a control plane whose version is no longer supported, and an
 // operator may upgrade it in the console. EKS also reports issues, such as a deleted subnet, role or key. No event reports either, and the
 // stack does not show it. No stack of the cluster has an operation in flight: during an upgrade by drover the stack is behind EKS.
-func (r drift) controlPlaneDrift(ctx context.Context, cluster string) (findings []string, err error) {
+func (r *auditRun) controlPlaneDrift(ctx context.Context, cluster string) (findings []string, err error) {
 	deployed := plan.KubernetesVersion(r.stacks[cluster])
 	if deployed == "" {
 		return nil, nil

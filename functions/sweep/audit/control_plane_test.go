@@ -31,11 +31,11 @@ func TestAuditComparesTheControlPlane(t *testing.T) {
 		"not when there is none": {"", eksAnswers{err: errThrottled}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := (&audited{}).round()
+			r := (&audited{}).run()
 			r.EKS = &test.eks
 			outputs := map[string]string{"KubernetesVersion": test.deployed}
 			r.stacks = map[string]map[string]stack.Deployed{demo: {names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: outputs}}}
-			findings, err := drift{r}.controlPlaneDrift(t.Context(), demo)
+			findings, err := r.controlPlaneDrift(t.Context(), demo)
 			require.ErrorIs(t, err, test.err)
 			require.Len(t, findings, len(test.want))
 			for i, want := range test.want {

@@ -1,5 +1,7 @@
 package audit
 
+// Differences from the desired state. The planner finds drifted stacks. Auto Scaling and the Kubernetes API find unhealthy nodes.
+
 import (
 	"cmp"
 	"context"
@@ -17,17 +19,13 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// drift finds differences from the desired state. The planner finds drifted stacks. Auto Scaling and the Kubernetes
-// API find unhealthy nodes.
-type drift struct{ *round }
-
 // maxFindings bounds the findings that are recorded for one cluster.
 const maxFindings = 20
 
 // detectDrift compares a cluster without a running operation with its desired state, and repairs or records the
 // differences. It skips a cluster whose stacks are being changed, and one whose status was written after the stacks
 // were listed. Unhealthy nodes are handled before planning, so also if the spec is invalid.
-func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status) error {
+func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.Status) error {
 	if s.UpdatedAt.After(r.now) {
 		return nil
 	}
@@ -43,7 +41,7 @@ func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status
 	if err := r.syncStatuses(ctx, cluster, s); err != nil {
 		return err
 	}
-	unhealthy, err := nodes{r.round}.replace(ctx, cluster, s)
+	unhealthy, err := r.replaceNodes(ctx, cluster, s)
 	if err != nil {
 		return err
 	}
@@ -51,16 +49,16 @@ func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status
 	if err != nil {
 		return err
 	}
-	p, unusable, repair := seen.Plan, seen.Reason, repairs{r.round}
+	p, unusable := seen.Plan, seen.Reason
 	if seen.Unused != nil { // even if the last good spec is rejected too
 		unusable = seen.Unused.Reason
 	}
 	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable &&
 		unusable != accepted.Reason {
-		return repair.start(ctx, cluster, s, names.RetryReleaseArrived)
+		return r.startConverge(ctx, cluster, s, names.RetryReleaseArrived)
 	}
-	if (upgrades{r.round}).isUnrecorded(cluster, s, seen.Next) {
-		return repair.start(ctx, cluster, s, names.RetryUpgradePending)
+	if r.isUpgradeUnrecorded(cluster, s, seen.Next) {
+		return r.startConverge(ctx, cluster, s, names.RetryUpgradePending)
 	}
 	if unfinished(s) && unusable == "" && len(p.Changes) == 0 {
 		return r.settleAborted(ctx, cluster, s)
@@ -78,10 +76,10 @@ func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status
 		return err
 	}
 	findings = slices.Concat(controlPlane, planned, findings, missing, unhealthy)
-	if err := (pruning{r.round}).pruneNodes(ctx, cluster, s); err != nil {
+	if err := r.pruneNodes(ctx, cluster, s); err != nil {
 		return err
 	}
-	if err := r.record(ctx, cluster, s, findings, planned, repairable); err != nil {
+	if err := r.recordFindings(ctx, cluster, s, findings, planned, repairable); err != nil {
 		return err
 	}
 	// DriftedAt may be earlier than this audit. The pauses between repairs count from it.
@@ -95,12 +93,12 @@ func (r drift) detectDrift(ctx context.Context, cluster string, s *status.Status
 	if err := r.recordInReview(ctx, cluster, p); err != nil {
 		return err
 	}
-	_, err = repair.repeat(ctx, cluster, s, names.RetryDrift, since)
+	_, err = r.repeatConverge(ctx, cluster, s, names.RetryDrift, since)
 	return err
 }
 
 // syncVersion records the deployed version after an execution was aborted during a control plane update.
-func (r drift) syncVersion(ctx context.Context, cluster string, s *status.Status) error {
+func (r *auditRun) syncVersion(ctx context.Context, cluster string, s *status.Status) error {
 	deployed := plan.KubernetesVersion(r.stacks[cluster])
 	if deployed == "" || deployed == s.KubernetesVersion {
 		return nil
@@ -113,7 +111,7 @@ func (r drift) syncVersion(ctx context.Context, cluster string, s *status.Status
 }
 
 // syncStatuses records the statuses of stacks whose events were lost.
-func (r drift) syncStatuses(ctx context.Context, cluster string, s *status.Status) error {
+func (r *auditRun) syncStatuses(ctx context.Context, cluster string, s *status.Status) error {
 	listed := func(o status.Stack) string { return cmp.Or(r.stacks[cluster][o.Name].Status, stack.DeleteComplete) }
 	stale := func(o status.Stack) bool { return o.Status != listed(o) && !o.ReportedSince(r.now) }
 	if !slices.ContainsFunc(s.Stacks, stale) {
@@ -145,8 +143,8 @@ func unfinished(s *status.Status) bool {
 
 // settleAborted converges an unfinished cluster that needs no change, so that it gets its verdict. The operator who
 // aborted the execution wanted to prevent later changes, and there are none.
-func (r drift) settleAborted(ctx context.Context, cluster string, s *status.Status) error {
-	_, err := repairs{r.round}.repeat(ctx, cluster, s, names.RetryAbortedExecution, s.Condition(status.Converged).
+func (r *auditRun) settleAborted(ctx context.Context, cluster string, s *status.Status) error {
+	_, err := r.repeatConverge(ctx, cluster, s, names.RetryAbortedExecution, s.Condition(status.Converged).
 		LastTransitionTime)
 	return err
 }
@@ -222,7 +220,7 @@ func untagged(p plan.Plan, stacks map[string]stack.Deployed) (findings []string)
 }
 
 // recordInReview records stacks in review that no spec has. Planning finds them only by the status: they have no tags yet.
-func (r drift) recordInReview(ctx context.Context, cluster string, p plan.Plan) error {
+func (r *auditRun) recordInReview(ctx context.Context, cluster string, p plan.Plan) error {
 	inReview := func(c plan.Change) bool {
 		return c.Operation == plan.Delete && r.stacks[cluster][c.Stack].Status == stack.InReview
 	}
@@ -238,9 +236,10 @@ func (r drift) recordInReview(ctx context.Context, cluster string, p plan.Plan) 
 	})
 }
 
-// record writes all findings to the condition InSync, the findings of planning to Drift, and to DriftedAt since when something can be
-// repaired. A cluster without any finding so far has no such condition.
-func (r drift) record(ctx context.Context, cluster string, before *status.Status, findings, planned []string, repairable bool) error {
+// recordFindings writes all findings to the condition InSync, the findings of planning to Drift, and to DriftedAt since when something can
+// be repaired. A cluster without any finding so far has no such condition.
+func (r *auditRun) recordFindings(ctx context.Context, cluster string, before *status.Status, findings, planned []string,
+	repairable bool) error {
 	if in := before.Condition(status.InSync); len(findings) == 0 && (in == nil || in.Status == "True") && before.DriftedAt == nil {
 		return nil
 	}

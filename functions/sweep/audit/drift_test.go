@@ -112,36 +112,36 @@ func TestAuditComparesACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &test.status, preview: test.preview}
-			r := a.round()
+			r := a.run()
 			r.stacks[demo] = test.stacks
-			require.NoError(t, drift{r}.detectDrift(t.Context(), demo, a.status))
+			require.NoError(t, r.detectDrift(t.Context(), demo, a.status))
 			require.Equal(t, test.want, a.calls)
 		})
 	}
 	t.Run("and starts nothing for an upgrade that a sweep starts", func(t *testing.T) {
 		a := &audited{status: &status.Status{Phase: status.Ready}, preview: plan.Preview{Next: scheduled}}
-		r := a.round()
+		r := a.run()
 		r.due = map[string]bool{demo: true}
-		require.NoError(t, drift{r}.detectDrift(t.Context(), demo, a.status))
+		require.NoError(t, r.detectDrift(t.Context(), demo, a.status))
 		require.Equal(t, []string{"compare"}, a.calls)
 	})
 	for _, call := range []string{"compare", "write"} {
 		t.Run("and starts nothing when a call fails: "+call, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready}, preview: planned(retag), failing: map[string]error{call: errThrottled}}
-			require.ErrorIs(t, drift{a.round()}.detectDrift(t.Context(), demo, a.status), errThrottled)
+			require.ErrorIs(t, a.run().detectDrift(t.Context(), demo, a.status), errThrottled)
 			require.NotContains(t, fmt.Sprint(a.calls), "start")
 		})
 	}
 	t.Run("and reports outdated nodes unless an upgrade replaces them", func(t *testing.T) {
 		for phase, reported := range map[status.Phase]bool{status.Ready: true, status.Upgrading: false} {
 			a := &audited{status: &status.Status{Phase: phase}, preview: planned()}
-			r := a.round()
+			r := a.run()
 			r.stacks[demo] = map[string]stack.Deployed{"pool-a": {Status: "CREATE_COMPLETE", Tags: map[string]string{names.TagCluster: demo}}}
 			group := names.Group(demo, "a")
 			r.groups[group] = pool.Group{
 				Name: group, TemplateVersion: "2", Instances: []pool.Instance{{ID: "i-1", State: pool.InService, TemplateVersion: "1"}},
 			}
-			require.NoError(t, drift{r}.detectDrift(t.Context(), demo, a.status))
+			require.NoError(t, r.detectDrift(t.Context(), demo, a.status))
 			require.Equal(t, reported, a.status.Condition(status.InSync) != nil, phase)
 		}
 	})
@@ -168,12 +168,12 @@ func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{KubernetesVersion: test.recorded}, during: test.during}
-			r := a.round()
+			r := a.run()
 			r.stacks[demo] = map[string]stack.Deployed{
 				names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": test.deployed}},
 			}
 			before := *a.status
-			require.NoError(t, drift{r}.syncVersion(t.Context(), demo, &before))
+			require.NoError(t, r.syncVersion(t.Context(), demo, &before))
 			require.Equal(t, test.want, a.status.KubernetesVersion)
 			require.Equal(t, test.calls, a.calls)
 		})
@@ -328,7 +328,7 @@ func TestFindingsAreRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := test.before
 			a := &audited{status: &s}
-			require.NoError(t, drift{a.round()}.record(t.Context(), demo, &test.before, test.findings, test.findings, test.repairable))
+			require.NoError(t, a.run().recordFindings(t.Context(), demo, &test.before, test.findings, test.findings, test.repairable))
 			require.Equal(t, test.written, len(a.calls) > 0)
 			require.Equal(t, test.since, s.DriftedAt)
 			if test.written {
@@ -339,7 +339,7 @@ func TestFindingsAreRecorded(t *testing.T) {
 	t.Run("up to a number", func(t *testing.T) {
 		for n, want := range map[int]bool{maxFindings: false, maxFindings + 1: true} {
 			a := &audited{status: &status.Status{}}
-			require.NoError(t, drift{a.round()}.record(t.Context(), demo, &status.Status{}, make([]string, n), nil, false))
+			require.NoError(t, a.run().recordFindings(t.Context(), demo, &status.Status{}, make([]string, n), nil, false))
 			require.Equal(t, want, a.status.Condition(status.InSync).Message[maxFindings-1:] == "\nand 1 more", n)
 		}
 	})
@@ -355,9 +355,9 @@ func TestFindingsAreRecorded(t *testing.T) {
 			"that is there":         {review(plan.Delete), "CREATE_COMPLETE", nil},
 		} {
 			a := &audited{status: &status.Status{}}
-			r := a.round()
+			r := a.run()
 			r.stacks[demo] = map[string]stack.Deployed{names.Addons: {Status: test.is}}
-			require.NoError(t, drift{r}.recordInReview(t.Context(), demo, plan.Plan{Changes: []plan.Change{test.change}}))
+			require.NoError(t, r.recordInReview(t.Context(), demo, plan.Plan{Changes: []plan.Change{test.change}}))
 			require.Equal(t, test.calls, a.calls, name)
 			require.Len(t, a.status.Stacks, len(test.calls), name)
 		}

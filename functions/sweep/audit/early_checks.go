@@ -1,5 +1,7 @@
 package audit
 
+// Early checks of scheduled upgrades, so that an operator can fix what blocks them before their time.
+
 import (
 	"context"
 	"time"
@@ -10,15 +12,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// earlyChecks runs the checks of scheduled upgrades in advance, so that an operator can fix what blocks them before their time.
-type earlyChecks struct{ *round }
-
 // leadTime is how long before its time a scheduled upgrade is checked again.
 const leadTime = 24 * time.Hour
 
-// checkScheduled has the upgrade function check a scheduled upgrade: when it is scheduled, and again in the last day.
+// checkScheduledUpgrade has the upgrade function check a scheduled upgrade: when it is scheduled, and again in the last day.
 // It does not check while the cluster changes.
-func (r earlyChecks) checkScheduled(ctx context.Context, cluster string, s *status.Status) error {
+func (r *auditRun) checkScheduledUpgrade(ctx context.Context, cluster string, s *status.Status) error {
 	u := s.Upgrade
 	switch {
 	case u == nil, u.Phase != status.UpgradeScheduled, u.At == nil, !r.now.Before(*u.At), blockedReason(u) != "":

@@ -14,7 +14,7 @@ import (
 )
 
 // missingInstances finds idle pools that have fewer instances than desired, because they get none.
-func (r drift) missingInstances(ctx context.Context, cluster string) (findings []string, err error) {
+func (r *auditRun) missingInstances(ctx context.Context, cluster string) (findings []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(r.stacks[cluster])) {
 		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
 		group := r.groups[names.Group(cluster, pool)]

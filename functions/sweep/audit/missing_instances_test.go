@@ -56,13 +56,13 @@ func TestAuditFindsMissingInstances(t *testing.T) {
 		"or fails":                  {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", errThrottled, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, l := (&audited{}).round(), &launching{why: test.why, err: test.err}
+			r, l := (&audited{}).run(), &launching{why: test.why, err: test.err}
 			r.Groups = l
 			r.stacks = map[string]map[string]stack.Deployed{demo: {test.stack: {Status: test.status}}}
 			for _, name := range []string{"a", "", names.Addons} {
 				r.groups[names.Group(demo, name)] = pool.Group{Name: "g", Desired: 2, Instances: test.instances}
 			}
-			findings, err := drift{r}.missingInstances(t.Context(), demo)
+			findings, err := r.missingInstances(t.Context(), demo)
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.asks, len(l.asked) == 1)
 			if test.want == "" {

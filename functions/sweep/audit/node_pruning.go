@@ -1,5 +1,8 @@
 package audit
 
+// Stale node entries in statuses. An entry is stale when no execution works on the node. The function that should have removed the
+// entry died, or could not write the status.
+
 import (
 	"context"
 	"errors"
@@ -11,10 +14,6 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// pruning removes stale node entries from statuses. An entry is stale when no execution works on the node. The function that should have
-// removed the entry died, or could not write the status.
-type pruning struct{ *round }
-
 // staleAfter is the age of an entry from which the audit checks for a drain of its node. Most drains end sooner.
 const staleAfter = 10 * time.Minute
 
@@ -23,7 +22,7 @@ const staleAfter = 10 * time.Minute
 //  1. Instances that did not join an idle pool, when the pool has its desired capacity without them. During a change
 //     these entries belong to the verdict on the change.
 //  2. Nodes that no execution drains. Instances at the launch hook stay: they have an execution, or the sweep starts one.
-func (r pruning) pruneNodes(ctx context.Context, cluster string, s *status.Status) error {
+func (r *auditRun) pruneNodes(ctx context.Context, cluster string, s *status.Status) error {
 	var drains map[string]bool
 	stale := func(n status.Node) bool {
 		switch {
@@ -50,12 +49,12 @@ func (r pruning) pruneNodes(ctx context.Context, cluster string, s *status.Statu
 }
 
 // isLongDrain reports whether the drain of a node takes long, according to the status.
-func (r pruning) isLongDrain(n status.Node) bool {
+func (r *auditRun) isLongDrain(n status.Node) bool {
 	return n.State != status.NodeNotJoined && r.now.Sub(n.Since) > staleAfter
 }
 
 // isJoining reports whether a node waits at its launch hook.
-func (r pruning) isJoining(cluster string, n status.Node) bool {
+func (r *auditRun) isJoining(cluster string, n status.Node) bool {
 	return slices.ContainsFunc(r.groups[names.Group(cluster, n.Pool)].Instances, func(i pool.Instance) bool {
 		return i.ID == n.Instance && i.State == pool.PendingWait
 	})

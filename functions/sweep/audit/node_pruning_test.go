@@ -61,12 +61,12 @@ func TestAuditRemovesNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}
-			r := a.round()
+			r := a.run()
 			r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: test.group}
 			r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Drains: test.drains, Failing: test.failing}}
 			r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
 			read := *a.status
-			err := pruning{r}.pruneNodes(t.Context(), demo, &read)
+			err := r.pruneNodes(t.Context(), demo, &read)
 			require.Equal(t, test.failing != nil, err != nil)
 			require.Equal(t, test.kept, len(a.status.Nodes) == 1)
 			require.Equal(t, !test.kept, len(a.calls) == 1)
@@ -74,23 +74,23 @@ func TestAuditRemovesNodes(t *testing.T) {
 	}
 	t.Run("and reports what it could not learn of the others", func(t *testing.T) {
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
-		r := a.round()
+		r := a.run()
 		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Failing: map[string]error{"list": errThrottled}}}
 		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
-		require.ErrorIs(t, pruning{r}.pruneNodes(t.Context(), demo, &read), errThrottled)
+		require.ErrorIs(t, r.pruneNodes(t.Context(), demo, &read), errThrottled)
 		require.Equal(t, []status.Node{draining}, a.status.Nodes)
 	})
 	t.Run("not the recent ones among them", func(t *testing.T) {
 		later := recent
 		later.Name, later.Instance = "node-2", "i-2"
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}
-		r := a.round()
+		r := a.run()
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
 		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
-		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
+		require.NoError(t, r.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, []status.Node{later}, a.status.Nodes)
 	})
 	t.Run("and no longer names them in the message", func(t *testing.T) {
@@ -99,17 +99,17 @@ func TestAuditRemovesNodes(t *testing.T) {
 		a := &audited{status: &status.Status{Phase: status.Ready, Message: "as specified", Nodes: []status.Node{rolled}}}
 		a.status.MentionDrains()
 		require.Contains(t, a.status.Message, "node-1")
-		r := a.round()
+		r := a.run()
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
 		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
-		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &read))
+		require.NoError(t, r.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, "as specified", a.status.Message)
 	})
 	t.Run("and lists drains once, and only for long ones", func(t *testing.T) {
-		r := (&audited{status: &status.Status{}}).round()
+		r := (&audited{status: &status.Status{}}).run()
 		r.drains = func() (map[string]bool, error) { return nil, errThrottled }
-		require.NoError(t, pruning{r}.pruneNodes(t.Context(), demo, &status.Status{Nodes: []status.Node{recent, of("x", long)}}))
+		require.NoError(t, r.pruneNodes(t.Context(), demo, &status.Status{Nodes: []status.Node{recent, of("x", long)}}))
 	})
 }
 

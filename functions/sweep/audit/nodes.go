@@ -1,5 +1,7 @@
 package audit
 
+// Replacement of unhealthy nodes.
+
 import (
 	"context"
 	"errors"
@@ -17,12 +19,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// nodes replaces unhealthy nodes.
-type nodes struct{ *round }
-
-// replace has Auto Scaling replace nodes that stay NotReady. Auto Scaling drains them first. In a paused cluster it
+// replaceNodes has Auto Scaling replace nodes that stay NotReady. Auto Scaling drains them first. In a paused cluster it
 // only returns the findings.
-func (r nodes) replace(ctx context.Context, cluster string, s *status.Status) ([]string, error) {
+func (r *auditRun) replaceNodes(ctx context.Context, cluster string, s *status.Status) ([]string, error) {
 	api := r.stacks[cluster][names.ControlPlane].API()
 	if api.Endpoint == "" {
 		return nil, nil
@@ -79,7 +78,7 @@ func withoutAddress(err error) error {
 
 // countReplacement returns the zero time if the only node of a cluster may be replaced now, and then counts the replacement. Otherwise it
 // returns when. After each replacement that does not help, the pause doubles, up to a day. A node that was healthy for two days has helped.
-func (r nodes) countReplacement(ctx context.Context, cluster string, s *status.Status) (next time.Time, err error) {
+func (r *auditRun) countReplacement(ctx context.Context, cluster string, s *status.Status) (next time.Time, err error) {
 	const day = 24 * time.Hour
 	now := status.Replaced{Count: 1, At: r.now.UTC().Truncate(time.Second)}
 	if last := s.Replaced; last != nil && r.now.Sub(last.At) < 2*day {

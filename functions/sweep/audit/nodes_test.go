@@ -30,7 +30,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		// nodes of as many instances, less missing ones.
 		nodes   []pool.NodeHealth
 		missing int
-		given   func(*audited, *round)
+		given   func(*audited, *auditRun)
 		want    []string
 		err     error
 	}{
@@ -55,12 +55,12 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			[]string{"nodes"}, nil,
 		},
 		"nor in a paused cluster": {
-			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
 			}, []string{"nodes"}, nil,
 		},
 		"an error of the request is returned": {
-			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *auditRun) {
 				a.failing["inspect demo"] = errThrottled
 			}, []string{"nodes", "inspect demo"}, errThrottled,
 		},
@@ -78,63 +78,63 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		"also the one of two":     {[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
 		"also the only one, once": {[]pool.NodeHealth{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
 		"not the only one again": {
-			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
 			}, []string{"nodes"}, nil,
 		},
 		"but again after a longer pause": {
-			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
 			},
 			[]string{"nodes", "write", "replace i-1"}, nil,
 		},
 		"not while one joins or leaves": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) {
 				group := r.groups[names.Group(demo, "a")]
 				group.Instances = append(group.Instances, pool.Instance{ID: "i-9", State: pool.PendingWait})
 				r.groups[group.Name] = group
 			}, []string{"nodes"}, nil,
 		},
 		"also while a node joins another pool": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) {
 				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
 				name := names.Group(demo, "b")
 				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
 			}, []string{"nodes", "replace i-1"}, nil,
 		},
 		"not while the cluster is paused": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
 			}, []string{"nodes"}, nil,
 		},
 		"not while their pool's stack is broken": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) {
 				r.stacks[demo]["pool-a"] = stack.Deployed{Status: "UPDATE_ROLLBACK_FAILED"}
 			},
 			[]string{"nodes"}, nil,
 		},
 		"not without a control plane": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) { delete(r.stacks[demo], names.ControlPlane) }, nil, nil,
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) { delete(r.stacks[demo], names.ControlPlane) }, nil, nil,
 		},
 		"not when they cannot be seen": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *auditRun) {
 				a.failing["nodes"] = errors.New("no route")
 			}, []string{"nodes"}, nil,
 		},
 		"or the error is returned": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *auditRun) {
 				a.failing["replace"] = errThrottled
 			}, []string{"nodes", "replace i-1"}, errThrottled,
 		},
 		"or not, when it cannot be written that it was the only one": {
-			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
 				a.failing["write"] = errThrottled
 			}, []string{"nodes", "write"}, errThrottled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready}, nodes: test.nodes, failing: map[string]error{}}
-			r := a.round()
+			r := a.run()
 			r.stacks[demo] = map[string]stack.Deployed{
 				names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}},
 				"pool-a":           {Status: "CREATE_COMPLETE"},
@@ -147,7 +147,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			if test.given != nil {
 				test.given(a, r)
 			}
-			_, err := nodes{r}.replace(t.Context(), demo, a.status)
+			_, err := r.replaceNodes(t.Context(), demo, a.status)
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, a.calls)
 		})
@@ -183,7 +183,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			{&status.Replaced{Count: 20, At: noon.Add(-48 * time.Hour)}, true, 1},
 		} {
 			a := &audited{status: &status.Status{Replaced: test.last}}
-			next, err := nodes{a.round()}.countReplacement(t.Context(), demo, a.status)
+			next, err := a.run().countReplacement(t.Context(), demo, a.status)
 			require.NoError(t, err)
 			require.Equal(t, test.again, next.IsZero(), n)
 			require.Equal(t, test.count, a.status.Replaced.Count, n)

@@ -1,5 +1,7 @@
 package audit
 
+// Executions of drover-converge for clusters that need one. The reasons are part of the executions' names.
+
 import (
 	"context"
 	"errors"
@@ -12,35 +14,34 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// repairs starts drover-converge for clusters that need it. The reasons are part of the executions' names.
-type repairs struct{ *round }
-
-// start converges a cluster at this audit.
-func (r repairs) start(ctx context.Context, cluster string, s *status.Status, why names.Retry) error {
-	_, err := r.startOnce(ctx, cluster, s, why, r.now)
+// startConverge converges a cluster at this audit.
+func (r *auditRun) startConverge(ctx context.Context, cluster string, s *status.Status, why names.Retry) error {
+	_, err := r.startConvergeOnce(ctx, cluster, s, why, r.now)
 	return err
 }
 
-// retry converges a cluster whose next retry is due, unless its last execution still runs: that one retries itself.
-func (r repairs) retry(ctx context.Context, cluster string, s *status.Status) error {
+// retryConverge converges a cluster whose next retry is due, unless its last execution still runs: that one retries itself.
+func (r *auditRun) retryConverge(ctx context.Context, cluster string, s *status.Status) error {
 	if s.Execution != "" {
 		if running, err := r.Executions.Running(ctx, s.Execution); err != nil || running {
 			return err
 		}
 	}
-	return r.start(ctx, cluster, s, names.RetryDue)
+	return r.startConverge(ctx, cluster, s, names.RetryDue)
 }
 
-// repeat converges a cluster because of something that lasts since a time: at once, and again after 15 minutes, 30,
+// repeatConverge converges a cluster because of something that lasts since a time: at once, and again after 15 minutes, 30,
 // one hour and so on. So a repair that does not help becomes rare. A repair that could not be started is started by
 // the next audit.
-func (r repairs) repeat(ctx context.Context, cluster string, s *status.Status, why names.Retry, since time.Time) (begun bool, err error) {
-	return r.startOnce(ctx, cluster, s, why, since.Add(backoff.Repeats(r.now.Sub(since))))
+func (r *auditRun) repeatConverge(ctx context.Context, cluster string, s *status.Status, why names.Retry,
+	since time.Time) (begun bool, err error) {
+	return r.startConvergeOnce(ctx, cluster, s, why, since.Add(backoff.Repeats(r.now.Sub(since))))
 }
 
-// startOnce converges a cluster, once for each minute at which it was due: a repeated audit starts no second execution. The next audit
-// starts the clusters beyond maxStarts.
-func (r repairs) startOnce(ctx context.Context, cluster string, s *status.Status, why names.Retry, at time.Time) (begun bool, err error) {
+// startConvergeOnce converges a cluster, once for each minute at which it was due: a repeated audit starts no second execution. The next
+// audit starts the clusters beyond maxStarts.
+func (r *auditRun) startConvergeOnce(ctx context.Context, cluster string, s *status.Status, why names.Retry,
+	at time.Time) (begun bool, err error) {
 	if r.starts.Add(1) > maxStarts {
 		return false, nil
 	}
@@ -57,7 +58,7 @@ func (r repairs) startOnce(ctx context.Context, cluster string, s *status.Status
 }
 
 // replaceStuck stops an execution that no known event will resume, and starts another. The sweep resumes an execution that has a waiter.
-func (r repairs) replaceStuck(ctx context.Context, cluster string, s *status.Status) error {
+func (r *auditRun) replaceStuck(ctx context.Context, cluster string, s *status.Status) error {
 	lease, err := r.State.Lease(ctx, cluster)
 	if err != nil {
 		return err
@@ -87,5 +88,5 @@ func (r repairs) replaceStuck(ctx context.Context, cluster string, s *status.Sta
 			return err
 		}
 	}
-	return r.start(ctx, cluster, s, names.RetrySilentExecution)
+	return r.startConverge(ctx, cluster, s, names.RetrySilentExecution)
 }

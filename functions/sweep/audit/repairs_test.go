@@ -23,7 +23,7 @@ func TestAuditRetriesAFailedCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{running: test.running, failing: test.failing}
-			err := repairs{a.round()}.retry(t.Context(), demo, &status.Status{Execution: test.execution})
+			err := a.run().retryConverge(t.Context(), demo, &status.Status{Execution: test.execution})
 			require.Equal(t, test.failing != nil && test.want == nil, err != nil)
 			require.Equal(t, test.want, a.calls)
 		})

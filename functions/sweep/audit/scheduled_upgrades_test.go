@@ -48,9 +48,9 @@ func TestAuditChecksScheduledUpgrades(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sweeptest.Account{}
-			r := &round{Audit: auditOf(s), now: noon}
+			r := &auditRun{Audit: auditOf(s), now: noon}
 			r.starts.Store(test.starts)
-			require.NoError(t, earlyChecks{r}.checkScheduled(t.Context(), demo, &status.Status{Phase: test.phase, Upgrade: test.upgrade}))
+			require.NoError(t, r.checkScheduledUpgrade(t.Context(), demo, &status.Status{Phase: test.phase, Upgrade: test.upgrade}))
 			require.Equal(t, test.checked, len(s.Calls) > 0)
 		})
 	}
@@ -68,8 +68,8 @@ func TestUpgradesThatWait(t *testing.T) {
 			mine := u(status.UpgradeScheduled, &at)
 			mine.Execution = "x"
 			s := &sweeptest.Account{Runs: running, Recorded: status.Status{Upgrade: theirs, NextUpgrade: mine}}
-			r := &round{Audit: auditOf(s), now: noon}
-			waits, err := upgrades{r}.hasWaiter(t.Context(), demo, *mine)
+			r := &auditRun{Audit: auditOf(s), now: noon}
+			waits, err := r.hasWaiter(t.Context(), demo, *mine)
 			require.NoError(t, err)
 			require.Equal(t, running, waits)
 			require.Equal(t, []string{"y", kept}, []string{s.Recorded.Upgrade.Execution, s.Recorded.NextUpgrade.Execution})
@@ -77,10 +77,10 @@ func TestUpgradesThatWait(t *testing.T) {
 		began := u("Running", nil)
 		began.Execution = "x"
 		s := &sweeptest.Account{Recorded: status.Status{Upgrade: began}}
-		_, err := upgrades{&round{Audit: auditOf(s), now: noon}}.hasWaiter(t.Context(), demo, *began)
+		_, err := (&auditRun{Audit: auditOf(s), now: noon}).hasWaiter(t.Context(), demo, *began)
 		require.NoError(t, err)
 		require.Equal(t, "x", s.Recorded.Upgrade.Execution)
-		_, err = upgrades{&round{Audit: auditOf(s), now: noon}}.hasWaiter(t.Context(), demo, status.Upgrade{})
+		_, err = (&auditRun{Audit: auditOf(s), now: noon}).hasWaiter(t.Context(), demo, status.Upgrade{})
 		require.NoError(t, err)
 	})
 }
@@ -142,9 +142,9 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 				Phase: test.phase, Conditions: []status.Condition{condition(status.SpecAccepted, test.accepted, "x")},
 				Upgrade: &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", Origin: "At", At: &at},
 			}}
-			r := a.round()
+			r := a.run()
 			r.due = map[string]bool{demo: test.due}
-			_, err := upgrades{r}.check(t.Context(), demo, a.status)
+			_, err := r.checkUpgrades(t.Context(), demo, a.status)
 			require.NoError(t, err)
 			require.Equal(t, test.want, a.calls)
 		})
@@ -155,9 +155,9 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 		for _, u := range []status.Upgrade{
 			{Phase: status.UpgradeScheduled, At: &soon}, {Phase: status.UpgradeScheduled}, missed, {Phase: "Done", At: &at},
 		} {
-			require.False(t, upgrades{(&audited{}).round()}.isOverdue(&u), u.Phase)
+			require.False(t, (&audited{}).run().isUpgradeOverdue(&u), u.Phase)
 		}
-		require.False(t, upgrades{(&audited{}).round()}.isOverdue(nil))
+		require.False(t, (&audited{}).run().isUpgradeOverdue(nil))
 		require.False(t, passes.UpgradeInFlight(&status.Upgrade{Phase: "Running"}), "its execution is unknown")
 	})
 }

@@ -68,11 +68,11 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 			test.recorded.Name, test.want.Name = names.Addons, names.Addons
 			read := &status.Status{Stacks: []status.Stack{test.recorded}}
 			a := &audited{status: &status.Status{Stacks: []status.Stack{test.recorded}}, during: test.during}
-			r := a.round()
+			r := a.run()
 			if test.listed != "" {
 				r.stacks = map[string]map[string]stack.Deployed{demo: {names.Addons: {Status: test.listed}}}
 			}
-			require.NoError(t, drift{r}.syncStatuses(t.Context(), demo, read))
+			require.NoError(t, r.syncStatuses(t.Context(), demo, read))
 			require.Equal(t, test.want, a.status.Stacks[0])
 			require.Equal(t, test.writes, len(a.calls) > 0)
 		})

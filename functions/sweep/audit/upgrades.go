@@ -1,5 +1,7 @@
 package audit
 
+// Upgrades that did not start at their time, and those whose end the status does not show.
+
 import (
 	"context"
 	"fmt"
@@ -9,24 +11,21 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// upgrades handles upgrades that did not start at their time, and those whose end the status does not show.
-type upgrades struct{ *round }
-
-// ender ends upgrades that their own execution did not end.
-func (r upgrades) ender() passes.UpgradeEnder {
+// upgradeEnder ends upgrades that their own execution did not end.
+func (r *auditRun) upgradeEnder() passes.UpgradeEnder {
 	return passes.UpgradeEnder{Executions: r.Executions, Upgrade: r.Upgrade, Now: r.Now}
 }
 
-// late records upgrades that did not start at their time.
-func (r upgrades) late() passes.LateUpgrades {
+// lateUpgrades records upgrades that did not start at their time.
+func (r *auditRun) lateUpgrades() passes.LateUpgrades {
 	return passes.LateUpgrades{Specs: r.Specs, State: r.State, Now: r.Now}
 }
 
-// check handles the upgrades that the status shows as in flight or pending. It returns done if it started an execution.
-func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (done bool, err error) {
+// checkUpgrades handles the upgrades that the status shows as in flight or pending. It returns done if it started an execution.
+func (r *auditRun) checkUpgrades(ctx context.Context, cluster string, s *status.Status) (done bool, err error) {
 	u := s.Upgrade
-	if next := s.NextUpgrade; u != nil && r.isOverdue(next) {
-		if err := r.recordQueued(ctx, cluster, *next, u.To); err != nil {
+	if next := s.NextUpgrade; u != nil && r.isUpgradeOverdue(next) {
+		if err := r.recordQueuedUpgrade(ctx, cluster, *next, u.To); err != nil {
 			return false, err
 		}
 	}
@@ -35,41 +34,41 @@ func (r upgrades) check(ctx context.Context, cluster string, s *status.Status) (
 		return false, nil
 	case passes.UpgradeInFlight(u):
 		// Its record may be finished while the status is not.
-		return false, r.ender().End(ctx, cluster, u.Execution)
+		return false, r.upgradeEnder().End(ctx, cluster, u.Execution)
 	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:
-		return repairs{r.round}.repeat(ctx, cluster, s, names.RetryNextUpgrade, *u.Ended)
+		return r.repeatConverge(ctx, cluster, s, names.RetryNextUpgrade, *u.Ended)
 	case s.Phase == status.Upgrading && u.Ended != nil:
 		// The execution that wrote the phase did not know that the upgrade had ended, and no other execution corrects it.
-		return repairs{r.round}.repeat(ctx, cluster, s, names.RetryAfterUpgrade, *u.Ended)
-	case r.isOverdue(u):
-		return r.startOverdue(ctx, cluster, s)
+		return r.repeatConverge(ctx, cluster, s, names.RetryAfterUpgrade, *u.Ended)
+	case r.isUpgradeOverdue(u):
+		return r.startOverdueUpgrade(ctx, cluster, s)
 	}
 	return false, nil
 }
 
-// isUnrecorded reports whether an upgrade is pending that the status does not show. This happens if the execution that should have planned
-// it was aborted, for example after a channel moved. A recorded upgrade waits for its time. A failed cluster waits for its next retry, and
-// an upgrading cluster plans again at the end.
-func (r upgrades) isUnrecorded(cluster string, s *status.Status, next *status.Upgrade) bool {
+// isUpgradeUnrecorded reports whether an upgrade is pending that the status does not show. This happens if the execution that should have
+// planned it was aborted, for example after a channel moved. A recorded upgrade waits for its time. A failed cluster waits for its next
+// retry, and an upgrading cluster plans again at the end.
+func (r *auditRun) isUpgradeUnrecorded(cluster string, s *status.Status, next *status.Upgrade) bool {
 	return next != nil && s.RecordedBefore(next) == nil && (s.Phase == status.Ready || s.Phase == status.Stopped) && !r.due[cluster]
 }
 
-// isOverdue reports whether a pending upgrade did not start at its time.
-func (r upgrades) isOverdue(u *status.Upgrade) bool {
+// isUpgradeOverdue reports whether a pending upgrade did not start at its time.
+func (r *auditRun) isUpgradeOverdue(u *status.Upgrade) bool {
 	return u != nil && status.IsPending(u.Phase) && u.Phase != status.UpgradeMissed && u.At != nil && r.now.Sub(*u.At) >= period
 }
 
-// recordQueued records that an upgrade is late because it waits for the upgrade in flight.
-func (r upgrades) recordQueued(ctx context.Context, cluster string, next status.Upgrade, to string) error {
+// recordQueuedUpgrade records that an upgrade is late because it waits for the upgrade in flight.
+func (r *auditRun) recordQueuedUpgrade(ctx context.Context, cluster string, next status.Upgrade, to string) error {
 	if waits, err := r.hasWaiter(ctx, cluster, next); waits || err != nil {
 		return err
 	}
-	return r.late().Record(ctx, cluster, *next.At, fmt.Sprintf("it waits for the upgrade to %s, which is in flight", to))
+	return r.lateUpgrades().Record(ctx, cluster, *next.At, fmt.Sprintf("it waits for the upgrade to %s, which is in flight", to))
 }
 
 // hasWaiter reports whether an execution waits to start the upgrade. Such an execution records the delay itself. If
 // the execution has ended, it is removed from the status, and planning decides about the upgrade.
-func (r upgrades) hasWaiter(ctx context.Context, cluster string, u status.Upgrade) (bool, error) {
+func (r *auditRun) hasWaiter(ctx context.Context, cluster string, u status.Upgrade) (bool, error) {
 	if u.Execution == "" {
 		return false, nil
 	}
@@ -86,9 +85,9 @@ func (r upgrades) hasWaiter(ctx context.Context, cluster string, u status.Upgrad
 	})
 }
 
-// startOverdue records that an upgrade is late, whatever the cluster's phase. If nothing blocks it, planning or its
+// startOverdueUpgrade records that an upgrade is late, whatever the cluster's phase. If nothing blocks it, planning or its
 // execution was lost, and the cluster is planned again.
-func (r upgrades) startOverdue(ctx context.Context, cluster string, s *status.Status) (done bool, err error) {
+func (r *auditRun) startOverdueUpgrade(ctx context.Context, cluster string, s *status.Status) (done bool, err error) {
 	if waits, err := r.hasWaiter(ctx, cluster, *s.Upgrade); waits || err != nil {
 		return false, err
 	}
@@ -99,7 +98,7 @@ func (r upgrades) startOverdue(ctx context.Context, cluster string, s *status.St
 	if blocked := blockedReason(s.Upgrade); blocked != "" {
 		why = "a check blocks it: " + blocked
 	}
-	if err := r.late().Record(ctx, cluster, at, why); err != nil {
+	if err := r.lateUpgrades().Record(ctx, cluster, at, why); err != nil {
 		return false, err
 	}
 	if r.due[cluster] {
@@ -107,7 +106,7 @@ func (r upgrades) startOverdue(ctx context.Context, cluster string, s *status.St
 	}
 	accepted := s.Condition(status.SpecAccepted)
 	if (s.Phase == status.Ready || s.Phase == status.Upgrading) && (accepted == nil || accepted.Status == "True") {
-		return true, repairs{r.round}.start(ctx, cluster, s, names.RetryUpgradeNotBegun)
+		return true, r.startConverge(ctx, cluster, s, names.RetryUpgradeNotBegun)
 	}
 	return false, nil
 }

@@ -104,9 +104,9 @@ func TestAuditStartsDueUpgrades(t *testing.T) {
 			}
 			a := &audited{running: test.running, failing: test.failing}
 			a.status = &status.Status{Phase: test.phase, Message: "paused", Upgrade: copied(test.upgrade), NextUpgrade: copied(test.next)}
-			r := a.round()
+			r := a.run()
 			r.Upgrade = starter{a}
-			_, err := upgrades{r}.check(t.Context(), demo, a.status)
+			_, err := r.checkUpgrades(t.Context(), demo, a.status)
 			require.Equal(t, test.failing != nil, err != nil)
 			require.Equal(t, test.calls, a.calls)
 			late := ""
@@ -123,7 +123,7 @@ func TestAuditStartsDueUpgrades(t *testing.T) {
 	}
 	t.Run("names no absent message", func(t *testing.T) {
 		a := &audited{status: &status.Status{Phase: status.Stopped, Upgrade: next("", &overdue)}}
-		_, err := upgrades{a.round()}.check(t.Context(), demo, a.status)
+		_, err := a.run().checkUpgrades(t.Context(), demo, a.status)
 		require.NoError(t, err)
 		require.Regexp(t, "the cluster is Stopped$", a.status.Upgrade.Message)
 	})
@@ -142,21 +142,21 @@ func TestMissedUpgrade(t *testing.T) {
 	}
 	t.Run("is remembered, with its condition", func(t *testing.T) {
 		a := &audited{status: &status.Status{Upgrade: scheduled()}}
-		require.NoError(t, upgrades{a.round()}.late().Record(t.Context(), demo, at, "waits"))
+		require.NoError(t, a.run().lateUpgrades().Record(t.Context(), demo, at, "waits"))
 		require.Equal(t, status.UpgradeMissed, a.status.Upgrade.Phase)
 		require.Equal(t, status.ReasonUpgradeMissed, a.status.Condition(status.Upgraded).Reason)
 		require.Len(t, a.status.Upgrades, 1)
 	})
 	t.Run("is no condition of the upgrade that runs", func(t *testing.T) {
 		a := &audited{status: &status.Status{Upgrade: &status.Upgrade{Phase: "Running"}, NextUpgrade: scheduled()}}
-		require.NoError(t, upgrades{a.round()}.late().Record(t.Context(), demo, at, "waits"))
+		require.NoError(t, a.run().lateUpgrades().Record(t.Context(), demo, at, "waits"))
 		require.Equal(t, status.UpgradeMissed, a.status.NextUpgrade.Phase)
 		require.Nil(t, a.status.Condition(status.Upgraded))
 		require.Len(t, a.status.Upgrades, 1)
 	})
 	t.Run("is not recorded when its spec cannot be read", func(t *testing.T) {
 		a := &audited{status: &status.Status{Upgrade: scheduled()}, failing: map[string]error{"spec": errThrottled}}
-		require.ErrorIs(t, upgrades{a.round()}.late().Record(t.Context(), demo, at, "waits"), errThrottled)
+		require.ErrorIs(t, a.run().lateUpgrades().Record(t.Context(), demo, at, "waits"), errThrottled)
 		require.Empty(t, a.calls)
 	})
 }
@@ -183,8 +183,8 @@ func TestUnplannedUpgrade(t *testing.T) {
 			known := *next
 			s.Upgrade = &known
 		}
-		r := (&audited{}).round()
+		r := (&audited{}).run()
 		r.due = map[string]bool{demo: test.due}
-		require.Equal(t, test.want, upgrades{r}.isUnrecorded(demo, s, test.next), name)
+		require.Equal(t, test.want, r.isUpgradeUnrecorded(demo, s, test.next), name)
 	}
 }
