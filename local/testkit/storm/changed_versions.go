@@ -44,7 +44,7 @@ func (w *world) externalVersion(cluster string) int {
 
 // followVersion uploads a spec with a release of the new version, once the status reports a control plane that was moved.
 func (w *world) followVersion(cluster string) {
-	want, minor := w.wishes[cluster], w.externalVersion(cluster)
+	want, minor := w.desired[cluster], w.externalVersion(cluster)
 	if want == nil || minor == 0 || want.minor >= minor || !strings.Contains(messages(w.Status(cluster)),
 		fmt.Sprintf("EKS runs Kubernetes 1.%d", minor)) {
 		return

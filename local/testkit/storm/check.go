@@ -24,9 +24,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// known is the state of the checks. It has a lock of its own, because services set some of it in callbacks under
+// observed is the state of the checks. It has a lock of its own, because services set some of it in callbacks under
 // their locks. Maps of stacks and of groups have full names as keys.
-type known struct {
+type observed struct {
 	sync.Mutex
 
 	// affectedStacks has the stacks of each cluster that a change of its spec affects since the cluster was last Ready. The name all means
@@ -122,8 +122,8 @@ type specRead struct {
 	mayDelete bool
 }
 
-func newKnown() *known {
-	return &known{
+func newObserved() *observed {
+	return &observed{
 		handledEvents: map[string]handledEvent{}, decodedRequests: map[string]any{}, previews: map[string]*expectation{},
 		affectedStacks:  map[string]map[string]bool{},
 		hasControlPlane: map[string]bool{}, minInService: map[string]int{}, suspendedMin: map[string]int{}, paceDesired: map[string]int{},
@@ -143,16 +143,16 @@ func newKnown() *known {
 	}
 }
 
-// judges is true while checks count. After the turns have ended all remaining work continues at once and in no order.
-func (w *world) judges() bool { return !w.turns.over() }
+// checksApply is true while checks count. After the turns have ended all remaining work continues at once and in no order.
+func (w *world) checksApply() bool { return !w.turns.over() }
 
 // check counts a check and records a violation unless it holds. The caller may hold any lock.
 func (w *world) check(invariant int, holds bool, format string, arguments ...any) {
-	w.known.Lock()
-	defer w.known.Unlock()
+	w.observed.Lock()
+	defer w.observed.Unlock()
 	w.out.Checks[invariant]++
 	if !holds {
-		w.known.violations = append(w.known.violations, Violation{invariant, fmt.Sprintf(format, arguments...)})
+		w.observed.violations = append(w.observed.violations, Violation{invariant, fmt.Sprintf(format, arguments...)})
 	}
 }
 
@@ -162,10 +162,10 @@ func (w *world) after(string) bool {
 		w.violate(0, "it does not come to rest: %d turns", w.turns.count)
 	}
 	w.seeReady()
-	w.known.Lock()
-	said := w.known.violations
-	w.known.violations = nil
-	w.known.Unlock()
+	w.observed.Lock()
+	said := w.observed.violations
+	w.observed.violations = nil
+	w.observed.Unlock()
 	for _, v := range said {
 		w.violate(v.Invariant, "%s", v.What)
 	}
@@ -176,10 +176,10 @@ const all = "all stacks"
 
 // affectedStacks returns the set of affected stacks of a cluster, to which callers may add.
 func (w *world) affectedStacks(cluster string) map[string]bool {
-	if w.known.affectedStacks[cluster] == nil {
-		w.known.affectedStacks[cluster] = map[string]bool{}
+	if w.observed.affectedStacks[cluster] == nil {
+		w.observed.affectedStacks[cluster] = map[string]bool{}
 	}
-	return w.known.affectedStacks[cluster]
+	return w.observed.affectedStacks[cluster]
 }
 
 func (w *world) recordAffectedPool(cluster, pool string) {
@@ -189,9 +189,9 @@ func (w *world) recordAffectedPool(cluster, pool string) {
 // recordAffectedStacks records the stacks that a new spec affects.
 func (w *world) recordAffectedStacks(cluster string, before, now *wish) {
 	// A spec that cannot be read leaves the previous one unfinished. So does one whose release is deleted.
-	if before != nil && !before.broken() && !before.paused && !w.withheld(before) && w.unsettled(cluster) == "" && !w.running() &&
-		!w.toCome(cluster) {
-		w.known.affectedStacks[cluster] = nil
+	if before != nil && !before.broken() && !before.paused && !w.isReleaseDeleted(before) && w.unsettled(cluster) == "" && !w.running() &&
+		!w.hasPendingUpgrade(cluster) {
+		w.observed.affectedStacks[cluster] = nil
 	}
 	touched := w.affectedStacks(cluster)
 	if before == nil || now == nil || before.team != now.team || before.release() != now.release() || now.channel != "" ||
@@ -213,21 +213,21 @@ func (w *world) recordAffectedStacks(cluster string, before, now *wish) {
 
 // decodeRequest returns the request of a function. It keeps the result, because a function makes many calls in one invocation.
 func decodeRequest[T any](w *world, asked []byte) (in T, ok bool) {
-	w.known.Lock()
-	defer w.known.Unlock()
-	if in, ok = w.known.decodedRequests[string(asked)].(T); ok {
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	if in, ok = w.observed.decodedRequests[string(asked)].(T); ok {
 		return in, true
 	}
 	if json.Unmarshal(asked, &in) != nil {
 		return in, false
 	}
-	w.known.decodedRequests[string(asked)] = in
+	w.observed.decodedRequests[string(asked)] = in
 	return in, true
 }
 
 // seeFunctionCall observes the calls of functions before they are answered.
 func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
-	if !w.judges() {
+	if !w.checksApply() {
 		return
 	}
 	if harness.CalledBy(call) == "upgrade" {
@@ -237,26 +237,26 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	}
 	if harness.CalledBy(call) == "drain" {
 		if in, ok := decodeRequest[events.DrainRequest](w, asked); ok && in.Lifecycle != nil {
-			w.known.Lock()
-			w.known.drainCalled[in.EC2InstanceID] = true
-			w.known.Unlock()
+			w.observed.Lock()
+			w.observed.drainCalled[in.EC2InstanceID] = true
+			w.observed.Unlock()
 		}
 	}
 	if harness.CalledBy(call) == "change" && call.Action == "DescribeAutoScalingGroups" {
 		if in, ok := decodeRequest[events.ChangeRequest](w, asked); ok {
-			w.known.Lock()
+			w.observed.Lock()
 			group := names.Stack(in.Cluster, in.Stack)
-			w.known.paceDesired[group] = w.known.groupViews[group].Desired
-			w.known.Unlock()
+			w.observed.paceDesired[group] = w.observed.groupViews[group].Desired
+			w.observed.Unlock()
 		}
 	}
 	if harness.CalledBy(call) == "change" && call.Action == "GetObject" {
 		if in, ok := decodeRequest[events.ChangeRequest](w, asked); ok && strings.HasSuffix(call.Resource, "/"+names.ClusterSpec(in.Cluster)) {
 			name := names.Stack(in.Cluster, in.Stack)
 			now := specRead{in.TaskToken, w.mayDelete(in.Cluster, name)}
-			w.known.Lock()
-			w.known.specReads[name] = now
-			w.known.Unlock()
+			w.observed.Lock()
+			w.observed.specReads[name] = now
+			w.observed.Unlock()
 		}
 	}
 	if harness.CalledBy(call) != "change" || call.Service != "cloudformation" || !call.Mutating && !mutating(call.Action) {
@@ -271,12 +271,12 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 		call.Action, in.Stack, in.Cluster, in.Execution, lease.Execution)
 	if call.Action == "DeleteStack" {
 		name := names.Stack(in.Cluster, in.Stack)
-		w.known.Lock()
-		w.known.deletionRequested[name] = w.known.specReads[name] == specRead{in.TaskToken, true}
-		w.known.Unlock()
+		w.observed.Lock()
+		w.observed.deletionRequested[name] = w.observed.specReads[name] == specRead{in.TaskToken, true}
+		w.observed.Unlock()
 	}
 	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
-		touched := w.known.affectedStacks[in.Cluster]
+		touched := w.observed.affectedStacks[in.Cluster]
 		w.check(5, touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool, in.Cluster)
 	}
 }
@@ -284,9 +284,9 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 // recordRollbackRequest records that an operator requests a rollback.
 func (w *world) recordRollbackRequest(a act) {
 	if a.upgrade.Rollback {
-		w.known.Lock()
-		defer w.known.Unlock()
-		w.known.rollbackRequested[a.cluster] = true
+		w.observed.Lock()
+		defer w.observed.Unlock()
+		w.observed.rollbackRequested[a.cluster] = true
 	}
 }
 
@@ -302,7 +302,7 @@ func mutating(action string) bool {
 
 // seeCall observes every call before it is answered.
 func (w *world) seeCall(call endpoint.Call) error {
-	if !w.judges() {
+	if !w.checksApply() {
 		return nil
 	}
 	w.turns.note(harness.CalledBy(call)+":", call.Service, call.Action)
@@ -314,7 +314,7 @@ func (w *world) seeCall(call endpoint.Call) error {
 
 // seeAnswer observes every call after it was answered.
 func (w *world) seeAnswer(call endpoint.Call) {
-	if !w.judges() {
+	if !w.checksApply() {
 		return
 	}
 	if call.Service == "s3" && call.ErrorCode == "" {
@@ -344,7 +344,7 @@ func clusterOf(stackName string) (cluster, stack string) {
 
 // seeResource observes resources before CloudFormation creates, changes or deletes them. Its error is their failure.
 func (w *world) seeResource(step string, r resource.Request) error {
-	if !w.judges() {
+	if !w.checksApply() {
 		return nil
 	}
 	cluster, stack := clusterOf(r.StackName)
@@ -356,9 +356,9 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		was, _ := r.Old["Version"].(string)
 		next, _ := r.Properties["Version"].(string)
 		w.check(6, minorOf(next)-minorOf(was) <= 1, "the control plane of %s goes from %s to %s", cluster, was, next)
-		w.known.Lock()
-		asked := w.known.rollbackRequested[cluster] || w.known.rollingBack[r.StackName]
-		w.known.Unlock()
+		w.observed.Lock()
+		asked := w.observed.rollbackRequested[cluster] || w.observed.rollingBack[r.StackName]
+		w.observed.Unlock()
 		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s without a rollback",
 			cluster, was, next)
 	case step == "create" && (r.Type == "AWS::EC2::VPC" || r.Type == "AWS::EKS::Cluster"):
@@ -375,17 +375,17 @@ func (w *world) seeResource(step string, r resource.Request) error {
 // seeDeletion observes the concurrent deletion of a control plane's or network's resources.
 func (w *world) seeDeletion(cluster string, r resource.Request) {
 	may := w.mayDelete(cluster, r.StackName)
-	w.known.Lock()
-	if w.known.deletionAllowed[r.StackName] {
-		w.known.Unlock()
+	w.observed.Lock()
+	if w.observed.deletionAllowed[r.StackName] {
+		w.observed.Unlock()
 		return
 	}
-	asked, standing := w.known.deletionRequested[r.StackName], w.known.hasControlPlane[cluster]
-	delete(w.known.deletionRequested, r.StackName)
-	w.known.deletionAllowed[r.StackName] = may || asked // a new spec no longer stops it
-	w.known.Unlock()
-	w.check(3, asked || w.wishes[cluster] == nil || !standing, "%s %s of %s is deleted without a request", r.Type, r.LogicalID, cluster)
-	if standing || w.wishes[cluster] == nil && w.Stacks(cluster)[strings.TrimPrefix(r.StackName, names.Stack(cluster, ""))] ==
+	asked, standing := w.observed.deletionRequested[r.StackName], w.observed.hasControlPlane[cluster]
+	delete(w.observed.deletionRequested, r.StackName)
+	w.observed.deletionAllowed[r.StackName] = may || asked // a new spec no longer stops it
+	w.observed.Unlock()
+	w.check(3, asked || w.desired[cluster] == nil || !standing, "%s %s of %s is deleted without a request", r.Type, r.LogicalID, cluster)
+	if standing || w.desired[cluster] == nil && w.Stacks(cluster)[strings.TrimPrefix(r.StackName, names.Stack(cluster, ""))] ==
 		"DELETE_IN_PROGRESS" {
 		w.check(11, may || asked, "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
 	}
@@ -395,12 +395,12 @@ func (w *world) seeDeletion(cluster string, r resource.Request) {
 // cluster is deleted, or because the stack must be recreated. CloudFormation only accepts another deletion of a stack
 // whose deletion failed.
 func (w *world) mayDelete(cluster, stackName string) bool {
-	if w.wishes[cluster] == nil {
-		return !w.protected[cluster] || w.turning[cluster]
+	if w.desired[cluster] == nil {
+		return !w.protected[cluster] || w.protectionChanging[cluster]
 	}
-	w.known.Lock()
-	stuck := w.known.deletionFailed[stackName]
-	w.known.Unlock()
+	w.observed.Lock()
+	stuck := w.observed.deletionFailed[stackName]
+	w.observed.Unlock()
 	return stuck && (!w.protected[cluster] || !w.hasEKSCluster(cluster))
 }
 
@@ -413,56 +413,56 @@ func minorOf(version string) int {
 
 // seeStack follows the operations of the control planes' stacks.
 func (w *world) seeStack(stackName, is string) {
-	if !w.judges() {
+	if !w.checksApply() {
 		return
 	}
 	cluster, stack := clusterOf(stackName)
 	w.disturb(cluster)
-	w.known.Lock()
-	defer w.known.Unlock()
-	if _, byHand := w.known.operatorChangeEnded[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
-		w.known.operatorChangeEnded[stackName] = time.Now()
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	if _, byHand := w.observed.operatorChangeEnded[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
+		w.observed.operatorChangeEnded[stackName] = time.Now()
 		if stack == names.Network { // another execution continues it
-			delete(w.known.deletionAllowed, stackName)
+			delete(w.observed.deletionAllowed, stackName)
 		}
 	}
 	if !strings.HasSuffix(is, "_IN_PROGRESS") {
-		delete(w.known.paceDesired, stackName)
+		delete(w.observed.paceDesired, stackName)
 	}
 	if is == "DELETE_FAILED" && stack == names.ControlPlane { // the next attempt reads the spec again
-		delete(w.known.deletionAllowed, stackName)
-		w.known.deletionFailed[stackName] = true
+		delete(w.observed.deletionAllowed, stackName)
+		w.observed.deletionFailed[stackName] = true
 	}
 	if is == "DELETE_COMPLETE" {
-		delete(w.known.deletionFailed, stackName)
-		delete(w.known.deletionAllowed, stackName)
-		delete(w.known.autoscalerDesired, stackName)
+		delete(w.observed.deletionFailed, stackName)
+		delete(w.observed.deletionAllowed, stackName)
+		delete(w.observed.autoscalerDesired, stackName)
 	}
-	w.known.rollingBack[stackName] = strings.Contains(is, "ROLLBACK")
+	w.observed.rollingBack[stackName] = strings.Contains(is, "ROLLBACK")
 	if is == "UPDATE_ROLLBACK_IN_PROGRESS" { // CloudFormation ends new instances after its hour, whatever the state of the old ones
-		for _, i := range w.known.groupViews[stackName].Instances {
-			since, drained := w.known.drainStarts[i.ID]
-			w.known.abandonedDrains[i.ID] = strings.HasPrefix(i.State, "Terminating") && drained && time.Since(since) >= 59*time.Minute
+		for _, i := range w.observed.groupViews[stackName].Instances {
+			since, drained := w.observed.drainStarts[i.ID]
+			w.observed.abandonedDrains[i.ID] = strings.HasPrefix(i.State, "Terminating") && drained && time.Since(since) >= 59*time.Minute
 		}
 	}
 	switch {
 	case stack == names.ControlPlane && (is == "CREATE_COMPLETE" || is == "UPDATE_COMPLETE"):
-		w.known.hasControlPlane[cluster] = true
+		w.observed.hasControlPlane[cluster] = true
 		if is == "CREATE_COMPLETE" {
-			delete(w.known.volumesListed, cluster)
+			delete(w.observed.volumesListed, cluster)
 		}
 	case stack == names.ControlPlane && is == "DELETE_COMPLETE":
-		delete(w.known.hasControlPlane, cluster)
+		delete(w.observed.hasControlPlane, cluster)
 	case strings.HasPrefix(stack, names.PoolPrefix) &&
 		is == "UPDATE_ROLLBACK_FAILED": // the next attempt continues with the same group, which is larger by a batch
-		if least, rolling := w.known.minInService[stackName]; rolling {
-			w.known.suspendedMin[stackName] = least
-			delete(w.known.minInService, stackName)
+		if least, rolling := w.observed.minInService[stackName]; rolling {
+			w.observed.suspendedMin[stackName] = least
+			delete(w.observed.minInService, stackName)
 		}
 	case strings.HasPrefix(stack, names.PoolPrefix) && !strings.HasSuffix(is, "_IN_PROGRESS"):
-		delete(w.known.minInService, stackName)
-		delete(w.known.suspendedMin, stackName)
-		delete(w.known.updatedByOperator, stackName)
+		delete(w.observed.minInService, stackName)
+		delete(w.observed.suspendedMin, stackName)
+		delete(w.observed.updatedByOperator, stackName)
 	}
 }
 
@@ -470,14 +470,14 @@ func (w *world) seeStack(stackName, is string) {
 // enter service.
 func (w *world) nodesNow() {
 	struck, serves := w.engine.Struck()[faults.KubeletVersion] > 0, map[string]bool{}
-	w.known.Lock()
-	for _, v := range w.known.groupViews {
+	w.observed.Lock()
+	for _, v := range w.observed.groupViews {
 		for _, i := range v.Instances {
 			serves[i.ID] = i.State == "InService"
 		}
 	}
-	w.known.Unlock()
-	for cluster := range w.wishes {
+	w.observed.Unlock()
+	for cluster := range w.desired {
 		name := names.EKSCluster(cluster)
 		api := w.API(name)
 		if api == nil {

@@ -77,7 +77,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		says      string
 	}{
 		"the event of a spec is lost": {0, func(p *plot) {
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				for _, step := range []string{"admit", "sweep"} {
 					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 				}
@@ -89,18 +89,18 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 			p.acts = append(p.acts, act{at: 25 * time.Minute, cluster: "c0", what: "delete the relay", do: func(w *world) { w.deleteRelay("c0") }})
 			p.sortActs()
-			p.twist = func(w *world) { w.Functions.Planner.Functions = everything{} }
+			p.breakAtBegin = func(w *world) { w.Functions.Planner.Functions = everything{} }
 		}, "not converged"},
 		"nothing continues after drover was removed": {0, func(p *plot) {
 			p.acts = append(p.acts, act{
 				at: 32 * time.Minute, cluster: "c0", what: "remove drover", do: func(w *world) { w.removeDrover(time.Minute) },
 			})
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}
 		}, "not converged"},
 		"a template is written twice": {1, func(p *plot) {
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				list, err := w.State().List(context.Background(), "templates/")
 				require.NoError(w.t, err)
 				_, err = w.State().Put(context.Background(), list[0].Key, []byte("other"))
@@ -108,7 +108,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "is not what its address says"},
 		"a plan writes without a change": {2, func(p *plot) {
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					_, err := s3adapter.NewClient(cfg).PutObject(ctx, putObject("status/clusters/other.json"))
 					require.NoError(w.t, err)
@@ -117,7 +117,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "nothing has changed, and plan called PutObject"},
 		"a cluster is Ready too early": {2, func(p *plot) {
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					said, err := next.Invoke(ctx, payload)
 					return bytes.Replace(said, []byte(`"outcome":"Changes"`), []byte(`"outcome":"Unchanged"`), 1), err
@@ -128,14 +128,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 			for _, a := range p.acts {
 				a.spec.gate = gate{notBefore: 100 * day}
 			}
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				w.Upgrade(events.Upgrade{Cluster: "c0", Release: release(firstMinor, 1), Origin: string(upgrade.OriginSpec), Key: "spec early"})
 				w.wait(time.Since(w.began) + time.Hour)
 			}
 		}, "no spec let it"},
 		"an upgrade is announced for later than its window": {2, func(p *plot) {
 			p.acts[1].spec.gate = gate{opens: 3 * time.Hour, lasts: time.Hour}
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				at := w.began.Add((time.Since(w.began) + 2*day).Truncate(day) + 3*time.Hour)
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) {
 					s.Upgrade = &status.Upgrade{
@@ -147,22 +147,22 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a preview omits an upgrade": {3, func(p *plot) {
 			p.acts[1].spec.minor++
 			p.last["c0"] = p.acts[1].spec
-			p.foretold = func(f *planner.Forecast) { f.Upgrade = nil }
+			p.changeForecast = func(f *planner.Forecast) { f.Upgrade = nil }
 		}, "before the upload no upgrade begins, and then an upgrade to "},
 		"a preview omits a stack": {3, func(p *plot) {
-			p.foretold = func(f *planner.Forecast) { f.Plan.Changes = nil }
+			p.changeForecast = func(f *planner.Forecast) { f.Plan.Changes = nil }
 		}, "before the upload these stacks would change: []"},
 		"a control plane is deleted": {3, func(p *plot) {
-			p.ending = func(w *world) { w.deleteProtectedStack("drover-c0-control-plane") }
+			p.breakAtEnd = func(w *world) { w.deleteProtectedStack("drover-c0-control-plane") }
 		}, "is deleted without a request"},
 		"a control plane is deleted although its spec was restored": {3, func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 			p.last["c0"] = p.acts[0].spec
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					var in events.ChangeRequest
 					require.NoError(w.t, json.Unmarshal(payload, &in))
-					if in.Stack != names.ControlPlane || w.wishes["c0"] != nil {
+					if in.Stack != names.ControlPlane || w.desired["c0"] != nil {
 						return next.Invoke(ctx, payload)
 					}
 					w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
@@ -175,13 +175,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a control plane is deleted although its spec was restored since the last read": {3, func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 			p.last["c0"] = p.acts[0].spec
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				tried := false
 				instead(w, "change", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					var in events.ChangeRequest
 					require.NoError(w.t, json.Unmarshal(payload, &in))
 					switch {
-					case in.Stack != names.ControlPlane || !tried && w.wishes["c0"] != nil:
+					case in.Stack != names.ControlPlane || !tried && w.desired["c0"] != nil:
 						return next.Invoke(ctx, payload)
 					case !tried:
 						tried = true
@@ -202,12 +202,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "is deleted without a request"},
 		"a half deleted control plane is deleted although its protected spec was restored": {3, func(p *plot) {
 			comesBack(p, true)
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				sticks(w)
 				instead(w, "change", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					var in events.ChangeRequest
 					require.NoError(w.t, json.Unmarshal(payload, &in))
-					if in.Stack != names.ControlPlane || w.Stacks("c0")[names.ControlPlane] != "DELETE_FAILED" || w.wishes["c0"] == nil {
+					if in.Stack != names.ControlPlane || w.Stacks("c0")[names.ControlPlane] != "DELETE_FAILED" || w.desired["c0"] == nil {
 						return next.Invoke(ctx, payload)
 					}
 					return []byte("{}"), deleteControlPlane(ctx, cfg)
@@ -216,7 +216,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "is deleted without a request"},
 		"a second network is created for a cluster": {3, func(p *plot) {
 			p.acts[1].spec.protected = true
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				w.deleteLiveStack("c0", names.Network)
 				w.wait(time.Since(w.began) + 10*time.Minute)
 				_, err := w.CloudFormation.CreateStack(context.Background(), w.Admin(), &stacks.CreateStackInput{
@@ -256,34 +256,34 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "its control plane was moved"},
 		"a protected cluster is deleted with its spec": {11, func(p *plot) {
 			p.acts[1].spec.protected = true
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				w.do(act{cluster: "c0", what: "delete", remove: true})
 				w.deleteProtectedStack("drover-c0-control-plane")
 			}
 		}, "and it is protected"},
 		"a protected cluster is deleted because termination protection is off": {11, func(p *plot) {
 			p.acts[1].spec.protected = true
-			p.ending = func(w *world) {
-				w.unguard("c0")
+			p.breakAtEnd = func(w *world) {
+				w.disableTerminationProtection("c0")
 				w.do(act{cluster: "c0", what: "delete", remove: true})
 				w.deleteProtectedStack("drover-c0-control-plane")
 			}
 		}, "and it is protected"},
 		"a protected network without a control plane is deleted": {11, func(p *plot) {
 			networkAlone(p)
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				w.deleteProtectedStack("drover-c0-network")
 			}
 		}, "and it is protected"},
 		"a network is deleted although its protected spec was accepted before it was planned": {11, func(p *plot) {
 			protectedDuringCreation(p)
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				w.deleteProtectedStack("drover-c0-network")
 			}
 		}, "and it is protected"},
 		"a volume is deleted after the control plane that used it": {11, func(p *plot) {
-			p.ending = func(w *world) {
-				w.kubernetesMakes("c0")
+			p.breakAtEnd = func(w *world) {
+				w.createKubernetesResources("c0")
 				nothing := func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil }
 				instead(w, "sweep", nothing) // an audit would recreate the control plane
 				w.deleteLiveStack("c0", names.ControlPlane)
@@ -298,13 +298,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "its API was never asked which to retain"},
 		"a lease is never released": {4, func(p *plot) {
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				_, err := w.State().Put(context.Background(), names.Lease("c0"), []byte(`{"execution": "arn:gone", "fence": 9}`))
 				require.NoError(w.t, err)
 			}
 		}, "the lease is still held"},
 		"an execution without the lease changes a stack": {4, func(p *plot) {
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "change", func(ctx context.Context, cfg aws.Config, _ []byte, _ awslambda.Handler) ([]byte, error) {
 					_, err := w.State().Put(ctx, names.Lease("c0"), []byte(`{"execution": "arn:another", "fence": 9}`))
 					require.NoError(w.t, err)
@@ -316,7 +316,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "and the lease is of arn:another"},
 		"a deleted cluster has leftovers": {11, func(p *plot) {
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				w.do(act{cluster: "c0", what: "delete", remove: true})
 				w.wait(time.Since(w.began) + 2*time.Hour)
 				_, err := w.EC2.CreateVolume(harness.Region+"a", 10, map[string]string{names.OwnershipTag("c0"): "owned"})
@@ -324,23 +324,23 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "is left of c0"},
 		"a pool changes without a new spec": {5, func(p *plot) {
-			p.ending = func(w *world) {
-				other := *w.wishes["c0"]
+			p.breakAtEnd = func(w *world) {
+				other := *w.desired["c0"]
 				other.pools = []wishedPool{{name: "a", min: 2, max: 3, motd: 7, timeout: time.Hour, onTimeout: "Wait", surge: 1}}
-				w.recordAffectedStacks("c0", w.wishes["c0"], w.wishes["c0"])
+				w.recordAffectedStacks("c0", w.desired["c0"], w.desired["c0"])
 				w.versions["c0"] = w.Upload(names.ClusterSpec("c0"), other.yaml(w.began))
 				w.wait(time.Since(w.began) + time.Hour)
 			}
 		}, "no change was about it"},
 		"a node is newer than its control plane": {6, func(p *plot) {
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				client, _, err := w.EKS.Administrator(names.EKSCluster("c0"))
 				require.NoError(w.t, err)
 				addNode(w.t, client, "v1.99.0")
 			}
 		}, "newer than its control plane"},
 		"a control plane is downgraded": {6, func(p *plot) {
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				name := names.Stack("c0", names.ControlPlane)
 				was, err := w.CloudFormation.GetTemplate(context.Background(), w.Admin(), &stacks.GetTemplateInput{StackName: name})
 				require.NoError(w.t, err)
@@ -356,7 +356,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "goes back from 1.34 to 1.33 without a rollback"},
 		"pods are deleted instead of evicted": {7, func(p *plot) {
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "drain", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					client, _, err := w.EKS.Administrator(names.EKSCluster("c0"))
 					require.NoError(w.t, err)
@@ -366,7 +366,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "before its drain's time was over"},
 		"nodes are terminated with their pods": {7, func(p *plot) {
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "drain", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
 					var in events.DrainRequest
 					require.NoError(w.t, json.Unmarshal(payload, &in))
@@ -376,14 +376,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "went with"},
 		"a node is not drained despite the sweep": {7, func(p *plot) {
-			p.weather, p.calm = []string{terminations + " after=30m"}, time.Hour
+			p.faultRules, p.calmFor = []string{terminations + " after=30m"}, time.Hour
 			p.acts = append(p.acts, act{at: 30 * time.Minute, cluster: "c0", what: "stop looking", do: func(w *world) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}})
 		}, "went with"},
 		"nodes are signalled before old ones are drained": {8, func(p *plot) {
 			p.apps["c0"][0].Start = 20 * time.Minute // slow drains
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "join", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
 					var in events.JoinRequest
 					require.NoError(w.t, json.Unmarshal(payload, &in))
@@ -399,7 +399,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "in service during its update"},
 		"an autoscaler's nodes are removed": {5, func(p *plot) {
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				w.autoscale("c0", "a", 1)
 				w.wait(time.Since(w.began) + 10*time.Minute)
 				_, err := awsautoscaling.NewFromConfig(w.Config()).SetDesiredCapacity(context.Background(), &awsautoscaling.SetDesiredCapacityInput{
@@ -410,15 +410,15 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "an autoscaler chose 4 for drover-c0-pool-a, and it has 3"},
 		"the audit replaces all nodes at once": {8, func(p *plot) {
-			p.ending = func(w *world) {
-				for _, i := range w.known.groupViews["drover-c0-pool-a"].Instances {
+			p.breakAtEnd = func(w *world) {
+				for _, i := range w.observed.groupViews["drover-c0-pool-a"].Instances {
 					require.NoError(w.t, w.Functions.Sweep.Groups.MarkUnhealthy(context.Background(), i.ID))
 				}
 				w.wait(time.Since(w.began) + time.Minute)
 			}
 		}, "the audit has 2 instances of drover-c0-pool-a replaced at once"},
 		"a release gets no verdict": {0, func(p *plot) {
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				for _, step := range []string{"publish", "sweep"} {
 					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 				}
@@ -427,7 +427,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "is not about what is there"},
 		"a roll is lost": {9, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "roll a by hand", roll: "a"})
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					return next.Invoke(ctx, bytes.ReplaceAll(payload, []byte(`"roll":["a"]`), []byte(`"roll":[]`)))
 				})
@@ -442,7 +442,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				act{at: 2*time.Hour + time.Minute, cluster: "c0", what: "roll a by hand", roll: "a"},
 				act{at: 3 * time.Hour, cluster: "c0", what: "go on", spec: &again})
 			p.last["c0"] = &again
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					return next.Invoke(ctx, bytes.ReplaceAll(payload, []byte(`"roll":["a"]`), []byte(`"roll":[]`)))
 				})
@@ -451,7 +451,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"an upgrade with nothing to do is recorded": {2, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "upgrade by hand to what it is",
 				do: func(w *world) { w.upgrade(events.Upgrade{Cluster: "c0", Release: release(firstMinor, 0)}) }})
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "upgrade", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					var in events.UpgradeRequest
 					if err := json.Unmarshal(payload, &in); err != nil {
@@ -469,14 +469,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "is answered with Nothing, and recorded"},
 		"a waiter is not deleted": {9, func(p *plot) {
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				_, err := w.State().Put(context.Background(), names.Waiter("drover-c0-network"), []byte("{}"))
 				require.NoError(w.t, err)
 			}
 		}, "waiters are left"},
 		"the actions of an alarm stay disabled": {9, func(p *plot) {
 			p.acts[0].spec.alarm = true
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				_, err := w.cloudwatch().DisableAlarmActions(context.Background(), &cloudwatch.DisableAlarmActionsInput{
 					AlarmNames: []string{alarmOf("c0")},
 				})
@@ -484,7 +484,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "the actions of alarm c0-is-down are off"},
 		"a deleted stack has leftovers": {11, func(p *plot) {
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				of := map[string]string{"aws:cloudformation:stack-id": "arn:gone"}
 				_, err := w.EC2.CreateVolume(harness.Region+"a", 10, of)
 				require.NoError(w.t, err)
@@ -492,7 +492,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "is left of arn:gone"},
 		"an upload extends the wait for a drain": {9, func(p *plot) {
 			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					said, err := next.Invoke(ctx, payload)
 					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) {
@@ -508,7 +508,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "and the drains have had their time at"},
 		"a Ready cluster does not report a blocked drain": {9, func(p *plot) {
 			locked(p)
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "report", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Nodes = nil }))
 					return next.Invoke(ctx, payload)

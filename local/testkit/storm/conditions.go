@@ -33,8 +33,8 @@ func (w *world) blockingApp(cluster string) apiserver.App {
 	return a
 }
 
-// block makes the budget of a cluster's blockingApp allow no disruption, or one again.
-func (w *world) block(cluster string, on bool) {
+// setBlocked makes the budget of a cluster's blockingApp allow no disruption, or one again.
+func (w *world) setBlocked(cluster string, on bool) {
 	w.blocked[cluster] = on
 	if api := w.API(names.EKSCluster(cluster)); api != nil {
 		api.Run(w.blockingApp(cluster))
@@ -48,7 +48,7 @@ func (w *world) cloudwatch() *cloudwatch.Client { return cloudwatch.NewFromConfi
 // alarms creates the alarms that specs name.
 func (w *world) alarms() {
 	for _, a := range w.plot.acts {
-		if _, made := w.rings[a.cluster]; made || a.spec == nil || !a.spec.alarm {
+		if _, made := w.alarmRings[a.cluster]; made || a.spec == nil || !a.spec.alarm {
 			continue
 		}
 		_, err := w.cloudwatch().PutMetricAlarm(w.t.Context(), &cloudwatch.PutMetricAlarmInput{
@@ -59,12 +59,12 @@ func (w *world) alarms() {
 			TreatMissingData:   aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
 		})
 		require.NoError(w.t, err)
-		w.ring(a.cluster, false)
+		w.setAlarm(a.cluster, false)
 	}
 }
 
-// ring sets a cluster's alarm to ALARM or OK.
-func (w *world) ring(cluster string, on bool) {
+// setAlarm sets a cluster's alarm to ALARM or OK.
+func (w *world) setAlarm(cluster string, on bool) {
 	state := types.StateValueOk
 	if on {
 		state = types.StateValueAlarm
@@ -73,7 +73,7 @@ func (w *world) ring(cluster string, on bool) {
 		AlarmName: aws.String(alarmOf(cluster)), StateValue: state, StateReason: aws.String("the storm says so"),
 	})
 	require.NoError(w.t, err)
-	w.rings[cluster] = on
+	w.alarmRings[cluster] = on
 }
 
 // condition describes what delays a cluster, or returns "".
@@ -81,15 +81,15 @@ func (w *world) condition(cluster string) string {
 	switch {
 	case w.blocked[cluster]:
 		return "a budget allows no disruption"
-	case w.rings[cluster]:
+	case w.alarmRings[cluster]:
 		return "an alarm rings"
-	case w.silent[cluster] != "" && w.isSilent(cluster):
-		return "the kubelet of " + w.silent[cluster] + " is silent"
+	case w.silentNode[cluster] != "" && w.isSilent(cluster):
+		return "the kubelet of " + w.silentNode[cluster] + " is silent"
 	case w.usedUp[cluster]:
 		return "a quota is used up"
-	case len(w.withdrawn[cluster]) > 0:
+	case len(w.deletedReleases[cluster]) > 0:
 		return "a release is gone"
-	case len(w.changed[cluster]) > 0 && w.isAltered(cluster):
+	case len(w.alteredAddons[cluster]) > 0 && w.isAltered(cluster):
 		return "an add-on is of another version"
 	}
 	return ""
@@ -100,51 +100,51 @@ func (w *world) repair(cluster string) {
 	w.record("%s: mended: %s", cluster, w.condition(cluster))
 	w.out.Acts["mend"]++
 	if w.blocked[cluster] {
-		w.block(cluster, false)
+		w.setBlocked(cluster, false)
 	}
-	if w.rings[cluster] {
-		w.ring(cluster, false)
+	if w.alarmRings[cluster] {
+		w.setAlarm(cluster, false)
 	}
-	if w.silent[cluster] != "" {
-		w.silence(cluster, "", 0, false)
+	if w.silentNode[cluster] != "" {
+		w.setSilent(cluster, "", 0, false)
 	}
 	if w.usedUp[cluster] {
-		w.useUp(cluster, false)
+		w.setQuotaUsed(cluster, false)
 	}
-	if len(w.withdrawn[cluster]) > 0 {
-		w.withdraw(cluster, [2]int{}, false)
+	if len(w.deletedReleases[cluster]) > 0 {
+		w.setReleaseDeleted(cluster, [2]int{}, false)
 	}
-	for _, addon := range slices.Sorted(maps.Keys(w.changed[cluster])) {
-		w.alter(cluster, addon, false)
+	for _, addon := range slices.Sorted(maps.Keys(w.alteredAddons[cluster])) {
+		w.setAddonAltered(cluster, addon, false)
 	}
 }
 
-// silence silences the kubelet of one of a pool's nodes, if there are enough, or ends the silence.
-func (w *world) silence(cluster, pool string, which int, on bool) {
+// setSilent silences the kubelet of one of a pool's nodes, if there are enough, or ends the silence.
+func (w *world) setSilent(cluster, pool string, which int, on bool) {
 	api := w.API(names.EKSCluster(cluster))
 	if !on {
 		if api != nil {
-			api.Silence(w.silent[cluster], false) // the node may not exist any longer
+			api.Silence(w.silentNode[cluster], false) // the node may not exist any longer
 		}
-		delete(w.silent, cluster)
+		delete(w.silentNode, cluster)
 		return
 	}
-	if api == nil || w.silent[cluster] != "" {
+	if api == nil || w.silentNode[cluster] != "" {
 		return
 	}
-	w.known.Lock()
+	w.observed.Lock()
 	serves := map[string]bool{}
-	for _, i := range w.known.groupViews[names.Group(cluster, pool)].Instances {
+	for _, i := range w.observed.groupViews[names.Group(cluster, pool)].Instances {
 		serves[i.ID] = i.State == "InService"
 	}
-	w.known.Unlock()
+	w.observed.Unlock()
 	for _, n := range api.Nodes() {
 		if !serves[instanceOf(n)] || !n.Ready {
 			continue
 		}
 		if which--; which < 0 {
 			w.record("%s falls silent", n.Name)
-			w.silent[cluster] = n.Name
+			w.silentNode[cluster] = n.Name
 			api.Silence(n.Name, true)
 			return
 		}
@@ -156,12 +156,12 @@ func (w *world) isSilent(cluster string) bool {
 	api := w.API(names.EKSCluster(cluster))
 	if api != nil {
 		for _, n := range api.Nodes() {
-			if n.Name == w.silent[cluster] {
+			if n.Name == w.silentNode[cluster] {
 				return !n.Ready
 			}
 		}
 	}
-	delete(w.silent, cluster)
+	delete(w.silentNode, cluster)
 	return false
 }
 
@@ -169,13 +169,13 @@ func instanceOf(n apiserver.Node) string {
 	return n.ProviderID[strings.LastIndex(n.ProviderID, "/")+1:]
 }
 
-// plenty is the quota of vCPUs of an account that has grown.
-const plenty = 4096
+// raisedQuota is the quota of vCPUs of an account that has grown.
+const raisedQuota = 4096
 
-// useUp reduces the account's quota of vCPUs to its use, or restores it.
-func (w *world) useUp(cluster string, on bool) {
+// setQuotaUsed reduces the account's quota of vCPUs to its use, or restores it.
+func (w *world) setQuotaUsed(cluster string, on bool) {
 	w.usedUp[cluster] = on
-	limit := float64(plenty)
+	limit := float64(raisedQuota)
 	for _, up := range w.usedUp {
 		if up {
 			limit = float64(2 * len(w.EC2.Living())) // all are m7i.large
@@ -184,23 +184,23 @@ func (w *world) useUp(cluster string, on bool) {
 	w.Quotas.Set(servicequotas.StandardVCPUs, limit)
 }
 
-// withdraw deletes a release, by its minor version and revision, or uploads all deleted ones again. Clusters keep the
+// setReleaseDeleted deletes a release, by its minor version and revision, or uploads all deleted ones again. Clusters keep the
 // release to which they are pinned.
-func (w *world) withdraw(cluster string, deleted [2]int, on bool) {
+func (w *world) setReleaseDeleted(cluster string, deleted [2]int, on bool) {
 	if on {
-		w.withdrawn[cluster] = append(w.withdrawn[cluster], deleted)
+		w.deletedReleases[cluster] = append(w.deletedReleases[cluster], deleted)
 		w.Remove(names.ReleaseSpec(release(deleted[0], deleted[1])), "")
 		return
 	}
-	for _, deleted := range w.withdrawn[cluster] {
+	for _, deleted := range w.deletedReleases[cluster] {
 		w.uploadRelease(deleted[0], deleted[1])
 	}
-	delete(w.withdrawn, cluster)
+	delete(w.deletedReleases, cluster)
 }
 
-// withheld is true if the spec's release is deleted: its changes happen once the release exists again.
-func (w *world) withheld(spec *wish) bool {
-	for _, all := range w.withdrawn {
+// isReleaseDeleted is true if the spec's release is deleted: its changes happen once the release exists again.
+func (w *world) isReleaseDeleted(spec *wish) bool {
+	for _, all := range w.deletedReleases {
 		if slices.ContainsFunc(all, func(deleted [2]int) bool { return release(deleted[0], deleted[1]) == spec.release() }) {
 			return true
 		}
@@ -211,28 +211,28 @@ func (w *world) withheld(spec *wish) bool {
 // altered are versions of add-ons that support the world's Kubernetes versions too, and that no release names.
 var altered = map[string]string{"coredns": "v1.12.4-eksbuild.1", "vpc-cni": "v1.20.4-eksbuild.2"}
 
-// alter changes an add-on's version outside drover, or restores it. An attempt to restore may fail and is repeated.
-func (w *world) alter(cluster, addon string, on bool) {
-	now, to := w.addon(cluster, addon), altered[addon]
+// setAddonAltered changes an add-on's version outside drover, or restores it. An attempt to restore may fail and is repeated.
+func (w *world) setAddonAltered(cluster, addon string, on bool) {
+	current, to := w.addon(cluster, addon), altered[addon]
 	if !on {
-		to = w.changed[cluster][addon]
+		to = w.alteredAddons[cluster][addon]
 	}
-	if now.AddonVersion == "" || to == "" || now.AddonVersion == to && now.Status != "UPDATE_FAILED" {
+	if current.AddonVersion == "" || to == "" || current.AddonVersion == to && current.Status != "UPDATE_FAILED" {
 		return
 	}
 	in := eks.UpdateAddonInput{AddonInput: eks.AddonInput{ClusterName: names.EKSCluster(cluster), AddonName: addon}, AddonVersion: to}
 	if _, err := w.EKS.UpdateAddon(w.t.Context(), w.Admin(), in); err != nil {
-		w.record("%s: %s stays at %s: %v", cluster, addon, now.AddonVersion, err) // another update is in flight
+		w.record("%s: %s stays at %s: %v", cluster, addon, current.AddonVersion, err) // another update is in flight
 		return
 	}
-	w.record("%s: %s goes from %s to %s", cluster, addon, now.AddonVersion, to)
+	w.record("%s: %s goes from %s to %s", cluster, addon, current.AddonVersion, to)
 	if !on {
 		return
 	}
-	if w.changed[cluster] == nil {
-		w.changed[cluster] = map[string]string{}
+	if w.alteredAddons[cluster] == nil {
+		w.alteredAddons[cluster] = map[string]string{}
 	}
-	w.changed[cluster][addon] = now.AddonVersion
+	w.alteredAddons[cluster][addon] = current.AddonVersion
 }
 
 // addon returns an add-on of a cluster, or an empty one.
@@ -247,16 +247,16 @@ func (w *world) addon(cluster, addon string) eks.Addon {
 // isAltered is true if an add-on has the altered version or could not be restored. A recreated or upgraded add-on is not
 // altered.
 func (w *world) isAltered(cluster string) bool {
-	maps.DeleteFunc(w.changed[cluster], func(addon, _ string) bool {
-		now := w.addon(cluster, addon)
-		return now.AddonVersion != altered[addon] && now.Status != "UPDATING" && now.Status != "UPDATE_FAILED"
+	maps.DeleteFunc(w.alteredAddons[cluster], func(addon, _ string) bool {
+		current := w.addon(cluster, addon)
+		return current.AddonVersion != altered[addon] && current.Status != "UPDATING" && current.Status != "UPDATE_FAILED"
 	})
-	return len(w.changed[cluster]) > 0
+	return len(w.alteredAddons[cluster]) > 0
 }
 
-// sound checks that the actions of every alarm are enabled. Upgrades disable them and enable them again on every path.
-func (w *world) sound() {
-	if len(w.rings) == 0 {
+// checkAlarmActions checks that the actions of every alarm are enabled. Upgrades disable them and enable them again on every path.
+func (w *world) checkAlarmActions() {
+	if len(w.alarmRings) == 0 {
 		return
 	}
 	out, err := w.cloudwatch().DescribeAlarms(w.t.Context(), &cloudwatch.DescribeAlarmsInput{})

@@ -17,7 +17,7 @@ import (
 // deleteLiveStack disables the protection of a stack that holds a live cluster and deletes it. CloudFormation may refuse.
 func (w *world) deleteLiveStack(cluster, stack string) {
 	name := names.Stack(cluster, stack)
-	if _, exists := w.Stacks(cluster)[stack]; !exists || !w.known.hasControlPlane[cluster] {
+	if _, exists := w.Stacks(cluster)[stack]; !exists || !w.observed.hasControlPlane[cluster] {
 		return
 	}
 	ctx := w.t.Context()
@@ -31,9 +31,9 @@ func (w *world) deleteLiveStack(cluster, stack string) {
 	}
 	w.affectedStacks(cluster)[all] = true
 	w.deletedStacks[cluster] = stack
-	w.known.Lock()
-	defer w.known.Unlock()
-	w.known.operatorChangeEnded[name], w.known.deletionAllowed[name] = time.Time{}, true
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	w.observed.operatorChangeEnded[name], w.observed.deletionAllowed[name] = time.Time{}, true
 }
 
 // missingStack returns the stack that a live cluster lost, or "".
@@ -57,7 +57,7 @@ func (w *world) deleteOrphaned(cluster string) {
 	if w.deletedStacks[cluster] == "" || w.converging(cluster) {
 		return
 	}
-	s, want := w.Status(cluster), w.wishes[cluster]
+	s, want := w.Status(cluster), w.desired[cluster]
 	switch stack := w.missingStack(cluster); {
 	case want == nil && s.Phase == status.Deleted && s.Deletion != nil && len(w.Stacks(cluster)) == 0:
 		// Without a control plane it is unknown whether their data is needed.

@@ -19,7 +19,7 @@ func TestDeletionAfterALostStack(t *testing.T) {
 			p.acts[0].spec.protected = true
 			p.acts[1] = act{cluster: "c0", at: 30 * time.Minute, what: "lose " + stack, do: func(w *world) { w.deleteLiveStack("c0", stack) }}
 			p.last["c0"] = p.acts[0].spec
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				require.Empty(t, w.Stacks("c0"))
 				for _, call := range w.Calls.Since(0) {
 					mine := harness.CalledBy(call) == "admin" && call.Service == "ec2" && call.Mutating

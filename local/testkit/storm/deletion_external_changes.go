@@ -11,9 +11,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// unguard disables the termination protection of a cluster's stacks, with or without a control plane. The accepted specs
+// disableTerminationProtection disables that of a cluster's stacks, with or without a control plane. The accepted specs
 // still protect them.
-func (w *world) unguard(cluster string) {
+func (w *world) disableTerminationProtection(cluster string) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		if _, found := w.Stacks(cluster)[stack]; !found {
 			continue
@@ -28,10 +28,10 @@ func (w *world) unguard(cluster string) {
 	}
 }
 
-// loseUnprotected deletes the control plane of a cluster that may be deleted. For a protected cluster the EKS cluster
+// deleteUnprotectedControlPlane deletes the control plane of a cluster that may be deleted. For a protected cluster the EKS cluster
 // and its network would remain.
-func (w *world) loseUnprotected(cluster string) {
-	if w.known.hasControlPlane[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
+func (w *world) deleteUnprotectedControlPlane(cluster string) {
+	if w.observed.hasControlPlane[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
 		w.deleteLiveStack(cluster, names.ControlPlane)
 	}
 }
@@ -43,8 +43,8 @@ func (w *world) seeVolumeDeletion(call endpoint.Call) {
 	if !ours {
 		return
 	}
-	w.known.Lock()
-	surveyed := w.known.volumesListed[cluster]
-	w.known.Unlock()
+	w.observed.Lock()
+	surveyed := w.observed.volumesListed[cluster]
+	w.observed.Unlock()
 	w.check(11, surveyed, "a volume of %s is deleted, and its API was never asked which to retain", cluster)
 }

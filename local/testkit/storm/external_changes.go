@@ -31,39 +31,39 @@ func (w *world) deleteStack(name string) {
 		w.record("%s is not deleted: %v", name, err)
 		return
 	}
-	w.known.Lock()
-	defer w.known.Unlock()
-	w.known.operatorChangeEnded[name] = time.Time{}
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	w.observed.operatorChangeEnded[name] = time.Time{}
 }
 
 // deleteNode deletes the Node of one of a pool's instances, if enough are in service and the cluster has no node problem
 // yet. The instance remains in service, but no pods run there.
 func (w *world) deleteNode(cluster, pool string, which int) {
 	api := w.API(names.EKSCluster(cluster))
-	if api == nil || w.silent[cluster] != "" || w.nodeless(cluster) != "" {
+	if api == nil || w.silentNode[cluster] != "" || w.nodeless(cluster) != "" {
 		return
 	}
-	w.known.Lock()
+	w.observed.Lock()
 	serves := map[string]bool{}
-	for _, i := range w.known.groupViews[names.Group(cluster, pool)].Instances {
+	for _, i := range w.observed.groupViews[names.Group(cluster, pool)].Instances {
 		serves[i.ID] = i.State == "InService"
 	}
-	w.known.Unlock()
+	w.observed.Unlock()
 	for _, n := range api.Nodes() {
 		if !serves[instanceOf(n)] {
 			continue
 		}
 		if which--; which < 0 {
 			// Recorded first, because observers see the deletion at once.
-			w.known.Lock()
-			w.known.lostInstances[instanceOf(n)], w.known.nodelessInstance[cluster] = true, instanceOf(n)
-			w.known.Unlock()
+			w.observed.Lock()
+			w.observed.lostInstances[instanceOf(n)], w.observed.nodelessInstance[cluster] = true, instanceOf(n)
+			w.observed.Unlock()
 			answer := w.DeleteNode(cluster, n.Name)
 			if w.record("node %s is deleted: %d", n.Name, answer); answer != http.StatusOK {
-				w.known.Lock()
-				delete(w.known.lostInstances, instanceOf(n))
-				delete(w.known.nodelessInstance, cluster)
-				w.known.Unlock()
+				w.observed.Lock()
+				delete(w.observed.lostInstances, instanceOf(n))
+				delete(w.observed.nodelessInstance, cluster)
+				w.observed.Unlock()
 			}
 			return
 		}
@@ -72,13 +72,13 @@ func (w *world) deleteNode(cluster, pool string, which int) {
 
 // nodeless returns the instance in service of a cluster whose Node was deleted, or "". The audit replaces it.
 func (w *world) nodeless(cluster string) string {
-	w.known.Lock()
-	defer w.known.Unlock()
-	for group, v := range w.known.groupViews {
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	for group, v := range w.observed.groupViews {
 		if of, _ := clusterOf(group); of == cluster && slices.ContainsFunc(v.Instances, func(i scaling.InstanceView) bool {
-			return i.ID == w.known.nodelessInstance[cluster] && i.State == "InService"
+			return i.ID == w.observed.nodelessInstance[cluster] && i.State == "InService"
 		}) {
-			return w.known.nodelessInstance[cluster]
+			return w.observed.nodelessInstance[cluster]
 		}
 	}
 	return ""
@@ -101,10 +101,10 @@ func (w *world) removeTag(cluster, stack string) {
 		return
 	}
 	w.affectedStacks(cluster)[stack] = true
-	w.known.Lock()
-	defer w.known.Unlock()
-	w.known.operatorChangeEnded[name] = time.Time{}
-	w.known.updatedByOperator[name] = true
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	w.observed.operatorChangeEnded[name] = time.Time{}
+	w.observed.updatedByOperator[name] = true
 }
 
 // autoscale sets a pool's desired capacity to a share of its range, as an autoscaler does, independently of drover's
@@ -119,35 +119,35 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 	rests := stack.Settled(w.Stacks(cluster)[names.PoolStack(pool)])
 	// A roll in flight restores the previous size, as CloudFormation does, and ends instances that Auto Scaling selects.
 	// This is recorded first, because Auto Scaling begins at once.
-	w.known.Lock()
-	least, rolling := w.known.minInService[group]
+	w.observed.Lock()
+	least, rolling := w.observed.minInService[group]
 	if rolling = rolling && !rests; rolling {
-		delete(w.known.minInService, group)
-		w.known.suspendedMin[group] = least
+		delete(w.observed.minInService, group)
+		w.observed.suspendedMin[group] = least
 	}
-	w.known.Unlock()
+	w.observed.Unlock()
 	_, err := autoscaling.NewFromConfig(w.Config()).SetDesiredCapacity(context.Background(), &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &group, DesiredCapacity: aws.Int32(int32(desired)), // #nosec G115 -- a few
 	})
-	w.known.Lock()
-	defer w.known.Unlock()
+	w.observed.Lock()
+	defer w.observed.Unlock()
 	if err != nil {
 		w.record("%s is not scaled to %d: %v", group, desired, err)
 		if rolling {
-			delete(w.known.suspendedMin, group)
-			w.known.minInService[group] = least
+			delete(w.observed.suspendedMin, group)
+			w.observed.minInService[group] = least
 		}
 		return
 	}
 	w.record("%s is scaled from %d to %d", group, v.Desired, desired)
-	w.known.lastGrowth[group] = growth{time.Now(), max(0, desired-v.Desired)}
-	if delete(w.known.autoscalerDesired, group); rests { // between two changes of a roll there may be more room than in the spec
-		w.known.autoscalerDesired[group] = min(desired, w.mostOf(cluster, pool))
+	w.observed.lastGrowth[group] = growth{time.Now(), max(0, desired-v.Desired)}
+	if delete(w.observed.autoscalerDesired, group); rests { // between two changes of a roll there may be more room than in the spec
+		w.observed.autoscalerDesired[group] = min(desired, w.maxSizeOf(cluster, pool))
 	}
 }
 
-// bound limits the autoscaler's choices to a new spec.
-func (k *known) bound(spec *wish) {
+// limitDesired limits the autoscaler's choices to a new spec.
+func (k *observed) limitDesired(spec *wish) {
 	k.Lock()
 	defer k.Unlock()
 	for _, p := range spec.pools {
@@ -157,10 +157,10 @@ func (k *known) bound(spec *wish) {
 	}
 }
 
-// turnsProtection is true if the protection in a cluster's newest spec is not deployed. If the spec is deleted now, the
+// isProtectionChanging is true if the protection in a cluster's newest spec is not deployed. If the spec is deleted now, the
 // cluster may be kept or not. A spec with protection keeps the cluster in any case once the status reports it as
 // accepted, planned or not. A spec that drover has not accepted promises nothing: one since the last planned spec applies.
-func (w *world) turnsProtection(cluster string) bool {
+func (w *world) isProtectionChanging(cluster string) bool {
 	accepted, uploads := w.accepted(cluster), w.uploads[cluster]
 	if w.protected[cluster] && accepted {
 		return false
@@ -176,7 +176,7 @@ func (w *world) turnsProtection(cluster string) bool {
 			return true
 		}
 	}
-	return w.known.hasControlPlane[cluster] && w.Protected(names.EKSCluster(cluster)) != w.protected[cluster]
+	return w.observed.hasControlPlane[cluster] && w.Protected(names.EKSCluster(cluster)) != w.protected[cluster]
 }
 
 // accepted is true if users can see in the status that drover accepted the newest spec.
@@ -186,31 +186,32 @@ func (w *world) accepted(cluster string) bool {
 	return s.GoodVersion == w.versions[cluster] || s.ObservedVersion == w.versions[cluster] && c != nil && c.Status == "True"
 }
 
-// found is the longest time until the audit finds a stack that was deleted outside drover, without faults: audits run
+// maxDriftDetection is the longest time until the audit finds a stack that was deleted outside drover, without faults: audits run
 // every 15 minutes.
-const found = 21 * time.Minute
+const maxDriftDetection = 21 * time.Minute
 
-// unfound is true if a stack was deleted outside drover and the audit may not have found it yet. While faults occur this
+// hasUndetectedDeletion is true if a stack was deleted outside drover and the audit may not have found it yet. While faults occur this
 // lasts as long as the stack is missing.
-func (w *world) unfound(of string) bool {
+func (w *world) hasUndetectedDeletion(of string) bool {
 	exists := w.Stacks(of)
-	w.known.Lock()
-	defer w.known.Unlock()
-	for name, gone := range w.known.operatorChangeEnded {
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	for name, gone := range w.observed.operatorChangeEnded {
 		c, stack := clusterOf(name)
 		if c != of {
 			continue
 		}
-		if gone.IsZero() || time.Since(gone) < found || time.Since(w.calmed) < found || !w.fine && exists[stack] == "" {
+		if gone.IsZero() || time.Since(gone) < maxDriftDetection || time.Since(w.faultsEndedAt) < maxDriftDetection ||
+			!w.faultsEnded && exists[stack] == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// kubernetesMakes creates load balancers, volumes and network interfaces, if a network exists and has none yet.
-func (w *world) kubernetesMakes(cluster string) {
-	if !strings.HasSuffix(w.Stacks(cluster)[names.Network], "_COMPLETE") || !w.known.hasControlPlane[cluster] {
+// createKubernetesResources creates load balancers, volumes and network interfaces, if a network exists and has none yet.
+func (w *world) createKubernetesResources(cluster string) {
+	if !strings.HasSuffix(w.Stacks(cluster)[names.Network], "_COMPLETE") || !w.observed.hasControlPlane[cluster] {
 		return
 	}
 	for _, tagged := range w.AllResources() {
@@ -221,41 +222,41 @@ func (w *world) kubernetesMakes(cluster string) {
 	w.KubernetesMakes(cluster)
 }
 
-// left checks that deleted clusters and stacks have no leftovers.
-func (w *world) left() {
+// checkLeftovers checks that deleted clusters and stacks have no leftovers.
+func (w *world) checkLeftovers() {
 	exists := map[string]bool{}
 	for _, stack := range w.CloudFormation.Stacks() {
 		exists[stack.StackId] = true
 	}
 	for arn, tagged := range w.AllResources() {
 		if of := tagged.Tags["aws:cloudformation:stack-id"]; of != "" {
-			if !exists[of] && w.halfMade(of) {
+			if !exists[of] && w.isHalfCreatedNetwork(of) {
 				continue
 			}
 			w.check(11, exists[of], "%s is left of %s, which is gone", arn, of)
 		}
 		for _, cluster := range w.clusters() {
-			if w.wishes[cluster] == nil && len(w.Stacks(cluster)) == 0 {
+			if w.desired[cluster] == nil && len(w.Stacks(cluster)) == 0 {
 				mine := tagged.Tags[names.TagCluster] == cluster || tagged.Tags[names.OwnershipTag(cluster)] != "" ||
 					tagged.Tags["elbv2.k8s.aws/cluster"] == names.EKSCluster(cluster) || tagged.Tags["cluster.k8s.amazonaws.com/name"] ==
 					names.EKSCluster(cluster)
-				w.check(11, !mine || w.kept(cluster, arn), "%s is left of %s, which is deleted", arn, cluster)
+				w.check(11, !mine || w.isRetained(cluster, arn), "%s is left of %s, which is deleted", arn, cluster)
 			}
 		}
 	}
 }
 
-// kept is true if a status lists a volume as retained because the cluster's API did not answer before its deletion, so
+// isRetained is true if a status lists a volume as retained because the cluster's API did not answer before its deletion, so
 // that the need of its data was unknown.
-func (w *world) kept(cluster, arn string) bool {
+func (w *world) isRetained(cluster, arn string) bool {
 	d := w.Status(cluster).Deletion
 	_, volume, found := strings.Cut(arn, ":volume/")
 	return found && d != nil && !d.Surveyed && slices.Contains(d.Kept, "volume "+volume)
 }
 
-// halfMade is true if a stack was a network whose creation and rollback both failed: its deletion retains resources. See
+// isHalfCreatedNetwork is true if a stack was a network whose creation and rollback both failed: its deletion retains resources. See
 // "What is not held" in docs/reliability.md.
-func (w *world) halfMade(stack string) bool {
+func (w *world) isHalfCreatedNetwork(stack string) bool {
 	in := &cloudformation.StackPageInput{StackName: stack}
 	for {
 		out, err := w.CloudFormation.DescribeStackEvents(w.t.Context(), w.Admin(), in)

@@ -25,8 +25,8 @@ func TestUpgradeAfterADeletedPool(t *testing.T) {
 	p.apps["c0"] = []apiserver.App{
 		{Name: "web", Replicas: 2, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second},
 	}
-	p.ending = func(w *world) {
-		require.Greater(w.t, w.out.Settled, mostWaiting)
+	p.breakAtEnd = func(w *world) {
+		require.Greater(w.t, w.out.Settled, maxHookTime)
 		require.Equal(w.t, map[string]string{"1.35": "ACTIVE"}, w.controlPlanes())
 	}
 	o := run(t, 1, p, false)

@@ -53,37 +53,37 @@ func (w *world) forecast(cluster string, spec *wish) *expectation {
 	if err != nil || f.Reason != "" || f.Unused != nil || f.InFlight != nil {
 		return nil
 	}
-	if w.plot.foretold != nil {
-		w.plot.foretold(&f)
+	if w.plot.changeForecast != nil {
+		w.plot.changeForecast(&f)
 	}
 	return &expectation{Forecast: f, at: time.Since(w.began), turn: w.turns.count}
 }
 
 // expect records the preview of an upload.
 func (w *world) expect(cluster, version string, e *expectation) {
-	w.known.Lock()
-	defer w.known.Unlock()
-	delete(w.known.previews, cluster)
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	delete(w.observed.previews, cluster)
 	if e != nil {
 		e.version = version
-		w.known.previews[cluster] = e
+		w.observed.previews[cluster] = e
 	}
 }
 
 // asForetold judges the first status that planning writes after an upload. Nothing else may have happened to the
 // cluster.
 func (w *world) asForetold(cluster string, r *readiness) {
-	w.known.Lock()
-	e, disturbed := w.known.previews[cluster], r.disturbed
-	w.known.Unlock()
+	w.observed.Lock()
+	e, disturbed := w.observed.previews[cluster], r.disturbed
+	w.observed.Unlock()
 	s := w.Status(cluster)
 	if e == nil || s.SpecVersion != e.version {
 		return
 	}
-	w.known.Lock()
-	delete(w.known.previews, cluster)
-	w.known.Unlock()
-	now, want := time.Since(w.began), w.wishes[cluster]
+	w.observed.Lock()
+	delete(w.observed.previews, cluster)
+	w.observed.Unlock()
+	now, want := time.Since(w.began), w.desired[cluster]
 	if disturbed > e.turn || now > e.at+forecastLasts || want.gate.open(w.began, e.at) != want.gate.open(w.began, now) {
 		return
 	}

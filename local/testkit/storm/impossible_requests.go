@@ -17,8 +17,8 @@ type flaw struct {
 
 func (w *wish) broken() bool { return w.flaw != flaw{} }
 
-// unknown is a release that does not exist.
-const unknown = "r99-0"
+// unknownRelease is a release that does not exist.
+const unknownRelease = "r99-0"
 
 // flaws that are rejected at the upload.
 var flaws = map[string][]flaw{

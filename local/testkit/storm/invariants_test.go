@@ -25,19 +25,19 @@ import (
 func TestAbandonedIsNotInService(t *testing.T) {
 	const group = "drover-c0-pool-a"
 	for state, wrong := range map[string]int{pool.PendingWait: 0, pool.PendingProceed: 1} {
-		w := &world{turns: newTurns(nil), known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
+		w := &world{turns: newTurns(nil), observed: newObserved(), out: &Outcome{Checks: map[int]int{}}}
 		sees := func(second string) {
 			w.seeView(group, scaling.View{
 				Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: pool.InService}, {ID: "i-2", State: second}},
 			})
 		}
 		sees(state)
-		w.known.minInService[group] = 2
+		w.observed.minInService[group] = 2
 		w.seeFunctionCall(endpoint.Call{
 			Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction",
 		}, []byte(`{"EC2InstanceId": "i-2"}`))
 		sees(pool.Terminating)
-		require.Len(t, w.known.violations, wrong, state)
+		require.Len(t, w.observed.violations, wrong, state)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestInvariantsHold(t *testing.T) {
 				pool := &a.spec.pools[0]
 				pool.max, pool.unavailable = 6, 1
 			}
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					said, err := next.Invoke(ctx, payload)
 					if v, ok := w.AutoScaling.View(names.Group("c0", "a")); ok && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] ==
@@ -60,38 +60,38 @@ func TestInvariantsHold(t *testing.T) {
 					return said, err
 				})
 			}
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				require.Contains(w.t, strings.Join(w.out.Story, "\n"), "drover-c0-pool-a is scaled from 3 to 4")
 			}
 		},
 		// Auto Scaling ends an instance whose event was lost.
 		"the event of a node that goes is lost, and no sweep comes before its hook ends": func(p *plot) {
-			p.weather, p.calm = []string{terminations + " after=30m for=40m", `drop event="Scheduled Event" after=30m for=40m`}, time.Hour
-			p.ending = func(w *world) {
-				require.Len(w.t, w.known.drainStarts, len(w.known.drainCalled)+1)
+			p.faultRules, p.calmFor = []string{terminations + " after=30m for=40m", `drop event="Scheduled Event" after=30m for=40m`}, time.Hour
+			p.breakAtEnd = func(w *world) {
+				require.Len(w.t, w.observed.drainStarts, len(w.observed.drainCalled)+1)
 			}
 		},
 		"a control plane that could not be deleted is recreated with its spec": func(p *plot) {
 			comesBack(p, false)
-			p.twist = sticks
+			p.breakAtBegin = sticks
 		},
 		"a pool is locked by a taint, and unlocked": func(p *plot) {
 			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				require.NotZero(w.t, w.out.Acts["last-drain"])
 				require.NotZero(w.t, w.out.Acts["wait"])
 			}
 		},
 		"a protected spec is deleted when there is a network alone, without termination protection": func(p *plot) {
 			networkAlone(p)
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				require.Equal(w.t, map[string]string{names.Network: "CREATE_COMPLETE"}, w.Stacks("c0"))
 				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
 			}
 		},
 		"a spec is protected, accepted and deleted while the network is created": func(p *plot) {
 			protectedDuringCreation(p)
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				require.Equal(w.t, map[string]string{names.Network: "CREATE_COMPLETE"}, w.Stacks("c0"))
 				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
 			}
@@ -99,9 +99,9 @@ func TestInvariantsHold(t *testing.T) {
 		"a spec is protected and deleted before drover accepts it": func(p *plot) {
 			protectedDuringCreation(p)
 			p.acts[1].at, p.acts[2].at = 6*time.Second, 7*time.Second
-			p.weather = []string{`drop event="Object Created" after=5s for=10s`}
-			p.calm = time.Hour
-			p.ending = func(w *world) {
+			p.faultRules = []string{`drop event="Object Created" after=5s for=10s`}
+			p.calmFor = time.Hour
+			p.breakAtEnd = func(w *world) {
 				require.Empty(w.t, w.Stacks("c0"))
 			}
 		},
@@ -131,7 +131,7 @@ func TestInvariantsHold(t *testing.T) {
 		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 			p.last["c0"] = p.acts[0].spec
-			p.twist = func(w *world) {
+			p.breakAtBegin = func(w *world) {
 				back := false
 				w.OnCall(func(call endpoint.Call) error {
 					if !back && call.Action == "DeleteStack" && strings.Contains(call.Resource, names.Stack("c0", names.ControlPlane)) {
@@ -141,7 +141,7 @@ func TestInvariantsHold(t *testing.T) {
 					return w.seeCall(call)
 				})
 			}
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				require.Equal(w.t, 2, w.out.Acts["create"])
 			}
 		},
@@ -161,10 +161,10 @@ func networkAlone(p *plot) {
 	p.acts = p.acts[:1]
 	p.acts[0].spec.protected = true
 	p.last["c0"] = nil
-	p.twist = func(w *world) {
+	p.breakAtBegin = func(w *world) {
 		instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-			if strings.Contains(string(payload), `"stack":"control-plane"`) && w.wishes["c0"] != nil {
-				w.unguard("c0")
+			if strings.Contains(string(payload), `"stack":"control-plane"`) && w.desired["c0"] != nil {
+				w.disableTerminationProtection("c0")
 				w.do(act{cluster: "c0", what: "delete", remove: true})
 			}
 			return next.Invoke(ctx, payload)
@@ -180,7 +180,9 @@ func protectedDuringCreation(p *plot) {
 	p.acts = []act{
 		p.acts[0],
 		{at: 10 * time.Second, cluster: "c0", what: "protect", spec: &protected},
-		{at: 15 * time.Second, cluster: "c0", what: "turn termination protection off by hand", do: func(w *world) { w.unguard("c0") }},
+		{at: 15 * time.Second, cluster: "c0", what: "turn termination protection off by hand", do: func(w *world) {
+			w.disableTerminationProtection("c0")
+		}},
 		{at: 20 * time.Second, cluster: "c0", what: "delete", remove: true},
 	}
 	p.last["c0"] = nil

@@ -189,7 +189,7 @@ func uploadRefusedWindow(b *lifeBuilder) {
 	b.uploadInvalid(what, someFlaw(b.random, what))
 }
 
-func requestUnknownRelease(b *lifeBuilder) { b.requestUnreachable("unknown release", unknown) }
+func requestUnknownRelease(b *lifeBuilder) { b.requestUnreachable("unknown release", unknownRelease) }
 
 func requestDowngrade(b *lifeBuilder) { b.requestUnreachable("downgrade", release(b.spec.minor-1, 0)) }
 
@@ -263,7 +263,7 @@ func deleteControlPlaneThenSpec(b *lifeBuilder) {
 	b.protect(false)
 	createKubernetesResources(b)
 	b.pause()
-	b.do("lose control-plane by hand", func(w *world) { w.loseUnprotected(b.cluster) })
+	b.do("lose control-plane by hand", func(w *world) { w.deleteUnprotectedControlPlane(b.cluster) })
 	b.at += time.Duration(b.random.IntN(40)) * time.Minute
 	b.add(act{what: "delete", remove: true})
 	b.ended, b.deleted = true, true
@@ -272,7 +272,7 @@ func deleteControlPlaneThenSpec(b *lifeBuilder) {
 // unprotectThenDeleteSpec has an operator disable termination protection in CloudFormation, and delete the spec soon after.
 func unprotectThenDeleteSpec(b *lifeBuilder) {
 	b.protect(true)
-	b.do("turn termination protection off by hand", func(w *world) { w.unguard(b.cluster) })
+	b.do("turn termination protection off by hand", func(w *world) { w.disableTerminationProtection(b.cluster) })
 	b.at += time.Duration(b.random.IntN(60)) * time.Second
 	b.add(act{what: "delete", remove: true})
 	b.ended, b.deleted = true, true
@@ -312,11 +312,11 @@ func deleteNodeObject(b *lifeBuilder) {
 
 func silenceNode(b *lifeBuilder) {
 	pool, which := b.pool.name, b.random.IntN(3)
-	b.beginCondition("silence a node of "+pool, "its kubelet speaks", func(w *world, on bool) { w.silence(b.cluster, pool, which, on) })
+	b.beginCondition("silence a node of "+pool, "its kubelet speaks", func(w *world, on bool) { w.setSilent(b.cluster, pool, which, on) })
 }
 
 func blockByBudget(b *lifeBuilder) {
-	b.beginCondition("block by a budget", "unblock", func(w *world, on bool) { w.block(b.cluster, on) })
+	b.beginCondition("block by a budget", "unblock", func(w *world, on bool) { w.setBlocked(b.cluster, on) })
 	if b.random.IntN(2) == 0 {
 		b.at += time.Duration(b.random.IntN(10)) * time.Minute
 		b.replaceNodes()
@@ -325,24 +325,24 @@ func blockByBudget(b *lifeBuilder) {
 
 func ringAlarm(b *lifeBuilder) {
 	if b.spec.alarm {
-		b.beginCondition("alarm", "quiet", func(w *world, on bool) { w.ring(b.cluster, on) })
+		b.beginCondition("alarm", "quiet", func(w *world, on bool) { w.setAlarm(b.cluster, on) })
 	}
 }
 
 func useUpQuota(b *lifeBuilder) {
-	b.beginCondition("use up the quota", "a quota is raised", func(w *world, on bool) { w.useUp(b.cluster, on) })
+	b.beginCondition("use up the quota", "a quota is raised", func(w *world, on bool) { w.setQuotaUsed(b.cluster, on) })
 }
 
 func deleteRelease(b *lifeBuilder) {
 	deleted := [2]int{b.spec.minor, b.spec.rev}
 	b.beginCondition("delete the release "+release(deleted[0], deleted[1]), "the release is back", func(w *world, on bool) {
-		w.withdraw(b.cluster, deleted, on)
+		w.setReleaseDeleted(b.cluster, deleted, on)
 	})
 }
 
 func alterAddon(b *lifeBuilder) {
 	addon := pick(b.random, slices.Sorted(maps.Keys(altered))...)
-	b.beginCondition("alter "+addon, addon+" is restored", func(w *world, on bool) { w.alter(b.cluster, addon, on) })
+	b.beginCondition("alter "+addon, addon+" is restored", func(w *world, on bool) { w.setAddonAltered(b.cluster, addon, on) })
 }
 
 // lockAllPools adds a taint to all pools, changes the cluster meanwhile, and removes the taint: see locked_pools.go.

@@ -56,13 +56,13 @@ func (w *world) seeWaits(cluster string, s *status.Status) {
 			continue
 		}
 		var latest time.Time
-		w.known.Lock()
+		w.observed.Lock()
 		for instance := range strings.SplitSeq(list, ", ") {
-			if began := w.known.terminatingSince[instance]; began.After(latest) {
+			if began := w.observed.terminatingSince[instance]; began.After(latest) {
 				latest = began
 			}
 		}
-		w.known.Unlock()
+		w.observed.Unlock()
 		limit := latest.Add(w.drainTime(cluster, stack.Name))
 		w.out.Acts["wait"]++
 		w.check(9, !stack.Delay.Until.After(limit.Add(waitSlack)), "%s: %s of %s waits until %s, and the drains have had their time at %s",
@@ -114,10 +114,10 @@ func (w *world) lastDrains(cluster string, planned int) (blocked []string) {
 	for _, n := range api.Nodes() {
 		runs[instanceOf(n)] = occupied[n.Name]
 	}
-	w.known.Lock()
-	defer w.known.Unlock()
-	for _, p := range w.wishes[cluster].pools {
-		view := w.known.groupViews[names.Group(cluster, p.name)]
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	for _, p := range w.desired[cluster].pools {
+		view := w.observed.groupViews[names.Group(cluster, p.name)]
 		serving := 0 // the template of the nodes that serve, 0 while they differ
 		for _, i := range view.Instances {
 			if i.State == "InService" && serving == 0 {
@@ -128,8 +128,8 @@ func (w *world) lastDrains(cluster string, planned int) (blocked []string) {
 			}
 		}
 		for _, i := range view.Instances {
-			began, drained := w.known.drainStarts[i.ID]
-			old := i.TemplateVersion < serving && w.known.drainStartTurns[i.ID] < planned
+			began, drained := w.observed.drainStarts[i.ID]
+			old := i.TemplateVersion < serving && w.observed.drainStartTurns[i.ID] < planned
 			if i.State == "Terminating:Wait" && old && drained && runs[i.ID] && time.Since(began) < p.timeout {
 				blocked = append(blocked, i.ID)
 			}

@@ -63,7 +63,7 @@ func makePrivate(seed uint64, p *plot) {
 			})
 		}
 		for range r.IntN(3) {
-			p.weather = append(p.weather, kindsOfRelayWeather[r.IntN(len(kindsOfRelayWeather))](r, cluster))
+			p.faultRules = append(p.faultRules, kindsOfRelayWeather[r.IntN(len(kindsOfRelayWeather))](r, cluster))
 		}
 	}
 	p.sortActs()
@@ -78,18 +78,18 @@ func (w *world) deleteRelay(cluster string) {
 		return
 	}
 	w.affectedStacks(cluster)[names.ControlPlane] = true
-	w.known.Lock()
-	defer w.known.Unlock()
-	w.known.deletedRelays[cluster] = true
-	w.known.operatorChangeEnded[names.Stack(cluster, names.ControlPlane)] = time.Now()
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	w.observed.deletedRelays[cluster] = true
+	w.observed.operatorChangeEnded[names.Stack(cluster, names.ControlPlane)] = time.Now()
 }
 
 // dropsRelay reports whether a resource belongs to a relay that drover may delete: the function was deleted outside drover, or a spec needs
 // no relay.
 func (w *world) dropsRelay(cluster, logicalID string) bool {
-	w.known.Lock()
-	deleted := w.known.deletedRelays[cluster]
-	w.known.Unlock()
+	w.observed.Lock()
+	deleted := w.observed.deletedRelays[cluster]
+	w.observed.Unlock()
 	open := func(u upload) bool { return u.wish == nil || !u.wish.private }
 	return deleted && logicalID == names.RelayResource ||
 		strings.HasPrefix(logicalID, "Relay") && slices.ContainsFunc(w.uploads[cluster], open)

@@ -68,8 +68,8 @@ func caller(r *rand.Rand) string {
 	return pick(r, "*", "admit", "plan", "change", "stackevent", "report", "upgrade", "sweep", "join", "drain", "prepare", "clean", "publish")
 }
 
-// weather returns a few rules.
-func weather(r *rand.Rand) (rules []string) {
+// someFaultRules returns a few rules.
+func someFaultRules(r *rand.Rand) (rules []string) {
 	for range r.IntN(4) {
 		rules = append(rules, kindsOfWeather[r.IntN(len(kindsOfWeather))](r))
 	}

@@ -27,7 +27,7 @@ type readiness struct {
 }
 
 // ready returns the readiness of a cluster. The caller holds the lock.
-func (k *known) ready(cluster string) *readiness {
+func (k *observed) ready(cluster string) *readiness {
 	if k.readiness[cluster] == nil {
 		k.readiness[cluster] = &readiness{}
 	}
@@ -36,9 +36,9 @@ func (k *known) ready(cluster string) *readiness {
 
 // disturb records that something happened to a cluster.
 func (w *world) disturb(cluster string) {
-	w.known.Lock()
-	defer w.known.Unlock()
-	w.known.ready(cluster).disturbed = w.turns.count
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	w.observed.ready(cluster).disturbed = w.turns.count
 }
 
 // seeObject observes reads and writes of the buckets.
@@ -46,44 +46,44 @@ func (w *world) seeObject(call endpoint.Call) {
 	_, key, _ := strings.Cut(call.Resource[strings.LastIndex(call.Resource, ":")+1:], "/")
 	folder, name, _ := strings.Cut(key, "/")
 	cluster := strings.TrimSuffix(name, ".json")
-	w.known.Lock()
-	defer w.known.Unlock()
+	w.observed.Lock()
+	defer w.observed.Unlock()
 	switch call.Action + " " + folder {
 	case "GetObject leases":
 		if harness.CalledBy(call) == "plan" { // first of all
-			r := w.known.ready(cluster)
+			r := w.observed.ready(cluster)
 			r.planned, r.at = w.turns.count, w.now()
 		}
 	case "PutObject status":
 		cluster = strings.TrimPrefix(cluster, "clusters/")
 		if harness.CalledBy(call) == "upgrade" { // if something changes, the end of an upgrade reports the state before it
-			w.known.ready(cluster).recorded = w.turns.count
+			w.observed.ready(cluster).recorded = w.turns.count
 		}
 		if harness.CalledBy(call) == "prepare" { // it writes only the survey
-			w.known.volumesListed[cluster] = true
+			w.observed.volumesListed[cluster] = true
 		}
-		w.known.writtenStatuses = append(w.known.writtenStatuses, cluster)
+		w.observed.writtenStatuses = append(w.observed.writtenStatuses, cluster)
 	case "PutObject upgrades":
-		w.known.ready(cluster).recorded = w.turns.count
+		w.observed.ready(cluster).recorded = w.turns.count
 	case "PutObject rolls":
-		w.known.ready(cluster).disturbed = w.turns.count
+		w.observed.ready(cluster).disturbed = w.turns.count
 	}
 }
 
 // seeReady checks the clusters whose status was written, while everything waits.
 func (w *world) seeReady() {
-	w.known.Lock()
-	written := w.known.writtenStatuses
-	w.known.writtenStatuses = nil
-	w.known.Unlock()
+	w.observed.Lock()
+	written := w.observed.writtenStatuses
+	w.observed.writtenStatuses = nil
+	w.observed.Unlock()
 	slices.Sort(written)
 	for _, cluster := range slices.Compact(written) {
-		if w.wishes[cluster] == nil {
+		if w.desired[cluster] == nil {
 			continue
 		}
-		w.known.Lock()
-		r := w.known.ready(cluster)
-		w.known.Unlock()
+		w.observed.Lock()
+		r := w.observed.ready(cluster)
+		w.observed.Unlock()
 		w.asForetold(cluster, r)
 		s, was := w.Status(cluster), r.ready
 		r.ready = s.Phase == status.Ready
@@ -100,13 +100,13 @@ func (w *world) seeReady() {
 
 // undisturbed is true if nothing happened to a cluster since its plan.
 func (w *world) undisturbed(cluster string, s *status.Status, r *readiness) bool {
-	want := w.wishes[cluster]
+	want := w.desired[cluster]
 	waits, accepted := s.Condition(status.AddonsDeployed), s.Condition(status.SpecAccepted)
 	switch {
 	case want.broken() || s.SpecVersion != w.versions[cluster] || accepted != nil && accepted.Status == "False":
 		return false // Ready at its last good spec
 	case r.planned <= r.disturbed, r.planned <= r.recorded && (s.Upgrade == nil || s.Upgrade.Phase != string(upgrade.Done)),
-		w.unfound(cluster):
+		w.hasUndetectedDeletion(cluster):
 		return false
 	case waits != nil && waits.Status == "False": // for a node, which may have joined
 		return false

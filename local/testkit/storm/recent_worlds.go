@@ -31,7 +31,7 @@ func addRecent(seed uint64, p *plot) {
 		p.sortActs()
 	}
 	if r.IntN(3) == 0 {
-		p.weather = append(p.weather, fmt.Sprintf("lambda-limit after=%s for=1h", p.amid(r)))
+		p.faultRules = append(p.faultRules, fmt.Sprintf("lambda-limit after=%s for=1h", p.amid(r)))
 	}
 }
 

@@ -31,7 +31,7 @@ func replaced(weather ...string) plot {
 	second.pools[0].motd = 1
 	return plot{
 		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: changed, cluster: "c0", what: "replace", spec: &second}},
-		last: map[string]*wish{"c0": &second}, weather: weather, calm: time.Hour,
+		last: map[string]*wish{"c0": &second}, faultRules: weather, calmFor: time.Hour,
 		apps: map[string][]apiserver.App{
 			"c0": {{Name: "web", Replicas: 3, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}},
 		},
@@ -88,7 +88,7 @@ func TestRecovery(t *testing.T) {
 		{fault: "a Node is deleted by hand, until another instance is in service",
 			befalls: func(w *world) { w.deleteNode("c0", "a", 0) }, within: 30 * time.Minute},
 		{fault: "a node is not Ready any more, until another is in service",
-			befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 25 * time.Minute},
+			befalls: func(w *world) { w.setSilent("c0", "a", 0, true) }, within: 25 * time.Minute},
 	}
 	shown := map[faults.Kind]bool{faults.UpdateFails: true} // of upgrades, below
 	for _, test := range tests {
@@ -113,7 +113,7 @@ func TestRecovery(t *testing.T) {
 				p = replaced(test.weather + " after=" + after.String())
 			}
 			if strings.HasPrefix(test.weather, string(faults.LambdaLimit)) {
-				p.calm = 2 * time.Hour
+				p.calmFor = 2 * time.Hour
 			}
 			if test.failure != nil {
 				p.failures = []failure{*test.failure}
@@ -121,20 +121,20 @@ func TestRecovery(t *testing.T) {
 			struck := 0
 			if test.befalls != nil {
 				p.acts = append(p.acts, act{at: changed + 15*time.Minute, cluster: "c0", what: "something happens", do: func(w *world) {
-					w.known.lastInstanceLost = w.now()
+					w.observed.lastInstanceLost = w.now()
 					test.befalls(w)
 					struck++
 				}})
 			}
 			var took time.Duration
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				c := w.Status("c0").Condition(status.Converged)
 				require.NotNil(t, c)
 				if took = c.LastTransitionTime.Sub(w.began) - changed; test.lost || test.befalls != nil {
-					took = w.known.lastGroupFull.Sub(w.known.lastInstanceLost)
+					took = w.observed.lastGroupFull.Sub(w.observed.lastInstanceLost)
 				}
-				if back, ok := w.known.operatorChangeEnded[unstacked]; ok {
-					took = back.Sub(w.known.lastInstanceLost)
+				if back, ok := w.observed.operatorChangeEnded[unstacked]; ok {
+					took = back.Sub(w.observed.lastInstanceLost)
 				}
 				for _, n := range w.engine.Struck() {
 					struck += n
@@ -210,7 +210,7 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 		t.Run(test.fault, func(t *testing.T) {
 			p := replaced()
 			if test.weather != "" {
-				p.weather = []string{fmt.Sprintf("%s after=%s", test.weather, changed-30*time.Second)}
+				p.faultRules = []string{fmt.Sprintf("%s after=%s", test.weather, changed-30*time.Second)}
 			}
 			first := p.acts[0].spec
 			if first.pools[0].timeout = 30 * time.Minute; test.onTimeout != "" {
@@ -220,18 +220,18 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 			if test.at {
 				first.atRelease, first.at = release(firstMinor+1, 0), changed
 				p.acts, p.last["c0"] = p.acts[:1], first
-				p.calm += changed
+				p.calmFor += changed
 			} else {
 				second.minor = firstMinor + 1
 				p.acts[1].spec, p.last["c0"] = &second, &second
 			}
 			if test.blocked {
 				p.acts = append(p.acts, act{cluster: "c0", at: changed + 2*time.Minute, what: "block by a budget",
-					do: func(w *world) { w.block("c0", true) }})
+					do: func(w *world) { w.setBlocked("c0", true) }})
 			}
 			var took time.Duration
 			struck := 0
-			p.ending = func(w *world) {
+			p.breakAtEnd = func(w *world) {
 				s := w.Status("c0")
 				require.Equal(t, "Done", s.Upgrade.Phase, s.Upgrade.Message)
 				require.Equal(t, release(firstMinor+1, 0), s.Upgrade.To)
@@ -265,7 +265,7 @@ func TestFailedRollbackOfACreation(t *testing.T) {
 		a.spec.protected = true
 	}
 	p.failures = []failure{{"create", "AWS::EKS::AccessEntry", 1}, {"delete", "AWS::EKS::Cluster", 1}}
-	p.ending = func(w *world) {
+	p.breakAtEnd = func(w *world) {
 		require.Equal(t, 2, w.out.Failures)
 		require.Zero(t, w.out.Acts["nudge"], "no operator had to act")
 	}
@@ -280,9 +280,9 @@ func TestFailedStackUpdateOfAControlPlane(t *testing.T) {
 	second := *p.acts[0].spec
 	second.minor, second.team = firstMinor+1, 1
 	p.acts[1] = act{cluster: "c0", at: 30 * time.Minute, what: "upgrade", spec: &second}
-	p.last["c0"], p.calm = &second, time.Hour
+	p.last["c0"], p.calmFor = &second, time.Hour
 	p.failures = []failure{{"update", "AWS::EKS::AccessEntry", 1}}
-	p.ending = func(w *world) {
+	p.breakAtEnd = func(w *world) {
 		require.Equal(t, 1, w.out.Failures)
 		require.Equal(t, 1, w.out.Acts["nudge"], "a failed update waits for an operator")
 		require.Equal(t, map[string]string{"1.35": "ACTIVE"}, w.controlPlanes())

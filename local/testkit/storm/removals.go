@@ -14,7 +14,7 @@ import (
 
 // seeCluster gives a new cluster its apps and watches its pods.
 func (w *world) seeCluster(name string, api *apiserver.Server) {
-	if !w.judges() {
+	if !w.checksApply() {
 		return
 	}
 	cluster := strings.TrimPrefix(name, names.Prefix)
@@ -29,7 +29,7 @@ func (w *world) seeCluster(name string, api *apiserver.Server) {
 
 // seeRemoval judges the end of a pod.
 func (w *world) seeRemoval(cluster string, r apiserver.Removal) {
-	if !w.judges() {
+	if !w.checksApply() {
 		return
 	}
 	switch r.How {
@@ -43,19 +43,19 @@ func (w *world) seeRemoval(cluster string, r apiserver.Removal) {
 	}
 }
 
-// farewell limits drains while their cluster is deleted, whatever their pool's policy, unless that is Force.
-const farewell = 5 * time.Minute
+// deletionDrainTime limits drains while their cluster is deleted, whatever their pool's policy, unless that is Force.
+const deletionDrainTime = 5 * time.Minute
 
 // due is true if a drain of the node has lasted longer than a policy of the cluster allows.
 func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool {
-	w.known.Lock()
-	since, ok := w.known.drainStarts[r.Instance]
-	w.known.Unlock()
+	w.observed.Lock()
+	since, ok := w.observed.drainStarts[r.Instance]
+	w.observed.Unlock()
 	if !ok {
 		return false
 	}
 	since = since.Add(-time.Second) // drains count in seconds
-	if w.deleted[cluster] && onTimeout != "Force" && r.At.Sub(since) >= farewell {
+	if w.deleted[cluster] && onTimeout != "Force" && r.At.Sub(since) >= deletionDrainTime {
 		return true
 	}
 	return slices.ContainsFunc(w.policies[cluster], func(p wishedPool) bool {
@@ -65,13 +65,13 @@ func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool 
 
 // excused is true if a node may have ended with pods on it.
 func (w *world) excused(cluster string, r apiserver.Removal) bool {
-	w.known.Lock()
-	lost := w.known.lostInstances[r.Instance]
-	w.known.Unlock()
+	w.observed.Lock()
+	lost := w.observed.lostInstances[r.Instance]
+	w.observed.Unlock()
 	if w.deleted[cluster] && w.due(cluster, r, "Wait") { // Wait means Continue while a cluster is deleted, and that is final
 		return true
 	}
-	return lost || w.wishes[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force") || w.tooLong(r) || w.unnoticed(r)
+	return lost || w.desired[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force") || w.tooLong(r) || w.unnoticed(r)
 }
 
 // unattendedHook is how long the hook of an ending instance waits without heartbeats: see ADR 7.
@@ -79,20 +79,20 @@ const unattendedHook = 30 * time.Minute
 
 // unnoticed is true if drover could not learn of an instance in that time: its event was lost and no sweep ran.
 func (w *world) unnoticed(r apiserver.Removal) bool {
-	w.known.Lock()
-	defer w.known.Unlock()
-	since, ok := w.known.drainStarts[r.Instance]
-	return ok && r.At.Sub(since) >= unattendedHook && !w.known.drainCalled[r.Instance] && w.known.lastSweep.Before(since)
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	since, ok := w.observed.drainStarts[r.Instance]
+	return ok && r.At.Sub(since) >= unattendedHook && !w.observed.drainCalled[r.Instance] && w.observed.lastSweep.Before(since)
 }
 
-// mostWaiting is Auto Scaling's limit for an open hook, with any number of heartbeats.
+// maxHookTime is Auto Scaling's limit for an open hook, with any number of heartbeats.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html
-const mostWaiting = 48 * time.Hour
+const maxHookTime = 48 * time.Hour
 
 // tooLong is true if a drain reached Auto Scaling's limit.
 func (w *world) tooLong(r apiserver.Removal) bool {
-	w.known.Lock()
-	defer w.known.Unlock()
-	since, ok := w.known.drainStarts[r.Instance]
-	return ok && r.At.Sub(since) >= mostWaiting-time.Minute
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	since, ok := w.observed.drainStarts[r.Instance]
+	return ok && r.At.Sub(since) >= maxHookTime-time.Minute
 }

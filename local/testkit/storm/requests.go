@@ -26,7 +26,7 @@ type request struct {
 
 // roll starts an execution that rolls pools.
 func (w *world) roll(cluster string, pools ...string) {
-	want := w.wishes[cluster]
+	want := w.desired[cluster]
 	w.requests = append(w.requests, request{
 		execution: w.Converge(cluster, pools...), cluster: cluster, pools: pools,
 		paused: want != nil && want.paused && !want.broken(), uploads: len(w.uploads[cluster]),

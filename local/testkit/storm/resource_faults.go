@@ -42,7 +42,7 @@ var failing = []string{
 
 // failResource fails the resources that the plot selects.
 func (w *world) failResource(step string, r resource.Request) error {
-	if w.fine || w.over() {
+	if w.faultsEnded || w.over() {
 		return nil
 	}
 	w.resources[step+r.Type]++
@@ -72,7 +72,7 @@ func (w *world) injectFaults(stop, done chan struct{}) {
 		if !w.over() {
 			w.checkStackStatuses()
 		}
-		if w.fine || w.over() {
+		if w.faultsEnded || w.over() {
 			continue
 		}
 		now := w.now()
@@ -81,9 +81,9 @@ func (w *world) injectFaults(stop, done chan struct{}) {
 			m := faults.Moment{What: faults.Instances, Cluster: cluster, Pool: strings.TrimPrefix(stack, names.PoolPrefix)}
 			if cluster != "" && w.engine.Decide(now, m).Kind == faults.InstanceLost {
 				w.record("instance %s of %s is lost", i.ID, i.Tags["aws:autoscaling:groupName"])
-				w.known.Lock()
-				w.known.lostInstances[i.ID], w.known.lastInstanceLost = true, now
-				w.known.Unlock()
+				w.observed.Lock()
+				w.observed.lostInstances[i.ID], w.observed.lastInstanceLost = true, now
+				w.observed.Unlock()
 				_ = w.EC2.Terminate(i.ID, "Server.InternalError") // it is running
 			}
 		}

@@ -19,28 +19,28 @@ import (
 // seeGroup follows a pool's group.
 func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 	group := names.Stack(cluster, stack)
-	w.known.Lock()
-	known := w.known.watchedGroups[group]
-	w.known.watchedGroups[group] = true
+	w.observed.Lock()
+	known := w.observed.watchedGroups[group]
+	w.observed.watchedGroups[group] = true
 	if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); step == "update" && err == nil {
-		v := w.known.groupViews[group]
+		v := w.observed.groupViews[group]
 		out, _ := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
 		desired := v.Desired
-		if n, ok := w.known.paceDesired[group]; ok {
+		if n, ok := w.observed.paceDesired[group]; ok {
 			desired = min(desired, n)
 		}
 		// A rollback leaves the group as large as the roll made it, which is not in the spec.
-		least := max(0, min(inService(v), min(desired, most, w.mostOf(cluster, strings.TrimPrefix(stack, names.PoolPrefix)))-out))
-		for _, rolls := range []map[string]int{w.known.minInService, w.known.suspendedMin} {
+		least := max(0, min(inService(v), min(desired, most, w.maxSizeOf(cluster, strings.TrimPrefix(stack, names.PoolPrefix)))-out))
+		for _, rolls := range []map[string]int{w.observed.minInService, w.observed.suspendedMin} {
 			if was, rolling := rolls[group]; rolling { // a rollback: the group is larger by a batch, which is not in the spec
 				least = min(least, was)
 			}
 		}
-		if !w.known.updatedByOperator[group] {
-			w.known.minInService[group] = least
+		if !w.observed.updatedByOperator[group] {
+			w.observed.minInService[group] = least
 		}
 	}
-	w.known.Unlock()
+	w.observed.Unlock()
 	if !known {
 		w.AutoScaling.Watch(group, func(v localautoscaling.View) { w.seeView(group, v) })
 	}
@@ -56,8 +56,8 @@ func (w *world) mayBeOut(cluster, pool string) (out, batch int) {
 	return out, batch
 }
 
-// mostOf returns the greatest maxSize of a pool in any of its specs.
-func (w *world) mostOf(cluster, pool string) (most int) {
+// maxSizeOf returns the greatest maxSize of a pool in any of its specs.
+func (w *world) maxSizeOf(cluster, pool string) (most int) {
 	for _, p := range w.policies[cluster] {
 		if p.name == pool {
 			most = max(most, p.max)
@@ -79,15 +79,15 @@ func inService(v localautoscaling.View) (n int) {
 
 // seeView observes every state of a group.
 func (w *world) seeView(group string, v localautoscaling.View) {
-	if !w.judges() {
+	if !w.checksApply() {
 		return
 	}
-	w.known.Lock()
-	was := w.known.groupViews[group]
-	w.known.groupViews[group] = v
-	least, rolling := w.known.minInService[group]
+	w.observed.Lock()
+	was := w.observed.groupViews[group]
+	w.observed.groupViews[group] = v
+	least, rolling := w.observed.minInService[group]
 	lost := 0
-	for id := range w.known.lostInstances {
+	for id := range w.observed.lostInstances {
 		for _, i := range was.Instances {
 			if i.ID == id {
 				lost++
@@ -98,32 +98,33 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 	cluster, stack := clusterOf(group)
 	hadTime := w.drainTime(cluster, stack)
 	for _, i := range v.Instances {
-		if _, ok := w.known.drainStarts[i.ID]; !ok && i.State == "Terminating:Wait" {
-			w.known.drainStarts[i.ID], w.known.drainStartTurns[i.ID] = time.Now(), w.turns.count
+		if _, ok := w.observed.drainStarts[i.ID]; !ok && i.State == "Terminating:Wait" {
+			w.observed.drainStarts[i.ID], w.observed.drainStartTurns[i.ID] = time.Now(), w.turns.count
 		}
-		if _, ok := w.known.terminatingSince[i.ID]; !ok && strings.HasPrefix(i.State, "Terminating") {
-			w.known.terminatingSince[i.ID] = time.Now()
+		if _, ok := w.observed.terminatingSince[i.ID]; !ok && strings.HasPrefix(i.State, "Terminating") {
+			w.observed.terminatingSince[i.ID] = time.Now()
 		}
 		if i.State == "InService" {
-			w.known.wasInService[i.ID] = true
+			w.observed.wasInService[i.ID] = true
 		}
 		// Others never joined. A drain that used its time delays no batch: see docs/adr/0020.
-		late := time.Since(w.known.terminatingSince[i.ID]) >= hadTime-waitSlack
-		if w.known.wasInService[i.ID] && !w.known.abandonedDrains[i.ID] && !late && (i.State == "Terminating" || i.State == "Terminating:Wait") {
+		late := time.Since(w.observed.terminatingSince[i.ID]) >= hadTime-waitSlack
+		if w.observed.wasInService[i.ID] && !w.observed.abandonedDrains[i.ID] && !late &&
+			(i.State == "Terminating" || i.State == "Terminating:Wait") {
 			going++
 		}
 	}
 	if !slices.ContainsFunc(v.Instances, func(i localautoscaling.InstanceView) bool { return i.State != "InService" }) {
-		delete(w.known.replacedByAudit, group)
+		delete(w.observed.replacedByAudit, group)
 	}
-	grown := w.known.lastGrowth[group]
+	grown := w.observed.lastGrowth[group]
 	serving, served := inService(v), inService(was)
-	if whole := v.Desired > 0 && serving >= v.Desired; whole != w.known.groupFull[group] {
-		if w.known.groupFull[group] = whole; whole {
-			w.known.lastGroupFull = time.Now()
+	if whole := v.Desired > 0 && serving >= v.Desired; whole != w.observed.groupFull[group] {
+		if w.observed.groupFull[group] = whole; whole {
+			w.observed.lastGroupFull = time.Now()
 		}
 	}
-	w.known.Unlock()
+	w.observed.Unlock()
 	if !rolling || serving == served {
 		return
 	}
@@ -132,7 +133,7 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 	_, batch := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
 	if refreshed := func(p wishedPool) bool {
 		return names.PoolStack(p.name) == stack && p.refresh
-	}; time.Since(grown.at) < paced && slices.ContainsFunc(w.policies[cluster], refreshed) {
+	}; time.Since(grown.at) < growthCounts && slices.ContainsFunc(w.policies[cluster], refreshed) {
 		batch += grown.by
 	}
 	w.check(8, going <= batch+lost || serving >= served, "%d instances of %s are going at once", going, group)
@@ -145,14 +146,14 @@ type growth struct {
 	by int
 }
 
-// paced is how long a growth counts: a batch of a refresh ends within it.
-const paced = 10 * time.Minute
+// growthCounts is how long a growth counts: a batch of a refresh ends within it.
+const growthCounts = 10 * time.Minute
 
 // seeReplacement observes that the audit replaces an instance with an unhealthy node: one at a time.
 func (w *world) seeReplacement(group string) {
-	w.known.Lock()
-	w.known.replacedByAudit[group]++
-	n := w.known.replacedByAudit[group]
-	w.known.Unlock()
+	w.observed.Lock()
+	w.observed.replacedByAudit[group]++
+	n := w.observed.replacedByAudit[group]
+	w.observed.Unlock()
 	w.check(8, n == 1, "the audit has %d instances of %s replaced at once", n, group)
 }

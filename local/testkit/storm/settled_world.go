@@ -29,25 +29,25 @@ func (w *world) final(clusters []string) {
 		w.check(4, err == nil && lease.Execution == "", "%s: the lease is still held: %+v %v", cluster, lease, err)
 		s := w.Status(cluster)
 		w.check(9, readable(s) || s.UpdatedAt.IsZero(), "the status of %s has no readable verdict: %s %q", cluster, s.Phase, s.Message)
-		if w.wishes[cluster] != nil {
+		if w.desired[cluster] != nil {
 			accepted := s.Condition(status.SpecAccepted)
 			w.check(9, accepted != nil && accepted.Status == "True", "%s is what its spec says, and that counts as refused: %+v", cluster, accepted)
 			w.opensNext(cluster)
 			w.unchanged(ctx, cluster)
 		}
 	}
-	for group, v := range w.known.groupViews {
+	for group, v := range w.observed.groupViews {
 		for _, i := range v.Instances {
 			w.check(9, !strings.HasSuffix(i.State, ":Wait"), "instance %s of %s is still %s", i.ID, group, i.State)
 		}
 	}
-	for group, n := range w.known.autoscalerDesired {
+	for group, n := range w.observed.autoscalerDesired {
 		v, found := w.AutoScaling.View(group)
 		w.check(5, !found || v.Desired >= n, "an autoscaler chose %d for %s, and it has %d", n, group, v.Desired)
 	}
 	w.answers()
-	w.left()
-	w.sound()
+	w.checkLeftovers()
+	w.checkAlarmActions()
 	if !w.converge(unknownCluster) {
 		return
 	}
@@ -75,7 +75,7 @@ func (w *world) unchanged(ctx context.Context, cluster string) {
 		reason, message, err)
 	// The reason why an upgrade waits was recorded earlier: an exclusion may have begun or ended since. The record of an
 	// instance that did not join is removed.
-	pending := w.toCome(cluster) || slices.ContainsFunc(w.Status(cluster).Nodes, func(n status.Node) bool {
+	pending := w.hasPendingUpgrade(cluster) || slices.ContainsFunc(w.Status(cluster).Nodes, func(n status.Node) bool {
 		return n.State == status.NodeNotJoined
 	})
 	if pending && !w.converge(cluster) {

@@ -48,10 +48,10 @@ func (w *world) followStackEvents() {
 				return answer, err
 			}
 			name := names.StackOfARN(detail.StackID)
-			w.known.Lock()
-			defer w.known.Unlock()
-			if was := w.known.handledEvents[name]; !e.Time.Before(was.at) {
-				w.known.handledEvents[name] = handledEvent{detail.StackID, detail.StatusDetails.Status, e.Time, time.Now()}
+			w.observed.Lock()
+			defer w.observed.Unlock()
+			if was := w.observed.handledEvents[name]; !e.Time.Before(was.at) {
+				w.observed.handledEvents[name] = handledEvent{detail.StackID, detail.StatusDetails.Status, e.Time, time.Now()}
 			}
 			return answer, err
 		})
@@ -63,14 +63,14 @@ const trueWithin = time.Minute
 
 // checkStackStatuses checks that statuses report the last event of each stack, if nothing happened to the stack since.
 func (w *world) checkStackStatuses() {
-	w.known.Lock()
+	w.observed.Lock()
 	handled := map[string]handledEvent{}
-	for name, e := range w.known.handledEvents {
+	for name, e := range w.observed.handledEvents {
 		if time.Since(e.handled) >= trueWithin {
 			handled[name] = e
 		}
 	}
-	w.known.Unlock()
+	w.observed.Unlock()
 	is := map[string]string{}
 	for _, s := range w.CloudFormation.Stacks() {
 		is[s.StackName] = s.StackStatus

@@ -127,16 +127,16 @@ type upload struct {
 	version string
 }
 
-// late is how long after its decision an upgrade may begin. The decision is notified first, and both may be retried.
-const late = 30 * time.Minute
+// maxUpgradeDelay is how long after its decision an upgrade may begin. The decision is notified first, and both may be retried.
+const maxUpgradeDelay = 30 * time.Minute
 
 // seeUpgrade observes the begin of upgrades. Windows restrict the begin: an upgrade that waits for its cluster has
 // begun.
 func (w *world) seeUpgrade(in events.UpgradeRequest) {
-	if in.Action != events.UpgradeCheck || in.CheckOnly || in.Ended != "" || w.known.seenUpgrades[in.Execution] {
+	if in.Action != events.UpgradeCheck || in.CheckOnly || in.Ended != "" || w.observed.seenUpgrades[in.Execution] {
 		return
 	}
-	w.known.seenUpgrades[in.Execution] = true
+	w.observed.seenUpgrades[in.Execution] = true
 	began := in.Started.Sub(w.began)
 	var may func(*wish, time.Duration) bool
 	switch upgrade.Origin(in.Origin) {
@@ -147,7 +147,7 @@ func (w *world) seeUpgrade(in events.UpgradeRequest) {
 	default: // operators may start one at any time
 		return
 	}
-	w.check(2, w.wished(in.Cluster, began-late, began, may), "the upgrade of %s to %s (%s) began at %s: no spec let it", in.Cluster,
+	w.check(2, w.wished(in.Cluster, began-maxUpgradeDelay, began, may), "the upgrade of %s to %s (%s) began at %s: no spec let it", in.Cluster,
 		in.Release, in.Origin, began)
 }
 

@@ -60,15 +60,15 @@ spec:
   rapid: %s
   nodes:
 %s`, release(firstMinor+at/2, at%2), release(firstMinor+min(at+1, 2*(lastMinor-firstMinor)+1)/2, 1-at%2), nodes))
-	for cluster, wish := range w.wishes {
+	for cluster, wish := range w.desired {
 		if wish != nil && wish.channel != "" {
 			w.affectedStacks(cluster)[all] = true
 		}
 	}
 }
 
-// cancel aborts the execution that upgrades a cluster, as an operator does.
-func (w *world) cancel(cluster string) {
+// stopUpgrade aborts the execution that upgrades a cluster, as an operator does.
+func (w *world) stopUpgrade(cluster string) {
 	for _, x := range w.States.Executions() {
 		if x.MachineName == names.Prefix+"upgrade" && x.Status == "RUNNING" && strings.Contains(x.Input, fmt.Sprintf("%q", cluster)) {
 			w.record("%s is stopped", x.Name)
@@ -97,9 +97,9 @@ func (w *world) upgrading(s *status.Status) string {
 	return ""
 }
 
-// toCome is true if an upgrade of a cluster waits for its time, or is reported next to one that ended, until the next
+// hasPendingUpgrade is true if an upgrade of a cluster waits for its time, or is reported next to one that ended, until the next
 // plan.
-func (w *world) toCome(cluster string) bool {
+func (w *world) hasPendingUpgrade(cluster string) bool {
 	s := w.Status(cluster)
 	return s.NextUpgrade != nil || s.Upgrade != nil && status.IsPending(s.Upgrade.Phase)
 }
@@ -112,7 +112,7 @@ func (w *world) stuck(s *status.Status) bool {
 
 // opensNext checks that an upgrade that waits for its window reports when the window opens next.
 func (w *world) opensNext(cluster string) {
-	u, want := w.Status(cluster).Upgrade, w.wishes[cluster]
+	u, want := w.Status(cluster).Upgrade, w.desired[cluster]
 	if u == nil || want == nil || u.Phase != status.UpgradeScheduled || u.At == nil || !strings.Contains(u.Message, "waits for the window") {
 		return
 	}

@@ -57,15 +57,15 @@ func work(t *testing.T) {
 func spoil(seed uint64, p plot) plot {
 	switch {
 	case seed == *dies:
-		p.twist = func(*world) { go func() { panic("as a test wants it") }() }
+		p.breakAtBegin = func(*world) { go func() { panic("as a test wants it") }() }
 	case seed == *hangs:
-		p.twist = func(*world) {
+		p.breakAtBegin = func(*world) {
 			for {
 				runtime.Gosched()
 			}
 		}
 	case *spoilt:
-		p.ending = func(w *world) {
+		p.breakAtEnd = func(w *world) {
 			_, err := w.State().Put(context.Background(), names.Waiter("drover-c0-network"), []byte("{}"))
 			require.NoError(w.t, err)
 		}

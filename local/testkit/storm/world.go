@@ -67,29 +67,29 @@ type world struct {
 	engine *faults.Engine
 	out    *Outcome
 	began  time.Time
-	// wishes are the current desired states by cluster; nil for clusters without a spec.
-	wishes   map[string]*wish
+	// desired are the current desired states by cluster; nil for clusters without a spec.
+	desired  map[string]*wish
 	versions map[string]string
 	// released are the versions of releases, by name.
 	released map[string]string
 	// protected are the clusters whose newest spec has, or had when it was deleted, deletion protection.
 	protected map[string]bool
-	// turning are those whose spec was deleted before its change of protection was deployed: either value may apply.
-	turning map[string]bool
+	// protectionChanging are those whose spec was deleted before its change of protection was deployed: either value may apply.
+	protectionChanging map[string]bool
 	// deleted are the clusters whose spec was deleted at some time.
 	deleted map[string]bool
 	// uploads are the specs of each cluster, oldest first.
 	uploads map[string][]upload
-	// blocked are the clusters with a budget that allows no disruption. rings are those with an alarm; false after the
-	// alarm ended. silent are nodes, usedUp the clusters that use up a quota, withdrawn the deleted releases.
-	blocked, rings map[string]bool
-	silent         map[string]string
-	usedUp         map[string]bool
-	withdrawn      map[string][][2]int
-	// changed are the previous versions of add-ons that were changed outside drover.
-	changed map[string]map[string]string
-	// lost is the network or control plane stack of each cluster that an operator deleted. moved is the minor version to
-	// which its control plane was moved.
+	// blocked are the clusters with a budget that allows no disruption. alarmRings are those with an alarm; false after the
+	// alarm ended. silentNode is a node of each cluster, usedUp are the clusters that use up a quota, deletedReleases are by cluster.
+	blocked, alarmRings map[string]bool
+	silentNode          map[string]string
+	usedUp              map[string]bool
+	deletedReleases     map[string][][2]int
+	// alteredAddons are the previous versions of add-ons that were changed outside drover.
+	alteredAddons map[string]map[string]string
+	// deletedStacks is the network or control plane stack of each cluster that an operator deleted. changedVersions is the
+	// minor version to which its control plane was moved.
 	deletedStacks   map[string]string
 	changedVersions map[string]int
 	// unguarded are the clusters for whose stacks an operator disabled termination protection.
@@ -98,13 +98,13 @@ type world struct {
 	policies map[string][]wishedPool
 	// requests are the executions of rolls and upgrades that operators started.
 	requests []request
-	// known is the state of the checks.
-	known *known
-	plot  plot
-	// fine is true after the faults ended, at calmed. resources counts CloudFormation's operations by step and type.
-	fine      bool
-	calmed    time.Time
-	resources map[string]int
+	// observed is the state of the checks.
+	observed *observed
+	plot     plot
+	// faultsEnded is true after the faults ended, at faultsEndedAt. resources counts CloudFormation's operations by step and type.
+	faultsEnded   bool
+	faultsEndedAt time.Time
+	resources     map[string]int
 	// channels counts their moves. channelsAt is the last one.
 	channels   int
 	channelsAt time.Time
@@ -124,9 +124,9 @@ type plot struct {
 	// acts in the order of time, and the final desired state of each cluster.
 	acts []act
 	last map[string]*wish
-	// weather are rules for local/engine/faults. calm is how long they remain after the last act.
-	weather []string
-	calm    time.Duration
+	// faultRules are rules for local/engine/faults. calmFor is how long they remain after the last act.
+	faultRules []string
+	calmFor    time.Duration
 	// clocks of the operators, with the beginning of the world.
 	clocks clocks
 	// apps of each cluster.
@@ -134,11 +134,11 @@ type plot struct {
 	failures []failure
 	// hooks is true if updates wait for terminate hooks.
 	hooks bool
-	// twist runs at the beginning, ending after all has settled. Tests break invariants with them.
-	twist, ending func(*world)
-	identities    func(*iam.Definitions)
-	// foretold changes previews.
-	foretold func(*planner.Forecast)
+	// breakAtBegin runs at the beginning, breakAtEnd after all has settled. Tests break invariants with them.
+	breakAtBegin, breakAtEnd func(*world)
+	identities               func(*iam.Definitions)
+	// changeForecast changes previews.
+	changeForecast func(*planner.Forecast)
 }
 
 // plotOf returns the plot of a seed.
@@ -149,7 +149,7 @@ func plotOf(seed uint64) plot {
 		p.clocks = someClocks(r)
 	}
 	p.acts, p.last = lives(r, 1+r.IntN(3), p.clocks)
-	p.weather = weather(r)
+	p.faultRules = someFaultRules(r)
 	for _, cluster := range slices.Sorted(maps.Keys(p.last)) {
 		p.apps[cluster] = apps(r)
 		if locks(p.acts, cluster) {
@@ -158,7 +158,7 @@ func plotOf(seed uint64) plot {
 	}
 	p.failures = failures(r)
 	p.hooks = r.IntN(2) == 0
-	p.calm = time.Duration(r.IntN(30)) * time.Minute
+	p.calmFor = time.Duration(r.IntN(30)) * time.Minute
 	addRecent(seed, &p)
 	return p
 }
@@ -168,11 +168,11 @@ const (
 	sweepEvery = 5 * time.Minute
 	// auditEvery is how many sweeps pass from one audit to the next.
 	auditEvery = 3
-	// calm is the time for everything to converge after the faults ended. It exceeds Auto Scaling's limit for a drain that
+	// maxSettleTime is the time for everything to converge after the faults ended. It exceeds Auto Scaling's limit for a drain that
 	// never ends.
-	calm = 60 * time.Hour
-	// afterwards is how long a settled world is observed.
-	afterwards = 7 * time.Minute
+	maxSettleTime = 60 * time.Hour
+	// observedAfter is how long a settled world is observed.
+	observedAfter = 7 * time.Minute
 	// maxTurns exceeds the turns of every world that settles.
 	maxTurns = 400_000
 )
@@ -185,12 +185,12 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 	cryptotest.SetGlobalRandom(t, seed)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(p.clocks.begin))
-		w := &world{t: t, out: out, began: time.Now(), engine: faults.New(seed), wishes: map[string]*wish{}, versions: map[string]string{},
-			known:     newKnown(),
+		w := &world{t: t, out: out, began: time.Now(), engine: faults.New(seed), desired: map[string]*wish{}, versions: map[string]string{},
+			observed:  newObserved(),
 			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
-			uploads: map[string][]upload{}, blocked: map[string]bool{}, rings: map[string]bool{}, turning: map[string]bool{},
-			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][][2]int{},
-			changed:       map[string]map[string]string{},
+			uploads: map[string][]upload{}, blocked: map[string]bool{}, alarmRings: map[string]bool{}, protectionChanging: map[string]bool{},
+			released: map[string]string{}, silentNode: map[string]string{}, usedUp: map[string]bool{}, deletedReleases: map[string][][2]int{},
+			alteredAddons: map[string]map[string]string{},
 			deletedStacks: map[string]string{}, changedVersions: map[string]int{}, unguarded: map[string]bool{}}
 		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
 		w.turns.tracing = trace
@@ -236,9 +236,9 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 // violate records a violation. The world ends after this turn.
 func (w *world) violate(invariant int, format string, arguments ...any) {
 	v := Violation{invariant, fmt.Sprintf(format, arguments...)}
-	w.known.Lock()
+	w.observed.Lock()
 	w.out.Violations = append(w.out.Violations, v)
-	w.known.Unlock()
+	w.observed.Unlock()
 	w.record("VIOLATION %v", v)
 }
 
@@ -250,8 +250,8 @@ func (w *world) record(format string, arguments ...any) {
 }
 
 func (w *world) over() bool {
-	w.known.Lock()
-	defer w.known.Unlock()
+	w.observed.Lock()
+	defer w.observed.Unlock()
 	return len(w.out.Violations) > 0
 }
 
@@ -303,9 +303,9 @@ func (w *world) sweepBeside() {
 
 // sweepNow runs the sweep. Its schedule continues.
 func (w *world) sweepNow() {
-	w.known.Lock()
-	w.known.lastSweep = time.Now()
-	w.known.Unlock()
+	w.observed.Lock()
+	w.observed.lastSweep = time.Now()
+	w.observed.Unlock()
 	_ = w.SweepNow()
 }
 
@@ -321,10 +321,10 @@ func (w *world) live() {
 	w.alarms()
 	w.out.Lives = len(w.plot.last)
 	w.AutoScaling.WaitForTerminateHooks(w.plot.hooks)
-	if w.plot.twist != nil {
-		w.plot.twist(w)
+	if w.plot.breakAtBegin != nil {
+		w.plot.breakAtBegin(w)
 	}
-	for _, rule := range w.plot.weather {
+	for _, rule := range w.plot.faultRules {
 		parsed, err := faults.Parse(rule)
 		if err == nil {
 			_, err = w.engine.Add(time.Now(), parsed)
@@ -341,17 +341,17 @@ func (w *world) live() {
 		}
 		w.do(a)
 	}
-	if w.wait(time.Since(w.began) + w.plot.calm); w.over() {
+	if w.wait(time.Since(w.began) + w.plot.calmFor); w.over() {
 		return
 	}
 	w.record("the weather is fine")
 	w.engine.Clear()
-	w.fine, w.calmed = true, time.Now()
+	w.faultsEnded, w.faultsEndedAt = true, time.Now()
 	w.settle(w.clusters())
 }
 
 func (w *world) do(a act) {
-	if a.spec != nil && a.spec.flaw.release != "" && (!w.known.hasControlPlane[a.cluster] || w.deleted[a.cluster]) {
+	if a.spec != nil && a.spec.flaw.release != "" && (!w.observed.hasControlPlane[a.cluster] || w.deleted[a.cluster]) {
 		w.record("%s: not: %s: there is no cluster yet, which would come to be so", a.cluster, a.what)
 		return
 	}
@@ -364,10 +364,10 @@ func (w *world) do(a act) {
 	w.disturb(a.cluster)
 	switch {
 	case a.remove:
-		w.recordAffectedStacks(a.cluster, w.wishes[a.cluster], nil)
-		w.turning[a.cluster] = w.turnsProtection(a.cluster)
+		w.recordAffectedStacks(a.cluster, w.desired[a.cluster], nil)
+		w.protectionChanging[a.cluster] = w.isProtectionChanging(a.cluster)
 		w.Remove(names.ClusterSpec(a.cluster), "")
-		w.wishes[a.cluster] = nil
+		w.desired[a.cluster] = nil
 		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{at: time.Since(w.began)})
 		w.deleted[a.cluster] = true
 	case a.roll != "":
@@ -382,21 +382,21 @@ func (w *world) do(a act) {
 			w.upgrade(*a.upgrade)
 		}
 	case a.cancel:
-		w.cancel(a.cluster)
+		w.stopUpgrade(a.cluster)
 	case a.channels:
 		w.moveChannels()
 	case a.deletedStack != "":
 		w.affectedStacks(a.cluster)[a.deletedStack] = true
 		w.deleteStack(names.Stack(a.cluster, a.deletedStack))
 	case a.kubernetes:
-		w.kubernetesMakes(a.cluster)
+		w.createKubernetesResources(a.cluster)
 	case a.do != nil:
 		a.do(w)
 	default:
 		foretold := w.forecast(a.cluster, a.spec)
-		w.recordAffectedStacks(a.cluster, w.wishes[a.cluster], a.spec)
-		w.wishes[a.cluster], w.protected[a.cluster], w.turning[a.cluster] = a.spec, a.spec.protected, false
-		w.known.bound(a.spec)
+		w.recordAffectedStacks(a.cluster, w.desired[a.cluster], a.spec)
+		w.desired[a.cluster], w.protected[a.cluster], w.protectionChanging[a.cluster] = a.spec, a.spec.protected, false
+		w.observed.limitDesired(a.spec)
 		w.policies[a.cluster] = append(w.policies[a.cluster], a.spec.pools...)
 		w.versions[a.cluster] = w.Upload(names.ClusterSpec(a.cluster), a.spec.yaml(w.began))
 		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{time.Since(w.began), a.spec, w.versions[a.cluster]})
@@ -426,23 +426,23 @@ func (w *world) settle(clusters []string) {
 				waits = cluster + ": " + text
 				s := w.Status(cluster)
 				due := nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience || early[cluster] &&
-					!w.unfound(cluster)
+					!w.hasUndetectedDeletion(cluster)
 				if (s.Phase == status.Failed || w.stuck(s)) && !w.converging(cluster) && due {
 					nudged[cluster]++
-					early[cluster] = w.unfound(cluster)
+					early[cluster] = w.hasUndetectedDeletion(cluster)
 					w.record("%s: by hand: %s", cluster, s.Message)
 					w.out.Acts["nudge"]++
 					// an older kubelet joined; the message requires a roll
 					if !rolled[cluster] && strings.Contains(messages(s), preflight.KubeletSkew) {
 						rolled[cluster] = true
 						var pools []string
-						for _, p := range w.wishes[cluster].pools {
+						for _, p := range w.desired[cluster].pools {
 							w.recordAffectedPool(cluster, p.name)
 							pools = append(pools, p.name)
 						}
 						w.roll(cluster, pools...)
 					} else if w.stuck(s) && !strings.Contains(messages(s), "is missing: run drover converge") {
-						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.wishes[cluster].minor, w.wishes[cluster].rev)})
+						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.desired[cluster].minor, w.desired[cluster].rev)})
 					} else {
 						w.Converge(cluster)
 					}
@@ -456,8 +456,8 @@ func (w *world) settle(clusters []string) {
 		if waits == "" && !w.running() && w.Idle() {
 			break
 		}
-		if time.Since(w.began) > began+calm {
-			w.violate(0, "not converged %s after the last fault: %s", calm, waits)
+		if time.Since(w.began) > began+maxSettleTime {
+			w.violate(0, "not converged %s after the last fault: %s", maxSettleTime, waits)
 			return
 		}
 		pace := time.Minute
@@ -470,17 +470,17 @@ func (w *world) settle(clusters []string) {
 	}
 	w.record("settled")
 	w.out.Settled = time.Since(w.began)
-	if w.wait(time.Since(w.began) + afterwards); w.over() { // instances end, late events arrive
+	if w.wait(time.Since(w.began) + observedAfter); w.over() { // instances end, late events arrive
 		return
 	}
-	if w.plot.ending != nil {
-		w.plot.ending(w)
+	if w.plot.breakAtEnd != nil {
+		w.plot.breakAtEnd(w)
 	}
 	w.final(clusters)
 }
 
-// rolled is the latest begin of a roll after its time, without faults.
-const rolled = 11 * time.Minute
+// maxRollDelay is the latest begin of a roll after its time, without faults.
+const maxRollDelay = 11 * time.Minute
 
 // patience of operators with a failed cluster, before they follow the runbook.
 const patience = 3 * time.Hour
@@ -499,7 +499,7 @@ func (w *world) running() bool {
 
 // unsettled returns what of a cluster differs from the desired state, or "".
 func (w *world) unsettled(cluster string) string {
-	s, want := w.Status(cluster), w.wishes[cluster]
+	s, want := w.Status(cluster), w.desired[cluster]
 	switch {
 	case w.condition(cluster) != "":
 		return w.condition(cluster)
@@ -509,7 +509,7 @@ func (w *world) unsettled(cluster string) string {
 		return "its control plane was moved"
 	case want == nil && len(w.Stacks(cluster)) == 0 && (s.UpdatedAt.IsZero() || s.Phase == status.Deleted || s.Phase == status.Stopped):
 		return ""
-	case want == nil && (w.protected[cluster] || w.turning[cluster]) && s.Phase == status.Stopped:
+	case want == nil && (w.protected[cluster] || w.protectionChanging[cluster]) && s.Phase == status.Stopped:
 		return ""
 	case want == nil:
 		return fmt.Sprintf("deleted, and it is %s: %s %v", s.Phase, s.Message, w.Stacks(cluster))
@@ -517,10 +517,10 @@ func (w *world) unsettled(cluster string) string {
 		if text := w.upgrading(s); text != "" {
 			return text
 		}
-		if w.unfound(cluster) {
+		if w.hasUndetectedDeletion(cluster) {
 			return "a stack was deleted by hand"
 		}
-		if want.channel != "" && time.Since(w.channelsAt) < found { // the next sweeps check it and begin the upgrade
+		if want.channel != "" && time.Since(w.channelsAt) < maxDriftDetection { // the next sweeps check it and begin the upgrade
 			return "its channel has just moved"
 		}
 		if len(s.Nodes) > 0 {
@@ -530,7 +530,7 @@ func (w *world) unsettled(cluster string) string {
 			return "instance " + instance + " has no node"
 		}
 		for _, p := range want.pools {
-			if time.Since(w.began) < p.rollAt+rolled {
+			if time.Since(w.began) < p.rollAt+maxRollDelay {
 				return fmt.Sprintf("the nodes of %s are replaced at %s", p.name, p.rollAt)
 			}
 		}
