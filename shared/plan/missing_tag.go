@@ -26,21 +26,22 @@ func byTag(stack string, c *api.Cluster) bool {
 }
 
 // MissingTag reports whether a stack cannot be changed because its tag was removed, and why. Another value of the tag does no harm.
-func (c Change) MissingTag(now stack.Deployed) (reason status.Reason, missing bool) {
-	if !c.ByTag || stack.Absent(now.Status) || now.Tags[names.TagCluster] != "" {
+func (c Change) MissingTag(deployed stack.Deployed) (reason status.Reason, missing bool) {
+	if !c.ByTag || stack.Absent(deployed.Status) || deployed.Tags[names.TagCluster] != "" {
 		return status.Reason{}, false
 	}
 	return status.Reason{
 		Field: "tag " + names.TagCluster + " of stack " + c.StackName, Old: "absent",
 		New: fmt.Sprintf("%s (without it drover may not change the stack's resources): restore it as an administrator, with a ROLE that "+
-			"CloudFormation may assume, then run drover converge %s: %s", c.Tags[names.TagCluster], c.Tags[names.TagCluster], c.restoreCommand(now)),
+			"CloudFormation may assume, then run drover converge %s: %s", c.Tags[names.TagCluster], c.Tags[names.TagCluster],
+			c.restoreCommand(deployed)),
 	}, true
 }
 
 // restoreCommand returns the command that restores the tag. It leaves drover's other tags and the parameters unchanged. Converging
 // restores the other tags.
-func (c Change) restoreCommand(now stack.Deployed) string {
-	tags := maps.Clone(now.Tags)
+func (c Change) restoreCommand(deployed stack.Deployed) string {
+	tags := maps.Clone(deployed.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return !strings.HasPrefix(key, tagPrefix) })
 	tags[names.TagCluster], tags[names.TagStack] = c.Tags[names.TagCluster], c.Stack
 	words := []string{
@@ -50,10 +51,10 @@ func (c Change) restoreCommand(now stack.Deployed) string {
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		words = append(words, "Key="+key+",Value="+tags[key])
 	}
-	if len(now.Parameters) > 0 {
+	if len(deployed.Parameters) > 0 {
 		words = append(words, "--parameters")
 	}
-	for _, key := range slices.Sorted(maps.Keys(now.Parameters)) {
+	for _, key := range slices.Sorted(maps.Keys(deployed.Parameters)) {
 		words = append(words, "ParameterKey="+key+",UsePreviousValue=true")
 	}
 	return strings.Join(words, " ")

@@ -13,9 +13,9 @@ import (
 func (p *Planner) validateOwners(ctx context.Context, w *work) (api.Errors, error) {
 	prefix := "arn:" + p.Cell.Partition + ":ec2:" + p.Cell.Region + ":" + p.Cell.Account
 	named := w.resolved.ResourceARNs(prefix)
-	existing, now := w.resolved.Spec.Network.Existing, w.deployed[names.ControlPlane]
-	created := len(now.Outputs) > 0 // a stack whose creation failed has none
-	if len(named) == 0 || created && (existing == nil || now.Parameters["SubnetIds"] == strings.Join(existing.Subnets, ",")) {
+	existing, control := w.resolved.Spec.Network.Existing, w.deployed[names.ControlPlane]
+	created := len(control.Outputs) > 0 // a stack whose creation failed has none
+	if len(named) == 0 || created && (existing == nil || control.Parameters["SubnetIds"] == strings.Join(existing.Subnets, ",")) {
 		return nil, nil
 	}
 	owners, err := p.Stacks.Owners(ctx, named)

@@ -60,19 +60,19 @@ func (p *Planner) updateRelay(w *work, changes plan.Plan) (updated bool, err err
 }
 
 // relayReason adds the change of the relay's code to the reasons of the control plane's change.
-func relayReason(changes plan.Plan, old, now render.RelayCode) {
+func relayReason(changes plan.Plan, old, present render.RelayCode) {
 	i := slices.IndexFunc(changes.Changes, func(c plan.Change) bool { return c.Stack == names.ControlPlane && c.Operation == plan.Update })
 	if i < 0 {
 		return
 	}
 	change := &changes.Changes[i]
-	change.Reasons = append(slices.Clone(change.Reasons), status.Reason{Field: "relay.code", Old: short(old), New: short(now)})
+	change.Reasons = append(slices.Clone(change.Reasons), status.Reason{Field: "relay.code", Old: short(old), New: short(present)})
 }
 
 // relayWarning is the message about a relay that has other code than this version's.
-func relayWarning(cluster string, old, now render.RelayCode) string {
+func relayWarning(cluster string, old, present render.RelayCode) string {
 	return fmt.Sprintf("the relay %s has the code of another version of drover (%s, not %s): the next change of the control plane updates "+
-		"it; to update it now, change a tag in the spec", names.Relay(cluster), short(old), short(now))
+		"it; to update it now, change a tag in the spec", names.Relay(cluster), short(old), short(present))
 }
 
 func short(code render.RelayCode) string { return code.SHA256[:min(12, len(code.SHA256))] }

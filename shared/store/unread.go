@@ -35,16 +35,16 @@ func (s *State) UpdateUnread(ctx context.Context, specs Lister) error {
 		for _, entry := range entries {
 			keys = append(keys, entry.Key)
 		}
-		now := status.UnreadUploads{APIVersion: "drover.run/v1alpha1", Kind: "UnreadUploads"}
-		now.Uploads, now.More = status.UnreadOf(keys)
-		if slices.Equal(now.Uploads, old.Uploads) && now.More == old.More {
+		uploads := status.UnreadUploads{APIVersion: "drover.run/v1alpha1", Kind: "UnreadUploads"}
+		uploads.Uploads, uploads.More = status.UnreadOf(keys)
+		if slices.Equal(uploads.Uploads, old.Uploads) && uploads.More == old.More {
 			return nil
 		}
-		if err := s.notifier.UnreadChanging(ctx, old.Uploads, now.Uploads); err != nil {
+		if err := s.notifier.UnreadChanging(ctx, old.Uploads, uploads.Uploads); err != nil {
 			return fmt.Errorf("notifying of unread uploads: %w", err)
 		}
-		now.UpdatedAt = s.now().UTC()
-		body, err := json.MarshalIndent(now, "", "  ")
+		uploads.UpdatedAt = s.now().UTC()
+		body, err := json.MarshalIndent(uploads, "", "  ")
 		if err != nil {
 			return err
 		}

@@ -15,9 +15,9 @@ import (
 // verifyEmpty refuses to delete and recreate a stack that is protected, or is the network, while the EKS cluster exists. CloudFormation
 // allows only another deletion of a stack whose deletion failed. Once the EKS cluster no longer exists, drover recreates the stack.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html#cfn-console-view-stack-data-resources-status-codes
-func (c *call) verifyEmpty(ctx context.Context, now stack.Deployed) error {
+func (c *call) verifyEmpty(ctx context.Context, deployed stack.Deployed) error {
 	needed := c.change.Protected || c.change.Stack == names.Network // a cluster needs its network
-	if !needed || len(now.Outputs) == 0 {                           // a stack whose creation failed has no outputs
+	if !needed || len(deployed.Outputs) == 0 {                      // a stack whose creation failed has no outputs
 		return nil
 	}
 	deleted, err := c.isClusterDeleted(ctx)
@@ -28,19 +28,19 @@ func (c *call) verifyEmpty(ctx context.Context, now stack.Deployed) error {
 		return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: "+
 			"its deletion was started outside drover, and the EKS cluster %s still exists. "+
 			"drover cannot recreate the network of an existing cluster: delete the spec, and upload it again when the cluster is deleted",
-			c.change.StackName, now.Status, strings.TrimRight(now.StatusReason, ". "), names.EKSCluster(c.in.Cluster))}
+			c.change.StackName, deployed.Status, strings.TrimRight(deployed.StatusReason, ". "), names.EKSCluster(c.in.Cluster))}
 	}
 	return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: the EKS cluster %s still exists, "+
 		"and CloudFormation can only continue to delete such a stack. So drover changes neither this stack nor the later ones: "+
 		"finish the deletion yourself, or set spec.deletionProtection to false and drover recreates the cluster",
-		c.change.StackName, now.Status, strings.TrimRight(now.StatusReason, ". "), names.EKSCluster(c.in.Cluster))}
+		c.change.StackName, deployed.Status, strings.TrimRight(deployed.StatusReason, ". "), names.EKSCluster(c.in.Cluster))}
 }
 
 // isClusterDeleted reports whether CloudFormation has deleted the EKS cluster, even if deleting its stack failed.
 func (c *call) isClusterDeleted(ctx context.Context) (bool, error) {
 	control := names.Stack(c.in.Cluster, names.ControlPlane)
-	now, err := c.Stacks.Describe(ctx, control)
-	if err != nil || stack.Absent(now.Status) {
+	deployed, err := c.Stacks.Describe(ctx, control)
+	if err != nil || stack.Absent(deployed.Status) {
 		return err == nil, err
 	}
 	return c.Stacks.Deleted(ctx, control, names.ClusterResource)

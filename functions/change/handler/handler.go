@@ -45,7 +45,7 @@ type Stacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 	CreateChangeSet(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
 		token string) (stack.ChangeSet, error)
-	PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string,
+	PrepareParameters(ctx context.Context, change plan.Change, deployed stack.Deployed, templateURL string, parameters map[string]string,
 		note, token string) (stack.ChangeSet, error)
 	Execute(ctx context.Context, change plan.Change, set stack.ChangeSet, token string) error
 	ContinueRollback(ctx context.Context, stackName, token string, skip []string) error
@@ -123,8 +123,8 @@ type call struct {
 func (c *call) handleFailure(ctx context.Context, err error) error {
 	var named fault.Named // drover's own decision, not an answer of AWS
 	if !errors.As(err, &named) {
-		if now, describeErr := c.Stacks.Describe(ctx, c.change.StackName); describeErr == nil && stack.InProgress(now.Status) {
-			logging.From(ctx).Info("another operation started first", "stack", c.change.StackName, "status", now.Status, "error", err.Error())
+		if deployed, describeErr := c.Stacks.Describe(ctx, c.change.StackName); describeErr == nil && stack.InProgress(deployed.Status) {
+			logging.From(ctx).Info("another operation started first", "stack", c.change.StackName, "status", deployed.Status, "error", err.Error())
 			return c.waitForOperation(ctx)
 		}
 	}
@@ -137,75 +137,75 @@ func (c *call) handleFailure(ctx context.Context, err error) error {
 // run decides by the stack's status what the task does.
 func (c *call) run(ctx context.Context) error {
 	c.read = c.Now()
-	now, err := c.Stacks.Describe(ctx, c.change.StackName)
+	deployed, err := c.Stacks.Describe(ctx, c.change.StackName)
 	if err != nil {
 		return err
 	}
-	logging.From(ctx).Info("changing a stack", "stack", c.change.StackName, "operation", c.change.Operation, "status", now.Status)
+	logging.From(ctx).Info("changing a stack", "stack", c.change.StackName, "operation", c.change.Operation, "status", deployed.Status)
 	switch {
-	case stack.InProgress(now.Status):
+	case stack.InProgress(deployed.Status):
 		// The operation is an earlier attempt's or another caller's. In both cases the task waits for it, and then runs again.
 		return c.waitForOperation(ctx)
 	case c.change.InFlight:
 		return &fault.Superseded{
-			Cause: fmt.Errorf("stack %s was being changed during planning, and that operation has ended: %s", c.change.StackName, now.Status),
+			Cause: fmt.Errorf("stack %s was being changed during planning, and that operation has ended: %s", c.change.StackName, deployed.Status),
 		}
 	case c.change.Operation == plan.Delete:
-		if stack.Absent(now.Status) && now.Status != stack.InReview {
-			return c.resumeNow(ctx, now.Status)
+		if stack.Absent(deployed.Status) && deployed.Status != stack.InReview {
+			return c.resumeNow(ctx, deployed.Status)
 		}
-		return c.delete(ctx, now, false)
-	case stack.MustRecreate(now.Status):
-		if err := c.verifyEmpty(ctx, now); err != nil {
+		return c.delete(ctx, deployed, false)
+	case stack.MustRecreate(deployed.Status):
+		if err := c.verifyEmpty(ctx, deployed); err != nil {
 			return err
 		}
-		return c.delete(ctx, now, true)
-	case now.Status == stack.UpdateRollbackFailed:
-		return c.continueRollback(ctx, now)
-	case c.isFoundation() && !c.change.CreatesFoundation() && stack.Absent(now.Status):
+		return c.delete(ctx, deployed, true)
+	case deployed.Status == stack.UpdateRollbackFailed:
+		return c.continueRollback(ctx, deployed)
+	case c.isFoundation() && !c.change.CreatesFoundation() && stack.Absent(deployed.Status):
 		return &fault.Superseded{Cause: fmt.Errorf("stack %s existed during planning, and no longer exists", c.change.StackName)}
 	}
-	if err := c.refuseDuplicate(ctx, now); err != nil {
+	if err := c.refuseDuplicate(ctx, deployed); err != nil {
 		return err
 	}
-	if reason, missing := c.change.MissingTag(now); missing { // an external change removed it after planning
+	if reason, missing := c.change.MissingTag(deployed); missing { // an external change removed it after planning
 		return &fault.ChangeRefused{Cause: errors.New(reason.Line())}
 	}
-	parameters, err := c.parameters(ctx, now)
+	parameters, err := c.parameters(ctx, deployed)
 	if err != nil {
 		return err
 	}
-	if stack.Settled(now.Status) && !c.beginsRepair(now) && c.isUpToDate(now, parameters) {
-		return c.resumeNow(ctx, now.Status)
+	if stack.Settled(deployed.Status) && !c.beginsRepair(deployed) && c.isUpToDate(deployed, parameters) {
+		return c.resumeNow(ctx, deployed.Status)
 	}
 	if pace := c.change.Pace; pace != nil {
-		maps.Copy(parameters, pace.WithoutReplacement(now.Parameters))
+		maps.Copy(parameters, pace.WithoutReplacement(deployed.Parameters))
 	}
-	return c.execute(ctx, now, parameters)
+	return c.execute(ctx, deployed, parameters)
 }
 
 // isUpToDate reports whether the stack already has the parameters, tags and protection of the change.
-func (c *call) isUpToDate(now stack.Deployed, parameters map[string]string) bool {
+func (c *call) isUpToDate(deployed stack.Deployed, parameters map[string]string) bool {
 	for key, value := range parameters {
-		if now.Parameters[key] != value {
+		if deployed.Parameters[key] != value {
 			return false
 		}
 	}
-	if pace := c.change.Pace; pace != nil && now.Parameters[render.MaxSize] != pace.WithoutReplacement(nil)[render.MaxSize] {
+	if pace := c.change.Pace; pace != nil && deployed.Parameters[render.MaxSize] != pace.WithoutReplacement(nil)[render.MaxSize] {
 		return false
 	}
 	for key, value := range c.change.Tags {
-		if key != names.TagSpecVersion && now.Tags[key] != value {
+		if key != names.TagSpecVersion && deployed.Tags[key] != value {
 			return false
 		}
 	}
-	return now.TerminationProtection == c.change.Protected
+	return deployed.TerminationProtection == c.change.Protected
 }
 
 // beginsRepair reports whether the next update of the stack removes what was deleted outside drover. The update after it adds that again.
 // It also marks the stack, so that a repeated call does not repair twice.
-func (c *call) beginsRepair(now stack.Deployed) bool {
-	return c.change.RepairKey != "" && now.Tags[names.TagChecksum] != names.ChecksumRepair && now.Tags[names.TagSettled] != c.token
+func (c *call) beginsRepair(deployed stack.Deployed) bool {
+	return c.change.RepairKey != "" && deployed.Tags[names.TagChecksum] != names.ChecksumRepair && deployed.Tags[names.TagSettled] != c.token
 }
 
 // isFoundation reports whether all other stacks depend on this one. If such a stack was deleted after planning, only a new plan can
@@ -216,8 +216,8 @@ func (c *call) isFoundation() bool {
 
 // refuseDuplicate refuses to create a network or a control plane while the EKS cluster still exists. That is so if its stack was deleted
 // after planning. See ADR 19.
-func (c *call) refuseDuplicate(ctx context.Context, now stack.Deployed) error {
-	if !c.isFoundation() || !stack.Absent(now.Status) {
+func (c *call) refuseDuplicate(ctx context.Context, deployed stack.Deployed) error {
+	if !c.isFoundation() || !stack.Absent(deployed.Status) {
 		return nil
 	}
 	exists, err := c.Clusters.Exists(ctx, names.EKSCluster(c.in.Cluster))
@@ -231,7 +231,7 @@ func (c *call) refuseDuplicate(ctx context.Context, now stack.Deployed) error {
 
 // parameters returns the parameters of the change. It reads the outputs of other stacks that this one uses. A parameter from a stack that
 // no longer exists keeps its deployed value.
-func (c *call) parameters(ctx context.Context, now stack.Deployed) (map[string]string, error) {
+func (c *call) parameters(ctx context.Context, deployed stack.Deployed) (map[string]string, error) {
 	values, outputs := map[string]string{}, map[string]map[string]string{}
 	for _, parameter := range c.change.Parameters {
 		if parameter.From == nil {
@@ -249,8 +249,8 @@ func (c *call) parameters(ctx context.Context, now stack.Deployed) (map[string]s
 			}
 		}
 		value, ok := outputs[from][parameter.From.Output]
-		if deployed, found := now.Parameters[parameter.Name]; found && outputs[from] == nil {
-			value, ok = deployed, true
+		if current, found := deployed.Parameters[parameter.Name]; found && outputs[from] == nil {
+			value, ok = current, true
 		}
 		if !ok {
 			return nil, &fault.StackFailed{Cause: fmt.Errorf("stack %s needs output %s of stack %s, which does not have it: its last change failed",
@@ -262,38 +262,38 @@ func (c *call) parameters(ctx context.Context, now stack.Deployed) (map[string]s
 }
 
 // execute creates the change set, checks it, and executes it.
-func (c *call) execute(ctx context.Context, now stack.Deployed, parameters map[string]string) error {
-	creating, token, again := stack.Absent(now.Status), c.tokenOf(parameters), false
+func (c *call) execute(ctx context.Context, deployed stack.Deployed, parameters map[string]string) error {
+	creating, token, again := stack.Absent(deployed.Status), c.tokenOf(parameters), false
 	switch {
 	case creating:
 		again = setFirstValues(c.change.Parameters, parameters)
-	case c.beginsRepair(now):
+	case c.beginsRepair(deployed):
 		again, c.change.TemplateKey, c.change.Tags[names.TagChecksum] = true, c.change.RepairKey, names.ChecksumRepair
 	case c.change.RepairKey != "":
 		token, c.change.Tags[names.TagSettled] = "then-"+token, c.token
 	case c.change.Operation == plan.Create: // the second change of a stack that was just created
 		token = "then-" + token
 	}
-	set, err := c.prepare(ctx, now, parameters, token)
+	set, err := c.prepare(ctx, deployed, parameters, token)
 	if err != nil {
 		return err
 	}
 	// A rollback leaves another version of the launch template. Any update may then replace nodes with it.
-	if c.change.Pace != nil && !creating && (mayReplaceNodes(set.Changes) || !stack.Settled(now.Status)) {
+	if c.change.Pace != nil && !creating && (mayReplaceNodes(set.Changes) || !stack.Settled(deployed.Status)) {
 		var later bool
-		if set, later, err = c.applyPace(ctx, now, parameters, set); err != nil || later {
+		if set, later, err = c.applyPace(ctx, deployed, parameters, set); err != nil || later {
 			return err
 		}
 		token = c.tokenOf(parameters)
-	} else if later, err := c.waitBeforeShrinking(ctx, now, parameters); err != nil || later {
+	} else if later, err := c.waitBeforeShrinking(ctx, deployed, parameters); err != nil || later {
 		return err
 	}
 	if err := Guard(c.change.StackName, set.Changes); err != nil {
 		return err
 	}
 	switch {
-	case now.TerminationProtection == c.change.Protected:
-	case now.TerminationProtection && !set.Empty:
+	case deployed.TerminationProtection == c.change.Protected:
+	case deployed.TerminationProtection && !set.Empty:
 		// The protection is switched off after the change. A deletion before that would retain the stack's resources.
 		again = true
 	default:
@@ -301,16 +301,16 @@ func (c *call) execute(ctx context.Context, now stack.Deployed, parameters map[s
 			return err
 		}
 	}
-	if set.Empty && !stack.Settled(now.Status) {
+	if set.Empty && !stack.Settled(deployed.Status) {
 		// A rollback restored exactly the desired state. Only a successful update settles the stack, and changing a tag is one.
 		c.change.Tags[names.TagSettled] = c.token
 		token = "settle-" + token
-		if set, err = c.prepare(ctx, now, parameters, token); err != nil {
+		if set, err = c.prepare(ctx, deployed, parameters, token); err != nil {
 			return err
 		}
 	}
 	if set.Empty {
-		return c.resumeNow(ctx, now.Status)
+		return c.resumeNow(ctx, deployed.Status)
 	}
 	if err := c.register(ctx, token, again); err != nil {
 		return err
@@ -327,9 +327,9 @@ func (c *call) tokenOf(parameters map[string]string) string {
 
 // prepare creates the change set.
 func (c *call) prepare(
-	ctx context.Context, now stack.Deployed, parameters map[string]string, token string,
+	ctx context.Context, deployed stack.Deployed, parameters map[string]string, token string,
 ) (stack.ChangeSet, error) {
-	creating, key := stack.Absent(now.Status), c.change.TemplateKey
+	creating, key := stack.Absent(deployed.Status), c.change.TemplateKey
 	if creating && c.change.FirstKey != "" {
 		key = c.change.FirstKey
 	}
@@ -360,8 +360,8 @@ func (c *call) protect(ctx context.Context, on bool) error {
 }
 
 // delete deletes a stack, because the change is its deletion or because drover must recreate it.
-func (c *call) delete(ctx context.Context, now stack.Deployed, recreate bool) error {
-	if now.TerminationProtection {
+func (c *call) delete(ctx context.Context, deployed stack.Deployed, recreate bool) error {
+	if deployed.TerminationProtection {
 		if !recreate {
 			return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s has termination protection", c.change.StackName)}
 		}
@@ -381,13 +381,13 @@ func (c *call) delete(ctx context.Context, now stack.Deployed, recreate bool) er
 // continueRollback continues a failed rollback: CloudFormation allows nothing else with such a stack. If that fails too, the task fails.
 // The rollback of a pool waits for drains first. It would take its next batch at once, and slow drains may be why it failed. A relay that
 // was deleted outside drover cannot be rolled back, so it is skipped. The repair recreates it afterwards.
-func (c *call) continueRollback(ctx context.Context, now stack.Deployed) error {
+func (c *call) continueRollback(ctx context.Context, deployed stack.Deployed) error {
 	if c.change.Pace != nil {
 		group, _, err := c.Groups.Describe(ctx, c.change.Pace.Group)
 		if err != nil {
 			return err
 		}
-		if later, err := c.waitForDrains(ctx, rollbackMessage, group, now.Status, false); err != nil || later {
+		if later, err := c.waitForDrains(ctx, rollbackMessage, group, deployed.Status, false); err != nil || later {
 			return err
 		}
 	}
@@ -416,11 +416,11 @@ func (c *call) waitForOperation(ctx context.Context) error {
 		return err
 	}
 	read := c.Now()
-	now, err := c.Stacks.Describe(ctx, c.change.StackName)
-	if err != nil || stack.InProgress(now.Status) {
+	deployed, err := c.Stacks.Describe(ctx, c.change.StackName)
+	if err != nil || stack.InProgress(deployed.Status) {
 		return err
 	}
-	return c.Resume.Resume(ctx, c.registered, status.StackReport{Status: now.Status, At: read})
+	return c.Resume.Resume(ctx, c.registered, status.StackReport{Status: deployed.Status, At: read})
 }
 
 // resumeNow resumes the task, which has nothing to wait for, with the status that run read.

@@ -57,7 +57,7 @@ const MaxChangeSets = 1 + maxCapacityChanges + 1
 //  2. The parameters that a rollback needs are not deployed. They are changed alone.
 //
 // Otherwise applyPace returns the change set to execute. Creating one takes up to a minute, so applyPace reads the group again afterwards.
-func (c *call) applyPace(ctx context.Context, now stack.Deployed, parameters map[string]string,
+func (c *call) applyPace(ctx context.Context, deployed stack.Deployed, parameters map[string]string,
 	set stack.ChangeSet) (_ stack.ChangeSet, later bool, err error) {
 	pace := c.change.Pace
 	for capacityChanges := 0; ; capacityChanges++ {
@@ -65,20 +65,20 @@ func (c *call) applyPace(ctx context.Context, now stack.Deployed, parameters map
 		if err != nil {
 			return set, false, err
 		}
-		want := replacementPace(pace, group, now, group.Desired)
-		waits, err := c.waitForDrains(ctx, rollMessage, group, now.Status, c.isUpdate() && roll.AddsFirst(group, want))
+		want := replacementPace(pace, group, deployed, group.Desired)
+		waits, err := c.waitForDrains(ctx, rollMessage, group, deployed.Status, c.isUpdate() && roll.AddsFirst(group, want))
 		if err != nil || waits {
 			return set, waits, err
 		}
 		logging.From(ctx).Info("replacing nodes", "stack", c.change.StackName, "desired", group.Desired, "pace", want)
-		if rollback := c.rollbackPace(group, now, want); !hasAll(now.Parameters, rollback) && c.paceChanges(now) < maxPaceChanges {
+		if rollback := c.rollbackPace(group, deployed, want); !hasAll(deployed.Parameters, rollback) && c.paceChanges(deployed) < maxPaceChanges {
 			// An earlier rollback left another version of the launch template. Changing the pace would replace nodes with it, and a rollback
 			// of that would lack the capacity that the change adds. The change replaces the nodes anyway. A rollback replaces those of another
 			// attempt, if there are any.
-			if !stack.Settled(now.Status) && mayReplaceNodes(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
+			if !stack.Settled(deployed.Status) && mayReplaceNodes(set.Changes) && deployed.Parameters[render.ReplaceNodes] == "true" {
 				rollback[render.ReplaceNodes] = "false"
 			}
-			started, err := c.changePace(ctx, now, rollback)
+			started, err := c.changePace(ctx, deployed, rollback)
 			if err != nil || started {
 				return set, started, err
 			}
@@ -87,7 +87,7 @@ func (c *call) applyPace(ctx context.Context, now stack.Deployed, parameters map
 			return set, false, nil // the change set has these parameters
 		}
 		maps.Copy(parameters, want)
-		if set, err = c.prepare(ctx, now, parameters, c.tokenOf(parameters)); err != nil {
+		if set, err = c.prepare(ctx, deployed, parameters, c.tokenOf(parameters)); err != nil {
 			return set, false, err
 		}
 	}
@@ -96,27 +96,27 @@ func (c *call) applyPace(ctx context.Context, now stack.Deployed, parameters map
 // waitBeforeShrinking reports whether a change that lowers the maximum size below the desired capacity has to wait for drains. Auto Scaling
 // terminates instances at once, while nodes that the last roll replaced may still be drained. A rollback leaves a pool at the size to which
 // the roll had grown it.
-func (c *call) waitBeforeShrinking(ctx context.Context, now stack.Deployed, parameters map[string]string) (later bool, err error) {
-	if c.change.Pace == nil || larger(parameters[render.MaxSize], now.Parameters[render.MaxSize]) == parameters[render.MaxSize] {
+func (c *call) waitBeforeShrinking(ctx context.Context, deployed stack.Deployed, parameters map[string]string) (later bool, err error) {
+	if c.change.Pace == nil || larger(parameters[render.MaxSize], deployed.Parameters[render.MaxSize]) == parameters[render.MaxSize] {
 		return false, nil
 	}
 	group, _, err := c.Groups.Describe(ctx, c.change.Pace.Group)
 	if err != nil || larger(parameters[render.MaxSize], strconv.Itoa(group.Desired)) == parameters[render.MaxSize] {
 		return false, err
 	}
-	return c.waitForDrains(ctx, shrinkMessage, group, now.Status, false)
+	return c.waitForDrains(ctx, shrinkMessage, group, deployed.Status, false)
 }
 
 // changePace changes these parameters alone, after which the task runs again. It returns false if CloudFormation finds nothing to change.
-func (c *call) changePace(ctx context.Context, now stack.Deployed, want map[string]string) (bool, error) {
+func (c *call) changePace(ctx context.Context, deployed stack.Deployed, want map[string]string) (bool, error) {
 	// Each attempt has its own token: an autoscaler may change the capacity and back, and then the same pace is a new operation.
 	token := "pace-" + names.SHA256([]byte(c.in.TaskToken + c.tokenOf(want)))[:40]
-	address, err := url.JoinPath(c.TemplateBase, now.Tags[names.TagTemplate])
+	address, err := url.JoinPath(c.TemplateBase, deployed.Tags[names.TagTemplate])
 	if err != nil {
 		return false, err
 	}
-	note := fmt.Sprintf("%d of %s", c.paceChanges(now)+1, c.token)
-	set, err := c.Stacks.PrepareParameters(ctx, c.change, now, address, want, note, token)
+	note := fmt.Sprintf("%d of %s", c.paceChanges(deployed)+1, c.token)
+	set, err := c.Stacks.PrepareParameters(ctx, c.change, deployed, address, want, note, token)
 	if err != nil || set.Empty {
 		return false, err
 	}
@@ -127,8 +127,8 @@ func (c *call) changePace(ctx context.Context, now stack.Deployed, want map[stri
 }
 
 // paceChanges returns how often this change has deployed the pace alone, in any call. A tag of the stack counts it.
-func (c *call) paceChanges(now stack.Deployed) int {
-	times, of, _ := strings.Cut(now.Tags[names.TagPace], " of ")
+func (c *call) paceChanges(deployed stack.Deployed) int {
+	times, of, _ := strings.Cut(deployed.Tags[names.TagPace], " of ")
 	if n, err := strconv.Atoi(times); err == nil && of == c.token {
 		return n
 	}
@@ -141,11 +141,11 @@ func (c *call) paceChanges(now stack.Deployed) int {
 //  1. The stack is not settled.
 //  2. The pace was deployed alone, which may have been after a rollback.
 //  3. The group is larger than the spec allows. A rollback left it so, or an autoscaler has used the capacity that a roll added.
-func replacementPace(pace *render.Pace, group pool.Group, now stack.Deployed, grown int) map[string]string {
-	if stack.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
+func replacementPace(pace *render.Pace, group pool.Group, deployed stack.Deployed, grown int) map[string]string {
+	if stack.Settled(deployed.Status) && deployed.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
 		return pace.ForReplacementAtSize(group.Desired, grown)
 	}
-	return pace.ForReplacementAfterRollback(group.Desired, grown, now.Parameters)
+	return pace.ForReplacementAfterRollback(group.Desired, grown, deployed.Parameters)
 }
 
 // rollbackPace returns the parameters that the deployed stack must have before its nodes are replaced, because a rollback uses them with
@@ -157,12 +157,12 @@ func replacementPace(pace *render.Pace, group pool.Group, now stack.Deployed, gr
 //     the spec allows.
 //
 // rollbackPace returns nil if the parameters cannot be changed alone: the template has none, or its key is unknown.
-func (c *call) rollbackPace(group pool.Group, now stack.Deployed, want map[string]string) map[string]string {
-	deployed := c.change.Pace.Deployed(now.Parameters)
-	if deployed == nil || now.Tags[names.TagTemplate] == "" {
+func (c *call) rollbackPace(group pool.Group, deployed stack.Deployed, want map[string]string) map[string]string {
+	deployedPace := c.change.Pace.Deployed(deployed.Parameters)
+	if deployedPace == nil || deployed.Tags[names.TagTemplate] == "" {
 		return nil
 	}
-	values := replacementPace(deployed, group, now, render.GrownSize(group.Desired, want))
+	values := replacementPace(deployedPace, group, deployed, render.GrownSize(group.Desired, want))
 	values[render.MaxSize] = larger(values[render.MaxSize], want[render.MaxSize])
 	return values
 }

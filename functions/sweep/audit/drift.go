@@ -103,9 +103,9 @@ func (r *auditRun) syncVersion(ctx context.Context, cluster string, s *status.St
 	if deployed == "" || deployed == s.KubernetesVersion {
 		return nil
 	}
-	return r.State.UpdateStatus(ctx, cluster, func(now *status.Status) {
-		if now.KubernetesVersion == s.KubernetesVersion { // unless another function has recorded it since
-			now.KubernetesVersion = deployed
+	return r.State.UpdateStatus(ctx, cluster, func(recorded *status.Status) {
+		if recorded.KubernetesVersion == s.KubernetesVersion { // unless another function has recorded it since
+			recorded.KubernetesVersion = deployed
 		}
 	})
 }
@@ -117,17 +117,17 @@ func (r *auditRun) syncStatuses(ctx context.Context, cluster string, s *status.S
 	if !slices.ContainsFunc(s.Stacks, stale) {
 		return nil
 	}
-	return r.State.UpdateStatus(ctx, cluster, func(now *status.Status) {
-		if now.UpdatedAt.After(r.now) {
+	return r.State.UpdateStatus(ctx, cluster, func(recorded *status.Status) {
+		if recorded.UpdatedAt.After(r.now) {
 			return
 		}
-		for i, recorded := range now.Stacks {
-			if !stale(recorded) {
+		for i, old := range recorded.Stacks {
+			if !stale(old) {
 				continue
 			}
-			now.Stacks[i] = status.Stack{
-				Name: recorded.Name, Status: listed(recorded), Since: r.now.UTC(), ReportedAt: r.now.UTC(), Delay: recorded.Delay,
-				External: r.stacks[cluster][recorded.Name].Status == "" && (stack.WasCreated(recorded.Status) || recorded.External),
+			recorded.Stacks[i] = status.Stack{
+				Name: old.Name, Status: listed(old), Since: r.now.UTC(), ReportedAt: r.now.UTC(), Delay: old.Delay,
+				External: r.stacks[cluster][old.Name].Status == "" && (stack.WasCreated(old.Status) || old.External),
 			}
 		}
 	})
@@ -243,16 +243,16 @@ func (r *auditRun) recordFindings(ctx context.Context, cluster string, before *s
 	if in := before.Condition(status.InSync); len(findings) == 0 && (in == nil || in.Status == "True") && before.DriftedAt == nil {
 		return nil
 	}
-	now := status.InSyncAgain()
+	inSync := status.InSyncAgain()
 	if len(findings) > 0 {
 		if more := len(findings) - maxFindings; more > 0 {
 			findings = append(findings[:maxFindings], fmt.Sprintf("and %d more", more))
 		}
-		now.Status, now.Reason, now.Message = "False", status.ReasonDrifted, strings.Join(findings, "\n")
+		inSync.Status, inSync.Reason, inSync.Message = "False", status.ReasonDrifted, strings.Join(findings, "\n")
 		logging.From(ctx).Warn("drift detected", "cluster", cluster, "findings", findings)
 	}
 	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.Set(now, r.now)
+		s.Set(inSync, r.now)
 		s.Drift = planned
 		switch {
 		case !repairable:
@@ -305,13 +305,13 @@ func drifted(p plan.Plan, now time.Time) (findings []finding, repairable bool) {
 // unplanned finds what the listing of stacks shows and planning ignores.
 func unplanned(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
-		stack := stacks[name]
+		deployed := stacks[name]
 		_, planned := p.Find(name)
 		switch {
-		case !planned && stack.Tags[names.TagCluster] == "":
+		case !planned && deployed.Tags[names.TagCluster] == "":
 			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and has no tag of drover: delete it if it is not needed",
-				name, stack.Status))
-		case stack.Drifted:
+				name, deployed.Status))
+		case deployed.Drifted:
 			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found changed resources in stack %s: "+
 				"aws cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
 		}
@@ -334,9 +334,9 @@ func rollJustDue(change plan.Change, now time.Time) bool {
 }
 
 // isRepairable reports whether converging to the same spec as before removes the reason.
-func isRepairable(stack string, reason status.Reason) bool {
+func isRepairable(stackName string, reason status.Reason) bool {
 	switch {
-	case reason.Field == "checksum."+stack: // the tag was removed outside drover
+	case reason.Field == "checksum."+stackName: // the tag was removed outside drover
 		return reason.Old == ""
 	case strings.HasSuffix(reason.Field, ".rollAt"): // its time came, and no execution made the roll
 		return true
@@ -351,8 +351,8 @@ func isRepairable(stack string, reason status.Reason) bool {
 // outdated finds instances of an older version of their pool's launch template, though the pool is idle.
 func outdated(cluster string, stacks map[string]stack.Deployed, all map[string]pool.Group) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
-		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
-		group := all[names.Group(cluster, pool)]
+		poolName, ok := strings.CutPrefix(name, names.PoolPrefix)
+		group := all[names.Group(cluster, poolName)]
 		if !ok || !stack.Settled(stacks[name].Status) || group.TemplateVersion == "" {
 			continue
 		}
@@ -363,7 +363,7 @@ func outdated(cluster string, stacks map[string]stack.Deployed, all map[string]p
 			}
 		}
 		if len(old) > 0 {
-			findings = append(findings, fmt.Sprintf("pool %s has instances of an older launch template: %s: roll the pool", pool,
+			findings = append(findings, fmt.Sprintf("pool %s has instances of an older launch template: %s: roll the pool", poolName,
 				strings.Join(old, ", ")))
 		}
 	}

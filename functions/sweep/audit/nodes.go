@@ -80,15 +80,15 @@ func withoutAddress(err error) error {
 // returns when. After each replacement that does not help, the pause doubles, up to a day. A node that was healthy for two days has helped.
 func (r *auditRun) countReplacement(ctx context.Context, cluster string, s *status.Status) (next time.Time, err error) {
 	const day = 24 * time.Hour
-	now := status.Replaced{Count: 1, At: r.now.UTC().Truncate(time.Second)}
+	replaced := status.Replaced{Count: 1, At: r.now.UTC().Truncate(time.Second)}
 	if last := s.Replaced; last != nil && r.now.Sub(last.At) < 2*day {
 		next = last.At.Add(min(period<<min(last.Count, 10), day))
 		if r.now.Before(next.Add(-period / 2)) {
 			return next, nil
 		}
-		now.Count = last.Count + 1
+		replaced.Count = last.Count + 1
 	}
-	return time.Time{}, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.Replaced = &now })
+	return time.Time{}, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.Replaced = &replaced })
 }
 
 func describe(n pool.NodeHealth) string {

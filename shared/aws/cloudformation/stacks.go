@@ -267,18 +267,18 @@ func (s *Stacks) CreateChangeSet(ctx context.Context, change plan.Change, create
 // PrepareParameters creates a change set that changes only parameters. All other parameters and the tags stay as deployed. Only
 // names.TagPace gets the value note, which must differ each time. templateURL is where CloudFormation reads the deployed template:
 // drover's role may use only templates from drover's bucket, so not the stack's own copy.
-func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string,
+func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, deployed stack.Deployed, templateURL string,
 	parameters map[string]string, note, token string) (stack.ChangeSet, error) {
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &change.StackName, ChangeSetName: aws.String(changeSetName(token)), ChangeSetType: types.ChangeSetTypeUpdate,
 		TemplateURL: &templateURL, RoleARN: &s.roleARN, ClientToken: &token,
 	}
-	tags := maps.Clone(now.Tags)
+	tags := maps.Clone(deployed.Tags)
 	tags[names.TagPace] = note
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
 	}
-	for _, key := range slices.Sorted(maps.Keys(now.Parameters)) {
+	for _, key := range slices.Sorted(maps.Keys(deployed.Parameters)) {
 		parameter := types.Parameter{ParameterKey: aws.String(key)}
 		if value, ok := parameters[key]; ok {
 			parameter.ParameterValue = &value
