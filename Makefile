@@ -15,7 +15,7 @@ export CGO_ENABLED := 0
 HOST_ARCH := $(shell go env GOARCH)
 # What Lambda calls the host's architecture.
 LAMBDA_ARCH := $(if $(filter arm64,$(HOST_ARCH)),arm64,x86_64)
-STEPS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
+FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 
 .PHONY: help
 help: ## Print this list
@@ -201,8 +201,8 @@ functions-arm64 functions-amd64: functions-%:
 	@echo "building the functions for $*"
 	@mkdir -p build/functions/$*/bin
 	@GOOS=linux GOARCH=$* go build $(TRIM) -buildvcs=false -tags lambda.norpc -ldflags '-s -w' -o build/functions/$*/bin/ ./functions/...
-	@for step in $(STEPS); do mkdir -p build/functions/$*/$$step; \
-		cmp -s build/functions/$*/bin/$$step build/functions/$*/$$step/bootstrap || cp build/functions/$*/bin/$$step build/functions/$*/$$step/bootstrap; done
+	@for function in $(FUNCTIONS); do mkdir -p build/functions/$*/$$step; \
+		cmp -s build/functions/$*/bin/$$function build/functions/$*/$$step/bootstrap || cp build/functions/$*/bin/$$step build/functions/$*/$$step/bootstrap; done
 
 .PHONY: node_modules
 node_modules: infra/node_modules/.package-lock.json

@@ -45,8 +45,8 @@ func findAccessRoles(context any) (arns []string, err error) {
 // entryGrants allow access entries of roles.
 func entryGrants(accessRoles []string) []grant {
 	var own []string
-	for _, step := range clusterCallers {
-		own = append(own, roleARN(step))
+	for _, function := range clusterCallers {
+		own = append(own, roleARN(function))
 	}
 	return []grant{{
 		why:     "EKS may check that the creator of an access entry may pass its role to EC2.",

@@ -75,7 +75,7 @@ var boundaryGrants = []grant{
 		actions: []string{"ssm:GetParameter", "ssm:GetParameters"},
 		on:      []string{"arn:${AWS::Partition}:ssm:${AWS::Region}::parameter/aws/*"},
 	},
-	state(get, "userdata/"),
+	state(s3Read, "userdata/"),
 	{
 		why:     "Relays write their logs.",
 		actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},

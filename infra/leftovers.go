@@ -18,13 +18,13 @@ const leftoversRole = "leftovers"
 
 // leftoversGrants exclude resources with the tag that all resources of a cluster's stacks have.
 func leftoversGrants() []grant {
-	foreign := map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "true"}}
+	untagged := map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "true"}}
 	return []grant{
-		{actions: ec2("DeleteNetworkInterface"), on: []string{ec2ARN("network-interface")}, when: foreign},
-		{actions: ec2("DeleteSecurityGroup"), on: []string{ec2ARN("security-group")}, when: foreign},
-		{actions: ec2("DeleteVolume"), on: []string{ec2ARN("volume")}, when: foreign},
-		{actions: []string{"elasticloadbalancing:DeleteLoadBalancer"}, on: []string{elbARN("loadbalancer")}, when: foreign},
-		{actions: []string{"elasticloadbalancing:DeleteTargetGroup"}, on: []string{elbARN("targetgroup")}, when: foreign},
+		{actions: ec2("DeleteNetworkInterface"), on: []string{ec2ARN("network-interface")}, when: untagged},
+		{actions: ec2("DeleteSecurityGroup"), on: []string{ec2ARN("security-group")}, when: untagged},
+		{actions: ec2("DeleteVolume"), on: []string{ec2ARN("volume")}, when: untagged},
+		{actions: []string{"elasticloadbalancing:DeleteLoadBalancer"}, on: []string{elbARN("loadbalancer")}, when: untagged},
+		{actions: []string{"elasticloadbalancing:DeleteTargetGroup"}, on: []string{elbARN("targetgroup")}, when: untagged},
 	}
 }
 

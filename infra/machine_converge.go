@@ -22,7 +22,7 @@ import (
 const notConverged = "NotConverged"
 
 // The empty string and null, which ASL's schema requires as expressions.
-const none, null = "{% '' %}", "{% null %}"
+const emptyString, jsonNull = "{% '' %}", "{% null %}"
 
 // superseded is the error of a change that was not started because its plan is stale. The round stops between two stacks.
 var superseded = fault.Name(&fault.Superseded{})
@@ -64,11 +64,11 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"results":   []any{},
 			"tries":     0,
 			"looks":     0,
-			"failed":    null,
+			"failed":    jsonNull,
 			"backOffs":  0,
 		},
 	})
-	plan := invoke(scope, f, call{
+	plan := invoke(scope, f, functionTask{
 		name:     "Plan",
 		comment:  "Takes the cluster's lease and compares its newest spec with the deployed stacks.",
 		function: "plan",
@@ -87,9 +87,9 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			// The first plan records the requested roll.
 			"roll":   []any{},
 			"group":  0,
-			"fault":  none,
-			"cause":  none,
-			"failed": null,
+			"fault":  emptyString,
+			"cause":  emptyString,
+			"failed": jsonNull,
 		},
 		output: "{% $states.result.Payload %}",
 	})
@@ -110,7 +110,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	morePools := choice(scope, "Are there more pools?", "Pools of a higher order wait for those of a lower order. "+
 		"If a pool of a lower order failed, they do not change.")
 	changed := choice(scope, "Did every stack succeed?", "The next plan verifies it. Failed stacks wait for the next execution.")
-	report := invoke(scope, f, call{
+	report := invoke(scope, f, functionTask{
 		name:     "Report",
 		comment:  "Writes the status, releases the lease and notifies.",
 		function: "report",
@@ -145,7 +145,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 	// After a failed plan, the report must not see the plan of the previous round.
 	planFailure := failureOf("Plan", "plan", "")
-	planFailure["plan"] = null
+	planFailure["plan"] = jsonNull
 	plan.AddCatch(report, catchAll(planFailure))
 	prepare.AddCatch(report, catchAll(failureOf("Prepare the cluster", "prepare", "")))
 	report.AddCatch(unreported, catchAll(failure()))
@@ -193,7 +193,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 // invokePrepare returns a call of the cluster's API. With survey it lists the retained volumes, and otherwise it prepares the cluster.
 func invokePrepare(scope constructs.Construct, f functions, name, comment string, survey bool) awsstepfunctionstasks.LambdaInvoke {
-	return invoke(scope, f, call{
+	return invoke(scope, f, functionTask{
 		name:     name,
 		comment:  comment,
 		function: "prepare",
@@ -313,7 +313,7 @@ func changeStack(scope constructs.Construct, f functions, name, comment string, 
 		payload["waitedSeconds"] = "{% $exists($states.input.waitedSeconds) ? $states.input.waitedSeconds : 0 %}"
 		payload["repeats"] = "{% $exists($states.input.repeats) ? $states.input.repeats : 0 %}"
 	}
-	return invoke(scope, f, call{
+	return invoke(scope, f, functionTask{
 		name:          name,
 		comment:       comment,
 		function:      "change",

@@ -19,8 +19,8 @@ const (
 	// maxTries bounds the rounds in which a deletion failed. The pauses double from a minute to an hour in total. Most blockers disappear
 	// within that time.
 	maxTries = 6
-	// maxLooks bounds the checks of leftovers to about half an hour. AWS removes a load balancer's network interfaces minutes after it.
-	maxLooks, lookPause = 120, 15
+	// maxChecks bounds the checks of leftovers to about half an hour. AWS removes a load balancer's network interfaces minutes after it.
+	maxChecks, checkPauseSeconds = 120, 15
 )
 
 // newDeletion returns the first state of a deletion step. The step continues with plan, or with report when the deletion ends.
@@ -28,7 +28,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 	first := choice(scope, "What is deleted first?", "")
 	survey := invokePrepare(scope, f, "List retained volumes",
 		"Only the cluster's API knows them, and it is deleted next. If it does not answer, all volumes are retained.", true)
-	clean := invoke(scope, f, call{
+	clean := invoke(scope, f, functionTask{
 		name:     "Remove the leftovers",
 		comment:  "Load balancers, target groups, network interfaces, security groups and volumes with the cluster's tags.",
 		function: "clean",
@@ -45,7 +45,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 	cleaned := choice(scope, "Are the leftovers removed?", "")
 	pause := wait(scope, "Wait for the leftovers", "A load balancer keeps its network interfaces for some time, "+
 		"and these keep its security groups.",
-		strconv.Itoa(lookPause), nil)
+		strconv.Itoa(checkPauseSeconds), nil)
 	remain := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Leftovers remain"), &awsstepfunctions.PassJsonataProps{
 		Comment: jsii.String("The status names each leftover, with AWS's reason."),
 		Assign: &map[string]any{
@@ -68,7 +68,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 	cleaned.When(when("$states.input.outcome = '"+string(events.CleanSuperseded)+"'"), plan, &awsstepfunctions.ChoiceTransitionOptions{
 		Assign: resetRounds(),
 	}).
-		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"' and $looks < "+strconv.Itoa(maxLooks)), pause, nil).
+		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"' and $looks < "+strconv.Itoa(maxChecks)), pause, nil).
 		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"'"), remain, nil).
 		When(when("$count($plan.deletion.stacks) = 0"), report, nil).
 		Otherwise(stacks)

@@ -71,7 +71,7 @@ func TestConvergeDeletes(t *testing.T) {
 		},
 		"leftovers that remain": {
 			script: script().but("plan", network).but("clean", waiting).but("report", bad),
-			path:   begin + plan + strings.Repeat(clean+pause, maxLooks-1) + clean + "Leftovers remain > " + report + failed, status: asl.Failed,
+			path:   begin + plan + strings.Repeat(clean+pause, maxChecks-1) + clean + "Leftovers remain > " + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "LeftoversRemain", "cause": "security group sg-1: in use"},
 		},
 		"removing them fails": {

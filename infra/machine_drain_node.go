@@ -31,15 +31,15 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	begin := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Begin"), &awsstepfunctions.PassJsonataProps{
 		Assign: &map[string]any{"troubles": 0, "forced": []any{}, "evicted": 0, "requests": 0},
 	})
-	drain := invoke(scope, f, call{
+	drain := invoke(scope, f, functionTask{
 		name: "Drain the node",
 		comment: "Evicts what disruption budgets allow for most of a minute, and keeps the hook open. " +
 			"The function completes the hook when the node may terminate.",
-		function: "drain",
-		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% " + request + " %}")),
-		timeout:  minutes(2),
-		attempts: drainAttempts,
-		loops:    true,
+		function:         "drain",
+		payload:          awsstepfunctions.TaskInput_FromText(jsii.String("{% " + request + " %}")),
+		timeout:          minutes(2),
+		attempts:         drainAttempts,
+		machineKeepsHook: true,
 		assign: map[string]any{
 			"troubles": 0,
 			"forced":   "{% $append($forced, $exists($states.result.Payload.forced) ? $states.result.Payload.forced : []) %}",
@@ -62,7 +62,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	open := choice(scope, "Is the hook open?", "")
 	hook := choice(scope, "Is there a hook?", "")
 	complete := completeHook(scope, "Complete the hook", "CONTINUE")
-	release := invoke(scope, f, call{
+	release := invoke(scope, f, functionTask{
 		name:     "Release the node",
 		comment:  "The node stays, and the cluster autoscaler may remove it again.",
 		function: "drain",

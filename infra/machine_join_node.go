@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// lookAttempts take two minutes each at most. With the pause they take less than half of the hook's timeout of two hours.
-	lookAttempts = 2
+	// checkAttempts take two minutes each at most. With the pause they take less than half of the hook's timeout of two hours.
+	checkAttempts = 2
 	// maxHookSeconds is how long the machine keeps a hook open: as long as the function does, and less than the hook's 48 hours.
 	maxHookSeconds = 24 * 60 * 60
 )
@@ -25,7 +25,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	scope := constructs.NewConstruct(parent, jsii.String("JoinNodeStates"))
 	const request = "$states.context.Execution.Input, {'started': $states.context.Execution.StartTime}"
 
-	look := invoke(scope, f, call{
+	check := invoke(scope, f, functionTask{
 		name: "Check the node",
 		comment: "Looks once. The function completes the hook of a node that is Ready or has failed, and signals the pool's stack when the " +
 			"next batch may begin.",
@@ -33,11 +33,11 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		// What the function returned before, unless the call before failed. JSONata omits what is not there.
 		payload: awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([" + request + ", {'pausedSeconds': $states.input.pausedSeconds, " +
 			"'missingSince': $states.input.missingSince, 'node': $states.input.node}]) %}")),
-		timeout:  minutes(2),
-		attempts: lookAttempts,
-		loops:    true,
-		assign:   map[string]any{"message": "{% $exists($states.result.Payload.message) ? $states.result.Payload.message : '' %}"},
-		output:   "{% $states.result.Payload %}",
+		timeout:          minutes(2),
+		attempts:         checkAttempts,
+		machineKeepsHook: true,
+		assign:           map[string]any{"message": "{% $exists($states.result.Payload.message) ? $states.result.Payload.message : '' %}"},
+		output:           "{% $states.result.Payload %}",
 	})
 	joined := choice(scope, "Did the node join?", "")
 	pause := wait(scope, "Wait for the next check", "For the node, the pool's pause or drains, or for a cluster that does not answer. "+
@@ -55,7 +55,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		Cause:   jsii.String("{% $message %}"),
 	})
 	abandon := completeHook(scope, "Abandon the instance", "ABANDON")
-	record := invoke(scope, f, call{
+	record := invoke(scope, f, functionTask{
 		name:     "Record the failed join",
 		comment:  "In the cluster's status. The second failure is also signalled to CloudFormation.",
 		function: "join",
@@ -64,7 +64,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		attempts: attempts,
 	})
 
-	look.AddCatch(troubled, &awsstepfunctions.CatchProps{
+	check.AddCatch(troubled, &awsstepfunctions.CatchProps{
 		Errors: jsii.Strings("States.ALL"),
 		Assign: &map[string]any{"message": errorAndCause},
 		// The pool's pause does not start again. Whether the node is missing is not known.
@@ -77,17 +77,17 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	// The hook of an instance in service is over, and its signal may be missing.
 	keep.AddCatch(backOff, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL"), Outputs: "{% $states.input %}"})
 
-	look.Next(joined)
+	check.Next(joined)
 	joined.When(when("$states.input.outcome = 'Waiting'"), pause, nil).
 		When(when("$states.input.outcome = 'Ready'"), ready, nil).
 		When(when("$states.input.outcome = 'Gone'"), noHook, nil).
 		When(when("$states.input.outcome = 'Abandoned'"), failed, nil).
 		Otherwise(troubled)
-	pause.Next(look)
+	pause.Next(check)
 	troubled.When(when(elapsedSeconds+" < "+strconv.Itoa(maxHookSeconds)), keep, nil).Otherwise(abandon)
 	keep.Next(backOff)
-	backOff.Next(look)
+	backOff.Next(check)
 	abandon.Next(record)
 	record.Next(failed)
-	return look
+	return check
 }

@@ -30,15 +30,15 @@ const (
 // pauseSeconds is the pause that the function returned.
 const pauseSeconds = "$states.input.waitSeconds"
 
-// phase is a kind of step and the state that makes it. The timeout is the kind's Limit.
-type phase struct {
+// stepState is a kind of step and the state that makes it. The timeout is the kind's Limit.
+type stepState struct {
 	kind           upgrade.StepKind
 	title, comment string
 }
 
-// phaseTable lists the phases in the order of an upgrade.
-func phaseTable() []phase {
-	return []phase{
+// stepTable lists the phases in the order of an upgrade.
+func stepTable() []stepState {
+	return []stepState{
 		{upgrade.StepAddonsFirst, "Upgrade add-ons first", "Add-ons that are incompatible with the next Kubernetes version."},
 		{upgrade.StepControlPlane, "Upgrade the control plane", "To the next Kubernetes minor version, or to the previous one in a rollback."},
 		{upgrade.StepAddons, "Upgrade the add-ons", "To the versions of the release."},
@@ -56,11 +56,11 @@ func request(action events.UpgradeAction, more string) awsstepfunctions.TaskInpu
 func upgradeDefinition(parent constructs.Construct, f functions, converge awsstepfunctions.StateMachine) awsstepfunctions.IChainable {
 	scope := constructs.NewConstruct(parent, jsii.String("UpgradeStates"))
 	invokeAction := func(name, comment string, action events.UpgradeAction, more string) awsstepfunctionstasks.LambdaInvoke {
-		return invoke(scope, f, call{
+		return invoke(scope, f, functionTask{
 			name: name, comment: comment, function: "upgrade", payload: request(action, more), timeout: minutes(3),
 			// An operator has to start a stopped upgrade again, so it waits for AWS instead.
-			patient: true,
-			output:  "{% $states.result.Payload %}",
+			retriesForHours: true,
+			output:          "{% $states.result.Payload %}",
 		})
 	}
 	check := invokeAction("Check the cluster", "Plans the steps and runs every check. Changes nothing.", events.UpgradeCheck, "")
@@ -128,7 +128,7 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 		When(when("true"), stop, refuse)
 	busy.Next(check)
 	begin.Next(nextStep)
-	for _, p := range phaseTable() {
+	for _, p := range stepTable() {
 		nextStep.When(when("$states.input.outcome = '"+string(events.UpgradeGo)+"' and $states.input.kind = '"+string(p.kind)+"'"),
 			step(scope, p, converge, next, stop), nil)
 	}
@@ -158,7 +158,7 @@ var startedBefore = []string{"StepFunctions.ExecutionAlreadyExists", "StepFuncti
 
 // step runs an execution of the converge machine. Its success does not verify the step: another execution may hold the lease, or the spec
 // may have changed.
-func step(scope constructs.Construct, p phase, converge awsstepfunctions.StateMachine,
+func step(scope constructs.Construct, p stepState, converge awsstepfunctions.StateMachine,
 	next, stop awsstepfunctions.IChainable) awsstepfunctions.IChainable {
 	task := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String(p.title),
 		&awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{

@@ -50,7 +50,7 @@ func allPhases() (script answers, path string) {
 	}
 	path = pathBegin
 	var steps []any
-	for _, p := range phaseTable() {
+	for _, p := range stepTable() {
 		steps = append(steps, opened(p.kind))
 		script[p.title] = []any{map[string]any{"Status": "SUCCEEDED"}}
 		path += p.title + " > " + pathProve
@@ -184,7 +184,7 @@ func TestUpgrade(t *testing.T) {
 			take(got.path)
 		})
 	}
-	for _, p := range phaseTable() {
+	for _, p := range stepTable() {
 		script, _ := allPhases()
 		got := execute(t, upgradeMachine, upgradeInput, script.but(p.title, failedBy("States.TaskFailed")))
 		before, _, _ := strings.Cut(whole, p.title)
@@ -248,7 +248,7 @@ func TestFailedUpgradeStopsAndEnablesAlarms(t *testing.T) {
 			require.Equal(t, time.Duration(s.TimeoutSeconds)*time.Second, got.took)
 		})
 	})
-	require.Equal(t, 4+len(phaseTable()), tried)
+	require.Equal(t, 4+len(stepTable()), tried)
 
 	// Stopping is retried too.
 	script, _ := allPhases()
@@ -259,7 +259,7 @@ func TestFailedUpgradeStopsAndEnablesAlarms(t *testing.T) {
 
 // A step is also verified if an earlier call, whose response was lost, started its execution.
 func TestUpgradeVerifiesStepStartedBefore(t *testing.T) {
-	for _, p := range phaseTable() {
+	for _, p := range stepTable() {
 		for _, name := range startedBefore {
 			script, whole := allPhases()
 			got := execute(t, upgradeMachine, upgradeInput, script.but(p.title, failedBy(name)))
@@ -275,7 +275,7 @@ func TestEachPhaseOfAnUpgradeHasItsTime(t *testing.T) {
 		times[name] = time.Duration(s.TimeoutSeconds) * time.Second
 	})
 	total := 2 * time.Hour
-	for _, p := range phaseTable() {
+	for _, p := range stepTable() {
 		many := 1
 		if p.kind == upgrade.StepAddonsFirst || p.kind == upgrade.StepControlPlane {
 			many = upgrade.Skew
@@ -320,7 +320,7 @@ func TestUpgradeRequests(t *testing.T) {
 			require.False(t, request.Started.IsZero())
 		}
 	}
-	for _, p := range phaseTable() {
+	for _, p := range stepTable() {
 		require.Equal(t, []map[string]any{{
 			"StateMachineArn": "arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge", "Name": "demo-" + string(p.kind),
 			"Input": map[string]any{"cluster": "demo"},
@@ -330,7 +330,7 @@ func TestUpgradeRequests(t *testing.T) {
 }
 
 func titles() (all []string) {
-	for _, p := range phaseTable() {
+	for _, p := range stepTable() {
 		all = append(all, p.title)
 	}
 	return all

@@ -123,9 +123,9 @@ var (
 	crashes = []string{"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout"}
 )
 
-// unanswered is the error of an invocation that took longer than Lambda lets the function run. The timeout of a task that waits for a
+// noAnswer is the error of an invocation that took longer than Lambda lets the function run. The timeout of a task that waits for a
 // token is that of the operation, and no error of Lambda.
-const unanswered = "States.Timeout"
+const noAnswer = "States.Timeout"
 
 // Longest delays between retries: of errors that pass soon, and of the Lambda service's errors. A limit of the account may last for hours.
 const (
@@ -156,8 +156,8 @@ const (
 	crashAttempts = 2
 )
 
-// call is one invocation of a function.
-type call struct {
+// functionTask is one invocation of a function.
+type functionTask struct {
 	name, comment string
 	function      string
 	payload       awsstepfunctions.TaskInput
@@ -167,10 +167,10 @@ type call struct {
 	attempts float64
 	// crashAttempts bounds the retries after a crash. The default is attempts.
 	crashAttempts float64
-	// loops is true if the machine itself waits for the Lambda service, and keeps a hook open.
-	loops bool
-	// patient is true if the call is retried for waitAttempts after any error that passes.
-	patient bool
+	// machineKeepsHook is true if the machine itself waits for the Lambda service, and keeps a hook open.
+	machineKeepsHook bool
+	// retriesForHours is true if the call is retried for waitAttempts after any error that passes.
+	retriesForHours bool
 	// assign sets variables. output is the state's output, by default the whole result.
 	assign map[string]any
 	output string
@@ -178,7 +178,7 @@ type call struct {
 
 // invoke returns the state of a call. A function's response is in $states.result.Payload. The result of a task that waits is in
 // $states.result.
-func invoke(scope constructs.Construct, f functions, c call) awsstepfunctionstasks.LambdaInvoke {
+func invoke(scope constructs.Construct, f functions, c functionTask) awsstepfunctionstasks.LambdaInvoke {
 	pattern := awsstepfunctions.IntegrationPattern_REQUEST_RESPONSE
 	if c.wait {
 		pattern = awsstepfunctions.IntegrationPattern_WAIT_FOR_TASK_TOKEN
@@ -201,14 +201,14 @@ func invoke(scope constructs.Construct, f functions, c call) awsstepfunctionstas
 	task := awsstepfunctionstasks.LambdaInvoke_Jsonata(scope, jsii.String(c.name), props)
 	crashed := slices.Clone(crashes)
 	if !c.wait {
-		crashed = append(crashed, unanswered)
+		crashed = append(crashed, noAnswer)
 	}
 	all := slices.Concat(fault.Retryable(), serviceErrors, crashed)
 	switch {
-	case c.loops:
+	case c.machineKeepsHook:
 		task.AddRetry(retry(all, c.attempts, maxDelay))
 		return task
-	case c.patient:
+	case c.retriesForHours:
 		task.AddRetry(retry(all, waitAttempts, maxWaitDelay))
 		return task
 	}

@@ -19,7 +19,6 @@ const (
 	joinMachine      = names.Prefix + "join-node"
 	drainMachine     = names.Prefix + "drain-node"
 	upgradeMachine   = names.Prefix + "upgrade"
-	channelsSeen     = names.Channels
 	deadLettersQueue = names.Prefix + "dead-letters"
 	noticesTopic     = names.Prefix + "notices"
 

@@ -24,11 +24,11 @@ func keys(bucket string, prefixes []string) []string {
 }
 
 var (
-	get       = []string{"s3:GetObject"}
-	put       = []string{"s3:PutObject"}
-	getPut    = []string{"s3:GetObject", "s3:PutObject"}
-	getDelete = []string{"s3:GetObject", "s3:DeleteObject"}
-	all       = []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
+	s3Read            = []string{"s3:GetObject"}
+	s3Write           = []string{"s3:PutObject"}
+	s3ReadWrite       = []string{"s3:GetObject", "s3:PutObject"}
+	s3ReadDelete      = []string{"s3:GetObject", "s3:DeleteObject"}
+	s3ReadWriteDelete = []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
 
 	listSpecs = grant{actions: []string{"s3:ListBucket"}, on: []string{specsARN}}
 	listState = grant{actions: []string{"s3:ListBucket"}, on: []string{stateARN}}
@@ -74,16 +74,16 @@ var findRelays = grant{
 // functionGrants are the calls of each function. runtimeGrants and notifyGrants are added to them.
 var functionGrants = map[string][]grant{
 	"admit": {
-		specs(get, "clusters/"),
+		specs(s3Read, "clusters/"),
 		listSpecs,
-		state(getPut, "status/"),
+		state(s3ReadWrite, "status/"),
 		listState,
 		startConverge,
 	},
 	"publish": {
-		specs(get, "releases/"),
+		specs(s3Read, "releases/"),
 		listSpecs,
-		state(getPut, "status/"),
+		state(s3ReadWrite, "status/"),
 		listState,
 		{
 			why:     "EKS's catalogs and images by id support no resource-level permissions.",
@@ -92,12 +92,12 @@ var functionGrants = map[string][]grant{
 		},
 	},
 	"plan": {
-		specs(get, "clusters/", "releases/"),
+		specs(s3Read, "clusters/", "releases/"),
 		deployedSpec,
 		listSpecs,
-		state(getPut, "status/", "releases/", "leases/", "rolls/", "due/"),
-		state(get, "upgrades/"),
-		state(put, "templates/", "userdata/", "plans/", names.RelayCodes),
+		state(s3ReadWrite, "status/", "releases/", "leases/", "rolls/", "due/"),
+		state(s3Read, "upgrades/"),
+		state(s3Write, "templates/", "userdata/", "plans/", names.RelayCodes),
 		listState,
 		{
 			why:     "A lease is stale once the execution that holds it is over.",
@@ -138,15 +138,15 @@ var functionGrants = map[string][]grant{
 		},
 	},
 	"change": {
-		specs(get, "clusters/"),
+		specs(s3Read, "clusters/"),
 		listSpecs,
 		{
 			why:     "CloudFormation reads the template's URL with the caller's permissions.",
-			actions: get,
+			actions: s3Read,
 			on:      keys(stateARN, []string{"plans/", "templates/", "leases/"}),
 		},
-		state(all, "waiters/"),
-		state(getPut, "status/"),
+		state(s3ReadWriteDelete, "waiters/"),
+		state(s3ReadWrite, "status/"),
 		listState,
 		{
 			actions: []string{
@@ -196,9 +196,9 @@ var functionGrants = map[string][]grant{
 		},
 	},
 	"stackevent": {
-		state(getDelete, "waiters/"),
-		state(getPut, "status/"),
-		state(put, "due/inspect/"),
+		state(s3ReadDelete, "waiters/"),
+		state(s3ReadWrite, "status/"),
+		state(s3Write, "due/inspect/"),
 		listState,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
 		{
@@ -210,16 +210,16 @@ var functionGrants = map[string][]grant{
 	},
 	"prepare": {
 		describeEKS,
-		state(getPut, "status/"),
+		state(s3ReadWrite, "status/"),
 		listState,
 		invokeRelays,
 	},
 	"upgrade": {
-		specs(get, "clusters/", "releases/"),
+		specs(s3Read, "clusters/", "releases/"),
 		deployedSpec,
 		listSpecs,
-		state(getPut, "status/", "upgrades/", "releases/", "baselines/"),
-		state(get, "leases/", "rolls/"),
+		state(s3ReadWrite, "status/", "upgrades/", "releases/", "baselines/"),
+		state(s3Read, "leases/", "rolls/"),
 		listState,
 		{
 			why:     "Whether the execution that converges the cluster, or upgraded it, still runs.",
@@ -263,10 +263,10 @@ var functionGrants = map[string][]grant{
 		invokeRelays,
 	},
 	"clean": {
-		specs(get, "clusters/"),
+		specs(s3Read, "clusters/"),
 		listSpecs,
-		state(getPut, "status/"),
-		state(get, "leases/"),
+		state(s3ReadWrite, "status/"),
+		state(s3Read, "leases/"),
 		listState,
 		describeEKS,
 		{
@@ -293,7 +293,7 @@ var functionGrants = map[string][]grant{
 	},
 	"join": {
 		describeEKS,
-		state(getPut, "status/", "due/"),
+		state(s3ReadWrite, "status/", "due/"),
 		listState,
 		{actions: []string{"cloudformation:SignalResource", "cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
 		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
@@ -306,7 +306,7 @@ var functionGrants = map[string][]grant{
 	},
 	"drain": {
 		describeEKS,
-		state(getPut, "status/"),
+		state(s3ReadWrite, "status/"),
 		listState,
 		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
 		{
@@ -317,17 +317,17 @@ var functionGrants = map[string][]grant{
 		invokeRelays,
 	},
 	"report": {
-		state(getPut, "status/", "leases/"),
-		state(getDelete, "rolls/", "due/", "baselines/"),
-		state(all, "upgrades/"),
+		state(s3ReadWrite, "status/", "leases/"),
+		state(s3ReadDelete, "rolls/", "due/", "baselines/"),
+		state(s3ReadWriteDelete, "upgrades/"),
 		listState,
-		specs(get, "clusters/"),
+		specs(s3Read, "clusters/"),
 		listSpecs,
 	},
 	"sweep": {
-		state(getDelete, "waiters/"),
-		state(all, "due/"),
-		state(getPut, "status/", "leases/", channelsSeen),
+		state(s3ReadDelete, "waiters/"),
+		state(s3ReadWriteDelete, "due/"),
+		state(s3ReadWrite, "status/", "leases/", names.HandledChannels),
 		{
 			why:     "The statuses of clusters that were deleted long ago expire.",
 			actions: []string{"s3:DeleteObject"},
@@ -345,8 +345,8 @@ var functionGrants = map[string][]grant{
 		},
 		{actions: []string{"states:StartExecution"}, on: []string{upgradeARN}},
 		listState,
-		specs(get, "clusters/", "releases/"),
-		state(get, "releases/", "rolls/", "upgrades/"),
+		specs(s3Read, "clusters/", "releases/"),
+		state(s3Read, "releases/", "rolls/", "upgrades/"),
 		deployedSpec,
 		listSpecs,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
