@@ -19,8 +19,8 @@ type DrainRequest struct {
 	Instance string `json:"instance,omitempty"`
 	// Started is when the execution started. Pauses between calls grow from then, and a spot warning's two minutes begin then.
 	Started time.Time `json:"started"`
-	// Release only removes what drover set on a node that is no longer drained, such as the cordon.
-	Release bool `json:"release,omitempty"`
+	// Restore only removes what drover set on a node that is no longer drained, such as the cordon.
+	Restore bool `json:"release,omitempty"`
 }
 
 // Target is what the request drains: an instance by id, a node as cluster/name, or "" if it names neither.

@@ -43,8 +43,8 @@ type DrainReport struct {
 	Returned []string     `json:"returned,omitempty"`
 	// Pending are pods under the budgets of Blocked that no node can run, such as replacements of evicted pods; at most MaxPending.
 	Pending []PendingPod `json:"pending,omitempty"`
-	// Begins is the time of the first possible eviction. Load balancers stop using the node until then. It is absent after that time.
-	Begins *time.Time `json:"begins,omitempty"`
+	// EvictionsFrom is the time of the first possible eviction. Load balancers stop using the node until then. It is absent after that time.
+	EvictionsFrom *time.Time `json:"begins,omitempty"`
 	// Volumes counts the volumes that are still attached.
 	Volumes int `json:"volumes,omitempty"`
 	// EstimateSeconds is the estimated time left. It is absent if something blocks the drain for an unknown time.
@@ -112,8 +112,8 @@ func (r *DrainReport) left() string {
 	if len(r.Ending) > 0 {
 		text += " (" + strings.Join(some(r.Ending), ", ") + ")"
 	}
-	if r.Begins != nil {
-		text += "; load balancers have until " + r.Begins.UTC().Format(time.TimeOnly) + " UTC to stop using the node"
+	if r.EvictionsFrom != nil {
+		text += "; load balancers have until " + r.EvictionsFrom.UTC().Format(time.TimeOnly) + " UTC to stop using the node"
 	}
 	var pending []string
 	for _, p := range r.Pending {

@@ -95,7 +95,7 @@ type NodeChange struct {
 
 // Verdict is the detail of ReleaseVerdict.
 type Verdict struct {
-	// Release is a release's name, or "channels".
+	// Restore is a release's name, or "channels".
 	Release string `json:"release"`
 	// Version is the S3 version that was checked. It is empty if the object was deleted.
 	Version string `json:"version,omitempty"`

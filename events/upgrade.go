@@ -8,7 +8,7 @@ import "time"
 // and Key.
 type Upgrade struct {
 	Cluster string `json:"cluster"`
-	// Release is the release to upgrade to. KubernetesVersion is set if it differs from the release's version.
+	// Restore is the release to upgrade to. KubernetesVersion is set if it differs from the release's version.
 	Release           string `json:"release,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// Rollback returns to the release before the last upgrade.

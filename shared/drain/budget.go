@@ -29,9 +29,9 @@ type Budget struct {
 	Disrupted map[string]metav1.Time
 	// slots is how many of the budget's pods may be unavailable at once if all others are healthy.
 	slots int
-	// unready reports that pods which are not ready may be evicted without a disruption.
-	unready  bool
-	selector labels.Selector
+	// evictsUnready reports that pods which are not ready may be evicted without a disruption.
+	evictsUnready bool
+	selector      labels.Selector
 }
 
 // NewBudget reads a budget. Without a selector it covers nothing, and with an empty one every pod of its namespace.
@@ -48,9 +48,9 @@ func NewBudget(b *policyv1.PodDisruptionBudget) *Budget {
 	if b.Status.ObservedGeneration >= b.Generation {
 		budget.Allowed = int(max(0, b.Status.DisruptionsAllowed))
 	}
-	budget.unready = b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
+	budget.evictsUnready = b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
 	if policy := b.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
-		budget.unready = true
+		budget.evictsUnready = true
 	}
 	return budget
 }
@@ -61,4 +61,4 @@ func (b *Budget) Covers(p *Pod) bool {
 }
 
 // Counts reports whether the pod's eviction needs a disruption of the budget.
-func (b *Budget) Counts(p *Pod) bool { return p.Ready || !b.unready }
+func (b *Budget) Counts(p *Pod) bool { return p.Ready || !b.evictsUnready }

@@ -63,10 +63,10 @@ type Decision struct {
 	Blocked []Blocked
 	// Stuck pods are no longer waited for. Returned pods tolerate the cordon and were created after it. They end with the node.
 	Stuck, Returned []*Pod
-	// Begins is when evictions begin, while load balancers still have time. It is zero if they may begin now.
-	Begins time.Time
-	// Over reports that the timeout passed and that the node is terminated with the pods that are left, if any.
-	Over bool
+	// EvictionsFrom is when evictions begin, while load balancers still have time. It is zero if they may begin now.
+	EvictionsFrom time.Time
+	// TimedOut reports that the timeout passed and that the node is terminated with the pods that are left, if any.
+	TimedOut bool
 	// OnlyBlockedSystemPods reports that only system pods are left, each blocked by its budget, and that the whole
 	// cluster is being deleted. Once no other pod needs them, the node is terminated with them. See ADR 12.
 	OnlyBlockedSystemPods bool
@@ -135,7 +135,7 @@ func (d *decider) count() {
 	}
 }
 
-// decide builds the decision. Each pod that must leave is terminating, in flight, blocked, or gets a request. Then it sets Over, the
+// decide builds the decision. Each pod that must leave is terminating, in flight, blocked, or gets a request. Then it sets TimedOut, the
 // estimate and the time of the next decision.
 func (d *decider) decide() Decision {
 	deadline, ends := d.task.deadline(d.view.Excluded), d.task.Ends()
@@ -146,7 +146,7 @@ func (d *decider) decide() Decision {
 	begin := d.view.Excluded.Add(d.task.Policy.LoadBalancerWait.Duration())
 	if d.now.Before(begin) && !over {
 		d.wake(begin)
-		d.out.Begins = begin
+		d.out.EvictionsFrom = begin
 	}
 	var ready []Request
 	send := func(r Request) {
@@ -194,8 +194,8 @@ func (d *decider) decide() Decision {
 			d.out.Blocked = append(d.out.Blocked, *blocked)
 		}
 	}
-	d.out.Over = over && d.task.Policy.OnTimeout == Continue && len(d.out.Left) > 0
-	if !d.out.Over {
+	d.out.TimedOut = over && d.task.Policy.OnTimeout == Continue && len(d.out.Left) > 0
+	if !d.out.TimedOut {
 		d.out.Send = ready
 	}
 	d.out.OnlyBlockedSystemPods = d.task.Policy.ClusterDeleting && len(d.out.Left) > 0 && len(ready) == 0 && d.onlySystem()

@@ -320,7 +320,7 @@ func TestDecide(t *testing.T) {
 			require.Equal(t, c.blocked, blocked)
 			require.Equal(t, c.stuck, stuck)
 			require.Len(t, got.Left, c.left)
-			require.Equal(t, c.over, got.Over)
+			require.Equal(t, c.over, got.TimedOut)
 		})
 	}
 }
@@ -433,7 +433,7 @@ func TestDecideWaitsForLoadBalancers(t *testing.T) {
 	policy.LoadBalancerWait, policy.Timeout, policy.OnTimeout = 3600, 600, Force
 	got = Decide(now, Task{Policy: policy, Started: now.Add(-600 * time.Second)}, v, 9)
 	require.Equal(t, []string{"evict a"}, sent(got), "the drain's timeout is earlier")
-	require.Zero(t, got.Begins)
+	require.Zero(t, got.EvictionsFrom)
 }
 
 func TestDecideBoundsRequestsInFlight(t *testing.T) {

@@ -17,9 +17,9 @@ func Describe(r *Report, d Decision) {
 		r.Blocked = append(r.Blocked, events.BlockedPod{Pod: b.Pod, Why: b.Why.String(), Budgets: b.Budgets})
 		r.Lasting = r.Lasting || !b.Why.Code.passes()
 	}
-	r.Ending, r.Returned, r.Begins, r.EstimateSeconds = Names(d.Terminating), Names(d.Returned), nil, nil
-	if !d.Begins.IsZero() && len(d.Left) > 0 {
-		r.Begins = &d.Begins
+	r.Ending, r.Returned, r.EvictionsFrom, r.EstimateSeconds = Names(d.Terminating), Names(d.Returned), nil, nil
+	if !d.EvictionsFrom.IsZero() && len(d.Left) > 0 {
+		r.EvictionsFrom = &d.EvictionsFrom
 	}
 	r.Stalled = d.Stalled
 	if d.Estimate >= 0 && len(d.Left) > 0 && !d.Stalled {

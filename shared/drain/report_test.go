@@ -49,8 +49,8 @@ func TestDescribeTimes(t *testing.T) {
 		begins   bool
 		estimate int64 // -1: none
 	}{
-		"begins later":                     {Decision{Left: left, Begins: now, Estimate: 90 * time.Second}, true, 90},
-		"does not begin without pods":      {Decision{Begins: now, Estimate: 90 * time.Second}, false, -1},
+		"begins later":                     {Decision{Left: left, EvictionsFrom: now, Estimate: 90 * time.Second}, true, 90},
+		"does not begin without pods":      {Decision{EvictionsFrom: now, Estimate: 90 * time.Second}, false, -1},
 		"estimates whole seconds":          {Decision{Left: left, Estimate: 2*time.Second - 1}, false, 1},
 		"estimates no time":                {Decision{Left: left}, false, 0},
 		"estimates no open end":            {Decision{Left: left, Estimate: -1}, false, -1},
@@ -60,7 +60,7 @@ func TestDescribeTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var r Report
 			Describe(&r, test.decision)
-			require.Equal(t, test.begins, r.Begins != nil)
+			require.Equal(t, test.begins, r.EvictionsFrom != nil)
 			require.Equal(t, test.estimate >= 0, r.EstimateSeconds != nil)
 			if r.EstimateSeconds != nil {
 				require.Equal(t, test.estimate, *r.EstimateSeconds)

@@ -177,7 +177,7 @@ func (w *world) Drain(ctx context.Context, node string, task drain.Task, forced 
 	return w.report
 }
 
-func (w *world) Release(ctx context.Context, node string, drained bool) error {
+func (w *world) Restore(ctx context.Context, node string, drained bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -31,13 +31,13 @@ type Clusters interface {
 	Open(ctx context.Context, cluster string) (Cluster, error)
 }
 
-// Cluster finds and drains the nodes of one cluster: subsets of kube.Cluster and drainer.Nodes.
+// Cluster finds and drains the nodes of one cluster: subsets of kube.Cluster and drainer.Drainer.
 type Cluster interface {
 	NodeOf(ctx context.Context, pool, instance string) (string, error)
 	InstanceOf(ctx context.Context, node string) (string, error)
 	Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
 		blocked func(context.Context, drain.Report)) drain.Report
-	Release(ctx context.Context, node string, drained bool) error
+	Restore(ctx context.Context, node string, drained bool) error
 }
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
@@ -75,7 +75,7 @@ type node struct {
 
 // Handle drains until nothing is left or the slice is over. If there is a hook, it completes it as soon as the instance may terminate.
 func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
-	if in.Lifecycle != nil && !in.Release {
+	if in.Lifecycle != nil && !in.Restore {
 		// The heartbeat comes first, so that the instance does not terminate during this call. If no instance waits at the hook, the event
 		// was late or a duplicate.
 		waits, err := h.Groups.Heartbeat(ctx, *in.Lifecycle)
@@ -83,8 +83,8 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 			logging.From(ctx).Warn("heartbeat failed", "instance", in.EC2InstanceID, "error", err.Error())
 		} else if !waits {
 			result := ended(drain.Gone, "the instance is not waiting at the hook")
-			if pool, err := poolOf(in.Lifecycle); err == nil {
-				h.recordProgress(ctx, node{pool: pool, instance: in.EC2InstanceID}, result)
+			if p, err := poolOf(in.Lifecycle); err == nil {
+				h.recordProgress(ctx, node{pool: p, instance: in.EC2InstanceID}, result)
 			}
 			return result, nil
 		}
@@ -100,11 +100,11 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 		return events.DrainResult{}, err
 	case result.Outcome != "":
 		return h.end(ctx, in, n, result)
-	case in.Release && h.isTerminating(ctx, in, n):
+	case in.Restore && h.isTerminating(ctx, in, n):
 		return ended(drain.Done, "the instance is terminating: the drain of its terminate hook continues"), nil
-	case in.Release:
+	case in.Restore:
 		result = ended(drain.Done, "the node is schedulable again")
-		if err := n.cluster.Release(ctx, n.name, false); err != nil {
+		if err := n.cluster.Restore(ctx, n.name, false); err != nil {
 			return h.continueLater(ctx, in, n, ended(drain.Remaining, err.Error())), nil
 		}
 		h.recordProgress(ctx, n, result)
@@ -144,19 +144,19 @@ const (
 )
 
 // policy returns the policy of a pool, shortened for a spot interruption and for the deletion of the cluster.
-func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool events.Pool) drain.Policy {
+func (h *Handler) policy(ctx context.Context, in events.DrainRequest, p events.Pool) drain.Policy {
 	policy := drain.LegacyPolicy
-	if pool.Drain != nil {
-		policy = *pool.Drain
+	if p.Drain != nil {
+		policy = *p.Drain
 	}
 	if in.InstanceAction != "" {
 		left := max(1, drain.Seconds((spotNotice-h.Now().Sub(in.Started))/time.Second))
 		policy.LoadBalancerWait = min(policy.LoadBalancerWait, spotLoadBalancer)
 		policy.PodGracePeriod = min(cmp.Or(policy.PodGracePeriod, left), left)
 	}
-	cluster, err := h.State.Status(ctx, pool.Cluster)
+	cluster, err := h.State.Status(ctx, p.Cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		logging.From(ctx).Error("reading the status failed", "cluster", pool.Cluster, "error", err.Error())
+		logging.From(ctx).Error("reading the status failed", "cluster", p.Cluster, "error", err.Error())
 	}
 	if err == nil && cluster.Status.Phase == status.Deleting {
 		policy.ClusterDeleting = true
@@ -191,14 +191,14 @@ func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, resul
 	}
 	h.recordProgress(ctx, n, result)
 	switch {
-	case in.Release:
+	case in.Restore:
 	case in.Lifecycle != nil:
 		_, err := h.Groups.Complete(ctx, *in.Lifecycle, pool.Continue)
 		return result, err
 	case n.name != "" && result.Outcome != drain.Gone:
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
-		return result, n.cluster.Release(ctx, n.name, true)
+		return result, n.cluster.Restore(ctx, n.name, true)
 	}
 	return result, nil
 }

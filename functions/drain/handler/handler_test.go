@@ -22,7 +22,7 @@ var errThrottled = errors.New("throttled")
 // outcome is the effect of a call.
 type outcome struct {
 	drained, completed bool
-	released           string // the call of Release
+	released           string // the call of Restore
 	recorded           int    // nodes in the status
 }
 
@@ -73,10 +73,10 @@ func TestDrainAtTheHook(t *testing.T) {
 			outcome{recorded: 1},
 		},
 		"only releases the node if asked to": {
-			nil, func(in *events.DrainRequest) { in.Release = true }, drain.Done, "schedulable again", outcome{released: "n1 drained=false"},
+			nil, func(in *events.DrainRequest) { in.Restore = true }, drain.Done, "schedulable again", outcome{released: "n1 drained=false"},
 		},
 		"completes nothing if that node does not exist": {
-			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Release = true }, absent, "has no node", outcome{},
+			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Restore = true }, absent, "has no node", outcome{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestDrainAtTheHook(t *testing.T) {
 				require.Equal(t, test.want == drain.Remaining, got.WaitSeconds > 0)
 				w.require(t, test.does)
 				in := sample(t, hookSample, test.change)
-				require.Equal(t, !in.Release, w.heartbeats == 1)
+				require.Equal(t, !in.Restore, w.heartbeats == 1)
 			})
 		})
 	}
@@ -308,7 +308,7 @@ func TestReleaseOfANode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			test.world(w)
-			got, err := w.handle(t, byHandSample, func(in *events.DrainRequest) { in.Release = true })
+			got, err := w.handle(t, byHandSample, func(in *events.DrainRequest) { in.Restore = true })
 			require.NoError(t, err)
 			require.Equal(t, test.want, got.Outcome)
 			require.Contains(t, got.Message, test.says)
@@ -318,7 +318,7 @@ func TestReleaseOfANode(t *testing.T) {
 	t.Run("of a hook ignores the instance's state", func(t *testing.T) {
 		w := newWorld(t)
 		w.states["i-1"] = pool.TerminatingWait
-		_, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.Release = true })
+		_, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.Restore = true })
 		require.NoError(t, err)
 		w.require(t, outcome{released: "n1 drained=false"})
 	})

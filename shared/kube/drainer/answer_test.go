@@ -82,7 +82,7 @@ func TestAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, seen := &drain.Pod{UID: "uid", Namespace: "shop", Name: "a"}, &drain.Budget{Key: "shop/web", Allowed: 2}
-			d := &call{inFlight: 1, view: drain.View{
+			d := &drainRun{inFlight: 1, view: drain.View{
 				Pods: map[types.UID]*drain.Pod{"uid": pod}, Budgets: map[drain.Key]*drain.Budget{"shop/web": seen},
 				Tries: map[types.UID]drain.Try{"uid": {InFlight: true, Budget: "shop/web", Failures: c.failures}},
 			}}
@@ -125,7 +125,7 @@ func TestAnswer(t *testing.T) {
 	t.Run("success of a deletion against its budget", func(t *testing.T) {
 		var forced []string
 		pod := &drain.Pod{UID: "uid", Namespace: "shop", Name: "a"}
-		d := &call{inFlight: 1, forced: func(pod string) {
+		d := &drainRun{inFlight: 1, forced: func(pod string) {
 			forced = append(forced, pod)
 		}, view: drain.View{Tries: map[types.UID]drain.Try{}}}
 		d.answer(result{request: drain.Request{Pod: pod, Forced: true}, answered: time.Now()})

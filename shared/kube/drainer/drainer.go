@@ -41,16 +41,16 @@ const (
 	troubleTimeout = kube.CallTimeout + longPause + 5*time.Second
 )
 
-// Nodes drains the nodes of one cluster.
-type Nodes struct{ cluster *kube.Cluster }
+// Drainer drains the nodes of one cluster.
+type Drainer struct{ cluster *kube.Cluster }
 
-// New returns the nodes of an opened cluster.
-func New(cluster *kube.Cluster) *Nodes { return &Nodes{cluster} }
+// New returns the drainer of an opened cluster.
+func New(cluster *kube.Cluster) *Drainer { return &Drainer{cluster} }
 
 // Cluster is an opened cluster whose nodes can be drained.
 type Cluster struct {
 	*kube.Cluster
-	*Nodes
+	*Drainer
 }
 
 // NewCluster returns an opened cluster with its nodes.
@@ -61,55 +61,55 @@ func NewCluster(cluster *kube.Cluster) Cluster { return Cluster{cluster, New(clu
 // a drain: Drain waits for it. Drain calls forced right after each deletion of a pod against its budget, since the report
 // may be lost. It calls blocked concurrently, once something has blocked the drain for a while. It reports the same
 // blockers only once.
-func (n *Nodes) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
+func (d *Drainer) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
 	blocked func(context.Context, drain.Report)) drain.Report {
-	c := &call{
-		Nodes: n, node: node, task: task, forced: forced, blocked: blockedReports{send: blocked}, results: make(chan result, maxInFlight),
+	run := &drainRun{
+		Drainer: d, node: node, task: task, forced: forced, blocked: blockedReports{send: blocked}, results: make(chan result, maxInFlight),
 		trouble:   make(chan error, 8),
 		watchPods: make(chan struct{}),
 		view:      drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
-	c.report.Outcome = drain.Remaining
-	held, err := n.hold(ctx, node, time.Time{})
+	run.report.Outcome = drain.Remaining
+	held, err := d.cordonNode(ctx, node, time.Time{})
 	switch {
 	case apierrors.IsNotFound(err):
-		c.report.Outcome, c.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
-		return c.report
+		run.report.Outcome, run.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
+		return run.report
 	case err != nil:
-		c.report.Message = err.Error()
-		return c.report
+		run.report.Message = err.Error()
+		return run.report
 	}
-	c.setHold(held)
+	run.setCordon(held)
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches
-	c.run(inside)
-	c.flushResults()
-	c.awaitReports()
-	if c.report.Outcome == drain.Remaining {
-		if c.synced {
-			c.clearTrouble(time.Now())
+	run.execute(inside)
+	run.flushResults()
+	run.awaitReports()
+	if run.report.Outcome == drain.Remaining {
+		if run.synced {
+			run.clearTrouble(time.Now())
 		}
-		c.note(ctx)
-		if c.report.Evicted == 0 && c.report.Terminating == 0 {
-			c.report.Pending = c.pending(ctx, c.blockingBudgets())
+		run.note(ctx)
+		if run.report.Evicted == 0 && run.report.Terminating == 0 {
+			run.report.Pending = run.pending(ctx, run.blockingBudgets())
 		}
 	}
-	return c.report
+	return run.report
 }
 
-// setHold records that the node is held.
-func (c *call) setHold(held held) {
-	c.awaitReports() // a report in progress writes d.held.waits
-	c.held, c.view.Excluded, c.view.Cordoned, c.task.Started = held, held.since, held.since, held.began
+// setCordon records that the node is held.
+func (c *drainRun) setCordon(held cordonState) {
+	c.awaitReports() // a report in progress writes d.cordon.waits
+	c.cordon, c.view.Excluded, c.view.Cordoned, c.task.Started = held, held.since, held.since, held.began
 }
 
-// call is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
-type call struct {
-	*Nodes
+// drainRun is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
+type drainRun struct {
+	*Drainer
 	node    string
 	task    drain.Task
 	forced  func(pod string)
-	held    held
+	cordon  cordonState
 	view    drain.View
 	report  drain.Report
 	results chan result
@@ -136,16 +136,16 @@ type result struct {
 	answered time.Time
 }
 
-// run lists the pods and budgets, then decides and sends requests until no pod is left, the timeout passes, or ctx ends. It waits for
+// execute lists the pods and budgets, then decides and sends requests until no pod is left, the timeout passes, or ctx ends. It waits for
 // changes between decisions.
-func (c *call) run(ctx context.Context) {
+func (c *drainRun) execute(ctx context.Context) {
 	pods := make(chan change[corev1.Pod], 64)
 	budgets := make(chan change[policyv1.PodDisruptionBudget], 64)
 	// While there are requests to send, pods are not watched: each eviction causes four events, which would be a tenth of
 	// the API server's load.
-	mine := c.podsOf(c.node)
-	mine.needed = c.watchPods
-	go follow(ctx, mine, pods, c.trouble)
+	podSource := c.podsOf(c.node)
+	podSource.needed = c.watchPods
+	go follow(ctx, podSource, pods, c.trouble)
 	go follow(ctx, c.allBudgets(), budgets, c.trouble)
 	// A decision needs both lists.
 	for listed := [2]bool{}; listed != [2]bool{true, true}; {
@@ -163,7 +163,7 @@ func (c *call) run(ctx context.Context) {
 		}
 	}
 	c.synced, c.report.Message = true, ""
-	if now := time.Now(); c.held.isOutage(now) {
+	if now := time.Now(); c.cordon.isOutage(now) {
 		c.task.ReachableAgain = now
 	}
 	var systemCheckAt time.Time // the next check whether other pods need the system pods
@@ -176,12 +176,12 @@ func (c *call) run(ctx context.Context) {
 		decision := drain.Decide(now, c.task, c.view, room)
 		drain.Describe(&c.report, decision)
 		c.clearTrouble(now)
-		if decision.Over {
+		if decision.TimedOut {
 			// The node stays while its pods cannot be listed. The report must contain the pods that are left.
 			if !c.listPods(ctx) {
 				continue
 			}
-			if decision = drain.Decide(time.Now(), c.task, c.view, 0); !decision.Over {
+			if decision = drain.Decide(time.Now(), c.task, c.view, 0); !decision.TimedOut {
 				continue
 			}
 			drain.Describe(&c.report, decision)
@@ -211,10 +211,10 @@ func (c *call) run(ctx context.Context) {
 		for _, request := range decision.Send {
 			c.send(ctx, request)
 		}
-		if sighted := began.Add(watchDelay); c.inFlight < maxInFlight || !now.Before(sighted) {
+		if watchFrom := began.Add(watchDelay); c.inFlight < maxInFlight || !now.Before(watchFrom) {
 			c.startPodWatch()
 		} else {
-			decision.Next = sooner(decision.Next, sighted)
+			decision.Next = sooner(decision.Next, watchFrom)
 		}
 		if c.pause.After(now) {
 			decision.Next = sooner(decision.Next, c.pause)
@@ -224,7 +224,7 @@ func (c *call) run(ctx context.Context) {
 }
 
 // startPodWatch starts the watch of pods.
-func (c *call) startPodWatch() {
+func (c *drainRun) startPodWatch() {
 	select {
 	case <-c.watchPods:
 	default:
@@ -234,7 +234,7 @@ func (c *call) startPodWatch() {
 
 // next waits until something changes or the time has come. It then applies all changes that arrived within
 // decisionInterval since the last decision.
-func (c *call) next(ctx context.Context, decided, at time.Time, pods <-chan change[corev1.Pod],
+func (c *drainRun) next(ctx context.Context, decided, at time.Time, pods <-chan change[corev1.Pod],
 	budgets <-chan change[policyv1.PodDisruptionBudget]) {
 	var alarm <-chan time.Time
 	if !at.IsZero() {
@@ -274,7 +274,7 @@ func (c *call) next(ctx context.Context, decided, at time.Time, pods <-chan chan
 }
 
 // flushResults reads the results of requests that are outstanding at the end of the call. They may have removed pods.
-func (c *call) flushResults() {
+func (c *drainRun) flushResults() {
 	patience := time.After(flushTimeout)
 	for c.inFlight > 0 {
 		select {
@@ -287,23 +287,23 @@ func (c *call) flushResults() {
 }
 
 // recordTrouble adds an error of the API server to the report.
-func (c *call) recordTrouble(err error) { c.report.Message, c.troubleAt = err.Error(), time.Now() }
+func (c *drainRun) recordTrouble(err error) { c.report.Message, c.troubleAt = err.Error(), time.Now() }
 
 // clearTrouble removes an old error from the report.
-func (c *call) clearTrouble(now time.Time) {
+func (c *drainRun) clearTrouble(now time.Time) {
 	if now.Sub(c.troubleAt) > troubleTimeout {
 		c.report.Message = ""
 	}
 }
 
-func (c *call) seePods(change change[corev1.Pod]) {
+func (c *drainRun) seePods(change change[corev1.Pod]) {
 	applyTo(c.view.Pods, change, func(p *corev1.Pod) (types.UID, *drain.Pod) {
 		pod := drain.NewPod(p)
 		return pod.UID, pod
 	})
 }
 
-func (c *call) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
+func (c *drainRun) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 	for _, b := range applyTo(c.view.Budgets, change, func(p *policyv1.PodDisruptionBudget) (drain.Key, *drain.Budget) {
 		budget := drain.NewBudget(p)
 		return budget.Key, budget
@@ -323,7 +323,7 @@ func (c *call) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 }
 
 // listPods replaces the pods of the view by a new list.
-func (c *call) listPods(ctx context.Context) bool {
+func (c *drainRun) listPods(ctx context.Context) bool {
 	items, _, err := c.podsOf(c.node).list(ctx)
 	if err != nil {
 		c.wait(ctx, err)
@@ -334,16 +334,16 @@ func (c *call) listPods(ctx context.Context) bool {
 }
 
 // confirmEmpty verifies with two new lists that no pods are left, and that the volumes are detached. If the node was
-// uncordoned or released between the lists, pods may have arrived: confirmEmpty cordons the node again and returns false.
-func (c *call) confirmEmpty(ctx context.Context) bool {
+// uncordoned or restored between the lists, pods may have arrived: confirmEmpty cordons the node again and returns false.
+func (c *drainRun) confirmEmpty(ctx context.Context) bool {
 	for pass := range 2 {
 		if pass > 0 {
 			select {
-			case <-time.After(min(confirmPause, time.Until(c.held.since.Add(bindTimeout)))):
+			case <-time.After(min(confirmPause, time.Until(c.cordon.since.Add(bindTimeout)))):
 			case <-ctx.Done():
 				return false
 			}
-			if c.holdChanged(ctx) {
+			if c.cordonChanged(ctx) {
 				return false
 			}
 		}
@@ -359,25 +359,25 @@ func (c *call) confirmEmpty(ctx context.Context) bool {
 	return c.volumesDetached(ctx)
 }
 
-// holdChanged cordons the node again if necessary. It returns true if the node was not held any longer, or if that is
-// unknown.
-func (c *call) holdChanged(ctx context.Context) bool {
-	held, err := c.hold(ctx, c.node, c.held.began)
+// cordonChanged cordons the node again if necessary. It returns true if the node was not cordoned any longer, or if that
+// is unknown.
+func (c *drainRun) cordonChanged(ctx context.Context) bool {
+	held, err := c.cordonNode(ctx, c.node, c.cordon.began)
 	switch {
 	case apierrors.IsNotFound(err): // no pod starts on it
 		return false
 	case err != nil:
 		c.recordTrouble(err)
 		return true
-	case held.uid == c.held.uid && held.since.Equal(c.held.since):
+	case held.uid == c.cordon.uid && held.since.Equal(c.cordon.since):
 		return false
 	}
-	c.setHold(held)
+	c.setCordon(held)
 	return true
 }
 
 // wait pauses after an error of the API server.
-func (c *call) wait(ctx context.Context, err error) {
+func (c *drainRun) wait(ctx context.Context, err error) {
 	c.recordTrouble(err)
 	select {
 	case <-time.After(time.Second):

@@ -11,13 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// hold uses the annotations of an earlier drain if they are valid and the node was not changed since.
+// cordonNode uses the annotations of an earlier drain if they are valid and the node was not changed since.
 func TestHoldContinuesAnEarlierDrain(t *testing.T) {
-	const invalid, began = 1000 * time.Hour, -10 * time.Minute // began is an argument of hold
+	const invalid, began = 1000 * time.Hour, -10 * time.Minute // began is an argument of cordonNode
 	for name, c := range map[string]struct {
 		annotations        map[string]time.Duration // from now
 		cordoned, excluded bool
-		// The result of hold.
+		// The result of cordonNode.
 		began, contact, since time.Duration
 	}{
 		"no annotations": {nil, false, false, began, began, 0},
@@ -55,7 +55,7 @@ func TestHoldContinuesAnEarlierDrain(t *testing.T) {
 				require.NoError(t, s.nodes.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
 					"metadata": map[string]any{"annotations": annotations, "labels": labels}, "spec": map[string]any{"unschedulable": c.cordoned},
 				}))
-				got, err := s.nodes.hold(t.Context(), "n1", now.Add(began))
+				got, err := s.nodes.cordonNode(t.Context(), "n1", now.Add(began))
 				require.NoError(t, err)
 				ago := func(at time.Time) time.Duration { return at.Sub(now).Round(100 * time.Millisecond) }
 				require.Equal(t, c.began, ago(got.began))
@@ -65,8 +65,8 @@ func TestHoldContinuesAnEarlierDrain(t *testing.T) {
 				node := s.read("n1")
 				require.True(t, node.Spec.Unschedulable)
 				require.Contains(t, node.Labels, corev1.LabelNodeExcludeBalancers)
-				require.Equal(t, "true", node.Annotations[autoscalerHold])
-				again, err := s.nodes.hold(t.Context(), "n1", now.Add(began))
+				require.Equal(t, "true", node.Annotations[annotationScaleDownDisabled])
+				again, err := s.nodes.cordonNode(t.Context(), "n1", now.Add(began))
 				require.NoError(t, err)
 				require.Equal(t, c.began, ago(again.began))
 				require.Equal(t, c.since, ago(again.since), "the drain continues")
@@ -84,18 +84,18 @@ func TestReleaseRestoresTheNode(t *testing.T) {
 		for _, value := range []string{"", "true", "false"} {
 			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler hold %q", done, cordonedBefore, excludedBefore, value),
 				func(t *testing.T) {
-					inSimulation(t, func(t *testing.T, s *simulated) { checkRelease(t, s, done, cordonedBefore, excludedBefore, value) })
+					inSimulation(t, func(t *testing.T, s *simulated) { checkRestore(t, s, done, cordonedBefore, excludedBefore, value) })
 				})
 		}
 	}
 }
 
-// checkRelease drains n1 and releases it. Before, an operator may have cordoned it, excluded it from load balancers, or
+// checkRestore drains n1 and releases it. Before, an operator may have cordoned it, excluded it from load balancers, or
 // set the autoscaler's annotation.
-func checkRelease(t *testing.T, s *simulated, done, cordonedBefore, excludedBefore bool, value string) {
+func checkRestore(t *testing.T, s *simulated, done, cordonedBefore, excludedBefore bool, value string) {
 	annotations, labels := map[string]any{}, map[string]any{}
 	if value != "" {
-		annotations[autoscalerHold] = value
+		annotations[annotationScaleDownDisabled] = value
 	}
 	if excludedBefore {
 		labels[corev1.LabelNodeExcludeBalancers] = ""
@@ -107,44 +107,44 @@ func checkRelease(t *testing.T, s *simulated, done, cordonedBefore, excludedBefo
 	}
 	patch(map[string]any{"annotations": annotations, "labels": labels}, cordonedBefore)
 	for range 2 {
-		_, err := s.nodes.hold(t.Context(), "n1", time.Now())
+		_, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 		require.NoError(t, err)
 		if !cordonedBefore { // an operator uncordons it during the drain
 			patch(map[string]any{}, false)
 		}
 	}
-	_, err := s.nodes.hold(t.Context(), "n1", time.Now())
+	_, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 	require.NoError(t, err)
 	node := s.read("n1")
 	require.True(t, node.Spec.Unschedulable)
-	require.Equal(t, "true", node.Annotations[autoscalerHold])
+	require.Equal(t, "true", node.Annotations[annotationScaleDownDisabled])
 	var ours []string
 	for what, theirs := range map[string]bool{autoscaler: value == "true", cordoned: cordonedBefore, excluded: excludedBefore} {
 		if !theirs {
 			ours = append(ours, what)
 		}
 	}
-	require.ElementsMatch(t, ours, ownHolds(&node))
+	require.ElementsMatch(t, ours, ownSettings(&node))
 
-	require.NoError(t, s.nodes.Release(t.Context(), "n1", done))
+	require.NoError(t, s.nodes.Restore(t.Context(), "n1", done))
 	node = s.read("n1")
 	require.Equal(t, done || cordonedBefore, node.Spec.Unschedulable)
 	_, away := node.Labels[corev1.LabelNodeExcludeBalancers]
 	require.Equal(t, done || excludedBefore, away)
-	require.Equal(t, value, node.Annotations[autoscalerHold])
+	require.Equal(t, value, node.Annotations[annotationScaleDownDisabled])
 	for key := range node.Annotations {
 		require.False(t, strings.HasPrefix(key, "drover.run/"), key)
 	}
-	require.NoError(t, s.nodes.Release(t.Context(), "n1", done))
+	require.NoError(t, s.nodes.Restore(t.Context(), "n1", done))
 	require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
 }
 
 func TestMissingNodeIsNotAwaited(t *testing.T) {
 	inSimulation(t, func(t *testing.T, s *simulated) {
 		began := time.Now()
-		_, err := s.nodes.hold(t.Context(), "n9", began)
+		_, err := s.nodes.cordonNode(t.Context(), "n9", began)
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
-		require.True(t, apierrors.IsNotFound(s.nodes.Release(t.Context(), "n9", false)))
+		require.True(t, apierrors.IsNotFound(s.nodes.Restore(t.Context(), "n9", false)))
 		require.Less(t, time.Since(began), time.Second)
 	})
 }

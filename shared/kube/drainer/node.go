@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// autoscalerHold keeps the cluster autoscaler from choosing the node while it is drained.
+	// annotationScaleDownDisabled keeps the cluster autoscaler from choosing the node while it is drained.
 	// See the FAQ of the cluster autoscaler, "How can I prevent Cluster Autoscaler from scaling down a particular node?":
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
-	autoscalerHold = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	annotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	// annotationBegan is when the drain of the node began, with the first cordon. annotationSince is since when the node is
-	// cordoned and excluded from load balancers. annotationHolds lists which of the three settings drover made.
-	annotationBegan = "drover.run/drain-began"
-	annotationSince = kube.AnnotationDraining
-	annotationHolds = "drover.run/drain-holds"
-	// annotationAutoscalerBefore is the value that autoscalerHold had before the drain, if it had another one.
+	// cordoned and excluded from load balancers. annotationSettings lists which of the three settings drover made.
+	annotationBegan    = "drover.run/drain-began"
+	annotationSince    = kube.AnnotationDraining
+	annotationSettings = "drover.run/drain-holds"
+	// annotationAutoscalerBefore is the value that annotationScaleDownDisabled had before the drain, if it had another one.
 	annotationAutoscalerBefore = "drover.run/autoscaler-hold-before"
 	// annotationContact is when the last call ended that could reach the cluster long enough to end the drain, if its time
 	// had been over.
@@ -40,15 +40,15 @@ const (
 	annotationWaits = "drover.run/drain-waits-for"
 )
 
-// Settings in annotationHolds.
+// Settings in annotationSettings.
 const (
 	cordoned   = "cordon"
 	excluded   = "load-balancers"
 	autoscaler = "autoscaler"
 )
 
-// held is a node that is cordoned.
-type held struct {
+// cordonState is a node that is cordoned.
+type cordonState struct {
 	uid types.UID
 	// began is when the drain began. The node is out of load balancers since. contact is the last time a call reached the
 	// cluster.
@@ -57,17 +57,17 @@ type held struct {
 	waits string
 }
 
-// hold cordons a node, excludes it from load balancers and keeps the autoscaler away, with one patch. It writes nothing if
+// cordonNode cordons a node, excludes it from load balancers and keeps the autoscaler away, with one patch. It writes nothing if
 // that is done already, so the time of the first patch counts. The start of the drain is the time
-// recorded on the node. Without one it is began, and if that is zero, now. hold retries until ctx ends.
-func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, error) {
-	var h held
-	err := c.retry(ctx, func(ctx context.Context) error {
+// recorded on the node. Without one it is began, and if that is zero, now. cordonNode retries until ctx ends.
+func (d *Drainer) cordonNode(ctx context.Context, name string, began time.Time) (cordonState, error) {
+	var h cordonState
+	err := d.retry(ctx, func(ctx context.Context) error {
 		var node corev1.Node
-		if err := c.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
+		if err := d.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
-		h = held{uid: node.UID, waits: node.Annotations[annotationWaits], began: began}
+		h = cordonState{uid: node.UID, waits: node.Annotations[annotationWaits], began: began}
 		if began.IsZero() {
 			h.began = time.Now()
 		}
@@ -80,29 +80,29 @@ func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, e
 			h.contact = h.began
 		}
 		_, isExcluded := node.Labels[corev1.LabelNodeExcludeBalancers]
-		value, hasValue := node.Annotations[autoscalerHold]
-		isHeld := value == "true" // the autoscaler ignores other values
+		value, hasValue := node.Annotations[annotationScaleDownDisabled]
+		isExempt := value == "true" // the autoscaler ignores other values
 		since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationSince])
 		if h.since = since; err != nil || !node.Spec.Unschedulable || !isExcluded {
 			h.since = time.Now()
-		} else if isHeld {
+		} else if isExempt {
 			return nil
 		}
-		ours := ownHolds(&node)
-		for hold, present := range map[string]bool{cordoned: node.Spec.Unschedulable, excluded: isExcluded, autoscaler: isHeld} {
-			if !present && !slices.Contains(ours, hold) {
-				ours = append(ours, hold)
+		ours := ownSettings(&node)
+		for setting, present := range map[string]bool{cordoned: node.Spec.Unschedulable, excluded: isExcluded, autoscaler: isExempt} {
+			if !present && !slices.Contains(ours, setting) {
+				ours = append(ours, setting)
 			}
 		}
 		slices.Sort(ours)
 		annotations := map[string]any{
 			annotationBegan: h.began.UTC().Format(time.RFC3339Nano), annotationSince: h.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
-			annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
+			annotationSettings: strings.Join(ours, ","), annotationScaleDownDisabled: "true",
 		}
-		if hasValue && !isHeld {
+		if hasValue && !isExempt {
 			annotations[annotationAutoscalerBefore] = value
 		}
-		return c.patch(ctx, name, node.UID, map[string]any{
+		return d.patch(ctx, name, node.UID, map[string]any{
 			"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"}},
 			"spec":     map[string]any{"unschedulable": true},
 		})
@@ -110,22 +110,22 @@ func (c *Nodes) hold(ctx context.Context, name string, began time.Time) (held, e
 	return h, err
 }
 
-// ownHolds lists the settings of a node that drover made.
-func ownHolds(node *corev1.Node) []string {
-	return strings.FieldsFunc(node.Annotations[annotationHolds], func(r rune) bool { return r == ',' })
+// ownSettings lists the settings of a node that drover made.
+func ownSettings(node *corev1.Node) []string {
+	return strings.FieldsFunc(node.Annotations[annotationSettings], func(r rune) bool { return r == ',' })
 }
 
-// Release reverts the settings of a drain on a node that stays. A drained node stays cordoned and out of load balancers,
+// Restore reverts the settings of a drain on a node that stays. A drained node stays cordoned and out of load balancers,
 // and the autoscaler may remove it. After an aborted drain the node is as it was before.
-func (c *Nodes) Release(ctx context.Context, name string, drained bool) error {
-	return c.retry(ctx, func(ctx context.Context) error {
+func (d *Drainer) Restore(ctx context.Context, name string, drained bool) error {
+	return d.retry(ctx, func(ctx context.Context) error {
 		var node corev1.Node
-		if err := c.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
+		if err := d.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
 		annotations := map[string]any{}
 		for _, key := range []string{
-			annotationBegan, annotationSince, annotationHolds, annotationAutoscalerBefore, annotationContact, annotationEmpty, annotationWaits,
+			annotationBegan, annotationSince, annotationSettings, annotationAutoscalerBefore, annotationContact, annotationEmpty, annotationWaits,
 		} {
 			if _, ok := node.Annotations[key]; ok {
 				annotations[key] = nil
@@ -134,11 +134,11 @@ func (c *Nodes) Release(ctx context.Context, name string, drained bool) error {
 		if len(annotations) == 0 {
 			return nil
 		}
-		ours, labels, patch := ownHolds(&node), map[string]any{}, map[string]any{}
-		if slices.Contains(ours, autoscaler) && node.Annotations[autoscalerHold] == "true" {
-			annotations[autoscalerHold] = nil
+		ours, labels, patch := ownSettings(&node), map[string]any{}, map[string]any{}
+		if slices.Contains(ours, autoscaler) && node.Annotations[annotationScaleDownDisabled] == "true" {
+			annotations[annotationScaleDownDisabled] = nil
 			if value, ok := node.Annotations[annotationAutoscalerBefore]; ok {
-				annotations[autoscalerHold] = value
+				annotations[annotationScaleDownDisabled] = value
 			}
 		}
 		if !drained && slices.Contains(ours, excluded) {
@@ -148,7 +148,7 @@ func (c *Nodes) Release(ctx context.Context, name string, drained bool) error {
 			patch["spec"] = map[string]any{"unschedulable": nil}
 		}
 		patch["metadata"] = map[string]any{"annotations": annotations, "labels": labels}
-		return c.patch(ctx, name, node.UID, patch)
+		return d.patch(ctx, name, node.UID, patch)
 	})
 }
 
@@ -158,17 +158,17 @@ const minOutage = 30 * time.Second
 
 // isOutage returns true if no call had contact for so long that the drain must retry its requests before its timeout may
 // end it.
-func (h held) isOutage(now time.Time) bool {
+func (h cordonState) isOutage(now time.Time) bool {
 	return now.Sub(h.contact) > minOutage+2*backoff.DrainCalls.Pause(h.contact.Sub(h.began))
 }
 
 // note writes to the node what its drain waits for, and, for the next call, that this call had contact.
-func (c *call) note(ctx context.Context) {
+func (c *drainRun) note(ctx context.Context) {
 	annotations := map[string]any{}
-	if text := c.report.Summary(); text != c.held.waits {
+	if text := c.report.Summary(); text != c.cordon.waits {
 		annotations[annotationWaits] = text
 	}
-	if now := time.Now(); c.synced && c.task.Ends() && c.task.TriedLongEnough(now, c.held.since) {
+	if now := time.Now(); c.synced && c.task.Ends() && c.task.TriedLongEnough(now, c.cordon.since) {
 		annotations[annotationContact] = now.UTC().Format(time.RFC3339Nano)
 	}
 	if len(annotations) == 0 {
@@ -179,14 +179,14 @@ func (c *call) note(ctx context.Context) {
 	}
 }
 
-func (c *call) annotate(ctx context.Context, annotations map[string]any) error {
+func (c *drainRun) annotate(ctx context.Context, annotations map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout/2)
 	defer cancel()
-	return c.patch(ctx, c.node, c.held.uid, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	return c.patch(ctx, c.node, c.cordon.uid, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
 // emptySince returns since when no pods are left on the node. The first call records the current time on the node.
-func (c *call) emptySince(ctx context.Context) (time.Time, error) {
+func (c *drainRun) emptySince(ctx context.Context) (time.Time, error) {
 	var node corev1.Node
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
@@ -197,13 +197,13 @@ func (c *call) emptySince(ctx context.Context) (time.Time, error) {
 		return since, nil
 	}
 	now := time.Now()
-	return now, c.patch(ctx, c.node, c.held.uid, map[string]any{
+	return now, c.patch(ctx, c.node, c.cordon.uid, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{annotationEmpty: now.UTC().Format(time.RFC3339Nano)}},
 	})
 }
 
 // awaitDetached watches until one of the attachments is deleted, the time is over, or the watch ends.
-func (c *call) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool,
+func (c *drainRun) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool,
 	left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
@@ -224,20 +224,20 @@ func (c *call) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttac
 }
 
 // patch changes the node if its UID is the one that was read.
-func (c *Nodes) patch(ctx context.Context, name string, uid types.UID, patch map[string]any) error {
+func (d *Drainer) patch(ctx context.Context, name string, uid types.UID, patch map[string]any) error {
 	patch["metadata"].(map[string]any)["uid"] = uid
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	if err := c.cluster.Core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(body).Do(ctx).Error(); err != nil {
+	if err := d.cluster.Core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(body).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("patching node %s: %w", name, err)
 	}
 	return nil
 }
 
 // retry calls until the call succeeds, the node does not exist, or ctx ends.
-func (c *Nodes) retry(ctx context.Context, call func(context.Context) error) error {
+func (d *Drainer) retry(ctx context.Context, call func(context.Context) error) error {
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		within, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 		err := call(within)

@@ -23,7 +23,7 @@ const (
 )
 
 // blockingBudgets returns the budgets that block pods in the last decision.
-func (c *call) blockingBudgets() (budgets []*drain.Budget) {
+func (c *drainRun) blockingBudgets() (budgets []*drain.Budget) {
 	seen := map[drain.Key]bool{}
 	for _, blocked := range c.report.Blocked {
 		for _, name := range blocked.Budgets {
@@ -39,7 +39,7 @@ func (c *call) blockingBudgets() (budgets []*drain.Budget) {
 // pending lists the pods under these budgets that the scheduler could not place, with its message. Without budgets it
 // makes no call. A failed call returns none: the next slice calls again.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
-func (c *call) pending(ctx context.Context, budgets []*drain.Budget) (found []events.PendingPod) {
+func (c *drainRun) pending(ctx context.Context, budgets []*drain.Budget) (found []events.PendingPod) {
 	if len(budgets) == 0 {
 		return nil
 	}

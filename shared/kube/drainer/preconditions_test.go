@@ -54,14 +54,14 @@ func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("each patch names the UID of the node that was read", func(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulated) {
 			all, uid := s.record(), string(s.read("n1").UID)
-			h, err := s.nodes.hold(t.Context(), "n1", time.Now())
+			h, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			require.Equal(t, uid, string(h.uid))
-			c := &call{Nodes: s.nodes, node: "n1", held: h}
+			c := &drainRun{Drainer: s.nodes, node: "n1", cordon: h}
 			require.NoError(t, c.annotate(t.Context(), map[string]any{annotationWaits: "x"}))
 			_, err = c.emptySince(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
+			require.NoError(t, s.nodes.Restore(t.Context(), "n1", false))
 			require.Len(t, *all, 4)
 			for _, patch := range *all {
 				require.Equal(t, "PATCH /api/v1/nodes/n1", patch.what)
@@ -72,7 +72,7 @@ func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("a node of the same name that took its place is left alone", func(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulated) {
 			before := s.read("n1")
-			c := &call{Nodes: s.nodes, node: "n1", held: held{uid: types.UID("of the node before")}}
+			c := &drainRun{Drainer: s.nodes, node: "n1", cordon: cordonState{uid: types.UID("of the node before")}}
 			_, err := c.emptySince(t.Context())
 			for _, err := range []error{err, c.annotate(t.Context(), map[string]any{annotationWaits: "x"})} {
 				require.True(t, apierrors.IsConflict(err), "%v", err)
@@ -84,8 +84,8 @@ func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("a node that cannot be read is not patched", func(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulated) {
 			call := map[string]func() error{
-				"hold":    func() error { _, err := s.nodes.hold(t.Context(), "n1", time.Now()); return err },
-				"release": func() error { return s.nodes.Release(t.Context(), "n1", false) },
+				"hold":    func() error { _, err := s.nodes.cordonNode(t.Context(), "n1", time.Now()); return err },
+				"release": func() error { return s.nodes.Restore(t.Context(), "n1", false) },
 			}
 			for _, name := range []string{"hold", "release"} {
 				failures, early := 2, 0
@@ -111,31 +111,31 @@ func TestNodePatchPrecondition(t *testing.T) {
 	})
 }
 
-func TestRelease(t *testing.T) {
+func TestRestore(t *testing.T) {
 	t.Run("writes nothing to a node that no drain touched", func(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulated) {
-			s.say(map[string]any{autoscalerHold: "true"}, map[string]any{"unschedulable": true})
+			s.say(map[string]any{annotationScaleDownDisabled: "true"}, map[string]any{"unschedulable": true})
 			all := s.record()
-			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
+			require.NoError(t, s.nodes.Restore(t.Context(), "n1", false))
 			require.Empty(t, *all)
 		})
 	})
 	t.Run("keeps what an operator set for the autoscaler", func(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulated) {
-			_, err := s.nodes.hold(t.Context(), "n1", time.Now())
+			_, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
-			s.say(map[string]any{autoscalerHold: "false"}, map[string]any{})
-			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
-			require.Equal(t, "false", s.read("n1").Annotations[autoscalerHold])
+			s.say(map[string]any{annotationScaleDownDisabled: "false"}, map[string]any{})
+			require.NoError(t, s.nodes.Restore(t.Context(), "n1", false))
+			require.Equal(t, "false", s.read("n1").Annotations[annotationScaleDownDisabled])
 		})
 	})
 	t.Run("leaves no annotation where there was none", func(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulated) {
-			_, err := s.nodes.hold(t.Context(), "n1", time.Now())
+			_, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			require.NotContains(t, s.read("n1").Annotations, annotationAutoscalerBefore)
-			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
-			require.NotContains(t, s.read("n1").Annotations, autoscalerHold)
+			require.NoError(t, s.nodes.Restore(t.Context(), "n1", false))
+			require.NotContains(t, s.read("n1").Annotations, annotationScaleDownDisabled)
 		})
 	})
 }

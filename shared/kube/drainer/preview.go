@@ -27,7 +27,7 @@ type Preview struct {
 }
 
 // Preview reads one node, or all nodes of a pool if node is "". It omits nodes that do not exist.
-func (c *Nodes) Preview(ctx context.Context, pool, node string) ([]Preview, error) {
+func (d *Drainer) Preview(ctx context.Context, pool, node string) ([]Preview, error) {
 	options := metav1.ListOptions{LabelSelector: kube.PoolLabel + "=" + pool}
 	if node != "" {
 		options = metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()}
@@ -36,10 +36,10 @@ func (c *Nodes) Preview(ctx context.Context, pool, node string) ([]Preview, erro
 	// This timeout covers only the list of nodes: the pods of hundreds of nodes are listed node by node.
 	listing, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	if err := c.cluster.Core.Get().Resource("nodes").VersionedParams(&options, kube.Parameters).Do(listing).Into(&list); err != nil {
+	if err := d.cluster.Core.Get().Resource("nodes").VersionedParams(&options, kube.Parameters).Do(listing).Into(&list); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	budgets, _, err := c.allBudgets().list(ctx)
+	budgets, _, err := d.allBudgets().list(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (c *Nodes) Preview(ctx context.Context, pool, node string) ([]Preview, erro
 		if since, err := time.Parse(time.RFC3339Nano, n.Annotations[annotationSince]); err == nil && p.Cordoned {
 			p.View.Cordoned = since
 		}
-		pods, _, err := c.podsOf(n.Name).list(ctx)
+		pods, _, err := d.podsOf(n.Name).list(ctx)
 		if err != nil {
 			return nil, err
 		}

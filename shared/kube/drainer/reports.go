@@ -23,17 +23,17 @@ type blockedReports struct {
 
 // reportBlocked starts a report of what blocks, if one is due. It returns when to decide again without a change; zero is
 // never.
-func (c *call) reportBlocked(ctx context.Context, now time.Time, decision drain.Decision) time.Time {
+func (c *drainRun) reportBlocked(ctx context.Context, now time.Time, decision drain.Decision) time.Time {
 	due, again := c.blocked.waits.Due(now, decision, c.view)
 	if !due {
 		return again
 	}
 	c.awaitReports()
 	text := c.report.Summary()
-	if end, ends := ctx.Deadline(); ends && end.Sub(now) < reportTimeout || text == c.held.waits {
+	if end, ends := ctx.Deadline(); ends && end.Sub(now) < reportTimeout || text == c.cordon.waits {
 		return again
 	}
-	noted, was, report, holding := make(chan string, 1), c.held.waits, c.report, c.blockingBudgets()
+	noted, was, report, holding := make(chan string, 1), c.cordon.waits, c.report, c.blockingBudgets()
 	c.blocked.noted = noted
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
@@ -49,9 +49,9 @@ func (c *call) reportBlocked(ctx context.Context, now time.Time, decision drain.
 }
 
 // awaitReports waits for the end of the report in progress.
-func (c *call) awaitReports() {
+func (c *drainRun) awaitReports() {
 	if c.blocked.noted != nil {
-		c.held.waits, c.blocked.noted = <-c.blocked.noted, nil
+		c.cordon.waits, c.blocked.noted = <-c.blocked.noted, nil
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // send starts a request. Its result arrives in results. It may outlive ctx, so that its result is known.
-func (c *call) send(ctx context.Context, request drain.Request) {
+func (c *drainRun) send(ctx context.Context, request drain.Request) {
 	pod := request.Pod
 	c.inFlight++
 	c.report.Requests++
@@ -41,7 +41,7 @@ func (c *call) send(ctx context.Context, request drain.Request) {
 }
 
 // remove evicts or deletes the pod with this UID, never another pod of the same name.
-func (c *Nodes) remove(ctx context.Context, request drain.Request) error {
+func (d *Drainer) remove(ctx context.Context, request drain.Request) error {
 	pod := request.Pod
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	if request.Grace > 0 {
@@ -49,16 +49,16 @@ func (c *Nodes) remove(ctx context.Context, request drain.Request) error {
 	}
 	// The drainer retries: it can handle other pods during the pause.
 	if request.Forced {
-		return c.cluster.Core.Delete().MaxRetries(0).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).Body(&options).Do(ctx).Error()
+		return d.cluster.Core.Delete().MaxRetries(0).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).Body(&options).Do(ctx).Error()
 	}
-	return c.cluster.Policy.Post().MaxRetries(0).AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+	return d.cluster.Policy.Post().MaxRetries(0).AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		SubResource("eviction").
 		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &options}).Do(ctx).Error()
 }
 
 // answer applies the result of a request to the view and the report.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/#how-api-initiated-eviction-works
-func (c *call) answer(r result) {
+func (c *drainRun) answer(r result) {
 	c.inFlight--
 	pod, now := r.request.Pod, r.answered
 	try := c.view.Tries[pod.UID]
@@ -121,7 +121,7 @@ func (c *call) answer(r result) {
 
 // volumesDetached returns true if the node's volumes are detached, and waits for them until ctx ends. After a wait it
 // returns false, since pods may have arrived: the caller verifies again.
-func (c *call) volumesDetached(ctx context.Context) bool {
+func (c *drainRun) volumesDetached(ctx context.Context) bool {
 	source := c.allAttachments()
 	for waited := false; ; waited = true {
 		items, version, err := source.list(ctx)

@@ -199,7 +199,7 @@ func TestSooner(t *testing.T) {
 // The drain of a missing node has ended. If the API server does not respond, it continues.
 func TestDrainOfAMissingNode(t *testing.T) {
 	inSimulation(t, func(t *testing.T, s *simulated) {
-		require.True(t, apierrors.IsNotFound(s.nodes.Release(t.Context(), "n9", false)))
+		require.True(t, apierrors.IsNotFound(s.nodes.Restore(t.Context(), "n9", false)))
 		require.NoError(t, s.nodes.cluster.Core.Delete().Resource("nodes").Name("n1").Do(t.Context()).Error())
 		report := s.drain(slice)
 		require.Equal(t, drain.Gone, report.Outcome)

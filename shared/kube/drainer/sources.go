@@ -16,26 +16,27 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 )
 
-func (c *Nodes) podsOf(node string) source[corev1.Pod] {
-	return from(c.cluster.Core, "pods", fields.OneTermEqualSelector("spec.nodeName", node).String(), func(l *corev1.PodList) []corev1.Pod {
+func (d *Drainer) podsOf(node string) source[corev1.Pod] {
+	onNode := fields.OneTermEqualSelector("spec.nodeName", node).String()
+	return newSource(d.cluster.Core, "pods", onNode, func(l *corev1.PodList) []corev1.Pod {
 		return l.Items
 	})
 }
 
-func (c *Nodes) allBudgets() source[policyv1.PodDisruptionBudget] {
-	return from(c.cluster.Policy, "poddisruptionbudgets", "", func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget {
+func (d *Drainer) allBudgets() source[policyv1.PodDisruptionBudget] {
+	return newSource(d.cluster.Policy, "poddisruptionbudgets", "", func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget {
 		return l.Items
 	})
 }
 
 // allAttachments lists the attachments of all nodes: the API cannot select them by node.
-func (c *Nodes) allAttachments() source[storagev1.VolumeAttachment] {
-	return from(c.cluster.Storage, "volumeattachments", "", func(l *storagev1.VolumeAttachmentList) []storagev1.VolumeAttachment {
+func (d *Drainer) allAttachments() source[storagev1.VolumeAttachment] {
+	return newSource(d.cluster.Storage, "volumeattachments", "", func(l *storagev1.VolumeAttachmentList) []storagev1.VolumeAttachment {
 		return l.Items
 	})
 }
 
-func from[T, L any, PL interface {
+func newSource[T, L any, PL interface {
 	*L
 	runtime.Object
 	metav1.ListInterface

@@ -23,7 +23,7 @@ const (
 
 // systemUnneeded returns true if no pod of the cluster needs the system pods, and no volume is attached. If the API server
 // does not respond, they count as needed: the drain's timeout ends the wait.
-func (c *call) systemUnneeded(ctx context.Context) bool {
+func (c *drainRun) systemUnneeded(ctx context.Context) bool {
 	attachments, _, err := c.allAttachments().list(ctx)
 	if err != nil || len(attachments) > 0 {
 		return false
@@ -44,7 +44,7 @@ func (c *call) systemUnneeded(ctx context.Context) bool {
 	}
 }
 
-func (c *call) podsFrom(ctx context.Context, next string) (page corev1.PodList, err error) {
+func (c *drainRun) podsFrom(ctx context.Context, next string) (page corev1.PodList, err error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	err = c.cluster.Core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{Limit: podsPage, Continue: next}, kube.Parameters).

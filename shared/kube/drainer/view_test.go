@@ -14,8 +14,8 @@ import (
 )
 
 // viewed is a drain that has seen pods p1 and p2, and budgets shop/web and shop/old.
-func viewed() *call {
-	c := &call{
+func viewed() *drainRun {
+	c := &drainRun{
 		view: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
 	c.seePods(change[corev1.Pod]{items: []corev1.Pod{podOf("p1"), podOf("p2")}})

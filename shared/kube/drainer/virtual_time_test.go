@@ -31,7 +31,7 @@ import (
 type simulated struct {
 	t      *testing.T
 	server *apiserver.Server
-	nodes  *Nodes
+	nodes  *Drainer
 	// evicting is how long an eviction takes.
 	evicting time.Duration
 	// intercept answers a request in place of the server if it returns true.
@@ -339,7 +339,7 @@ func TestOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
-			h := held{began: began, contact: began.Add(c.taken)}
+			h := cordonState{began: began, contact: began.Add(c.taken)}
 			require.False(t, h.isOutage(h.contact.Add(c.silence)))
 			require.True(t, h.isOutage(h.contact.Add(c.silence+1)))
 		})
@@ -414,7 +414,7 @@ func TestNodeIsUncordonedDuringItsDrain(t *testing.T) {
 	}
 	for name, undo := range map[string]func(*simulated) error{
 		"by an operator":                      uncordon,
-		"by Release, with all other settings": func(s *simulated) error { return s.nodes.Release(s.t.Context(), "n1", false) },
+		"by Release, with all other settings": func(s *simulated) error { return s.nodes.Restore(s.t.Context(), "n1", false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}

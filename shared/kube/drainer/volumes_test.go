@@ -113,7 +113,7 @@ func TestPodsThatArriveDuringTheWaitForVolumes(t *testing.T) {
 	inSimulation(t, func(t *testing.T, s *simulated) {
 		s.attach("here", "n1")
 		time.AfterFunc(10*time.Second, func() {
-			require.NoError(t, s.nodes.Release(t.Context(), "n1", false))
+			require.NoError(t, s.nodes.Restore(t.Context(), "n1", false))
 			s.server.Run(quick("web", 20, -1))
 		})
 		time.AfterFunc(20*time.Second, func() {
