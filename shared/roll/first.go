@@ -93,9 +93,9 @@ func (b *Blocker) MayPassDrains(group pool.Group) bool {
 	return b.Draining && group.Serving() >= group.Desired
 }
 
-// Starved returns why a pod of a drained instance cannot leave, if no node can run its replacement: then one more node helps. It is empty
-// otherwise. nodes are those of the status.
-func Starved(nodes []status.Node, instances []string) string {
+// PendingReason returns why a pod of a drained instance cannot leave, if no node can run its replacement: then one more node helps. It is
+// empty otherwise. nodes are those of the status.
+func PendingReason(nodes []status.Node, instances []string) string {
 	for _, node := range nodes {
 		if slices.Contains(instances, node.Instance) && node.State == status.NodeBlocked && len(node.Pending) > 0 {
 			return node.Pending[0].Pod + ": " + node.Pending[0].Why

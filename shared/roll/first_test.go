@@ -130,11 +130,11 @@ func TestPassingDrains(t *testing.T) {
 
 	pending := []events.PendingPod{{Pod: "shop/web", Why: "no node has room"}}
 	nodes := []status.Node{{Instance: "i-1", State: status.NodeBlocked, Pending: pending}}
-	require.Equal(t, "shop/web: no node has room", Starved(nodes, []string{"i-1"}))
-	require.Empty(t, Starved(nodes, []string{"i-2"}), "another node")
+	require.Equal(t, "shop/web: no node has room", PendingReason(nodes, []string{"i-1"}))
+	require.Empty(t, PendingReason(nodes, []string{"i-2"}), "another node")
 	nodes[0].State = status.NodeDraining
-	require.Empty(t, Starved(nodes, []string{"i-1"}), "its pods leave")
-	require.Empty(t, Starved([]status.Node{{Instance: "i-1", State: status.NodeBlocked}}, []string{"i-1"}), "no replacement is pending")
+	require.Empty(t, PendingReason(nodes, []string{"i-1"}), "its pods leave")
+	require.Empty(t, PendingReason([]status.Node{{Instance: "i-1", State: status.NodeBlocked}}, []string{"i-1"}), "no replacement is pending")
 }
 
 func TestAddsFirst(t *testing.T) {

@@ -22,7 +22,7 @@ type Gate struct {
 	// Refresh is true if instance refreshes roll the pool, and false for rolling updates.
 	Refresh   bool
 	Readiness *events.PoolReadiness
-	// Nodes are the pool's nodes. Only NodeWait and Signals need them.
+	// Nodes are the pool's nodes. Only AwaitedNodes and Signals need them.
 	Nodes []pool.Node
 }
 
@@ -61,10 +61,10 @@ func (g *Gate) IsLastBatch() bool {
 	return g.Refresh && g.Group.TemplateVersion != "" && len(g.Group.ToRefresh()) == 0 && slices.ContainsFunc(g.Group.Instances, isOutdated)
 }
 
-// GroupWait returns what the batch waits for, judged by the group alone, or "". It waits while another instance is drained. In a rolling
+// AwaitedGroup returns what the batch waits for, judged by the group alone, or "". It waits while another instance is drained. In a rolling
 // update this instance must be in service, since CloudFormation terminates the next instances as soon as it receives the signal.
-func (g *Gate) GroupWait() string {
-	if leaving := g.HookWait(); leaving != "" {
+func (g *Gate) AwaitedGroup() string {
+	if leaving := g.AwaitedHooks(); leaving != "" {
 		return leaving
 	}
 	isMember := slices.ContainsFunc(g.Group.Instances, func(i pool.Instance) bool { return i.ID == g.Instance })
@@ -74,8 +74,8 @@ func (g *Gate) GroupWait() string {
 	return ""
 }
 
-// HookWait returns the wait for the drains of other instances at their terminate hooks, or "".
-func (g *Gate) HookWait() string {
+// AwaitedHooks returns the wait for the drains of other instances at their terminate hooks, or "".
+func (g *Gate) AwaitedHooks() string {
 	leaving := slices.DeleteFunc(g.Group.Draining(), func(id string) bool { return id == g.Instance })
 	if len(leaving) == 0 {
 		return ""
@@ -83,17 +83,17 @@ func (g *Gate) HookWait() string {
 	return wait(leaving, "is drained", "are drained")
 }
 
-// NodeWait returns what the batch waits for by the nodes of the pool, or "".
+// AwaitedNodes returns what the batch waits for by the nodes of the pool, or "".
 //
 //  1. The node of this instance must still be ready.
 //  2. No other node may be drained while its instance is in service, for an operator or a spot interruption.
 //  3. The other nodes that the roll brought must be ready: another batch of the same kind would take more of the old nodes away. A node
 //     without a Node object does not count. Its instance has terminated, as spot instances do, and Auto Scaling replaces it later.
-func (g *Gate) NodeWait() string {
+func (g *Gate) AwaitedNodes() string {
 	if missing := g.node(g.Instance).Missing(g.Readiness); missing != "" {
 		return "it is Ready again: " + missing
 	}
-	if draining := g.DrainWait(); draining != "" {
+	if draining := g.AwaitedDrains(); draining != "" {
 		return draining
 	}
 	if !g.IsRolling() {
@@ -105,8 +105,8 @@ func (g *Gate) NodeWait() string {
 	})
 }
 
-// DrainWait returns the wait for nodes that are drained while their instances are in service, or "".
-func (g *Gate) DrainWait() string {
+// AwaitedDrains returns the wait for nodes that are drained while their instances are in service, or "".
+func (g *Gate) AwaitedDrains() string {
 	return g.namesOf("is drained", "are drained", func(n pool.Node) bool { return n.Draining })
 }
 

@@ -52,25 +52,25 @@ func TestGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.change(test.gate)
-			require.Equal(t, test.byGroup, test.gate.GroupWait())
+			require.Equal(t, test.byGroup, test.gate.AwaitedGroup())
 			if test.byGroup == "" {
-				require.Equal(t, test.byNode, test.gate.NodeWait())
+				require.Equal(t, test.byNode, test.gate.AwaitedNodes())
 			}
 		})
 	}
 	t.Run("does not wait for an instance outside the group", func(t *testing.T) {
 		g := gate(serves, old)
 		g.Instance = "i-9"
-		require.Empty(t, g.GroupWait(), "the instance has terminated")
+		require.Empty(t, g.AwaitedGroup(), "the instance has terminated")
 		require.False(t, g.IsRolling(), "its launch template version is not known")
 	})
 	t.Run("names each node that it waits for", func(t *testing.T) {
 		g := gate(serves, serves, serves, old)
 		g.Nodes[1].Draining, g.Nodes[2].Draining, g.Nodes[3].Draining = true, true, true
 		g.Group.Instances[3].State = pool.TerminatingProceed
-		require.Equal(t, "node-i-1, node-i-2 are drained", g.NodeWait(), "instances that terminate do not count")
+		require.Equal(t, "node-i-1, node-i-2 are drained", g.AwaitedNodes(), "instances that terminate do not count")
 		g.Group.Instances[1].State, g.Group.Instances[2].State = drained, pool.Terminating
-		require.Equal(t, "i-1, i-2 are drained", g.GroupWait())
+		require.Equal(t, "i-1, i-2 are drained", g.AwaitedGroup())
 	})
 }
 
@@ -164,8 +164,8 @@ func TestSignals(t *testing.T) {
 	require.False(t, g.MayAddNodes(), "the desired capacity is what CloudFormation raised")
 	g.Group.Min = 1
 	require.True(t, g.MayAddNodes())
-	require.Equal(t, "i-1, i-2 have joined", Signals{Launching: []string{"i-1", "i-2"}}.LaunchWait())
-	require.Equal(t, "i-1 has joined", Signals{Launching: []string{"i-1"}}.LaunchWait())
+	require.Equal(t, "i-1, i-2 have joined", Signals{Launching: []string{"i-1", "i-2"}}.AwaitedLaunches())
+	require.Equal(t, "i-1 has joined", Signals{Launching: []string{"i-1"}}.AwaitedLaunches())
 }
 
 func TestFailures(t *testing.T) {

@@ -70,8 +70,8 @@ func (s Signals) IsNeeded(replaced, held int) bool {
 	return s.Earlier < s.Needed-len(s.Launching)+min(replaced, len(s.Launching)-held)
 }
 
-// SurplusWait is what a surplus signal waits for.
-const SurplusWait = "the update needs another signal: an autoscaler added more nodes than the update replaces"
+// AwaitedSignal is what a surplus signal waits for.
+const AwaitedSignal = "the update needs another signal: an autoscaler added more nodes than the update replaces"
 
-// LaunchWait is what a signal waits for while launching instances may need it.
-func (s Signals) LaunchWait() string { return wait(s.Launching, "has joined", "have joined") }
+// AwaitedLaunches is what a signal waits for while launching instances may need it.
+func (s Signals) AwaitedLaunches() string { return wait(s.Launching, "has joined", "have joined") }

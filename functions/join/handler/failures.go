@@ -33,7 +33,7 @@ func (c *call) recordFailure(ctx context.Context) (waits bool) {
 	c.template = roll.Template(group, c.in.EC2InstanceID)
 	var operation, drains string
 	if err == nil {
-		if operation, err = c.failableOperation(ctx, group); operation == updating {
+		if operation, err = c.operationToFail(ctx, group); operation == updating {
 			drains = c.drainsBeforeFailure(ctx, group)
 		}
 	}
@@ -56,10 +56,10 @@ func (c *call) recordFailure(ctx context.Context) (waits bool) {
 	return waits
 }
 
-// failableOperation returns the status of the pool's stack if this instance may fail the stack's operation, or "" if
+// operationToFail returns the status of the pool's stack if this instance may fail the stack's operation, or "" if
 // not. It must not fail a rollback, because it has the template that is being rolled back. It must not fail an update
 // that replaces it, because it does not have the new template.
-func (c *call) failableOperation(ctx context.Context, group pool.Group) (string, error) {
+func (c *call) operationToFail(ctx context.Context, group pool.Group) (string, error) {
 	if roll.IsOutdated(group, c.in.EC2InstanceID) {
 		return "", nil
 	}
@@ -78,27 +78,27 @@ func (c *call) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 		return ""
 	}
 	gate := c.gate(group)
-	until := gate.HookWait()
+	awaited := gate.AwaitedHooks()
 	if c.in.GivenUp != "" {
 		// The machine does not call again, perhaps because the cluster did not answer. So join does not fail the update during drains. A
 		// replacement joins, or fails the update.
-		if until != "" {
-			until = "; drover does not fail the update for it while " + until
+		if awaited != "" {
+			awaited = "; drover does not fail the update for it while " + awaited
 		}
-		return until
+		return awaited
 	}
-	if until == "" {
+	if awaited == "" {
 		found, unreachable := c.readNodes(ctx)
-		if until = unreachable; found {
+		if awaited = unreachable; found {
 			gate.Nodes = c.nodes
-			until = gate.DrainWait()
+			awaited = gate.AwaitedDrains()
 		}
 	}
-	if until == "" {
+	if awaited == "" {
 		return ""
 	}
 	latest := c.in.Started.Add(c.Limit + c.SignalLimit).UTC().Format(time.RFC3339)
-	return fmt.Sprintf("%s%s, by %s at the latest", failWhen, until, latest)
+	return fmt.Sprintf("%s%s, by %s at the latest", failWhen, awaited, latest)
 }
 
 // onTerminated ends the work for an instance that no longer waits at its hook. It also removes the announced failure of the update from the

@@ -47,7 +47,7 @@ func (c *call) signal(ctx context.Context) error {
 		case err != nil:
 			return err
 		case proceed:
-		case c.elapsed <= c.Limit+c.SignalLimit, c.elapsed <= c.HoldTimeout && (c.heldByCount || c.isStackInProgress(ctx)):
+		case c.elapsed <= c.Limit+c.SignalLimit, c.elapsed <= c.HoldTimeout && (c.waitsForCount || c.isStackInProgress(ctx)):
 			return nil
 		default:
 			logging.From(ctx).Warn("signal omitted", "instance", c.in.EC2InstanceID, "message", c.result.Message)
@@ -94,15 +94,15 @@ func (c *call) mayProceed(ctx context.Context) (bool, error) {
 	if gate.IsLastBatch() {
 		return true, nil
 	}
-	until, err := c.blockedUntil(ctx, gate)
+	awaited, err := c.awaited(ctx, gate)
 	if err != nil {
 		return false, err
 	}
-	if until == "" {
+	if awaited == "" {
 		return !c.startPause(gate), nil
 	}
 	c.wait(0)
-	c.result.Message += "; " + c.delayed() + " waits until " + until
+	c.result.Message += "; " + c.delayed() + " waits until " + awaited
 	return false, nil
 }
 
@@ -114,11 +114,11 @@ func (c *call) delayed() string {
 	return "its signal"
 }
 
-// blockedUntil returns what the next batch waits for, or "". It reads no more than it needs: first the group decides, then the nodes, then
+// awaited returns what the next batch waits for, or "". It reads no more than it needs: first the group decides, then the nodes, then
 // the number of signals.
-func (c *call) blockedUntil(ctx context.Context, gate *roll.Gate) (until string, err error) {
-	if until := gate.GroupWait(); until != "" {
-		return until, nil
+func (c *call) awaited(ctx context.Context, gate *roll.Gate) (awaited string, err error) {
+	if awaited := gate.AwaitedGroup(); awaited != "" {
+		return awaited, nil
 	}
 	found, unreachable := c.readNodes(ctx)
 	if unreachable != "" {
@@ -126,17 +126,17 @@ func (c *call) blockedUntil(ctx context.Context, gate *roll.Gate) (until string,
 	}
 	gate.Nodes = c.nodes
 	if found {
-		if until := gate.NodeWait(); until != "" {
-			return until, nil
+		if awaited := gate.AwaitedNodes(); awaited != "" {
+			return awaited, nil
 		}
 	}
 	if gate.Refresh {
 		return "", nil
 	}
-	if until, err = c.signalGate(ctx, gate); err == nil {
-		c.heldByCount = until != ""
+	if awaited, err = c.signalGate(ctx, gate); err == nil {
+		c.waitsForCount = awaited != ""
 	}
-	return until, err
+	return awaited, err
 }
 
 // signalGate returns why CloudFormation does not need this signal yet, or "" if it does.
@@ -152,14 +152,14 @@ func (c *call) signalGate(ctx context.Context, gate *roll.Gate) (string, error) 
 	case !counted:
 		return "", nil
 	case signals.IsSurplus():
-		return roll.SurplusWait, nil
+		return roll.AwaitedSignal, nil
 	case signals.IsNeeded(0, 0):
 		return "", nil
 	}
 	if signals.IsNeeded(c.recentFailures(ctx, gate, signals.Launching)) {
 		return "", nil
 	}
-	return signals.LaunchWait(), nil
+	return signals.AwaitedLaunches(), nil
 }
 
 // readUpdate reads, once, how many instances the rolling update keeps in the group.

@@ -82,9 +82,9 @@ type call struct {
 	// group, 0 without an update.
 	described       bool
 	minDuringUpdate int
-	// heldByCount is true if the update needs no more signals for its present batch. willBeReplaced is true if the
+	// waitsForCount is true if the update needs no more signals for its present batch. willBeReplaced is true if the
 	// update replaces this instance.
-	heldByCount, willBeReplaced bool
+	waitsForCount, willBeReplaced bool
 	// elapsed is the time since the execution started.
 	elapsed time.Duration
 	// addonsWait is true if the add-ons of the cluster wait for a first node.
