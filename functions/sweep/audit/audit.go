@@ -217,7 +217,7 @@ func (r *auditRun) uploadPending(ctx context.Context, cluster string, s *status.
 		return false, nil
 	}
 	version, err := specs.Version(ctx, r.Specs, names.ClusterSpec(cluster))
-	return err == nil && version != s.SpecVersion, err
+	return err == nil && version != s.PlannedVersion, err
 }
 
 // isObserved reports whether the status is about the newest upload, if the event of that should have arrived. The sweep compares times, so

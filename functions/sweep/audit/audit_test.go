@@ -185,7 +185,7 @@ func condition(kind, is, reason string) status.Condition {
 }
 
 func TestAuditLooksAtACluster(t *testing.T) {
-	ready := status.Status{Phase: status.Ready, ObservedVersion: "v1", SpecVersion: "v1"}
+	ready := status.Status{Phase: status.Ready, ObservedVersion: "v1", PlannedVersion: "v1"}
 	for name, test := range map[string]struct {
 		version  string
 		uploaded time.Duration
@@ -195,7 +195,7 @@ func TestAuditLooksAtACluster(t *testing.T) {
 		"compares it":                           {"v1", time.Hour, ready, []string{"compare"}},
 		"leaves it alone while its spec is new": {"v2", 4 * time.Minute, ready, nil},
 		"compares it when its new spec was planned": {
-			"v2", 4 * time.Minute, status.Status{Phase: status.Ready, SpecVersion: "v2"}, []string{"compare"},
+			"v2", 4 * time.Minute, status.Status{Phase: status.Ready, PlannedVersion: "v2"}, []string{"compare"},
 		},
 		"admits a spec whose event was lost": {"v2", 5 * time.Minute, ready, []string{"admit"}},
 		"compares it without a spec":         {"", 0, status.Status{Phase: status.Stopped, ObservedVersion: "v1"}, []string{"compare"}},
@@ -230,9 +230,9 @@ func TestAuditLooksAtACluster(t *testing.T) {
 
 func TestAuditActsOnACluster(t *testing.T) {
 	past, future := noon, noon.Add(time.Second)
-	deletion := status.Status{Phase: status.Ready, SpecVersion: "v1"}
+	deletion := status.Status{Phase: status.Ready, PlannedVersion: "v1"}
 	newer := status.Status{
-		Phase: status.Ready, ObservedVersion: "v2", SpecVersion: "v1", Conditions: []status.Condition{
+		Phase: status.Ready, ObservedVersion: "v2", PlannedVersion: "v1", Conditions: []status.Condition{
 			condition(status.SpecAccepted, "True", "Valid"),
 		},
 	}

@@ -137,7 +137,7 @@ func (r *auditRun) syncStatuses(ctx context.Context, cluster string, s *status.S
 // flight. A newer spec has its own execution.
 func unfinished(s *status.Status) bool {
 	c := s.Condition(status.Converged)
-	return s.Phase == status.Failed && s.ObservedVersion == s.SpecVersion && c != nil && (c.Reason == status.ReasonExecutionEnded ||
+	return s.Phase == status.Failed && s.ObservedVersion == s.PlannedVersion && c != nil && (c.Reason == status.ReasonExecutionEnded ||
 		c.Reason == status.ReasonConverging)
 }
 

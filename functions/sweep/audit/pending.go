@@ -11,7 +11,7 @@ import (
 // pending. Nor is one whose execution an operator aborted.
 func specPending(s *status.Status) bool {
 	accepted := s.Condition(status.SpecAccepted)
-	return idle(s) && s.ObservedVersion != "" && s.ObservedVersion != s.SpecVersion && accepted != nil && accepted.Status == "True"
+	return idle(s) && s.ObservedVersion != "" && s.ObservedVersion != s.PlannedVersion && accepted != nil && accepted.Status == "True"
 }
 
 // accountNotReady reports whether the first creation of a cluster waits for room in the account.
@@ -24,7 +24,7 @@ func accountNotReady(s *status.Status) bool {
 // SpecVersion is empty. A failed deletion waits for its retry or for an operator. If the cluster is Stopped for another reason, an invalid
 // upload stopped it, and the deletion is still pending.
 func deletionPending(s *status.Status) bool {
-	if s.SpecVersion != "" {
+	if s.PlannedVersion != "" {
 		return idle(s)
 	}
 	final := []string{status.ReasonDeletionProtected, status.ReasonSpecAbsent, status.ReasonExecutionEnded}

@@ -45,7 +45,7 @@ func (r *auditRun) startConvergeOnce(ctx context.Context, cluster string, s *sta
 	if r.starts.Add(1) > maxStarts {
 		return false, nil
 	}
-	begun, err = r.Executions.StartRetry(ctx, cluster, s.SpecVersion, string(why)+" "+at.UTC().Truncate(time.Minute).Format(time.RFC3339))
+	begun, err = r.Executions.StartRetry(ctx, cluster, s.PlannedVersion, string(why)+" "+at.UTC().Truncate(time.Minute).Format(time.RFC3339))
 	if err != nil {
 		return false, err
 	}

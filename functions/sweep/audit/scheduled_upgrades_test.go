@@ -88,12 +88,17 @@ func TestUpgradesThatWait(t *testing.T) {
 func TestPendingSpecs(t *testing.T) {
 	accepted, converged := condition(status.SpecAccepted, "True", "Valid"), condition(status.Converged, "False", "StackFailed")
 	s := func(change func(*status.Status)) *status.Status {
-		s := &status.Status{Phase: status.Failed, ObservedVersion: "v2", SpecVersion: "v1", Conditions: []status.Condition{accepted, converged}}
+		s := &status.Status{
+			Phase: status.Failed, ObservedVersion: "v2", PlannedVersion: "v1", Conditions: []status.Condition{accepted, converged},
+		}
 		change(s)
 		return s
 	}
 	because := func(reason string) func(*status.Status) {
-		return func(s *status.Status) { s.Phase, s.SpecVersion = status.Stopped, ""; s.Conditions[1].Reason = reason }
+		return func(s *status.Status) {
+			s.Phase, s.PlannedVersion = status.Stopped, ""
+			s.Conditions[1].Reason = reason
+		}
 	}
 	for name, test := range map[string]struct {
 		status             *status.Status
@@ -103,7 +108,7 @@ func TestPendingSpecs(t *testing.T) {
 		"failed before":          {s(func(s *status.Status) { s.Conditions = s.Conditions[:1] }), true, true},
 		"stopped by an operator": {s(func(s *status.Status) { s.Conditions[1].Reason = status.ReasonExecutionEnded }), false, false},
 		"converging":             {s(func(s *status.Status) { s.Phase = status.Converging }), false, false},
-		"acted on":               {s(func(s *status.Status) { s.SpecVersion = "v2" }), false, true},
+		"acted on":               {s(func(s *status.Status) { s.PlannedVersion = "v2" }), false, true},
 		"without a spec":         {s(func(s *status.Status) { s.ObservedVersion = "" }), false, true},
 		"with a bad spec":        {s(func(s *status.Status) { s.Conditions[0].Status = "False" }), false, true},
 		"never judged":           {s(func(s *status.Status) { s.Conditions = nil }), false, true},
@@ -111,9 +116,9 @@ func TestPendingSpecs(t *testing.T) {
 		"never there":            {s(because(status.ReasonSpecAbsent)), true, false},
 		"aborted":                {s(because(status.ReasonExecutionEnded)), true, false},
 		"refused":                {s(because(status.ReasonChangeRefused)), true, true},
-		"failed to be deleted":   {s(func(s *status.Status) { s.SpecVersion = "" }), true, false},
+		"failed to be deleted":   {s(func(s *status.Status) { s.PlannedVersion = "" }), true, false},
 		"stopped for no reason": {s(func(s *status.Status) {
-			s.Phase, s.SpecVersion, s.Conditions = status.Stopped, "", s.Conditions[:1]
+			s.Phase, s.PlannedVersion, s.Conditions = status.Stopped, "", s.Conditions[:1]
 		}), true, false},
 	} {
 		require.Equal(t, test.unacted, specPending(test.status), name)

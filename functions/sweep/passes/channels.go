@@ -40,7 +40,7 @@ type ChannelState interface {
 	AddDue(ctx context.Context, cluster string, at time.Time) error
 }
 
-// requestedChannels is the content of the object names.Channels: the channels for which plans were requested last.
+// requestedChannels is the content of the object names.HandledChannels: the channels for which plans were requested last.
 type requestedChannels struct {
 	// ETag of releases/channels.yaml; empty if it was absent or invalid.
 	ETag     string           `json:"etag"`
@@ -73,7 +73,7 @@ func (p Channels) Run(ctx context.Context) error {
 		return err
 	}
 	var before requestedChannels
-	etag, err := p.State.GetJSON(ctx, names.Channels, &before)
+	etag, err := p.State.GetJSON(ctx, names.HandledChannels, &before)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -94,7 +94,7 @@ func (p Channels) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = p.State.Replace(ctx, names.Channels, body, etag); err != nil && !errors.Is(err, store.ErrConflict) {
+	if _, err = p.State.Replace(ctx, names.HandledChannels, body, etag); err != nil && !errors.Is(err, store.ErrConflict) {
 		return err
 	}
 	p.Cache.set(object.ETag)

@@ -127,7 +127,7 @@ func woke(t *testing.T, before, after string) (*objects, Channels) {
 	known, err := json.Marshal(requestedChannels{ETag: before, Channels: was.Spec})
 	require.NoError(t, err)
 	o := &objects{failing: map[string]error{"get " + names.ClusterSpec(""): errors.New("no cluster")}, content: map[string]string{
-		names.ReleaseSpec(api.ChannelsName): after, names.Channels: string(known),
+		names.ReleaseSpec(api.ChannelsName): after, names.HandledChannels: string(known),
 		names.ClusterSpec("steady"): clusterOn("steady", "Stable"), names.ClusterSpec("swift"): clusterOn("swift", "Rapid"),
 		names.ClusterSpec("nodes"): clusterOn("nodes", "Nodes"), names.ClusterSpec("fixed"): clusterOn("fixed", ""),
 		names.ClusterSpecs + "readme.txt": "no cluster",
@@ -159,10 +159,11 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 			"", func(o *objects) { o.failing["get "+channelsKey] = errThrottled }, errThrottled, nil, false, false,
 		},
 		"none when the record is unreadable": {
-			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["get "+names.Channels] = errThrottled }, errThrottled, nil, false, false,
+			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["get "+names.HandledChannels] = errThrottled }, errThrottled, nil, false,
+			false,
 		},
 		"all that follow any when there is no record": {
-			before, func(o *objects) { delete(o.content, names.Channels) }, nil, []string{"nodes", "steady", "swift"}, true, true,
+			before, func(o *objects) { delete(o.content, names.HandledChannels) }, nil, []string{"nodes", "steady", "swift"}, true, true,
 		},
 		"whatever another sweep recorded": {
 			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["write"] = store.ErrConflict }, nil, []string{"steady"}, false, true,
@@ -194,11 +195,11 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 			if test.given != nil {
 				test.given(o)
 			}
-			recorded := o.content[names.Channels]
+			recorded := o.content[names.HandledChannels]
 			err := h.Run(t.Context())
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.woken, o.woken())
-			require.Equal(t, test.written, recorded != o.content[names.Channels])
+			require.Equal(t, test.written, recorded != o.content[names.HandledChannels])
 			require.Equal(t, test.known, h.Cache.get() == test.after && test.after != "")
 			o.calls, o.failing = nil, map[string]error{}
 			require.NoError(t, h.Run(t.Context()))
@@ -214,7 +215,7 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 	})
 	t.Run("and reads nothing that it knows", func(t *testing.T) {
 		o, h := woke(t, before, before)
-		o.failing["get "+names.Channels] = errors.New("read again")
+		o.failing["get "+names.HandledChannels] = errors.New("read again")
 		h.Cache.set(before)
 		require.NoError(t, h.Run(t.Context()))
 		require.Empty(t, o.calls)

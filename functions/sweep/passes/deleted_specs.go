@@ -59,7 +59,7 @@ func (p MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) e
 		if err != nil {
 			return err
 		}
-		if c.Status.ObservedVersion == "" && c.Status.SpecVersion == "" {
+		if c.Status.ObservedVersion == "" && c.Status.PlannedVersion == "" {
 			// The listing may be older than this read. Then the next sweep reads the status again.
 			p.Cache.handled.mark(key, etags[key])
 			return nil
@@ -88,7 +88,7 @@ func expired(statuses []store.Entry, now time.Time) []store.Entry {
 // isDeleted reports whether a status describes nothing that exists: a deleted cluster, or a name that never had a spec.
 func isDeleted(s *status.Status) bool {
 	never := s.Phase == status.Stopped && s.Condition(status.Converged) == nil && s.Fence == 0 && len(s.Stacks) == 0
-	return s.Phase == status.Deleted || never && s.ObservedVersion == "" && s.SpecVersion == ""
+	return s.Phase == status.Deleted || never && s.ObservedVersion == "" && s.PlannedVersion == ""
 }
 
 // prune deletes the expired statuses of deleted clusters, if they are still as listed. The lease stays: its fence must grow for a later

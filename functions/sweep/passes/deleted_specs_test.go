@@ -47,13 +47,13 @@ func TestSweepForgetsDeletedClusters(t *testing.T) {
 		status status.Status
 		want   bool
 	}{
-		"deleted":                  {status.Status{Phase: status.Deleted, Fence: 3, SpecVersion: "v1"}, true},
+		"deleted":                  {status.Status{Phase: status.Deleted, Fence: 3, PlannedVersion: "v1"}, true},
 		"never there":              {status.Status{Phase: status.Stopped}, true},
 		"protected":                {protected, false},
 		"that had an execution":    {status.Status{Phase: status.Stopped, Fence: 1}, false},
 		"that has stacks":          {status.Status{Phase: status.Stopped, Stacks: []status.Stack{{Name: names.Network}}}, false},
 		"with a spec":              {status.Status{Phase: status.Stopped, ObservedVersion: "v1"}, false},
-		"with a spec once":         {status.Status{Phase: status.Stopped, SpecVersion: "v1"}, false},
+		"with a spec once":         {status.Status{Phase: status.Stopped, PlannedVersion: "v1"}, false},
 		"that failed":              {status.Status{Phase: status.Failed}, false},
 		"that waits to be planned": {status.Status{Phase: status.Pending}, false},
 	} {
@@ -112,9 +112,9 @@ func TestSweepAdmitsDeletions(t *testing.T) {
 		// known: the status is not read again until it is written.
 		known bool
 	}{
-		"that are observed and not planned": {&status.Status{SpecVersion: "v1"}, nil, []string{"read a", "admit a"}, true},
+		"that are observed and not planned": {&status.Status{PlannedVersion: "v1"}, nil, []string{"read a", "admit a"}, true},
 		"whose event was lost": {
-			&status.Status{ObservedVersion: "v1", SpecVersion: "v1"}, nil, []string{"read a", "admit a"}, false,
+			&status.Status{ObservedVersion: "v1", PlannedVersion: "v1"}, nil, []string{"read a", "admit a"}, false,
 		},
 		"also of a spec that was never planned": {&status.Status{ObservedVersion: "v1"}, nil, []string{"read a", "admit a"}, false},
 		"not those that are planned":            {&status.Status{}, nil, []string{"read a"}, true},
@@ -123,7 +123,7 @@ func TestSweepAdmitsDeletions(t *testing.T) {
 			&status.Status{ObservedVersion: "v1"}, map[string]error{"read": errThrottled}, []string{"read a"}, false,
 		},
 		"again when that failed": {
-			&status.Status{SpecVersion: "v1"}, map[string]error{"admit": errThrottled}, []string{"read a", "admit a"}, false,
+			&status.Status{PlannedVersion: "v1"}, map[string]error{"admit": errThrottled}, []string{"read a", "admit a"}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

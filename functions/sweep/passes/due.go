@@ -56,16 +56,16 @@ func (p Due) Run(ctx context.Context) error {
 	}
 	var clusters []string
 	var inspections []store.Due
-	of := map[string][]store.Due{}
+	byCluster := map[string][]store.Due{}
 	for _, due := range dues {
 		if due.Inspect {
 			inspections = append(inspections, due)
 			continue
 		}
-		if of[due.Cluster] == nil {
+		if byCluster[due.Cluster] == nil {
 			clusters = append(clusters, due.Cluster)
 		}
-		of[due.Cluster] = append(of[due.Cluster], due)
+		byCluster[due.Cluster] = append(byCluster[due.Cluster], due)
 	}
 	var failed []error
 	started := 0
@@ -78,12 +78,12 @@ func (p Due) Run(ctx context.Context) error {
 		switch {
 		case err != nil:
 		case holder != "":
-			for _, due := range of[cluster] {
+			for _, due := range byCluster[cluster] {
 				err = errors.Join(err, p.recordBusy(ctx, due, holder))
 			}
 		default:
 			started++ // also if it fails: AWS may be throttling
-			err = p.start(ctx, of[cluster])
+			err = p.start(ctx, byCluster[cluster])
 		}
 		failed = append(failed, err)
 	}
@@ -139,7 +139,7 @@ func (p Due) recordBusy(ctx context.Context, due store.Due, holder string) error
 	}
 	if s := document.Status; UpgradeInFlight(s.Upgrade) && s.NextUpgrade == nil {
 		after := "behind " + due.At.UTC().Format(time.RFC3339) // one execution for each time
-		return p.Executions.Converge(ctx, due.Cluster, s.SpecVersion, after)
+		return p.Executions.Converge(ctx, due.Cluster, s.PlannedVersion, after)
 	}
 	return nil
 }

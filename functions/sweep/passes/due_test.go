@@ -67,7 +67,7 @@ func TestSweepStartsWhatIsDue(t *testing.T) {
 }
 
 func TestUpgradeWhoseClusterIsBusy(t *testing.T) {
-	running := status.Status{SpecVersion: "v1", Upgrade: &status.Upgrade{Phase: "Running", Execution: "x"}}
+	running := status.Status{PlannedVersion: "v1", Upgrade: &status.Upgrade{Phase: "Running", Execution: "x"}}
 	behind := running
 	behind.NextUpgrade = &status.Upgrade{To: "r2"}
 	for name, test := range map[string]struct {

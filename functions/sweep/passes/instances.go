@@ -42,37 +42,37 @@ func (p Instances) Run(ctx context.Context, groups []pool.Group, changing map[st
 		changes, err := p.resumeProcesses(ctx, group)
 		failed = append(failed, err)
 		if changes || changing[group.Name] { // a pool's stack and its group have one name
-			failed = append(failed, p.signal(ctx, group))
+			failed = append(failed, p.startMissingSignals(ctx, group))
 		}
 	}
 	return errors.Join(append(failed, p.uncordon(ctx))...)
 }
 
-// signalPrefix begins the names of executions that signal starts.
+// signalPrefix begins the names of executions that startMissingSignals starts.
 const signalPrefix = "signal-"
 
-// signal starts an execution for each instance in service whose signal CloudFormation may not have received. The pool's stack is being
-// changed, and the execution that should have signalled ended after it completed the hook. Without a signal the update would be rolled back
-// after an hour. Step Functions lists these executions. The name of the started execution makes sure that each is handled once. drover does
-// not ask the stack which signals it received, because only the text of its events shows them. CloudFormation ignores a second signal for
-// the same instance.
+// startMissingSignals starts an execution for each instance in service whose signal CloudFormation may not have received. The pool's stack
+// is being changed, and the execution that should have signalled ended after it completed the hook. Without a signal the update would be
+// rolled back after an hour. Step Functions lists these executions. The name of the started execution makes sure that each is handled once.
+// drover does not ask the stack which signals it received, because only the text of its events shows them. CloudFormation ignores a second
+// signal for the same instance.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
-func (p Instances) signal(ctx context.Context, group pool.Group) error {
+func (p Instances) startMissingSignals(ctx context.Context, group pool.Group) error {
 	since, err := p.Stacks.LastChangeBegan(ctx, group.Name)
 	if err != nil || since.IsZero() {
 		return err
 	}
-	broken, err := p.JoinNode.Unsuccessful(ctx, since)
+	unsuccessful, err := p.JoinNode.Unsuccessful(ctx, since)
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for _, x := range broken {
+	for _, execution := range unsuccessful {
 		var hook events.Lifecycle
-		err := p.JoinNode.Input(ctx, x, &hook)
+		err := p.JoinNode.Input(ctx, execution, &hook)
 		if err == nil && hook.AutoScalingGroupName == group.Name && group.IsInService(hook.EC2InstanceID) {
-			logging.From(ctx).Warn("instance was not signalled", "instance", hook.EC2InstanceID, "group", group.Name, "execution", x)
-			err = p.JoinNode.Start(ctx, signalPrefix+names.SHA256([]byte(x))[:32], hook)
+			logging.From(ctx).Warn("instance was not signalled", "instance", hook.EC2InstanceID, "group", group.Name, "execution", execution)
+			err = p.JoinNode.Start(ctx, signalPrefix+names.SHA256([]byte(execution))[:32], hook)
 		}
 		failed = append(failed, err)
 	}
@@ -91,23 +91,23 @@ const (
 // belongs to that drain, so it is checked when that drain has ended. The name of the started execution makes sure
 // that each is handled once. No other record exists, so every sweep asks Step Functions.
 func (p Instances) uncordon(ctx context.Context) error {
-	broken, err := p.DrainNode.Unsuccessful(ctx, p.Now().Add(-drainLookback))
+	unsuccessful, err := p.DrainNode.Unsuccessful(ctx, p.Now().Add(-drainLookback))
 	if err != nil {
 		return err
 	}
 	var failed []error
 	running := RunningDrains(ctx, p.DrainNode)
-	for _, x := range broken {
-		if name := x[strings.LastIndex(x, ":")+1:]; strings.HasPrefix(name, releasePrefix) {
+	for _, execution := range unsuccessful {
+		if name := execution[strings.LastIndex(execution, ":")+1:]; strings.HasPrefix(name, releasePrefix) {
 			continue
 		}
 		var in events.DrainRequest
-		err := p.DrainNode.Input(ctx, x, &in)
+		err := p.DrainNode.Input(ctx, execution, &in)
 		if err == nil && in.Lifecycle == nil && in.Target() != "" {
 			var drains map[string]bool
 			if drains, err = running(); err == nil && !drains[in.Target()] {
-				in.Release = true
-				err = p.DrainNode.Start(ctx, releasePrefix+names.SHA256([]byte(x))[:32], in)
+				in.Restore = true
+				err = p.DrainNode.Start(ctx, releasePrefix+names.SHA256([]byte(execution))[:32], in)
 			}
 		}
 		failed = append(failed, err)

@@ -60,7 +60,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sweeptest.Account{Joins: test.joins, ChangedAt: test.since}
-			require.NoError(t, depsOf(s).instances().signal(t.Context(), group))
+			require.NoError(t, depsOf(s).instances().startMissingSignals(t.Context(), group))
 			require.Equal(t, test.want, s.Calls)
 		})
 	}

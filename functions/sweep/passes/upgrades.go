@@ -100,7 +100,7 @@ func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error 
 	if removed {
 		// An execution that Step Functions has forgotten has no input. Its upgrade ends.
 		if err := e.Upgrade.Input(ctx, execution, &input); err == nil {
-			input = continued(input)
+			input = inputToContinue(input)
 		}
 	}
 	logging.From(ctx).Warn("upgrade ended without a report", "cluster", cluster, "execution", execution, "removed", removed)
@@ -109,9 +109,9 @@ func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error 
 	return e.Upgrade.Start(ctx, name, input)
 }
 
-// continued returns the input that continues an upgrade, as an operator would do it. A scheduled upgrade has begun, so its window no longer
-// applies, and its release is that of the spec.
-func continued(in events.Upgrade) events.Upgrade {
+// inputToContinue returns the input that continues an upgrade, as an operator would do it. A scheduled upgrade has begun, so its window no
+// longer applies, and its release is that of the spec.
+func inputToContinue(in events.Upgrade) events.Upgrade {
 	out := events.Upgrade{Cluster: in.Cluster, Rollback: in.Rollback}
 	if in.Origin == "" {
 		out.Release, out.KubernetesVersion = in.Release, in.KubernetesVersion
