@@ -177,7 +177,7 @@ func (m *measured) converge(ctx context.Context, name string, spec []byte) error
 	}
 	for {
 		cluster, err := m.state.Status(ctx, name)
-		if err == nil && cluster.Status.SpecVersion == uploaded.Version {
+		if err == nil && cluster.Status.PlannedVersion == uploaded.Version {
 			switch s := cluster.Status; s.Phase {
 			case status.Failed, status.Stopped:
 				return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)

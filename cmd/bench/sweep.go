@@ -270,7 +270,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, h *ha
 		cluster := fmt.Sprintf("c%04d", i)
 		f.specs = append(f.specs, store.Entry{Key: names.ClusterSpec(cluster), Modified: time.Now().Add(-time.Hour), ETag: cluster})
 		document := status.New(cluster)
-		document.Status.Phase, document.Status.SpecVersion, document.Status.ObservedVersion = status.Ready, "1", "1"
+		document.Status.Phase, document.Status.PlannedVersion, document.Status.ObservedVersion = status.Ready, "1", "1"
 		document.Status.KubernetesVersion = minor
 		f.statuses[cluster] = document
 		made, err := p.PreviewWith(ctx, cluster, nil)

@@ -360,7 +360,7 @@ func badSpec(t *testing.T, spec, good string) {
 	require.Contains(t, accepted.Message, "spec.pools[0].size")
 	require.Contains(t, accepted.Message, "spec.pools[0].m") // minSize or maxSize: all errors are reported at once
 	require.Equal(t, status.Ready, s.Phase)
-	require.Equal(t, good, s.SpecVersion)
+	require.Equal(t, good, s.PlannedVersion)
 	require.Len(t, cloud.States.Executions(), executions)
 	for _, call := range cloud.mutations(mark) {
 		notifies := strings.HasPrefix(call, "events:PutEvents ") || strings.HasPrefix(call, "sns:Publish ")
@@ -371,7 +371,7 @@ func badSpec(t *testing.T, spec, good string) {
 	mark = cloud.Calls.Mark()
 	version = cloud.upload(t, "demo", spec)
 	s = cloud.await(t, "demo", "Ready again", func(s status.Status) bool {
-		return s.ObservedVersion == version && s.Condition(status.SpecAccepted).Status == "True" && s.SpecVersion == version
+		return s.ObservedVersion == version && s.Condition(status.SpecAccepted).Status == "True" && s.PlannedVersion == version
 	})
 	cloud.settle(t)
 	for _, call := range cloud.mutations(mark) {

@@ -279,7 +279,7 @@ func (w *world) ready(t *testing.T, cluster, version string) status.Status {
 func (w *world) rest(t *testing.T, cluster, version string) status.Status {
 	t.Helper()
 	s := w.await(t, cluster, "idle", func(s status.Status) bool {
-		return s.SpecVersion == version && (s.Phase == status.Ready || s.Phase == status.Failed || s.Phase == status.Stopped)
+		return s.PlannedVersion == version && (s.Phase == status.Ready || s.Phase == status.Failed || s.Phase == status.Stopped)
 	})
 	w.quiet(t, cluster)
 	return s

@@ -190,7 +190,7 @@ func TestConvergeWithFaults(t *testing.T) {
 			version = cloud.upload(t, name, text(t, spec))
 			converged := func() bool {
 				s, err := cloud.state.Status(t.Context(), name)
-				return err == nil && s.Status.SpecVersion == version && s.Status.Phase == status.Ready
+				return err == nil && s.Status.PlannedVersion == version && s.Status.Phase == status.Ready
 			}
 			stopSweeping := sweeping(t)
 			defer stopSweeping()

@@ -167,7 +167,7 @@ func TestScheduledUpgrade(t *testing.T) {
 		spec["spec"].(object)["upgrade"].(object)["at"] = object{"time": at.Format(time.RFC3339), "release": "1.36-1"}
 		version = cloud.upload(t, name, text(t, spec))
 		s := cloud.await(t, name, "scheduled for its upgrade", func(s status.Status) bool {
-			return s.SpecVersion == version && s.Phase == status.Ready && s.Upgrade != nil && s.Upgrade.At != nil && at.Equal(*s.Upgrade.At)
+			return s.PlannedVersion == version && s.Phase == status.Ready && s.Upgrade != nil && s.Upgrade.At != nil && at.Equal(*s.Upgrade.At)
 		})
 		require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase)
 	}

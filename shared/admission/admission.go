@@ -85,7 +85,7 @@ func (a *Admitter) admit(ctx context.Context, cluster string) (string, error) {
 	logging.From(ctx).Info("spec accepted", "cluster", cluster, "version", object.Version)
 	var planned, after string
 	err = a.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		planned, after = s.SpecVersion, s.SpecVersion
+		planned, after = s.PlannedVersion, s.PlannedVersion
 		if c := s.Condition(status.SpecAccepted); planned == object.Version && c != nil && c.Reason == status.ReasonSpecInvalid {
 			// Planning rejected it, or a slow copy of this function recorded an older spec. Only planning knows.
 			after = "rejected " + c.LastTransitionTime.Format(time.RFC3339Nano)
@@ -113,7 +113,7 @@ func (a *Admitter) admitDeletion(ctx context.Context, cluster string) error {
 	// If no version was planned, as after a failed deletion, the status would not show that this deletion is pending. So the execution is
 	// started before the status is written. Its name contains the withdrawn version: a repeated start is the same execution, and the
 	// execution of the first deletion is another one.
-	if s := document.Status; s.SpecVersion == "" && s.ObservedVersion != "" && s.Phase != status.Deleted &&
+	if s := document.Status; s.PlannedVersion == "" && s.ObservedVersion != "" && s.Phase != status.Deleted &&
 		s.Condition(status.Converged) != nil {
 		logging.From(ctx).Info("upload after deletion withdrawn", "cluster", cluster)
 		if err := a.Machine.Converge(ctx, cluster, "", s.ObservedVersion); err != nil {
@@ -122,7 +122,7 @@ func (a *Admitter) admitDeletion(ctx context.Context, cluster string) error {
 	}
 	var planned string
 	err = a.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		planned = s.SpecVersion
+		planned = s.PlannedVersion
 		s.WithdrawSpec(names.ClusterSpec(cluster)+" was deleted", a.Now())
 	})
 	if err != nil || planned == "" {

@@ -19,7 +19,7 @@ import (
 // admitted is the status of a cluster that was planned with a version of its spec.
 func admitted(version string, phase status.Phase) func(*status.Status) {
 	return func(s *status.Status) {
-		s.Phase, s.SpecVersion, s.ObservedVersion = phase, version, version
+		s.Phase, s.PlannedVersion, s.ObservedVersion = phase, version, version
 		s.Set(status.Condition{Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate}, noon)
 	}
 }
@@ -33,7 +33,7 @@ func TestAdmitValidSpec(t *testing.T) {
 		require.Equal(t, "True", s.Condition(status.SpecAccepted).Status)
 		require.Equal(t, status.Pending, s.Phase)
 		require.Equal(t, version, s.ObservedVersion)
-		require.Empty(t, s.SpecVersion, "no execution has planned it")
+		require.Empty(t, s.PlannedVersion, "no execution has planned it")
 		require.Equal(t, []string{`demo "version-1" after ""`}, f.started)
 	})
 	t.Run("names the execution after the planned version too", func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAdmitUnusableSpec(t *testing.T) {
 			require.Equal(t, status.ReasonSpecInvalid, s.Condition(status.SpecAccepted).Reason)
 			require.Contains(t, s.Condition(status.SpecAccepted).Message, test.message)
 			require.Equal(t, version, s.ObservedVersion)
-			require.Equal(t, "version-0", s.SpecVersion, "the last good spec applies")
+			require.Equal(t, "version-0", s.PlannedVersion, "the last good spec applies")
 			require.Equal(t, status.Ready, s.Phase)
 			require.Empty(t, f.started)
 		})
@@ -166,7 +166,7 @@ func TestAdmitDeletedSpec(t *testing.T) {
 
 	// withdrawn is the status of a cluster whose deletion failed, and whose spec was uploaded again since.
 	withdrawn := func(s *status.Status) {
-		s.Phase, s.SpecVersion, s.ObservedVersion = status.Failed, "", "version-2"
+		s.Phase, s.PlannedVersion, s.ObservedVersion = status.Failed, "", "version-2"
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, noon)
 	}
 	t.Run("continues a deletion whose upload was withdrawn", func(t *testing.T) {

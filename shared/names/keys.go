@@ -123,8 +123,8 @@ func UpgradeBaseline(cluster string, number int64) string {
 	return fmt.Sprintf("%s%d.json", UpgradeBaselines(cluster), number)
 }
 
-// Channels is the key of the channels' content for which clusters were last planned.
-const Channels = "channels.json"
+// HandledChannels is the key of the channels' content for which clusters were last planned.
+const HandledChannels = "channels.json"
 
 // Dues is the prefix of scheduled work, ordered by time.
 const Dues = "due/"

@@ -54,8 +54,9 @@ func phase(cluster string, before, after *status.Status) (Notice, bool) {
 		return Notice{}, false
 	}
 	detail := events.StatusChange{
-		Cluster: cluster, Phase: string(after.Phase), PreviousPhase: string(before.Phase), Message: after.Message, SpecVersion: after.SpecVersion,
-		Release: after.Release, KubernetesVersion: after.KubernetesVersion, Execution: after.Execution,
+		Cluster: cluster, Phase: string(after.Phase), PreviousPhase: string(before.Phase), Message: after.Message,
+		SpecVersion: after.PlannedVersion,
+		Release:     after.Release, KubernetesVersion: after.KubernetesVersion, Execution: after.Execution,
 	}
 	if c := after.Condition(status.Converged); c != nil {
 		detail.Reason = c.Reason

@@ -194,7 +194,7 @@ func TestUrgencies(t *testing.T) {
 
 func TestDetails(t *testing.T) {
 	before, after := status.Status{Phase: status.Converging}, status.Status{
-		Phase: status.Failed, Message: "no capacity", SpecVersion: "v1", ObservedVersion: "v2", Release: "1.36-1", KubernetesVersion: "1.36",
+		Phase: status.Failed, Message: "no capacity", PlannedVersion: "v1", ObservedVersion: "v2", Release: "1.36-1", KubernetesVersion: "1.36",
 		Execution: "arn",
 	}
 	after.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, now)

@@ -163,8 +163,8 @@ func TestTopicRefuses(t *testing.T) {
 // The status records the failure that was sent, so that a retry with the same failure is not sent again.
 func TestSentFailureIsRecorded(t *testing.T) {
 	s := &services{}
-	before := &status.Status{Phase: status.Converging, SpecVersion: "v1"}
-	after := &status.Status{Phase: status.Failed, SpecVersion: "v1", Message: "the quota is used up"}
+	before := &status.Status{Phase: status.Converging, PlannedVersion: "v1"}
+	after := &status.Status{Phase: status.Failed, PlannedVersion: "v1", Message: "the quota is used up"}
 	require.NoError(t, listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, map[string]bool{}))
 	require.Equal(t, &status.Failure{SpecVersion: "v1", Message: "the quota is used up"}, after.NotifiedFailure)
 	refusing := &services{topic: errors.New("no")}

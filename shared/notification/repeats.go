@@ -12,7 +12,7 @@ import (
 // isNew reports whether the phase of a cluster, or its message, is worth a notification.
 func isNew(before, after *status.Status) bool {
 	sent, progress, other := before.NotifiedFailure, urgencies[after.Phase] == Progress, after.Execution != before.Execution
-	known := sent != nil && sent.SpecVersion == after.SpecVersion
+	known := sent != nil && sent.SpecVersion == after.PlannedVersion
 	again := known && names.IsAgain(after.Execution) // an execution that drover started itself
 	retries := known && !other                       // an execution that retries itself
 	switch {
@@ -47,7 +47,7 @@ func RecordSent(before, after *status.Status) {
 
 // failure returns what two failures of a cluster are compared by.
 func failure(s *status.Status) status.Failure {
-	f := status.Failure{SpecVersion: s.SpecVersion, Message: withoutIDs(s.Message)}
+	f := status.Failure{SpecVersion: s.PlannedVersion, Message: withoutIDs(s.Message)}
 	if c := s.Condition(status.Converged); c != nil {
 		f.Reason = c.Reason
 	}

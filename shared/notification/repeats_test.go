@@ -12,15 +12,15 @@ import (
 func TestRepeatedFailureIsSentOnce(t *testing.T) {
 	const byOperator, byDrover, another = "arn:x:by-hand", "arn:x:demo-0123456789abcdef-again", "arn:x:demo-fedcba9876543210-again"
 	failed := func(execution, message string) status.Status {
-		s := status.Status{Phase: status.Failed, Message: message, SpecVersion: "v1", Execution: execution}
+		s := status.Status{Phase: status.Failed, Message: message, PlannedVersion: "v1", Execution: execution}
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed", Message: message}, now)
 		return s
 	}
 	phase := func(phase status.Phase, execution string) status.Status {
-		return status.Status{Phase: phase, SpecVersion: "v1", Execution: execution}
+		return status.Status{Phase: phase, PlannedVersion: "v1", Execution: execution}
 	}
 	of := func(version, reason string, s status.Status) status.Status {
-		s.SpecVersion = version
+		s.PlannedVersion = version
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: reason}, now)
 		return s
 	}
@@ -94,7 +94,7 @@ func TestRepeatedFailureIsSentOnce(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			// The status keeps the recorded failure until the next one.
-			before := status.Status{Phase: status.Converging, SpecVersion: "v1"}
+			before := status.Status{Phase: status.Converging, PlannedVersion: "v1"}
 			isSent := func(after status.Status) bool {
 				after.NotifiedFailure = before.NotifiedFailure
 				sent := len(Diff("demo", &before, &after)) > 0

@@ -48,7 +48,7 @@ func same(a, b *status.Upgrade) bool {
 // shown reports whether the current upgrade ended earlier and is shown again in place of one that did not begin. Both were sent before.
 func shown(upgrades []status.Upgrade, was, is *status.Upgrade) bool {
 	return is != nil && (was.Refused() || was != nil && was.Phase == status.UpgradeMissed) &&
-		slices.ContainsFunc(upgrades, func(u status.Upgrade) bool { return u.Equal(is) })
+		slices.ContainsFunc(upgrades, func(u status.Upgrade) bool { return u.IsSameEnded(is) })
 }
 
 // upgrading reports a change of an upgrade: of its phase, its time, its step, or what blocks it.
@@ -115,7 +115,7 @@ func found(u *status.Upgrade) (all string) {
 // isRemoved reports whether a scheduled upgrade was removed: the status shows none, or one that ended before. An upgrade that began was not
 // removed.
 func isRemoved(was, is *status.Upgrade, earlier []status.Upgrade) bool {
-	if is == nil || slices.ContainsFunc(earlier, func(u status.Upgrade) bool { return u.Equal(is) }) {
+	if is == nil || slices.ContainsFunc(earlier, func(u status.Upgrade) bool { return u.IsSameEnded(is) }) {
 		return true
 	}
 	return is.Ended != nil && !same(was, is)

@@ -78,7 +78,7 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withSpec(t)
-			s.status = &status.Status{GoodVersion: "v1", SpecVersion: "v1", Failures: 2, RetryAt: &retry}
+			s.status = &status.Status{GoodVersion: "v1", PlannedVersion: "v1", Failures: 2, RetryAt: &retry}
 			s.status.Refuse(status.ReasonRollRefused, "there is no pool b", planned)
 			w := work{cluster: "demo", version: test.good, newest: test.newest, resolved: &api.Cluster{}, rendered: &render.Output{},
 				record: test.record}
@@ -104,7 +104,7 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 func TestStatusOfAPoolThatThePlanDeletes(t *testing.T) {
 	const pool = "pool-old"
 	changes := plan.Plan{Changes: []plan.Change{{Stack: pool, Operation: plan.Delete}}}
-	w := work{cluster: "demo", version: "v1", newest: "v1", read: planned, resolved: &api.Cluster{}, rendered: &render.Output{},
+	w := work{cluster: "demo", version: "v1", newest: "v1", readAt: planned, resolved: &api.Cluster{}, rendered: &render.Output{},
 		deployed: map[string]stack.Deployed{pool: {Status: stack.CreateComplete}}}
 	s := &status.Status{}
 	(&Outcome{Plan: changes, work: w}).Record(s, "mine", planned)

@@ -28,9 +28,9 @@ type Deletion struct {
 	// Plan deletes the stacks of the next step, Next.
 	Plan plan.Plan
 	Next events.Deletion
-	// Deployed are the stacks as they were at the time Read.
+	// Deployed are the stacks as they were at the time ReadAt.
 	Deployed map[string]stack.Deployed
-	Read     time.Time
+	ReadAt   time.Time
 }
 
 // PlanDeletion plans the next step of deleting a cluster without a spec. The stacks and the specs that were accepted
@@ -42,7 +42,7 @@ func (p *Planner) PlanDeletion(ctx context.Context, cluster string) (d Deletion,
 	if err != nil && !absent {
 		return d, err
 	}
-	d.Read, d.Deployed = p.Now(), map[string]stack.Deployed{}
+	d.ReadAt, d.Deployed = p.Now(), map[string]stack.Deployed{}
 	if !absent || api.IsClusterName(cluster) { // no stack has another name, and CloudFormation rejects the request
 		if d.Deployed, err = p.Stacks.ListCluster(ctx, cluster, knownStacks(before.Status)); err != nil {
 			return d, err

@@ -57,7 +57,7 @@ func (p *Planner) Forecast(ctx context.Context, cluster string) (Forecast, error
 	}
 	f.Spec, f.Override = w.resolved, w.decision.OverrideReason
 	if r := w.record; r != nil && !r.State.Final() {
-		f.InFlight, f.Stops = r, r.Superseded(w.spec)
+		f.InFlight, f.Stops = r, r.SupersededReason(w.spec)
 	}
 	f.Upgrade, err = p.forecastUpgrade(ctx, &w)
 	return f, err

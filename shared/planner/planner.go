@@ -148,7 +148,7 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 	if err = p.examineAccount(ctx, &o); err != nil {
 		return o, err
 	}
-	o.Upgrade = p.planned(o.work)
+	o.Upgrade = p.plannedUpgrade(o.work)
 	if o.work.decision.OverrideCleared {
 		o.OverrideCleared = o.work.record.Number
 	}
@@ -176,9 +176,9 @@ type work struct {
 	// desired is what was rendered.
 	desired  render.Cluster
 	rendered *render.Output
-	// deployed are the stacks as they were at the time read.
+	// deployed are the stacks as they were at the time readAt.
 	deployed map[string]stack.Deployed
-	read     time.Time
+	readAt   time.Time
 	// current is the release and version that the cluster has; zero before it has a control plane.
 	current upgrade.Target
 	// later are the times at which to plan again: future rolls of the spec, and the next upgrade.

@@ -26,7 +26,7 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	if err != nil {
 		return w, err
 	}
-	w.read = p.Now()
+	w.readAt = p.Now()
 	if w.deployed, err = p.Stacks.ListCluster(ctx, cluster, stacks); err != nil {
 		return w, err
 	}
@@ -40,7 +40,7 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	if errs == nil && err == nil {
 		errs, err = p.validateWanted(ctx, &w, spec)
 	}
-	if errs == nil && err == nil && !w.decision.Step.NodesBack {
+	if errs == nil && err == nil && !w.decision.Step.NodesRolledBack {
 		errs, err = p.validateVersions(ctx, w.resolved, plan.KubernetesVersion(w.deployed), "")
 	}
 	if errs == nil && err == nil {

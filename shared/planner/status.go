@@ -17,10 +17,10 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	if s.GoodVersion != w.version {
 		s.Failures, s.RetryAt, s.FailedTry = 0, nil, 0
 	}
-	if s.SpecVersion != w.newest {
+	if s.PlannedVersion != w.newest {
 		s.Unset(status.RequestAccepted) // an earlier spec refused that request
 	}
-	s.SpecVersion, s.GoodVersion, s.Deletion = w.newest, w.version, nil
+	s.PlannedVersion, s.GoodVersion, s.Deletion = w.newest, w.version, nil
 	if w.rejected == nil { // admission may not have read it yet
 		s.RecordAccepted(status.Upload{Version: w.newest, UploadedAt: w.uploadedAt})
 	}
@@ -37,10 +37,10 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	s.Warn(o.Plan.Warnings, now)
 	s.WarnRelay(o.Plan.RelayOutdated, now)
 	s.RecordRolledNodes(w.rolled, now)
-	w.recordUpgrade(s, now)
+	w.recordPending(s, now)
 	if len(o.Plan.Changes) > 0 {
 		upgrading := w.record != nil && !w.record.State.Final()
-		s.PlannedAt = w.read.UTC()
+		s.PlannedAt = w.readAt.UTC()
 		s.Set(acceptance(w.rejected), now)
 		s.BeginConverge(execution, upgrading, fmt.Sprintf("changing %d of %d stacks", len(o.Plan.Changes), len(w.rendered.Stacks)), now)
 	}
@@ -67,7 +67,7 @@ func (w *work) recordDeployed(s *status.Status, now time.Time) {
 			stacks = append(stacks, status.Stack{Name: name, Status: w.deployed[name].Status})
 		}
 	}
-	s.Observe(stacks, w.read, now)
+	s.Observe(stacks, w.readAt, now)
 }
 
 // acceptance is the condition of the newest spec.

@@ -21,7 +21,7 @@ import (
 // NextUpgrade decides which upgrade may start now, given the record of the last one. It only reads. It returns nil for a cluster that
 // drover does not plan: its spec is deleted, paused or invalid.
 func (p *Planner) NextUpgrade(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error) {
-	w, err := p.decided(ctx, cluster, record)
+	w, err := p.readAndDecide(ctx, cluster, record)
 	if w == nil {
 		return nil, err
 	}
@@ -43,15 +43,15 @@ func (p *Planner) QueuedUpgrade(ctx context.Context, cluster string) (*QueuedUpg
 	if err != nil || record == nil || record.State.Final() {
 		return nil, err
 	}
-	w, err := p.decided(ctx, cluster, record)
+	w, err := p.readAndDecide(ctx, cluster, record)
 	if err != nil || w == nil || w.record == nil {
 		return nil, err
 	}
-	return &QueuedUpgrade{w.decision.RecheckAt, func(s *status.Status) { w.recordUpgrade(s, p.Now()) }}, nil
+	return &QueuedUpgrade{w.decision.RecheckAt, func(s *status.Status) { w.recordPending(s, p.Now()) }}, nil
 }
 
-// decided reads what a decision depends on, and decides. It returns nil for a cluster that drover does not plan.
-func (p *Planner) decided(ctx context.Context, cluster string, record *upgrade.Record) (*work, error) {
+// readAndDecide reads what a decision depends on, and decides. It returns nil for a cluster that drover does not plan.
+func (p *Planner) readAndDecide(ctx context.Context, cluster string, record *upgrade.Record) (*work, error) {
 	w := work{cluster: cluster, record: record, releases: map[string]content{}}
 	spec, _, err := p.newestSpec(ctx, &w)
 	if err == nil {
@@ -122,8 +122,9 @@ func (p *Planner) deployedTarget(ctx context.Context, w *work, spec *api.Cluster
 	return t, nil
 }
 
-// planned is the upgrade that the plan function returns: in flight, pending or refused. The state machine starts it, and report records it.
-func (p *Planner) planned(w work) *events.PlannedUpgrade {
+// plannedUpgrade is the upgrade that the plan function returns: in flight, pending or refused. The state machine starts it, and report
+// records it.
+func (p *Planner) plannedUpgrade(w work) *events.PlannedUpgrade {
 	d, r := w.decision, w.record
 	switch {
 	case r != nil && !r.State.Final() && d.Old.Release != "" && len(w.deployed) > 0:
@@ -157,7 +158,7 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 		refused := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.SpecTarget.Release, Message: fmt.Sprintf(
 			"the upgrade to %s did not finish: fix what stopped it, then run `drover upgrade %s` or upload the spec again",
 			*d.SpecTarget, w.cluster)}
-		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.SpecTarget) {
+		if r != nil && r.State == upgrade.Blocked && !r.StoppedBefore(*d.SpecTarget) {
 			refused.State = string(upgrade.Blocked)
 		}
 		return refused
@@ -168,31 +169,31 @@ func (p *Planner) planned(w work) *events.PlannedUpgrade {
 }
 
 // waits says when a pending upgrade starts, or why it does not.
-func waits(w *upgrade.Pending, now time.Time) string {
+func waits(pending *upgrade.Pending, now time.Time) string {
 	switch {
-	case w.Queued:
-		return "begins after the upgrade in flight: " + w.Message
-	case w.Unread != "" && !w.At.After(now):
-		return "does not begin yet: " + w.Message
-	case w.Blocked:
-		return "does not begin: " + w.Message
+	case pending.Queued:
+		return "begins after the upgrade in flight: " + pending.Message
+	case pending.Unread != "" && !pending.At.After(now):
+		return "does not begin yet: " + pending.Message
+	case pending.Blocked:
+		return "does not begin: " + pending.Message
 	}
-	return "begins within five minutes of " + w.At.Format(time.RFC3339) + ": " + w.Message // the sweep runs every five minutes
+	return "begins within five minutes of " + pending.At.Format(time.RFC3339) + ": " + pending.Message // the sweep runs every five minutes
 }
 
-// recordUpgrade writes the pending upgrade into the status, and removes one that was withdrawn. The upgrade function
+// recordPending writes the pending upgrade into the status, and removes one that was withdrawn. The upgrade function
 // records an upgrade that is in flight or finished, and one that an execution waits to start.
-func (w *work) recordUpgrade(s *status.Status, now time.Time) {
+func (w *work) recordPending(s *status.Status, now time.Time) {
 	if w.record != nil && !w.record.State.Final() {
-		w.recordQueued(s, now)
+		w.recordPendingBeside(s, now)
 		return
 	}
 	s.PlanUpgrade(w.pendingUpgrade(s, now), now)
 }
 
 // AfterUpgrade returns what to record about the cluster when an upgrade ends. It only reads.
-func (p *Planner) AfterUpgrade(ctx context.Context, cluster string) (status.PostUpgrade, error) {
-	a := status.PostUpgrade{Next: func(*status.Status) {}}
+func (p *Planner) AfterUpgrade(ctx context.Context, cluster string) (status.AfterUpgrade, error) {
+	a := status.AfterUpgrade{Next: func(*status.Status) {}}
 	w, err := p.read(ctx, Request{Cluster: cluster})
 	if errors.Is(err, ErrAbsent) {
 		return a, nil
@@ -200,7 +201,7 @@ func (p *Planner) AfterUpgrade(ctx context.Context, cluster string) (status.Post
 	var changes plan.Plan
 	result := events.PlanResult{Outcome: events.OutcomeUnchanged}
 	if err == nil {
-		a.Next = func(s *status.Status) { w.recordQueued(s, p.Now()) }
+		a.Next = func(s *status.Status) { w.recordPendingBeside(s, p.Now()) }
 		result.Accepted, result.Rejected = w.acceptance()
 		changes, err = p.compare(ctx, &w)
 	}
@@ -213,7 +214,7 @@ func (p *Planner) AfterUpgrade(ctx context.Context, cluster string) (status.Post
 	}
 	if stopped == nil {
 		a.Observe = func(s *status.Status) { w.recordDeployed(s, p.Now()) }
-		if result.Upgrade = p.planned(w); result.Upgrade != nil {
+		if result.Upgrade = p.plannedUpgrade(w); result.Upgrade != nil {
 			result.Upgrade.Start = nil // only the state machine starts it
 		}
 	}
@@ -222,8 +223,8 @@ func (p *Planner) AfterUpgrade(ctx context.Context, cluster string) (status.Post
 	return a, nil
 }
 
-// recordQueued records the pending upgrade, next to the one that the status shows.
-func (w *work) recordQueued(s *status.Status, now time.Time) {
+// recordPendingBeside records the pending upgrade, next to the one that the status shows.
+func (w *work) recordPendingBeside(s *status.Status, now time.Time) {
 	s.QueueUpgrade(w.pendingUpgrade(s, now))
 }
 
@@ -291,11 +292,11 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 
 // blockUnread adds a failed check to an upgrade whose release cannot be read. The other checks cannot run before the release can be read.
 // An empty Checked marks this check as temporary.
-func blockUnread(next *status.Upgrade, w *upgrade.Pending) *status.Upgrade {
-	if w != nil && w.Unread != "" {
+func blockUnread(next *status.Upgrade, pending *upgrade.Pending) *status.Upgrade {
+	if pending != nil && pending.Unread != "" {
 		next.Checked = nil
 		next.Checks = []status.Check{
-			{Name: preflight.UpgradePossible, Blocks: true, Message: w.Unread, Next: "The upgrade begins when the release can be used."},
+			{Name: preflight.UpgradePossible, Blocks: true, Message: pending.Unread, Next: "The upgrade begins when the release can be used."},
 		}
 	}
 	return next

@@ -79,16 +79,16 @@ const maxSkew = 3
 
 // KubeletSkew returns why a kubelet's version is not allowed with a control plane's, or "".
 func KubeletSkew(kubelet, controlPlane string) string {
-	node, err := minor(strings.TrimPrefix(kubelet, "v"))
-	server, err2 := minor(controlPlane)
+	kubeletMinor, err := minor(strings.TrimPrefix(kubelet, "v"))
+	serverMinor, err2 := minor(controlPlane)
 	if err := errors.Join(err, err2); err != nil {
 		return err.Error()
 	}
 	switch {
-	case node > server:
+	case kubeletMinor > serverMinor:
 		return fmt.Sprintf("the kubelet is %s, newer than the control plane (%s): use an image for %s or older", kubelet, controlPlane,
 			controlPlane)
-	case node < server-maxSkew:
+	case kubeletMinor < serverMinor-maxSkew:
 		return fmt.Sprintf("the kubelet is %s, more than %d minor versions behind the control plane (%s): use a newer image", kubelet,
 			maxSkew, controlPlane)
 	}

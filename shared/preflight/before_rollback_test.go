@@ -18,9 +18,10 @@ func back() *world {
 	w.plan.Before, w.plan.After = w.plan.After, w.plan.Before
 	w.plan.Rollback, w.plan.BackUntil = true, now.Add(84*time.Hour)
 	w.plan.Steps = []upgrade.Step{
-		{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.36"}, {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesBack: true},
-		{Kind: upgrade.StepAddons, KubernetesVersion: "1.35", NodesBack: true}, {
-			Kind: upgrade.StepNodes, KubernetesVersion: "1.35", NodesBack: true,
+		{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.36"},
+		{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesRolledBack: true},
+		{Kind: upgrade.StepAddons, KubernetesVersion: "1.35", NodesRolledBack: true}, {
+			Kind: upgrade.StepNodes, KubernetesVersion: "1.35", NodesRolledBack: true,
 		},
 	}
 	w.facts.ControlPlane.Version = "1.36"

@@ -141,7 +141,7 @@ func TestUpgradeHistory(t *testing.T) {
 		{Phase: UpgradeMissed, To: "r2", Origin: "At", At: &later}, {Phase: UpgradeMissed, To: "r2", Origin: "At", At: &at, Execution: "x"},
 		{Phase: "Blocked", To: "r2", Origin: "At", At: &at}, {Phase: "Stopped", To: "r2", Origin: "At", Started: &at},
 	} {
-		require.False(t, missed.Equal(&other))
+		require.False(t, missed.IsSameEnded(&other))
 		s.AddHistory(other)
 		s.AddHistory(other)
 	}

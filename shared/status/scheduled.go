@@ -25,15 +25,15 @@ func (u *Upgrade) inFlight() bool {
 // lateness orders the phases before an upgrade begins.
 var lateness = map[string]int{UpgradeScheduled: 1, UpgradeDelayed: 2, UpgradeMissed: 3}
 
-// Same reports whether b is an earlier record of the pending upgrade u: it is pending or refused, with the same release and origin.
-func (u *Upgrade) Same(b *Upgrade) bool {
+// IsRecordedAs reports whether b is an earlier record of the pending upgrade u: it is pending or refused, with the same release and origin.
+func (u *Upgrade) IsRecordedAs(b *Upgrade) bool {
 	return u != nil && b != nil && (IsPending(b.Phase) || b.Refused()) && u.To == b.To && u.Origin == b.Origin
 }
 
 // RecordedBefore returns a pending upgrade as it was recorded before; nil if it was not.
 func (s *Status) RecordedBefore(u *Upgrade) *Upgrade {
 	for _, recorded := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
-		if u.Same(recorded) {
+		if u.IsRecordedAs(recorded) {
 			return recorded
 		}
 	}
@@ -59,8 +59,8 @@ func (s *Status) DropQueued(execution string) {
 // History is the number of ended upgrades in a status.
 const History = 10
 
-// Equal reports whether both are the same ended upgrade. It compares when they began or, if they never began, how they were recorded.
-func (u *Upgrade) Equal(b *Upgrade) bool {
+// IsSameEnded reports whether both are the same ended upgrade. It compares when they began or, if they never began, how they were recorded.
+func (u *Upgrade) IsSameEnded(b *Upgrade) bool {
 	if u == nil || b == nil {
 		return false
 	}
@@ -73,7 +73,7 @@ func (u *Upgrade) Equal(b *Upgrade) bool {
 
 // AddHistory adds an ended upgrade to the history, once. Of an upgrade that never began, the first entry stays.
 func (s *Status) AddHistory(u Upgrade) {
-	is := func(o Upgrade) bool { return o.Equal(&u) }
+	is := func(o Upgrade) bool { return o.IsSameEnded(&u) }
 	if u.Started == nil && slices.ContainsFunc(s.Upgrades, is) {
 		return
 	}

@@ -90,11 +90,11 @@ func TestUpgradesAreEqual(t *testing.T) {
 		"but not with another origin":  {u, &Upgrade{Phase: UpgradeMissed, To: "r3", Origin: "Spec", At: &noon}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, test.a.Equal(test.b))
-			require.Equal(t, test.want, test.b.Equal(test.a))
+			require.Equal(t, test.want, test.a.IsSameEnded(test.b))
+			require.Equal(t, test.want, test.b.IsSameEnded(test.a))
 		})
 	}
-	require.False(t, (*Upgrade)(nil).Equal(nil))
+	require.False(t, (*Upgrade)(nil).IsSameEnded(nil))
 }
 
 func TestRefuseRequest(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *Status) AcceptedVersion() string {
 func (s *Status) AcceptSpec(upload Upload, warnings api.SpecWarnings, paused bool, now time.Time) {
 	s.RecordAccepted(upload)
 	s.ObservedVersion = upload.Version
-	if s.SpecVersion == upload.Version {
+	if s.PlannedVersion == upload.Version {
 		return
 	}
 	s.Set(Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}, now)
@@ -57,7 +57,7 @@ func (s *Status) AcceptSpec(upload Upload, warnings api.SpecWarnings, paused boo
 func (s *Status) RejectSpec(version, reason, message string, now time.Time) {
 	s.ObservedVersion = version
 	s.Set(Condition{Type: SpecAccepted, Status: "False", Reason: reason, Message: message}, now)
-	if s.SpecVersion == "" && !s.busy() && !s.deletionEnded() {
+	if s.PlannedVersion == "" && !s.busy() && !s.deletionEnded() {
 		s.Phase, s.Message = Stopped, "no usable spec was uploaded yet"
 	}
 }
@@ -73,7 +73,7 @@ func (s *Status) deletionEnded() bool {
 func (s *Status) WithdrawSpec(message string, now time.Time) {
 	s.ObservedVersion = ""
 	s.Set(Condition{Type: SpecAccepted, Status: "False", Reason: ReasonSpecAbsent, Message: message}, now)
-	if (s.Phase == Stopped || s.Phase == Pending) && s.SpecVersion == "" && s.Condition(Converged) == nil {
+	if (s.Phase == Stopped || s.Phase == Pending) && s.PlannedVersion == "" && s.Condition(Converged) == nil {
 		s.Phase, s.Message = Deleted, "the spec was deleted before drover created anything"
 	}
 }
@@ -131,7 +131,7 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 		s.GoodVersion = "" // the last good spec, which is not paused, no longer applies
 	}
 	if v.Version != "" {
-		s.SpecVersion = v.Version
+		s.PlannedVersion = v.Version
 	}
 	switch converged := s.Condition(Converged); {
 	case v.Phase == Ready || v.upgrade != nil:
@@ -150,7 +150,7 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 
 // UpgradeEnd is what applies to a cluster when its upgrade has ended. It is zero during the upgrade.
 type UpgradeEnd struct {
-	PostUpgrade
+	AfterUpgrade
 	// Busy is true while an execution converges the cluster.
 	Busy bool
 	// Fence is the fence of the lease. An execution for a step may have taken the lease, and ended before it wrote the status.

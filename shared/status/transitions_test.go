@@ -40,12 +40,12 @@ func TestAcceptSpec(t *testing.T) {
 	const paused = "spec.paused is true: drover finishes the stacks that are changing now, and starts nothing else"
 	tests := map[string]transition{
 		"keeps the result when planning handled the version": {
-			Status{Phase: Ready, Message: AsSpecified, SpecVersion: "v2"}, accept,
-			Status{Phase: Ready, Message: AsSpecified, SpecVersion: "v2", ObservedVersion: "v2"},
+			Status{Phase: Ready, Message: AsSpecified, PlannedVersion: "v2"}, accept,
+			Status{Phase: Ready, Message: AsSpecified, PlannedVersion: "v2", ObservedVersion: "v2"},
 		},
 		"names the next spec while stacks change": {
-			Status{Phase: Converging, SpecVersion: "v1"}, accept,
-			Status{Phase: Converging, Message: next, SpecVersion: "v1", ObservedVersion: "v2", Conditions: conditions(valid)},
+			Status{Phase: Converging, PlannedVersion: "v1"}, accept,
+			Status{Phase: Converging, Message: next, PlannedVersion: "v1", ObservedVersion: "v2", Conditions: conditions(valid)},
 		},
 		"names the next spec during a deletion": {
 			Status{Phase: Deleting}, accept, Status{Phase: Deleting, Message: next, ObservedVersion: "v2", Conditions: conditions(valid)},
@@ -85,8 +85,8 @@ func TestAcceptSpec(t *testing.T) {
 	}
 	for _, phase := range []Phase{Pending, Ready, Stopped, Failed, Deleted} {
 		tests["is Pending after "+string(phase)] = transition{
-			Status{Phase: phase, Message: "before", SpecVersion: "v1"}, accept,
-			Status{Phase: Pending, Message: "the spec was accepted", SpecVersion: "v1", ObservedVersion: "v2", Conditions: conditions(valid)},
+			Status{Phase: phase, Message: "before", PlannedVersion: "v1"}, accept,
+			Status{Phase: Pending, Message: "the spec was accepted", PlannedVersion: "v1", ObservedVersion: "v2", Conditions: conditions(valid)},
 		}
 	}
 	for name, test := range tests {
@@ -129,8 +129,8 @@ func TestRejectSpec(t *testing.T) {
 			Status{Phase: Pending}, reject, Status{Phase: Stopped, Message: none, ObservedVersion: "v2", Conditions: conditions(invalid)},
 		},
 		"keeps the phase of a cluster with a good spec": {
-			Status{Phase: Ready, Message: AsSpecified, SpecVersion: "v1"}, reject,
-			Status{Phase: Ready, Message: AsSpecified, SpecVersion: "v1", ObservedVersion: "v2", Conditions: conditions(invalid)},
+			Status{Phase: Ready, Message: AsSpecified, PlannedVersion: "v1"}, reject,
+			Status{Phase: Ready, Message: AsSpecified, PlannedVersion: "v1", ObservedVersion: "v2", Conditions: conditions(invalid)},
 		},
 		"keeps the phase while stacks change": {
 			Status{Phase: Converging, Message: "changing"}, reject,
@@ -184,7 +184,7 @@ func TestWithdrawSpec(t *testing.T) {
 			Status{Phase: Failed, Message: "denied", Conditions: conditions(absent)},
 		},
 		"keeps a cluster that was planned": {
-			Status{Phase: Stopped, SpecVersion: "v1"}, withdraw, Status{Phase: Stopped, SpecVersion: "v1", Conditions: conditions(absent)},
+			Status{Phase: Stopped, PlannedVersion: "v1"}, withdraw, Status{Phase: Stopped, PlannedVersion: "v1", Conditions: conditions(absent)},
 		},
 		"keeps a cluster that was converged": {
 			Status{Phase: Pending, Conditions: conditions(ready)}, withdraw, Status{Phase: Pending, Conditions: conditions(ready, absent)},

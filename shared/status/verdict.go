@@ -85,8 +85,8 @@ func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
 	}
 }
 
-// PostUpgrade is what the status of a cluster shows after an upgrade, without the upgrade itself.
-type PostUpgrade struct {
+// AfterUpgrade is what the status of a cluster shows after an upgrade, without the upgrade itself.
+type AfterUpgrade struct {
 	// Next records the next upgrade, until the cluster is planned again.
 	Next func(*Status)
 	// Verdict is the verdict of a plan without changes, and Observe records the deployed state. Both are nil if planning finds changes.

@@ -30,8 +30,8 @@ func TestVerdictOnUnchangedPlan(t *testing.T) {
 	invalid := condition(SpecAccepted, "False", ReasonSpecInvalid, "line 3")
 	for name, test := range map[string]transition{
 		"is Ready": {
-			Status{Phase: Converging, SpecVersion: "v1"}, judge(events.PlanResult{SpecVersion: "v2"}),
-			Status{Phase: Ready, Message: AsSpecified, SpecVersion: "v1", Conditions: conditions(upToDate)},
+			Status{Phase: Converging, PlannedVersion: "v1"}, judge(events.PlanResult{SpecVersion: "v2"}),
+			Status{Phase: Ready, Message: AsSpecified, PlannedVersion: "v1", Conditions: conditions(upToDate)},
 		},
 		"accepts the spec that was planned": {
 			Status{}, judge(events.PlanResult{Accepted: true}),
@@ -125,24 +125,24 @@ func TestVerdictOnStoppedPlan(t *testing.T) {
 	upToDate := condition(Converged, "True", ReasonUpToDate, "")
 	for name, test := range map[string]transition{
 		"is Stopped by a refused change": {
-			Status{Phase: Pending, SpecVersion: "v1", GoodVersion: "v1", Plan: []Change{{Stack: "network"}}, Failures: 1, RetryAt: &evening},
+			Status{Phase: Pending, PlannedVersion: "v1", GoodVersion: "v1", Plan: []Change{{Stack: "network"}}, Failures: 1, RetryAt: &evening},
 			stop(ReasonChangeRefused, true, nil),
 			Status{
-				Phase: Stopped, Message: "no", SpecVersion: "v2", GoodVersion: "v1", Plan: []Change{{Stack: "network"}},
+				Phase: Stopped, Message: "no", PlannedVersion: "v2", GoodVersion: "v1", Plan: []Change{{Stack: "network"}},
 				Conditions: conditions(condition(Converged, "False", ReasonChangeRefused, "no"), condition(SpecAccepted, "True", ReasonValid, "")),
 			},
 		},
 		"has no last good spec when it is paused": {
 			Status{GoodVersion: "v1"}, stop(ReasonPaused, true, nil),
 			Status{
-				Phase: Stopped, Message: "no", SpecVersion: "v2",
+				Phase: Stopped, Message: "no", PlannedVersion: "v2",
 				Conditions: conditions(condition(Converged, "False", ReasonPaused, "no"), condition(SpecAccepted, "True", ReasonValid, "")),
 			},
 		},
 		"names both the refused change and the newest spec": {
 			Status{}, stop(ReasonChangeRefused, false, &events.Rejection{Reason: ReasonSpecInvalid, Message: "line 3"}),
 			Status{
-				Phase: Stopped, Message: "no", SpecVersion: "v2",
+				Phase: Stopped, Message: "no", PlannedVersion: "v2",
 				Conditions: conditions(condition(Converged, "False", ReasonChangeRefused, "no"), condition(SpecAccepted, "False", ReasonSpecInvalid,
 					"line 3")),
 			},
@@ -150,7 +150,7 @@ func TestVerdictOnStoppedPlan(t *testing.T) {
 		"is Stopped by an invalid spec": {
 			Status{}, stop(ReasonSpecInvalid, false, nil),
 			Status{
-				Phase: Stopped, Message: "no", SpecVersion: "v2",
+				Phase: Stopped, Message: "no", PlannedVersion: "v2",
 				Conditions: conditions(condition(Converged, "False", ReasonSpecInvalid, "no"), condition(SpecAccepted, "False", ReasonSpecInvalid,
 					"no")),
 			},
@@ -158,21 +158,21 @@ func TestVerdictOnStoppedPlan(t *testing.T) {
 		"is Stopped by an unusable release when its cluster is not converged": {
 			Status{Conditions: conditions(condition(Converged, "False", "StackFailed", "x"))}, stop(ReasonReleaseUnusable, false, nil),
 			Status{
-				Phase: Stopped, Message: "no", SpecVersion: "v2", Conditions: conditions(
+				Phase: Stopped, Message: "no", PlannedVersion: "v2", Conditions: conditions(
 					condition(Converged, "False", ReasonReleaseUnusable, "no"), condition(SpecAccepted, "False", ReasonReleaseUnusable, "no")),
 			},
 		},
 		"is Ready without a spec when its cluster is converged": {
 			Status{Conditions: conditions(upToDate)}, stop(ReasonSpecAbsent, false, nil),
 			Status{
-				Phase: Ready, Message: unused + "no", SpecVersion: "v2",
+				Phase: Ready, Message: unused + "no", PlannedVersion: "v2",
 				Conditions: conditions(upToDate, condition(SpecAccepted, "False", ReasonSpecAbsent, "no")),
 			},
 		},
 		"is not Converged when a change of a converged cluster is refused": {
 			Status{Conditions: conditions(upToDate)}, stop(ReasonChangeRefused, false, nil),
 			Status{
-				Phase: Stopped, Message: "no", SpecVersion: "v2", Conditions: conditions(condition(Converged, "False", ReasonChangeRefused, "no")),
+				Phase: Stopped, Message: "no", PlannedVersion: "v2", Conditions: conditions(condition(Converged, "False", ReasonChangeRefused, "no")),
 			},
 		},
 	} {
@@ -181,9 +181,9 @@ func TestVerdictOnStoppedPlan(t *testing.T) {
 	t.Run("keeps failures and their retry when the verdict is a failure", func(t *testing.T) {
 		v := Verdict{Phase: Failed, Message: "a stack", Condition: Condition{Type: Converged, Status: "False", Reason: "StackFailed"}}
 		transition{
-			Status{Failures: 2, RetryAt: &evening, FailedTry: 1, SpecVersion: "v1"}, func(s *Status) { v.Apply(s, noon) },
+			Status{Failures: 2, RetryAt: &evening, FailedTry: 1, PlannedVersion: "v1"}, func(s *Status) { v.Apply(s, noon) },
 			Status{
-				Phase: Failed, Message: "a stack", Failures: 2, RetryAt: &evening, FailedTry: 1, SpecVersion: "v1",
+				Phase: Failed, Message: "a stack", Failures: 2, RetryAt: &evening, FailedTry: 1, PlannedVersion: "v1",
 				Conditions: conditions(condition(Converged, "False", "StackFailed", "")),
 			},
 		}.run(t)
@@ -326,7 +326,7 @@ func TestRecordUpgradeEnds(t *testing.T) {
 		},
 		"an upgrade without an override is stopped, and its spec has none": {
 			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginCommand},
-			UpgradeEnd{PostUpgrade: PostUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
+			UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
 		},
 		"an upgrade of an earlier cluster is stopped": {
 			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, UpgradeEnd{Earlier: true},
@@ -366,7 +366,7 @@ func TestRecordUpgradeEnds(t *testing.T) {
 		},
 		"an upgrade is done, and the plan has a verdict": {
 			Failed, converged("StackFailed", "a stack"), upgrade.Record{State: upgrade.Done, Origin: upgrade.OriginSpec},
-			UpgradeEnd{PostUpgrade: PostUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
+			UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
 		},
 		"an upgrade over the spec's release is done": {
 			Upgrading, converged(ReasonUpToDate, ""),
@@ -380,7 +380,7 @@ func TestRecordUpgradeEnds(t *testing.T) {
 			},
 		},
 		"an upgrade is done, and another execution recorded the phase": {
-			Ready, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Done}, UpgradeEnd{PostUpgrade: PostUpgrade{Verdict: ready()}},
+			Ready, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Done}, UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}},
 			want{Ready, "before", converged(ReasonUpToDate, ""), planned},
 		},
 	} {

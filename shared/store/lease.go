@@ -94,7 +94,7 @@ func (s *State) Holder(ctx context.Context, cluster string,
 	if err != nil || lease.Execution == "" {
 		return "", err
 	}
-	if is, err := running(ctx, lease.Execution); err != nil || !is {
+	if runs, err := running(ctx, lease.Execution); err != nil || !runs {
 		return "", err
 	}
 	return lease.Execution, nil

@@ -32,11 +32,11 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 	if changed := last.LastChange(); changed.CanContinue(from, target) {
 		r.First = cmp.Or(changed.First, changed.Number)
 		r.From, r.Steps, r.Step, r.Images = changed.From, changed.Steps, changed.Step, changed.Images
-		r.Back, r.BackUntil = changed.Back, changed.BackUntil
+		r.RollbackTarget, r.RollbackUntil = changed.RollbackTarget, changed.RollbackUntil
 	} else if changed != nil {
 		if changed.Origin == OriginRollback && changed.State != Done && sameTarget(from, changed.From) && sameTarget(target, changed.From) {
 			back := changed.Target
-			r.Back, r.BackUntil = &back, changed.BackUntil
+			r.RollbackTarget, r.RollbackUntil = &back, changed.RollbackUntil
 		}
 		previous := *changed
 		previous.Last, previous.Answered, previous.Alarms = nil, nil, nil
@@ -113,8 +113,8 @@ func (t Target) matches(named string) bool {
 
 func inKubernetes(version string) string { return " (Kubernetes " + version + ")" }
 
-// Superseded says why the spec stops an upgrade in flight; empty if the upgrade continues. spec is nil if it was deleted.
-func (r *Record) Superseded(spec *api.Cluster) string {
+// SupersededReason says why the spec stops an upgrade in flight; empty if the upgrade continues. spec is nil if it was deleted.
+func (r *Record) SupersededReason(spec *api.Cluster) string {
 	switch {
 	case spec == nil:
 		return "the spec was deleted"
@@ -224,8 +224,8 @@ func (r *Record) openStep() Step {
 	return r.Steps[min(r.Step, len(r.Steps)-1)]
 }
 
-// Unfinished reports whether the upgrade that changed the cluster last was stopped on the way to a target.
-func (r *Record) Unfinished(to Target) bool {
+// StoppedBefore reports whether the upgrade that changed the cluster last was stopped on the way to a target.
+func (r *Record) StoppedBefore(to Target) bool {
 	last := r.LastChange()
 	return last.unfinished() && sameTarget(to, last.Target)
 }

@@ -66,21 +66,22 @@ func TestRollbackTargetIsKept(t *testing.T) {
 	back := Record{
 		Number: 2, Origin: OriginRollback, From: r2, Target: r1, State: Stopped, Steps: []Step{
 			{Kind: StepNodesBack, KubernetesVersion: "1.37", Started: noon},
-		}, BackUntil: until,
+		}, RollbackUntil: until,
 	}
 	hand := Start{Origin: OriginCommand, Key: "hand", Release: "r2"}
 	forward := Begin(&back, hand, spec("r1"), r2, r2, "x", noon)
 	require.Equal(t, r2, forward.From)
-	require.Equal(t, &r1, forward.Back)
-	require.Equal(t, until, forward.BackUntil)
+	require.Equal(t, &r1, forward.RollbackTarget)
+	require.Equal(t, until, forward.RollbackUntil)
 	forward.State, forward.Steps = Stopped, []Step{{Kind: StepNodes, KubernetesVersion: "1.37", Started: noon}}
-	require.Equal(t, &r1, Begin(forward, hand, spec("r1"), r2, r2, "x", noon).Back, "also if that one continues")
+	require.Equal(t, &r1, Begin(forward, hand, spec("r1"), r2, r2, "x", noon).RollbackTarget, "also if that one continues")
 
 	r3 := Target{"r3", "sha3", "1.37"}
-	require.Nil(t, Begin(&back, hand, spec("r1"), r2, r3, "x", noon).Back, "another release rolls back to the one before it")
-	require.Nil(t, Begin(&back, hand, spec("r1"), r1, r2, "x", noon).Back, "the control plane was rolled back: this is a new upgrade")
+	require.Nil(t, Begin(&back, hand, spec("r1"), r2, r3, "x", noon).RollbackTarget, "another release rolls back to the one before it")
+	require.Nil(t, Begin(&back, hand, spec("r1"), r1, r2, "x", noon).RollbackTarget,
+		"the control plane was rolled back: this is a new upgrade")
 	back.State = Done
-	require.Nil(t, Begin(&back, hand, spec("r1"), r2, r2, "x", noon).Back)
+	require.Nil(t, Begin(&back, hand, spec("r1"), r2, r2, "x", noon).RollbackTarget)
 }
 
 func TestPin(t *testing.T) {
@@ -130,8 +131,8 @@ func TestCountsForARestoredSpec(t *testing.T) {
 	require.True(t, first.targetApplies(spec("lost")))
 	require.True(t, first.targetApplies(spec("r1")), "the restored spec requests no downgrade")
 	require.False(t, first.targetApplies(spec("r3")))
-	require.Empty(t, first.Superseded(spec("r1")), "and it does not stop the upgrade in flight")
-	require.Contains(t, first.Superseded(spec("r3")), "the spec now names release r3, and no longer lost or r1")
+	require.Empty(t, first.SupersededReason(spec("r1")), "and it does not stop the upgrade in flight")
+	require.Contains(t, first.SupersededReason(spec("r3")), "the spec now names release r3, and no longer lost or r1")
 	require.Contains(t, first.OverrideReason(Target{}), "until the spec names a release other than lost or r1")
 	stated := spec("r1")
 	stated.Spec.KubernetesVersion = r1.KubernetesVersion
@@ -154,24 +155,24 @@ func TestCountsForARestoredSpec(t *testing.T) {
 func TestSuperseded(t *testing.T) {
 	bySpec := &Record{Origin: OriginSpec, Target: r2}
 	byHand := &Record{Origin: OriginCommand, Target: r2, Overridden: "r1"}
-	require.Empty(t, bySpec.Superseded(spec("r2")))
-	require.Empty(t, byHand.Superseded(spec("r1")))
-	require.Contains(t, bySpec.Superseded(spec("r3")), "now names release r3, and no longer release r2 (Kubernetes 1.37)")
-	require.Contains(t, byHand.Superseded(spec("r3")), "now names release r3, and no longer r1")
-	require.Empty(t, byHand.Superseded(spec("r2")), "it names the target")
+	require.Empty(t, bySpec.SupersededReason(spec("r2")))
+	require.Empty(t, byHand.SupersededReason(spec("r1")))
+	require.Contains(t, bySpec.SupersededReason(spec("r3")), "now names release r3, and no longer release r2 (Kubernetes 1.37)")
+	require.Contains(t, byHand.SupersededReason(spec("r3")), "now names release r3, and no longer r1")
+	require.Empty(t, byHand.SupersededReason(spec("r2")), "it names the target")
 	stated := spec("r2")
 	stated.Spec.KubernetesVersion = "1.38"
-	require.Contains(t, bySpec.Superseded(stated), "r2 (Kubernetes 1.38)")
+	require.Contains(t, bySpec.SupersededReason(stated), "r2 (Kubernetes 1.38)")
 	stated.Spec.KubernetesVersion = "1.37"
-	require.Empty(t, bySpec.Superseded(stated))
-	require.Empty(t, byHand.Superseded(stated))
+	require.Empty(t, bySpec.SupersededReason(stated))
+	require.Empty(t, byHand.SupersededReason(stated))
 	stated.Spec.KubernetesVersion = "1.36"
-	require.Contains(t, byHand.Superseded(stated), "now names release r2 (Kubernetes 1.36), and no longer r1",
+	require.Contains(t, byHand.SupersededReason(stated), "now names release r2 (Kubernetes 1.36), and no longer r1",
 		"another version of the target")
-	require.Contains(t, bySpec.Superseded(nil), "deleted")
+	require.Contains(t, bySpec.SupersededReason(nil), "deleted")
 	paused := spec("r2")
 	paused.Spec.Paused = true
-	require.Contains(t, bySpec.Superseded(paused), "paused")
+	require.Contains(t, bySpec.SupersededReason(paused), "paused")
 }
 
 // A spec that names the target of the upgrade in flight requests no other upgrade.
@@ -244,10 +245,10 @@ func TestFits(t *testing.T) {
 func TestUnfinished(t *testing.T) {
 	to := target("r36-1")
 	for step, want := range map[int]bool{0: true, 1: true, 2: false} {
-		require.Equal(t, want, (&Record{State: Stopped, Target: to, Steps: make([]Step, 2), Step: step}).Unfinished(to), step)
+		require.Equal(t, want, (&Record{State: Stopped, Target: to, Steps: make([]Step, 2), Step: step}).StoppedBefore(to), step)
 	}
-	require.False(t, (&Record{State: Done, Target: to, Steps: make([]Step, 2)}).Unfinished(to))
-	require.False(t, (&Record{State: Stopped, Target: target("r35-1"), Steps: make([]Step, 2)}).Unfinished(to))
+	require.False(t, (&Record{State: Done, Target: to, Steps: make([]Step, 2)}).StoppedBefore(to))
+	require.False(t, (&Record{State: Stopped, Target: target("r35-1"), Steps: make([]Step, 2)}).StoppedBefore(to))
 }
 
 func TestStepLimits(t *testing.T) {

@@ -102,14 +102,14 @@ func Decide(in Situation) (Decision, error) {
 		d.OverrideReason = in.Record.OverrideReason(in.Deployed)
 	}
 	last := in.Record.LastChange()
-	if last.unfinished() && (in.Record.targetApplies(spec) || in.Record.Unfinished(wants)) {
+	if last.unfinished() && (in.Record.targetApplies(spec) || in.Record.StoppedBefore(wants)) {
 		// Everything stays as deployed: what the stopped upgrade updated, and what it did not reach.
 		d.Keep = Keep{Images: true, Addons: true, OverridesSpec: last.Origin == OriginSpec}
 	}
 	d.OverrideCleared = !in.Record.targetApplies(spec) && sameTarget(wants, in.Deployed) && in.Record.overrides() &&
-		!in.Record.Unfinished(wants)
+		!in.Record.StoppedBefore(wants)
 	switch at, channel := in.requestedAt(), in.requestedByChannel(); {
-	case !sameTarget(wants, in.Deployed), in.Record.Unfinished(wants) && (last.Origin == OriginSpec || !in.Record.targetApplies(spec)):
+	case !sameTarget(wants, in.Deployed), in.Record.StoppedBefore(wants) && (last.Origin == OriginSpec || !in.Record.targetApplies(spec)):
 		d.SpecTarget, d.Keep = &wants, Keep{Images: true, Addons: true, OverridesSpec: true}
 		in.requestSpec(&d, wants)
 	case at != nil:
@@ -144,7 +144,7 @@ func (in Situation) decideInFlight() Decision {
 		d.Old, d.Next, d.Step = r.From, &r.Target, r.openStep()
 		d.Keep = d.Step.keep()
 	}
-	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Overridden != "" && r.Overridden != ReleaseText(in.Spec) {
+	if r.SupersededReason(in.Spec) != "" || r.State == Checking && r.Overridden != "" && r.Overridden != ReleaseText(in.Spec) {
 		d.RecheckAt = in.nextRecheck() // it stops soon, or may be blocked; no event starts the upgrade of the spec then
 	}
 	if other := in.following(); other != nil {
@@ -163,7 +163,7 @@ func (in Situation) decideInFlight() Decision {
 // cannot be read is reported when the spec applies.
 func (in Situation) following() *request {
 	r := in.Record
-	if r.Superseded(in.Spec) != "" {
+	if r.SupersededReason(in.Spec) != "" {
 		wants, err := in.specTarget()
 		if err == nil && !sameTarget(wants, in.Deployed) && !sameTarget(wants, r.Target) &&
 			Minor(wants.KubernetesVersion) >= Minor(in.Deployed.KubernetesVersion) {
@@ -221,17 +221,17 @@ func specKey(version string) string { return "spec " + version }
 
 // waitForTimeOrWindow makes an upgrade of the spec wait for the time of spec.upgrade.at if that names the same release, and for the window
 // otherwise. If an upgrade to that release began after that time, later uploads wait for the window only.
-func (in Situation) waitForTimeOrWindow(a *request) *request {
+func (in Situation) waitForTimeOrWindow(req *request) *request {
 	at := in.Spec.Spec.Upgrade.At
-	if at == nil || at.Release != a.to.Release {
-		return in.waitForWindow(a)
+	if at == nil || at.Release != req.to.Release {
+		return in.waitForWindow(req)
 	}
 	t, err := api.Time(at.Time)
 	if r := in.Record; err != nil || r != nil && r.Target.Release == at.Release && !r.Started.Before(t) {
-		return in.waitForWindow(a)
+		return in.waitForWindow(req)
 	}
-	in.waitUntil(a, t.UTC())
-	return a
+	in.waitUntil(req, t.UTC())
+	return req
 }
 
 // request is a requested upgrade: it begins, waits until a time, or has a reason why it does neither.
@@ -247,31 +247,31 @@ type request struct {
 	unread string
 }
 
-func (in Situation) applyRequest(d *Decision, a *request) {
+func (in Situation) applyRequest(d *Decision, req *request) {
 	switch {
-	case a.blocked:
-	case a.unread != "" && a.at.IsZero():
+	case req.blocked:
+	case req.unread != "" && req.at.IsZero():
 		d.RecheckAt = in.nextRecheck() // no time is known at which the release will exist
-	case a.unread != "":
-		if d.RecheckAt = in.Now.Truncate(recheckAhead).Add(recheckAhead); d.RecheckAt.After(a.at) {
-			d.RecheckAt = a.at
+	case req.unread != "":
+		if d.RecheckAt = in.Now.Truncate(recheckAhead).Add(recheckAhead); d.RecheckAt.After(req.at) {
+			d.RecheckAt = req.at
 		}
-	case a.at.IsZero():
-		d.Start = a.start
+	case req.at.IsZero():
+		d.Start = req.start
 		return
 	default:
-		d.RecheckAt = a.at
+		d.RecheckAt = req.at
 	}
-	d.Pending = a.pending()
+	d.Pending = req.pending()
 }
 
-func (a *request) pending() *Pending {
+func (req *request) pending() *Pending {
 	w := &Pending{
-		Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message,
-		Missed: a.missed, Blocked: a.blocked, Unread: a.unread,
+		Origin: req.start.Origin, Key: req.start.Key, To: req.to, At: req.at, Message: req.message,
+		Missed: req.missed, Blocked: req.blocked, Unread: req.unread,
 	}
-	if a.unread != "" && a.at.IsZero() {
-		w.At = a.start.Due
+	if req.unread != "" && req.at.IsZero() {
+		w.At = req.start.Due
 	}
 	return w
 }
@@ -281,19 +281,19 @@ func (in Situation) answered(s *Start) bool {
 }
 
 // waitForWindow makes an upgrade wait for the window.
-func (in Situation) waitForWindow(a *request) *request {
+func (in Situation) waitForWindow(req *request) *request {
 	open, next := in.Spec.Spec.Upgrade.Open(in.Now)
 	switch {
 	case open:
 	case next.IsZero():
-		a.blocked, a.message = true, in.Spec.Spec.Upgrade.NoMore(in.Now)+": change it"
+		req.blocked, req.message = true, in.Spec.Spec.Upgrade.NoMore(in.Now)+": change it"
 	default:
-		a.at, a.message = next.UTC(), WaitsForWindow
+		req.at, req.message = next.UTC(), WaitsForWindow
 		if e := in.exclusionEndingAt(next); e != nil {
-			a.message = e.explain()
+			req.message = e.explain()
 		}
 	}
-	return a
+	return req
 }
 
 type exclusion api.Exclusion
@@ -336,32 +336,32 @@ func (in Situation) requestedAt() *request {
 		return nil
 	}
 	t, err := api.Time(at.Time)
-	a := &request{
+	req := &request{
 		start: &Start{Origin: OriginAt, Key: "at " + at.Time + " " + at.Release, Release: at.Release}, to: Target{Release: at.Release},
 	}
-	if err != nil || in.answered(a.start) {
+	if err != nil || in.answered(req.start) {
 		return nil
 	}
-	in.waitUntil(a, t.UTC())
-	return in.resolveVersion(a)
+	in.waitUntil(req, t.UTC())
+	return in.resolveVersion(req)
 }
 
 // waitUntil makes an upgrade wait for the time of spec.upgrade.at. The upgrade is missed if it has not begun MissedAfter after that time.
-func (in Situation) waitUntil(a *request, t time.Time) {
-	a.start.Due = t
+func (in Situation) waitUntil(req *request, t time.Time) {
+	req.start.Due = t
 	switch late := in.Now.Sub(t); {
 	case late < 0:
-		a.at, a.message = t, "it waits for the time of spec.upgrade.at"
+		req.at, req.message = t, "it waits for the time of spec.upgrade.at"
 	case late >= MissedAfter:
-		a.at, a.blocked, a.missed = t, true, true
-		a.message = fmt.Sprintf("it did not begin within %s of its time: set another time in spec.upgrade.at", MissedAfter)
+		req.at, req.blocked, req.missed = t, true, true
+		req.message = fmt.Sprintf("it did not begin within %s of its time: set another time in spec.upgrade.at", MissedAfter)
 	default: // the cluster was busy, and an exclusion may have begun since
 		if e := in.activeExclusion(); e != nil {
 			until, _ := time.Parse(time.RFC3339, e.Until)
 			if missed := t.Add(MissedAfter); missed.Before(until) {
 				until = missed
 			}
-			a.at, a.message = until.UTC(), e.explain()
+			req.at, req.message = until.UTC(), e.explain()
 		}
 	}
 }
@@ -377,15 +377,15 @@ func (in Situation) requestedByChannel() *request {
 	if release == "" || release == in.Deployed.Release {
 		return nil
 	}
-	a := &request{
+	req := &request{
 		start: &Start{Origin: OriginChannel, Key: fmt.Sprintf("channel %s %s", follows, release), Release: release},
 		to:    Target{Release: release},
 	}
-	if !in.answered(a.start) {
-		return in.resolveVersion(in.waitForWindow(a))
+	if !in.answered(req.start) {
+		return in.resolveVersion(in.waitForWindow(req))
 	}
 	r := in.Record
-	if r.Key != a.start.Key || r.State != Blocked {
+	if r.Key != req.start.Key || r.State != Blocked {
 		return nil
 	}
 	// With a window, the retry is when that opens next.
@@ -396,35 +396,35 @@ func (in Situation) requestedByChannel() *request {
 		}
 	}
 	if in.Now.Before(retry) {
-		a.at, a.message = retry.UTC(), "checks blocked the last attempt: fix what they found before then; see status.upgrades"
-		return in.resolveVersion(a)
+		req.at, req.message = retry.UTC(), "checks blocked the last attempt: fix what they found before then; see status.upgrades"
+		return in.resolveVersion(req)
 	}
-	return in.resolveVersion(in.waitForWindow(a))
+	return in.resolveVersion(in.waitForWindow(req))
 }
 
 // resolveVersion completes the target with the Kubernetes version of its release, and blocks an upgrade to an older
 // version. If the release cannot be read, the upgrade waits and says why. That does not hold up the cluster.
-func (in Situation) resolveVersion(a *request) *request {
-	version, err := in.KubernetesVersion(a.start.Release)
+func (in Situation) resolveVersion(req *request) *request {
+	version, err := in.KubernetesVersion(req.start.Release)
 	switch {
-	case err != nil && a.blocked:
-		a.message += ": " + err.Error()
-		return a
+	case err != nil && req.blocked:
+		req.message += ": " + err.Error()
+		return req
 	case err != nil:
-		if a.unread = err.Error(); a.message != "" {
-			a.message += "; "
+		if req.unread = err.Error(); req.message != "" {
+			req.message += "; "
 		}
-		a.message += a.unread
-		return a
+		req.message += req.unread
+		return req
 	}
-	a.to.KubernetesVersion = version
+	req.to.KubernetesVersion = version
 	if Minor(version) < Minor(in.Deployed.KubernetesVersion) {
-		if a.start.Origin == OriginChannel {
+		if req.start.Origin == OriginChannel {
 			return nil // the cluster is ahead of its channel
 		}
-		a.at, a.blocked, a.missed = time.Time{}, true, false
-		a.message = fmt.Sprintf("release %s has Kubernetes %s, and the cluster runs %s: Kubernetes is not downgraded",
-			a.start.Release, version, in.Deployed.KubernetesVersion)
+		req.at, req.blocked, req.missed = time.Time{}, true, false
+		req.message = fmt.Sprintf("release %s has Kubernetes %s, and the cluster runs %s: Kubernetes is not downgraded",
+			req.start.Release, version, in.Deployed.KubernetesVersion)
 	}
-	return a
+	return req
 }

@@ -385,10 +385,11 @@ func TestDecide(t *testing.T) {
 				r.Origin, r.Key, r.Overridden, r.State, r.Step, r.From, r.Target = OriginRollback, "rollback", "r36-1", Stopped, 2, target("r37-1"),
 					target("r36-1")
 				r.Steps = []Step{
-					{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, {
-						Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true,
+					{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesRolledBack: true}, {
+						Kind: StepControlPlane, KubernetesVersion: "1.36", NodesRolledBack: true,
 					},
-					{Kind: StepAddons, KubernetesVersion: "1.36", NodesBack: true}, {Kind: StepNodes, KubernetesVersion: "1.36", NodesBack: true},
+					{Kind: StepAddons, KubernetesVersion: "1.36", NodesRolledBack: true},
+					{Kind: StepNodes, KubernetesVersion: "1.36", NodesRolledBack: true},
 				}
 			})}, counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true},
 		},

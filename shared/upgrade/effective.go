@@ -21,7 +21,7 @@ func Effective(spec *api.Cluster, old, next *api.Release, step Step) (*api.Clust
 		if step.Kind == StepAddons || step.Kind == StepNodes {
 			release.Spec.Addons = next.Spec.Addons
 		}
-		if step.NodesBack || step.Kind == StepNodes {
+		if step.NodesRolledBack || step.Kind == StepNodes {
 			release.Spec.Images = next.Spec.Images
 		}
 	}

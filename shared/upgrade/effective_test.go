@@ -50,13 +50,13 @@ func TestEffective(t *testing.T) {
 		"the add-ons":       {Step{Kind: StepAddons, KubernetesVersion: "1.37"}, next, "r1 1.37 a=ami-old b=ami-own v1.37 own=v1"},
 		"the nodes":         {Step{Kind: StepNodes, KubernetesVersion: "1.37"}, next, "r2 1.37 a=ami-new b=ami-own v1.37 own=v1"},
 		"the nodes back": {
-			Step{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, next, "r1 1.37 a=ami-new b=ami-own v1.36 own=v1",
+			Step{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesRolledBack: true}, next, "r1 1.37 a=ami-new b=ami-own v1.36 own=v1",
 		},
 		"the control plane back, and the release with it": {
-			Step{Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.36 own=v1",
+			Step{Kind: StepControlPlane, KubernetesVersion: "1.36", NodesRolledBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.36 own=v1",
 		},
 		"the add-ons after it": {
-			Step{Kind: StepAddons, KubernetesVersion: "1.36", NodesBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.37 own=v1",
+			Step{Kind: StepAddons, KubernetesVersion: "1.36", NodesRolledBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.37 own=v1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func (l *life) converge() {
 	d.Keep.Apply(l.in.Spec, resolved, d.Step, map[string]string{"a": l.image}, l.addons)
 
 	before, after := Minor(l.in.Deployed.KubernetesVersion), Minor(resolved.Spec.KubernetesVersion)
-	if d.Step.NodesBack {
+	if d.Step.NodesRolledBack {
 		require.Contains(l, []int{before, before - 1}, after, "a rollback takes the control plane one minor version back, or resumes")
 	} else {
 		require.Contains(l, []int{before, before + 1}, after, "the control plane moves one minor version at a time, and never back")
@@ -234,8 +234,8 @@ func (l *life) start(d Decision) {
 	from, to2 := at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0")
 	if steps := l.in.Record.Steps; len(steps) > 0 {
 		way := Steps
-		if steps[0].NodesBack {
-			way = StepsBack
+		if steps[0].NodesRolledBack {
+			way = RollbackSteps
 		}
 		l.replan(func() ([]Step, error) { return way(from, to2, proxies()) })
 		return
@@ -266,15 +266,15 @@ func (l *life) back() {
 	switch {
 	case last.Origin == OriginRollback:
 		to = last.Target
-	case last.Back != nil:
-		to = *last.Back
+	case last.RollbackTarget != nil:
+		to = *last.RollbackTarget
 	}
 	l.rollbacks++
 	l.in.Record = Begin(l.in.Record, Start{Origin: OriginRollback, Key: fmt.Sprint("rollback ", l.rollbacks)}, l.in.Spec, l.in.Deployed,
 		to, "x", l.in.Now)
 	image, _ := kubernetes(to.Release)
 	back := func() ([]Step, error) {
-		return StepsBack(at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]),
+		return RollbackSteps(at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]),
 			at(to.KubernetesVersion, "kube-proxy v"+image+".0"), proxies())
 	}
 	if len(l.in.Record.Steps) > 0 {
@@ -319,7 +319,7 @@ func (l *life) machine() {
 	case r.State == Checking:
 		again.State, again.Last, again.Steps = Running, nil, slices.Clone(r.Steps)
 		again.Steps[0].Started = l.in.Now
-	case l.IntN(8) == 0 || r.Superseded(l.in.Spec) != "":
+	case l.IntN(8) == 0 || r.SupersededReason(l.in.Spec) != "":
 		l.end(Stopped)
 	case r.Step == len(r.Steps):
 		l.end(Done)

@@ -50,11 +50,11 @@ type Record struct {
 	// Started is when the first check began, Ended when State became final.
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Back is set if this upgrade reverts a stopped rollback: it is the target to which a rollback of this upgrade returns.
-	Back *Target `json:"back,omitempty"`
-	// BackUntil is when EKS stops accepting a rollback of the control plane. It is set for a rollback that changes its version, and for an
+	// RollbackTarget is set if this upgrade reverts a stopped rollback: it is the target to which a rollback of this upgrade returns.
+	RollbackTarget *Target `json:"back,omitempty"`
+	// RollbackUntil is when EKS stops accepting a rollback of the control plane. It is set for a rollback that changes its version, and for an
 	// upgrade that reverts one.
-	BackUntil time.Time `json:"backUntil,omitzero"`
+	RollbackUntil time.Time `json:"backUntil,omitzero"`
 	// Last is the previous upgrade that changed the cluster; nil once this one changes it. It still applies if this one is blocked: it can be
 	// continued and rolled back.
 	Last *Record `json:"last,omitempty"`
@@ -119,8 +119,8 @@ type Step struct {
 	// Addons are versions by name that apply during this step, whatever the spec and the release name. Other add-ons have the old release's
 	// version before the step of kind Addons, and the new release's from that step on.
 	Addons map[string]string `json:"addons,omitempty"`
-	// NodesBack is true in steps of a rollback: the nodes already have the images of its target, because a rollback replaces them first.
-	NodesBack bool `json:"nodesBack,omitempty"`
+	// NodesRolledBack is true in steps of a rollback: the nodes already have the images of its target, because a rollback replaces them first.
+	NodesRolledBack bool `json:"nodesBack,omitempty"`
 	// Started is when the step first began, Opened when the current execution opened it. Converged is when nothing was
 	// left to change, though old nodes may still be drained. Ended is when it was completed.
 	Started   time.Time `json:"started,omitzero"`
@@ -134,7 +134,7 @@ type Step struct {
 // rollback it starts with the control plane: from then on the images of the release that the cluster leaves are newer
 // than the control plane, and a new pool must not get them.
 func (s Step) AppliesRelease() bool {
-	return s.Kind == StepNodes || s.NodesBack && (s.Kind == StepControlPlane || s.Kind == StepAddons)
+	return s.Kind == StepNodes || s.NodesRolledBack && (s.Kind == StepControlPlane || s.Kind == StepAddons)
 }
 
 // StepKind is what a step updates.

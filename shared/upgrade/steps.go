@@ -79,10 +79,10 @@ func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	return walk(from, to, compat, false), nil
 }
 
-// StepsBack returns the steps of a rollback: the nodes first, as none may be newer than its control plane. EKS rolls a control plane back
-// by one minor version at most.
+// RollbackSteps returns the steps of a rollback: the nodes first, as none may be newer than its control plane. EKS rolls a control plane
+// back by one minor version at most.
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
-func StepsBack(from, to *api.Cluster, compat Compat) ([]Step, error) {
+func RollbackSteps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	current, target := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	if current < 0 || target < 0 || current < target || current-target > 1 {
 		return nil, fmt.Errorf("no rollback from Kubernetes %s to %s: EKS rolls a control plane back by one minor version only. "+
@@ -120,7 +120,7 @@ func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
 	at, last := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	forced, installed, wanted := map[string]string{}, addonVersions(from), addonVersions(to)
 	add := func(kind StepKind) {
-		s := Step{Kind: kind, KubernetesVersion: version(at), NodesBack: back}
+		s := Step{Kind: kind, KubernetesVersion: version(at), NodesRolledBack: back}
 		if kind != StepAddons && kind != StepNodes {
 			s.Addons = maps.Clone(forced)
 		}
@@ -159,7 +159,7 @@ func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
 // stay first.
 func SkipReached(steps []Step, open int, runs string) []Step {
 	at := slices.IndexFunc(steps[open:], func(s Step) bool {
-		return s.Kind == StepControlPlane && !s.NodesBack && s.KubernetesVersion == runs
+		return s.Kind == StepControlPlane && !s.NodesRolledBack && s.KubernetesVersion == runs
 	})
 	if at <= 0 {
 		return steps

@@ -153,25 +153,25 @@ func TestTooFar(t *testing.T) {
 	}
 }
 
-func TestStepsBack(t *testing.T) {
-	steps, err := StepsBack(at("1.37", "kube-proxy v1.37.0-eksbuild.1"), at("1.36", "kube-proxy v1.36.0-eksbuild.1"), nil)
+func TestRollbackSteps(t *testing.T) {
+	steps, err := RollbackSteps(at("1.37", "kube-proxy v1.37.0-eksbuild.1"), at("1.36", "kube-proxy v1.36.0-eksbuild.1"), nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"NodesBack 1.37", "AddonsFirst 1.37 map[kube-proxy:v1.36.0-eksbuild.1]", "ControlPlane 1.36 map[kube-proxy:v1.36.0-eksbuild.1]",
 		"Addons 1.36", "Nodes 1.36",
 	}, lines(steps))
 	for _, step := range steps {
-		require.True(t, step.NodesBack, step.Kind)
+		require.True(t, step.NodesRolledBack, step.Kind)
 	}
-	steps, err = StepsBack(at("1.37"), at("1.37"), nil)
+	steps, err = RollbackSteps(at("1.37"), at("1.37"), nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"NodesBack 1.37", "Addons 1.37", "Nodes 1.37"}, lines(steps), "of the same version")
-	steps, err = StepsBack(at("1.1"), at("1.0"), nil)
+	steps, err = RollbackSteps(at("1.1"), at("1.0"), nil)
 	require.NoError(t, err)
 	require.Len(t, steps, 4)
-	_, err = StepsBack(at("1.36"), at("1.37"), nil)
+	_, err = RollbackSteps(at("1.36"), at("1.37"), nil)
 	require.ErrorContains(t, err, "by one minor version")
-	_, err = StepsBack(at("1.37"), at("1.35"), nil)
+	_, err = RollbackSteps(at("1.37"), at("1.35"), nil)
 	require.ErrorContains(t, err, "by one minor version only. Continue with ")
 }
 
@@ -192,7 +192,7 @@ func TestSkipReached(t *testing.T) {
 	require.Equal(t, lines(steps), lines(SkipReached(steps, len(steps), "1.37")))
 	require.Equal(t, lines(steps), lines(SkipReached(steps, 0, "1.38")), "newer than all steps: the checks report it")
 
-	back, err := StepsBack(at("1.36"), at("1.35"), catalog)
+	back, err := RollbackSteps(at("1.36"), at("1.35"), catalog)
 	require.NoError(t, err)
 	require.Equal(t, lines(back), lines(SkipReached(back, 0, "1.35")), "nodes are rolled back first")
 }
@@ -202,7 +202,7 @@ func TestReplan(t *testing.T) {
 	steps, err := Steps(at("1.34", "coredns v1"), at("1.36", "coredns v3"), catalog)
 	require.NoError(t, err)
 	require.Equal(t, []StepKind{StepAddonsFirst, StepControlPlane, StepAddonsFirst, StepControlPlane, StepAddons, StepNodes}, kinds(steps))
-	back, err := StepsBack(at("1.36", "kube-proxy v1.36.0"), at("1.35", "kube-proxy v1.35.0"), proxies())
+	back, err := RollbackSteps(at("1.36", "kube-proxy v1.36.0"), at("1.35", "kube-proxy v1.35.0"), proxies())
 	require.NoError(t, err)
 	require.Equal(t, []StepKind{StepNodesBack, StepAddonsFirst, StepControlPlane, StepAddons, StepNodes}, kinds(back))
 	for name, test := range map[string]struct {

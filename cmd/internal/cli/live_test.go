@@ -20,8 +20,8 @@ func liveDemo(now time.Time) (*status.Cluster, *liveCluster) {
 	c := status.New("demo")
 	c.Status = status.Status{
 		Phase: status.Converging, Message: "changing 2 of 3 stacks", KubernetesVersion: "1.36", Release: "1.36-1",
-		UpdatedAt:   now.Add(-4 * time.Second),
-		SpecVersion: "01M8BEV27PVPBFSKBWH96Y585K",
+		UpdatedAt:      now.Add(-4 * time.Second),
+		PlannedVersion: "01M8BEV27PVPBFSKBWH96Y585K",
 		Stacks: []status.Stack{
 			{Name: "network", Status: "CREATE_COMPLETE", Since: now.Add(-2 * time.Hour)}, {
 				Name: "pool-workers", Status: "UPDATE_COMPLETE", Since: now,

@@ -48,7 +48,7 @@ func (d *display) upgrades(s status.Status) {
 		line("then", *s.NextUpgrade, linesOf(*s.NextUpgrade))
 	}
 	for i, u := range s.Upgrades {
-		if i == 0 && u.Equal(s.Upgrade) {
+		if i == 0 && u.IsSameEnded(s.Upgrade) {
 			continue // shown above
 		}
 		line("earlier", u, firstLine)

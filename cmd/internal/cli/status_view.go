@@ -70,7 +70,7 @@ func (d *display) facts(s status.Status) []string {
 // identifiers shows the identifiers for a problem report.
 func (d *display) identifiers(s status.Status) {
 	for _, id := range []struct{ name, value string }{
-		{"spec version", s.SpecVersion}, {"last good spec version", s.GoodVersion}, {"observed spec version", s.ObservedVersion},
+		{"spec version", s.PlannedVersion}, {"last good spec version", s.GoodVersion}, {"observed spec version", s.ObservedVersion},
 		{"execution", s.Execution},
 	} {
 		if id.value != "" {

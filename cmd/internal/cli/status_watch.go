@@ -47,7 +47,7 @@ func (u Upload) awaited(s status.Status) bool {
 
 // IsVerdict reports whether a cluster's phase is about the upload, or about a later one.
 func (u Upload) IsVerdict(s status.Status) bool {
-	return u == AnyUpload || s.SpecVersion == u.Version || u.superseded(s) && s.SpecVersion == s.ObservedVersion
+	return u == AnyUpload || s.PlannedVersion == u.Version || u.superseded(s) && s.PlannedVersion == s.ObservedVersion
 }
 
 func (u Upload) superseded(s status.Status) bool {

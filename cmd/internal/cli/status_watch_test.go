@@ -88,7 +88,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *Cell)) {
 
 func setStatus(t *testing.T, c *Cell, phase status.Phase, message, version string) {
 	require.NoError(t, c.State.UpdateStatus(t.Context(), "demo", func(s *status.Status) {
-		s.Phase, s.Message, s.SpecVersion, s.ObservedVersion = phase, message, version, version
+		s.Phase, s.Message, s.PlannedVersion, s.ObservedVersion = phase, message, version, version
 	}))
 }
 

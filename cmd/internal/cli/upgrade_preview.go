@@ -177,7 +177,7 @@ func (p *outlook) step(ctx context.Context, out io.Writer, step upgrade.Step) (l
 		}
 		return least, nil
 	case upgrade.StepNodes:
-		if step.NodesBack {
+		if step.NodesRolledBack {
 			fmt.Fprintf(out, "     the nodes stay: they were rolled back before the control plane\n")
 			return 0, nil
 		}

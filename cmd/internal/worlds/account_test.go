@@ -103,8 +103,8 @@ func TestCluster(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(ok(t, "status", "-o", "json")), &all))
 		require.Equal(t, []status.Cluster{one}, all)
 		require.Contains(t, ok(t, "status", "demo", "--watch"), "demo is Ready")
-		require.NotContains(t, out, one.Status.SpecVersion)
-		require.Contains(t, ok(t, "status", "demo", "-v"), "spec version "+one.Status.SpecVersion)
+		require.NotContains(t, out, one.Status.PlannedVersion)
+		require.Contains(t, ok(t, "status", "demo", "-v"), "spec version "+one.Status.PlannedVersion)
 	})
 	t.Run("status --live prints once without a terminal", func(t *testing.T) {
 		mark := cloud.Calls.Mark()

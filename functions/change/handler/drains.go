@@ -98,7 +98,7 @@ func (c *call) starved(ctx context.Context, instances []string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	return roll.Starved(cluster.Status.Nodes, instances), nil
+	return roll.PendingReason(cluster.Status.Nodes, instances), nil
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -112,8 +112,8 @@ type call struct {
 	in     events.ChangeRequest
 	change plan.Change
 	token  string
-	// read is when run described the stack.
-	read time.Time
+	// readAt is when run described the stack.
+	readAt time.Time
 	// registered is the waiter of the task, once this call has registered it.
 	registered store.Waiter
 }
@@ -136,7 +136,7 @@ func (c *call) handleFailure(ctx context.Context, err error) error {
 
 // run decides by the stack's status what the task does.
 func (c *call) run(ctx context.Context) error {
-	c.read = c.Now()
+	c.readAt = c.Now()
 	deployed, err := c.Stacks.Describe(ctx, c.change.StackName)
 	if err != nil {
 		return err
@@ -425,7 +425,7 @@ func (c *call) waitForOperation(ctx context.Context) error {
 
 // resumeNow resumes the task, which has nothing to wait for, with the status that run read.
 func (c *call) resumeNow(ctx context.Context, stackStatus string) error {
-	return c.Resume.Resume(ctx, c.waiter("", false), status.StackReport{Status: stackStatus, At: c.read})
+	return c.Resume.Resume(ctx, c.waiter("", false), status.StackReport{Status: stackStatus, At: c.readAt})
 }
 
 // waiter returns the waiter of the task. If again is true, the task runs again after the operation.

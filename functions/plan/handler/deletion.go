@@ -75,14 +75,14 @@ func (h *Handler) recordDeletion(
 	ctx context.Context, in events.PlanRequest, d planner.Deletion, fence int64, more func(*status.Status),
 ) error {
 	return h.updateStatus(ctx, in.Cluster, fence, func(s *status.Status) {
-		s.SpecVersion, s.Plan = "", nil
+		s.PlannedVersion, s.Plan = "", nil
 		s.KubernetesVersion = plan.KubernetesVersion(d.Deployed)
 		s.Endpoint = d.Deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
 		var stacks []status.Stack
 		for _, name := range slices.Sorted(maps.Keys(d.Deployed)) {
 			stacks = append(stacks, status.Stack{Name: name, Status: d.Deployed[name].Status})
 		}
-		s.Observe(stacks, d.Read, h.Now())
+		s.Observe(stacks, d.ReadAt, h.Now())
 		more(s)
 	})
 }

@@ -31,7 +31,8 @@ func TestDeletionOfAProtectedCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &specless{
-				status: &status.Status{Phase: status.Ready, Fence: 4, SpecVersion: "v1"}, lease: store.Lease{Fence: 4}, deployed: deployedAll("true"),
+				status: &status.Status{Phase: status.Ready, Fence: 4, PlannedVersion: "v1"}, lease: store.Lease{Fence: 4},
+				deployed: deployedAll("true"),
 			}
 			protect(c.deployed)
 			result, err := c.plan(t)
@@ -46,7 +47,7 @@ func TestDeletionOfAProtectedCluster(t *testing.T) {
 			require.Equal(t, result.Message, c.status.Message)
 			require.Equal(t, status.ReasonDeletionProtected, c.status.Condition(status.Converged).Reason)
 			require.Equal(t, "https://x", c.status.Endpoint)
-			require.Empty(t, c.status.SpecVersion)
+			require.Empty(t, c.status.PlannedVersion)
 		})
 	}
 }
@@ -106,7 +107,7 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 		for accepted, want := range map[string]events.Outcome{"on": events.OutcomeStopped, "off": events.OutcomeDeletes} {
 			c := &specless{
 				status: &status.Status{
-					Phase: status.Converging, SpecVersion: "off", GoodVersion: "off", Accepted: &status.Upload{Version: accepted, UploadedAt: planned},
+					Phase: status.Converging, PlannedVersion: "off", GoodVersion: "off", Accepted: &status.Upload{Version: accepted, UploadedAt: planned},
 				},
 				deployed: unprotected("off", "off"), versions: versions,
 			}

@@ -25,7 +25,7 @@ func TestPlanOverALaterStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, p := range []plan.Plan{changes, {}} {
-				before := status.Status{Phase: status.Ready, Fence: c.fence, Execution: "theirs", SpecVersion: "v0", GoodVersion: "v0"}
+				before := status.Status{Phase: status.Ready, Fence: c.fence, Execution: "theirs", PlannedVersion: "v0", GoodVersion: "v0"}
 				after := before
 				f := withSpec(t)
 				outcome, err := f.planner().Plan(t.Context(), planner.Request{Cluster: "demo"})
@@ -39,7 +39,7 @@ func TestPlanOverALaterStatus(t *testing.T) {
 				}
 				require.NoError(t, err)
 				require.EqualValues(t, 7, after.Fence)
-				require.Equal(t, "v1", after.SpecVersion)
+				require.Equal(t, "v1", after.PlannedVersion)
 				require.Equal(t, len(p.Changes) > 0, after.Phase == status.Converging && after.Execution == "mine")
 			}
 		})

@@ -140,6 +140,6 @@ func in(plan *events.PlanResult) events.ReportRequest {
 
 // reject has a status reject a spec.
 func (r *round) reject(version, reason string) {
-	r.status.SpecVersion = version
+	r.status.PlannedVersion = version
 	r.status.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason}, noon)
 }

@@ -37,7 +37,7 @@ func newFixture(t *testing.T) *fixture {
 	require.NoError(t, err)
 	f.version, f.fence = f.specs.Upload(names.ClusterSpec("demo"), "spec"), lease.Fence
 	f.set(t, func(s *status.Status) {
-		s.SpecVersion, s.ObservedVersion, s.Fence = f.version, f.version, f.fence
+		s.PlannedVersion, s.ObservedVersion, s.Fence = f.version, f.version, f.fence
 		s.BeginConverge("mine", false, "1 stack is changed", noon)
 		s.Plan, s.Stacks = []status.Change{{Stack: "network"}}, []status.Stack{{Name: "network"}}
 		s.Nodes, s.Drift = []status.Node{{Instance: "i-1"}}, []string{"network: tags"}
@@ -187,7 +187,7 @@ func TestReportOfADeletion(t *testing.T) {
 			f.specs.Delete(names.ClusterSpec("demo"))
 			f.version = ""
 			f.set(t, func(s *status.Status) {
-				s.SpecVersion, s.Deletion = "", test.deletion
+				s.PlannedVersion, s.Deletion = "", test.deletion
 				s.Warn(api.SpecWarnings{Network: []string{"public"}, Addons: []string{"tainted"}}, noon)
 				s.BeginDeletion("mine", nil, "the network is deleted", noon)
 			})

@@ -41,10 +41,10 @@ func (h *Handler) hasNewerSpec(ctx context.Context, in events.ReportRequest) (bo
 	// Planning failed, and its spec is unknown. A pending spec is planned again, once.
 	again := false
 	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		if version == s.SpecVersion {
+		if version == s.PlannedVersion {
 			return // or an earlier attempt of this write succeeded, and its answer was lost
 		}
-		again, s.SpecVersion = true, version
+		again, s.PlannedVersion = true, version
 		if s.Phase == status.Failed && s.RetryAt == nil {
 			// If the answer of this report is lost, too, the audit plans the spec.
 			s.RetryAt = retryTime(h.Now(), backoff.Retries[0])
@@ -64,7 +64,7 @@ func (h *Handler) isOverwritten(ctx context.Context, cluster, version string) (b
 		return false, err
 	}
 	c := document.Status.Condition(status.SpecAccepted)
-	return document.Status.SpecVersion == version && c != nil && c.Reason == status.ReasonSpecInvalid, nil
+	return document.Status.PlannedVersion == version && c != nil && c.Reason == status.ReasonSpecInvalid, nil
 }
 
 // version returns the version of the newest spec; empty if there is none.

@@ -77,7 +77,7 @@ func TestReportOverALaterStatus(t *testing.T) {
 	t.Run("leaves what another execution converges when it could not plan", func(t *testing.T) {
 		for _, phase := range []status.Phase{status.Converging, status.Upgrading, status.Deleting} {
 			for execution, left := range map[string]bool{"theirs": true, "mine": false} {
-				r := &reported{status: status.Status{Phase: phase, Execution: execution, SpecVersion: "v1"}}
+				r := &reported{status: status.Status{Phase: phase, Execution: execution, PlannedVersion: "v1"}}
 				_, err := r.report(t, nil)
 				require.NoError(t, err)
 				require.Equal(t, left, r.status.Phase == phase, "%s of %s: %s", phase, execution, r.status.Phase)
@@ -85,7 +85,7 @@ func TestReportOverALaterStatus(t *testing.T) {
 		}
 	})
 	t.Run("records that planning failed if no execution converges", func(t *testing.T) {
-		r := &reported{status: status.Status{Phase: status.Ready, Execution: "theirs", SpecVersion: "v1"}}
+		r := &reported{status: status.Status{Phase: status.Ready, Execution: "theirs", PlannedVersion: "v1"}}
 		_, err := r.report(t, nil)
 		require.NoError(t, err)
 		require.Equal(t, status.Failed, r.status.Phase)

@@ -197,9 +197,9 @@ func TestNewerSpec(t *testing.T) {
 		"is none without a status":               {planned(true), func(r *round) { r.missing = true }, false, nil},
 		"is unknown without the status":          {planned(true), func(r *round) { r.statusErr = errThrottled }, false, errThrottled},
 		"is unknown":                             {planned(true), func(r *round) { r.specErr = errThrottled }, false, errThrottled},
-		"is tried once when planning failed":     {nil, func(r *round) { r.status.SpecVersion = "v0" }, true, nil},
-		"is tried no second time":                {nil, func(r *round) { r.status.SpecVersion = "v1" }, false, nil},
-		"is none when planning failed for none":  {nil, func(r *round) { r.version, r.status.SpecVersion = "", "v0" }, false, nil},
+		"is tried once when planning failed":     {nil, func(r *round) { r.status.PlannedVersion = "v0" }, true, nil},
+		"is tried no second time":                {nil, func(r *round) { r.status.PlannedVersion = "v1" }, false, nil},
+		"is none when planning failed for none":  {nil, func(r *round) { r.version, r.status.PlannedVersion = "", "v0" }, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{}, version: "v1"}
@@ -298,7 +298,7 @@ func TestReportOfAFailedPlan(t *testing.T) {
 		"fails when the spec is unknown":                {func(r *round) { r.version, r.specErr = "", errThrottled }, errThrottled, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reported: &reported{status: status.Status{SpecVersion: "v1"}}, version: "v1"}
+			r := &round{reported: &reported{status: status.Status{PlannedVersion: "v1"}}, version: "v1"}
 			test.given(r)
 			request := in(nil)
 			request.Error = "ChangeRefused"

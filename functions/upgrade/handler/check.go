@@ -52,7 +52,7 @@ func check(ctx context.Context, c *call) (events.UpgradeResult, error) {
 		return c.refuse(ctx, last, err)
 	}
 	if c.hasClaimed(last) {
-		if why := last.Superseded(way.Spec); why != "" {
+		if why := last.SupersededReason(way.Spec); why != "" {
 			return events.UpgradeResult{}, route.Stopf("%s", why)
 		}
 	}
@@ -235,7 +235,7 @@ func (c *call) claim(ctx context.Context, last *upgrade.Record, way *route.Route
 	}
 	record.Stack = way.Stack
 	if c.in.Rollback {
-		record.BackUntil = way.RollbackUntil
+		record.RollbackUntil = way.RollbackUntil
 	}
 	if previous == nil && last != nil {
 		record.Alarms = last.Alarms // still disabled

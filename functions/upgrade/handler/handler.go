@@ -54,7 +54,7 @@ type Planner interface {
 	// NextUpgrade returns the requested upgrade and whether it may begin now, given the last record. It returns nil if nothing is planned.
 	NextUpgrade(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
 	// AfterUpgrade returns what the status shows after an upgrade.
-	AfterUpgrade(ctx context.Context, cluster string) (status.PostUpgrade, error)
+	AfterUpgrade(ctx context.Context, cluster string) (status.AfterUpgrade, error)
 }
 
 // EKS describes control planes and refreshes insights: a subset of eks.Reader.

@@ -96,7 +96,7 @@ func (c *call) supersededBy(ctx context.Context) (*route.StopError, error) {
 	case err != nil:
 		return nil, err
 	}
-	if why := c.record.Superseded(spec); why != "" {
+	if why := c.record.SupersededReason(spec); why != "" {
 		return &route.StopError{Message: why}, nil
 	}
 	return nil, nil

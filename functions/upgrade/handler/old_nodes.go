@@ -63,18 +63,18 @@ func (c *call) findRemainingNodes(ctx context.Context) (remainingNodes, error) {
 	var draining []string
 	var drains, longest time.Duration
 	states := map[string]string{}
-	for _, pool := range way.After.Spec.Pools {
-		group, _, err := c.Groups.Describe(ctx, names.Group(c.in.Cluster, pool.Name))
+	for _, p := range way.After.Spec.Pools {
+		group, _, err := c.Groups.Describe(ctx, names.Group(c.in.Cluster, p.Name))
 		if err != nil {
 			return remainingNodes{}, err
 		}
-		allowed, err := time.ParseDuration(pool.Drain.Timeout)
+		allowed, err := time.ParseDuration(p.Drain.Timeout)
 		if err != nil {
-			return remainingNodes{}, fmt.Errorf("reading drain.timeout of pool %s: %w", pool.Name, err)
+			return remainingNodes{}, fmt.Errorf("reading drain.timeout of pool %s: %w", p.Name, err)
 		}
 		longest = max(longest, allowed)
 		for _, instance := range group.Draining() {
-			draining = append(draining, fmt.Sprintf("%s of pool %s", instance, pool.Name))
+			draining = append(draining, fmt.Sprintf("%s of pool %s", instance, p.Name))
 			drains = max(drains, allowed)
 		}
 		for _, i := range group.Instances {

@@ -31,7 +31,7 @@ type observed struct {
 	stack   stack.Deployed
 	lease   store.Lease
 	running bool
-	after   status.PostUpgrade
+	after   status.AfterUpgrade
 	status  *status.Status
 	// failing are the errors of calls, by name.
 	failing map[string]error
@@ -46,7 +46,7 @@ func (o *observed) Lease(context.Context, string) (store.Lease, error) { return 
 
 func (o *observed) Running(context.Context, string) (bool, error) { return o.running, nil }
 
-func (o *observed) AfterUpgrade(context.Context, string) (status.PostUpgrade, error) {
+func (o *observed) AfterUpgrade(context.Context, string) (status.AfterUpgrade, error) {
 	return o.after, nil
 }
 
@@ -198,7 +198,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observed{stack: stack.Deployed{ID: "stack-1"}, after: status.PostUpgrade{Next: func(*status.Status) {}}}
+			o := &observed{stack: stack.Deployed{ID: "stack-1"}, after: status.AfterUpgrade{Next: func(*status.Status) {}}}
 			o.status = &status.Status{
 				Phase: status.Failed, Message: "before", Upgrade: &status.Upgrade{To: "r0"}, Plan: []status.Change{{Stack: names.Addons}},
 			}

@@ -34,11 +34,11 @@ func (c *call) recordProgress(ctx context.Context, checks []status.Check, messag
 // maxAttempts limits how often recordEnd starts again while other executions converge the cluster.
 const maxAttempts = 4
 
-// recordEnd writes the end of an upgrade to the status. If a later holder of the lease has written the status since the aftermath was read,
+// recordEnd writes the end of an upgrade to the status. If a later holder of the lease has written the status since readEnd read the lease,
 // that holder has newer facts, and recordEnd reads it again.
 func (c *call) recordEnd(ctx context.Context, change func(*status.Status, status.UpgradeEnd)) error {
 	for range maxAttempts {
-		a, err := c.readAftermath(ctx)
+		a, err := c.readEnd(ctx)
 		if err != nil {
 			return err
 		}
@@ -57,14 +57,14 @@ func (c *call) recordEnd(ctx context.Context, change func(*status.Status, status
 	}
 }
 
-// readAftermath reads the lease first, so that an execution that takes the lease during the other reads has a higher fence.
-func (c *call) readAftermath(ctx context.Context) (a status.UpgradeEnd, err error) {
+// readEnd reads the lease first, so that an execution that takes the lease during the other reads has a higher fence.
+func (c *call) readEnd(ctx context.Context) (a status.UpgradeEnd, err error) {
 	lease, err := c.State.Lease(ctx, c.in.Cluster)
 	if err != nil {
 		return a, err
 	}
 	a.Fence = lease.Fence
-	if a.PostUpgrade, err = c.Planner.AfterUpgrade(ctx, c.in.Cluster); err != nil || lease.Execution == "" {
+	if a.AfterUpgrade, err = c.Planner.AfterUpgrade(ctx, c.in.Cluster); err != nil || lease.Execution == "" {
 		return a, err
 	}
 	a.Busy, err = c.Executions.Running(ctx, lease.Execution)

@@ -80,9 +80,9 @@ type calm struct {
 	during func()
 }
 
-func (c calm) AfterUpgrade(context.Context, string) (status.PostUpgrade, error) {
+func (c calm) AfterUpgrade(context.Context, string) (status.AfterUpgrade, error) {
 	c.during()
-	return status.PostUpgrade{
+	return status.AfterUpgrade{
 		Next:    func(*status.Status) {},
 		Verdict: &status.Verdict{Phase: status.Ready, Condition: status.Condition{Type: status.Converged, Status: "True"}},
 		Observe: func(s *status.Status) { s.KubernetesVersion = "1.36" },

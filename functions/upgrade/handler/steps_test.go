@@ -137,8 +137,8 @@ func (l *led) Preview(context.Context, string) (plan.Plan, string, string, error
 	return l.preview, l.reason, "because", l.failing["preview"]
 }
 
-func (l *led) AfterUpgrade(context.Context, string) (status.PostUpgrade, error) {
-	return status.PostUpgrade{Next: func(*status.Status) {}}, nil
+func (l *led) AfterUpgrade(context.Context, string) (status.AfterUpgrade, error) {
+	return status.AfterUpgrade{Next: func(*status.Status) {}}, nil
 }
 
 type ledStacks struct{ *led }

@@ -71,7 +71,7 @@ func (w *world) deleteOrphaned(cluster string) {
 			w.record("%s: what was kept is gone", cluster)
 			w.Converge(cluster)
 		}
-	case want == nil || stack == "" || s.SpecVersion != w.versions[cluster] || !says(s, names.Stack(cluster, stack), stack):
+	case want == nil || stack == "" || s.PlannedVersion != w.versions[cluster] || !says(s, names.Stack(cluster, stack), stack):
 	case want.protected:
 		spec := *want
 		spec.protected = false

@@ -44,7 +44,8 @@ func (n notUploaded) Get(ctx context.Context, key string, limit int64) (store.Ob
 // forecast previews the upload of a spec, as drover diff does. It returns nil for an invalid spec, and for a cluster
 // that is not idle, in which other operations may come first.
 func (w *world) forecast(cluster string, spec *wish) *expectation {
-	if s := w.Status(cluster); s.Phase != status.Ready || s.SpecVersion != w.versions[cluster] || w.running() || w.unsettled(cluster) != "" {
+	if s := w.Status(cluster); s.Phase != status.Ready || s.PlannedVersion != w.versions[cluster] || w.running() ||
+		w.unsettled(cluster) != "" {
 		return nil
 	}
 	h := *w.Functions.Planner
@@ -77,7 +78,7 @@ func (w *world) asForetold(cluster string, r *readiness) {
 	e, disturbed := w.observed.previews[cluster], r.disturbed
 	w.observed.Unlock()
 	s := w.Status(cluster)
-	if e == nil || s.SpecVersion != e.version {
+	if e == nil || s.PlannedVersion != e.version {
 		return
 	}
 	w.observed.Lock()

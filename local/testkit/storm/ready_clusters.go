@@ -103,7 +103,7 @@ func (w *world) undisturbed(cluster string, s *status.Status, r *readiness) bool
 	want := w.desired[cluster]
 	waits, accepted := s.Condition(status.AddonsDeployed), s.Condition(status.SpecAccepted)
 	switch {
-	case want.broken() || s.SpecVersion != w.versions[cluster] || accepted != nil && accepted.Status == "False":
+	case want.broken() || s.PlannedVersion != w.versions[cluster] || accepted != nil && accepted.Status == "False":
 		return false // Ready at its last good spec
 	case r.planned <= r.disturbed, r.planned <= r.recorded && (s.Upgrade == nil || s.Upgrade.Phase != string(upgrade.Done)),
 		w.hasUndetectedDeletion(cluster):

@@ -513,7 +513,7 @@ func (w *world) unsettled(cluster string) string {
 		return ""
 	case want == nil:
 		return fmt.Sprintf("deleted, and it is %s: %s %v", s.Phase, s.Message, w.Stacks(cluster))
-	case s.Phase == status.Ready && s.SpecVersion == w.versions[cluster]:
+	case s.Phase == status.Ready && s.PlannedVersion == w.versions[cluster]:
 		if text := w.upgrading(s); text != "" {
 			return text
 		}
@@ -536,5 +536,5 @@ func (w *world) unsettled(cluster string) string {
 		}
 		return ""
 	}
-	return fmt.Sprintf("%s: %s (of %s, newest is %s)", s.Phase, s.Message, s.SpecVersion, w.versions[cluster])
+	return fmt.Sprintf("%s: %s (of %s, newest is %s)", s.Phase, s.Message, s.PlannedVersion, w.versions[cluster])
 }

@@ -187,7 +187,7 @@ func (c *Checker) RemainingSteps(ctx context.Context, in events.Upgrade, r *rout
 	}
 	if from := upgrade.FirstToReplan(steps, open, r.From.KubernetesVersion); len(steps) == 0 || from >= 0 &&
 		eks.Version == r.From.KubernetesVersion {
-		planned, err := c.steps(ctx, r, in.Rollback || len(steps) > 0 && steps[0].NodesBack)
+		planned, err := c.steps(ctx, r, in.Rollback || len(steps) > 0 && steps[0].NodesRolledBack)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -213,7 +213,7 @@ func TestRouteOfAnUpgrade(t *testing.T) {
 		"leads back to what the record names": {
 			func(l *world) {
 				r := finished(l, day)
-				r.Back, r.From = &upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}, r.Target
+				r.RollbackTarget, r.From = &upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}, r.Target
 			}, back, "r1 1.35", "",
 		},
 		"leads back from no first release": {func(l *world) { l.record = nil }, back, "", "this cluster has no upgrade"},

@@ -223,7 +223,7 @@ func TestRemainingSteps(t *testing.T) {
 		return upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: version}
 	}
 	first := upgrade.Step{Kind: upgrade.StepAddonsFirst, KubernetesVersion: "1.35", Started: noon}
-	back := upgrade.Step{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.35", NodesBack: true}
+	back := upgrade.Step{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.35", NodesRolledBack: true}
 	for name, test := range map[string]struct {
 		runs  string
 		steps []upgrade.Step
@@ -251,7 +251,7 @@ func TestRemainingSteps(t *testing.T) {
 			want: []string{"ControlPlane 1.37", "Nodes 1.37"},
 		},
 		"are those of a rollback that continues": {
-			runs: "1.35", steps: []upgrade.Step{back, {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.34", NodesBack: true}},
+			runs: "1.35", steps: []upgrade.Step{back, {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.34", NodesRolledBack: true}},
 			open: 1, back: true,
 			want: []string{"NodesBack 1.36", "ControlPlane 1.35", "Addons 1.35", "Nodes 1.35"},
 		},

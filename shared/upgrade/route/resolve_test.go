@@ -133,7 +133,7 @@ func TestSetRollbackTarget(t *testing.T) {
 	}
 	origin := func(state upgrade.State) func(*upgrade.Record) {
 		return func(r *upgrade.Record) {
-			r.Origin, r.State, r.Target, r.BackUntil = upgrade.OriginRollback, state, r1, noon.Add(day)
+			r.Origin, r.State, r.Target, r.RollbackUntil = upgrade.OriginRollback, state, r1, noon.Add(day)
 		}
 	}
 	for name, test := range map[string]struct {
@@ -161,7 +161,7 @@ func TestSetRollbackTarget(t *testing.T) {
 			}), r1, noon.Add(6 * day), "",
 		},
 		"the one that the record names": {
-			upgraded(day, func(r *upgrade.Record) { r.Back, r.BackUntil = &r3, noon.Add(2*day) }), r3, noon.Add(2 * day), "",
+			upgraded(day, func(r *upgrade.Record) { r.RollbackTarget, r.RollbackUntil = &r3, noon.Add(2*day) }), r3, noon.Add(2 * day), "",
 		},
 		"none of a rollback that is done": {
 			upgraded(day, origin(upgrade.Done)), upgrade.Target{}, time.Time{}, "rolled back already, to release r1",
@@ -174,7 +174,7 @@ func TestSetRollbackTarget(t *testing.T) {
 			&upgrade.Record{State: upgrade.Blocked, From: r2, Target: r3}, upgrade.Target{}, time.Time{}, "no upgrade that can be rolled back",
 		},
 		"none after the deadline of the record": {upgraded(day, func(r *upgrade.Record) {
-			r.Back, r.BackUntil = &r3, noon.Add(-1)
+			r.RollbackTarget, r.RollbackUntil = &r3, noon.Add(-1)
 		}), r3, noon.Add(-1), "within 7 days"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,9 +124,9 @@ func (r *Route) SetRollbackTarget(now time.Time) error {
 	case last.Origin == upgrade.OriginRollback && last.State == upgrade.Done:
 		return Stopf("the last upgrade was rolled back already, to %s", last.Target)
 	case last.Origin == upgrade.OriginRollback:
-		r.To, r.RollbackUntil = last.Target, last.BackUntil
-	case last.Back != nil:
-		r.To, r.RollbackUntil = *last.Back, last.BackUntil
+		r.To, r.RollbackUntil = last.Target, last.RollbackUntil
+	case last.RollbackTarget != nil:
+		r.To, r.RollbackUntil = *last.RollbackTarget, last.RollbackUntil
 	default:
 		r.To = last.From
 		for _, s := range last.Steps {
@@ -195,7 +195,7 @@ func (r *Route) Finished() bool { return r.From == r.To && !Unfinished(r.Last) }
 func (r *Route) Steps(rollback bool, compat upgrade.Compat) ([]upgrade.Step, error) {
 	compute := upgrade.Steps
 	if rollback {
-		compute = upgrade.StepsBack
+		compute = upgrade.RollbackSteps
 	}
 	steps, err := compute(r.Before, r.After, compat)
 	var far *upgrade.TooFar
@@ -244,9 +244,9 @@ func Same(in events.Upgrade, r *upgrade.Record) bool {
 // StepName describes a step. The status, the history and the command line show it.
 func StepName(s upgrade.Step) string {
 	switch {
-	case s.NodesBack && s.Kind == upgrade.StepAddonsFirst:
+	case s.NodesRolledBack && s.Kind == upgrade.StepAddonsFirst:
 		return "add-ons to versions for the previous Kubernetes version"
-	case s.NodesBack && s.Kind == upgrade.StepNodes: // an earlier step replaced the nodes
+	case s.NodesRolledBack && s.Kind == upgrade.StepNodes: // an earlier step replaced the nodes
 		return "the rest of the previous release"
 	}
 	switch s.Kind {

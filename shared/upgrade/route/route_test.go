@@ -51,12 +51,12 @@ func TestEndedRecord(t *testing.T) {
 
 func TestStepNames(t *testing.T) {
 	for want, step := range map[string]upgrade.Step{
-		"add-ons to versions for the previous Kubernetes version": {Kind: upgrade.StepAddonsFirst, NodesBack: true},
-		"the rest of the previous release":                        {Kind: upgrade.StepNodes, NodesBack: true},
+		"add-ons to versions for the previous Kubernetes version": {Kind: upgrade.StepAddonsFirst, NodesRolledBack: true},
+		"the rest of the previous release":                        {Kind: upgrade.StepNodes, NodesRolledBack: true},
 		"control plane to 1.35": {
-			Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesBack: true,
+			Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesRolledBack: true,
 		},
-		"nodes back to their previous images":                 {Kind: upgrade.StepNodesBack, NodesBack: true},
+		"nodes back to their previous images":                 {Kind: upgrade.StepNodesBack, NodesRolledBack: true},
 		"add-ons to versions for the next Kubernetes version": {Kind: upgrade.StepAddonsFirst},
 		"control plane to 1.36":                               {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"},
 		"add-ons to the versions of the release":              {Kind: upgrade.StepAddons},

@@ -84,13 +84,13 @@ func TestOnePatchHoldsTheNode(t *testing.T) {
 		require.NotContains(t, patch, "spec", "the settings are not written again")
 	}
 
-	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true))
+	require.NoError(t, drainer.New(w.cluster).Restore(context.Background(), node, true))
 	n = w.readNode(node)
 	require.True(t, n.Spec.Unschedulable, "a drained node stays cordoned")
 	for key := range n.Annotations {
 		require.False(t, strings.HasPrefix(key, "drover.run/") || strings.HasPrefix(key, "cluster-autoscaler"), key)
 	}
-	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true), "a repeated release is no error")
+	require.NoError(t, drainer.New(w.cluster).Restore(context.Background(), node, true), "a repeated release is no error")
 }
 
 func TestOperatorsAutoscalerHoldStays(t *testing.T) {
@@ -100,7 +100,7 @@ func TestOperatorsAutoscalerHoldStays(t *testing.T) {
 	require.NoError(t,
 		w.patch(nodes, "", node, `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`))
 	require.Equal(t, drain.Done, w.drain(node, policy(), patience).Outcome)
-	require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, true))
+	require.NoError(t, drainer.New(w.cluster).Restore(context.Background(), node, true))
 	require.Contains(t, w.readNode(node).Annotations, "cluster-autoscaler.kubernetes.io/scale-down-disabled")
 }
 
@@ -160,7 +160,7 @@ func TestBlockedPodsAreReported(t *testing.T) {
 	require.Contains(t, w.readNode(from).Annotations["drover.run/drain-waits-for"], w.name+"/none")
 
 	t.Run("during the drain, by one patch", func(t *testing.T) {
-		require.NoError(t, drainer.New(w.cluster).Release(context.Background(), from, false))
+		require.NoError(t, drainer.New(w.cluster).Restore(context.Background(), from, false))
 		p := w.through(t)
 		var patches atomic.Int32
 		p.behave(func(_ http.ResponseWriter, r *http.Request) bool {

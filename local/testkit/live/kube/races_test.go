@@ -146,7 +146,7 @@ func TestAbortedDrainLeavesNothing(t *testing.T) {
 			}
 			require.True(t, w.readNode(node).Spec.Unschedulable)
 			for range 2 {
-				require.NoError(t, drainer.New(w.cluster).Release(context.Background(), node, false))
+				require.NoError(t, drainer.New(w.cluster).Restore(context.Background(), node, false))
 			}
 			n := w.readNode(node)
 			require.Equal(t, c.cordoned, n.Spec.Unschedulable)

@@ -76,7 +76,7 @@ func TestBadSpecs(t *testing.T) {
 			require.Less(t, len(accepted.Message), 20<<10)
 			require.Equal(t, status.Ready, s.Phase, "the cluster runs as before")
 			require.Equal(t, "True", s.Condition(status.Converged).Status)
-			require.Equal(t, version, s.SpecVersion)
+			require.Equal(t, version, s.PlannedVersion)
 			require.Equal(t, bad, s.ObservedVersion)
 			require.Equal(t, before, a.Stacks("demo"))
 			require.Equal(t, []string{
@@ -177,7 +177,7 @@ func TestOlderEventAfterANewerOne(t *testing.T) {
 	a.Settle()
 	require.Empty(t, written(a, mark))
 	require.Len(t, converges(a), 1)
-	require.Equal(t, version, a.Status("demo").SpecVersion)
+	require.Equal(t, version, a.Status("demo").PlannedVersion)
 }
 
 // Two copies of admit run at once, and the slower one has read an older spec. The final status describes the newest one.
@@ -213,7 +213,7 @@ func TestSlowCopyWithAnOldSpec(t *testing.T) {
 			s := a.Status("demo")
 			require.Equal(t, status.ReasonValid, s.Condition(status.SpecAccepted).Reason)
 			require.Equal(t, test.phase, s.Phase)
-			require.Equal(t, s.SpecVersion, s.ObservedVersion)
+			require.Equal(t, s.PlannedVersion, s.ObservedVersion)
 		})
 	}
 }
@@ -264,7 +264,7 @@ func TestSlowCopyDuringTheReportOfANewerSpec(t *testing.T) {
 			s := a.Status("demo")
 			require.Equal(t, status.ReasonValid, s.Condition(status.SpecAccepted).Reason)
 			require.Equal(t, test.phase, s.Phase)
-			require.Equal(t, s.SpecVersion, s.ObservedVersion)
+			require.Equal(t, s.PlannedVersion, s.ObservedVersion)
 		})
 	}
 }
@@ -308,7 +308,7 @@ func TestDeletedSpecOfAProtectedCluster(t *testing.T) {
 	// The spec is uploaded again, and the cluster keeps its stacks.
 	again := a.Cluster("demo", "")
 	require.NotEqual(t, version, again)
-	require.Equal(t, again, a.Status("demo").SpecVersion)
+	require.Equal(t, again, a.Status("demo").PlannedVersion)
 	require.Len(t, a.Stacks("demo"), 5)
 }
 
@@ -391,12 +391,12 @@ func TestOlderSpecIsRestored(t *testing.T) {
 	first := a.Cluster("demo", "")
 	second := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
 	a.Settle()
-	require.Equal(t, second, a.Status("demo").SpecVersion)
+	require.Equal(t, second, a.Status("demo").PlannedVersion)
 	a.Remove("clusters/demo.yaml", second)
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Equal(t, first, s.SpecVersion)
+	require.Equal(t, first, s.PlannedVersion)
 	for _, stack := range a.CloudFormation.Stacks() {
 		for _, tag := range stack.Tags {
 			require.NotEqual(t, "version", tag.Key, stack.StackName)
@@ -405,10 +405,10 @@ func TestOlderSpecIsRestored(t *testing.T) {
 	// A newer upload is converged and reverted the same way.
 	third := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: three}\n"))
 	a.Settle()
-	require.Equal(t, third, a.Status("demo").SpecVersion)
+	require.Equal(t, third, a.Status("demo").PlannedVersion)
 	a.Remove("clusters/demo.yaml", third)
 	a.Settle()
-	require.Equal(t, first, a.Status("demo").SpecVersion)
+	require.Equal(t, first, a.Status("demo").PlannedVersion)
 }
 
 // An unreadable spec is uploaded while the cluster is being deleted. The deletion continues.

@@ -132,7 +132,7 @@ func TestFailedUpdateIsReverted(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Equal(t, first, s.SpecVersion)
+	require.Equal(t, first, s.PlannedVersion)
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["addons"])
 	clean(t, a, "demo")
 	// Another converge changes nothing.

@@ -45,7 +45,7 @@ func TestNewerSpecSupersedesBetweenStacks(t *testing.T) {
 			a.Settle()
 			s := a.Status("demo")
 			require.Equal(t, status.Ready, s.Phase, s.Message)
-			require.Equal(t, second, s.SpecVersion)
+			require.Equal(t, second, s.PlannedVersion)
 			order := []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"}
 			after := false
 			for _, stack := range order {

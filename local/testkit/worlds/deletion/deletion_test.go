@@ -328,7 +328,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 			require.NoError(a.T, a.AuditNow())
 			a.Settle()
 			require.Equal(a.T, status.Stopped, a.Status("demo").Phase)
-			require.Equal(a.T, version, a.Status("demo").SpecVersion)
+			require.Equal(a.T, version, a.Status("demo").PlannedVersion)
 			a.Remove(key, "")
 			a.Settle()
 		},

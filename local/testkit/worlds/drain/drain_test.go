@@ -111,7 +111,7 @@ func TestDrain(t *testing.T) {
 			*in = events.DrainRequest{Started: start}
 		}, outcome: events.DrainRefused, message: "names no node", closed: true},
 		"a release restores the node": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Release = true }, world: func(w *world) {
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Restore = true }, world: func(w *world) {
 				w.node.Spec.Unschedulable = true
 				w.node.Annotations = map[string]string{
 					"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/drain-holds": "autoscaler,cordon,load-balancers",
@@ -200,7 +200,7 @@ func TestAutoscalerAnnotationIsRestored(t *testing.T) {
 				require.Equal(t, "true", w.node.Annotations[key])
 			}
 			require.Equal(t, since, w.node.Annotations["drover.run/draining-since"], "the time of the exclusion from load balancers is kept")
-			in.Release = true
+			in.Restore = true
 			drained()
 			want := map[string]string{}
 			if c.after != "" {
@@ -216,7 +216,7 @@ func TestAutoscalerAnnotationIsRestored(t *testing.T) {
 		_, err := w.handler(start).Handle(t.Context(), in)
 		require.NoError(t, err)
 		w.node.Annotations[key] = "false"
-		in.Release = true
+		in.Restore = true
 		_, err = w.handler(start).Handle(t.Context(), in)
 		require.NoError(t, err)
 		require.Equal(t, map[string]string{key: "false"}, w.node.Annotations)
@@ -296,7 +296,7 @@ func TestSecondExecutionKeepsTheTimeout(t *testing.T) {
 	w.waiting()
 	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
 	by := func(release bool) events.DrainRequest {
-		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Release = time.Now(), release })
+		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Restore = time.Now(), release })
 	}
 	_, err = w.handler(time.Now()).Handle(t.Context(), by(false))
 	require.NoError(t, err)
@@ -333,7 +333,7 @@ func TestReleaseLeavesNodesDrainedAtTheirHook(t *testing.T) {
 			_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
 			require.NoError(t, err)
 			require.True(t, w.node.Spec.Unschedulable)
-			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Release = true }))
+			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Restore = true }))
 			require.NoError(t, err)
 			require.Equal(t, drain.Done, got.Outcome)
 			require.Equal(t, terminating, w.node.Spec.Unschedulable, got.Message)
@@ -362,7 +362,7 @@ func TestHooksAndOtherDrains(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, w.node.Spec.Unschedulable)
 		clear(w.open)
-		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) { in.Release = true }))
+		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) { in.Restore = true }))
 		require.NoError(t, err)
 		require.Equal(t, drain.Done, got.Outcome)
 		require.Equal(t, "the node is schedulable again", got.Message)

@@ -124,7 +124,7 @@ func (h *hook) machine(input string) asl.Outcome {
 func (h *hook) killed(in events.DrainRequest) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.crashes > 0 && !in.Release {
+	if h.crashes > 0 && !in.Restore {
 		h.crashes--
 		return true
 	}

@@ -252,10 +252,10 @@ func TestLostSpecDuringTheReportOfAnOlderOne(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.NoError(t, a.SweepNow())
 		a.Settle()
-		require.NotEqual(t, version, a.Status("demo").SpecVersion, "the status is newer than the spec")
+		require.NotEqual(t, version, a.Status("demo").PlannedVersion, "the status is newer than the spec")
 		require.NoError(t, a.AuditNow())
 		a.Settle()
-		require.Equal(t, version, a.Status("demo").SpecVersion)
+		require.Equal(t, version, a.Status("demo").PlannedVersion)
 		require.Equal(t, status.Ready, a.Status("demo").Phase)
 	})
 }

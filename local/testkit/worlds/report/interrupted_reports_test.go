@@ -75,7 +75,7 @@ func TestInterruptedReportStillFindsNewerWork(t *testing.T) {
 			require.True(t, busy(t, converges(a)[before+1].Output))
 			s := a.Status("demo")
 			require.Equal(t, test.phase, s.Phase, s.Message)
-			require.Equal(t, version, s.SpecVersion)
+			require.Equal(t, version, s.PlannedVersion)
 			if version == "" {
 				require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
 			}
@@ -163,7 +163,7 @@ func TestExecutionWithoutItsLeaseFails(t *testing.T) {
 // or to the whole report, is lost.
 func TestPendingSpecIsPlannedAfterALostReport(t *testing.T) {
 	unplanned := events.ReportRequest{Cluster: "demo", Execution: mine, Error: "AccessDeniedException", Cause: "not allowed"}
-	marked := func(s *status.Status) bool { return s.SpecVersion == "two" }
+	marked := func(s *status.Status) bool { return s.PlannedVersion == "two" }
 	start := func(t *testing.T) (*harness.Account, *losesAnswers) {
 		a := harness.Start(t)
 		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
@@ -179,7 +179,7 @@ func TestPendingSpecIsPlannedAfterALostReport(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, state.lost)
 		require.True(t, result.Again)
-		require.Equal(t, "two", a.Status("demo").SpecVersion)
+		require.Equal(t, "two", a.Status("demo").PlannedVersion)
 	})
 	t.Run("the answer of the report", func(t *testing.T) {
 		a, state := start(t)
@@ -257,7 +257,7 @@ func TestPlanOfAnOlderSpecDoesNotJudgeANewer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
 			require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
-				s.Phase, s.Message, s.SpecVersion = status.Stopped, "theirs", "another"
+				s.Phase, s.Message, s.PlannedVersion = status.Stopped, "theirs", "another"
 				s.Plan = []status.Change{{Stack: "pool-a"}}
 			}))
 			h := &handler.Handler{Specs: uploaded(test.there), State: a.State(), Now: time.Now}

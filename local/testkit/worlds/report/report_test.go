@@ -75,7 +75,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 			require.NotEmpty(t, second)
 			s := a.Status("demo")
 			require.Equal(t, status.Ready, s.Phase, s.Message)
-			require.Equal(t, second, s.SpecVersion)
+			require.Equal(t, second, s.PlannedVersion)
 			for _, x := range a.States.Executions() {
 				require.Equal(t, "SUCCEEDED", x.Status, x.Name)
 			}
@@ -113,7 +113,7 @@ func TestExecutionThatCannotPlanFindsANewerSpec(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Equal(t, second, s.SpecVersion)
+	require.Equal(t, second, s.PlannedVersion)
 }
 
 func TestPlanThatAlwaysFailsEnds(t *testing.T) {
@@ -180,7 +180,7 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 	require.Equal(t, events.StatusChange{
 		Cluster: "demo", Phase: "Stopped", PreviousPhase: "Pending", Reason: "Paused",
 		Message:     "spec.paused is true: drover starts nothing on this cluster",
-		SpecVersion: a.Status("demo").SpecVersion, Release: last.Release, KubernetesVersion: last.KubernetesVersion, Execution: last.Execution,
+		SpecVersion: a.Status("demo").PlannedVersion, Release: last.Release, KubernetesVersion: last.KubernetesVersion, Execution: last.Execution,
 	}, last)
 	require.Contains(t, a.Log(), `"phase":"Stopped"`, "a metric")
 }

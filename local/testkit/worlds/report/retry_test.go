@@ -110,7 +110,7 @@ func TestPausesBetweenTries(t *testing.T) {
 func TestFailuresNameTheirStep(t *testing.T) {
 	a := harness.Start(t)
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
-		s.Phase, s.SpecVersion = status.Converging, "two"
+		s.Phase, s.PlannedVersion = status.Converging, "two"
 	}))
 	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
 	plan := &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true}

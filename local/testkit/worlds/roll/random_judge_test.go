@@ -52,7 +52,7 @@ func (l *rolls) begins(step string, r resource.Request) error {
 	}
 	// The spec of the update. The tags of the stack may have an older one: an update of parameters alone keeps them, and
 	// replaces nodes too after a rollback.
-	version := l.Status("demo").SpecVersion
+	version := l.Status("demo").PlannedVersion
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	j := l.judges[r.StackName]

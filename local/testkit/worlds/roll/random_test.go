@@ -203,8 +203,8 @@ func (l *rolls) rest(u rollUpload, version string, calm func()) {
 		}
 		if wrong = l.unrest(); wrong == "" {
 			s := l.Status("demo")
-			fine := s.SpecVersion == version && s.Phase == status.Ready
-			failed := s.SpecVersion == version && s.Phase == status.Failed
+			fine := s.PlannedVersion == version && s.Phase == status.Ready
+			failed := s.PlannedVersion == version && s.Phase == status.Failed
 			tooNew := slices.ContainsFunc(u.pools, func(p rolledPool) bool { return p.tooNew })
 			switch {
 			case fine:
@@ -223,7 +223,7 @@ func (l *rolls) rest(u rollUpload, version string, calm func()) {
 				l.Converge("demo")
 				continue
 			}
-			wrong = fmt.Sprintf("%s of %s: %s", s.Phase, s.SpecVersion, s.Message)
+			wrong = fmt.Sprintf("%s of %s: %s", s.Phase, s.PlannedVersion, s.Message)
 		}
 		if time.Since(began) > restless {
 			require.Fail(l.T, "it does not come to rest", "%s\n%s", wrong, l.story())
@@ -234,7 +234,7 @@ func (l *rolls) rest(u rollUpload, version string, calm func()) {
 // story describes what is in flight: the status, the running executions, the groups, and the last log lines.
 func (l *rolls) story() string {
 	s := l.Status("demo")
-	said := []string{fmt.Sprintf("%s of %s: %s", s.Phase, s.SpecVersion, s.Message)}
+	said := []string{fmt.Sprintf("%s of %s: %s", s.Phase, s.PlannedVersion, s.Message)}
 	for _, n := range s.Nodes {
 		said = append(said, fmt.Sprintf("node %s of %s, since %s: %s %s", n.Instance, n.Pool, n.Since.Format("02 15:04:05"), n.State, n.Message))
 	}

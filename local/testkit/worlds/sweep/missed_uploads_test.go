@@ -42,7 +42,7 @@ func TestAuditFindsUploadMissingFromTheStatus(t *testing.T) {
 				losing(a, "aws.s3")
 				version := upload(t, a)
 				a.Settle()
-				before, planned := converges(a), a.Status("demo").SpecVersion
+				before, planned := converges(a), a.Status("demo").PlannedVersion
 				time.Sleep(time.Minute)
 				require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 					s.Set(status.Condition{Type: status.InSync, Status: "True", Reason: status.ReasonInSync}, time.Now())
@@ -56,9 +56,9 @@ func TestAuditFindsUploadMissingFromTheStatus(t *testing.T) {
 				require.Equal(t, version, s.ObservedVersion)
 				require.Equal(t, status.Ready, s.Phase, s.Message)
 				if s.Condition(status.SpecAccepted).Status == "True" {
-					require.Equal(t, version, s.SpecVersion)
+					require.Equal(t, version, s.PlannedVersion)
 				}
-				if s.SpecVersion != planned {
+				if s.PlannedVersion != planned {
 					before++
 				}
 				require.Equal(t, before, converges(a))

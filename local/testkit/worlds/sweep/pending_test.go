@@ -62,11 +62,11 @@ func TestAuditActsOnWhatAReportMissed(t *testing.T) {
 				s := a.Status("demo")
 				if test.left {
 					require.Equal(t, executions, converges(a))
-					require.Equal(t, before.SpecVersion, s.SpecVersion)
+					require.Equal(t, before.PlannedVersion, s.PlannedVersion)
 					return
 				}
 				require.Equal(t, executions+1, converges(a))
-				require.Equal(t, version, s.SpecVersion)
+				require.Equal(t, version, s.PlannedVersion)
 				time.Sleep(time.Hour)
 				audit(t, a)
 				require.Equal(t, executions+1, converges(a), "once")

@@ -168,7 +168,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		require.NoError(t, a.SweepNow())
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("demo").Phase)
-		require.Equal(t, version, a.Status("demo").SpecVersion)
+		require.Equal(t, version, a.Status("demo").PlannedVersion)
 	})
 	t.Run("but not of one in the second of its own status", func(t *testing.T) {
 		for name, spec := range map[string]string{"invalid": "kind: Cluster", "too large": strings.Repeat("#", api.MaxFile+1)} {
@@ -192,7 +192,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		a.Settle()
 		s := a.Status("demo")
 		require.Equal(t, status.Failed, s.Phase)
-		require.NotEmpty(t, s.SpecVersion, "it was not planned")
+		require.NotEmpty(t, s.PlannedVersion, "it was not planned")
 		require.Zero(t, admitted(t, a))
 		mark := a.Calls.Mark()
 		require.NoError(t, a.SweepNow())
