@@ -201,8 +201,8 @@ functions-arm64 functions-amd64: functions-%:
 	@echo "building the functions for $*"
 	@mkdir -p build/functions/$*/bin
 	@GOOS=linux GOARCH=$* go build $(TRIM) -buildvcs=false -tags lambda.norpc -ldflags '-s -w' -o build/functions/$*/bin/ ./functions/...
-	@for function in $(FUNCTIONS); do mkdir -p build/functions/$*/$$step; \
-		cmp -s build/functions/$*/bin/$$function build/functions/$*/$$step/bootstrap || cp build/functions/$*/bin/$$step build/functions/$*/$$step/bootstrap; done
+	@for name in $(FUNCTIONS); do mkdir -p build/functions/$*/$$name; \
+		cmp -s build/functions/$*/bin/$$name build/functions/$*/$$name/bootstrap || cp build/functions/$*/bin/$$name build/functions/$*/$$name/bootstrap; done
 
 .PHONY: node_modules
 node_modules: infra/node_modules/.package-lock.json
