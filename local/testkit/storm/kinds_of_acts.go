@@ -345,7 +345,7 @@ func alterAddon(b *lifeBuilder) {
 	b.beginCondition("alter "+addon, addon+" is restored", func(w *world, on bool) { w.setAddonAltered(b.cluster, addon, on) })
 }
 
-// lockAllPools adds a taint to all pools, changes the cluster meanwhile, and removes the taint: see locked_pools.go.
+// lockAllPools adds a taint to all pools, changes the cluster, and removes the taint: see locked_pools.go.
 func lockAllPools(b *lifeBuilder) {
 	b.spec.lock(true)
 	b.upload("lock all pools by a taint")
