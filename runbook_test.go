@@ -113,6 +113,74 @@ func TestRunbookEntriesHaveOneShape(t *testing.T) {
 	require.Greater(t, shown, 140)
 }
 
+// A quoted message or command stands on one line, so that a search by its words finds it.
+func TestRunbookQuotesStandOnOneLine(t *testing.T) {
+	quotes := 0
+	for i, line := range proseOf(t, "docs/runbook.md") {
+		for _, mark := range []string{`"`, "`"} {
+			require.Zero(t, strings.Count(line, mark)%2, "docs/runbook.md:%d: a quotation continues on another line: %s", i+1, line)
+		}
+		quotes += strings.Count(line, `"`) / 2
+	}
+	require.Greater(t, quotes, 200)
+}
+
+// proseOf is the lines of a page. Lines of code are empty.
+func proseOf(t *testing.T, page string) []string {
+	t.Helper()
+	prose, code := splitPage(t, page)
+	require.NotEmpty(t, code)
+	return prose
+}
+
+// splitPage is the prose and the code of a page, each with as many lines as the page. A line of the other kind is empty.
+func splitPage(t *testing.T, page string) (prose, code []string) {
+	t.Helper()
+	body, err := os.ReadFile(page)
+	require.NoError(t, err)
+	inCode := false
+	for _, line := range strings.Split(string(body), "\n") {
+		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
+		inCode = inCode != fence
+		switch {
+		case fence:
+			prose, code = append(prose, ""), append(code, "")
+		case inCode:
+			prose, code = append(prose, ""), append(code, line)
+		default:
+			prose, code = append(prose, line), append(code, "")
+		}
+	}
+	return prose, code
+}
+
+// wordsOfAWS are words in capitals that commands contain and that stay as they are.
+var wordsOfAWS = []string{
+	"EKS", "IMPORT", "CONTINUE", "ABANDON", "UPDATE_ROLLBACK_FAILED", "DELETE_FAILED", "DELETE_COMPLETE", "CLUSTER_ENDPOINT", "CLUSTER_CA",
+}
+
+// The introduction defines each word of a command that the reader replaces.
+func TestRunbookDefinesItsPlaceholders(t *testing.T) {
+	body, err := os.ReadFile("docs/runbook.md")
+	require.NoError(t, err)
+	introduction, _, found := strings.Cut(string(body), "## Contents")
+	require.True(t, found)
+	capitals := regexp.MustCompile(`\b[A-Z][A-Z_]*\b`)
+	defined := capitals.FindAllString(introduction, -1)
+	used := map[string]bool{}
+	_, code := splitPage(t, "docs/runbook.md")
+	for i, line := range code {
+		line = regexp.MustCompile(`--query.*|'\{.*|_FAILED'`).ReplaceAllString(line, "")
+		for _, word := range capitals.FindAllString(line, -1) {
+			if len(word) > 1 && !slices.Contains(wordsOfAWS, word) {
+				used[word] = true
+				require.Contains(t, defined, word, "docs/runbook.md:%d: the introduction does not define %s", i+1, word)
+			}
+		}
+	}
+	require.Greater(t, len(used), 15)
+}
+
 // Links to headings of the runbook, of its own and of other pages, lead to one heading each.
 func TestRunbookLinksLeadToHeadings(t *testing.T) {
 	body, err := os.ReadFile("docs/runbook.md")
@@ -346,11 +414,11 @@ func messageFiles(t *testing.T) (all []string) {
 }
 
 // A message is in the runbook by its first words: from its begin, or after a value, to the first colon, semicolon, comma
-// or bracket that follows two words. A value is written as ….
+// or bracket that follows two words. A value is written as …. The words stand on one line, so that a search by them finds the entry.
 func TestTheRunbookHasEveryFailure(t *testing.T) {
 	body, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
-	runbook := strings.Join(strings.Fields(string(body)), " ")
+	runbook := string(body)
 	needless := map[string]bool{}
 	for _, texts := range unlisted {
 		for _, text := range texts {

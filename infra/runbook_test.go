@@ -92,6 +92,11 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+	page, err := os.ReadFile("../docs/runbook.md")
+	require.NoError(t, err)
+	for alarm := range want { // a search for the name in the mail finds the entry
+		require.Contains(t, string(page), "`"+alarm+"`", "docs/runbook.md does not have the full name of the alarm")
+	}
 }
 
 func TestRunbookHasEveryCheckOfReleases(t *testing.T) {
