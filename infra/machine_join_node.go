@@ -74,7 +74,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	abandon.AddCatch(record, onError)
 	record.AddCatch(failed, onError)
 
-	// The hook of an instance in service is over, and its signal may be missing.
+	// The hook of an instance in service has ended, and its signal may be missing.
 	keep.AddCatch(backOff, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL"), Outputs: "{% $states.input %}"})
 
 	check.Next(joined)

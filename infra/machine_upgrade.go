@@ -58,7 +58,7 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	invokeAction := func(name, comment string, action events.UpgradeAction, more string) awsstepfunctionstasks.LambdaInvoke {
 		return invoke(scope, f, functionTask{
 			name: name, comment: comment, function: "upgrade", payload: request(action, more), timeout: minutes(3),
-			// An operator has to start a stopped upgrade again, so it waits for AWS instead.
+			// A stopped upgrade needs an operator. So the machine retries for hours instead of stopping.
 			retriesForHours: true,
 			output:          "{% $states.result.Payload %}",
 		})

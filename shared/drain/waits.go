@@ -21,7 +21,8 @@ const (
 	maxGap = 15 * time.Second
 )
 
-// Waits records since when each pod has blocked a drain. The zero value is that of a new drain.
+// Waits records since when each pod has blocked a drain during one call of the drainer. The zero value is that of a new call. What must
+// outlast a call is in annotations of the node.
 type Waits struct {
 	pods map[string]wait
 	// reported holds the causes that were reported.

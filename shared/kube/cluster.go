@@ -1,5 +1,6 @@
 // Package kube is the client for the Kubernetes API of a cluster: tokens, nodes, health, volumes, and the RBAC rules of drover's functions.
 // It finds the endpoint through EKS. Its subpackage drainer drains nodes. Its subpackage survey reads what the checks need.
+// Its subpackage relay reaches private clusters.
 package kube
 
 import (

@@ -21,9 +21,9 @@ func ConflictsWithLive(cluster, stack string) status.Reason {
 			"that EKS cluster with all its data so that drover creates a new one"
 	}
 	return status.Reason{Field: "stack " + names.Stack(cluster, stack), Old: "absent", New: fmt.Sprintf(
-		"(the EKS cluster %s exists without it: %s: %s; or set spec.deletionProtection to false, and delete the spec when drover has removed "+
-			"the protection. For the commands see the runbook: a network or control plane that was deleted by hand)", names.EKSCluster(cluster),
-		what, instead)}
+		"(the EKS cluster %s exists without it: %s: %s; or, to delete the cluster with its workloads, set spec.deletionProtection to false, "+
+			"and delete the spec when drover has removed the protection. For the commands see the runbook: a network or "+
+			"control plane that was deleted by hand)", names.EKSCluster(cluster), what, instead)}
 }
 
 // orphans replaces the changes of add-ons and pools if the plan creates a control plane. Those stacks belong to a deleted control plane

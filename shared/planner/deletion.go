@@ -62,7 +62,7 @@ func (p *Planner) PlanDeletion(ctx context.Context, cluster string) (d Deletion,
 	if len(protected) > 0 {
 		d.Protected = &Stop{status.ReasonDeletionProtected,
 			fmt.Sprintf("%s was deleted, but deletion protection is on (%s): nothing is deleted. Upload the spec again to keep the cluster; "+
-				"to delete it, upload it with deletionProtection: false, wait until it is Ready, then delete the spec",
+				"to delete it with its workloads, upload it with deletionProtection: false, wait until it is Ready, then delete the spec",
 				key, strings.Join(protected, ", "))}
 		return d, nil
 	}

@@ -228,7 +228,7 @@ func (w *work) recordPendingBeside(s *status.Status, now time.Time) {
 	s.QueueUpgrade(w.pendingUpgrade(s, now))
 }
 
-// pendingUpgrade is nextUpgrade, and adds a missed upgrade to the history.
+// pendingUpgrade returns nextUpgrade for the status s. It also writes to s: a missed upgrade is added to the history.
 func (w *work) pendingUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	next := w.nextUpgrade(s, now)
 	if next != nil && next.Phase == status.UpgradeMissed {

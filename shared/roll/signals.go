@@ -25,7 +25,7 @@ import (
 // desired capacity equals the minimum, which CloudFormation raised.
 func (g *Gate) MayAddNodes() bool { return g.Group.Desired > g.Group.Min && g.IsRolling() }
 
-// Signals is the number of signals before the one of this instance.
+// Signals is what decides whether the update needs the signal of this instance.
 type Signals struct {
 	// Needed is how many signals the update waits for, and Earlier how many nodes signal before this one.
 	Needed, Earlier int

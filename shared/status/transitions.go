@@ -293,7 +293,7 @@ func LatePhase(at, now time.Time) string {
 	return ""
 }
 
-// missedFor continues the message of a missed upgrade: for how long its cluster was busy, and how to start it.
+// missedFor continues the message of a missed upgrade: how late it is, and how to start it.
 const missedFor = ". It is more than %s late. %s"
 
 // RecordLate records that the pending upgrade of a time did not begin then, and why. phase is Delayed or Missed. The message of a missed

@@ -145,7 +145,8 @@ func (in Situation) decideInFlight() Decision {
 		d.Keep = d.Step.keep()
 	}
 	if r.SupersededReason(in.Spec) != "" || r.State == Checking && r.Overridden != "" && r.Overridden != ReleaseText(in.Spec) {
-		d.RecheckAt = in.nextRecheck() // it stops soon, or may be blocked; no event starts the upgrade of the spec then
+		// This upgrade stops soon or may be blocked. Then no event starts the upgrade of the spec.
+		d.RecheckAt = in.nextRecheck()
 	}
 	if other := in.following(); other != nil {
 		d.Pending, d.RecheckAt = other.pending(), in.nextRecheck()

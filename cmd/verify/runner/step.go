@@ -1,4 +1,5 @@
-// Package runner runs the steps of `make verify` in order, and reports what each of them proved. It knows no AWS: a step is a function.
+// Package runner runs the steps of `make verify` in order, and reports what each of them proved. It does not call AWS: a step
+// is a function.
 package runner
 
 import (

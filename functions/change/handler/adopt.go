@@ -27,12 +27,14 @@ func (c *call) verifyEmpty(ctx context.Context, deployed stack.Deployed) error {
 	if !c.change.Protected {
 		return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: "+
 			"its deletion was started outside drover, and the EKS cluster %s still exists. "+
-			"drover cannot recreate the network of an existing cluster: delete the spec, and upload it again when the cluster is deleted",
+			"drover cannot recreate the network of an existing cluster. To start over, delete the spec, which deletes the cluster with its "+
+			"workloads, and upload the spec again when the cluster is deleted",
 			c.change.StackName, deployed.Status, strings.TrimRight(deployed.StatusReason, ". "), names.EKSCluster(c.in.Cluster))}
 	}
 	return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: the EKS cluster %s still exists, "+
 		"and CloudFormation can only continue to delete such a stack. So drover changes neither this stack nor the later ones: "+
-		"finish the deletion yourself, or set spec.deletionProtection to false and drover recreates the cluster",
+		"finish the deletion yourself, or set spec.deletionProtection to false, and drover deletes the cluster with its workloads and "+
+		"recreates it",
 		c.change.StackName, deployed.Status, strings.TrimRight(deployed.StatusReason, ". "), names.EKSCluster(c.in.Cluster))}
 }
 

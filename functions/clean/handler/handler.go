@@ -1,6 +1,6 @@
 // Package handler implements the clean function. For a cluster that is being deleted, it deletes what Kubernetes
 // created in the account: load balancers, target groups, network interfaces, security groups and volumes. It runs after the control plane
-// is deleted, because its controllers would create them again. The state machine calls it until no resource is left.
+// is deleted, because the control plane's controllers would create them again. The state machine calls it until no resource is left.
 package handler
 
 import (

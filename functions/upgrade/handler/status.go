@@ -35,7 +35,7 @@ func (c *call) recordProgress(ctx context.Context, checks []status.Check, messag
 const maxAttempts = 4
 
 // recordEnd writes the end of an upgrade to the status. If a later holder of the lease has written the status since readEnd read the lease,
-// that holder has newer facts, and recordEnd reads it again.
+// that holder has newer facts, and recordEnd reads them again.
 func (c *call) recordEnd(ctx context.Context, change func(*status.Status, status.UpgradeEnd)) error {
 	for range maxAttempts {
 		a, err := c.readEnd(ctx)

@@ -197,8 +197,6 @@ type natGateway struct {
 	connectivity, state          string
 }
 
-// createNAT creates a NAT gateway, which is pending at first: see awaitNAT.
-// https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html
 // natsIn counts the NAT gateways of a zone that count toward the quota: those that are pending, available or being deleted.
 func (s *Service) natsIn(zone string) (count int) {
 	for _, n := range s.nats.all() {
@@ -210,6 +208,8 @@ func (s *Service) natsIn(zone string) (count int) {
 	return count
 }
 
+// createNAT creates a NAT gateway, which is pending at first: see awaitNAT.
+// https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html
 func (s *Service) createNAT(caller iam.Caller, subnetID, allocationID, connectivity string, tags map[string]string) (*natGateway, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

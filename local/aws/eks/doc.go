@@ -15,9 +15,8 @@
 //     problems are not simulated.
 //   - Version rollback: UpdateClusterVersion with the previous version, within seven days of real time after an upgrade in place,
 //     unless a rollback readiness insight has status ERROR and force is not set. A template with a lower version requests one
-//     too. AWS's pages do not state this; the resource type has the property RollbackConfig. The rollback of a stack requests no version
-//     rollback. A
-//     template with the cluster's current version changes nothing.
+//     too. AWS's pages do not state this; the resource type has the property RollbackConfig. The rollback of a stack requests no
+//     version rollback. A template with the cluster's current version changes nothing.
 //   - Insights: UPGRADE_READINESS and ROLLBACK_READINESS, from the cluster's nodes, add-ons, subnets, health and its API server's
 //     count of deprecated APIs, without the names of clients. Whether APIs in use fit the previous version is UNKNOWN. They are
 //     refreshed after a day of real time, after a change of the version, and by StartInsightsRefresh. They block no upgrade, as

@@ -9,15 +9,12 @@
 //   - the credentials of the function's role in the environment;
 //   - logs with START, END and REPORT lines, as text or JSON, if the role allows writing them;
 //   - synchronous invocation, and asynchronous invocation with retries, event age, dead-letter queue and failure destination;
-//
-// - response streaming with its limits of size and bandwidth, errors in trailers, and callers that close the
-// connection; Config.NoStreaming simulates
-//
-//	  a region without streaming;
-//	- functions in a VPC: the states Pending, Active and Failed, the permissions of caller and role, and network interfaces that functions
-//	  share and that remain for 20 minutes of simulated work after the last function;
-//	- resource policies and tags;
-//	- the account's concurrency limit, reserved concurrency, the metrics of both, and GetAccountSettings.
+//   - response streaming with its limits of size and bandwidth, errors in trailers, and callers that close the connection;
+//     Config.NoStreaming simulates a region without streaming;
+//   - functions in a VPC: the states Pending, Active and Failed, the permissions of caller and role, and network interfaces that
+//     functions share and that remain for 20 minutes of simulated work after the last function;
+//   - resource policies and tags;
+//   - the account's concurrency limit, reserved concurrency, the metrics of both, and GetAccountSettings.
 //
 // The pauses between Lambda's own retries, and the work on network interfaces, are scaled by the account's speed. A stack that deletes a
 // function in a VPC waits for its network interfaces if its role may describe them.

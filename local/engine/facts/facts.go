@@ -1,5 +1,6 @@
-// Package facts lists what AWS's documentation leaves open. Each fact has two readings. The local account plays the strict
-// one: AWS allows or does less. Readings selects the other one, fact by fact. drover works under both.
+// Package facts lists what AWS's documentation leaves open. Each fact has two readings. By default
+// the local account behaves as in the strict one, in which AWS allows or does less. Readings selects the other one, fact by fact. drover
+// works under both.
 //
 // A fact is open until it is tried in an account. Each entry names the page and the call that answers it.
 package facts

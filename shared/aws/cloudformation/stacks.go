@@ -124,8 +124,7 @@ func (s *Stacks) ListCluster(ctx context.Context, cluster string, expected []str
 }
 
 // WhyFailed returns why the last operation of a stack failed: the first failed resource whose failure is not a consequence of another
-// one. It
-// also returns the resources at which the last rollback or deletion stopped.
+// one. It also returns the resources at which the last rollback or deletion stopped.
 func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure, error) {
 	var first stack.Failure
 	rolledBack := false // whether the events are older than the last start of a rollback

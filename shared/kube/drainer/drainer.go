@@ -99,7 +99,7 @@ func (d *Drainer) Drain(ctx context.Context, node string, task drain.Task, force
 
 // setCordon records that the node is held.
 func (c *drainRun) setCordon(held cordonState) {
-	c.awaitReports() // a report in progress writes d.cordon.waits
+	c.awaitReports() // the report in progress sets cordon.waits
 	c.cordon, c.view.Excluded, c.view.Cordoned, c.task.Started = held, held.since, held.since, held.began
 }
 

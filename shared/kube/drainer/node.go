@@ -32,8 +32,8 @@ const (
 	annotationSettings = "drover.run/drain-holds"
 	// annotationAutoscalerBefore is the value that annotationScaleDownDisabled had before the drain, if it had another one.
 	annotationAutoscalerBefore = "drover.run/autoscaler-hold-before"
-	// annotationContact is when the last call ended that could reach the cluster long enough to end the drain, if its time
-	// had been over.
+	// annotationContact is the end of the last call that tried evictions long enough to apply onTimeout, if its time had come: see
+	// drain.Task.TriedLongEnough.
 	annotationContact = "drover.run/drain-contact"
 	// annotationEmpty is since when no pods are left, annotationWaits is what the drain waits for.
 	annotationEmpty = "drover.run/pods-gone-since"
@@ -50,8 +50,7 @@ const (
 // cordonState is a node that is cordoned.
 type cordonState struct {
 	uid types.UID
-	// began is when the drain began. The node is out of load balancers since. contact is the last time a call reached the
-	// cluster.
+	// began is when the drain began. since is when the node was cordoned and taken out of load balancers. contact is annotationContact.
 	began, since, contact time.Time
 	// waits is annotationWaits.
 	waits string

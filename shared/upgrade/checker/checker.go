@@ -1,6 +1,5 @@
-// Package checker runs the checks before an upgrade. First it reads what the route of the upgrade depends on: the spec, the
-// release and the stacks. It writes nothing.
-// The upgrade function uses it, and so does `drover upgrade --dry-run`.
+// Package checker runs the checks before an upgrade. First it reads what the route of the upgrade depends on: the spec, the release and
+// the stacks. It writes nothing. The upgrade function uses it, and so does `drover upgrade --dry-run`.
 package checker
 
 import (
