@@ -71,7 +71,7 @@ type PlanResult struct {
 	Upgrade *PlannedUpgrade `json:"upgrade,omitempty"`
 	// OverrideCleared is the number of the last upgrade, if the spec now names its release. Once the cluster is
 	// converged, that release no longer overrides the spec's.
-	OverrideCleared int64 `json:"served,omitempty"`
+	OverrideCleared int64 `json:"overrideCleared,omitempty"`
 }
 
 // Rejection is why a spec is not used: a CamelCase word, and a message for users.
@@ -148,7 +148,7 @@ type ChangeResult struct {
 	// Error is the name of the fault when the stack failed. Cause is the message from AWS. State is the failed state.
 	Error string `json:"error,omitempty"`
 	Cause string `json:"cause,omitempty"`
-	State string `json:"step,omitempty"`
+	State string `json:"state,omitempty"`
 }
 
 // PrepareRequest asks the prepare function to grant drover its permissions in the cluster.
@@ -208,7 +208,7 @@ type ReportRequest struct {
 // FailedState is a failed state of the converge machine.
 type FailedState struct {
 	// State is the name of the state. Function is the function that it invokes, without the prefix.
-	State    string `json:"step"`
+	State    string `json:"state"`
 	Function string `json:"function"`
 	// Stack without the cluster's prefix, if the state changes one.
 	Stack string `json:"stack,omitempty"`

@@ -20,7 +20,7 @@ type DrainRequest struct {
 	// Started is when the execution started. Pauses between calls grow from then, and a spot warning's two minutes begin then.
 	Started time.Time `json:"started"`
 	// Restore only removes what drover set on a node that is no longer drained, such as the cordon.
-	Restore bool `json:"release,omitempty"`
+	Restore bool `json:"restore,omitempty"`
 }
 
 // Target is what the request drains: an instance by id, a node as cluster/name, or "" if it names neither.

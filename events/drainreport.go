@@ -44,7 +44,7 @@ type DrainReport struct {
 	// Pending are pods under the budgets of Blocked that no node can run, such as replacements of evicted pods; at most MaxPending.
 	Pending []PendingPod `json:"pending,omitempty"`
 	// EvictionsFrom is the time of the first possible eviction. Load balancers stop using the node until then. It is absent after that time.
-	EvictionsFrom *time.Time `json:"begins,omitempty"`
+	EvictionsFrom *time.Time `json:"evictionsFrom,omitempty"`
 	// Volumes counts the volumes that are still attached.
 	Volumes int `json:"volumes,omitempty"`
 	// EstimateSeconds is the estimated time left. It is absent if something blocks the drain for an unknown time.

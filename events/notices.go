@@ -69,7 +69,7 @@ type UpgradeChange struct {
 	FromVersion string `json:"fromVersion,omitempty"`
 	To          string `json:"to,omitempty"`
 	ToVersion   string `json:"toVersion,omitempty"`
-	// Origin is what requested the upgrade: Spec, Channel, At, Hand or Rollback.
+	// Origin is what requested the upgrade: Spec, Channel, At, Command or Rollback.
 	Origin string `json:"origin,omitempty"`
 	// At is when a scheduled upgrade begins.
 	At *time.Time `json:"at,omitempty"`

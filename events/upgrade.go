@@ -18,7 +18,7 @@ type Upgrade struct {
 	// Due is the scheduled time, if it was before the start of the execution. The upgrade's delay counts from then.
 	Due time.Time `json:"due,omitzero"`
 	// CheckOnly runs the checks of a scheduled upgrade, and records the results in the status. It does not begin the upgrade.
-	CheckOnly bool `json:"look,omitempty"`
+	CheckOnly bool `json:"checkOnly,omitempty"`
 	// Ended is an execution of the upgrade machine that ended without recording it. Its upgrade is stopped, and no upgrade begins.
 	Ended string `json:"ended,omitempty"`
 }

@@ -29,7 +29,7 @@ var superseded = fault.Name(&fault.Superseded{})
 
 // resetRounds resets the variables that belong to one spec.
 func resetRounds() *map[string]any {
-	return &map[string]any{"rounds": 0, "results": []any{}, "tries": 0, "looks": 0}
+	return &map[string]any{"rounds": 0, "results": []any{}, "tries": 0, "checks": 0}
 }
 
 // maxRounds bounds the rounds for one spec. Two are normal. The bound ends the loop of a template that always differs.
@@ -63,7 +63,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"rounds":    0,
 			"results":   []any{},
 			"tries":     0,
-			"looks":     0,
+			"checks":    0,
 			"failed":    jsonNull,
 			"backOffs":  0,
 		},
@@ -336,7 +336,7 @@ func outcome(step string) *awsstepfunctions.CatchProps {
 			"again": false,
 			"error": "{% $states.errorOutput.Error %}",
 			"cause": causeOf,
-			"step":  step,
+			"state": step,
 		},
 	}
 }

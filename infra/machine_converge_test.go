@@ -59,7 +59,7 @@ func TestConverge(t *testing.T) {
 		"a function crashes again and again": {
 			script: good().but("plan", failedBy("Runtime.ExitError")).but("report", bad),
 			path:   "Read the input > Plan > " + report + failed, status: asl.Failed,
-			reported: map[string]any{"error": "Runtime.ExitError", "failed": map[string]any{"step": "Plan", "function": "plan"}},
+			reported: map[string]any{"error": "Runtime.ExitError", "failed": map[string]any{"state": "Plan", "function": "plan"}},
 		},
 		"changes are not allowed": {
 			script: good().but("plan", events.PlanResult{Outcome: events.OutcomeStopped, Reason: "Paused", Stages: noStages}),
@@ -73,7 +73,7 @@ func TestConverge(t *testing.T) {
 			script: good().but("plan", failedBy("Internal")).but("report", bad),
 			path:   "Read the input > Plan > " + report + failed, status: asl.Failed,
 			reported: map[string]any{
-				"error": "Internal", "cause": "because", "plan": nil, "failed": map[string]any{"step": "Plan", "function": "plan"},
+				"error": "Internal", "cause": "because", "plan": nil, "failed": map[string]any{"state": "Plan", "function": "plan"},
 			},
 		},
 		"planning is throttled for a while": {
@@ -85,7 +85,7 @@ func TestConverge(t *testing.T) {
 			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
 			reported: map[string]any{
 				"error": "StackFailed", "cause": "because", "failed": map[string]any{
-					"step": "Change network stack", "function": "change", "stack": "network",
+					"state": "Change network stack", "function": "change", "stack": "network",
 				},
 			},
 		},
@@ -129,7 +129,7 @@ func TestConverge(t *testing.T) {
 			path:   begin + round + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "", "results": []any{
 				result("network"), result("control-plane"), result("addons"),
-				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Change pool stack"},
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "state": "Change pool stack"},
 				result("pool-b"), result("node-addons"),
 			}},
 		},
@@ -142,7 +142,7 @@ func TestConverge(t *testing.T) {
 			path:   begin + round + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "", "results": []any{
 				result("network"), result("control-plane"), result("addons"),
-				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Change pool stack"},
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "state": "Change pool stack"},
 				result("node-addons"),
 			}},
 		},

@@ -39,7 +39,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		timeout:       minutes(3),
 		attempts:      attempts,
 		crashAttempts: crashAttempts,
-		assign:        map[string]any{"looks": "{% $looks + 1 %}"},
+		assign:        map[string]any{"checks": "{% $checks + 1 %}"},
 		output:        "{% $states.result.Payload %}",
 	})
 	cleaned := choice(scope, "Are the leftovers removed?", "")
@@ -61,14 +61,14 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 	survey.AddCatch(stacks, catchAll(map[string]any{}))
 	clean.AddCatch(report, catchAll(failureOf("Remove the leftovers", "clean", "")))
 	first.When(when("$plan.deletion.survey"), survey, nil).
-		When(when("$plan.deletion.leftovers"), clean, &awsstepfunctions.ChoiceTransitionOptions{Assign: &map[string]any{"looks": 0}}).
+		When(when("$plan.deletion.leftovers"), clean, &awsstepfunctions.ChoiceTransitionOptions{Assign: &map[string]any{"checks": 0}}).
 		Otherwise(stacks)
 	survey.Next(stacks)
 	clean.Next(cleaned)
 	cleaned.When(when("$states.input.outcome = '"+string(events.CleanSuperseded)+"'"), plan, &awsstepfunctions.ChoiceTransitionOptions{
 		Assign: resetRounds(),
 	}).
-		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"' and $looks < "+strconv.Itoa(maxChecks)), pause, nil).
+		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"' and $checks < "+strconv.Itoa(maxChecks)), pause, nil).
 		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"'"), remain, nil).
 		When(when("$count($plan.deletion.stacks) = 0"), report, nil).
 		Otherwise(stacks)

@@ -97,7 +97,7 @@ func TestConvergeDeletes(t *testing.T) {
 			path:   begin + strings.Repeat(plan+stacks+retry, maxTries) + plan + stacks + report + failed, status: asl.Failed,
 			took: 63 * time.Minute,
 			reported: map[string]any{"results": []any{
-				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Delete the stack"},
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "state": "Delete the stack"},
 				map[string]any{"stack": "pool-b", "again": false, "status": "DELETE_COMPLETE"},
 			}},
 		},

@@ -63,10 +63,10 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	hook := choice(scope, "Is there a hook?", "")
 	complete := completeHook(scope, "Complete the hook", "CONTINUE")
 	release := invoke(scope, f, functionTask{
-		name:     "Release the node",
+		name:     "Restore the node",
 		comment:  "The node stays, and the cluster autoscaler may remove it again.",
 		function: "drain",
-		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([" + request + ", {'release': true}]) %}")),
+		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([" + request + ", {'restore': true}]) %}")),
 		timeout:  minutes(2),
 		attempts: attempts,
 	})

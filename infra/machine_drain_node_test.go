@@ -110,12 +110,12 @@ func TestDrainNode(t *testing.T) {
 		},
 		"a manual drain fails permanently: the node is released": {
 			input: manual, script: answers{"drain": append(repeat(failedBy("Internal"), maxTroubles), says(drains.Done, 0))},
-			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Release the node > " + end,
+			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Restore the node > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxTroubles - 1),
 		},
 		"releasing the node fails too": {
 			input: manual, script: answers{"drain": {failedBy("Internal")}},
-			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Release the node > " + end,
+			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Restore the node > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxTroubles - 1),
 		},
 		"the function returns an unknown outcome": {

@@ -233,7 +233,7 @@ func failure() map[string]any {
 // failureOf is failure and the failed step, for the report.
 func failureOf(step, function, stack string) map[string]any {
 	out := failure()
-	failed := map[string]any{"step": step, "function": function}
+	failed := map[string]any{"state": step, "function": function}
 	if stack != "" {
 		failed["stack"] = stack
 	}

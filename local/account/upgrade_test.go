@@ -118,7 +118,7 @@ func (w *world) runs(t *testing.T, cluster, release string) {
 // upgrades returns the executions of the upgrade machine for a cluster, except early checks, which any audit may start.
 func (w *world) upgrades(cluster string) []states.Execution {
 	return slices.DeleteFunc(w.sinceOf(cluster, "drover-upgrade", time.Time{}), func(x states.Execution) bool {
-		return strings.Contains(x.Input, `"look":true`)
+		return strings.Contains(x.Input, `"checkOnly":true`)
 	})
 }
 

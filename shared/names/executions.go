@@ -53,24 +53,24 @@ type Retry string
 
 // The retries.
 const (
-	RetryDue              Retry = "it is time to try again"
-	RetryNotStarted       Retry = "its execution was never seen"
-	RetryDeletionPending  Retry = "nobody has acted on the deletion of its spec"
-	RetrySpecPending      Retry = "nobody has acted on its newest spec"
-	RetrySilentExecution  Retry = "its execution stood still"
-	RetryReleaseArrived   Retry = "its release came"
-	RetryAccount          Retry = "its account may have room"
-	RetryUpgradePending   Retry = "nobody has acted on an upgrade that is to come"
-	RetryDrift            Retry = "its stacks are not what they were"
-	RetryAbortedExecution Retry = "its execution was stopped, and nothing is left to make"
-	RetryAfterUpgrade     Retry = "its upgrade is over"
-	RetryNextUpgrade      Retry = "its upgrade is over, and another is to come"
-	RetryUpgradeNotBegun  Retry = "its upgrade did not begin"
+	RetryDue              Retry = "due"
+	RetryNotStarted       Retry = "not-started"
+	RetryDeletionPending  Retry = "deletion-pending"
+	RetrySpecPending      Retry = "spec-pending"
+	RetrySilentExecution  Retry = "silent-execution"
+	RetryReleaseArrived   Retry = "release-arrived"
+	RetryAccount          Retry = "account"
+	RetryUpgradePending   Retry = "upgrade-pending"
+	RetryDrift            Retry = "drift"
+	RetryAbortedExecution Retry = "aborted-execution"
+	RetryAfterUpgrade     Retry = "after-upgrade"
+	RetryNextUpgrade      Retry = "next-upgrade"
+	RetryUpgradeNotBegun  Retry = "upgrade-not-begun"
 )
 
 // EarlyCheckKey is the key of UpgradeStart for the early check of a scheduled upgrade. Never reword it: UpgradeStart hashes it.
 func EarlyCheckKey(origin, release string, at time.Time) string {
-	return "look " + origin + " " + release + " " + at.Format(time.RFC3339)
+	return "check " + origin + " " + release + " " + at.Format(time.RFC3339)
 }
 
 // EndedKey is the key of UpgradeStart that ends the upgrade of an execution which ended without a report. Never reword it: UpgradeStart

@@ -134,20 +134,20 @@ func TestUpgradeNoticeIsSent(t *testing.T) {
 		"as Cancelled when an upgrade to another release ended instead": {
 			status.Status{
 				Upgrade: u("Scheduled", "r2", "Spec"),
-			}, status.Status{Upgrade: u("Done", "r3", "Hand", over)}, []string{"r2 Cancelled progress"},
+			}, status.Status{Upgrade: u("Done", "r3", "Command", over)}, []string{"r2 Cancelled progress"},
 		},
 		"of an end that hides a refused upgrade": {
 			status.Status{Upgrade: u("Blocked", "r2", "Spec", func(u *status.Upgrade) {
 				u.Execution = ""
-			}), Upgrades: []status.Upgrade{*u("Done", "r1", "Hand")}},
-			status.Status{Upgrade: u("Done", "r3", "Hand", over)}, []string{"r3 Done result"},
+			}), Upgrades: []status.Upgrade{*u("Done", "r1", "Command")}},
+			status.Status{Upgrade: u("Done", "r3", "Command", over)}, []string{"r3 Done result"},
 		},
 		"of both when an upgrade to another release replaces the queued one": {
-			status.Status{Upgrade: u("Done", "r2", "Hand", over), NextUpgrade: u("Scheduled", "r3", "At")},
+			status.Status{Upgrade: u("Done", "r2", "Command", over), NextUpgrade: u("Scheduled", "r3", "At")},
 			status.Status{Upgrade: u("Scheduled", "r4", "At")}, []string{"r4 Scheduled progress", "r3 Cancelled progress"},
 		},
 		"of both when an upgrade of another origin replaces the queued one": {
-			status.Status{Upgrade: u("Done", "r2", "Hand", over), NextUpgrade: u("Scheduled", "r3", "At")},
+			status.Status{Upgrade: u("Done", "r2", "Command", over), NextUpgrade: u("Scheduled", "r3", "At")},
 			status.Status{Upgrade: u("Scheduled", "r3", "Channel")}, []string{"r3 Scheduled progress", "r3 Cancelled progress"},
 		},
 		"when the queued one is cancelled while the same upgrade runs": {

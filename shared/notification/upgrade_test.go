@@ -175,8 +175,8 @@ func TestNoticeIncludesFindings(t *testing.T) {
 // A queued upgrade is sent like any other: when it is scheduled, delayed, missed, removed, or begins.
 func TestNoticesOfAQueuedUpgrade(t *testing.T) {
 	at := now.Add(-time.Hour)
-	running := &status.Upgrade{Phase: "Running", To: "r2", Origin: "Hand", Execution: "x"}
-	done := &status.Upgrade{Phase: "Done", To: "r2", Origin: "Hand", Execution: "x", Ended: &now}
+	running := &status.Upgrade{Phase: "Running", To: "r2", Origin: "Command", Execution: "x"}
+	done := &status.Upgrade{Phase: "Done", To: "r2", Origin: "Command", Execution: "x", Ended: &now}
 	blocked := &status.Upgrade{Phase: "Blocked", To: "r3", Origin: "At", Execution: "y", Started: &at, Ended: &now}
 	next := func(phase string) *status.Upgrade {
 		return &status.Upgrade{Phase: phase, To: "r3", Origin: "At", At: &at}

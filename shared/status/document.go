@@ -57,7 +57,7 @@ type Status struct {
 	Phase   Phase  `json:"phase"`
 	Message string `json:"message,omitempty"`
 	// PlannedVersion is the S3 version of the spec that was last planned, even if it was refused. Phase is the result for that version.
-	PlannedVersion string `json:"specVersion,omitempty"`
+	PlannedVersion string `json:"plannedVersion,omitempty"`
 	// GoodVersion is the S3 version of the last spec that could be planned. It applies while the newest cannot be planned.
 	GoodVersion string `json:"goodVersion,omitempty"`
 	// Accepted is the newest upload of the spec that admission or planning accepted, planned or not. It stays when the spec is deleted: see

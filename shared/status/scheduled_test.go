@@ -32,7 +32,7 @@ func TestPreviousUpgrade(t *testing.T) {
 				want = test.recorded
 			}
 			require.Equal(t, want, (&Status{Upgrade: test.recorded}).RecordedBefore(next))
-			require.Equal(t, want, (&Status{Upgrade: recorded("Running", "r2", "Hand", "y"), NextUpgrade: test.recorded}).RecordedBefore(next))
+			require.Equal(t, want, (&Status{Upgrade: recorded("Running", "r2", "Command", "y"), NextUpgrade: test.recorded}).RecordedBefore(next))
 			require.Nil(t, (&Status{Upgrade: test.recorded}).RecordedBefore(nil))
 		})
 	}

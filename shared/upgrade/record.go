@@ -51,10 +51,10 @@ type Record struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// RollbackTarget is set if this upgrade reverts a stopped rollback: it is the target to which a rollback of this upgrade returns.
-	RollbackTarget *Target `json:"back,omitempty"`
+	RollbackTarget *Target `json:"rollbackTarget,omitempty"`
 	// RollbackUntil is when EKS stops accepting a rollback of the control plane. It is set for a rollback that changes its version, and for an
 	// upgrade that reverts one.
-	RollbackUntil time.Time `json:"backUntil,omitzero"`
+	RollbackUntil time.Time `json:"rollbackUntil,omitzero"`
 	// Last is the previous upgrade that changed the cluster; nil once this one changes it. It still applies if this one is blocked: it can be
 	// continued and rolled back.
 	Last *Record `json:"last,omitempty"`
@@ -85,7 +85,7 @@ const (
 	// OriginAt: the time of spec.upgrade.at came.
 	OriginAt Origin = "At"
 	// OriginCommand: an operator started drover-upgrade.
-	OriginCommand Origin = "Hand"
+	OriginCommand Origin = "Command"
 	// OriginRollback: an operator requested a rollback of the last upgrade.
 	OriginRollback Origin = "Rollback"
 )
@@ -120,7 +120,7 @@ type Step struct {
 	// version before the step of kind Addons, and the new release's from that step on.
 	Addons map[string]string `json:"addons,omitempty"`
 	// NodesRolledBack is true in steps of a rollback: the nodes already have the images of its target, because a rollback replaces them first.
-	NodesRolledBack bool `json:"nodesBack,omitempty"`
+	NodesRolledBack bool `json:"nodesRolledBack,omitempty"`
 	// Started is when the step first began, Opened when the current execution opened it. Converged is when nothing was
 	// left to change, though old nodes may still be drained. Ended is when it was completed.
 	Started   time.Time `json:"started,omitzero"`

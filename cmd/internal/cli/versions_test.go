@@ -60,7 +60,7 @@ func TestVersionsOfUnfinishedUpgrades(t *testing.T) {
 			moves{"ami-36", ""}, moves{"v1", ""},
 		},
 		"blocked, and requested by hand": {
-			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Hand"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Command"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
 			moves{"ami-36", ""}, moves{"v1", ""},
 		},
 		"stopped after the control plane": {
@@ -152,7 +152,7 @@ func TestUpgradesInAStatus(t *testing.T) {
 	require.Empty(t, b.String())
 
 	running := status.Upgrade{
-		Phase: "Running", From: "1.36-1", FromVersion: "1.36", To: "1.37-1", ToVersion: "1.37", Origin: "Hand", Started: at(40),
+		Phase: "Running", From: "1.36-1", FromVersion: "1.36", To: "1.37-1", ToVersion: "1.37", Origin: "Command", Started: at(40),
 		Message: "the nodes are replaced",
 		Steps: []status.UpgradeStep{
 			{Name: "control plane to 1.37", Started: at(41), Ended: at(50)}, {Name: "nodes", Started: at(50)}, {Name: "more"},
@@ -163,7 +163,7 @@ func TestUpgradesInAStatus(t *testing.T) {
 	next := status.Upgrade{Phase: "Delayed", From: "1.37-1", To: "1.37-2", Origin: "At", At: at(45), Message: "it waits"}
 	d.upgrades(status.Status{Upgrade: &running, NextUpgrade: &next, Upgrades: []status.Upgrade{done}})
 	require.Equal(t, `
-upgrade Running: 1.36-1 (Kubernetes 1.36) → 1.37-1 (Kubernetes 1.37), requested by Hand, began 15m ago: the nodes are replaced
+upgrade Running: 1.36-1 (Kubernetes 1.36) → 1.37-1 (Kubernetes 1.37), requested by Command, began 15m ago: the nodes are replaced
   STEP                   PROGRESS
   control plane to 1.37  done in 9m0s
   nodes                  running for 5m
@@ -182,7 +182,7 @@ earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested b
 	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "the last upgrade is shown once")
 
 	b.Reset()
-	missed := status.Upgrade{Phase: "Missed", From: "1.35-1", To: "1.36-1", Origin: "Hand", At: at(5), Execution: "x"}
+	missed := status.Upgrade{Phase: "Missed", From: "1.35-1", To: "1.36-1", Origin: "Command", At: at(5), Execution: "x"}
 	d.upgrades(status.Status{Upgrade: &missed, Upgrades: []status.Upgrade{missed}})
 	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "a missed upgrade is shown once, too")
 

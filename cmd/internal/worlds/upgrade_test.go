@@ -205,7 +205,7 @@ func TestUpgrade(t *testing.T) {
 			last = strings.Index(out, line)
 		}
 		require.Contains(t, ok(t, "status", "minimal"),
-			"upgrade Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested by Hand, ")
+			"upgrade Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested by Command, ")
 		at(t, "1.36-1", "1.36")
 	})
 	t.Run("a repeated upgrade starts no execution", func(t *testing.T) {

@@ -246,29 +246,29 @@ func TestAuditActsOnACluster(t *testing.T) {
 	}{
 		"not while it was just admitted": {status.Status{Phase: status.Pending}, pendingTimeout - 1, true, nil},
 		"when its execution never began": {
-			status.Status{Phase: status.Pending}, pendingTimeout, true, start("its execution was never seen"),
+			status.Status{Phase: status.Pending}, pendingTimeout, true, start("not-started"),
 		},
 		"not while its spec was just deleted":     {deletion, pendingTimeout - 1, false, []string{"compare"}},
-		"when its deletion is pending":            {deletion, pendingTimeout, false, start("nobody has acted on the deletion of its spec")},
+		"when its deletion is pending":            {deletion, pendingTimeout, false, start("deletion-pending")},
 		"not while its newer spec was just heard": {newer, pendingTimeout - 1, true, []string{"compare"}},
-		"when its newer spec is pending":          {newer, pendingTimeout, true, start("nobody has acted on its newest spec")},
+		"when its newer spec is pending":          {newer, pendingTimeout, true, start("spec-pending")},
 		"not while it converges":                  {status.Status{Phase: status.Converging}, silenceTimeout - 1, true, nil},
 		"when it converges in silence": {
-			status.Status{Phase: status.Converging}, silenceTimeout, true, start("its execution stood still"),
+			status.Status{Phase: status.Converging}, silenceTimeout, true, start("silent-execution"),
 		},
 		"not while it is deleted":        {status.Status{Phase: status.Deleting}, deletionTimeout - 1, false, nil},
-		"when its deletion stands still": {status.Status{Phase: status.Deleting}, deletionTimeout, false, start("its execution stood still")},
+		"when its deletion stands still": {status.Status{Phase: status.Deleting}, deletionTimeout, false, start("silent-execution")},
 		"not before its next try": {
 			status.Status{Phase: status.Failed, RetryAt: &future}, time.Minute, true, []string{"compare"},
 		},
 		"when its next try is due": {
-			status.Status{Phase: status.Failed, RetryAt: &past}, time.Minute, true, start("it is time to try again"),
+			status.Status{Phase: status.Failed, RetryAt: &past}, time.Minute, true, start("due"),
 		},
 		"not when its deletion failed": {status.Status{Phase: status.Failed}, time.Hour, false, nil},
 		"when it failed":               {status.Status{Phase: status.Failed}, time.Minute, true, []string{"compare"}},
 		"when the account had no room for it": {
 			status.Status{Phase: status.Stopped, Conditions: []status.Condition{condition(status.Converged, "False", "AccountNotReady")}},
-			time.Minute, true, start("its account may have room"),
+			time.Minute, true, start("account"),
 		},
 		"when it stopped":        {status.Status{Phase: status.Stopped}, time.Minute, true, []string{"compare"}},
 		"when it is upgraded":    {status.Status{Phase: status.Upgrading}, time.Minute, true, []string{"compare"}},
@@ -311,7 +311,7 @@ func TestAuditStartsABoundedNumber(t *testing.T) {
 func TestIdleExecution(t *testing.T) {
 	const mine = "execution"
 	stackName := names.Stack(demo, names.Addons)
-	replaced := []string{"stop execution", "release execution", "start: its execution stood still 2026-11-26T12:00:00Z"}
+	replaced := []string{"stop execution", "release execution", "start: silent-execution 2026-11-26T12:00:00Z"}
 	for name, test := range map[string]struct {
 		given func(*audited)
 		err   bool

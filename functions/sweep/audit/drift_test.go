@@ -38,7 +38,7 @@ func planned(changes ...plan.Change) plan.Preview {
 func TestAuditComparesACluster(t *testing.T) {
 	unusable := condition(status.SpecAccepted, "False", status.ReasonReleaseUnusable)
 	since := noon.Add(-15 * time.Minute)
-	repair := func(at string) string { return "start: its stacks are not what they were " + at }
+	repair := func(at string) string { return "start: drift " + at }
 	scheduled := &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", Origin: "Channel"}
 	ended := condition(status.Converged, "False", status.ReasonExecutionEnded)
 	ended.LastTransitionTime = noon
@@ -73,7 +73,7 @@ func TestAuditComparesACluster(t *testing.T) {
 		},
 		"and starts it when its release came": {
 			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, planned(), nil,
-			[]string{"compare", "start: its release came 2026-11-26T12:00:00Z"},
+			[]string{"compare", "start: release-arrived 2026-11-26T12:00:00Z"},
 		},
 		"but not while its release is still unusable": {
 			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, plan.Preview{Reason: status.ReasonReleaseUnusable}, nil,
@@ -90,7 +90,7 @@ func TestAuditComparesACluster(t *testing.T) {
 		},
 		"and starts it for an upgrade that no status shows": {
 			status.Status{Phase: status.Ready}, plan.Preview{Next: scheduled}, nil,
-			[]string{"compare", "start: nobody has acted on an upgrade that is to come 2026-11-26T12:00:00Z"},
+			[]string{"compare", "start: upgrade-pending 2026-11-26T12:00:00Z"},
 		},
 		"but not for one that it shows": {
 			status.Status{Phase: status.Ready, Upgrade: scheduled}, plan.Preview{Next: scheduled}, nil, []string{"compare"},
@@ -100,7 +100,7 @@ func TestAuditComparesACluster(t *testing.T) {
 		},
 		"and has a verdict given when nothing is left to change": {
 			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(), nil,
-			[]string{"compare", "start: its execution was stopped, and nothing is left to make 2026-11-26T12:00:00Z"},
+			[]string{"compare", "start: aborted-execution 2026-11-26T12:00:00Z"},
 		},
 		"but not when something is left": {
 			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(retag), nil, []string{"compare"},

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAuditRetriesAFailedCluster(t *testing.T) {
-	again := []string{"start: it is time to try again 2026-11-26T12:00:00Z"}
+	again := []string{"start: due 2026-11-26T12:00:00Z"}
 	for name, test := range map[string]struct {
 		execution string
 		running   bool

@@ -134,9 +134,9 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 		due      bool
 		want     []string
 	}{
-		"of a cluster that is ready": {status.Ready, "True", false, []string{"start: its upgrade did not begin 2026-11-26T12:00:00Z"}},
+		"of a cluster that is ready": {status.Ready, "True", false, []string{"start: upgrade-not-begun 2026-11-26T12:00:00Z"}},
 		"of a cluster that waits for one": {
-			status.Upgrading, "True", false, []string{"start: its upgrade did not begin 2026-11-26T12:00:00Z"},
+			status.Upgrading, "True", false, []string{"start: upgrade-not-begun 2026-11-26T12:00:00Z"},
 		},
 		"not of one that stopped":               {status.Stopped, "True", false, nil},
 		"not of one whose spec is not accepted": {status.Ready, "False", false, nil},

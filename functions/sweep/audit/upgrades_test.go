@@ -57,7 +57,7 @@ func TestAuditStartsDueUpgrades(t *testing.T) {
 		},
 		"starts the next one when one is over": {
 			status.Ready, over, next("", nil), false, nil, "Blocked", status.UpgradeScheduled, "",
-			[]string{"start: its upgrade is over, and another is to come" + again},
+			[]string{"start: next-upgrade" + again},
 		},
 		"not when an execution begins it": {
 			status.Ready, over, next("y", nil), false, nil, "Blocked", status.UpgradeScheduled, "", nil,
@@ -69,7 +69,7 @@ func TestAuditStartsDueUpgrades(t *testing.T) {
 			status.Ready, &status.Upgrade{Phase: "Blocked"}, next("", nil), false, nil, "Blocked", status.UpgradeScheduled, "", nil,
 		},
 		"has the cluster judged when its upgrade is over": {
-			status.Upgrading, over, nil, false, nil, "Blocked", "", "", []string{"start: its upgrade is over" + again},
+			status.Upgrading, over, nil, false, nil, "Blocked", "", "", []string{"start: after-upgrade" + again},
 		},
 		"not one that is ready": {status.Ready, over, nil, false, nil, "Blocked", "", "", nil},
 		"not one whose upgrade is not over": {

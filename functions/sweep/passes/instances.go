@@ -82,8 +82,8 @@ func (p Instances) startMissingSignals(ctx context.Context, group pool.Group) er
 const (
 	// drainLookback is how far back the sweep searches for interrupted drains.
 	drainLookback = time.Hour
-	// releasePrefix begins the names of executions that uncordon starts.
-	releasePrefix = "release-"
+	// restorePrefix begins the names of executions that uncordon starts.
+	restorePrefix = "restore-"
 )
 
 // uncordon starts an execution that uncordons the node of each interrupted drain that an operator or a spot warning
@@ -98,7 +98,7 @@ func (p Instances) uncordon(ctx context.Context) error {
 	var failed []error
 	running := RunningDrains(ctx, p.DrainNode)
 	for _, execution := range unsuccessful {
-		if name := execution[strings.LastIndex(execution, ":")+1:]; strings.HasPrefix(name, releasePrefix) {
+		if name := execution[strings.LastIndex(execution, ":")+1:]; strings.HasPrefix(name, restorePrefix) {
 			continue
 		}
 		var in events.DrainRequest
@@ -107,7 +107,7 @@ func (p Instances) uncordon(ctx context.Context) error {
 			var drains map[string]bool
 			if drains, err = running(); err == nil && !drains[in.Target()] {
 				in.Restore = true
-				err = p.DrainNode.Start(ctx, releasePrefix+names.SHA256([]byte(execution))[:32], in)
+				err = p.DrainNode.Start(ctx, restorePrefix+names.SHA256([]byte(execution))[:32], in)
 			}
 		}
 		failed = append(failed, err)

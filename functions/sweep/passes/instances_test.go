@@ -27,7 +27,7 @@ func TestSweepGivesBackNodes(t *testing.T) {
 		},
 		"not of one at its hook":           {map[string]events.DrainRequest{"m:x": atHook}, nil, nil, nil},
 		"not of one that names no node":    {map[string]events.DrainRequest{"m:x": {Cluster: demo}}, nil, nil, nil},
-		"not of one that gave a node back": {map[string]events.DrainRequest{"m:" + releasePrefix + "x": node}, nil, nil, nil},
+		"not of one that gave a node back": {map[string]events.DrainRequest{"m:" + restorePrefix + "x": node}, nil, nil, nil},
 		"not when drains cannot be listed": {map[string]events.DrainRequest{"m:x": node}, nil, map[string]error{"list": errThrottled}, nil},
 		"not when a drain that runs is unknown": {
 			map[string]events.DrainRequest{"m:x": node}, map[string]events.DrainRequest{"m:y": {}}, map[string]error{"input m:y": errThrottled}, nil,

@@ -152,8 +152,8 @@ func TestNodeOfAStoppedDrainIsReleased(t *testing.T) {
 			a.Settle()
 			drains := executionsOf(a, "drain-node")
 			require.Len(t, drains, 2)
-			require.Contains(t, drains[1].Name, "release-")
-			require.JSONEq(t, `{"cluster":"demo","node":"n1","started":"0001-01-01T00:00:00Z","release":true}`, string(drains[1].Input))
+			require.Contains(t, drains[1].Name, "restore-")
+			require.JSONEq(t, `{"cluster":"demo","node":"n1","started":"0001-01-01T00:00:00Z","restore":true}`, string(drains[1].Input))
 		}
 	})
 }
@@ -166,7 +166,7 @@ func TestNodeOfANewDrainIsNotReleased(t *testing.T) {
 		a.API("drover-demo").Down(2 * time.Hour) // or the drains may be over before they are stopped
 		released := func() (n int) {
 			for _, x := range executionsOf(a, "drain-node") {
-				if strings.HasPrefix(x.Name, "release-") {
+				if strings.HasPrefix(x.Name, "restore-") {
 					n++
 				}
 			}

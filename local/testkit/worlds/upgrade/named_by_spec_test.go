@@ -70,7 +70,7 @@ func TestSpecNamesTheUpgradeInFlight(t *testing.T) {
 			s := l.Status("demo")
 			require.Equal(t, status.Stopped, s.Phase, s.Message)
 			require.Equal(t, status.ReasonUpgradeStopped, s.Condition(status.Converged).Reason)
-			require.Equal(t, "Stopped Hand", s.Upgrade.Phase+" "+s.Upgrade.Origin)
+			require.Equal(t, "Stopped Command", s.Upgrade.Phase+" "+s.Upgrade.Origin)
 			require.EqualValues(t, 1, l.UpgradeRecord().Number, "nothing began")
 			l.ChangeRelease("r2")
 			l.SettleAll()
