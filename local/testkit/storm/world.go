@@ -352,7 +352,7 @@ func (w *world) live() {
 
 func (w *world) do(a act) {
 	if a.spec != nil && a.spec.flaw.release != "" && (!w.observed.hasControlPlane[a.cluster] || w.deleted[a.cluster]) {
-		w.record("%s: not: %s: there is no cluster yet, which would come to be so", a.cluster, a.what)
+		w.record("%s: skipped: %s: the cluster would be created in this state", a.cluster, a.what)
 		return
 	}
 	w.out.Acts[strings.SplitN(a.what, " ", 2)[0]]++
