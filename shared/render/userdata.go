@@ -60,7 +60,7 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 		return parts, err
 	}
 	// Only the kubelet's part can be long, and nodeadm also reads it from a file.
-	kubelet, err := r.execute("kubelet-config.yaml.tmpl", params)
+	kubelet, err := r.execute("node-config-kubelet.yaml.tmpl", params)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool
 		lines = append(lines, "next: drover deletes and recreates the stack on the next retry")
 	case stack.RollbackFailed, stack.DeleteFailed:
 		lines = append(lines, "not deleted: "+at)
-		for _, command := range holders(failure.Stuck) {
+		for _, command := range blockerCommands(failure.Stuck) {
 			lines = append(lines, "to find what blocks it: "+command)
 		}
 		lines = append(lines, "next: remove what blocks them; drover continues the deletion on the next retry")

@@ -29,9 +29,9 @@ var ids = map[string]*regexp.Regexp{
 	inSubnet: regexp.MustCompile(`subnet-\w+`), ofGroup: regexp.MustCompile(`sg-\w+`), inVPC: regexp.MustCompile(`vpc-\w+`),
 }
 
-// holders returns commands that list what blocks the deletion of resources of a network. The commands only read.
+// blockerCommands returns commands that list what blocks the deletion of resources of a network. The commands only read.
 // https://docs.aws.amazon.com/vpc/latest/userguide/delete-vpc.html
-func holders(stuck []stack.Stuck) (commands []string) {
+func blockerCommands(stuck []stack.Stuck) (commands []string) {
 	in := map[string][]string{}
 	for _, s := range stuck {
 		filter := filters[s.Type]
