@@ -64,6 +64,61 @@ func TestRunbookHasEveryReasonOfRelays(t *testing.T) {
 	require.Equal(t, constants(t, "shared/kube/relay/errors.go", "Reason"), headings(t, "Relays", ""))
 }
 
+// A user finds the advice of a message in the runbook by its own words.
+func TestRunbookHasTheTextsOfRelays(t *testing.T) {
+	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	body, err := os.ReadFile("docs/runbook.md")
+	require.NoError(t, err)
+	page, texts := words(string(body)), 0
+	for _, of := range []struct{ file, name string }{
+		{"shared/kube/relay/errors.go", "advice"}, {"shared/kube/closed.go", "closedOutside"}, {"shared/planner/relay.go", "relayWarning"},
+		{"functions/sweep/audit/control_plane.go", "accessDrift"},
+	} {
+		for _, text := range literals(t, of.file, of.name) {
+			for _, part := range regexp.MustCompile(`%[a-z]|[:;,]`).Split(text, -1) {
+				if part = strings.Trim(part, " ()"); len(strings.Fields(part)) < 4 {
+					continue
+				}
+				texts++
+				require.Contains(t, page, words(part), "docs/runbook.md does not have the words of %s", of.file)
+			}
+		}
+	}
+	require.Greater(t, texts, 15)
+}
+
+// literals are the texts in a declaration of a file. The parts of a text that is composed of several are one.
+func literals(t *testing.T, file, name string) (all []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	require.NoError(t, err)
+	for _, declaration := range parsed.Decls {
+		function, isFunction := declaration.(*ast.FuncDecl)
+		if isFunction && function.Name.Name != name {
+			continue
+		}
+		if group, isGroup := declaration.(*ast.GenDecl); isGroup {
+			spec, isValue := group.Specs[0].(*ast.ValueSpec)
+			if !isValue || spec.Names[0].Name != name {
+				continue
+			}
+		}
+		ast.Inspect(declaration, func(n ast.Node) bool {
+			expression, isExpression := n.(ast.Expr)
+			if !isExpression {
+				return true
+			}
+			text, isText := textOf(expression)
+			if isText {
+				all = append(all, text)
+			}
+			return !isText
+		})
+	}
+	require.NotEmpty(t, all, "%s has no texts in %s", file, name)
+	return all
+}
+
 func TestRunbookHasEveryCondition(t *testing.T) {
 	require.Equal(t, conditionTypes(t), headings(t, "Conditions", "Condition "))
 }

@@ -83,13 +83,16 @@ func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
 	if out.Cluster.Status == types.ClusterStatusCreating || out.Cluster.Endpoint == nil {
 		return nil, fmt.Errorf("EKS cluster %s is %s: %w", name, out.Cluster.Status, pool.ErrNoCluster)
 	}
-	relayed := false
+	relayed, closed := false, error(nil)
 	if vpc := out.Cluster.ResourcesVpcConfig; vpc != nil {
 		relayed = !api.IsOpen(vpc.EndpointPublicAccess, vpc.PublicAccessCidrs)
+		if relayed && out.Cluster.Tags[names.TagRelay] == "" {
+			closed = closedOutside(name, vpc)
+		}
 	}
 	opened, err := c.connect(ctx, cluster, stack.API{
 		Endpoint: *out.Cluster.Endpoint, Authority: aws.ToString(out.Cluster.CertificateAuthority.Data), Relayed: relayed,
-	})
+	}, closed)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +116,8 @@ func (o Opener[C]) Open(ctx context.Context, cluster string) (C, error) {
 	return o.As(opened), nil
 }
 
-// connect signs in.
-func (c *Clusters) connect(ctx context.Context, cluster string, to stack.API) (*Cluster, error) {
+// connect signs in. closed is why the endpoint is not open to everyone, though the cluster's stack made no relay; nil if it made one.
+func (c *Clusters) connect(ctx context.Context, cluster string, to stack.API, closed error) (*Cluster, error) {
 	eksCluster := names.EKSCluster(cluster)
 	ca, err := base64.StdEncoding.DecodeString(to.Authority)
 	if err != nil {
@@ -128,6 +131,9 @@ func (c *Clusters) connect(ctx context.Context, cluster string, to stack.API) (*
 	switch {
 	case to.Relayed && c.relay != nil: // the relay verifies the authority
 		config.Transport, config.TLSClientConfig = c.relay(cluster), rest.TLSClientConfig{}
+		if closed != nil {
+			config.Transport = withoutRelay{config.Transport, "EKS cluster " + eksCluster, closed}
+		}
 	case c.reach != nil:
 		config.Transport, config.TLSClientConfig = c.reach(config.Host), rest.TLSClientConfig{}
 	}

@@ -18,7 +18,7 @@ import (
 // Health lists the nodes of drover's pools in a cluster, with one call. api comes from its control plane stack. If the API server does not
 // respond, the error is *fault.ClusterUnreachable.
 func (c *Clusters) Health(ctx context.Context, cluster string, api stack.API) ([]pool.NodeHealth, error) {
-	opened, err := c.connect(ctx, cluster, api)
+	opened, err := c.connect(ctx, cluster, api, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ const (
 	TagPace = "drover:pace"
 	// TagSettled makes the update of a rolled-back stack differ if nothing else does. It also marks the change that finished a repair.
 	TagSettled = "drover:settled"
+	// TagRelay is on an EKS cluster that has a relay. Without it, an endpoint that is not open to everyone was closed outside drover.
+	TagRelay = "drover:relay"
 )
 
 // ChecksumRepair is the checksum of a stack between the two updates of a repair.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -16,4 +17,6 @@ type Preview struct {
 	// Next is the upgrade that planning would begin or schedule. It is nil if there is none, if there is a Reason, or if the newest spec is
 	// not used.
 	Next *status.Upgrade
+	// Access is the access to the API endpoint that the deployed control plane should have. It is nil if the plan changes the control plane.
+	Access *api.Access
 }

@@ -47,7 +47,14 @@ func (p *Planner) PreviewWith(ctx context.Context, cluster string, stacks map[st
 	with := *p
 	with.Stacks = snapshot(stacks)
 	w, seen, err := with.preview(ctx, cluster)
-	if err == nil && seen.Reason == "" && seen.Unused == nil {
+	if err != nil || seen.Reason != "" {
+		return seen, err
+	}
+	if _, changes := seen.Plan.Find(names.ControlPlane); !changes && w.resolved != nil {
+		access := w.resolved.Spec.ControlPlane.Endpoint.Access()
+		seen.Access = &access
+	}
+	if seen.Unused == nil {
 		seen.Next = w.nextUpgrade(&status.Status{}, with.Now())
 	}
 	return seen, err

@@ -114,6 +114,8 @@ type ControlPlane struct {
 	Issues []string
 	// Subnets of its network interfaces, by id.
 	Subnets []string
+	// Access to its endpoint.
+	Access api.Access
 }
 
 // Addon is an EKS add-on of the cluster.

@@ -47,7 +47,9 @@ func (c RelayCode) Key() string { return names.RelayCode(c.SHA256) }
 // relayParams are the parameters of a relay.
 type relayParams struct {
 	Name, Description, ARN string
-	LogGroup, Logs         string
+	// Tag is the key of the EKS cluster's tag.
+	Tag            string
+	LogGroup, Logs string
 	// Interfaces are the ARNs that Lambda needs to connect the function to the VPC.
 	Interfaces []string
 	RelayCode
@@ -69,7 +71,8 @@ func newRelayParams(cell Cell, cluster *api.Cluster, code RelayCode) (*relayPara
 		return strings.Join([]string{"arn", cell.Partition, service, cell.Region, cell.Account, resource}, ":")
 	}
 	p := &relayParams{
-		Name: name, Description: "drover: reaches the API of cluster " + cluster.Metadata.Name, ARN: arn("lambda", "function:"+name),
+		Name: name, Tag: names.TagRelay,
+		Description: "drover: reaches the API of cluster " + cluster.Metadata.Name, ARN: arn("lambda", "function:"+name),
 		LogGroup: names.FunctionLogs(name[len(names.Prefix):]), RelayCode: code, Bucket: cell.StateBucket, Code: code.String(),
 	}
 	p.Logs = arn("logs", "log-group:"+p.LogGroup+":*")

@@ -151,3 +151,8 @@ func (s *Status) NotJoined(pool, execution string) []Node {
 	}
 	return out
 }
+
+// HasUnreachable reports whether the state of a node of a pool cannot be read.
+func (s *Status) HasUnreachable(pool string) bool {
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.State == NodeUnreachable && n.Pool == pool })
+}

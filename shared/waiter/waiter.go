@@ -75,6 +75,9 @@ func repeats(w store.Waiter) int64 {
 //
 // Resume repeats a roll once if CloudFormation missed signals, and the status has no instance that failed to join. Its new nodes may be
 // healthy: drover or Lambda may not have worked during the hour in which CloudFormation waits. See ADR 32.
+//
+// If the status has a node of the pool whose cluster did not answer, drover plans again instead. The execution then waits until it can
+// prepare the cluster, and repeats the roll after that.
 func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.StackReport) error {
 	stackStatus := report.Status
 	if stack.InProgress(stackStatus) {
@@ -84,7 +87,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 	recorded := status.Stack{Name: w.Stack}
 	succeeded := stack.Settled(stackStatus) || stack.Absent(stackStatus) || stackStatus == w.Wants
 	isForeign := w.ClientRequestToken == "" && w.Again
-	repeat := false
+	missed, repeat, unreachable := false, false, false
 	if !succeeded {
 		failure, err := r.Stacks.WhyFailed(ctx, w.StackName)
 		if err != nil {
@@ -105,16 +108,16 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 				refused = "\n" + NoInstances(why)
 			}
 		}
-		repeat = !isForeign && refused == "" && stackStatus == stack.UpdateRollbackComplete && failure.MissedSignals() && w.Repeats != nil &&
-			*w.Repeats == 0
+		missed = !isForeign && refused == "" && stackStatus == stack.UpdateRollbackComplete && failure.MissedSignals()
 		result.Error = fault.Name(&fault.StackFailed{})
 		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus,
 			failure, names.MakesUpgrade(w.Cluster, w.Execution))
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
-		if pool, ok := strings.CutPrefix(w.Stack, names.PoolPrefix); !ok || len(s.NotJoined(pool, s.Execution)) > 0 {
-			repeat = false
-		}
+		pool, ok := strings.CutPrefix(w.Stack, names.PoolPrefix)
+		mayBeHealthy := ok && missed && len(s.NotJoined(pool, s.Execution)) == 0
+		repeat = mayBeHealthy && w.Repeats != nil && *w.Repeats == 0
+		unreachable = mayBeHealthy && s.HasUnreachable(pool)
 		// The deletion of a stack that the status no longer has is not recorded again.
 		deleted := stackStatus == "" || stackStatus == stack.DeleteComplete
 		isThis := func(o status.Stack) bool { return o.Name == w.Stack }
@@ -128,6 +131,10 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 	if err != nil {
 		return err
 	}
+	if unreachable {
+		result.Error, repeat = fault.Name(&fault.Superseded{}), false
+		logging.From(ctx).Warn("signals missing, cluster unreachable", "cluster", w.Cluster, "stack", w.StackName, "reason", result.Cause)
+	}
 	if repeat {
 		logging.From(ctx).Warn("signals missing, roll repeated", "cluster", w.Cluster, "stack", w.StackName, "reason", result.Cause)
 		result.Again, result.WaitSeconds, result.Repeats = true, repeatPauseSeconds, 1
@@ -140,6 +147,15 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 		err = r.Tasks.Fail(ctx, w.TaskToken, result.Error, result)
 	}
 	if err != nil {
+		return err
+	}
+	return r.State.DeleteWaiter(ctx, w)
+}
+
+// Supersede ends w's task because the cluster must be planned again. The operation on its stack continues.
+func (r *Resumer) Supersede(ctx context.Context, w store.Waiter, cause string) error {
+	result := events.ChangeResult{Stack: w.Stack, Error: fault.Name(&fault.Superseded{}), Cause: cause}
+	if err := r.Tasks.Fail(ctx, w.TaskToken, result.Error, result); err != nil {
 		return err
 	}
 	return r.State.DeleteWaiter(ctx, w)

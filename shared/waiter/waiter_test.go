@@ -308,3 +308,46 @@ func TestResumeRepeatsARoll(t *testing.T) {
 		})
 	}
 }
+
+// While the cluster does not answer, repeating the roll would only replace more nodes that cannot be checked. The execution plans again,
+// and its next step waits for the cluster.
+func TestResumePlansAgainWithoutTheCluster(t *testing.T) {
+	const missing = `Resource handler returned message: "Received 1 SUCCESS signal(s) out of 2." (HandlerErrorCode: GeneralServiceException)`
+	once := int64(1)
+	unreachable := status.Node{Instance: "i-1", Pool: "a", State: status.NodeUnreachable}
+	notJoined := status.Node{Instance: "i-2", Pool: "a", State: status.NodeNotJoined}
+	other := status.Node{Instance: "i-3", Pool: "b", State: status.NodeUnreachable}
+	for name, test := range map[string]struct {
+		reason string
+		nodes  []status.Node
+		fault  string
+	}{
+		"with a node that cannot be checked":           {missing, []status.Node{unreachable, other}, "Superseded"},
+		"not with a node that did not join":            {missing, []status.Node{unreachable, notJoined}, "StackFailed"},
+		"not with a node of another pool":              {missing, []status.Node{other}, "StackFailed"},
+		"not after a failure that an instance reports": {"Received 1 FAILURE signal(s) out of 2", []status.Node{unreachable}, "StackFailed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scene{reason: test.reason, status: status.Status{Nodes: test.nodes}}
+			w := store.Waiter{Cluster: "demo", Stack: "pool-a", StackName: "drover-demo-pool-a", ClientRequestToken: "t", Repeats: &once}
+			require.NoError(t, s.resume(w, "UPDATE_ROLLBACK_COMPLETE"))
+			require.Equal(t, test.fault, s.fault)
+			require.False(t, s.answer.Again)
+			require.Equal(t, []string{"why", "refused", "record", "fail", "delete"}, s.calls)
+		})
+	}
+}
+
+func TestSupersede(t *testing.T) {
+	for _, failing := range []string{"", "fail", "delete"} {
+		s := &scene{failing: failing}
+		r := &waiter.Resumer{Tasks: s, State: s}
+		err := r.Supersede(t.Context(), store.Waiter{Stack: "pool-a"}, "the relay was deleted")
+		require.Equal(t, failing != "", errors.Is(err, errBroken))
+		require.Equal(t, "Superseded", s.fault)
+		require.Equal(t, events.ChangeResult{Stack: "pool-a", Error: "Superseded", Cause: "the relay was deleted"}, s.answer)
+		if failing == "fail" {
+			require.Empty(t, s.calls, "the waiter stays for the next attempt")
+		}
+	}
+}

@@ -77,6 +77,11 @@ type Executions interface {
 	Stop(ctx context.Context, execution, cause string) error
 }
 
+// Superseder ends a task that waits for a stack, so that its execution plans again: waiter.Resumer.
+type Superseder interface {
+	Supersede(ctx context.Context, w store.Waiter, cause string) error
+}
+
 const (
 	// period of the audit: see its schedule in infra.
 	period = backoff.AuditPeriod
@@ -105,6 +110,9 @@ type Audit struct {
 	DrainNode  passes.Drains
 	Upgrade    passes.Upgrader
 	Admit      passes.Admitter
+	Resume     Superseder
+	// Relays is kept between audits, for passes.Relays.
+	Relays *passes.RelayCache
 	// Parallel is how many clusters are audited at the same time. EventGrace is the age from which an upload without an
 	// event counts as missed.
 	Parallel   int
@@ -156,6 +164,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 		}
 		r.stacks[cluster][name] = deployed
 	}
+	a.Relays.Fill(r.stacks, r.now)
 	// List the groups before the nodes, so that each instance listed as in service has registered its node.
 	all, err := a.Groups.All(ctx)
 	if err != nil {
@@ -255,8 +264,20 @@ func (r *auditRun) act(ctx context.Context, cluster string, s *status.Status) er
 		return r.retryConverge(ctx, cluster, s)
 	case s.Phase == status.Failed && !specified: // its deletion failed
 		return nil
+	case s.Phase == status.Converging, s.Phase == status.Upgrading && r.changes(cluster):
+		return r.checkConverging(ctx, cluster, s)
 	case s.Phase == status.Ready, s.Phase == status.Stopped, s.Phase == status.Failed, s.Phase == status.Upgrading:
 		return r.detectDrift(ctx, cluster, s)
 	}
 	return nil
+}
+
+// changes reports whether an operation on a stack of a cluster was in flight when the stacks were listed.
+func (r *auditRun) changes(cluster string) bool {
+	for _, listed := range r.stacks[cluster] {
+		if stack.InProgress(listed.Status) {
+			return true
+		}
+	}
+	return false
 }

@@ -132,6 +132,10 @@ func (e executionsOf) StartRetry(_ context.Context, _, _, why string) (bool, err
 	return !e.begun, e.did("start: %s", why)
 }
 
+func (a *audited) Supersede(_ context.Context, w store.Waiter, _ string) error {
+	return a.did("supersede %s", w.StackName)
+}
+
 func (a *audited) Admit(context.Context, string) error { return a.did("admit") }
 
 func (a *audited) PreviewWith(context.Context, string, map[string]stack.Deployed) (plan.Preview, error) {

@@ -2,14 +2,19 @@ package audit
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/stack"
 )
+
+// open and closed are accesses to an endpoint.
+var open, closed = api.Endpoint{}.Access(), api.Endpoint{PublicCIDRs: []string{"198.51.100.0/24"}}.Access()
 
 func TestAuditComparesTheControlPlane(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -18,14 +23,19 @@ func TestAuditComparesTheControlPlane(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"with its stack": {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36"}}, nil, nil},
+		"with its stack": {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: open}}, nil, nil},
+		"whose endpoint was closed": {
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: closed}}, nil, []string{
+				"the API endpoint admits 198.51.100.0/24 and its own network instead of 0.0.0.0/0 and its own network: it was changed outside drover",
+			},
+		},
 		"that EKS moved": {
-			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.37"}}, nil, []string{"EKS runs Kubernetes 1.37"},
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.37", Access: open}}, nil, []string{"EKS runs Kubernetes 1.37"},
 		},
 		"that was deleted":             {"1.36", eksAnswers{err: coded("ResourceNotFoundException")}, nil, []string{"EKS has no cluster"}},
 		"not when EKS does not answer": {"1.36", eksAnswers{err: errThrottled}, errThrottled, nil},
 		"with its issues, each of them once": {
-			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Issues: []string{"role", "key", "role"}}}, nil,
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: open, Issues: []string{"role", "key", "role"}}}, nil,
 			[]string{"control plane: key", "control plane: role"},
 		},
 		"not when there is none": {"", eksAnswers{err: errThrottled}, nil, nil},
@@ -35,12 +45,15 @@ func TestAuditComparesTheControlPlane(t *testing.T) {
 			r.EKS = &test.eks
 			outputs := map[string]string{"KubernetesVersion": test.deployed}
 			r.stacks = map[string]map[string]stack.Deployed{demo: {names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: outputs}}}
-			findings, err := r.controlPlaneDrift(t.Context(), demo)
+			findings, err := r.controlPlaneDrift(t.Context(), demo, &open)
 			require.ErrorIs(t, err, test.err)
 			require.Len(t, findings, len(test.want))
 			for i, want := range test.want {
 				require.Contains(t, findings[i], want)
 			}
+			without, err := r.controlPlaneDrift(t.Context(), demo, nil)
+			require.ErrorIs(t, err, test.err)
+			require.NotContains(t, strings.Join(without, "\n"), "endpoint", "the plan changes the control plane")
 		})
 	}
 }

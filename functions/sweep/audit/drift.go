@@ -30,10 +30,8 @@ func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.St
 		return nil
 	}
 	stacks := r.stacks[cluster]
-	for _, listed := range stacks {
-		if stack.InProgress(listed.Status) {
-			return nil
-		}
+	if r.changes(cluster) {
+		return nil
 	}
 	if err := r.syncVersion(ctx, cluster, s); err != nil {
 		return err
@@ -71,7 +69,7 @@ func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.St
 	if err != nil {
 		return err
 	}
-	controlPlane, err := r.controlPlaneDrift(ctx, cluster)
+	controlPlane, err := r.controlPlaneDrift(ctx, cluster, seen.Access)
 	if err != nil {
 		return err
 	}

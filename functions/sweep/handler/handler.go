@@ -48,6 +48,12 @@ type Executions interface {
 	audit.Executions
 }
 
+// Resumer ends tasks that wait for stacks: waiter.Resumer.
+type Resumer interface {
+	passes.Resumer
+	audit.Superseder
+}
+
 // Handler sweeps and audits.
 type Handler struct {
 	// Specs is the bucket of specs and releases. State is the state bucket.
@@ -59,15 +65,16 @@ type Handler struct {
 	Nodes   audit.Nodes
 	EKS     audit.EKS
 	Planner audit.Planner
-	// Instances finds instances that ended at their launch hooks.
+	// Instances finds instances that ended at their launch hooks. Functions finds the relays of private clusters.
 	Instances passes.EndedInstances
+	Functions passes.RelayFunctions
 	Snapshot  audit.Snapshot
 	// Executions are those of drover-converge. Upgrade, JoinNode and DrainNode are the other state machines.
 	Executions          Executions
 	Upgrade             passes.Upgrader
 	JoinNode, DrainNode passes.Machine
 	// Resume, Admit and Publish handle what lost events were about.
-	Resume  passes.Resumer
+	Resume  Resumer
 	Admit   passes.Admitter
 	Publish audit.Publisher
 	// Parallel is how many clusters are handled at the same time. EventGrace is the age from which an upload without an
@@ -84,6 +91,7 @@ type caches struct {
 	specs    passes.SpecCache
 	upgrades passes.UpgradeCache
 	channels passes.ChannelCache
+	relays   passes.RelayCache
 	releases audit.ReleaseCache
 	unread   audit.UnreadCache
 }
@@ -142,6 +150,9 @@ func (h *Handler) sweep() []pass {
 		Parallel: h.Parallel,
 	}
 	instances := passes.Instances{Stacks: h.Stacks, Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode, Now: h.Now}
+	relays := passes.Relays{
+		Stacks: h.Stacks, Functions: h.Functions, State: h.State, Cache: &h.caches.relays, Parallel: h.Parallel, Now: h.Now,
+	}
 	due := passes.Due{
 		State: h.State, Executions: h.Executions, Late: passes.LateUpgrades{Specs: h.Specs, State: h.State, Now: h.Now},
 		Auditor: h.clusters(), Now: h.Now,
@@ -155,6 +166,7 @@ func (h *Handler) sweep() []pass {
 		{"upgrades", upgrades.Run},
 		{"instances", func(ctx context.Context) error { return instances.Run(ctx, groups, changing) }},
 		{"channels", h.channels().Run},
+		{"relays", relays.Run},
 		{"due work", due.Run},
 	}
 }
@@ -169,6 +181,7 @@ func (h *Handler) clusters() audit.Audit {
 	return audit.Audit{
 		Specs: h.Specs, State: h.State, Stacks: h.Stacks, Groups: h.Groups, Nodes: h.Nodes, EKS: h.EKS, Planner: h.Planner,
 		Snapshot: h.Snapshot, Executions: h.Executions, DrainNode: h.DrainNode, Upgrade: h.Upgrade, Admit: h.Admit,
+		Resume: h.Resume, Relays: &h.caches.relays,
 		Parallel: h.Parallel, EventGrace: h.EventGrace, Now: h.Now,
 	}
 }

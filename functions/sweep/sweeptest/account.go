@@ -66,6 +66,11 @@ func (a *Account) Resume(_ context.Context, w store.Waiter, report status.StackR
 	return a.Did("resume %q %t %s", w.ClientRequestToken, w.Again, report.Status)
 }
 
+// Supersede implements audit.Superseder.
+func (a *Account) Supersede(_ context.Context, w store.Waiter, _ string) error {
+	return a.Did("supersede %s", w.StackName)
+}
+
 // Admit implements passes.Admitter.
 func (a *Account) Admit(_ context.Context, cluster string) error { return a.Did("admit %s", cluster) }
 

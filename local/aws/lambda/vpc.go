@@ -100,6 +100,8 @@ func (c *vpcConfig) slots() []slot {
 type attachment struct {
 	id    string
 	users int
+	// role and function are those of the last function that was connected.
+	role, function string
 	// releases counts how often the last user left. Only the latest release deletes the interface.
 	releases int
 }
@@ -162,11 +164,11 @@ func ofEC2(action string, err error) error {
 }
 
 // attach gives a function its network interfaces. It waits if one of them is new.
-func (s *Service) attach(ctx context.Context, function string, c *vpcConfig) error {
+func (s *Service) attach(ctx context.Context, function, role string, c *vpcConfig) error {
 	if c.empty() {
 		return nil
 	}
-	fresh, err := s.takeInterfaces(function, c)
+	fresh, err := s.takeInterfaces(function, role, c)
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (s *Service) attach(ctx context.Context, function string, c *vpcConfig) err
 	return nil
 }
 
-func (s *Service) takeInterfaces(function string, c *vpcConfig) (fresh bool, err error) {
+func (s *Service) takeInterfaces(function, role string, c *vpcConfig) (fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var taken []slot
@@ -194,6 +196,7 @@ func (s *Service) takeInterfaces(function string, c *vpcConfig) (fresh bool, err
 			s.attachments[at] = a
 		}
 		a.users++
+		a.role, a.function = role, function
 		taken = append(taken, at)
 	}
 	return fresh, nil
@@ -220,13 +223,20 @@ func (s *Service) leaveLocked(slots []slot) {
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if a.users == 0 && a.releases == release {
+			if a.users == 0 && a.releases == release && s.mayRelease(a) {
 				s.config.Network.DeleteNetworkInterface(a.id)
 				delete(s.attachments, at)
 				s.changes.Announce()
 			}
 		})
 	}
+}
+
+// mayRelease reports whether Lambda may delete an interface. It does so with the role of the function, so that the interface stays for ever
+// if the role is deleted first. https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions
+func (s *Service) mayRelease(a *attachment) bool {
+	role, _, err := s.config.Roles.AssumeRoleAs(a.role, sessionName(a.function), "lambda.amazonaws.com")
+	return err == nil && s.config.Network.MayAttach(role, nil, nil) == ""
 }
 
 // awaitRelease waits until the network interfaces of a deleted function are deleted or serve another function.
@@ -244,7 +254,10 @@ func (s *Service) settle(f *function, name string, c *vpcConfig) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.laterLocked(func(ctx context.Context) {
-		err := s.attach(ctx, name, c)
+		f.mu.Lock()
+		role := f.settings.Role
+		f.mu.Unlock()
+		err := s.attach(ctx, name, role, c)
 		if ctx.Err() != nil {
 			return
 		}

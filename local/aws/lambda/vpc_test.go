@@ -116,6 +116,27 @@ func TestVPC(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Lambda deletes interfaces with the role of their function. Without its permissions they stay, and block their subnets and groups.
+func TestInterfacesNeedTheRole(t *testing.T) {
+	w := newWorld(t)
+	n := w.network(t)
+	w.config.Clock = &clock.Clock{Speed: 1e6}
+	w.create(t, func(in *sdk.CreateFunctionInput) {
+		in.VpcConfig = &types.VpcConfig{SubnetIds: n.subnets, SecurityGroupIds: []string{n.group}}
+	})
+	require.Eventually(t, func() bool {
+		out, err := w.client.GetFunctionConfiguration(t.Context(), &sdk.GetFunctionConfigurationInput{FunctionName: aws.String("fn")})
+		return err == nil && out.State == types.StateActive
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, w.identities.DeleteRolePolicy("function", "vpc"))
+	_, err := w.client.DeleteFunction(t.Context(), &sdk.DeleteFunctionInput{FunctionName: aws.String("fn")})
+	require.NoError(t, err)
+	time.Sleep(200 * time.Millisecond) // two days
+	require.Len(t, n.interfaces(t), 2)
+	_, err = n.client.DeleteSecurityGroup(t.Context(), &awsec2.DeleteSecurityGroupInput{GroupId: aws.String(n.group)})
+	require.ErrorContains(t, err, "DependencyViolation")
+}
+
 func TestVPCUpdate(t *testing.T) {
 	w := newWorld(t)
 	n := w.network(t)

@@ -123,6 +123,7 @@ type Account struct {
 	onStack    func(stackName, is string)
 	onResource func(step string, r resource.Request) error
 	onSet      func(stackName string) (reason string)
+	relays     map[string]Relay // by function
 }
 
 // Start starts an account. It ends with the test.

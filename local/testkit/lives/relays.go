@@ -3,7 +3,12 @@ package lives
 // Private clusters and their relays.
 
 import (
+	"slices"
+	"time"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/stretchr/testify/require"
 
@@ -19,4 +24,26 @@ func (l *Life) DeleteRelay() {
 	_, err := awslambda.NewFromConfig(l.Config()).DeleteFunction(l.T.Context(),
 		&awslambda.DeleteFunctionInput{FunctionName: aws.String(names.Relay("demo"))})
 	require.NoError(l.T, err)
+}
+
+// Office are addresses that exclude drover's functions. https://www.rfc-editor.org/rfc/rfc5737
+const Office = "198.51.100.0/24"
+
+// Admit changes outside drover which addresses may connect to the public endpoint, and waits until EKS has changed it.
+func (l *Life) Admit(cidrs ...string) {
+	l.T.Helper()
+	name := names.EKSCluster("demo")
+	_, err := eks.NewFromConfig(l.Config()).UpdateClusterConfig(l.T.Context(), &eks.UpdateClusterConfigInput{
+		Name: &name, ResourcesVpcConfig: &ekstypes.VpcConfigRequest{EndpointPublicAccess: aws.Bool(true), PublicAccessCidrs: cidrs},
+	})
+	require.NoError(l.T, err)
+	for range 60 {
+		time.Sleep(time.Minute)
+		out, err := eks.NewFromConfig(l.Config()).DescribeCluster(l.T.Context(), &eks.DescribeClusterInput{Name: &name})
+		require.NoError(l.T, err)
+		if slices.Equal(out.Cluster.ResourcesVpcConfig.PublicAccessCidrs, cidrs) {
+			return
+		}
+	}
+	require.Fail(l.T, "EKS did not change the endpoint")
 }

@@ -89,6 +89,8 @@ func (w *world) condition(cluster string) string {
 		return "a quota is used up"
 	case len(w.deletedReleases[cluster]) > 0:
 		return "a release is gone"
+	case w.closed[cluster] && w.isClosed(cluster):
+		return "its endpoint is closed"
 	case len(w.alteredAddons[cluster]) > 0 && w.isAltered(cluster):
 		return "an add-on is of another version"
 	}
@@ -114,6 +116,7 @@ func (w *world) repair(cluster string) {
 	if len(w.deletedReleases[cluster]) > 0 {
 		w.setReleaseDeleted(cluster, [2]int{}, false)
 	}
+	w.openEndpoint(cluster)
 	for _, addon := range slices.Sorted(maps.Keys(w.alteredAddons[cluster])) {
 		w.setAddonAltered(cluster, addon, false)
 	}

@@ -3,9 +3,12 @@ package storm
 // Private clusters. Their endpoints admit only relays, which Lambda throttles, delays or fails.
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +29,9 @@ var kindsOfRelayWeather = []func(r *rand.Rand, cluster string) string{
 	},
 	func(r *rand.Rand, cluster string) string {
 		return fmt.Sprintf("latency=%dms service=lambda cluster=%s p=%.2f", 50+r.IntN(20_000), cluster, 0.05+r.Float64()/2)
+	},
+	func(r *rand.Rand, cluster string) string { // longer than any caller waits
+		return fmt.Sprintf("latency=%ds service=lambda cluster=%s after=%dm for=30m", 30+r.IntN(60), cluster, 1+r.IntN(120))
 	},
 	func(r *rand.Rand, cluster string) string {
 		code := pick(r, "ServiceException", "EC2ThrottledException", "ENILimitReachedException")
@@ -62,11 +68,26 @@ func makePrivate(seed uint64, p *plot) {
 				at: at, cluster: cluster, what: "delete the relay outside drover", do: func(w *world) { w.deleteRelay(cluster) },
 			})
 		}
+		if r.IntN(3) == 0 {
+			at := time.Duration(15+r.IntN(120)) * time.Minute
+			p.acts = append(p.acts, act{
+				at: at, cluster: cluster, what: "give the relay code that drover does not understand",
+				do: func(w *world) { w.SetRelay(cluster, strangeRelay) },
+			}, act{
+				at: at + time.Duration(1+r.IntN(90))*time.Minute, cluster: cluster, what: "give the relay its own code again",
+				do: func(w *world) { w.SetRelay(cluster, nil) },
+			})
+		}
 		for range r.IntN(3) {
 			p.faultRules = append(p.faultRules, kindsOfRelayWeather[r.IntN(len(kindsOfRelayWeather))](r, cluster))
 		}
 	}
 	p.sortActs()
+}
+
+// strangeRelay answers like a relay of an incompatible version.
+func strangeRelay(context.Context, http.RoundTripper, []byte) (io.Reader, error) {
+	return strings.NewReader(`{"version": 2}` + "\n"), nil
 }
 
 // deleteRelay deletes the function of a cluster's relay. CloudFormation does not notice that.

@@ -13,7 +13,8 @@ import (
 // firstRecent is the first seed of these worlds. The recorded traces are of earlier ones.
 const firstRecent = 1000
 
-// addRecent adds to a plot: private clusters, the removal of drover, and an hour at the account's Lambda limit.
+// addRecent adds to a plot: private clusters, endpoints that are closed outside drover, the removal of drover, and an hour at the account's
+// Lambda limit.
 func addRecent(seed uint64, p *plot) {
 	if seed < firstRecent {
 		return
@@ -33,6 +34,7 @@ func addRecent(seed uint64, p *plot) {
 	if r.IntN(3) == 0 {
 		p.faultRules = append(p.faultRules, fmt.Sprintf("lambda-limit after=%s for=1h", p.amid(r)))
 	}
+	closeEndpoints(seed, p)
 }
 
 // amid returns a time within half an hour after one of the acts.

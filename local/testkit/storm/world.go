@@ -88,6 +88,8 @@ type world struct {
 	deletedReleases     map[string][][2]int
 	// alteredAddons are the previous versions of add-ons that were changed outside drover.
 	alteredAddons map[string]map[string]string
+	// closed are the clusters whose endpoint was closed outside drover.
+	closed map[string]bool
 	// deletedStacks is the network or control plane stack of each cluster that an operator deleted. changedVersions is the
 	// minor version to which its control plane was moved.
 	deletedStacks   map[string]string
@@ -190,7 +192,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
 			uploads: map[string][]upload{}, blocked: map[string]bool{}, alarmRings: map[string]bool{}, protectionChanging: map[string]bool{},
 			released: map[string]string{}, silentNode: map[string]string{}, usedUp: map[string]bool{}, deletedReleases: map[string][][2]int{},
-			alteredAddons: map[string]map[string]string{},
+			alteredAddons: map[string]map[string]string{}, closed: map[string]bool{},
 			deletedStacks: map[string]string{}, changedVersions: map[string]int{}, unguarded: map[string]bool{}}
 		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
 		w.turns.tracing = trace

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -32,6 +33,9 @@ func (r *Reader) ControlPlane(ctx context.Context, eksCluster string) (preflight
 	}
 	if network := out.Cluster.ResourcesVpcConfig; network != nil {
 		c.Subnets = network.SubnetIds
+		c.Access = api.Access{
+			Public: network.EndpointPublicAccess, Private: network.EndpointPrivateAccess, CIDRs: network.PublicAccessCidrs,
+		}
 	}
 	return c, nil
 }

@@ -16,6 +16,8 @@ type Reason string
 const (
 	// Missing: the function does not exist.
 	Missing Reason = "RelayMissing"
+	// Closed: the endpoint is not open to everyone, and the cluster's stack made no relay.
+	Closed Reason = "EndpointClosed"
 	// Forbidden: the caller may not invoke the function.
 	Forbidden Reason = "RelayForbidden"
 	// Throttled: Lambda has no concurrency left for the function.
@@ -40,7 +42,8 @@ const (
 
 // advice is what the user does about each reason.
 var advice = map[Reason]string{
-	Missing:      "drover recreates it after the next audit",
+	Missing:      "drover recreates it",
+	Closed:       "to restrict it after that, set spec.controlPlane.endpoint",
 	Forbidden:    "allow lambda:InvokeFunction on it",
 	Throttled:    "drover retries; raise the account's limit of concurrent executions if this lasts",
 	NotReady:     "drover retries; if this lasts, check the subnets' free addresses and the relay's role",
@@ -65,6 +68,15 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Cause }
+
+// WithoutRelay is the error of a request to a cluster whose stack made no relay. what is the cluster, and cause is why its endpoint admits
+// no one else. Other errors than that of a missing function stay as they are.
+func (e *Error) WithoutRelay(what string, cause error) error {
+	if e.Reason != Missing {
+		return e
+	}
+	return &Error{Reason: Closed, Function: what, Cause: cause}
+}
 
 func (t *transport) failure(reason Reason, cause error) error {
 	return &Error{Reason: reason, Function: t.function, Cause: cause}

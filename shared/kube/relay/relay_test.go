@@ -455,7 +455,16 @@ func TestErrorsRepeat(t *testing.T) {
 		response, err := relay.To(refusing{answered{id}})("demo").RoundTrip(request)
 		require.Nil(t, response)
 		require.EqualError(t, err,
-			"RelayMissing: drover-demo-relay: ResourceNotFoundException: Function not found; drover recreates it after the next audit")
+			"RelayMissing: drover-demo-relay: ResourceNotFoundException: Function not found; drover recreates it")
 		require.ErrorIs(t, err, answered{id})
 	}
+}
+
+func TestWithoutRelay(t *testing.T) {
+	cause := errors.New("closed")
+	missing := &relay.Error{Reason: relay.Missing, Function: "drover-demo-relay", Cause: errors.New("not found")}
+	require.EqualError(t, missing.WithoutRelay("EKS cluster drover-demo", cause),
+		"EndpointClosed: EKS cluster drover-demo: closed; to restrict it after that, set spec.controlPlane.endpoint")
+	throttled := &relay.Error{Reason: relay.Throttled}
+	require.Equal(t, error(throttled), throttled.WithoutRelay("EKS cluster drover-demo", cause))
 }

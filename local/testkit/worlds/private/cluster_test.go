@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/testkit/harness"
@@ -30,12 +33,46 @@ func TestPrivateClusterLife(t *testing.T) {
 		l.SettleAll()
 		l.RequirePhase(status.Ready)
 
+		require.NotEmpty(t, l.interfaces())
 		begin := time.Now()
 		l.Remove(names.ClusterSpec("demo"), "")
 		l.SettleAll()
+		require.Greater(t, time.Since(begin), 20*time.Minute, "Lambda deletes the network interfaces that long after the relay")
 		l.RequirePhase(status.Deleted)
 		require.Empty(t, l.Lambda.Tagged(t.Context()))
-		require.Empty(t, l.EC2.Tagged(t.Context()), "the network interfaces of the relay are deleted")
+		require.Empty(t, l.EC2.Tagged(t.Context()))
+		require.Empty(t, l.interfaces())
 		require.Less(t, time.Since(begin), 2*time.Hour)
 	})
+}
+
+// The network interfaces of a deleted relay outlive it by twenty minutes. They block the security group and the subnets, and Lambda deletes
+// them with the relay's role.
+func TestDeletionWithoutTheRelay(t *testing.T) {
+	for name, before := range map[string]time.Duration{"just deleted": 0, "deleted long ago": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(l *life) {
+				l.private(lives.Unprotected)
+				l.DeleteRelay()
+				require.NotEmpty(t, l.interfaces(), "the interfaces remain")
+				time.Sleep(before)
+				l.Remove(names.ClusterSpec("demo"), "")
+				l.RunSchedules(3)
+				l.RequirePhase(status.Deleted)
+				require.Empty(t, l.Stacks("demo"))
+				require.Empty(t, l.interfaces())
+				require.Empty(t, l.EC2.Tagged(t.Context()))
+			})
+		})
+	}
+}
+
+// interfaces lists the network interfaces of functions.
+func (l *life) interfaces() []ec2types.NetworkInterface {
+	l.T.Helper()
+	out, err := ec2.NewFromConfig(l.Config()).DescribeNetworkInterfaces(l.T.Context(), &ec2.DescribeNetworkInterfacesInput{
+		Filters: []ec2types.Filter{{Name: aws.String("interface-type"), Values: []string{"lambda"}}},
+	})
+	require.NoError(l.T, err)
+	return out.NetworkInterfaces
 }

@@ -4,6 +4,7 @@ package private_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -98,6 +100,54 @@ func TestDeletedRelay(t *testing.T) {
 			l.Audit()
 			l.hasRelay()
 			require.NotEqual(t, node, l.Instance())
+		})
+	})
+
+	t.Run("is found by the sweep, and recreated within five minutes", func(t *testing.T) {
+		privateLife(t, func(l *life) {
+			l.Audit() // the sweep knows private clusters from it
+			l.DeleteRelay()
+			deleted := time.Now()
+			for n := 1; l.relays() == 0; n++ {
+				require.Less(t, time.Since(deleted), 10*time.Minute)
+				time.Sleep(time.Second)
+				if n%120 == 0 { // the schedule
+					l.Sweep()
+				}
+			}
+			t.Logf("recreated after %s", time.Since(deleted))
+			require.LessOrEqual(t, time.Since(deleted), 5*time.Minute)
+			l.SettleAll()
+			l.hasRelay()
+		})
+	})
+
+	t.Run("does not hold a roll until CloudFormation ends it", func(t *testing.T) {
+		run(t, func(l *life) {
+			l.Upload(names.ReleaseSpec("r1"), harness.Release())
+			spec := harness.Spec("demo", lives.PrivateEndpoint)
+			l.Upload(names.ClusterSpec("demo"), strings.Replace(spec, "minSize: 1, maxSize: 3", lives.TwoNodes, 1))
+			l.SettleAll()
+			l.RequirePhase(status.Ready)
+			l.Audit()
+			before := l.Group("demo", "a")
+			l.Converge("demo", "a")
+			l.WaitForGroup(func(g pool.Group) bool { return len(g.Launching()) > 0 })
+			l.DeleteRelay()
+			deleted := time.Now()
+			for n := 1; l.relays() == 0; n++ {
+				require.Less(t, time.Since(deleted), 10*time.Minute)
+				time.Sleep(time.Second)
+				if n%120 == 0 { // the schedule
+					l.Sweep()
+				}
+			}
+			t.Logf("recreated after %s", time.Since(deleted))
+			require.LessOrEqual(t, time.Since(deleted), 5*time.Minute)
+			l.RunSchedules(1)
+			require.Less(t, l.Status("demo").Condition(status.Converged).LastTransitionTime.Sub(deleted), 30*time.Minute)
+			l.RequireRenewed(before, 2)
+			l.hasRelay()
 		})
 	})
 }
