@@ -475,3 +475,31 @@ func Waits(p *Plan, facts []Fact, freezes []api.Freeze, at time.Time) (all []Wai
 	}
 	return all
 }
+
+// Conflict is a member of a plan that another run has claimed.
+type Conflict struct {
+	Cluster, Rollout string
+}
+
+// Conflicts returns the members of a plan that are members of the plans of active runs of other rollouts. A run with a conflict must not
+// start: two runs would set different releases for one cluster.
+func (p *Plan) Conflicts(active []*Plan) (all []Conflict) {
+	claimed := map[string]string{}
+	for _, other := range active {
+		for i := range other.Stages {
+			for _, m := range other.Stages[i].Members {
+				if other.Rollout != p.Rollout {
+					claimed[m.Cluster] = other.Rollout
+				}
+			}
+		}
+	}
+	for i := range p.Stages {
+		for _, m := range p.Stages[i].Members {
+			if by := claimed[m.Cluster]; by != "" {
+				all = append(all, Conflict{m.Cluster, by})
+			}
+		}
+	}
+	return all
+}

@@ -1,5 +1,6 @@
 // Package rollout moves many clusters to a release, in stages and within a failure budget. Compute expands a rollout into a plan: numbered
-// stages with their members. The package is pure: callers pass facts about clusters.
+// stages with their members. Tick evaluates one run of a plan: which members start now, and why each other member waits. The package is
+// pure: callers pass facts about clusters, and store the record that Tick returns before they act on it.
 package rollout
 
 import (
