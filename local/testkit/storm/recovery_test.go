@@ -54,7 +54,7 @@ func TestRecovery(t *testing.T) {
 		later, within time.Duration
 	}{
 		{fault: "none", within: 10 * time.Minute},
-		{fault: "every event is lost for 10 minutes, those of the schedule, too", weather: "drop for=10m", within: 40 * time.Minute},
+		{fault: "every event is lost for 10 minutes, also those of schedules", weather: "drop for=10m", within: 40 * time.Minute},
 		{fault: "every event comes twice for 10 minutes", weather: "duplicate for=10m", within: 10 * time.Minute},
 		{fault: "every event is 5 minutes late for 10 minutes", weather: "reorder=5m for=10m", within: 30 * time.Minute},
 		{fault: "every call is throttled for 5 minutes", weather: "throttle for=5m", within: 40 * time.Minute},
