@@ -240,3 +240,41 @@ func TestPackagesAreNamedForWhatTheyDo(t *testing.T) {
 		}
 	}
 }
+
+// Imports have at most three groups, with a blank line between them: the standard library, third parties, drover.
+func TestImportsHaveThreeGroups(t *testing.T) {
+	checked := 0
+	for _, file := range trackedFiles(t, ".go") {
+		set := token.NewFileSet()
+		syntax, err := parser.ParseFile(set, file, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		var groups []int // the kind of each group, in order
+		last := 0        // the line of the last import
+		for _, spec := range syntax.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			kind, line := importKind(imported), set.Position(spec.Pos()).Line
+			if line > last+1 || len(groups) == 0 {
+				groups = append(groups, kind)
+			}
+			require.Equal(t, groups[len(groups)-1], kind, "%s:%d: %s is in a group of another kind", file, line, imported)
+			last = line
+		}
+		require.True(t, slices.IsSorted(groups) && len(slices.Compact(slices.Clone(groups))) == len(groups),
+			"%s: the order is standard library, third parties, drover, one group each", file)
+		checked++
+	}
+	require.Greater(t, checked, 500)
+}
+
+// importKind is 0 for the standard library, 1 for third parties and 2 for drover.
+func importKind(imported string) int {
+	first, _, _ := strings.Cut(imported, "/")
+	switch {
+	case strings.HasPrefix(imported, module):
+		return 2
+	case strings.Contains(first, "."):
+		return 1
+	}
+	return 0
+}

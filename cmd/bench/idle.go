@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/drover-run/drover/shared/names"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
 // standing is the monthly price of a resource in us-east-1, without free tiers. Other types cost nothing while they

@@ -17,17 +17,16 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/handler"
-	"github.com/drover-run/drover/shared/planner"
-	"github.com/drover-run/drover/shared/pool"
-	"github.com/drover-run/drover/shared/stack"
-	"github.com/drover-run/drover/shared/store/cache"
-
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/planner"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/store/cache"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 

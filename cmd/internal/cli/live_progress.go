@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
-
-	"github.com/drover-run/drover/shared/aws/cloudformation"
 )
 
 // poolProgress counts the nodes of a pool.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/status"
 )
 

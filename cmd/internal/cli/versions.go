@@ -6,12 +6,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/spf13/cobra"
 	"maps"
 	"slices"
 	"time"
+
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/cloudformation"

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"

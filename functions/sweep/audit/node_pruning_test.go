@@ -11,9 +11,8 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
-	"github.com/drover-run/drover/shared/pool"
-
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 

@@ -8,10 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
-
-	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/drover-run/drover/events"
-
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/pool"
 )

@@ -5,15 +5,15 @@ package storm
 
 import (
 	"fmt"
-	localautoscaling "github.com/drover-run/drover/local/aws/autoscaling"
-	"github.com/drover-run/drover/local/engine/resource"
-	"github.com/drover-run/drover/shared/pool"
-
-	"github.com/drover-run/drover/shared/names"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	localautoscaling "github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 // seeGroup follows a pool's group.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
-
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube/drainer"
 	"github.com/drover-run/drover/shared/pool"

@@ -8,6 +8,8 @@ import (
 
 	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	"github.com/stretchr/testify/require"
+
 	localcloudformation "github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/resource"
@@ -18,7 +20,6 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/stack"
-	"github.com/stretchr/testify/require"
 )
 
 // world is CloudFormation with stacks of log groups.

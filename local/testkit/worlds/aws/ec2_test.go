@@ -8,13 +8,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/stretchr/testify/require"
+
 	localec2 "github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/preflight"
-	"github.com/stretchr/testify/require"
 )
 
 // The capacity of an account with a running cluster.

@@ -13,9 +13,8 @@ import (
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/pool"
-
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 )

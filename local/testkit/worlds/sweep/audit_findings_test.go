@@ -11,12 +11,10 @@ import (
 	auditing "github.com/drover-run/drover/functions/sweep/audit"
 	sweeping "github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/pool"
-	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/names"
-
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 

@@ -17,7 +17,6 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/status"
 )
 

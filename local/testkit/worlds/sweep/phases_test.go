@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/pool"
-
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
