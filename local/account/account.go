@@ -207,6 +207,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.closing(func() { _ = a.S3.Close() })
 	a.Quotas = servicequotas.New(a.Identities)
 	a.Identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
+	a.Identities.MaxOIDCProviders = a.Quotas.Of(servicequotas.OIDCProviders)
 	a.EC2 = ec2.New(ec2.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
 		Quotas:      networkQuotas(a.Quotas),
@@ -280,7 +281,8 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Endpoint.Intercept = struck.call
 	a.Endpoint.HandleS3(a.S3)
 	a.Endpoint.Handle(
-		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.CloudWatch.LogsWire(), a.EC2.Wire(), a.ELB.Wire(), a.EKS.Wire(), a.Events.Wire(),
+		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.CloudWatch.LogsWire(), a.EC2.Wire(), a.ELB.Wire(), a.EKS.Wire(),
+		a.EKS.AuthWire(), a.Events.Wire(),
 		a.Lambda.Wire(), a.Quotas.Wire(), a.Scheduler.Wire(), a.States.Wire(), scaling, index.Wire(), keys.Wire(), parameters.Wire(),
 		queues.Wire(), topics.Wire(), identities.IAM(), identities.STS(),
 	)

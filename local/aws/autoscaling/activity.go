@@ -24,6 +24,9 @@ type activity struct {
 	launch                 bool
 }
 
+// explicitlySet is in the cause of launches and terminations after SetDesiredCapacity.
+const explicitlySet = "explicitly set group desired capacity"
+
 // maxActivities of a group are kept. AWS keeps six weeks.
 const maxActivities = 500
 

@@ -16,7 +16,8 @@
 //     CreationPolicy, it is complete when the instances have sent their signals.
 //   - AutoScalingRollingUpdate replaces obsolete instances in batches, AutoScalingInstanceRefresh by an instance refresh. AWS does
 //     not document whether they wait for termination hooks, and users report both. facts.TerminateHooks selects the
-//     behavior.
+//     behavior, facts.OtherSignals which signals a rolling update counts, and facts.RefreshRollback how a cancelled update
+//     ends its refresh.
 //   - AWS does not document what a cancelled update waits for. Here its refresh ends at once. By default, CancelInstanceRefresh
 //     itself waits for launches and terminations in flight.
 //   - A rollback uses the previous template's policy and parameters, and replaces only the instances that the update launched. It

@@ -466,7 +466,7 @@ func (s *Service) setDesired(caller iam.Caller, name string, desired int) error 
 	old := g.desired
 	g.desired = desired
 	s.changedLocked()
-	s.reconcile(g, "a user request explicitly set group desired capacity changing the desired capacity from "+strconv.Itoa(old)+" to "+
+	s.reconcile(g, "a user request "+explicitlySet+" changing the desired capacity from "+strconv.Itoa(old)+" to "+
 		strconv.Itoa(desired)+".")
 	return nil
 }

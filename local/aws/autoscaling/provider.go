@@ -16,6 +16,7 @@ import (
 	"strconv"
 
 	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
 )
@@ -253,11 +254,17 @@ func (p groupProvider) changeTags(r resource.Request, want []Tag) error {
 	return p.tag(r.Caller, r.PhysicalID, set, remove)
 }
 
-// instanceRefresh starts a refresh and waits for its end. A cancelled update cancels the refresh, so that the rollback can start its own.
+// instanceRefresh starts a refresh and waits for its end. A cancelled update ends the refresh, so that the rollback can start its own.
+// facts.RefreshRollback selects the permission for both.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, preferences Preferences) error {
 	if err := r.Caller.Authorize("autoscaling:DescribeInstanceRefreshes", "*", nil); err != nil {
 		return err
+	}
+	if r.Rollback && !p.config.Readings.Other(facts.RefreshRollback) {
+		if err := p.mayCall(r.Caller, "RollbackInstanceRefresh", r.PhysicalID); err != nil {
+			return err
+		}
 	}
 	refresh, err := p.startRefresh(r.Caller, r.PhysicalID, preferences)
 	if err != nil {
@@ -266,7 +273,11 @@ func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, 
 	r.Progress("Instance refresh " + refresh.id + " started. Replacing " + strconv.Itoa(refresh.total) + " instance(s).")
 	ended := func() (bool, error) { return refresh.end != nil, nil }
 	if err := p.await(ctx, ended); err != nil {
-		_, cancelled := p.cancelRefresh(r.Caller, r.PhysicalID, false)
+		action := "RollbackInstanceRefresh"
+		if p.config.Readings.Other(facts.RefreshRollback) {
+			action = "CancelInstanceRefresh"
+		}
+		_, cancelled := p.endRefresh(r.Caller, action, r.PhysicalID, false)
 		return errors.Join(err, cancelled, p.await(p.ctx, ended))
 	}
 	if refresh.status != "Successful" {

@@ -90,7 +90,12 @@ func (s *Service) start(g *group, cause string) {
 	var launched ec2.Instance
 	spot := !g.onDemand()
 	if err == nil {
-		launched, err = s.launchSomewhere(g, template, overrides, spot)
+		if spot {
+			err = s.spotRole()
+		}
+		if err == nil {
+			launched, err = s.launchSomewhere(g, template, overrides, spot)
+		}
 	}
 	if err != nil {
 		a.Description = "Launching a new EC2 instance.  Status Reason: " + message(err) + " Launching EC2 instance failed."

@@ -279,13 +279,29 @@ func (g *group) transits() bool {
 // cancelRefresh stops a refresh. Replaced instances stay. With transits, it waits for launches and terminations in flight.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CancelInstanceRefresh.html
 func (s *Service) cancelRefresh(caller iam.Caller, name string, transits bool) (string, error) {
+	return s.endRefresh(caller, "CancelInstanceRefresh", name, transits)
+}
+
+// mayCall returns an error unless the caller may call an action on a group.
+func (s *Service) mayCall(caller iam.Caller, action, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := s.group(name)
+	if err != nil {
+		return err
+	}
+	return s.allow(caller, action, g, nil)
+}
+
+// endRefresh stops a refresh, if the caller may call an action.
+func (s *Service) endRefresh(caller iam.Caller, action, name string, transits bool) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, err := s.group(name)
 	if err != nil {
 		return "", err
 	}
-	if err := s.allow(caller, "CancelInstanceRefresh", g, nil); err != nil {
+	if err := s.allow(caller, action, g, nil); err != nil {
 		return "", err
 	}
 	r := g.activeRefresh()

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
@@ -279,7 +280,7 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 		return nil
 	}
 	if waits {
-		u.signals = &signalWait{service: s, request: r, percent: 100, total: len(u.obsolete), counts: u.launched}
+		u.signals = &signalWait{service: s, request: r, percent: 100, total: len(u.obsolete), counts: u.counts}
 		if policy.MinSuccessfulInstancesPercent != nil {
 			u.signals.percent = *policy.MinSuccessfulInstancesPercent
 		}
@@ -292,13 +293,15 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 	return errors.Join(err, resume())
 }
 
-// launched returns true if an instance was launched since the update began. Signals of others do not count, such as those of instances that
-// failed in an update that is now rolled back.
-func (u *roll) launched(instance string) bool {
+// counts returns true if the update counts the signals of an instance: if it was launched since the update began. Signals of others do not
+// count, such as those of instances that failed in an update that is now rolled back. By the other reading of facts.OtherSignals, those of
+// instances that a user added by SetDesiredCapacity do not count either.
+func (u *roll) counts(instance string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return !u.known[instance] && slices.ContainsFunc(u.group.activities, func(a *activity) bool {
-		return a.launch && a.instance == instance && !a.StartTime.Before(u.began)
+		return a.launch && a.instance == instance && !a.StartTime.Before(u.began) &&
+			!(u.config.Readings.Other(facts.OtherSignals) && strings.Contains(a.Cause, explicitlySet))
 	})
 }
 

@@ -4,7 +4,6 @@ package autoscaling
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,8 +39,8 @@ type Instances interface {
 
 // Roles is the interface to IAM: *iam.Service. The first group creates the service-linked role.
 type Roles interface {
-	Role(name string) (iam.Role, error)
-	CreateRole(r iam.Role) (iam.Role, error)
+	// LinkRole creates the service-linked role of a service, unless it exists.
+	LinkRole(name, principal, description string, authorize func(action, resource string, context map[string]string) error) error
 }
 
 // Emitter sends events to the account's default bus: EventBridge.
@@ -59,7 +58,7 @@ type Config struct {
 	// Roles and Events may be nil. Then no service-linked role is created, and events are discarded.
 	Roles  Roles
 	Events Emitter
-	// Readings of open facts: facts.TerminateHooks.
+	// Readings of open facts: facts.TerminateHooks, facts.OtherSignals and facts.RefreshRollback.
 	Readings facts.Readings
 }
 
@@ -266,29 +265,21 @@ func (s *Service) allow(caller iam.Caller, action string, g *group, context map[
 // serviceLinkedRole creates the role if it does not exist and the caller may create it.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/autoscaling-service-linked-role.html
 func (s *Service) serviceLinkedRole(caller iam.Caller) error {
-	const name, path, principal = "AWSServiceRoleForAutoScaling", "/aws-service-role/autoscaling.amazonaws.com/", "autoscaling.amazonaws.com"
 	if s.config.Roles == nil {
 		return nil
 	}
-	_, err := s.config.Roles.Role(name)
-	if err == nil {
+	return s.config.Roles.LinkRole("AWSServiceRoleForAutoScaling", "autoscaling.amazonaws.com",
+		"Default Service-Linked Role enables access to AWS Services and Resources used or managed by Auto Scaling", caller.Authorize)
+}
+
+// spotRole creates the role with the first spot instance, if it does not exist. The service-linked role of Auto Scaling may create it.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
+// https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AutoScalingServiceRolePolicy.html
+func (s *Service) spotRole() error {
+	if s.config.Roles == nil {
 		return nil
 	}
-	arn := fmt.Sprintf("arn:%s:iam::%s:role%s%s", s.config.Partition, s.config.Account, path, name)
-	if err := caller.Authorize("iam:CreateServiceLinkedRole", arn, map[string]string{"iam:AWSServiceName": principal}); err != nil {
-		return err
-	}
-	_, err = s.config.Roles.CreateRole(iam.Role{
-		Name: name, Path: path, ServiceLinked: true,
-		Description: "Default Service-Linked Role enables access to AWS Services and Resources used or managed by Auto Scaling",
-		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + principal +
-			`"},"Action":"sts:AssumeRole"}]}`,
-	})
-	var known *wire.Error
-	if errors.As(err, &known) && known.Code == "EntityAlreadyExists" {
-		return nil // another group created it at the same time
-	}
-	return err
+	return s.config.Roles.LinkRole("AWSServiceRoleForEC2Spot", "spot.amazonaws.com", "Default EC2 Spot Service Linked Role", nil)
 }
 
 // outbox sends events outside of the lock, in the order in which they happened.

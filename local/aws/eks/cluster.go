@@ -111,7 +111,14 @@ func (s *Service) authorizeParts(caller iam.Caller, in CreateClusterInput) error
 			return err
 		}
 	}
-	return nil
+	return s.serviceLinkedRole(caller)
+}
+
+// serviceLinkedRole creates the role with the first cluster, if the caller may create it.
+// https://docs.aws.amazon.com/eks/latest/userguide/using-service-linked-roles-eks.html
+func (s *Service) serviceLinkedRole(caller iam.Caller) error {
+	return s.config.Identities.LinkRole("AWSServiceRoleForAmazonEKS", "eks.amazonaws.com",
+		"Allows Amazon EKS to call other AWS services on your behalf", caller.Authorize)
 }
 
 // authorizeKeys checks the permissions for the keys of a request.

@@ -134,7 +134,8 @@ func (b *testbed) awaitAddon(t *testing.T, cluster, name string) {
 // The grant of EKS on a cluster's key.
 func TestKeyGrants(t *testing.T) {
 	const condition = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["eks:CreateCluster","iam:PassRole",` +
-		`"ec2:DescribeSubnets","kms:DescribeKey"],"Resource":"*"},{"Effect":"Allow","Action":"kms:CreateGrant","Resource":"*",` +
+		`"iam:CreateServiceLinkedRole","ec2:DescribeSubnets","kms:DescribeKey"],"Resource":"*"},` +
+		`{"Effect":"Allow","Action":"kms:CreateGrant","Resource":"*",` +
 		`"Condition":{"Bool":{"kms:GrantIsForAWSResource":"true"}}}]}`
 	for name, c := range map[string]struct{ other, named, denied bool }{
 		"strict: the condition of AWS resources denies it": {denied: true},

@@ -48,6 +48,9 @@ type Identities interface {
 	// VerifyPresigned checks a presigned GetCallerIdentity URL for a cluster.
 	VerifyPresigned(ctx context.Context, url, cluster string) (iam.Caller, error)
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
+	AssumeRoleForPod(roleARN, sessionName string, tags map[string]string) (iam.Caller, iam.Credentials, error)
+	// LinkRole creates the service-linked role of a service, unless it exists.
+	LinkRole(name, principal, description string, authorize func(action, resource string, context map[string]string) error) error
 	RoleByARN(arn string) (iam.Role, error)
 	UserByARN(arn string) (found bool)
 }
@@ -94,7 +97,7 @@ type Config struct {
 	Network                    Network
 	// Keys may be nil. Then clusters cannot have an encryptionConfig.
 	Keys Keys
-	// Readings of open facts: facts.EntryRoles and facts.AddonIdentities.
+	// Readings of open facts: facts.EntryRoles, facts.AddonIdentities and facts.LowerVersion.
 	Readings facts.Readings
 	// Dir has a folder with data and logs for each control plane. BinDir has the programs: kubernetes.BinDir.
 	Dir, BinDir string

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
@@ -208,6 +209,9 @@ func TestVersionInAStack(t *testing.T) {
 	require.NoError(t, err, "the version of the template is there already")
 
 	down.Rollback = false
+	_, err = cluster.Update(t.Context(), down)
+	require.ErrorContains(t, err, "Unsupported Kubernetes minor version update from 1.36 to 1.35")
+	b.config.Readings = facts.Readings{facts.LowerVersion: true}
 	_, err = cluster.Update(t.Context(), down)
 	require.NoError(t, err)
 	require.Equal(t, "1.35", b.describe(t, "demo").Version, "who asks for it by a template of their own has it rolled back")

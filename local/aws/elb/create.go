@@ -50,6 +50,9 @@ func (s *Service) create(_ context.Context, c *wire.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.serviceLinkedRole(c.Caller.Authorize); err != nil {
+		return nil, err
+	}
 	arn, err := s.Create(in.Name, kind, in.Subnets[0], in.SecurityGroups, false, tags)
 	if err != nil {
 		return nil, err

@@ -94,6 +94,9 @@ func (s *Service) Create(name, kind, subnet string, groups []string, protected b
 	if path == "" {
 		return "", wire.Unsupported("elasticloadbalancing", "load balancers of the kind "+kind)
 	}
+	if err := s.serviceLinkedRole(nil); err != nil {
+		return "", err
+	}
 	arn := s.arn("loadbalancer/" + path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,6 +109,13 @@ func (s *Service) Create(name, kind, subnet string, groups []string, protected b
 	}
 	s.balancers[arn] = &balancer{name: name, kind: kind, interfaces: []string{nic}, tags: tags, protected: protected}
 	return arn, nil
+}
+
+// serviceLinkedRole creates the role with the first load balancer. authorize returns an error unless the caller may create it.
+// https://docs.aws.amazon.com/elasticloadbalancing/latest/userguide/elb-service-linked-roles.html
+func (s *Service) serviceLinkedRole(authorize func(action, resource string, context map[string]string) error) error {
+	return s.config.Identities.LinkRole("AWSServiceRoleForElasticLoadBalancing", "elasticloadbalancing.amazonaws.com",
+		"Allows ELB to call AWS services on your behalf", authorize)
 }
 
 // CreateTargetGroup creates a target group, optionally with a load balancer that forwards to it, and returns its ARN.

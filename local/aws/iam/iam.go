@@ -22,6 +22,8 @@ type Service struct {
 	OnDeny func(role string, would func(*Policy) bool)
 	// MaxRoles, if set before the first call, is the quota of roles. nil is AWS's default.
 	MaxRoles func() int
+	// MaxOIDCProviders, if set before the first call, is the quota of OIDC providers. nil is AWS's default.
+	MaxOIDCProviders func() int
 
 	clock *clock.Clock
 	admin Credentials
@@ -67,6 +69,18 @@ func (s *Service) RolesQuota() int {
 		return defaultRoles
 	}
 	return s.MaxRoles()
+}
+
+// defaultOIDCProviders is the quota of OIDC providers of a new account.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+const defaultOIDCProviders = 100
+
+// OIDCProvidersQuota returns how many OIDC providers the account may have.
+func (s *Service) OIDCProvidersQuota() int {
+	if s.MaxOIDCProviders == nil {
+		return defaultOIDCProviders
+	}
+	return s.MaxOIDCProviders()
 }
 
 // Role is an IAM role.

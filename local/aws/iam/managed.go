@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// awsManaged are AWS's policies by path and name. Five have documents: those of functions and of the CDK's bootstrap
-// roles, whose calls the local account evaluates. ReadOnlyAccess is the part of AWS's that concerns the simulated
+// awsManaged are AWS's policies by path and name. Some have documents: those of functions, of nodes and of the CDK's
+// bootstrap roles, whose calls the local account evaluates. ReadOnlyAccess is the part of AWS's that concerns the simulated
 // services. The others are attached to callers inside clusters (kubelets, add-ons), which make no calls here. They
 // allow nothing. https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 var awsManaged = map[string]string{
@@ -30,8 +30,8 @@ var awsManaged = map[string]string{
 		`"ssm:Get*","ssm:List*","states:Describe*","states:Get*","states:List*","tag:Get*"]}]}`,
 	"AmazonEKSClusterPolicy":                  allowsNothing,
 	"AmazonEKSVPCResourceController":          allowsNothing,
-	"AmazonEKSWorkerNodePolicy":               allowsNothing,
-	"AmazonEKSWorkerNodeMinimalPolicy":        allowsNothing,
+	"AmazonEKSWorkerNodePolicy":               podIdentity,
+	"AmazonEKSWorkerNodeMinimalPolicy":        podIdentity,
 	"AmazonEKS_CNI_Policy":                    allowsNothing,
 	"AmazonEC2ContainerRegistryPullOnly":      allowsNothing,
 	"AmazonEC2ContainerRegistryReadOnly":      allowsNothing,
@@ -42,6 +42,10 @@ var awsManaged = map[string]string{
 	"service-role/AmazonEBSCSIDriverPolicyV2": allowsNothing,
 	"service-role/AmazonEFSCSIDriverPolicy":   allowsNothing,
 }
+
+// podIdentity is what the agent of pod identity calls with the role of its node. Kubelets make no calls here.
+// https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonEKSWorkerNodePolicy.html
+const podIdentity = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"eks-auth:AssumeRoleForPodIdentity","Resource":"*"}]}`
 
 const allowsNothing = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"none:None","Resource":"arn:aws:none:::none"}]}`
 

@@ -96,6 +96,9 @@ func (s *Service) CreateOIDCProvider(p OIDCProvider) (OIDCProvider, error) {
 	if _, ok := s.providers[p.ARN]; ok {
 		return OIDCProvider{}, errorf(409, "EntityAlreadyExists", "Provider with url https://%s already exists.", host)
 	}
+	if quota := s.OIDCProvidersQuota(); len(s.providers) >= quota {
+		return OIDCProvider{}, errorf(409, "LimitExceeded", "Cannot exceed quota for OpenIdConnectProvidersPerAccount: %d", quota)
+	}
 	s.providers[p.ARN] = &p
 	return p, nil
 }

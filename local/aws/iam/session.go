@@ -71,6 +71,60 @@ func (s *Service) AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (C
 	}, 12*time.Hour, nil, nil)
 }
 
+// AssumeRoleForPod returns credentials of a role for a pod, for six hours. The trust policy must let EKS Pod Identity assume the role and
+// tag the session. Policies see the tags as aws:PrincipalTag/KEY.
+// https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html, pod-id-abac.html
+func (s *Service) AssumeRoleForPod(roleARN, sessionName string, tags map[string]string) (Caller, Credentials, error) {
+	const principal = "pods.eks.amazonaws.com"
+	context := map[string]string{"aws:SourceAccount": s.Account, "sts:RoleSessionName": sessionName}
+	principalTags := map[string]string{}
+	for key, value := range tags {
+		context["aws:RequestTag/"+key], principalTags["aws:PrincipalTag/"+key] = value, value
+	}
+	if role, err := s.RoleByARN(roleARN); err == nil &&
+		EvaluateResourcePolicy(role.trust, Principal{Service: principal}, "sts:TagSession", roleARN, context) != Allowed {
+		return Caller{}, Credentials{}, errorf(403, "AccessDenied", "%s is not authorized to perform: sts:TagSession on resource: %s", principal,
+			roleARN)
+	}
+	caller, credentials, err := s.assume(roleARN, sessionName, Principal{Service: principal}, context, 6*time.Hour, nil, nil)
+	if err != nil {
+		return caller, credentials, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	caller.context = principalTags
+	s.sessions[credentials.AccessKeyID] = session{caller: caller, credentials: credentials}
+	return caller, credentials, nil
+}
+
+// LinkRole creates the service-linked role of a service, unless it exists. authorize returns an error unless the caller may create it. It
+// is nil if the service creates the role with permissions of its own.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_create-service-linked-role.html
+func (s *Service) LinkRole(
+	name, principal, description string, authorize func(action, resource string, context map[string]string) error,
+) error {
+	if _, err := s.Role(name); err == nil {
+		return nil
+	}
+	path := "/aws-service-role/" + principal + "/"
+	if authorize != nil {
+		arn := s.arn("role", path, name)
+		if err := authorize("iam:CreateServiceLinkedRole", arn, map[string]string{"iam:AWSServiceName": principal}); err != nil {
+			return err
+		}
+	}
+	_, err := s.CreateRole(Role{
+		Name: name, Path: path, ServiceLinked: true, Description: description,
+		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + principal +
+			`"},"Action":"sts:AssumeRole"}]}`,
+	})
+	var known *Error
+	if errors.As(err, &known) && known.Code == "EntityAlreadyExists" {
+		return nil // another call created it at the same time
+	}
+	return err
+}
+
 // AssumeRole returns credentials of a role for a caller. They last for duration, at most the role's MaxSession. The
 // trust policy must allow it. The caller's own policies must too, unless the trust policy names the caller itself.
 //

@@ -1,7 +1,7 @@
 // Package servicequotas simulates Service Quotas. It has the quotas that the local account enforces: VPCs, internet
 // gateways and NAT gateways (VPC), Elastic IP addresses and vCPUs of running instances of the standard families (EC2),
-// clusters (EKS), roles (IAM) and concurrent executions (Lambda). It also has the storage of gp3 volumes (EBS), which nothing
-// enforces. The values are those of an account that has grown. Set changes a value.
+// clusters (EKS), roles and OIDC providers (IAM) and concurrent executions (Lambda). It also has the storage of gp3 volumes
+// (EBS), which nothing enforces. The values are those of an account that has grown. Set changes a value.
 // There are no requests for increases, usage metrics, templates, tags, or quotas of single resources.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/Welcome.html
 //
@@ -38,9 +38,10 @@ const (
 	// LambdaConcurrency is how many invocations may run at the same time.
 	// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 	LambdaConcurrency = "L-B99A9384"
-	// Roles is the number of IAM roles in the account. Only the API of us-east-1 has quotas of IAM.
+	// Roles and OIDCProviders are those of IAM in the account. Only the API of us-east-1 has quotas of IAM.
 	// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-	Roles = "L-FE177D64"
+	Roles         = "L-FE177D64"
+	OIDCProviders = "L-858F3967"
 )
 
 // Quota is a quota as the API returns it.
@@ -84,8 +85,13 @@ type Service struct {
 // global is the region whose API has the quotas of global services.
 const global = "us-east-1"
 
-// serves reports whether the API of the service's region has a quota.
-func (s *Service) serves(q entry) bool { return !q.GlobalQuota || s.region == global }
+// serves reports whether the API of a region has a quota. That of another region has the global quotas only.
+func (s *Service) serves(region string, q entry) bool {
+	if q.GlobalQuota {
+		return region == global
+	}
+	return region == s.region
+}
 
 // New returns the quotas of an account in a region.
 func New(identities *iam.Service) *Service {
@@ -106,6 +112,7 @@ func New(identities *iam.Service) *Service {
 		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
 		{"lambda", "AWS Lambda", LambdaConcurrency, "Concurrent executions", 1000, 1000},
 		{"iam", "AWS Identity and Access Management (IAM)", Roles, "Roles per account", 5000, 1000},
+		{"iam", "AWS Identity and Access Management (IAM)", OIDCProviders, "OpenId connect providers per account", 100, 100},
 	} {
 		s.quotas = append(s.quotas, entry{Quota{
 			ServiceCode: q.service, ServiceName: q.name, QuotaCode: q.code, QuotaName: q.quota, Value: q.value, Unit: "None", Adjustable: true,
@@ -187,7 +194,7 @@ func (s *Service) get(value func(entry) float64) wire.Operation {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.ServiceCode == in.ServiceCode && q.QuotaCode == in.QuotaCode })
-		if i < 0 || !s.serves(s.quotas[i]) {
+		if i < 0 || !s.serves(c.Region, s.quotas[i]) {
 			return nil, noSuch("The request failed because the specified service quota does not exist: %s of %s is not in the local account.",
 				in.QuotaCode, in.ServiceCode)
 		}
@@ -229,7 +236,7 @@ func (s *Service) list(_ context.Context, c *wire.Call) (any, error) {
 	defer s.mu.Unlock()
 	at, found := 0, false
 	for _, q := range s.quotas {
-		if !s.serves(q) {
+		if !s.serves(c.Region, q) {
 			continue
 		}
 		found = found || q.ServiceCode == in.ServiceCode

@@ -65,6 +65,14 @@ func TestQuotas(t *testing.T) {
 	_, err = client.ListServiceQuotas(ctx, &sdk.ListServiceQuotasInput{ServiceCode: aws.String("iam")})
 	require.ErrorAs(t, err, &none)
 	require.Equal(t, 5000, s.Limit(Roles))
+	global := func(o *sdk.Options) { o.Region = "us-east-1" }
+	providers, err := client.GetServiceQuota(ctx, &sdk.GetServiceQuotaInput{
+		ServiceCode: aws.String("iam"), QuotaCode: aws.String(OIDCProviders),
+	}, global)
+	require.NoError(t, err)
+	require.Equal(t, 100.0, *providers.Quota.Value)
+	_, err = client.GetServiceQuota(ctx, &sdk.GetServiceQuotaInput{ServiceCode: aws.String("ec2"), QuotaCode: aws.String(VPCs)}, global)
+	require.ErrorAs(t, err, &none, "the local account has no quotas of another region")
 
 	require.True(t, s.Unset(StandardVCPUs))
 	require.False(t, s.Unset("L-0"))

@@ -123,7 +123,7 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request, call *Call) err
 	answer := &droppable{ResponseWriter: w}
 	var dropped *Dropped
 	c, err := service.Serve(answer, wire.Request{
-		HTTP: r, Body: body, Caller: caller, Region: e.identities.Region, Account: e.identities.Account, RequestID: call.RequestID,
+		HTTP: r, Body: body, Caller: caller, Region: e.region(signature), Account: e.identities.Account, RequestID: call.RequestID,
 		Before: func(c *wire.Call) error {
 			call.Action, call.Resource = c.Action, resourceOf(c.Params())
 			if e.Intercept == nil {
@@ -196,15 +196,27 @@ func payloadHash(r *http.Request, body []byte) (string, error) {
 	}
 }
 
+// globalRegion is the region of global services.
+const globalRegion = "us-east-1"
+
 // checkRegion rejects signatures for another region. IAM is global and STS has a global endpoint: both accept us-east-1
-// too.
+// too. Service Quotas has the quotas of global services there.
 func (e *Endpoint) checkRegion(s *iam.Signature) error {
-	if s.Region == e.identities.Region || s.Service == "iam" || s.Service == "sts" && s.Region == "us-east-1" {
+	switch {
+	case s.Region == e.identities.Region, s.Service == "iam", s.Region == globalRegion && (s.Service == "sts" || s.Service == "servicequotas"):
 		return nil
 	}
 	return &wire.Error{
 		Code: "SignatureDoesNotMatch", Message: "Credential should be scoped to a valid Region, not '" + s.Region + "'.", Status: 403,
 	}
+}
+
+// region returns the region that a request is for.
+func (e *Endpoint) region(s *iam.Signature) string {
+	if s.Service == "servicequotas" {
+		return s.Region
+	}
+	return e.identities.Region
 }
 
 // failUnsigned answers a request without a signature. Only its form identifies the protocol.

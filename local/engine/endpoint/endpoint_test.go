@@ -522,6 +522,16 @@ func TestQuotaOfRoles(t *testing.T) {
 	require.Equal(t, map[string]int32{"Roles": 2, "RolesQuota": 1}, summary())
 }
 
+func TestQuotaOfOIDCProviders(t *testing.T) {
+	identities := newAccount(t).identities
+	require.Equal(t, 100, identities.OIDCProvidersQuota(), "the default of AWS")
+	identities.MaxOIDCProviders = func() int { return 1 }
+	_, err := identities.CreateOIDCProvider(iam.OIDCProvider{URL: "https://a.example"})
+	require.NoError(t, err)
+	_, err = identities.CreateOIDCProvider(iam.OIDCProvider{URL: "https://b.example"})
+	require.ErrorContains(t, err, "Cannot exceed quota for OpenIdConnectProvidersPerAccount: 1")
+}
+
 func TestUsers(t *testing.T) {
 	client := awsiam.NewFromConfig(newAccount(t).admin())
 	admin, err := client.GetUser(t.Context(), &awsiam.GetUserInput{UserName: aws.String("admin")})

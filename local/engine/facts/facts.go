@@ -22,6 +22,9 @@ const (
 	EntryRoles      Fact = "entry-roles"
 	AddonIdentities Fact = "addon-identities"
 	TerminateHooks  Fact = "terminate-hooks"
+	OtherSignals    Fact = "other-signals"
+	RefreshRollback Fact = "refresh-rollback"
+	LowerVersion    Fact = "lower-version"
 )
 
 // Entry describes an open fact.
@@ -77,6 +80,30 @@ var entries = []Entry{
 		Other:    "it does, and so does an instance refresh",
 		Page:     "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html",
 		Trial:    "roll two batches of a group whose termination hook waits",
+	},
+	{
+		Fact:     OtherSignals,
+		Question: "Does a rolling update ignore the signals of instances that are not of its batch?",
+		Strict:   "it counts the signals of all instances that were launched since the update began",
+		Other:    "it counts only the signals of instances that it added itself",
+		Page:     "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html",
+		Trial:    "add an instance to a group during a rolling update, and send its signal before that of the batch",
+	},
+	{
+		Fact:     RefreshRollback,
+		Question: "Can CloudFormation undo an instance refresh without autoscaling:RollbackInstanceRefresh?",
+		Strict:   "it cannot: a rollback calls RollbackInstanceRefresh",
+		Other:    "it calls CancelInstanceRefresh, and starts another refresh",
+		Page:     "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html",
+		Trial:    "cancel the update of a group during its instance refresh, with a role that may not call RollbackInstanceRefresh",
+	},
+	{
+		Fact:     LowerVersion,
+		Question: "Does a lower Version in the template of an AWS::EKS::Cluster start a version rollback?",
+		Strict:   "it fails: only UpdateClusterVersion starts a rollback",
+		Other:    "it does",
+		Page:     "https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html",
+		Trial:    "update a cluster to the next minor version, then deploy a template of the version before",
 	},
 }
 

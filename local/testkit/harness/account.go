@@ -168,6 +168,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.OnClose(buses.Close)
 	a.Quotas, a.CloudWatch = servicequotas.New(a.Identities), cloudwatch.New(a.Identities, time, topics)
 	a.Identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
+	a.Identities.MaxOIDCProviders = a.Quotas.Of(servicequotas.OIDCProviders)
 	network := ec2.New(ec2.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Objects: objects, Events: a.Events,
 		Quotas: ec2.Quotas{

@@ -83,7 +83,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.eks.Close)
 	t.Cleanup(w.network.Close)
 	e := endpoint.New(w.identities, nil)
-	e.Handle(w.eks.Wire(), iamapi.New(w.identities).STS())
+	e.Handle(w.eks.Wire(), w.eks.AuthWire(), iamapi.New(w.identities).STS())
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	w.url = server.URL
