@@ -53,7 +53,7 @@ destroy: $(if $(APP),,functions-arm64) node_modules ## Remove drover; clusters, 
 destroy-all: $(if $(APP),,functions-arm64) node_modules ## Remove drover and its buckets, once no cluster exists (YES=1 asks nothing)
 	@$(DEPLOY) down-all $(if $(APP),--app $(APP))
 
-# The newer of the two Kubernetes versions of make verify, such as 1.36. By default, the newest in standard support.
+# The newer of the two Kubernetes versions of make verify, such as 1.36. By default, EKS's default version.
 KUBERNETES :=
 VERIFY = build/verify --dir build/first-hour $(if $(APP),--app $(APP)) $(if $(KUBERNETES),--kubernetes $(KUBERNETES))
 

@@ -44,7 +44,7 @@ func root() *cobra.Command {
 	flags.StringVar(&options.Deploy, "deploy", "build/deploy", "the command deploy")
 	flags.StringVar(&options.App, "app", "", "folder of a synthesized cloud assembly (default: the CDK app is synthesized)")
 	flags.StringVar(&options.Dir, "dir", "build/verify", "folder of the report and of the specs")
-	flags.StringVar(&options.Kubernetes, "kubernetes", "", "the newer of the two minor versions (default: the newest in standard support)")
+	flags.StringVar(&options.Kubernetes, "kubernetes", "", "the newer of the two minor versions (default: EKS's default version)")
 	flags.BoolVar(&clean, "clean", false, "only remove what earlier runs left")
 	return cmd
 }

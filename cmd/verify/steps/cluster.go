@@ -60,16 +60,38 @@ spec:
 `, s.name, s.release, s.cidr, strings.Join(t.zones, ", "), endpoint, principal, poolName, instanceType, tagKey, t.Suffix)
 }
 
-// create uploads the spec of a cluster, and waits until drover reports it as Ready.
-func (t *Target) create(ctx context.Context, log *runner.Log, s spec) error {
+// smallest is the first cluster of the run, and privateOne the second.
+func (t *Target) smallest() spec {
+	return spec{name: t.cluster(), release: t.older.name, cidr: "10.64.0.0/16"}
+}
+
+func (t *Target) privateOne() spec {
+	return spec{name: t.cluster() + "-p", release: t.older.name, cidr: "10.65.0.0/16", private: true}
+}
+
+// writeSpec writes the spec of a cluster to a file.
+func (t *Target) writeSpec(ctx context.Context, s spec) (file string, err error) {
 	principal, err := t.principal(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if t.zones, err = t.chooseZones(ctx); err != nil {
-		return err
+	if err := t.findZones(ctx); err != nil {
+		return "", err
 	}
-	file, err := t.write(s.name, t.yaml(s, principal))
+	return t.write(s.name, t.yaml(s, principal))
+}
+
+// findZones chooses the zones of the run, once.
+func (t *Target) findZones(ctx context.Context) (err error) {
+	if t.zones == nil {
+		t.zones, err = t.chooseZones(ctx)
+	}
+	return err
+}
+
+// create uploads the spec of a cluster, and waits until drover reports it as Ready.
+func (t *Target) create(ctx context.Context, log *runner.Log, s spec) error {
+	file, err := t.writeSpec(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,32 @@ import (
 	"github.com/drover-run/drover/shared/doctor"
 )
 
-// examine runs drover doctor. The next step but one bootstraps the CDK, so that may block here.
+// examine runs drover doctor, for the account alone and for the clusters of the run together.
 func (t *Target) examine(ctx context.Context, log *runner.Log) error {
-	out, failed := t.drover(ctx, log, "doctor", "-o", "json")
+	if err := t.diagnose(ctx, log); err != nil {
+		return err
+	}
+	if err := t.resolveReleases(ctx); err != nil {
+		return err
+	}
+	release, err := t.write(t.older.name, t.older.yaml())
+	if err != nil {
+		return err
+	}
+	args := []string{"--release", release}
+	for _, s := range []spec{t.smallest(), t.privateOne()} {
+		file, err := t.writeSpec(ctx, s)
+		if err != nil {
+			return err
+		}
+		args = append(args, file)
+	}
+	return t.diagnose(ctx, log, args...)
+}
+
+// diagnose runs drover doctor. A later step bootstraps the CDK, so that may block here.
+func (t *Target) diagnose(ctx context.Context, log *runner.Log, args ...string) error {
+	out, failed := t.drover(ctx, log, append([]string{"doctor", "-o", "json"}, args...)...)
 	var d struct{ Findings []doctor.Finding }
 	if err := json.Unmarshal([]byte(out), &d); err != nil {
 		return errors.Join(failed, fmt.Errorf("reading the findings of drover doctor: %w", err))

@@ -16,17 +16,34 @@ type fact struct {
 	ask func(ctx context.Context, log *runner.Log) (yes bool, evidence string, err error)
 	// needs is the step that the experiment needs in addition to the roles.
 	needs string
-	// skip says why the run has no experiment.
-	skip string
 }
 
-// facts are the open questions.
-func (t *Target) facts() []fact {
+// factsAlone are the open questions whose experiments need no cluster of drover's. They come first, while no node runs: some new accounts
+// may run few vCPUs.
+func (t *Target) factsAlone() []fact {
 	return []fact{
 		{
 			name: "key-tags", question: "Do the tags of CreateKey count at once for permissions on the key?",
 			needs: rolesStep, ask: t.askKeyTags,
 		},
+		{
+			name: "terminate-hooks", question: "Does a rolling update wait for the termination hooks of a batch before the next one?",
+			needs: rolesStep, ask: t.askTerminateHooks,
+		},
+		{
+			name: "other-signals", question: "Does a rolling update ignore the signals of instances that are not of its batch?",
+			needs: rolesStep, ask: t.askOtherSignals,
+		},
+		{
+			name: "refresh-rollback", question: "Can CloudFormation undo an instance refresh without autoscaling:RollbackInstanceRefresh?",
+			needs: rolesStep, ask: t.askRefreshRollback,
+		},
+	}
+}
+
+// factsOfClusters are the open questions whose experiments need a cluster.
+func (t *Target) factsOfClusters() []fact {
+	return []fact{
 		{
 			name: "entry-roles", question: "Can a STANDARD access entry be created without iam:PassRole on its role?",
 			needs: "cluster", ask: t.askEntryRoles,
@@ -38,50 +55,36 @@ func (t *Target) facts() []fact {
 		},
 		{
 			name: "key-grants", question: "Does the grant that EKS creates on a key have kms:GrantIsForAWSResource?",
-			needs: rolesStep, skip: noExperiment,
-		},
-		{
-			name: "refresh-rollback", question: "Can CloudFormation undo an instance refresh without autoscaling:RollbackInstanceRefresh?",
-			needs: rolesStep, skip: noExperiment,
+			needs: rolesStep, ask: t.askKeyGrants,
 		},
 		{
 			name: "lower-version", question: "Does a lower Version in the template of an AWS::EKS::Cluster start a version rollback?",
-			needs: rolesStep, skip: noExperiment,
-		},
-		{
-			name: "other-signals", question: "Does a rolling update ignore the signals of instances that are not of its batch?",
-			needs: rolesStep, skip: noExperiment,
-		},
-		{
-			name: "terminate-hooks", question: "Does a rolling update wait for the termination hooks of a batch before the next one?",
-			needs: rolesStep, skip: noExperiment,
+			needs: rolesStep, ask: t.askLowerVersion,
 		},
 	}
 }
 
-// noExperiment is why a fact stays open.
-const noExperiment = "make verify has no experiment for this question yet"
-
-// rolesStep is the step that makes the roles of the experiments.
+// rolesStep is the step that makes what the experiments have in common.
 const rolesStep = "facts"
 
+// prepareFacts is the step that makes the roles and the network of the experiments, and begins those that take long.
+func (t *Target) prepareFacts() runner.Step {
+	return runner.Step{
+		Name: rolesStep, Title: "roles and a network exist for the questions that AWS's documentation leaves open",
+		Needs: []string{"doctor", "account"}, Timeout: 15 * time.Minute, Run: t.prepareExperiments,
+	}
+}
+
 // factSteps returns a step for each fact. A step passes if its question is answered, whatever the answer is.
-func (t *Target) factSteps() []runner.Step {
-	steps := []runner.Step{{
-		Name: rolesStep, Title: "roles exist for the questions that AWS's documentation leaves open",
-		Needs: []string{"account"}, Timeout: 10 * time.Minute, Run: t.makeRoles,
-	}}
-	for _, f := range t.facts() {
+func factSteps(facts []fact) (steps []runner.Step) {
+	for _, f := range facts {
 		needs := []string{rolesStep}
 		if f.needs != rolesStep {
 			needs = append(needs, f.needs)
 		}
 		steps = append(steps, runner.Step{
-			Name: f.name, Title: f.question, Needs: needs, Timeout: 30 * time.Minute,
+			Name: f.name, Title: f.question, Needs: needs, Timeout: time.Hour,
 			Run: func(ctx context.Context, log *runner.Log) error {
-				if f.skip != "" {
-					return runner.Skip("%s", f.skip)
-				}
 				yes, evidence, err := f.ask(ctx, log)
 				if err != nil {
 					return fmt.Errorf("the question is not answered: %w", err)

@@ -13,10 +13,87 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// roleTemplate makes the roles with which CloudFormation carries out the experiments. Each lacks the permission in question. CLUSTER and
-// SUFFIX are replaced.
+// roleTemplate makes the roles with which CloudFormation carries out the experiments, and the network and the key that they have in common.
+// Each role lacks the permission in question. CLUSTER, GRANTS, SUFFIX and the zones are replaced.
 const roleTemplate = `
 Resources:
+  Network:
+    Type: AWS::EC2::VPC
+    Properties: {CidrBlock: 10.66.0.0/20}
+  SubnetA:
+    Type: AWS::EC2::Subnet
+    Properties: {VpcId: !Ref Network, CidrBlock: 10.66.0.0/24, AvailabilityZone: ZONE_A}
+  SubnetB:
+    Type: AWS::EC2::Subnet
+    Properties: {VpcId: !Ref Network, CidrBlock: 10.66.1.0/24, AvailabilityZone: ZONE_B}
+  ClusterRole:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        Version: "2012-10-17"
+        Statement: [{Effect: Allow, Principal: {Service: eks.amazonaws.com}, Action: "sts:AssumeRole"}]
+      ManagedPolicyArns: [!Sub "arn:${AWS::Partition}:iam::aws:policy/AmazonEKSClusterPolicy"]
+  Key:
+    Type: AWS::KMS::Key
+    Properties:
+      PendingWindowInDays: 7
+      KeyPolicy:
+        Version: "2012-10-17"
+        Statement:
+          - Effect: Allow
+            Principal: {AWS: !Sub "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
+            Action: "kms:*"
+            Resource: "*"
+  KeyGrants:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        Version: "2012-10-17"
+        Statement: [{Effect: Allow, Principal: {Service: cloudformation.amazonaws.com}, Action: "sts:AssumeRole"}]
+      Policies:
+        - PolicyName: key-grants
+          PolicyDocument:
+            Version: "2012-10-17"
+            Statement:
+              - Effect: Allow
+                Action: ["eks:CreateCluster", "eks:DescribeCluster", "eks:DeleteCluster", "eks:TagResource"]
+                Resource: !Sub "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:cluster/GRANTS"
+              - Effect: Allow
+                Action: ["iam:PassRole", "iam:GetRole"]
+                Resource: !GetAtt ClusterRole.Arn
+              - Effect: Allow
+                Action: ["iam:CreateServiceLinkedRole", "iam:GetRole"]
+                Resource: !Sub "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/aws-service-role/eks.amazonaws.com/*"
+              - Effect: Allow
+                Action: ["ec2:DescribeSubnets", "ec2:DescribeVpcs", "ec2:DescribeSecurityGroups"]
+                Resource: "*"
+              - Effect: Allow
+                Action: "kms:DescribeKey"
+                Resource: !GetAtt Key.Arn
+              - Effect: Allow
+                Action: "kms:CreateGrant"
+                Resource: !GetAtt Key.Arn
+                Condition: {Bool: {"kms:GrantIsForAWSResource": "true"}}
+  RefreshRollback:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        Version: "2012-10-17"
+        Statement: [{Effect: Allow, Principal: {Service: cloudformation.amazonaws.com}, Action: "sts:AssumeRole"}]
+      Policies:
+        - PolicyName: refresh-rollback
+          PolicyDocument:
+            Version: "2012-10-17"
+            Statement:
+              - Effect: Allow
+                Action: ["autoscaling:*", "ec2:*"]
+                Resource: "*"
+              - Effect: Allow
+                Action: ["iam:CreateServiceLinkedRole", "iam:GetRole"]
+                Resource: !Sub "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/aws-service-role/autoscaling.amazonaws.com/*"
+              - Effect: Deny
+                Action: "autoscaling:RollbackInstanceRefresh"
+                Resource: "*"
   KeyTags:
     Type: AWS::IAM::Role
     Properties:
@@ -100,28 +177,58 @@ Outputs:
   Principal: {Value: !GetAtt Principal.Arn}
   AddonIdentities: {Value: !GetAtt AddonIdentities.Arn}
   Pods: {Value: !GetAtt Pods.Arn}
+  KeyGrants: {Value: !GetAtt KeyGrants.Arn}
+  RefreshRollback: {Value: !GetAtt RefreshRollback.Arn}
+  ClusterRole: {Value: !GetAtt ClusterRole.Arn}
+  Key: {Value: !GetAtt Key.Arn}
+  SubnetA: {Value: !Ref SubnetA}
+  SubnetB: {Value: !Ref SubnetB}
 `
 
 // propagation is how long a new role may take to work everywhere.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency
 const propagation = 30 * time.Second
 
-// makeRoles creates the roles of the experiments.
+// prepareExperiments creates the roles and the network of the experiments, and begins those that take long.
+func (t *Target) prepareExperiments(ctx context.Context, log *runner.Log) error {
+	if err := t.resolveReleases(ctx); err != nil {
+		return err
+	}
+	if err := t.makeRoles(ctx, log); err != nil {
+		return err
+	}
+	return t.beginClusters(ctx, log)
+}
+
+// makeRoles creates the roles and the network of the experiments.
 func (t *Target) makeRoles(ctx context.Context, log *runner.Log) error {
-	template := strings.NewReplacer("CLUSTER", names.EKSCluster(t.cluster()), "SUFFIX", t.Suffix).Replace(roleTemplate)
-	roles, err := t.createStack(ctx, "facts", template)
+	if err := t.findZones(ctx); err != nil {
+		return err
+	}
+	made, err := t.createStack(ctx, rolesStep, t.fill(roleTemplate))
 	if err != nil {
 		return err
 	}
-	t.experiments = roles
-	log.Found("%d roles exist, each without the permission in question", len(roles))
+	t.experiments = made
+	log.Found("the roles of the experiments exist, each without the permission in question")
+	return t.pause(ctx, propagation)
+}
+
+// fill replaces the names in a template.
+func (t *Target) fill(template string) string {
+	return strings.NewReplacer("CLUSTER", names.EKSCluster(t.cluster()), "GRANTS", t.grantsCluster(), "SUFFIX", t.Suffix,
+		"ZONE_A", t.zones[0], "ZONE_B", t.zones[1]).Replace(template)
+}
+
+// pause waits, for less time in a local account.
+func (t *Target) pause(ctx context.Context, d time.Duration) error {
 	if t.Simulated {
-		return nil
+		d /= simulatedHaste
 	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(propagation):
+	case <-time.After(d):
 		return nil
 	}
 }

@@ -40,12 +40,12 @@ func TestAskKeyTags(t *testing.T) {
 	ask := func(t *testing.T, old, changed string) runner.Result {
 		t.Helper()
 		require.Contains(t, roleTemplate, old)
-		roles, err := target.createStack(t.Context(), "facts", strings.NewReplacer(old, changed).Replace(
-			strings.NewReplacer("CLUSTER", "c", "SUFFIX", target.Suffix).Replace(roleTemplate)))
+		require.NoError(t, target.findZones(t.Context()))
+		roles, err := target.createStack(t.Context(), rolesStep, strings.ReplaceAll(target.fill(roleTemplate), old, changed))
 		require.NoError(t, err)
-		defer func() { require.NoError(t, target.removeStack(t.Context(), target.ownPrefix()+"facts")) }()
+		defer func() { require.NoError(t, target.removeStack(t.Context(), target.shared())) }()
 		target.experiments = roles
-		return step(t, target.factSteps()[1].Run)
+		return step(t, factSteps(target.factsAlone())[0].Run)
 	}
 	t.Run("allowed", func(t *testing.T) {
 		result := ask(t, `"kms:DescribeKey", "kms:GetKeyPolicy"`, `"kms:EnableKeyRotation", "kms:DescribeKey", "kms:GetKeyPolicy"`)
@@ -65,7 +65,9 @@ func TestAskKeyTags(t *testing.T) {
 // The run has a step for each open fact of the local account, with the same question: none is forgotten.
 func TestFactsAreThoseOfTheLocalAccount(t *testing.T) {
 	questions := map[string]string{}
-	for _, f := range (&Target{}).facts() {
+	target := &Target{}
+	require.NoError(t, runner.Check(target.All()))
+	for _, f := range append(target.factsAlone(), target.factsOfClusters()...) {
 		require.NotContains(t, questions, f.name)
 		questions[f.name] = f.question
 	}
@@ -74,16 +76,28 @@ func TestFactsAreThoseOfTheLocalAccount(t *testing.T) {
 	}
 }
 
-// Each question without an experiment stays open. Its step says so, and does not pass.
-func TestFactsWithoutExperiment(t *testing.T) {
-	target := &Target{}
-	steps := target.factSteps()
-	require.NoError(t, runner.Check(target.All()))
-	for i, f := range target.facts() {
-		require.Equal(t, f.name, steps[i+1].Name)
-		require.NotEqual(t, f.skip == "", f.ask == nil, f.name)
-		if f.skip != "" {
-			require.Equal(t, runner.Skipped, step(t, steps[i+1].Run).Outcome)
-		}
+// The experiments with groups answer both ways, as the account reads the facts, and leave nothing.
+func TestAskGroups(t *testing.T) {
+	other, err := facts.Parse(facts.Every)
+	require.NoError(t, err)
+	for want, readings := range map[string]facts.Readings{"no": nil, "yes": other} {
+		t.Run(want, func(t *testing.T) {
+			a, target := openWith(t, readings)
+			require.NoError(t, target.resolveReleases(t.Context()))
+			result := step(t, target.makeRoles)
+			require.Equal(t, runner.Passed, result.Outcome, result.Reason)
+			for _, s := range factSteps(target.factsAlone())[1:] {
+				t.Run(s.Name, func(t *testing.T) {
+					result := step(t, s.Run)
+					require.Equal(t, runner.Passed, result.Outcome, result.Reason)
+					require.Contains(t, result.Evidence[0], "? "+want+": ")
+				})
+			}
+			require.NoError(t, target.removeOwn(t.Context(), []string{target.shared()}))
+			require.Empty(t, a.EC2.Tagged(t.Context()))
+			own, err := target.ownStacks(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, own)
+		})
 	}
 }

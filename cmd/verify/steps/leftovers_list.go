@@ -59,7 +59,7 @@ func (t *Target) leftEKS(ctx context.Context) (left []string, err error) {
 			return nil, fmt.Errorf("listing EKS clusters: %w", err)
 		}
 		for _, name := range page.Clusters {
-			if strings.HasPrefix(name, t.prefix()) {
+			if strings.HasPrefix(name, t.prefix()) || strings.HasPrefix(name, t.ownPrefix()) {
 				left = append(left, "EKS cluster "+name)
 			}
 		}

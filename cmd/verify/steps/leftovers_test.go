@@ -15,12 +15,18 @@ import (
 
 	"github.com/drover-run/drover/cmd/verify/runner"
 	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/engine/facts"
 )
 
 // open starts a local account and returns a run in it.
 func open(t *testing.T) (*account.Account, *Target) {
 	t.Helper()
-	a, err := account.Start(account.Options{Dir: filepath.Join(t.TempDir(), "account"), Speed: 1000})
+	return openWith(t, nil)
+}
+
+func openWith(t *testing.T, readings facts.Readings) (*account.Account, *Target) {
+	t.Helper()
+	a, err := account.Start(account.Options{Dir: filepath.Join(t.TempDir(), "account"), Speed: 1000, Readings: readings})
 	require.NoError(t, err)
 	t.Cleanup(a.Close)
 	for key, value := range a.Environment() {

@@ -11,5 +11,6 @@ var (
 	// https://aws.amazon.com/vpc/pricing/
 	addressPrice = runner.Rate{Name: "public IPv4 addresses", PerHour: 0.005}
 	// https://aws.amazon.com/ec2/pricing/on-demand/
-	nodePrice = runner.Rate{Name: "nodes (" + instanceType + ")", PerHour: 0.0416}
+	nodePrice  = runner.Rate{Name: "nodes (" + instanceType + ")", PerHour: 0.0416}
+	smallPrice = runner.Rate{Name: "instances of experiments (" + smallType + ")", PerHour: 3 * 0.0104}
 )

@@ -16,8 +16,8 @@ import (
 
 // private creates a cluster whose endpoint is reachable only from its network, and reads a node through the cluster's relay.
 func (t *Target) private(ctx context.Context, log *runner.Log) error {
-	cluster := t.cluster() + "-p"
-	if err := t.create(ctx, log, spec{name: cluster, release: t.older.name, cidr: "10.65.0.0/16", private: true}); err != nil {
+	cluster := t.privateOne().name
+	if err := t.create(ctx, log, t.privateOne()); err != nil {
 		return err
 	}
 	out, err := eks.NewFromConfig(t.cfg).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(names.EKSCluster(cluster))})

@@ -28,8 +28,11 @@ type addon struct{ name, version string }
 // addonNames are the add-ons of the run's clusters, in the order of the examples.
 var addonNames = []string{"vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"}
 
-// releases makes a release for each of two minor versions, and uploads both.
-func (t *Target) releases(ctx context.Context, log *runner.Log) error {
+// resolveReleases makes a release for each of two minor versions, once.
+func (t *Target) resolveReleases(ctx context.Context) error {
+	if t.newer.name != "" {
+		return nil
+	}
 	older, newer, err := t.minors(ctx)
 	if err != nil {
 		return err
@@ -37,7 +40,13 @@ func (t *Target) releases(ctx context.Context, log *runner.Log) error {
 	if t.older, err = t.resolve(ctx, older); err != nil {
 		return err
 	}
-	if t.newer, err = t.resolve(ctx, newer); err != nil {
+	t.newer, err = t.resolve(ctx, newer)
+	return err
+}
+
+// releases uploads the releases of the run.
+func (t *Target) releases(ctx context.Context, log *runner.Log) error {
+	if err := t.resolveReleases(ctx); err != nil {
 		return err
 	}
 	for _, r := range []release{t.older, t.newer} {
@@ -57,6 +66,7 @@ func (t *Target) releases(ctx context.Context, log *runner.Log) error {
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
 func (t *Target) minors(ctx context.Context) (older, newer string, err error) {
 	var minors []int
+	var byDefault string
 	pages := eks.NewDescribeClusterVersionsPaginator(eks.NewFromConfig(t.cfg), &eks.DescribeClusterVersionsInput{
 		VersionStatus: types.VersionStatusStandardSupport,
 	})
@@ -66,15 +76,18 @@ func (t *Target) minors(ctx context.Context) (older, newer string, err error) {
 			return "", "", fmt.Errorf("listing the versions of EKS: %w", err)
 		}
 		for _, version := range page.ClusterVersions {
+			if version.DefaultVersion {
+				byDefault = aws.ToString(version.ClusterVersion)
+			}
 			if minor, err := strconv.Atoi(strings.TrimPrefix(aws.ToString(version.ClusterVersion), "1.")); err == nil {
 				minors = append(minors, minor)
 			}
 		}
 	}
-	return choose(minors, t.Kubernetes)
+	return choose(minors, cmp.Or(t.Kubernetes, byDefault))
 }
 
-// choose returns the newest two of the minor versions, or wanted and the one before.
+// choose returns wanted and the minor version before it. Without wanted, it returns the newest two.
 func choose(minors []int, wanted string) (older, newer string, err error) {
 	slices.SortFunc(minors, func(a, b int) int { return cmp.Compare(b, a) })
 	for _, minor := range minors {

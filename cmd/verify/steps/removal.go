@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 
@@ -45,24 +46,12 @@ func (t *Target) remove(ctx context.Context, log *runner.Log) error {
 		return runner.Skip("this run made no cluster")
 	}
 	var failed []error
-	// The roles of the experiments are needed until the stacks of the experiments are deleted.
-	last := func(name string) bool { return name == t.ownPrefix()+rolesStep }
-	slices.SortStableFunc(own, func(a, b string) int {
-		switch {
-		case last(a) == last(b):
-			return 0
-		case last(a):
-			return 1
-		}
-		return -1
-	})
-	for _, name := range own {
-		failed = append(failed, t.removeStack(ctx, name))
-	}
+	failed = append(failed, t.beginRemoval(ctx, own))
 	for _, cluster := range clusters {
 		_, err := t.drover(ctx, log, "delete", cluster)
 		failed = append(failed, err)
 	}
+	failed = append(failed, t.removeOwn(ctx, own))
 	for _, cluster := range clusters {
 		failed = append(failed, t.awaitDeleted(ctx, log, cluster))
 	}
@@ -73,6 +62,48 @@ func (t *Target) remove(ctx context.Context, log *runner.Log) error {
 	err = errors.Join(append(failed, err)...)
 	t.removed = err == nil
 	return err
+}
+
+// shared is the stack that the other stacks of the run use.
+func (t *Target) shared() string { return t.ownPrefix() + rolesStep }
+
+// beginRemoval starts the deletion of the run's own stacks that no operation changes, without waiting.
+func (t *Target) beginRemoval(ctx context.Context, own []string) error {
+	for _, name := range own {
+		stack, err := t.stack(ctx, name)
+		if err != nil {
+			return err
+		}
+		if name == t.shared() || stack == nil || strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS") {
+			continue
+		}
+		_, err = cloudformation.NewFromConfig(t.cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: &name})
+		if err != nil {
+			return fmt.Errorf("deleting stack %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// removeOwn deletes the run's own stacks, the shared one last. It waits until no operation changes a stack.
+func (t *Target) removeOwn(ctx context.Context, own []string) error {
+	var failed error
+	for _, last := range []bool{false, true} {
+		for _, name := range own {
+			if (name == t.shared()) != last {
+				continue
+			}
+			stack, err := t.stackResult(ctx, name)
+			if err == nil && stack != nil {
+				err = t.removeStack(ctx, name)
+			}
+			failed = errors.Join(failed, err)
+			if err == nil {
+				t.Meter.Stop(strings.TrimPrefix(name, t.ownPrefix()), time.Now())
+			}
+		}
+	}
+	return failed
 }
 
 // awaitDeleted waits until drover reports a cluster as Deleted.

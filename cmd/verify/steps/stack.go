@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,6 +97,35 @@ func (t *Target) firstFailure(ctx context.Context, name string) (reason string, 
 		}
 	}
 	return reason, nil
+}
+
+// reasonsSince returns the reasons of the resources that failed in a stack since a time, the oldest first.
+func (t *Target) reasonsSince(ctx context.Context, name string, since time.Time) (reasons []string, err error) {
+	pages := cloudformation.NewDescribeStackEventsPaginator(cloudformation.NewFromConfig(t.cfg), &cloudformation.DescribeStackEventsInput{
+		StackName: &name,
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading the events of stack %s: %w", name, err)
+		}
+		for _, event := range page.StackEvents {
+			if strings.HasSuffix(string(event.ResourceStatus), "_FAILED") && !aws.ToTime(event.Timestamp).Before(since.Add(-time.Minute)) {
+				reasons = append(reasons, aws.ToString(event.LogicalResourceId)+": "+aws.ToString(event.ResourceStatusReason))
+			}
+		}
+	}
+	slices.Reverse(reasons)
+	return reasons, nil
+}
+
+// failureSince returns the first of these reasons, or an empty string.
+func (t *Target) failureSince(ctx context.Context, name string, since time.Time) (string, error) {
+	reasons, err := t.reasonsSince(ctx, name, since)
+	if err != nil || len(reasons) == 0 {
+		return "", err
+	}
+	return reasons[0], nil
 }
 
 // ownStacks lists the stacks that the run made itself.

@@ -9,19 +9,22 @@ import (
 
 // All returns the steps of a run, in order.
 func (t *Target) All() []runner.Step {
-	smallest := func() spec { return spec{name: t.cluster(), release: t.older.name, cidr: "10.64.0.0/16"} }
 	onFirst := func(run func(context.Context, *runner.Log, string) error) func(context.Context, *runner.Log) error {
 		return func(ctx context.Context, log *runner.Log) error { return run(ctx, log, t.cluster()) }
 	}
 	before := []runner.Step{
 		{
-			Name: "doctor", Title: "drover doctor finds nothing that blocks drover",
+			Name: "doctor", Title: "drover doctor finds nothing that blocks drover or the clusters of this run",
 			Timeout: 5 * time.Minute, Run: t.examine,
 		},
 		{
 			Name: "account", Title: "the account and region have no drover, which this run would remove",
 			Timeout: 5 * time.Minute, Run: t.checkAccount,
 		},
+		t.prepareFacts(),
+	}
+	before = append(before, factSteps(t.factsAlone())...)
+	before = append(before, []runner.Step{
 		{
 			Name: "bootstrap", Title: "make bootstrap prepares the account for the CDK",
 			Needs: []string{"doctor", "account"}, Timeout: 15 * time.Minute, Run: t.bootstrap,
@@ -37,7 +40,7 @@ func (t *Target) All() []runner.Step {
 		{
 			Name: "cluster", Title: "drover creates the smallest cluster",
 			Needs: []string{"releases"}, Timeout: time.Hour,
-			Run: func(ctx context.Context, log *runner.Log) error { return t.create(ctx, log, smallest()) },
+			Run: func(ctx context.Context, log *runner.Log) error { return t.create(ctx, log, t.smallest()) },
 		},
 		{
 			Name: "node", Title: "its API server reports a node as Ready",
@@ -48,8 +51,8 @@ func (t *Target) All() []runner.Step {
 			Name: "pod-identity", Title: "a pod has the identity of its association",
 			Needs: []string{"node"}, Timeout: 15 * time.Minute, Run: onFirst(t.podIdentity),
 		},
-	}
-	return append(append(before, t.factSteps()...), []runner.Step{
+	}...)
+	return append(append(before, factSteps(t.factsOfClusters())...), []runner.Step{
 		{
 			Name: "roll", Title: "drover replaces the nodes under a disruption budget",
 			Needs: []string{"node"}, Timeout: time.Hour, Run: onFirst(t.roll),

@@ -32,7 +32,7 @@ type Options struct {
 	App string
 	// Dir is where the specs of the run are written.
 	Dir string
-	// Kubernetes is the newer of the two minor versions of the run. If it is empty, it is the newest in standard support.
+	// Kubernetes is the newer of the two minor versions of the run. If it is empty, it is EKS's default version.
 	Kubernetes string
 }
 
