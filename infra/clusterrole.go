@@ -165,7 +165,7 @@ var poolGrants = []grant{
 			"autoscaling:EnableMetricsCollection", "autoscaling:DisableMetricsCollection",
 			"autoscaling:SuspendProcesses", "autoscaling:ResumeProcesses",
 			"autoscaling:TerminateInstanceInAutoScalingGroup", "autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags",
-			"autoscaling:StartInstanceRefresh", "autoscaling:CancelInstanceRefresh",
+			"autoscaling:StartInstanceRefresh", "autoscaling:CancelInstanceRefresh", "autoscaling:RollbackInstanceRefresh",
 		},
 		on: []string{groupsARN},
 	},

@@ -118,7 +118,8 @@ var functionGrants = map[string][]grant{
 				"servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota", "eks:ListClusters",
 				"ec2:DescribeVpcs", "ec2:DescribeInternetGateways", "ec2:DescribeAddresses", "ec2:DescribeNatGateways", "ec2:DescribeSubnets",
 				"ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeAvailabilityZones",
-				"iam:GetAccountSummary", "lambda:GetAccountSettings", "eks:DescribeAddonVersions", "ec2:DescribeImages",
+				"iam:GetAccountSummary", "iam:ListOpenIDConnectProviders", "lambda:GetAccountSettings", "eks:DescribeAddonVersions",
+				"ec2:DescribeImages",
 			},
 			on: []string{"*"},
 		},
@@ -244,6 +245,11 @@ var functionGrants = map[string][]grant{
 		{
 			why:     "EKS refreshes a cluster's insights once a day. A refresh changes nothing in the cluster.",
 			actions: []string{"eks:StartInsightsRefresh"},
+			on:      []string{eksClustersARN},
+		},
+		{
+			why:     "A rollback starts with EKS itself: CloudFormation may not accept a lower version in a template.",
+			actions: []string{"eks:UpdateClusterVersion"},
 			on:      []string{eksClustersARN},
 		},
 		{actions: []string{"eks:DescribeAddon"}, on: []string{eksAddonsARN}},

@@ -137,6 +137,9 @@ type ControlPlane struct {
 	// ServiceCIDR is the range of Service addresses: between /12 and /24, private, and no part of the VPC. It cannot be
 	// changed later.
 	ServiceCIDR string `json:"serviceCIDR,omitempty" rule:"default=172.20.0.0/16;format=cidr"`
+	// OIDCProvider creates an IAM OIDC provider for the cluster, which roles for service accounts need. Pod identity does not need one. IAM
+	// has room for 100 providers in an account. If the provider is removed, roles that trust it can no longer be assumed.
+	OIDCProvider bool `json:"oidcProvider,omitempty"`
 	// Access gives IAM principals access to the cluster.
 	Access []AccessEntry `json:"access,omitempty" rule:"unique=principalARN"`
 }

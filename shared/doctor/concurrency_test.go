@@ -52,8 +52,8 @@ func TestRolesAreRequestedWhereIAMIs(t *testing.T) {
 	for region, fix := range map[string]string{
 		"eu-central-1": "aws service-quotas request-service-quota-increase --region us-east-1 --service-code iam --quota-code L-FE177D64 " +
 			"--desired-value 1002",
-		"cn-north-1":    "request a quota of 1002 IAM roles from AWS Support, or delete unused roles",
-		"us-gov-west-1": "request a quota of 1002 IAM roles from AWS Support, or delete unused roles",
+		"cn-north-1":    "request a quota of 1002 IAM roles from AWS Support, or delete unused ones",
+		"us-gov-west-1": "request a quota of 1002 IAM roles from AWS Support, or delete unused ones",
 	} {
 		f := roomy()
 		f.Region, f.Used["L-FE177D64"] = region, 1000

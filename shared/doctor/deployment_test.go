@@ -62,22 +62,60 @@ func TestNetworkTags(t *testing.T) {
 	network := []Cluster{demo(func(s *api.ClusterSpec) {
 		s.Network = api.Network{Existing: &api.ExistingNetwork{VPCID: "vpc-1", Subnets: []string{"subnet-a", "subnet-b"}}}
 	})}
-	internal, public := map[string]string{"kubernetes.io/role/internal-elb": "1"}, map[string]string{"kubernetes.io/role/elb": ""}
-	f := roomy()
-	f.Subnets = map[string]Subnet{
-		"subnet-a": {VPC: "vpc-1", Tags: internal}, "subnet-b": {VPC: "vpc-1", Tags: internal}, "subnet-p": {VPC: "vpc-1", Tags: public},
-		"subnet-q": {VPC: "vpc-1"}, "subnet-o": {VPC: "vpc-2"},
+	internal, external := map[string]string{"kubernetes.io/role/internal-elb": "1"}, map[string]string{"kubernetes.io/role/elb": ""}
+	tagged := func() *Facts {
+		f := roomy()
+		f.Subnets = map[string]Subnet{
+			"subnet-a": {VPC: "vpc-1", Tags: internal}, "subnet-b": {VPC: "vpc-1", Tags: internal}, "subnet-p": {VPC: "vpc-1", Tags: external},
+			"subnet-q": {VPC: "vpc-1"}, "subnet-r": {VPC: "vpc-1"}, "subnet-o": {VPC: "vpc-2"},
+		}
+		f.PublicSubnets = map[string]bool{"subnet-p": true, "subnet-q": true, "subnet-o": true}
+		return f
 	}
-	require.Equal(t, []Finding{{NetworkTags, OK, "the subnets of existing networks have the tags for load balancers", ""}},
-		of(Examine(f, network), NetworkTags))
-	require.Empty(t, of(Examine(f, []Cluster{demo(nil)}), NetworkTags), "drover tags its own networks")
-
-	f.Subnets["subnet-b"], f.Subnets["subnet-p"] = Subnet{VPC: "vpc-1"}, Subnet{VPC: "vpc-1"}
-	require.Equal(t, []Finding{
-		{NetworkTags, Warning, "demo: subnets without the tag kubernetes.io/role/internal-elb, which internal load balancers need: subnet-b",
-			"aws ec2 create-tags --region eu-central-1 --resources subnet-b --tags Key=kubernetes.io/role/internal-elb,Value=1"},
-		{NetworkTags, Warning, "demo: no subnet of vpc-1 has the tag kubernetes.io/role/elb, which internet-facing load balancers need",
-			"tag those of them that are public: aws ec2 create-tags --region eu-central-1 --resources subnet-p subnet-q " +
-				"--tags Key=kubernetes.io/role/elb,Value=1"},
-	}, of(Examine(f, network), NetworkTags))
+	change := "aws ec2 create-tags --region eu-central-1 --resources "
+	for name, test := range map[string]struct {
+		change func(*Facts)
+		want   []Finding
+	}{
+		"all have them": {func(*Facts) {}, []Finding{{NetworkTags, OK, "the subnets of existing networks have the tags for load balancers", ""}}},
+		"a subnet of the spec lacks it": {
+			func(f *Facts) { f.Subnets["subnet-b"] = Subnet{VPC: "vpc-1"} },
+			[]Finding{{
+				NetworkTags, Warning, "demo: subnets without the tag kubernetes.io/role/internal-elb, which internal load balancers need: subnet-b",
+				change + "subnet-b --tags Key=kubernetes.io/role/internal-elb,Value=1",
+			}},
+		},
+		"no public subnet has it": {
+			func(f *Facts) { f.Subnets["subnet-p"] = Subnet{VPC: "vpc-1"} },
+			[]Finding{{
+				NetworkTags, Warning,
+				"demo: no public subnet of vpc-1 has the tag kubernetes.io/role/elb, which internet-facing load balancers need",
+				change + "subnet-p subnet-q --tags Key=kubernetes.io/role/elb,Value=1",
+			}},
+		},
+		"a public subnet of the spec needs no internal tag": {
+			func(f *Facts) { f.Subnets["subnet-b"], f.PublicSubnets["subnet-b"] = Subnet{VPC: "vpc-1"}, true },
+			[]Finding{{NetworkTags, OK, "the subnets of existing networks have the tags for load balancers", ""}},
+		},
+		"a VPC without public subnets needs no public tag": {
+			func(f *Facts) { f.Subnets["subnet-p"], f.PublicSubnets = Subnet{VPC: "vpc-1"}, map[string]bool{} },
+			[]Finding{{NetworkTags, OK, "the subnets of existing networks have the tags for load balancers", ""}},
+		},
+		"a private subnet has the public one": {
+			func(f *Facts) { f.Subnets["subnet-r"] = Subnet{VPC: "vpc-1", Tags: external} },
+			[]Finding{{
+				NetworkTags, Warning,
+				"demo: private subnets with the tag kubernetes.io/role/elb, in which the internet does not reach load balancers: subnet-r",
+				"aws ec2 delete-tags --region eu-central-1 --resources subnet-r --tags Key=kubernetes.io/role/elb",
+			}},
+		},
+		"drover's functions do not check them": {func(f *Facts) { f.PublicSubnets = nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := tagged()
+			test.change(f)
+			require.Equal(t, test.want, of(Examine(f, network), NetworkTags))
+		})
+	}
+	require.Empty(t, of(Examine(tagged(), []Cluster{demo(nil)}), NetworkTags), "drover tags its own networks")
 }

@@ -45,6 +45,7 @@ const (
 	NATGatewayQuota    = "NATGatewayQuota"
 	ClusterQuota       = "ClusterQuota"
 	RoleQuota          = "RoleQuota"
+	ProviderQuota      = "ProviderQuota"
 	LambdaConcurrency  = "LambdaConcurrency"
 	ZonesAccepted      = "ZonesAccepted"
 	OnDemandQuota      = "OnDemandQuota"
@@ -68,8 +69,8 @@ func (c Cluster) name() string { return c.Resolved.Metadata.Name }
 // names of the checks, in the order of their findings.
 var names = []string{
 	Credentials, Region, ClusterExists, Bootstrap, ServiceLinkedRoles,
-	VPCQuota, GatewayQuota, AddressQuota, NATGatewayQuota, ClusterQuota, RoleQuota, LambdaConcurrency, ZonesAccepted, NetworkTags,
-	InstanceTypesExist,
+	VPCQuota, GatewayQuota, AddressQuota, NATGatewayQuota, ClusterQuota, RoleQuota, ProviderQuota, LambdaConcurrency, ZonesAccepted,
+	NetworkTags, InstanceTypesExist,
 	OnDemandQuota, SpotQuota, VersionOffered, AddonsCompatible, Images, PrincipalsExist,
 }
 

@@ -15,6 +15,8 @@ type Facts struct {
 	Zones map[string]string
 	// Subnets of existing networks, by id.
 	Subnets map[string]Subnet
+	// PublicSubnets are those of Subnets that have a route to an internet gateway. drover itself does not read them, and has nil.
+	PublicSubnets map[string]bool
 	// Concurrency is how many invocations of Lambda may run at the same time. Unreserved is how many of them no function reserves.
 	Concurrency, Unreserved int
 	// Offered has the versions of EKS, of the clusters' add-ons, and the images of their pools.

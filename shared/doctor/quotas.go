@@ -41,7 +41,8 @@ var (
 	Addresses        = Quota{Check: AddressQuota, Service: "ec2", Code: "L-0263D0A3", unit: "Elastic IP addresses"}
 	EKSClusters      = Quota{Check: ClusterQuota, Service: "eks", Code: preflight.ClusterQuotaCode, unit: "EKS clusters"}
 	// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-	Roles = Quota{Check: RoleQuota, Service: "iam", Code: "L-FE177D64", unit: "IAM roles"}
+	Roles         = Quota{Check: RoleQuota, Service: "iam", Code: "L-FE177D64", unit: "IAM roles"}
+	OIDCProviders = Quota{Check: ProviderQuota, Service: "iam", Code: "L-858F3967", unit: "OIDC providers"}
 )
 
 // NATGatewaysIn returns the quota of NAT gateways in a zone.
@@ -74,6 +75,9 @@ func Needs(clusters []Cluster, types map[string]preflight.InstanceType) []Need {
 		add(EKSClusters, 1, 1)
 		roles := render.Roles(c.Resolved)
 		add(Roles, roles, roles)
+		if c.Resolved.Spec.ControlPlane.OIDCProvider {
+			add(OIDCProviders, 1, 1)
+		}
 		for q, n := range networkNeeds(c.Resolved.Spec.Network) {
 			add(q, n, n)
 		}
@@ -174,8 +178,11 @@ func (r *report) compare(n Need) {
 	}
 	limit, found := r.facts.Limits[n.Code]
 	if !found {
-		r.warn("check it yourself: `aws service-quotas list-service-quotas --service-code "+n.Service+" --region "+r.facts.Region+"`",
-			"Service Quotas has no value for %s (%s)", where, n.Code)
+		fix := "check it yourself, or ask AWS Support for the quota"
+		if region := n.Region(r.facts.Region); region != "" {
+			fix = "check it yourself: `aws service-quotas list-service-quotas --service-code " + n.Service + " --region " + region + "`"
+		}
+		r.warn(fix, "Service Quotas has no value for %s (%s)", where, n.Code)
 		return
 	}
 	used := r.facts.Used[n.Key()]
@@ -197,23 +204,24 @@ func (r *report) compare(n Need) {
 // increase returns the command that requests a higher quota. AWS raises that of internet gateways with that of VPCs. Quotas of IAM are in
 // one region of each partition.
 func (r *report) increase(q Quota, value int) string {
-	region := r.facts.Region
-	switch q {
-	case InternetGateways:
+	region := q.Region(r.facts.Region)
+	switch {
+	case q == InternetGateways:
 		q = VPCs
-	case Roles:
-		if region = globalRegion(region); region == "" {
-			return fmt.Sprintf("request a quota of %d IAM roles from AWS Support, or delete unused roles", value)
-		}
+	case region == "":
+		return fmt.Sprintf("request a quota of %d %s from AWS Support, or delete unused ones", value, q.unit)
 	}
 	return fmt.Sprintf("aws service-quotas request-service-quota-increase --region %s --service-code %s --quota-code %s --desired-value %d",
 		region, q.Service, q.Code, value)
 }
 
-// globalRegion returns the region that has the quotas of global services, or "" where AWS documents none.
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-func globalRegion(region string) string {
-	if strings.HasPrefix(region, "cn-") || strings.HasPrefix(region, "us-gov-") {
+// Region returns the region whose Service Quotas has the quota, for a cluster in a region. It is "" for quotas of IAM where AWS documents
+// none. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+func (q Quota) Region(region string) string {
+	switch {
+	case q.Service != "iam":
+		return region
+	case strings.HasPrefix(region, "cn-"), strings.HasPrefix(region, "us-gov-"):
 		return ""
 	}
 	return "us-east-1"

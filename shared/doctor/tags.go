@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/drover-run/drover/shared/api"
 )
 
 // The tags by which load balancers find their subnets. drover sets them in the networks that it creates.
@@ -14,42 +16,56 @@ const (
 	tagPublic   = "kubernetes.io/role/elb"
 )
 
-// networkTags finds subnets of existing networks that load balancers would not find. The cluster itself works without them.
+// networkTags finds subnets of existing networks that load balancers would not find, or that would get the wrong ones. The cluster itself
+// works without them, so only the command checks this.
 func (r *report) networkTags(clusters []Cluster) {
+	if r.facts.PublicSubnets == nil {
+		return
+	}
 	checked := false
 	for _, c := range clusters {
-		existing := c.Resolved.Spec.Network.Existing
-		if existing == nil {
-			continue
-		}
-		checked = true
-		var untagged, others []string
-		for _, id := range existing.Subnets {
-			subnet, found := r.facts.Subnets[id]
-			if _, tagged := subnet.Tags[tagInternal]; found && !tagged {
-				untagged = append(untagged, id)
-			}
-		}
-		if len(untagged) > 0 {
-			r.warn(r.tag(untagged, tagInternal), "%s: subnets without the tag %s, which internal load balancers need: %s", c.name(), tagInternal,
-				list(untagged))
-		}
-		public := false
-		for _, id := range slices.Sorted(maps.Keys(r.facts.Subnets)) {
-			subnet := r.facts.Subnets[id]
-			if subnet.VPC != existing.VPCID || slices.Contains(existing.Subnets, id) {
-				continue
-			}
-			_, tagged := subnet.Tags[tagPublic]
-			public, others = public || tagged, append(others, id)
-		}
-		if !public && len(others) > 0 {
-			r.warn("tag those of them that are public: "+r.tag(others, tagPublic),
-				"%s: no subnet of %s has the tag %s, which internet-facing load balancers need", c.name(), existing.VPCID, tagPublic)
+		if existing := c.Resolved.Spec.Network.Existing; existing != nil {
+			checked = true
+			r.subnetTags(c.name(), existing)
 		}
 	}
 	if checked && len(r.found) == 0 {
 		r.ok("the subnets of existing networks have the tags for load balancers")
+	}
+}
+
+// subnetTags checks the tags of one network. Private subnets outside the spec are left to their owners.
+func (r *report) subnetTags(cluster string, existing *api.ExistingNetwork) {
+	var untagged, public, reversed []string
+	tagged := false
+	for _, id := range slices.Sorted(maps.Keys(r.facts.Subnets)) {
+		subnet := r.facts.Subnets[id]
+		if subnet.VPC != existing.VPCID {
+			continue
+		}
+		_, internal := subnet.Tags[tagInternal]
+		_, external := subnet.Tags[tagPublic]
+		switch {
+		case r.facts.PublicSubnets[id]:
+			public, tagged = append(public, id), tagged || external
+		case external:
+			reversed = append(reversed, id)
+		case !internal && slices.Contains(existing.Subnets, id):
+			untagged = append(untagged, id)
+		}
+	}
+	if len(untagged) > 0 {
+		r.warn(r.tag(untagged, tagInternal), "%s: subnets without the tag %s, which internal load balancers need: %s", cluster, tagInternal,
+			list(untagged))
+	}
+	if !tagged && len(public) > 0 {
+		r.warn(r.tag(public, tagPublic), "%s: no public subnet of %s has the tag %s, which internet-facing load balancers need", cluster,
+			existing.VPCID, tagPublic)
+	}
+	if len(reversed) > 0 {
+		r.warn(fmt.Sprintf("aws ec2 delete-tags --region %s --resources %s --tags Key=%s", r.facts.Region, strings.Join(reversed, " "),
+			tagPublic),
+			"%s: private subnets with the tag %s, in which the internet does not reach load balancers: %s", cluster, tagPublic, list(reversed))
 	}
 }
 

@@ -68,6 +68,7 @@ func fullCluster() *api.Cluster {
 				EncryptionKeyARN: "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
 				SupportType:      api.SupportExtended,
 				ServiceCIDR:      "172.21.0.0/16",
+				OIDCProvider:     true,
 				Access: []api.AccessEntry{
 					{PrincipalARN: "arn:aws:iam::111122223333:role/admins", Policies: []api.AccessPolicy{{Name: "AmazonEKSClusterAdminPolicy"}}},
 					{

@@ -29,6 +29,8 @@ type controlPlaneParams struct {
 	ServiceCIDR, SupportType        string
 	PublicEndpoint, PrivateEndpoint bool
 	PublicCIDRs                     []string
+	// OIDCProvider creates an IAM OIDC provider.
+	OIDCProvider bool
 	// NodeService is EC2's principal.
 	NodeService       string
 	NodePolicies      []string
@@ -79,6 +81,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster, code RelayCode) (*co
 		PublicEndpoint:  enabled(spec.Endpoint.Public),
 		PrivateEndpoint: enabled(spec.Endpoint.Private),
 		PublicCIDRs:     spec.Endpoint.PublicCIDRs,
+		OIDCProvider:    spec.OIDCProvider,
 		NodeService:     "ec2.amazonaws.com",
 		// The userdata/ folder of names.UserData.
 		NodeConfiguration: fmt.Sprintf("arn:%s:s3:::%s/userdata/*", cell.Partition, cell.StateBucket),

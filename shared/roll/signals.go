@@ -19,6 +19,9 @@ import (
 //     signals until the update fails.
 //   - An instance that waits at its hook to fail the update reserves one.
 //
+// AWS does not document which signals count. If only those of the batch count, the signal that seems surplus may be the one that the update
+// waits for. Then the group does not change. After a while the signal is sent: see Gate.IsSettled.
+//
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 
 // MayAddNodes reports whether an autoscaler may have added nodes to the present update. Only then must signals be counted: otherwise the
@@ -68,6 +71,11 @@ func (s Signals) IsSurplus() bool { return s.Earlier >= s.Needed }
 // instances that may replace one that failed to join. held is the number of launching instances that wait to fail the update.
 func (s Signals) IsNeeded(replaced, held int) bool {
 	return s.Earlier < s.Needed-len(s.Launching)+min(replaced, len(s.Launching)-held)
+}
+
+// IsSettled reports whether nothing happens in the group: no instance launches or terminates, and enough serve.
+func (g *Gate) IsSettled() bool {
+	return len(g.Group.Launching()) == 0 && len(g.Group.AllTerminating()) == 0 && g.Group.Serving() >= g.Group.Desired
 }
 
 // AwaitedSignal is what a surplus signal waits for.

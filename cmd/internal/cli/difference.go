@@ -111,6 +111,11 @@ func newDifference(cluster string, f planner.Forecast, now time.Time) *differenc
 			found.Pool = poolOf(f.Spec, pool)
 		}
 		d.Changes = append(d.Changes, found)
+		for _, reason := range change.Reasons {
+			if reason.Field == "spec.controlPlane.oidcProvider" && reason.Old == "true" {
+				d.Warnings = append(d.Warnings, reason.Field+": the IAM OIDC provider is removed: roles that trust it can no longer be assumed")
+			}
+		}
 	}
 	if f.Plan.AddonsWait {
 		d.WaitsForNode = names.Stack(cluster, names.NodeAddons)

@@ -28,6 +28,9 @@ const (
 	maxPauseSeconds = 400
 )
 
+// settledSeconds is how long a surplus signal is held while nothing happens in the group, in addition to the pool's pause.
+const settledSeconds = 600
+
 // bootTime is the longest time from the end of a failed instance until its replacement waits at the launch hook.
 const bootTime = 5 * time.Minute
 
@@ -102,8 +105,30 @@ func (c *call) mayProceed(ctx context.Context) (bool, error) {
 		return !c.startPause(gate), nil
 	}
 	c.wait(0)
+	if awaited == roll.AwaitedSignal && c.isSettled(gate) {
+		c.result.WaitSeconds, c.result.PausedSeconds = 0, 0
+		return true, nil
+	}
 	c.result.Message += "; " + c.delayed() + " waits until " + awaited
 	return false, nil
+}
+
+// isSettled reports whether nothing has happened in the group for so long that the update may need a surplus signal: see roll.Signals. It
+// counts the pauses of the machine, so that an outage of the function does not count.
+func (c *call) isSettled(gate *roll.Gate) bool {
+	limit := int64(settledSeconds)
+	if c.pool.Update != nil {
+		limit += c.pool.Update.PauseSeconds
+	}
+	switch {
+	case !gate.IsSettled():
+		c.result.PausedSeconds = 0
+	case c.in.PausedSeconds >= limit:
+		return true
+	default:
+		c.result.PausedSeconds += c.result.WaitSeconds
+	}
+	return false
 }
 
 // delayed names what delays the next batch, for the message.

@@ -153,9 +153,15 @@ func TestJoin(t *testing.T) {
 		},
 		"an autoscaler adds an instance, and the update takes hours": {
 			rolling, func(w *world) {
-				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
+				w.old, w.fellows, w.desired, w.min = []string{"i-old"}, 2, 5, 4
+				w.leaving["i-old2"] = 5 * time.Hour
 				w.after(5*time.Hour, func() { w.stack, w.old = "UPDATE_COMPLETE", nil })
 			}, events.JoinReady, "in service", pool.Continue, 0, []signal{{true, 5 * time.Hour}}, "",
+		},
+		"an autoscaler adds an instance, and the update waits for this one": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
+			}, events.JoinReady, "in service", pool.Continue, 0, []signal{{true, 10 * time.Minute}}, "",
 		},
 		"an autoscaler adds an instance that the update waits for": {
 			rolling, func(w *world) { w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 1, 5, 4 },

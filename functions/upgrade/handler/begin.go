@@ -72,6 +72,12 @@ func (c *call) startStep(ctx context.Context) (events.UpgradeResult, error) {
 		}, c.recordProgress(ctx, nil, "the result is checked")
 	}
 	s := c.record.Steps[c.record.Step]
+	if wait, err := c.rollBack(ctx, s); err != nil || wait.Outcome != "" {
+		if err == nil {
+			err = c.recordProgress(ctx, nil, wait.Message)
+		}
+		return wait, err
+	}
 	return events.UpgradeResult{
 		Outcome: events.UpgradeGo, Message: route.StepName(s), Kind: string(s.Kind),
 		Name: names.UpgradeExecution(c.in.Cluster, c.record.Execution, c.record.Step, c.record.Try),

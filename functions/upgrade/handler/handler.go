@@ -57,8 +57,10 @@ type Planner interface {
 	AfterUpgrade(ctx context.Context, cluster string) (status.AfterUpgrade, error)
 }
 
-// EKS describes control planes and refreshes insights: a subset of eks.Reader.
+// EKS describes and rolls back control planes, and refreshes insights: a subset of eks.Reader.
 type EKS interface {
+	// RollBack starts the rollback of a control plane. refused is why EKS does not start it.
+	RollBack(ctx context.Context, eksCluster, version string) (refused string, err error)
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	// RefreshInsights starts a refresh of a cluster's insights. Refreshing reports whether it still runs.
 	RefreshInsights(ctx context.Context, eksCluster string) error

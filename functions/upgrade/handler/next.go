@@ -76,6 +76,9 @@ func (c *call) retryStep(ctx context.Context, missing string) (events.UpgradeRes
 	case holder != "":
 		message := "the cluster is being converged by " + holder
 		return busy(message, backoff.MaxUpgradePause), c.recordProgress(ctx, nil, message)
+	case c.record.Try == maxTries-1 && c.record.Steps[c.record.Step].NodesRolledBack && strings.HasPrefix(missing, "EKS "):
+		return events.UpgradeResult{}, route.Stopf("EKS did not roll the control plane back in %d attempts; "+
+			"`aws eks list-updates --name %s` shows them: %s", maxTries, names.EKSCluster(c.in.Cluster), missing)
 	case c.record.Try == maxTries-1:
 		return events.UpgradeResult{}, route.Stopf("converging succeeded %d times, but %s", maxTries, missing)
 	}
@@ -129,6 +132,8 @@ func (c *call) verifyStep(ctx context.Context) (wait events.UpgradeResult, missi
 		return wait, "", err
 	case reason != "":
 		return wait, "", route.Stopf("%s: %s", reason, message)
+	case isRollBack(s, eks.Version):
+		return wait, fmt.Sprintf("EKS reports that the control plane runs %s, not %s", eks.Version, s.KubernetesVersion), nil
 	case len(p.Changes) > 0:
 		return wait, "changes are left: " + describeChanges(p), nil
 	case eks.Version != s.KubernetesVersion:

@@ -42,6 +42,8 @@ type led struct {
 	holder  string
 	running bool
 	eks     preflight.ControlPlane
+	// refusal is why EKS does not roll the control plane back.
+	refusal string
 	preview plan.Plan
 	reason  string
 	group   pool.Group
@@ -159,6 +161,10 @@ type ledEKS struct {
 
 func (e ledEKS) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
 	return e.eks, e.failing["eks"]
+}
+
+func (e ledEKS) RollBack(_ context.Context, _, version string) (string, error) {
+	return e.refusal, e.did("roll-back %s", version)
 }
 
 func (l *led) Health(context.Context, string, stack.API) ([]pool.NodeHealth, error) {

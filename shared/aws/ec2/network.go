@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -19,6 +20,7 @@ type Networks struct {
 	describeAddresses   operation[ec2.DescribeAddressesInput, ec2.DescribeAddressesOutput]
 	describeGateways    operation[ec2.DescribeInternetGatewaysInput, ec2.DescribeInternetGatewaysOutput]
 	describeNATGateways operation[ec2.DescribeNatGatewaysInput, ec2.DescribeNatGatewaysOutput]
+	describeRouteTables operation[ec2.DescribeRouteTablesInput, ec2.DescribeRouteTablesOutput]
 	describeSubnets     operation[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
 	describeVPCs        operation[ec2.DescribeVpcsInput, ec2.DescribeVpcsOutput]
 	describeZones       operation[ec2.DescribeAvailabilityZonesInput, ec2.DescribeAvailabilityZonesOutput]
@@ -29,8 +31,8 @@ type Networks struct {
 func NewNetworks(config aws.Config, account string) *Networks {
 	client := ec2.NewFromConfig(call.Once(config))
 	return &Networks{
-		client.DescribeAddresses, client.DescribeInternetGateways, client.DescribeNatGateways, client.DescribeSubnets, client.DescribeVpcs,
-		client.DescribeAvailabilityZones, account,
+		client.DescribeAddresses, client.DescribeInternetGateways, client.DescribeNatGateways, client.DescribeRouteTables,
+		client.DescribeSubnets, client.DescribeVpcs, client.DescribeAvailabilityZones, account,
 	}
 }
 
@@ -148,6 +150,44 @@ func (n *Networks) Subnets(ctx context.Context, vpcs []string) (map[string]docto
 			}
 			in.NextToken = out.NextToken
 		}
+	}
+	return found, nil
+}
+
+// PublicSubnets returns which of these subnets have a route to an internet gateway. A subnet without a route table of its own has the main
+// one of its VPC.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeRouteTables.html
+func (n *Networks) PublicSubnets(ctx context.Context, subnets map[string]doctor.Subnet) (map[string]bool, error) {
+	var vpcs []string
+	for _, subnet := range subnets {
+		vpcs = append(vpcs, subnet.VPC)
+	}
+	slices.Sort(vpcs)
+	explicit, main := map[string]bool{}, map[string]bool{} // by subnet and by VPC
+	for some := range slices.Chunk(slices.Compact(vpcs), maxFilterValues) {
+		in := &ec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", some...)}, MaxResults: aws.Int32(100)}
+		for more := true; more; more = aws.ToString(in.NextToken) != "" {
+			out, err := n.describeRouteTables(ctx, in)
+			if err != nil {
+				return nil, fmt.Errorf("describing the route tables of existing networks: %w", call.Error(err))
+			}
+			for _, table := range out.RouteTables {
+				public := slices.ContainsFunc(table.Routes, func(r types.Route) bool { return strings.HasPrefix(aws.ToString(r.GatewayId), "igw-") })
+				for _, a := range table.Associations {
+					if aws.ToBool(a.Main) {
+						main[aws.ToString(table.VpcId)] = public
+					} else if id := aws.ToString(a.SubnetId); id != "" {
+						explicit[id] = public
+					}
+				}
+			}
+			in.NextToken = out.NextToken
+		}
+	}
+	found := map[string]bool{}
+	for id, subnet := range subnets {
+		public, own := explicit[id]
+		found[id] = public || !own && main[subnet.VPC]
 	}
 	return found, nil
 }

@@ -1,8 +1,10 @@
-// Package eks reads from EKS the offered Kubernetes versions, and the clusters and their add-ons. It caches nothing.
+// Package eks reads from EKS the offered Kubernetes versions, and the clusters and their add-ons. It starts rollbacks of control planes. It
+// caches nothing.
 package eks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 )
 
-// Reader reads from EKS in one account and region, and requests refreshes of insights.
+// Reader reads from EKS in one account and region, and requests refreshes of insights and rollbacks.
 type Reader struct {
 	client *eks.Client
 }
@@ -49,6 +51,20 @@ func (r *Reader) Clusters(ctx context.Context) (int, error) {
 		sum += len(page.Clusters)
 	}
 	return sum, nil
+}
+
+// RollBack starts the rollback of a control plane to a Kubernetes version. EKS needs minutes for it. refused is why EKS does not start it.
+// https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+func (r *Reader) RollBack(ctx context.Context, eksCluster, version string) (refused string, err error) {
+	_, err = r.client.UpdateClusterVersion(ctx, &eks.UpdateClusterVersionInput{Name: &eksCluster, Version: &version})
+	var failure interface{ ErrorMessage() string }
+	switch code := fault.Code(err); {
+	case err == nil:
+		return "", nil
+	case (code == "InvalidParameterException" || code == "InvalidRequestException") && errors.As(err, &failure):
+		return failure.ErrorMessage(), nil
+	}
+	return "", fmt.Errorf("rolling back EKS cluster %s to %s: %w", eksCluster, version, err)
 }
 
 // Exists reports whether an EKS cluster exists, in any state.

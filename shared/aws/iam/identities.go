@@ -29,6 +29,16 @@ func (i *Identities) Roles(ctx context.Context) (used, quota int, err error) {
 	return int(out.SummaryMap["Roles"]), int(out.SummaryMap["RolesQuota"]), nil
 }
 
+// OIDCProviders returns how many OIDC providers the account has.
+// https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListOpenIDConnectProviders.html
+func (i *Identities) OIDCProviders(ctx context.Context) (int, error) {
+	out, err := i.client.ListOpenIDConnectProviders(ctx, &iam.ListOpenIDConnectProvidersInput{})
+	if err != nil {
+		return 0, fmt.Errorf("counting the OIDC providers: %w", call.Error(err))
+	}
+	return len(out.OpenIDConnectProviderList), nil
+}
+
 // Find returns the ARN of the role or user that has the name of a principal, or "" if there is none. Names are unique in an account,
 // whatever the path.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetRole.html, API_GetUser.html

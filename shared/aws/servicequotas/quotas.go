@@ -33,14 +33,16 @@ func (q *Quotas) Clusters(ctx context.Context, code string) (quota preflight.Quo
 	return q.get(ctx, "eks", code, 1)
 }
 
-// Value returns a quota of a service: the account's own value or, if it has none, AWS's default.
+// Value returns a quota of a service in a region: the account's own value or, if it has none, AWS's default.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetAWSDefaultServiceQuota.html
-func (q *Quotas) Value(ctx context.Context, service, code string) (value int, found bool, err error) {
-	quota, found, err := q.get(ctx, service, code, 1)
+func (q *Quotas) Value(ctx context.Context, region, service, code string) (value int, found bool, err error) {
+	inRegion := func(o *servicequotas.Options) { o.Region = region }
+	quota, found, err := q.get(ctx, service, code, 1, inRegion)
 	if found || err != nil {
 		return quota.Limit, found, err
 	}
-	out, err := q.client.GetAWSDefaultServiceQuota(ctx, &servicequotas.GetAWSDefaultServiceQuotaInput{ServiceCode: &service, QuotaCode: &code})
+	out, err := q.client.GetAWSDefaultServiceQuota(ctx,
+		&servicequotas.GetAWSDefaultServiceQuotaInput{ServiceCode: &service, QuotaCode: &code}, inRegion)
 	if fault.Code(err) == "NoSuchResourceException" {
 		return 0, false, nil
 	}
@@ -55,8 +57,9 @@ func (q *Quotas) Value(ctx context.Context, service, code string) (value int, fo
 
 // get returns a quota, multiplied by units.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
-func (q *Quotas) get(ctx context.Context, service, code string, units float64) (quota preflight.Quota, found bool, err error) {
-	out, err := q.client.GetServiceQuota(ctx, &servicequotas.GetServiceQuotaInput{ServiceCode: &service, QuotaCode: &code})
+func (q *Quotas) get(ctx context.Context, service, code string, units float64, options ...func(*servicequotas.Options)) (
+	quota preflight.Quota, found bool, err error) {
+	out, err := q.client.GetServiceQuota(ctx, &servicequotas.GetServiceQuotaInput{ServiceCode: &service, QuotaCode: &code}, options...)
 	if fault.Code(err) == "NoSuchResourceException" {
 		return preflight.Quota{}, false, nil
 	}

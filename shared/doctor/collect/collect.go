@@ -20,7 +20,8 @@ import (
 
 // Quotas returns the account's quotas: a subset of servicequotas.Quotas.
 type Quotas interface {
-	Value(ctx context.Context, service, code string) (value int, found bool, err error)
+	// Value returns a quota that Service Quotas has in a region.
+	Value(ctx context.Context, region, service, code string) (value int, found bool, err error)
 }
 
 // Networks counts the parts of networks in the region: a subset of ec2.Networks.
@@ -34,12 +35,16 @@ type Networks interface {
 	Zones(ctx context.Context) (map[string]string, error)
 	// Subnets returns the subnets of VPCs by id.
 	Subnets(ctx context.Context, vpcs []string) (map[string]doctor.Subnet, error)
+	// PublicSubnets returns which of these subnets have a route to an internet gateway.
+	PublicSubnets(ctx context.Context, subnets map[string]doctor.Subnet) (map[string]bool, error)
 }
 
 // Identities are those of the account: a subset of iam.Identities.
 type Identities interface {
 	// Roles counts the roles and returns their quota, or 0 if it is unknown.
 	Roles(ctx context.Context) (used, quota int, err error)
+	// OIDCProviders counts the OIDC providers.
+	OIDCProviders(ctx context.Context) (int, error)
 	// Find returns the ARN of the role or user that has the name of a principal, or "".
 	Find(ctx context.Context, principalARN string) (arn string, err error)
 }
@@ -139,6 +144,13 @@ func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doct
 	if err := c.unless(f, c.principals(ctx, f, clusters), doctor.PrincipalsExist); err != nil || c.Parameters == nil {
 		return f, err
 	}
+	if len(f.Subnets) > 0 {
+		var err error
+		f.PublicSubnets, err = c.Networks.PublicSubnets(ctx, f.Subnets)
+		if err := c.unless(f, err, doctor.NetworkTags); err != nil {
+			return nil, err
+		}
+	}
 	f.Deployment = &doctor.Deployment{LinkedRoles: map[string]bool{}}
 	if err := c.unless(f, c.bootstrap(ctx, f.Deployment), doctor.Bootstrap); err != nil {
 		return nil, err
@@ -230,8 +242,8 @@ func (c *Collector) quotas(ctx context.Context, f *doctor.Facts, clusters []doct
 			}
 			continue
 		}
-		if !read[need.Code] {
-			value, found, err := c.Quotas.Value(ctx, need.Service, need.Code)
+		if region := need.Region(c.Region); !read[need.Code] && region != "" {
+			value, found, err := c.Quotas.Value(ctx, region, need.Service, need.Code)
 			if err := c.unless(f, err, need.Check); err != nil {
 				return err
 			}
@@ -286,6 +298,8 @@ func (c *Collector) used(ctx context.Context, check string) (map[string]int, err
 		return one(doctor.Addresses, c.Networks.Addresses)
 	case doctor.ClusterQuota:
 		return one(doctor.EKSClusters, c.EKS.Clusters)
+	case doctor.ProviderQuota:
+		return one(doctor.OIDCProviders, c.Identities.OIDCProviders)
 	case doctor.NATGatewayQuota:
 		zones, err := c.Networks.NATGateways(ctx)
 		used := map[string]int{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,8 +29,15 @@ func (a *account) call(format string, args ...any) error {
 	return a.err[name]
 }
 
-func (a *account) Value(_ context.Context, service, code string) (int, bool, error) {
+func (a *account) Value(_ context.Context, region, service, code string) (int, bool, error) {
+	if region != "eu-central-1" {
+		service += " in " + region
+	}
 	return 5, code != "L-1194D53C", a.call("quota %s %s", service, code)
+}
+
+func (a *account) OIDCProviders(context.Context) (int, error) {
+	return a.used, a.call("OIDC providers")
 }
 
 func (a *account) VPCs(context.Context) (int, error) { return a.used, a.call("VPCs") }
@@ -80,6 +88,10 @@ func (a *account) Zones(context.Context) (map[string]string, error) {
 
 func (a *account) Subnets(_ context.Context, vpcs []string) (map[string]doctor.Subnet, error) {
 	return map[string]doctor.Subnet{"s": {VPC: "vpc-1", Zone: "a", ZoneID: "az1"}}, a.call("subnets of %v", vpcs)
+}
+
+func (a *account) PublicSubnets(_ context.Context, subnets map[string]doctor.Subnet) (map[string]bool, error) {
+	return map[string]bool{}, a.call("public subnets of %d", len(subnets))
 }
 
 func (a *account) collector() *Collector {
@@ -146,6 +158,26 @@ func TestExamine(t *testing.T) {
 			"InstanceTypesExist the region has every instance type of the pools":                                         doctor.OK,
 			"OnDemandQuota 4 of 5 vCPUs of on-demand instances are used; needed: 2":                                      doctor.Blocks,
 		}, levels)
+	})
+	t.Run("reads quotas of IAM where they are", func(t *testing.T) {
+		for region, want := range map[string]struct {
+			calls []string
+			level doctor.Level
+		}{
+			"eu-central-1":  {[]string{"quota iam in us-east-1 L-858F3967", "OIDC providers"}, doctor.Blocks},
+			"us-gov-west-1": {[]string{"OIDC providers"}, doctor.Warning},
+		} {
+			a, cluster := &account{used: 5}, demo()
+			cluster.Spec.ControlPlane.OIDCProvider = true
+			collector := a.collector()
+			collector.Region = region
+			found, err := collector.Examine(t.Context(), cluster)
+			require.NoError(t, err)
+			require.Subset(t, a.calls, want.calls)
+			require.Equal(t, region != "eu-central-1", !slices.Contains(a.calls, "quota iam in us-east-1 L-858F3967"))
+			at := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Check == doctor.ProviderQuota })
+			require.Equal(t, want.level, found[at].Level, found[at])
+		}
 	})
 	t.Run("reads nothing that a cluster does not need", func(t *testing.T) {
 		a, c := &account{}, demo()

@@ -24,7 +24,7 @@ func withAgent(release string) string {
 }
 
 // TestReadings is one life with everything on which the readings differ: a key, access entries of roles, add-ons with pod identity, rolls
-// by both strategies and an upgrade.
+// by both strategies, an upgrade and its rollback. TestAddedNodeIsNoBatch has the signals of instances that an autoscaler adds.
 func TestReadings(t *testing.T) {
 	tests := map[string]facts.Readings{"strict": nil}
 	all, err := facts.Parse(facts.Every)
@@ -57,6 +57,10 @@ func TestReadings(t *testing.T) {
 				l.SettleAll()
 				l.RequirePhase(status.Ready)
 				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+				l.StartUpgrade(events.Upgrade{Rollback: true})
+				l.SettleAll()
+				require.Equal(t, "Done", l.Status("demo").Upgrade.Phase, l.Status("demo").Upgrade.Message)
+				require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 				l.Remove(names.ClusterSpec("demo"), "")
 				l.SettleAll()
 				l.RequirePhase(status.Deleted)

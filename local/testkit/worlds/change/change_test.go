@@ -285,7 +285,7 @@ func TestLateFailureOfAProtectedControlPlane(t *testing.T) {
 	a := harness.Start(t)
 	failing(a, "create", "AWS::IAM::OIDCProvider", "control-plane", errQuota)
 	a.Upload("releases/r1.yaml", harness.Release())
-	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: true\n"))
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  controlPlane: {oidcProvider: true}\n  deletionProtection: true\n"))
 	a.Settle()
 	require.Contains(t, a.Status("demo").Message, "is ROLLBACK_COMPLETE: OidcProvider")
 	clean(t, a, "demo")

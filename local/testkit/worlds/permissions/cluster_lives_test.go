@@ -50,8 +50,8 @@ var clusterLives = map[string]func(*life){
 		l.SettleAll()
 		require.Equal(l.T, status.Ready, l.Status("other").Phase, l.Status("other").Message)
 	},
-	"a private cluster, with another relay, and its deletion": func(l *life) {
-		const private = lives.PrivateEndpoint + lives.Alarmed + lives.Unprotected
+	"a private cluster with an OIDC provider, with another relay, and its deletion": func(l *life) {
+		const private = "  controlPlane: {oidcProvider: true, endpoint: {public: false}}\n" + lives.Alarmed + lives.Unprotected
 		l.CreateOldCluster(private + "  tags: {team: a}\n")
 		l.RequirePhase(status.Ready)
 		l.DeleteRelay()

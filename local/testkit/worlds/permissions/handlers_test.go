@@ -19,6 +19,7 @@ import (
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
 var handlers = map[string]string{
 	"autoscaling:CancelInstanceRefresh":                    "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:RollbackInstanceRefresh":                  "AWS::AutoScaling::AutoScalingGroup",
 	"autoscaling:DeleteLifecycleHook":                      "AWS::AutoScaling::AutoScalingGroup",
 	"autoscaling:DescribeAutoScalingInstances":             "AWS::AutoScaling::AutoScalingGroup",
 	"autoscaling:DescribeLifecycleHooks":                   "AWS::AutoScaling::AutoScalingGroup",
@@ -55,7 +56,6 @@ var handlers = map[string]string{
 	"eks:TagResource podidentityassociation":               "AWS::EKS::Addon",
 	"eks:UntagResource podidentityassociation":             "AWS::EKS::Addon",
 	"eks:UpdatePodIdentityAssociation":                     "AWS::EKS::Addon",
-	"iam:CreateServiceLinkedRole eks.amazonaws.com":        "AWS::EKS::Cluster",
 	"iam:CreateServiceLinkedRole natgateway.amazonaws.com": "AWS::EC2::NatGateway",
 	"iam:CreateServiceLinkedRole spot.amazonaws.com":       "AWS::AutoScaling::AutoScalingGroup",
 	"iam:GetInstanceProfile":                               "AWS::IAM::InstanceProfile",

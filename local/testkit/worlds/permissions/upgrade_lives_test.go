@@ -37,6 +37,14 @@ var upgradeLives = map[string]func(*life){
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.SettleAll()
 	},
+	"an upgrade that is rolled back": func(l *life) {
+		l.CreateOldCluster("")
+		l.StartUpgrade(events.Upgrade{Release: "r2"})
+		l.SettleAll()
+		l.StartUpgrade(events.Upgrade{Rollback: true})
+		l.SettleAll()
+		l.RequirePhase(status.Ready)
+	},
 	"an upgrade that is stopped in the middle, and two others": func(l *life) {
 		l.CreateOldCluster(lives.Alarmed)
 		l.uploadWithoutEvent("  tags: {team: b}\n" + lives.Alarmed)

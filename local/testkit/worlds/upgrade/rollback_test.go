@@ -264,7 +264,7 @@ func TestRollbackContinuesAfterNodesWereUpgraded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runWithFaults(t, func(l *life, bad *faults.Engine) {
 				arn := l.half(bad)
-				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: EKS did not roll the control plane back in 3 attempts")
 				require.Contains(t, l.verdict(arn), "Completed and kept: nodes back to their previous images")
 				require.Contains(t, l.verdict(arn), "Next: control plane to 1.35. To continue: `drover upgrade demo --rollback`, "+
 					"which starts drover-upgrade with {\"cluster\":\"demo\",\"rollback\":true}. To undo the rollback: `drover upgrade demo --to r2`")

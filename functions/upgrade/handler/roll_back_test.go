@@ -1,0 +1,60 @@
+package handler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// A step back of the control plane begins with EKS. The template follows once EKS runs the version.
+func TestRollBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*led)
+		calls   []string
+		outcome events.UpgradeOutcome
+		message string
+	}{
+		"starts with EKS": {func(*led) {}, []string{"roll-back 1.35"}, events.UpgradeBusy, "EKS rolls the control plane back to 1.35"},
+		"is refused by EKS": {
+			func(l *led) { l.refusal = "not within 7 days" }, []string{"roll-back 1.35"}, events.UpgradeStopped,
+			"EKS does not roll the control plane back to 1.35: not within 7 days",
+		},
+		"is complete once EKS runs the version": {
+			func(l *led) { l.eks.Version = "1.35" }, nil, events.UpgradeGo, "control plane to 1.35",
+		},
+		"does not start twice":  {func(l *led) { l.eks.Status = "UPDATING" }, nil, events.UpgradeBusy, "its status is UPDATING"},
+		"is not a step forward": {func(l *led) { l.record.Steps[0].NodesRolledBack = false }, nil, events.UpgradeGo, "control plane to 1.35"},
+		"is no step of nodes": {
+			func(l *led) { l.record.Steps[0].Kind = upgrade.StepNodes }, nil, events.UpgradeGo, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := leading()
+			l.eks = preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}
+			l.record.Step, l.record.Steps = 0, []upgrade.Step{{
+				Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesRolledBack: true, Started: noon.Add(-time.Minute), Opened: noon,
+			}}
+			test.change(l)
+			h := l.handler()
+			result, err := h.Handle(t.Context(), events.UpgradeRequest{
+				Upgrade: events.Upgrade{Cluster: "demo"}, Action: events.UpgradeBegin, Execution: "mine",
+			})
+			require.NoError(t, err)
+			require.Equal(t, test.outcome, result.Outcome, result.Message)
+			require.Contains(t, result.Message, test.message)
+			var calls []string
+			for _, call := range l.done {
+				if strings.HasPrefix(call, "roll-back ") {
+					calls = append(calls, call)
+				}
+			}
+			require.Equal(t, test.calls, calls)
+		})
+	}
+}
