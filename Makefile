@@ -174,8 +174,20 @@ CLI := github.com/drover-run/drover/cmd/internal/cli
 STAMP = $(if $(COMMIT),-X $(CLI).commit=$(COMMIT) -X $(CLI).commitTime=$(shell git log -1 --format=%cI) \
 	-X $(CLI).modified=$(if $(shell git status --porcelain),true,false))
 
+# The page of drover ui, which build/drover embeds. Without npm, the command is built without the page.
+UI := cmd/internal/ui
+.PHONY: ui
+ui: ## Bundle the page that drover ui serves
+	@if ! command -v npm >/dev/null; then echo "npm is missing: drover ui is left out"; else $(MAKE) $(UI)/dist/index.html; fi
+$(UI)/dist/index.html: $(UI)/web/node_modules/.package-lock.json $(UI)/web/build.mjs $(wildcard $(UI)/web/src/*)
+	@echo "bundling the page"; node $(UI)/web/build.mjs
+$(UI)/web/node_modules/.package-lock.json: $(UI)/web/package-lock.json
+	@echo "installing the libraries of the page"; npm ci --prefix $(UI)/web --no-audit --no-fund --loglevel error
+	@touch $@
+
 # drover runs drover-local from its own folder: drover alone does not link the local account. OUT is another file to write.
 .PHONY: build/drover build/drover-local
+build/drover: ui
 build/drover build/drover-local: build/%:
 	@echo "building $*"; go build $(if $(COMMIT),-buildvcs=auto) -ldflags '-s -w $(STAMP)' -o $(or $(OUT),$@) ./cmd/$*
 
@@ -212,4 +224,5 @@ infra/node_modules/.package-lock.json: infra/package-lock.json
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	@rm -rf build cdk.out infra/node_modules
+	@rm -rf build cdk.out infra/node_modules $(UI)/web/node_modules
+	@rm -f $(UI)/dist/*.html $(UI)/dist/*.js $(UI)/dist/*.css

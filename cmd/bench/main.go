@@ -36,7 +36,7 @@ type section struct {
 var sections = []section{
 	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged},
 	{"run", measureRun}, {"fleet", measureFleet},
-	{"drain", measureDrain}, {"roll", measureRoll}, {"upgrade", measureUpgrade}, {"sweep", measureSweep},
+	{"drain", measureDrain}, {"roll", measureRoll}, {"upgrade", measureUpgrade}, {"sweep", measureSweep}, {"page", measurePage},
 }
 
 // settings of a run.

@@ -91,7 +91,8 @@ func (a *Admitter) admit(ctx context.Context, cluster string) (string, error) {
 			after = "rejected " + c.LastTransitionTime.Format(time.RFC3339Nano)
 		}
 		// Planning adds the warnings about the release.
-		s.AcceptSpec(status.Upload{Version: object.Version, UploadedAt: object.Modified}, api.Warnings(spec, nil), spec.Spec.Paused, a.Now())
+		upload := status.Upload{Version: object.Version, UploadedAt: object.Modified, Labels: spec.Metadata.Labels}
+		s.AcceptSpec(upload, api.Warnings(spec, nil), spec.Spec.Paused, a.Now())
 	})
 	if err != nil || after == object.Version {
 		return object.Version, err

@@ -40,7 +40,7 @@ func (c *Cluster) Health(ctx context.Context) ([]pool.NodeHealth, error) {
 		node := &list.Items[i]
 		h := pool.NodeHealth{
 			Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
-			Pool: node.Labels[PoolLabel], Cordoned: node.Spec.Unschedulable,
+			Pool: node.Labels[PoolLabel], Cordoned: node.Spec.Unschedulable, KubeletVersion: node.Status.NodeInfo.KubeletVersion,
 			Since: node.CreationTimestamp.Time, Message: "it has no Ready condition",
 		}
 		for _, condition := range node.Status.Conditions {

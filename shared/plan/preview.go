@@ -19,4 +19,6 @@ type Preview struct {
 	Next *status.Upgrade
 	// Access is the access to the API endpoint that the deployed control plane should have. It is nil if the plan changes the control plane.
 	Access *api.Access
+	// Accepted is the newest spec, as the status records it. It is nil if there is a Reason, or if the newest spec is not used.
+	Accepted *status.Upload
 }

@@ -192,6 +192,15 @@ type work struct {
 	rolled []status.Node
 }
 
+// accepted is the newest spec, as the status records it.
+func (w *work) accepted() status.Upload {
+	upload := status.Upload{Version: w.newest, UploadedAt: w.uploadedAt}
+	if w.spec != nil {
+		upload.Labels = w.spec.Metadata.Labels
+	}
+	return upload
+}
+
 // acceptance reports whether the newest spec applies and, if not, why.
 func (w *work) acceptance() (accepted bool, rejected *events.Rejection) {
 	if w.rejected != nil {

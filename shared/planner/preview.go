@@ -56,6 +56,8 @@ func (p *Planner) PreviewWith(ctx context.Context, cluster string, stacks map[st
 	}
 	if seen.Unused == nil {
 		seen.Next = w.nextUpgrade(&status.Status{}, with.Now())
+		accepted := w.accepted()
+		seen.Accepted = &accepted
 	}
 	return seen, err
 }

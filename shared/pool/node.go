@@ -43,6 +43,8 @@ type NodeHealth struct {
 	Message string
 	// Cordoned reports whether the node accepts no new pods.
 	Cordoned bool
+	// KubeletVersion such as v1.36.3-eks-abc.
+	KubeletVersion string
 }
 
 // Missing returns what a node lacks of the readiness that its pool asks for, or "". A nil node has not registered.

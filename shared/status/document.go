@@ -115,6 +115,8 @@ type Status struct {
 type Upload struct {
 	Version    string    `json:"version"`
 	UploadedAt time.Time `json:"uploadedAt"`
+	// Labels of this version of the spec. Documents that were written before this field existed lack them until the next audit.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Failure is why a version of a spec could not be converged. Its message omits what differs from try to try, such as request ids.

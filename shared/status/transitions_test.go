@@ -32,7 +32,7 @@ func condition(kind, is, reason, message string) Condition {
 func conditions(all ...Condition) []Condition { return all }
 
 func TestAcceptSpec(t *testing.T) {
-	v2 := Upload{"v2", noon}
+	v2 := Upload{Version: "v2", UploadedAt: noon}
 	accept := func(s *Status) { s.AcceptSpec(v2, api.SpecWarnings{}, false, noon) }
 	pause := func(s *Status) { s.AcceptSpec(v2, api.SpecWarnings{}, true, noon) }
 	valid := condition(SpecAccepted, "True", ReasonValid, "")
@@ -97,7 +97,7 @@ func TestAcceptSpec(t *testing.T) {
 
 func TestRecordAccepted(t *testing.T) {
 	at := func(version string, second int) *Upload {
-		return &Upload{version, noon.Add(time.Duration(second) * time.Second)}
+		return &Upload{version, noon.Add(time.Duration(second) * time.Second), map[string]string{"upload": version}}
 	}
 	for name, test := range map[string]struct {
 		before *Upload

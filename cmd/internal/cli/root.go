@@ -43,7 +43,8 @@ func Root() *cobra.Command {
 	}
 	ShowExitCodes(cmd)
 	cmd.AddCommand(
-		doctorCommand(), validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(),
+		doctorCommand(), validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(),
+		fleetCommand(), uiCommand(), versionsCommand(),
 		upgradeCommand(), drainCommand(), rollCommand(), convergeCommand(), rolloutCommand(), eventsCommand(), logsCommand(), localCommand(),
 		versionCommand(),
 	)

@@ -87,6 +87,7 @@ func TestCluster(t *testing.T) {
 		require.ElementsMatch(t, []string{"workers", "spot", ":4"}, strings.Fields(ok(t, "__complete", "roll", "demo", "")))
 		require.Contains(t, ok(t, "__complete", "upgrade", "demo", "--to", "1.36"), "1.36-1\n")
 	})
+	t.Run("fleet", showFleet)
 	t.Run("status", func(t *testing.T) {
 		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 `, ok(t, "status"))
 		out := ok(t, "status", "demo")

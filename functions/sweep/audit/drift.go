@@ -55,6 +55,9 @@ func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.St
 		unusable != accepted.Reason {
 		return r.startConverge(ctx, cluster, s, names.RetryReleaseArrived)
 	}
+	if err := r.syncLabels(ctx, cluster, s, seen.Accepted); err != nil {
+		return err
+	}
 	if r.isUpgradeUnrecorded(cluster, s, seen.Next) {
 		return r.startConverge(ctx, cluster, s, names.RetryUpgradePending)
 	}
@@ -93,6 +96,22 @@ func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.St
 	}
 	_, err = r.repeatConverge(ctx, cluster, s, names.RetryDrift, since)
 	return err
+}
+
+// syncLabels records the labels of the accepted spec in a status that an earlier version of drover wrote without them. The spec is the
+// same: the cluster is not planned again.
+func (r *auditRun) syncLabels(ctx context.Context, cluster string, s *status.Status, accepted *status.Upload) error {
+	differ := func(s *status.Status) bool {
+		return accepted != nil && s.AcceptedVersion() == accepted.Version && !maps.Equal(s.Accepted.Labels, accepted.Labels)
+	}
+	if !differ(s) {
+		return nil
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(now *status.Status) {
+		if differ(now) {
+			now.RecordAccepted(*accepted)
+		}
+	})
 }
 
 // syncVersion records the deployed version after an execution was aborted during a control plane update.

@@ -87,6 +87,16 @@ func TestAuditComparesACluster(t *testing.T) {
 			planned(), nil,
 			[]string{"compare"},
 		},
+		"and records the labels that a status lacks": {
+			status.Status{Phase: status.Ready, Accepted: &status.Upload{Version: "v1"}},
+			plan.Preview{Plan: planned().Plan, Accepted: &status.Upload{Version: "v1", Labels: map[string]string{"env": "prod"}}}, nil,
+			[]string{"compare", "write"},
+		},
+		"but not the labels of a spec that admission has not recorded": {
+			status.Status{Phase: status.Ready, Accepted: &status.Upload{Version: "v1"}},
+			plan.Preview{Plan: planned().Plan, Accepted: &status.Upload{Version: "v2", Labels: map[string]string{"env": "prod"}}}, nil,
+			[]string{"compare"},
+		},
 		"and starts it for an upgrade that no status shows": {
 			status.Status{Phase: status.Ready}, plan.Preview{Next: scheduled}, nil,
 			[]string{"compare", "start: upgrade-pending 2026-11-26T12:00:00Z"},

@@ -1,0 +1,269 @@
+package cli
+
+// The ui command: the page on the loopback, or a published copy of it.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/ui"
+	"github.com/drover-run/drover/shared/aws/s3"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func uiCommand() *cobra.Command {
+	var port int
+	var publish string
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Show the fleet on a page in the browser; changes nothing",
+		Long: `Serves a page on 127.0.0.1 until Ctrl-C, and prints its address. The page shows every cluster as a square, with filters, groups and
+colors, and one cluster in depth: conditions, the plan of the last converge, drains with the budgets that block them, the steps of
+an upgrade, and pools and nodes by version. It reads with your credentials. It has no control that changes a cluster.
+
+The address has a random token. Requests without it get no data, and neither do those for other host names or from other sites.
+
+With --publish it writes a copy of the page and of the statuses to a bucket of yours, and ends. Every
+principal that may read that prefix can read every status.`,
+		Example: `  drover ui
+  drover ui --port 8080
+  drover ui --publish s3://my-bucket/fleet`,
+		Annotations:       ExitCodes("the page was served until Ctrl-C; with --publish, every file was written", "an error"),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := ui.Files(); err != nil {
+				return err
+			}
+			var bucket, prefix string
+			if publish != "" {
+				var err error
+				if bucket, prefix, err = parsePublish(publish); err != nil {
+					return err
+				}
+			}
+			c, err := openCell(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if publish != "" {
+				count, err := publishPage(cmd.Context(), c, bucket, prefix, time.Now())
+				if err == nil {
+					fmt.Fprintf(cmd.OutOrStdout(), "published %d clusters to s3://%s/%sindex.html\n", count, bucket, prefix)
+				}
+				return err
+			}
+			return servePage(cmd, c, port)
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", 0, "the port of 127.0.0.1; 0 is any free port")
+	cmd.Flags().StringVar(&publish, "publish", "", "write a read-only copy to s3://BUCKET/PREFIX, and end")
+	return cmd
+}
+
+// servePage serves the page until the context ends.
+func servePage(cmd *cobra.Command, c *Cell, port int) error {
+	listener, err := ui.Listen(port)
+	if err != nil {
+		return err
+	}
+	handler, err := ui.NewServer(listener, c.page(), newPageSource(c))
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\nCtrl-C ends. The address has a token that lets its holder read every status.\n", handler.URL())
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(cmd.Context(), func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// page says what the page of the cell shows.
+func (c *Cell) page() ui.Page { return ui.Page{Account: c.render.Account, Region: c.render.Region} }
+
+// pageSource reads what the page shows.
+type pageSource struct {
+	c      *Cell
+	reader *fleet.Reader
+	// mu guards live: one cluster is read at a time.
+	mu   sync.Mutex
+	live map[string]*liveSource
+}
+
+func newPageSource(c *Cell) *pageSource {
+	return &pageSource{c: c, reader: &fleet.Reader{Objects: c.State}, live: map[string]*liveSource{}}
+}
+
+func (p *pageSource) Fleet(ctx context.Context) ([]byte, error) {
+	rows, err := p.reader.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return fleet.NewDocument(rows).JSON()
+}
+
+func (p *pageSource) Cluster(ctx context.Context, name string) ([]byte, error) {
+	object, err := p.c.State.Get(ctx, names.Status(name), store.MaxDocument)
+	return object.Body, err
+}
+
+// pageNodes has the pools of one cluster as they are now. Unread says which source was not read.
+type pageNodes struct {
+	Pools  []pagePool `json:"pools"`
+	Unread string     `json:"unread,omitempty"`
+}
+
+// pagePool counts the nodes of a pool. Ready is absent if the cluster was not read.
+type pagePool struct {
+	Name      string        `json:"name"`
+	Desired   int           `json:"desired"`
+	InService int           `json:"inService"`
+	Ready     *int          `json:"ready,omitempty"`
+	Versions  []pageVersion `json:"versions"`
+}
+
+// pageVersion counts the instances of a pool with one launch template version and one kubelet.
+type pageVersion struct {
+	Template string `json:"template,omitempty"`
+	Kubelet  string `json:"kubelet,omitempty"`
+	Nodes    int    `json:"nodes"`
+}
+
+func (p *pageSource) Nodes(ctx context.Context, name string) ([]byte, error) {
+	cluster, err := p.c.State.Status(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live[name] == nil {
+		p.live[name] = newLiveSource(p.c)
+	}
+	return json.Marshal(nodesByVersion(p.live[name].cluster(ctx, cluster)))
+}
+
+// nodesByVersion counts the instances of each pool.
+func nodesByVersion(live *liveCluster) pageNodes {
+	nodes := pageNodes{Pools: []pagePool{}}
+	for _, source := range []struct {
+		name string
+		err  error
+	}{{"Auto Scaling", live.groupsErr}, {"the cluster", live.nodesErr}} {
+		if source.err != nil && !errors.Is(source.err, pool.ErrNoCluster) {
+			nodes.Unread = strings.TrimPrefix(nodes.Unread+"; "+source.name+" was not read: "+source.err.Error(), "; ")
+		}
+	}
+	kubelets := map[string]string{}
+	for _, n := range live.nodes {
+		kubelets[n.Instance] = n.KubeletVersion
+	}
+	for name, group := range live.groups {
+		progress := progressOf(group, live.nodes, live.nodesErr == nil, false)
+		counted := pagePool{Name: name, Desired: progress.desired, InService: progress.inService, Versions: []pageVersion{}}
+		if progress.ready >= 0 {
+			counted.Ready = &progress.ready
+		}
+		counts := map[pageVersion]int{}
+		for _, i := range group.Instances {
+			counts[pageVersion{Template: i.TemplateVersion, Kubelet: kubelets[i.ID]}]++
+		}
+		for version, count := range counts {
+			version.Nodes = count
+			counted.Versions = append(counted.Versions, version)
+		}
+		slices.SortFunc(counted.Versions, func(a, b pageVersion) int {
+			return strings.Compare(a.Template+" "+a.Kubelet, b.Template+" "+b.Kubelet)
+		})
+		nodes.Pools = append(nodes.Pools, counted)
+	}
+	slices.SortFunc(nodes.Pools, func(a, b pagePool) int { return strings.Compare(a.Name, b.Name) })
+	return nodes
+}
+
+// parsePublish parses s3://BUCKET/PREFIX. The prefix ends with a slash, or is empty.
+func parsePublish(url string) (bucket, prefix string, err error) {
+	rest, ok := strings.CutPrefix(url, "s3://")
+	bucket, prefix, _ = strings.Cut(rest, "/")
+	if !ok || bucket == "" {
+		return "", "", fmt.Errorf("--publish %q is invalid: use s3://BUCKET/PREFIX", url)
+	}
+	if strings.HasPrefix(bucket, names.Prefix) {
+		return "", "", fmt.Errorf("--publish %q is refused: buckets %s* are drover's own; use a bucket of yours", url, names.Prefix)
+	}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		prefix += "/"
+	}
+	return bucket, prefix, nil
+}
+
+// publishPage writes the page and the statuses to a bucket: the data first, and last the page that names them.
+func publishPage(ctx context.Context, c *Cell, bucket, prefix string, now time.Time) (clusters int, err error) {
+	files, err := ui.Files()
+	if err != nil {
+		return 0, err
+	}
+	client := s3.NewClient(c.cfg)
+	write := func(f ui.File) error {
+		key, age := prefix+f.Name, "no-cache"
+		_, err := client.PutObject(ctx, &awss3.PutObjectInput{
+			Bucket: &bucket, Key: &key, Body: bytes.NewReader(f.Body), ContentType: &f.ContentType, CacheControl: &age,
+		})
+		if err != nil {
+			return fmt.Errorf("writing s3://%s/%s: %w", bucket, key, err)
+		}
+		return nil
+	}
+	source := newPageSource(c)
+	rows, err := source.reader.Read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = fleet.Each(ctx, len(rows), func(ctx context.Context, i int) error {
+		body, err := source.Cluster(ctx, rows[i].Name)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		return write(ui.File{Name: names.Status(rows[i].Name), ContentType: "application/json", Body: body})
+	})
+	if err != nil {
+		return 0, err
+	}
+	document, err := fleet.NewDocument(rows).JSON()
+	if err != nil {
+		return 0, err
+	}
+	page := c.page()
+	page.PublishedAt = now.UTC().Truncate(time.Second)
+	about, err := json.Marshal(page)
+	if err != nil {
+		return 0, err
+	}
+	files = append([]ui.File{
+		{Name: ui.FleetPath, ContentType: "application/json", Body: document}, {Name: ui.PagePath, ContentType: "application/json", Body: about},
+	}, files...)
+	for _, f := range files {
+		if err := write(f); err != nil {
+			return 0, err
+		}
+	}
+	return len(rows), nil
+}

@@ -1,0 +1,126 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/store"
+)
+
+// source answers with its own words.
+type source struct{ err error }
+
+func (s source) Fleet(context.Context) ([]byte, error) { return []byte(`{"clusters":[]}`), s.err }
+
+func (s source) Cluster(_ context.Context, name string) ([]byte, error) {
+	if name != "demo" {
+		return nil, store.ErrNotFound
+	}
+	return []byte(`{"status":{}}`), nil
+}
+
+func (s source) Nodes(context.Context, string) ([]byte, error) { return []byte(`{"pools":[]}`), nil }
+
+// unbuilt is a server without the files of the page, which make ui builds.
+func unbuilt(s Source) *Server {
+	return &Server{
+		Page: Page{Account: "000000000000", Region: "us-east-1"}, Source: s, token: "secret", hosts: []string{"127.0.0.1:4711", "localhost:4711"},
+		files: map[string]File{"index.html": {"index.html", contentTypes["index.html"], []byte("<!doctype html>")}},
+	}
+}
+
+func TestServer(t *testing.T) {
+	const own = "127.0.0.1:4711"
+	with := func(more ...string) map[string]string {
+		headers := map[string]string{"Authorization": "Bearer secret"}
+		if len(more) == 2 {
+			headers[more[0]] = more[1]
+		}
+		return headers
+	}
+	for name, test := range map[string]struct {
+		method, path, host string
+		headers            map[string]string
+		code               int
+		body               string
+	}{
+		"serves the page without the token":    {"GET", "/", own, nil, 200, "<!doctype html>"},
+		"serves data with the token":           {"GET", "/status/fleet.json", "localhost:4711", with(), 200, `{"clusters":[]}`},
+		"serves one cluster":                   {"GET", "/status/clusters/demo.json", own, with(), 200, `{"status":{}}`},
+		"serves the nodes of a cluster":        {"GET", "/nodes/demo.json", own, with(), 200, `{"pools":[]}`},
+		"serves the account":                   {"GET", "/page.json", own, with(), 200, `"account":"000000000000"`},
+		"knows no other cluster":               {"GET", "/status/clusters/x.json", own, with(), 404, ""},
+		"knows no other path":                  {"GET", "/leases/demo.json", own, with(), 404, ""},
+		"refuses data without the token":       {"GET", "/status/fleet.json", own, nil, 401, "token is missing"},
+		"refuses another token":                {"GET", "/page.json", own, map[string]string{"Authorization": "Bearer secres"}, 401, ""},
+		"refuses a rebound name":               {"GET", "/", "attacker.example:4711", nil, 403, "own address"},
+		"refuses another port":                 {"GET", "/", "127.0.0.1:80", nil, 403, ""},
+		"refuses another origin":               {"GET", "/status/fleet.json", own, with("Origin", "https://attacker.example"), 403, "own page"},
+		"refuses a request from another site":  {"GET", "/app.js", own, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, ""},
+		"accepts the page's own requests":      {"GET", "/", own, with("Origin", "http://"+own), 200, ""},
+		"refuses a write, also with the token": {"POST", "/status/fleet.json", own, with(), 405, "only reads"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(test.method, test.path, nil)
+			r.Host = test.host
+			for key, value := range test.headers {
+				r.Header.Set(key, value)
+			}
+			w := httptest.NewRecorder()
+			unbuilt(source{}).ServeHTTP(w, r)
+			require.Equal(t, test.code, w.Code)
+			require.Contains(t, w.Body.String(), test.body)
+			require.Equal(t, policy, w.Header().Get("Content-Security-Policy"))
+			require.NotContains(t, policy, "unsafe")
+		})
+	}
+	t.Run("reports what AWS answers", func(t *testing.T) {
+		r := httptest.NewRequest("GET", "/status/fleet.json", nil)
+		r.Host = "127.0.0.1:4711"
+		r.Header.Set("Authorization", "Bearer secret")
+		w := httptest.NewRecorder()
+		unbuilt(source{errors.New("AccessDenied")}).ServeHTTP(w, r)
+		require.Equal(t, http.StatusBadGateway, w.Code)
+		require.Equal(t, "AccessDenied\n", w.Body.String())
+	})
+}
+
+// start serves the page of a source. It skips the test if the page is not built.
+func start(t *testing.T, s Source) *Server {
+	t.Helper()
+	listener, err := Listen(0)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(listener.Addr().String(), "127.0.0.1:"))
+	server, err := NewServer(listener, Page{Account: "000000000000", Region: "us-east-1"}, s)
+	if errors.Is(err, ErrNotBuilt) {
+		_ = listener.Close()
+		missing(t, "the page is not built: run make ui")
+	}
+	require.NoError(t, err)
+	web := &http.Server{Handler: server}
+	go func() { _ = web.Serve(listener) }()
+	t.Cleanup(func() { _ = web.Close() })
+	return server
+}
+
+func TestServe(t *testing.T) {
+	server := start(t, source{})
+	r, err := http.Get(strings.Replace(server.URL(), "/#token=", "/app.js?", 1))
+	require.NoError(t, err)
+	defer r.Body.Close()
+	script, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.Equal(t, 200, r.StatusCode)
+	require.NotEmpty(t, script)
+	page, err := json.Marshal(server.Page)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"account":"000000000000","region":"us-east-1"}`, string(page))
+}

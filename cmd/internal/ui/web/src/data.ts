@@ -1,0 +1,93 @@
+// The documents that the page reads, and how it reads them.
+
+export interface Row {
+  name: string;
+  labels?: Record<string, string>;
+  kubernetesVersion?: string;
+  release?: string;
+  target?: string;
+  phase: string;
+  health: string;
+  reason?: string;
+  waitsFor?: string;
+  until?: string;
+  updatedAt?: string;
+}
+
+export interface Page {
+  account: string;
+  region: string;
+  publishedAt?: string;
+}
+
+// The token is in the fragment of the address that drover ui prints. It moves to the storage of this tab, so that a reload keeps it.
+function token(): string {
+  const given = /^#token=(.+)$/.exec(location.hash);
+  if (given) {
+    sessionStorage.setItem('token', given[1]);
+    history.replaceState(null, '', location.pathname);
+  }
+  return sessionStorage.getItem('token') ?? '';
+}
+const bearer = token();
+
+export class Failure extends Error {}
+
+export async function read<T>(path: string): Promise<T> {
+  const headers: Record<string, string> = bearer ? { Authorization: `Bearer ${bearer}` } : {};
+  const answer = await fetch(path, { headers, cache: 'no-store' });
+  if (!answer.ok) {
+    throw new Failure(`${path}: ${(await answer.text()).trim() || answer.statusText}`);
+  }
+  return answer.json();
+}
+
+// matcher parses what is typed into the filter: words of the name, and requirements of the labels in the syntax of kubectl.
+export function matcher(text: string): (row: Row) => boolean {
+  const requirements: ((row: Row) => boolean)[] = [];
+  for (const part of text.split(/,(?![^(]*\))/).map((p) => p.trim()).filter(Boolean)) {
+    const set = /^([\w./-]+)\s+(in|notin)\s*\(([^)]*)\)$/.exec(part);
+    const equal = /^([\w./-]+)\s*(!=|==|=)\s*([\w.-]*)$/.exec(part);
+    const absent = /^!\s*([\w./-]+)$/.exec(part);
+    if (set) {
+      const values = set[3].split(',').map((v) => v.trim());
+      requirements.push((r) => {
+        const value = r.labels?.[set[1]];
+        const isIn = value !== undefined && values.includes(value);
+        return set[2] === 'in' ? isIn : !isIn;
+      });
+    } else if (equal) {
+      requirements.push((r) => (r.labels?.[equal[1]] === equal[3]) === (equal[2] !== '!='));
+    } else if (absent) {
+      requirements.push((r) => r.labels?.[absent[1]] === undefined);
+    } else {
+      requirements.push((r) => r.name.includes(part) || r.labels?.[part] !== undefined);
+    }
+  }
+  return (row) => requirements.every((matches) => matches(row));
+}
+
+// valueOf returns what a row is grouped or colored by.
+export function valueOf(row: Row, by: string): string {
+  switch (by) {
+    case '': return '';
+    case 'health': return row.health;
+    case 'version': return row.kubernetesVersion || 'none';
+    case 'release': return row.release || 'none';
+    case 'reason': return row.reason || 'none';
+    default: return row.labels?.[by.slice('label:'.length)] ?? 'none';
+  }
+}
+
+export function ago(time: string | undefined, now: number): string {
+  if (!time) return 'never';
+  const seconds = Math.round((now - Date.parse(time)) / 1000);
+  return seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
+}
+
+export function span(seconds: number): string {
+  if (seconds < 90) return `${seconds}s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)}m`;
+  if (seconds < 129600) return `${Math.round(seconds / 3600)}h`;
+  return `${Math.round(seconds / 86400)}d`;
+}
