@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/planner"
@@ -121,7 +122,7 @@ func (f *fleet) Exists(context.Context, string) (bool, error) { return false, ni
 
 func (f *fleet) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
 	f.eksCalls.Add(1)
-	return preflight.ControlPlane{Version: minor, Status: "ACTIVE"}, nil
+	return preflight.ControlPlane{Version: minor, Status: "ACTIVE", Access: api.Endpoint{}.Access()}, nil
 }
 
 // fleetState is the state bucket as cache.Snapshot reads it for planning. What only a fleet with problems needs is an error. A test of
