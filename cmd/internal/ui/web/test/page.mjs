@@ -57,11 +57,12 @@ try {
   assert.match(await page.locator('#active').innerText(), /^c00001: Changing, Blocked/);
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'c00001' }).waitFor();
+  await page.getByText('shop/cart-1').waitFor();
+  await page.getByText('v1.37.0').waitFor();
   const text = await page.locator('main').innerText();
   for (const want of ['shop/cart-1', 'shop/cart', '10m left', 'spec.pools[0].image', 'ami-1', 'ami-2', 'control plane 1.37', 'Converging']) {
     assert.match(text, new RegExp(want.replace(/[[\].]/g, '\\$&')));
   }
-  await page.getByText('v1.37.0').waitFor();
   assert.equal(await page.evaluate(() => document.activeElement.id), 'cluster-name', 'the focus follows');
   if (shots) await page.screenshot({ path: `${shots}/cluster.png` });
 
@@ -70,7 +71,7 @@ try {
   await page.emulateMedia({ colorScheme: 'dark' });
   for (const hash of ['#/clusters/c00001', '#/']) {
     await page.evaluate((h) => { location.hash = h; }, hash);
-    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.getByRole('heading', { name: hash === '#/' ? 'Fleet' : 'c00001' }).waitFor();
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(over <= 0, `${hash} is ${over} px too wide`);
   }
