@@ -129,7 +129,7 @@ type ChangeRequest struct {
 	// WaitedSeconds is how long the change has waited for drains. It is nil if the task cannot wait: a stage without nodes, or an execution
 	// of an older drover.
 	WaitedSeconds *int64 `json:"waitedSeconds,omitempty"`
-	// Repeats is how often the step has made its change again because CloudFormation missed signals. It is nil if the step cannot.
+	// Repeats is how often the step has made its change again, after a failure that may pass. It is nil if the step cannot.
 	Repeats *int64 `json:"repeats,omitempty"`
 }
 

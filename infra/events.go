@@ -4,6 +4,9 @@ package main
 // delivers at least once. It drops an event that it cannot deliver within the retry policy, so every target has the dead-letter queue.
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
@@ -14,6 +17,8 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
 )
@@ -107,6 +112,21 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		DetailType: jsii.Strings("EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"),
 	}, toMachine(m.drainNode, starter, n))
 
+	// An execution that reported its failure causes an event, too. The function then changes nothing.
+	newRule(scope, "ConvergeEnded", "An execution of drover-converge was stopped, timed out or failed", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.states"),
+		DetailType: jsii.Strings("Step Functions Execution Status Change"),
+		Detail: &map[string]any{
+			"stateMachineArn": []any{m.converge.StateMachineArn()},
+			"status":          []any{events.ExecutionAborted, events.ExecutionFailed, events.ExecutionTimedOut},
+		},
+	}, awseventstargets.NewLambdaFunction(f["sweep"], &awseventstargets.LambdaFunctionProps{
+		Event:           awsevents.RuleTargetInput_FromObject(map[string]any{"ended": awsevents.EventField_FromPath(jsii.String("$.detail"))}),
+		DeadLetterQueue: n.deadLetters,
+		MaxEventAge:     maxEventAge(),
+		RetryAttempts:   jsii.Number(deliveryAttempts),
+	}))
+
 	newSweep(scope, f, n)
 }
 
@@ -138,7 +158,12 @@ func toFunction(fn awslambda.IFunction, n notices) awsevents.IRuleTarget {
 	})
 }
 
-// newSweep schedules the sweep. A lost event delays work by at most its period of five minutes.
+// everyMinutes is the schedule expression of a period.
+func everyMinutes(period time.Duration) string {
+	return fmt.Sprintf("rate(%.0f minutes)", period.Minutes())
+}
+
+// newSweep schedules the sweep. A lost event delays work by at most its period of two minutes.
 func newSweep(scope constructs.Construct, f functions, n notices) {
 	group := awsscheduler.NewCfnScheduleGroup(scope, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{
 		Name: jsii.String("drover"),
@@ -153,10 +178,10 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 		},
 	})
 	for _, schedule := range []struct{ id, name, description, rate, input string }{
-		{"SweepSchedule", names.Function("sweep"), "Finds work whose event was lost", "rate(5 minutes)",
+		{"SweepSchedule", names.Function("sweep"), "Finds work whose event was lost", everyMinutes(backoff.SweepPeriod),
 			`{"scheduledTime":"<aws.scheduler.scheduled-time>"}`},
 		// An audit reads every cluster, and its findings are not urgent.
-		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", "rate(15 minutes)",
+		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", everyMinutes(backoff.AuditPeriod),
 			`{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`},
 	} {
 		awsscheduler.NewCfnSchedule(scope, jsii.String(schedule.id), &awsscheduler.CfnScheduleProps{
@@ -171,7 +196,7 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 				// Without an input the function would receive an event whose detail is a JSON string.
 				Input:            jsii.String(schedule.input),
 				DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: n.deadLetters.QueueArn()},
-				// The next invocation follows in five minutes and replaces an older one.
+				// The next invocation follows within minutes and replaces an older one.
 				RetryPolicy: &awsscheduler.CfnSchedule_RetryPolicyProperty{
 					MaximumEventAgeInSeconds: jsii.Number(300),
 					MaximumRetryAttempts:     jsii.Number(3),

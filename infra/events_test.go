@@ -53,6 +53,13 @@ const (
 		`"LifecycleHookName":"terminate","EC2InstanceId":"i-1234567890abcdef0",` +
 		`"LifecycleTransition":"autoscaling:EC2_INSTANCE_TERMINATING","NotificationMetadata":"additional-info",` +
 		`"Origin":"AutoScalingGroup","Destination":"EC2"}}`
+	aborted = `{"version":"0","id":"315c1398-40ff-a850-213b-158f73e60175","detail-type":"Step Functions Execution Status Change",` +
+		`"source":"aws.states","account":"111122223333","time":"2019-02-26T19:42:21Z","region":"eu-central-1",` +
+		`"resources":["arn:aws:states:eu-central-1:111122223333:execution:drover-converge:demo-1"],` +
+		`"detail":{"executionArn":"arn:aws:states:eu-central-1:111122223333:execution:drover-converge:demo-1",` +
+		`"stateMachineArn":"arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge","name":"demo-1","status":"ABORTED",` +
+		`"startDate":1551225271984,"stopDate":1551225371984,"input":"{\"cluster\":\"demo\"}","inputDetails":{"included":true},` +
+		`"output":null,"outputDetails":null,"error":null,"cause":null}}`
 )
 
 func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
@@ -132,6 +139,12 @@ func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 		"an instance was terminated": {
 			terminate, []string{"EC2 Instance-terminate Lifecycle Action", "EC2 Instance Terminate Successful"}, nil,
 		},
+		"a converge is stopped":         {aborted, nil, []string{"drover-converge-ended"}},
+		"a converge times out":          {aborted, []string{"ABORTED", "TIMED_OUT"}, []string{"drover-converge-ended"}},
+		"a converge fails":              {aborted, []string{"ABORTED", "FAILED"}, []string{"drover-converge-ended"}},
+		"a converge succeeds":           {aborted, []string{"ABORTED", "SUCCEEDED"}, nil},
+		"a converge starts":             {aborted, []string{"ABORTED", "RUNNING"}, nil},
+		"an upgrade is stopped":         {aborted, []string{"stateMachine:drover-converge", "stateMachine:drover-upgrade"}, nil},
 		"a spot instance is taken back": {spot, nil, []string{"drover-spot-instance-ending"}},
 		"a spot instance may be taken back": {
 			spot, []string{

@@ -269,7 +269,7 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	change.Next(again)
 	if s.groups {
 		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no other node is being drained or launched. "+
-			"The pauses grow. A roll whose nodes drover could not check waits, too.", "$states.input.waitSeconds", nil)
+			"The pauses grow. A change that is repeated waits, too.", "$states.input.waitSeconds", nil)
 		again.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
 	}
 	again.When(when("$states.input.again = true"), change, nil).Otherwise(changed)

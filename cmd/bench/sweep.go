@@ -18,6 +18,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/planner"
@@ -44,7 +45,7 @@ const (
 	sweepWorkers = 16
 	monthHours   = 730
 	// firstAudits is the assumed number of the hour's four audits that run in a new environment with an empty cache. Lambda keeps an
-	// environment that is invoked every five minutes for longer.
+	// environment that is invoked every two minutes for longer.
 	firstAudits = 1
 	// A call on a schedule: https://aws.amazon.com/eventbridge/pricing/
 	schedulePrice = 1.00 / 1e6
@@ -367,7 +368,7 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			anHour  float64 // how often
 			another bool    // a figure of this kind was reported already
 		}{
-			{"sweep", events.Sweep{}, 12, false},
+			{"sweep", events.Sweep{}, time.Hour.Minutes() / backoff.SweepPeriod.Minutes(), false},
 			{"first audit of a function", events.Sweep{Audit: true}, firstAudits, false},
 			{"audit", events.Sweep{Audit: true}, 4 - firstAudits, true},
 		} {
@@ -398,8 +399,8 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			continue
 		}
 		r.add(fmt.Sprintf("sweeps and audits of %d clusters", size), dollars, "$/month", nil,
-			fmt.Sprintf("%s $ a cluster; a sweep every 5 minutes, an audit every 15, %d of an hour's the first of a function",
-				number(dollars/float64(size)), firstAudits))
+			fmt.Sprintf("%s $ a cluster; a sweep every %.0f minutes, an audit every %.0f, %d of an hour's the first of a function",
+				number(dollars/float64(size)), backoff.SweepPeriod.Minutes(), backoff.AuditPeriod.Minutes(), firstAudits))
 	}
 	if err := measureGone(ctx, s, r); err != nil {
 		return err

@@ -28,7 +28,7 @@ const (
 // AWS. The test logs the unavoidable time.
 func measureUpgrade(ctx context.Context, s *settings, r *report) error {
 	run := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^"+upgradeTest+"$", ".")
-	run.Dir = filepath.Join(s.root, "local", "testkit", "harness")
+	run.Dir = filepath.Join(s.root, "local", "testkit", "worlds", "upgrade")
 	out, err := run.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("running %s: %w\n%s", upgradeTest, err, out)

@@ -82,7 +82,7 @@ func (l load) scheduled(ctx context.Context, show *timeline, a *account.Account,
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	show.line("schedule", "", "drover-sweep, which runs every five minutes, runs now")
+	show.line("schedule", "", "drover-sweep, which runs every two minutes, runs now")
 	return a.Scheduler.Fire(ctx, "drover", "drover-sweep")
 }
 

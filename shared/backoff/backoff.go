@@ -4,6 +4,7 @@ package backoff
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -52,11 +53,19 @@ func UpgradeCalls(passed, took time.Duration) time.Duration {
 // QuickRetries are the pauses before the first retries of a failure that may pass within minutes. The execution waits.
 var QuickRetries = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute}
 
+// PermissionRetries are the pauses before the first retries of a creation that failed because AWS does not know a new permission yet. The
+// execution waits. Such a permission usually counts within minutes, and each try costs minutes.
+var PermissionRetries = slices.Concat(
+	[]time.Duration{time.Minute, 2 * time.Minute}, slices.Repeat([]time.Duration{3 * time.Minute}, 12))
+
 // Retries are the pauses before each further retry of the same spec. The audit starts them. After the last one, an operator has to act.
 var Retries = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 
-// AuditPeriod is the time between two audits.
-const AuditPeriod = 15 * time.Minute
+// SweepPeriod is the time between two sweeps: a lost event delays work by that. AuditPeriod is the time between two audits.
+const (
+	SweepPeriod = 2 * time.Minute
+	AuditPeriod = 15 * time.Minute
+)
 
 // Repeats returns the latest time, counted from its start, at which the audit acts on something that has lasted for passed. The audit acts
 // at once, and after 15 minutes, 30 minutes, one hour and so on. An audit may run up to half a period late.

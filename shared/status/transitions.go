@@ -5,9 +5,11 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -100,14 +102,30 @@ func (s *Status) RefuseDeletion(reason, message string, now time.Time) {
 	s.Set(Condition{Type: Converged, Status: "False", Reason: reason, Message: message}, now)
 }
 
-// FailUnreported records that an execution ended without a report, for example because it was aborted. It changes nothing if the status
-// shows another execution, or a verdict.
-func (s *Status) FailUnreported(execution, message string, now time.Time) {
+// FailUnreported records that an execution ended without a report, for example because it was aborted. It counts as a failure that may pass
+// soon, and sets the time of the next retry. It changes nothing if the status shows another execution, or a verdict.
+func (s *Status) FailUnreported(cluster, execution string, now time.Time) {
 	if s.Phase != Converging && s.Phase != Deleting || s.Execution != execution {
 		return
 	}
+	s.RetryAt = nil
+	message := fmt.Sprintf("execution %s ended without a report: run drover converge %s to continue", execution, cluster)
+	if pauses := slices.Concat(backoff.QuickRetries, backoff.Retries); s.Failures < len(pauses) {
+		at := now.Add(pauses[s.Failures]).UTC().Truncate(time.Second)
+		s.RetryAt = &at
+		message = fmt.Sprintf("execution %s ended without a report: drover continues; to prevent that, set spec.paused", execution)
+	}
+	s.Failures++
 	s.Phase, s.Message = Failed, message
 	s.Set(Condition{Type: Converged, Status: "False", Reason: ReasonExecutionEnded, Message: message}, now)
+}
+
+// RetryUnreported returns when drover continues the work of an execution that ended without a report; nil if it does not.
+func (s *Status) RetryUnreported(execution string) *time.Time {
+	if c := s.Condition(Converged); s.Phase != Failed || s.Execution != execution || c == nil || c.Reason != ReasonExecutionEnded {
+		return nil
+	}
+	return s.RetryAt
 }
 
 // Reached records that no change is left: the plan, the instances that did not join, and the drift that planning found are removed.

@@ -201,8 +201,16 @@ func TestBeginAndFail(t *testing.T) {
 	begin := func(upgrading bool) func(*Status) {
 		return func(s *Status) { s.BeginConverge("x", upgrading, "changing 2 of 5 stacks", noon) }
 	}
-	fail := func(s *Status) { s.FailUnreported("x", "it was aborted", noon) }
-	failed := Status{Phase: Failed, Message: "it was aborted", Execution: "x", Conditions: converged(ReasonExecutionEnded, "it was aborted")}
+	fail := func(s *Status) { s.FailUnreported("demo", "x", noon) }
+	ended := func(failures int, retry time.Duration, advice string) Status {
+		message := "execution x ended without a report: " + advice
+		s := Status{Phase: Failed, Message: message, Execution: "x", Failures: failures, Conditions: converged(ReasonExecutionEnded, message)}
+		if at := noon.Add(retry); retry > 0 {
+			s.RetryAt = &at
+		}
+		return s
+	}
+	failed := ended(1, time.Minute, "drover continues; to prevent that, set spec.paused")
 	a, b := Change{Stack: "pool-a"}, Change{Stack: "network"}
 	for name, test := range map[string]transition{
 		"a converge begins after a failure": {
@@ -233,6 +241,13 @@ func TestBeginAndFail(t *testing.T) {
 		},
 		"a converge ends without a report": {Status{Phase: Converging, Execution: "x"}, fail, failed},
 		"a deletion ends without a report": {Status{Phase: Deleting, Execution: "x"}, fail, failed},
+		"the pauses grow": {
+			Status{Phase: Converging, Execution: "x", Failures: 3}, fail,
+			ended(4, 15*time.Minute, "drover continues; to prevent that, set spec.paused"),
+		},
+		"an operator acts in the end": {
+			Status{Phase: Converging, Execution: "x", Failures: 8, RetryAt: &noon}, fail, ended(9, 0, "run drover converge demo to continue"),
+		},
 		"another execution's end is ignored": {
 			Status{Phase: Converging, Execution: "y"}, fail, Status{Phase: Converging, Execution: "y"},
 		},
@@ -443,4 +458,14 @@ func TestRecordLate(t *testing.T) {
 	} {
 		t.Run(name, test.run)
 	}
+}
+
+func TestRetryUnreported(t *testing.T) {
+	s := Status{Phase: Converging, Execution: "x"}
+	require.Nil(t, s.RetryUnreported("x"))
+	s.FailUnreported("demo", "x", noon)
+	require.Equal(t, noon.Add(time.Minute), *s.RetryUnreported("x"))
+	require.Nil(t, s.RetryUnreported("y"))
+	s.Set(condition(Converged, "False", "Throttled", ""), noon)
+	require.Nil(t, s.RetryUnreported("x"), "it reported")
 }

@@ -66,7 +66,7 @@ func (s *State) AddDue(ctx context.Context, cluster string, at time.Time) error 
 // RequestInspection makes the next sweep audit a cluster. A later request replaces an earlier one, so Done of the earlier
 // one keeps it.
 func (s *State) RequestInspection(ctx context.Context, cluster, why string) error {
-	body, err := json.Marshal(map[string]string{"why": why})
+	body, err := json.Marshal(map[string]string{"why": why, "at": s.now().UTC().Format(time.RFC3339Nano)}) // an ETag of its own
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,11 @@ func TestUnreadUploadsConditions(t *testing.T) {
 }
 
 func TestInspectionConditions(t *testing.T) {
-	m, s := state()
+	m, seconds := storetest.NewBucket("state"), int64(1000)
+	s := store.NewState(m, store.Silent, func() time.Time {
+		seconds++
+		return time.Unix(seconds, 0)
+	})
 	list := func() store.Due {
 		dues, err := s.Dues(t.Context(), time.Unix(0, 0))
 		require.NoError(t, err)
@@ -148,7 +152,7 @@ func TestInspectionConditions(t *testing.T) {
 	}
 	require.NoError(t, s.RequestInspection(t.Context(), "demo", "stack network"))
 	first := list()
-	require.NoError(t, s.RequestInspection(t.Context(), "demo", "stack addons"))
+	require.NoError(t, s.RequestInspection(t.Context(), "demo", "stack network"))
 	require.NoError(t, s.Done(t.Context(), first))
 	second := list()
 	require.NotEqual(t, first, second, "a later request stays")

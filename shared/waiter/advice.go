@@ -65,6 +65,9 @@ var causes = map[string]string{
 	"AlreadyExists":        "a resource with this name exists outside this stack: find its owner; rename it, or delete it if it is not needed",
 }
 
+// lastingCodes are error codes of CloudFormation whose causes do not pass by themselves.
+var lastingCodes = []string{"InvalidRequest", "NotUpdatable", "AlreadyExists", "NotFound", "ServiceLimitExceeded", "InvalidCredentials"}
+
 // NoInstances describes why a pool's group launches no instances: AWS's reason, and what to do.
 func NoInstances(why string) string {
 	return "Auto Scaling could not launch an instance: " + strings.TrimRight(why, ". ") + ": " + cause(why)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -26,6 +27,9 @@ type scene struct {
 	failing string
 	// reason is CloudFormation's, refused Auto Scaling's.
 	reason, refused string
+	// unchanged reports that Auto Scaling replaced no node. resource is the one that failed, if it is not the group.
+	unchanged bool
+	resource  string
 }
 
 var errBroken = errors.New("broken")
@@ -48,8 +52,16 @@ func (s *scene) Fail(_ context.Context, _, fault string, cause events.ChangeResu
 	return s.do("fail")
 }
 
+// failed is the resource that failed.
+func (s *scene) failed() string {
+	if s.resource != "" {
+		return s.resource
+	}
+	return names.GroupResource
+}
+
 func (s *scene) WhyFailed(context.Context, string) (stack.Failure, error) {
-	return stack.Failure{Resource: "Group", Reason: s.reason, Began: began, RollbackBegan: began.Add(time.Hour)}, s.do("why")
+	return stack.Failure{Resource: s.failed(), Reason: s.reason, Began: began, RollbackBegan: began.Add(time.Hour)}, s.do("why")
 }
 
 func (s *scene) LaunchFailureReason(_ context.Context, group string, since, until time.Time) (string, error) {
@@ -57,6 +69,10 @@ func (s *scene) LaunchFailureReason(_ context.Context, group string, since, unti
 		return "of another group, or at another time", nil
 	}
 	return s.refused, s.do("refused")
+}
+
+func (s *scene) Unchanged(_ context.Context, group string, since time.Time) (bool, error) {
+	return s.unchanged && group == "drover-demo-pool-a" && since.Equal(began), s.do("unchanged")
 }
 
 var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -348,5 +364,56 @@ func TestSupersede(t *testing.T) {
 		if failing == "fail" {
 			require.Empty(t, s.calls, "the waiter stays for the next attempt")
 		}
+	}
+}
+
+func TestResumeRepeatsAChangeWithoutReplacedNodes(t *testing.T) {
+	internal := "struck (HandlerErrorCode: ServiceInternalError)"
+	invalid := "the image does not exist (HandlerErrorCode: InvalidRequest)"
+	repeated := func(n int64) store.Waiter { return store.Waiter{Repeats: &n} }
+	notJoined := []status.Node{{Instance: "i-1", Pool: "a", State: status.NodeNotJoined}}
+	for name, test := range map[string]struct {
+		waiter    store.Waiter
+		reason    string
+		unchanged bool
+		nodes     []status.Node
+		failing   string
+		resource  string
+		want      time.Duration
+	}{
+		"after a minute":   {waiter: repeated(0), reason: internal, unchanged: true, want: time.Minute},
+		"then after two":   {waiter: repeated(1), reason: internal, unchanged: true, want: 2 * time.Minute},
+		"then after five":  {waiter: repeated(2), reason: internal, unchanged: true, want: 5 * time.Minute},
+		"but not for ever": {waiter: repeated(3), reason: internal, unchanged: true},
+		"once if nodes were replaced for another resource": {
+			waiter: repeated(0), reason: internal, resource: "LaunchTemplate", want: time.Minute,
+		},
+		"but not twice then":                   {waiter: repeated(1), reason: internal, resource: "LaunchTemplate"},
+		"but not after nodes were replaced":    {waiter: repeated(0), reason: internal},
+		"but not if the change is invalid":     {waiter: repeated(0), reason: invalid, unchanged: true},
+		"but not by older steps":               {reason: internal, unchanged: true},
+		"but not while instances fail to join": {waiter: repeated(0), reason: internal, unchanged: true, nodes: notJoined},
+		"or fails if that is not known":        {waiter: repeated(0), reason: internal, unchanged: true, failing: "unchanged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scene{
+				reason: test.reason, unchanged: test.unchanged, status: status.Status{Nodes: test.nodes}, failing: test.failing, resource: test.resource,
+			}
+			w := test.waiter
+			w.Cluster, w.Stack, w.StackName, w.ClientRequestToken = "demo", "pool-a", "drover-demo-pool-a", "t"
+			err := s.resume(w, stack.UpdateRollbackComplete)
+			if test.failing != "" {
+				require.ErrorIs(t, err, errBroken)
+				return
+			}
+			require.NoError(t, err)
+			if test.want == 0 {
+				require.Equal(t, "StackFailed", s.fault)
+				return
+			}
+			require.Equal(t, events.ChangeResult{
+				Stack: "pool-a", Status: stack.UpdateRollbackComplete, Again: true, WaitSeconds: int64(test.want.Seconds()), Repeats: *w.Repeats + 1,
+			}, s.answer)
+		})
 	}
 }

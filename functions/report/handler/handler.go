@@ -95,10 +95,10 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 func (h *Handler) decideNext(ctx context.Context, in events.ReportRequest, v verdict) (events.ReportResult, error) {
 	again, err := h.hasNewerSpec(ctx, in)
 	result := events.ReportResult{Again: again, Failed: v.Phase == status.Failed, Reason: v.Message}
-	if err != nil || again || !v.soon {
+	if err != nil || again || len(v.quick) == 0 {
 		return result, err
 	}
-	result.WaitSeconds, err = h.secondsUntilRetry(ctx, in)
+	result.WaitSeconds, err = h.secondsUntilRetry(ctx, in, v.quick)
 	result.Again = result.WaitSeconds > 0
 	return result, err
 }

@@ -28,10 +28,7 @@ func (v verdict) scheduleRetry(s *status.Status, now time.Time) {
 	}
 	s.FailedTry = v.try
 	s.RetryAt = nil
-	next := backoff.Retries
-	if v.soon {
-		next = slices.Concat(backoff.QuickRetries, backoff.Retries)
-	}
+	next := slices.Concat(v.quick, backoff.Retries)
 	if v.retryable && s.Failures < len(next) {
 		s.RetryAt = retryTime(now, next[s.Failures])
 	}
@@ -40,7 +37,7 @@ func (v verdict) scheduleRetry(s *status.Status, now time.Time) {
 
 // secondsUntilRetry returns the seconds that the execution waits before its retry; 0 if it ends. It ends if another
 // execution has the cluster, or if the audit makes the next retry.
-func (h *Handler) secondsUntilRetry(ctx context.Context, in events.ReportRequest) (seconds int64, err error) {
+func (h *Handler) secondsUntilRetry(ctx context.Context, in events.ReportRequest, quick []time.Duration) (seconds int64, err error) {
 	document, err := h.State.Status(ctx, in.Cluster)
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, nil
@@ -49,22 +46,41 @@ func (h *Handler) secondsUntilRetry(ctx context.Context, in events.ReportRequest
 		return 0, err
 	}
 	s := document.Status
-	if s.Phase != status.Failed || s.Execution != in.Execution || s.RetryAt == nil || s.Failures > len(backoff.QuickRetries) {
+	if s.Phase != status.Failed || s.Execution != in.Execution || s.RetryAt == nil || s.Failures > len(quick) {
 		return 0, nil
 	}
 	return max(0, int64(s.RetryAt.Sub(h.Now())/time.Second)) + 1, nil
 }
 
-// mayPassSoon reports whether every failure may pass within minutes. A step of an upgrade is never retried quickly: its first failure stops
-// the upgrade.
-func mayPassSoon(in events.ReportRequest) bool {
+// quickRetries returns the pauses before the first retries, if every failure may pass within minutes. A step of an upgrade is never retried
+// quickly: its first failure stops the upgrade.
+func quickRetries(in events.ReportRequest) []time.Duration {
 	if names.MakesUpgrade(in.Cluster, in.Execution) {
-		return false
+		return nil
 	}
-	if in.Error != "" && !isBrief(in.Error) {
-		return false
+	pauses := backoff.QuickRetries
+	for _, failure := range append([]events.ChangeResult{{Error: in.Error, Cause: in.Cause}}, in.Results...) {
+		switch {
+		case failure.Error == "", isBrief(failure.Error):
+		case lacksNewPermission(failure.Error, failure.Cause):
+			pauses = backoff.PermissionRetries
+		default:
+			return nil
+		}
 	}
-	return !slices.ContainsFunc(in.Results, func(r events.ChangeResult) bool { return r.Error != "" && !isBrief(r.Error) })
+	return pauses
+}
+
+// deniedByKey is AWS's reason if a key's policy, or a role, does not allow an action of KMS.
+const deniedByKey = "is not authorized to perform: kms:"
+
+// lacksNewPermission reports whether a stack could not be created because AWS denied the use of its key. The stack also creates the key,
+// its policy and the role that uses it, and their permissions may count minutes later. The failed stack holds nothing.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency
+func lacksNewPermission(name, cause string) bool {
+	var result events.ChangeResult
+	return name == fault.Name(&fault.StackFailed{}) && json.Unmarshal([]byte(cause), &result) == nil && stack.MustRecreate(result.Status) &&
+		strings.Contains(result.Cause, deniedByKey)
 }
 
 func isBrief(name string) bool {

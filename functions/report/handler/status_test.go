@@ -48,7 +48,7 @@ func TestFailureIsCounted(t *testing.T) {
 	})
 	t.Run("and tried again within minutes when it may pass", func(t *testing.T) {
 		brief, s := v, status.Status{}
-		brief.soon = true
+		brief.quick = backoff.QuickRetries
 		brief.scheduleRetry(&s, noon)
 		require.Equal(t, noon.Add(backoff.QuickRetries[0]), *s.RetryAt)
 		s = status.Status{Failures: len(backoff.QuickRetries)}
@@ -83,11 +83,16 @@ func TestExecutionWaitsForItsNextTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{status: failed}, missing: test.missing, statusErr: test.err}
 			test.change(&r.status)
-			seconds, err := r.handler().secondsUntilRetry(t.Context(), in(nil))
+			seconds, err := r.handler().secondsUntilRetry(t.Context(), in(nil), backoff.QuickRetries)
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, seconds)
 		})
 	}
+}
+
+// keyDenied is the cause of a control plane whose stack failed because of its key.
+func keyDenied(stackStatus string) string {
+	return `{"status":"` + stackStatus + `","cause":"Cluster: User: x is not authorized to perform: kms:CreateGrant on resource: y"}`
 }
 
 func TestFailuresThatPass(t *testing.T) {
@@ -108,37 +113,40 @@ func TestFailuresThatPass(t *testing.T) {
 	both := results("StackFailed")
 	both.Error = "Throttled"
 	for name, test := range map[string]struct {
-		in             events.ReportRequest
-		passing, quick bool
+		in      events.ReportRequest
+		passing bool
+		quick   []time.Duration
 	}{
-		"throttled":                      {step("Throttled", ""), true, true},
-		"a crash":                        {step("Runtime.ExitError", ""), true, true},
-		"a timeout of Lambda":            {step("Sandbox.Timedout", ""), true, true},
-		"a failure of Lambda":            {step("Lambda.Unknown", ""), true, true},
-		"internal":                       {step("Internal", ""), true, false},
-		"a timeout":                      {step("States.Timeout", ""), true, false},
-		"a broken stack":                 {step("StackFailed", `{"status":"ROLLBACK_COMPLETE"}`), true, false},
-		"a rollback that failed":         {step("StackFailed", `{"status":"UPDATE_ROLLBACK_FAILED"}`), true, false},
-		"a change that was rolled back":  {step("StackFailed", `{"status":"UPDATE_ROLLBACK_COMPLETE"}`), false, false},
-		"a stack without a result":       {step("StackFailed", "words"), false, false},
-		"refused":                        {step("ChangeRefused", ""), false, false},
-		"several that pass":              {results("Throttled", "", "Transient"), true, true},
-		"several, and one does not":      {results("Throttled", "ChangeRefused"), false, false},
-		"several, and one takes long":    {results("Throttled", "Internal"), true, false},
-		"a step that passes and a stack": {both, false, false},
-		"a step of an upgrade":           {upgrades, true, false},
+		"throttled":                      {step("Throttled", ""), true, backoff.QuickRetries},
+		"a crash":                        {step("Runtime.ExitError", ""), true, backoff.QuickRetries},
+		"a timeout of Lambda":            {step("Sandbox.Timedout", ""), true, backoff.QuickRetries},
+		"a failure of Lambda":            {step("Lambda.Unknown", ""), true, backoff.QuickRetries},
+		"internal":                       {step("Internal", ""), true, nil},
+		"a timeout":                      {step("States.Timeout", ""), true, nil},
+		"a broken stack":                 {step("StackFailed", `{"status":"ROLLBACK_COMPLETE"}`), true, nil},
+		"a rollback that failed":         {step("StackFailed", `{"status":"UPDATE_ROLLBACK_FAILED"}`), true, nil},
+		"a change that was rolled back":  {step("StackFailed", `{"status":"UPDATE_ROLLBACK_COMPLETE"}`), false, nil},
+		"a stack without a result":       {step("StackFailed", "words"), false, nil},
+		"refused":                        {step("ChangeRefused", ""), false, nil},
+		"several that pass":              {results("Throttled", "", "Transient"), true, backoff.QuickRetries},
+		"several, and one does not":      {results("Throttled", "ChangeRefused"), false, nil},
+		"several, and one takes long":    {results("Throttled", "Internal"), true, nil},
+		"a step that passes and a stack": {both, false, nil},
+		"a step of an upgrade":           {upgrades, true, nil},
+		"a key that denies a new role":   {step("StackFailed", keyDenied("ROLLBACK_COMPLETE")), true, backoff.PermissionRetries},
+		"a key that denies an update":    {step("StackFailed", keyDenied("UPDATE_ROLLBACK_COMPLETE")), false, nil},
 	} {
 		require.Equal(t, test.passing, mayPass(test.in), name)
-		require.Equal(t, test.quick, mayPassSoon(test.in), name)
+		require.Equal(t, test.quick, quickRetries(test.in), name)
 	}
 }
 
 func TestEndOfARound(t *testing.T) {
 	soon := noon.Add(time.Minute)
 	plan := &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "v1", Accepted: true}
-	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, soon: true}
+	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, quick: backoff.QuickRetries}
 	lasting := v
-	lasting.soon = false
+	lasting.quick = nil
 	for name, test := range map[string]struct {
 		v       verdict
 		given   func(*round)

@@ -4,6 +4,7 @@ package handler
 
 import (
 	"strings"
+	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
@@ -12,8 +13,9 @@ import (
 // verdict is the result of a run.
 type verdict struct {
 	status.Verdict
-	// retryable is true if a retry may succeed although the user changes nothing, and soon if that is likely within minutes.
-	retryable, soon bool
+	// retryable is true if a retry may succeed although the user changes nothing. quick are the pauses of retries by this execution.
+	retryable bool
+	quick     []time.Duration
 	// execution is the execution of the run, and try the number of the attempt.
 	execution string
 	try       int
@@ -26,7 +28,7 @@ func judge(in events.ReportRequest) verdict {
 		return verdict{Verdict: status.Verdict{Phase: status.Failed, Message: message, Condition: status.Condition{
 			// Views print "reason: message", so the message does not begin with the reason.
 			Type: status.Converged, Status: "False", Reason: reason(in), Message: strings.TrimPrefix(message, reason(in)+": "),
-		}}, retryable: mayPass(in), soon: mayPassSoon(in)}
+		}}, retryable: mayPass(in), quick: quickRetries(in)}
 	}
 	if in.Plan.Outcome == events.OutcomeDeletes || in.Plan.Outcome == events.OutcomeGone {
 		return verdict{Verdict: status.Verdict{Phase: status.Deleted, Message: "the cluster is deleted", Condition: status.Condition{

@@ -59,7 +59,7 @@ func TestHandle(t *testing.T) {
 				require.Empty(t, f.inspection())
 				return
 			}
-			require.JSONEq(t, `{"why":"stack network: `+test.status+` at 2026-11-26T12:00:00Z"}`, f.inspection())
+			require.JSONEq(t, `{"why":"stack network: `+test.status+` at 2026-11-26T12:00:00Z","at":"2026-11-26T12:00:00Z"}`, f.inspection())
 		})
 	}
 	t.Run("records the reason of a failure", func(t *testing.T) {

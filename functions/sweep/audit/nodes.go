@@ -103,7 +103,7 @@ func describe(n pool.NodeHealth) string {
 const notReadyLimit = 20 * time.Minute
 
 // nextNotReady returns a node that passes notReadyLimit before the next audit; nil if there is none. Until then each sweep audits the
-// cluster, so that the node is replaced within five minutes after the limit.
+// cluster, so that the node is replaced within minutes after the limit.
 func nextNotReady(listed []pool.NodeHealth, now time.Time) *pool.NodeHealth {
 	for _, n := range listed {
 		if remaining := n.Since.Add(notReadyLimit).Sub(now); !n.Ready && !n.Cordoned && remaining > 0 && remaining < period {

@@ -1,4 +1,4 @@
-// Package handler runs the passes of the sweep function: those of package passes every five minutes, and those of
+// Package handler runs the passes of the sweep function: those of package passes every two minutes, and those of
 // package audit every 15. The passes also audit clusters for which an inspection was requested. If one pass fails,
 // the others still run.
 package handler
@@ -19,7 +19,7 @@ import (
 type State interface {
 	passes.WaiterState
 	passes.StatusLister
-	passes.Leases
+	passes.EndedState
 	passes.UpgradeRecords
 	passes.ChannelState
 	passes.DueState
@@ -102,8 +102,11 @@ type pass struct {
 	run  func(ctx context.Context) error
 }
 
-// Handle sweeps or audits once. It returns the errors of all passes.
+// Handle sweeps or audits once, or handles the end of an execution. It returns the errors of all passes.
 func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error) {
+	if in.Ended != nil {
+		return struct{}{}, h.ended().Handle(ctx, *in.Ended)
+	}
 	list := h.sweep()
 	if in.Audit {
 		list = h.audit()
@@ -144,7 +147,6 @@ func (h *Handler) sweep() []pass {
 	specs := passes.MissedSpecs{
 		Specs: h.Specs, State: h.State, Admit: h.Admit, Cache: &h.caches.specs, Parallel: h.Parallel, EventGrace: h.EventGrace, Now: h.Now,
 	}
-	ended := passes.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
 	upgrades := passes.Upgrades{
 		State: h.State, Ender: passes.UpgradeEnder{Executions: h.Executions, Upgrade: h.Upgrade, Now: h.Now}, Cache: &h.caches.upgrades,
 		Parallel: h.Parallel,
@@ -162,13 +164,18 @@ func (h *Handler) sweep() []pass {
 		{"hooks", func(ctx context.Context) error { return hooks.Run(ctx, groups) }},
 		{"waiters", func(ctx context.Context) (err error) { changing, err = waiters.Run(ctx); return err }},
 		{"missed specs", specs.Run},
-		{"ended executions", ended.Run},
+		{"ended executions", h.ended().Run},
 		{"upgrades", upgrades.Run},
 		{"instances", func(ctx context.Context) error { return instances.Run(ctx, groups, changing) }},
 		{"channels", h.channels().Run},
 		{"relays", relays.Run},
 		{"due work", due.Run},
 	}
+}
+
+// ended handles ends of executions of drover-converge: those that events report, and those that the sweep finds.
+func (h *Handler) ended() passes.EndedExecutions {
+	return passes.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
 }
 
 // channels is the pass that both the sweep and the audit run.

@@ -63,3 +63,13 @@ func TestSweepFailsWithAHook(t *testing.T) {
 	require.ErrorIs(t, err, errThrottled)
 	require.Contains(t, s.Calls, "dues")
 }
+
+func TestSweepHandlesOnlyAnEndedExecution(t *testing.T) {
+	s := &sweeptest.Account{Failing: map[string]error{}}
+	ended := events.ExecutionStatus{
+		ExecutionARN: "x", Status: events.ExecutionAborted, Input: `{"cluster":"demo"}`, StopDate: noon.UnixMilli(),
+	}
+	_, err := handlerOf(s).Handle(t.Context(), events.Sweep{Ended: &ended})
+	require.NoError(t, err)
+	require.Equal(t, []string{"read demo", "due demo 12:01"}, s.Calls)
+}

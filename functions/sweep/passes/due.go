@@ -45,7 +45,7 @@ type Auditor interface {
 
 // maxStarts bounds the executions that one sweep starts. If a channel moves or a window opens, all its clusters are due at the same minute,
 // and the quotas of AWS's APIs are per account.
-const maxStarts = 25
+const maxStarts = 10
 
 // Run starts clusters in the order in which they became due, and by name if the times are equal. A busy cluster waits for the next sweep:
 // its execution may have planned before the time came. Clusters over the bound wait too.

@@ -2,10 +2,13 @@ package passes
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -17,10 +20,19 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"of a cluster that converged": {func(*sweeptest.Account) {}, true, nil, []string{"write demo", "release demo x"}},
+		"of a cluster that converged": {func(*sweeptest.Account) {}, true, nil, []string{"write demo", "due demo 12:01", "release demo x"}},
 		"of a cluster that was deleted": {func(s *sweeptest.Account) {
 			s.Recorded.Phase = status.Deleting
+		}, true, nil, []string{"write demo", "due demo 12:01", "release demo x"}},
+		"and continues after a pause that grows": {func(s *sweeptest.Account) {
+			s.Recorded.Failures = 3
+		}, true, nil, []string{"write demo", "due demo 12:15", "release demo x"}},
+		"and leaves the last retry to an operator": {func(s *sweeptest.Account) {
+			s.Recorded.Failures = 8
 		}, true, nil, []string{"write demo", "release demo x"}},
+		"again if the lease was not released": {func(s *sweeptest.Account) {
+			s.Recorded.FailUnreported(demo, "x", noon.Add(-time.Minute))
+		}, false, nil, []string{"write demo", "due demo 12:00", "release demo x"}},
 		"but not over a report": {func(s *sweeptest.Account) {
 			s.Recorded.Phase = status.Ready
 		}, false, nil, []string{"write demo", "release demo x"}},
@@ -38,6 +50,9 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 		"or keeps the lease when its work cannot continue": {func(s *sweeptest.Account) {
 			s.WasRemoved, s.Failing["converge demo  x"] = true, errThrottled
 		}, false, errThrottled, []string{"converge demo  x"}},
+		"or keeps the lease when the retry cannot be scheduled": {func(s *sweeptest.Account) {
+			s.Failing["due"] = errThrottled
+		}, true, errThrottled, []string{"write demo", "due demo 12:01"}},
 		"or keeps the lease when it cannot be reported": {func(s *sweeptest.Account) {
 			s.Failing["write"] = errThrottled
 		}, true, errThrottled, []string{"write demo"}},
@@ -60,4 +75,76 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 		require.ErrorIs(t, depsOf(s).ended().Run(t.Context()), errThrottled)
 		require.Equal(t, []string{"write a", "write b", "release b x"}, s.Calls)
 	})
+}
+
+func TestEventOfAnEndedExecution(t *testing.T) {
+	late := noon.Add(3 * time.Minute)
+	event := events.ExecutionStatus{
+		ExecutionARN: "x", Status: events.ExecutionAborted, StopDate: noon.UnixMilli(), Input: `{"cluster":"demo"}`,
+	}
+	for name, test := range map[string]struct {
+		given func(*sweeptest.Account, *events.ExecutionStatus)
+		err   error
+		want  []string
+	}{
+		"releases its lease": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Leased.Execution = "x"
+		}, nil, []string{"write demo", "due demo 12:01", "release demo x"}},
+		"also if it failed": {func(s *sweeptest.Account, e *events.ExecutionStatus) {
+			s.Leased.Execution, e.Status = "x", events.ExecutionFailed
+		}, nil, []string{"write demo", "due demo 12:01", "release demo x"}},
+		"continues work that it had not begun": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Recorded = status.Status{Phase: status.Pending}
+		}, nil, []string{"read demo", "due demo 12:01"}},
+		"continues work of a cluster that another execution changes": {func(*sweeptest.Account, *events.ExecutionStatus) {
+		}, nil, []string{"read demo", "due demo 12:01"}},
+		"also if it timed out": {func(_ *sweeptest.Account, e *events.ExecutionStatus) {
+			e.Status = events.ExecutionTimedOut
+		}, nil, []string{"read demo", "due demo 12:01"}},
+		"makes the retry for which it waited": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Recorded = status.Status{Phase: status.Failed, Execution: "x", RetryAt: &late}
+		}, nil, []string{"read demo", "due demo 12:03"}},
+		"leaves the retry of another execution": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Recorded = status.Status{Phase: status.Failed, Execution: "y", RetryAt: &late}
+		}, nil, []string{"read demo"}},
+		"leaves a cluster that waits for an operator": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Recorded = status.Status{Phase: status.Failed, Execution: "x"}
+		}, nil, []string{"read demo"}},
+		"but not with a newer spec": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Recorded = status.Status{Phase: status.Failed, Execution: "x", PlannedVersion: "v1", ObservedVersion: "v2"}
+		}, nil, []string{"read demo", "due demo 12:01"}},
+		"leaves a deleted cluster": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Recorded = status.Status{Phase: status.Deleted, PlannedVersion: "v1"}
+		}, nil, []string{"read demo"}},
+		"leaves a failure that was reported": {func(_ *sweeptest.Account, e *events.ExecutionStatus) {
+			e.Status = events.ExecutionFailed
+		}, nil, nil},
+		"leaves the step of an upgrade to the upgrade": {func(_ *sweeptest.Account, e *events.ExecutionStatus) {
+			e.ExecutionARN = "machine:demo-upgrade-1-0-0"
+		}, nil, nil},
+		"leaves a removal to the next deployment": {func(s *sweeptest.Account, e *events.ExecutionStatus) {
+			s.Leased.Execution, e.Error = "x", names.Removed
+		}, nil, nil},
+		"ignores an input without a cluster": {func(_ *sweeptest.Account, e *events.ExecutionStatus) {
+			e.Input = `{"cluster":5}`
+		}, nil, nil},
+		"ignores an input that is too large to be sent": {func(_ *sweeptest.Account, e *events.ExecutionStatus) {
+			e.Input = ""
+		}, nil, nil},
+		"fails without the lease": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Failing["lease"] = errThrottled
+		}, errThrottled, nil},
+		"fails without the status": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+			s.Failing["read"] = errThrottled
+		}, errThrottled, []string{"read demo"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := &sweeptest.Account{
+				Recorded: status.Status{Phase: status.Converging, Execution: "x"}, Failing: map[string]error{},
+			}, event
+			test.given(s, &e)
+			require.ErrorIs(t, depsOf(s).ended().Handle(t.Context(), e), test.err)
+			require.Equal(t, test.want, s.Calls)
+		})
+	}
 }

@@ -24,7 +24,7 @@ func condition(kind, is, reason string) status.Condition {
 type anyState interface {
 	WaiterState
 	StatusLister
-	Leases
+	EndedState
 	UpgradeRecords
 	ChannelState
 	DueState

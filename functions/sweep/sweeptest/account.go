@@ -113,6 +113,17 @@ func (s State) UpdateStatus(_ context.Context, cluster string, change func(*stat
 	return s.Did("write %s", cluster)
 }
 
+// AddDue is recorded.
+func (s State) AddDue(_ context.Context, cluster string, at time.Time) error {
+	return s.Did("due %s %s", cluster, at.Format("15:04"))
+}
+
+// Status returns Recorded.
+func (s State) Status(_ context.Context, cluster string) (*status.Cluster, error) {
+	err := s.Did("read %s", cluster)
+	return &status.Cluster{Status: s.Recorded}, err
+}
+
 // UpdateUnread is recorded.
 func (s State) UpdateUnread(context.Context, store.Lister) error { return s.Did("list uploads") }
 

@@ -45,6 +45,12 @@ func (s *Service) serveTokenReview(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
+// Authenticate verifies a bearer token as the API server of a cluster does. It returns why the cluster refuses it, or nil.
+func (s *Service) Authenticate(ctx context.Context, name, token string) error {
+	_, err := s.authenticate(ctx, name, token)
+	return err
+}
+
 // authenticate returns the Kubernetes user of a token.
 func (s *Service) authenticate(ctx context.Context, name, token string) (authenticationv1.UserInfo, error) {
 	none := authenticationv1.UserInfo{}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -93,23 +94,26 @@ type Account struct {
 	// Identities are the roles and policies of the account.
 	Identities *iam.Service
 
-	t         testing.TB
-	options   Options
-	handler   http.Handler // the endpoint
-	http      client
-	clock     *clock.Clock
-	converge  string
-	topic     string
-	clusters  map[string]*cluster // in virtual time, by host
-	started   int
-	closing   []func()
-	ending    context.Context // operations in flight end with the account
-	end       context.CancelFunc
-	resources map[string]resource.Provider
-	answers   answers
-	documents map[string]known // by key
-	objects   *s3.Service
-	admin     *awss3.Client // of the administrator
+	t       testing.TB
+	options Options
+	// definitions are the synthesized roles. authenticates is true once a role was recreated: see RecreateRole.
+	definitions   iam.Definitions
+	authenticates atomic.Bool
+	handler       http.Handler // the endpoint
+	http          client
+	clock         *clock.Clock
+	converge      string
+	topic         string
+	clusters      map[string]*cluster // in virtual time, by host
+	started       int
+	closing       []func()
+	ending        context.Context // operations in flight end with the account
+	end           context.CancelFunc
+	resources     map[string]resource.Provider
+	answers       answers
+	documents     map[string]known // by key
+	objects       *s3.Service
+	admin         *awss3.Client // of the administrator
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed at each change; nil while nothing waits for it
@@ -120,6 +124,7 @@ type Account struct {
 	last       map[string]string // type of the last event of each execution
 	onCall     func(endpoint.Call) error
 	onAnswer   func(endpoint.Call)
+	onMachine  func(action string, parameters map[string]any)
 	onStack    func(stackName, is string)
 	onResource func(step string, r resource.Request) error
 	onSet      func(stackName string) (reason string)
@@ -217,6 +222,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.States = states.New(states.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Functions: a.Functions, Emit: a.Events.Emit,
 		SDK: func(ctx context.Context, caller iam.Caller, _, action string, parameters map[string]any) (any, error) {
+			a.machineCalls(action, parameters)
 			return scaling.Do(ctx, caller, Region, ID, action, parameters)
 		},
 		Observe: func(x states.Execution, e asl.Event) {

@@ -119,6 +119,9 @@ func (t apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !t.account.EKS.Reaches(c.name, t.from) {
 		return nil, t.account.unreachable(r)
 	}
+	if refused := t.account.refuse(c.name, r); refused != nil {
+		return refused, nil
+	}
 	if r.URL.Query().Get("watch") != "" {
 		return inprocess.Transport(c.Server).RoundTrip(r)
 	}

@@ -114,6 +114,7 @@ func (a *Account) identify(key string) {
 		}
 	}
 	require.NoError(a.t, a.Identities.Load(written))
+	a.definitions = written
 }
 
 // golden reads a golden file of infra.

@@ -189,12 +189,13 @@ func about(e Event) string {
 		StackID              string `json:"stack-id"`
 		AutoScalingGroupName string
 		Object               struct{ Key string }
+		Name                 string
 	}
 	_ = json.Unmarshal(e.Detail, &detail) // it has one of them
 	if stack := names.StackOfARN(detail.StackID); stack != "" {
 		return stack
 	}
-	return detail.AutoScalingGroupName + detail.Object.Key
+	return detail.AutoScalingGroupName + detail.Object.Key + detail.Name
 }
 
 func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources []string) {
@@ -205,8 +206,14 @@ func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources [
 var matched = map[string]bool{
 	"Object Created": true, "Object Deleted": true, "CloudFormation Stack Status Change": true, "EC2 Instance-launch Lifecycle Action": true,
 	"EC2 Instance-terminate Lifecycle Action": true, "EC2 Spot Instance Interruption Warning": true,
-	"EC2 Instance Rebalance Recommendation": true,
+	"EC2 Instance Rebalance Recommendation": true, executionStatus: true,
 }
+
+// executionStatus is the type of events about executions.
+const executionStatus = "Step Functions Execution Status Change"
+
+// unsuccessful are the statuses of executions that the rule about drover-converge matches.
+var unsuccessful = []string{events.ExecutionAborted, events.ExecutionFailed, events.ExecutionTimedOut}
 
 // target returns the function or machine to which the rules send an event.
 func (b *Bus) target(e Event) string {
@@ -235,6 +242,12 @@ func (b *Bus) target(e Event) string {
 		return "drain-node"
 	case "EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation":
 		return "drain-node"
+	case executionStatus:
+		var detail events.ExecutionStatus
+		if json.Unmarshal(e.Detail, &detail) == nil && detail.StateMachineARN == b.account.converge &&
+			slices.Contains(unsuccessful, detail.Status) {
+			return "sweep"
+		}
 	}
 	return ""
 }
@@ -258,6 +271,10 @@ func (b *Bus) Deliver(e Event) {
 		}
 		// a repeated start is ignored
 		_, _ = b.account.States.Start(context.Background(), starter, b.account.MachineARN(step), e.ID, string(e.Detail))
+		return
+	}
+	if e.DetailType == executionStatus {
+		b.invoke(step, map[string]any{"ended": e.Detail})
 		return
 	}
 	if step == "sweep" {

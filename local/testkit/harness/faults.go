@@ -33,6 +33,22 @@ func (a *Account) OnAnswer(see func(endpoint.Call)) {
 	a.onAnswer = see
 }
 
+// OnMachineCall calls see before each call that a state machine makes itself, without a function.
+func (a *Account) OnMachineCall(see func(action string, parameters map[string]any)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onMachine = see
+}
+
+func (a *Account) machineCalls(action string, parameters map[string]any) {
+	a.mu.Lock()
+	see := a.onMachine
+	a.mu.Unlock()
+	if see != nil {
+		see(action, parameters)
+	}
+}
+
 // OnStack calls see for every new status of a stack, in order.
 func (a *Account) OnStack(see func(stackName, is string)) {
 	a.mu.Lock()

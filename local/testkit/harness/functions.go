@@ -77,6 +77,8 @@ type Functions struct {
 	spent       time.Duration
 	// failed are the errors of functions.
 	failed []string
+	// sessions are the credentials of each function.
+	sessions map[string][]*aws.CredentialsCache
 }
 
 // deploy builds the functions as their main.go do, with these environment variables. It changes only what a simulated world needs.
@@ -210,6 +212,12 @@ func (f *Functions) config(step string) aws.Config {
 			CanExpire: true, Expires: session.Expires,
 		}, err
 	}))
+	f.mu.Lock()
+	if f.sessions == nil {
+		f.sessions = map[string][]*aws.CredentialsCache{}
+	}
+	f.sessions[step] = append(f.sessions[step], session)
+	f.mu.Unlock()
 	cfg := aws.Config{
 		Region: Region, BaseEndpoint: aws.String(address), HTTPClient: client{&transport{functions: f, next: inProcess{a.handler}}},
 		Credentials: session,

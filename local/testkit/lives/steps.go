@@ -14,17 +14,20 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
-// RunSchedules runs the sweep every 5 minutes and the audit every 15, for this number of hours.
+// RunSchedules runs the sweep and the audit on their schedules, for this number of hours.
 func (l *Life) RunSchedules(hours int) {
-	for n := range hours * 12 {
-		time.Sleep(5 * time.Minute)
-		l.Sweep()
-		if n%3 == 2 {
+	for passed := time.Minute; passed <= time.Duration(hours)*time.Hour; passed += time.Minute {
+		time.Sleep(time.Minute)
+		if passed%backoff.SweepPeriod == 0 {
+			l.Sweep()
+		}
+		if passed%backoff.AuditPeriod == 0 {
 			_ = l.AuditNow() // the logs of functions have the reason of a failure
 		}
 	}
@@ -87,8 +90,8 @@ func LoseEvents(source, holding string) func(harness.Event) harness.Fate {
 
 // SweepForAnHour runs the sweep for an hour, then waits. Executions that would wait for ever end by it.
 func (l *Life) SweepForAnHour() {
-	for range 12 {
-		time.Sleep(5 * time.Minute)
+	for range int(time.Hour / backoff.SweepPeriod) {
+		time.Sleep(backoff.SweepPeriod)
 		l.Sweep()
 	}
 	l.SettleAll()

@@ -99,6 +99,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}
 		}, "not converged"},
+		"the access of a recreated role is not restored": {0, func(p *plot) {
+			p.acts = append(p.acts, act{at: 29 * time.Minute, cluster: "c0", what: "recreate a role", do: func(w *world) { w.RecreateRole("join") }})
+			p.sortActs()
+		}, "not converged"},
+		"KMS never learns new permissions": {0, func(p *plot) {
+			p.breakAtBegin = func(w *world) { w.Keys.Delay(5*time.Minute, 5*time.Minute) }
+		}, "not converged"},
 		"a template is written twice": {1, func(p *plot) {
 			p.breakAtEnd = func(w *world) {
 				list, err := w.State().List(context.Background(), "templates/")
@@ -381,6 +388,13 @@ func TestEveryCheckCanFail(t *testing.T) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}})
 		}, "went with"},
+		// join-node keeps a hook open for a day.
+		"a healthy node is abandoned, because the account is at its Lambda limit for 30 hours": {13, func(p *plot) {
+			p.faultRules, p.calmFor = []string{"lambda-limit after=1h for=30h"}, 32*time.Hour
+			p.acts = append(p.acts, act{at: time.Hour + time.Minute, cluster: "c0", what: "scale", do: func(w *world) {
+				w.autoscale("c0", "a", 1)
+			}})
+		}, "and its node is Ready"},
 		"nodes are signalled before old ones are drained": {8, func(p *plot) {
 			p.apps["c0"][0].Start = 20 * time.Minute // slow drains
 			p.breakAtBegin = func(w *world) {

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/drover-run/drover/local/engine/facts"
 )
 
 // firstRecent is the first seed of these worlds. The recorded traces are of earlier ones.
@@ -34,7 +36,32 @@ func addRecent(seed uint64, p *plot) {
 	if r.IntN(3) == 0 {
 		p.faultRules = append(p.faultRules, fmt.Sprintf("lambda-limit after=%s for=1h", p.amid(r)))
 	}
+	if r.IntN(4) == 0 {
+		p.recreateRole(r)
+	}
+	if r.IntN(3) == 0 {
+		p.delayPermissions(r)
+	}
+	p.readings = facts.Readings{}
+	for _, fact := range facts.All() {
+		p.readings[fact.Fact] = r.IntN(2) == 0
+	}
+	p.readings[facts.TerminateHooks] = p.hooks
 	closeEndpoints(seed, p)
+}
+
+// delayPermissions makes KMS learn new permissions five minutes late, from the beginning on and for up to three quarters of an hour. So EKS
+// cannot use the key of a new cluster.
+func (p *plot) delayPermissions(r *rand.Rand) {
+	const late = 5 * time.Minute
+	cluster := slices.Sorted(maps.Keys(p.last))[0]
+	p.acts = append(p.acts,
+		act{cluster: cluster, what: "delay KMS permissions", do: func(w *world) { w.Keys.Delay(late, late) }},
+		act{at: time.Duration(5+r.IntN(40)) * time.Minute, cluster: cluster, what: "no longer delay KMS permissions", do: func(w *world) {
+			w.Keys.Delay(0, 0)
+		}},
+	)
+	p.sortActs()
 }
 
 // amid returns a time within half an hour after one of the acts.

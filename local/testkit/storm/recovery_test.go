@@ -41,7 +41,12 @@ func replaced(weather ...string) plot {
 // unstacked is the stack that an operator deletes.
 const unstacked = "drover-c0-addons"
 
+// quick is how long a recovery may take after the end of its fault.
+const quick = 5 * time.Minute
+
 func TestRecovery(t *testing.T) {
+	// end returns the limit of a fault that begins half a minute before the change and lasts for a time.
+	end := func(lasts time.Duration) time.Duration { return lasts - 30*time.Second + quick }
 	tests := []struct {
 		fault   string
 		weather string // begins half a minute before the change
@@ -53,42 +58,44 @@ func TestRecovery(t *testing.T) {
 		// later is when the weather begins after the change, instead of before it.
 		later, within time.Duration
 	}{
-		{fault: "none", within: 10 * time.Minute},
-		{fault: "every event is lost for 10 minutes, also those of schedules", weather: "drop for=10m", within: 40 * time.Minute},
-		{fault: "every event comes twice for 10 minutes", weather: "duplicate for=10m", within: 10 * time.Minute},
-		{fault: "every event is 5 minutes late for 10 minutes", weather: "reorder=5m for=10m", within: 30 * time.Minute},
-		{fault: "every call is throttled for 5 minutes", weather: "throttle for=5m", within: 40 * time.Minute},
-		{fault: "every call fails with 500 for 5 minutes", weather: "error for=5m", within: 40 * time.Minute},
-		{fault: "every call takes 3 seconds longer for 10 minutes", weather: "latency=3s for=10m", within: 20 * time.Minute},
-		{fault: "every conditional write meets a race (409) for 2 minutes", weather: "conflict=409 for=2m", within: 20 * time.Minute},
-		{fault: "the answers to all conditional writes are lost for 2 minutes", weather: "conflict=412 for=2m", within: 40 * time.Minute},
-		{fault: "plan dies before its third call", weather: "crash-before=3 caller=plan count=1", within: 15 * time.Minute},
-		{fault: "change dies after its third call", weather: "crash-after=3 caller=change count=1", within: 15 * time.Minute},
-		{fault: "every function dies at any call, one time in ten, for 10 minutes", weather: "crash-after p=0.1 for=10m", within: time.Hour},
-		{fault: "converge is stopped", weather: "kill machine=converge count=1", within: 40 * time.Minute},
+		{fault: "none", within: quick},
+		{fault: "every event is lost for 10 minutes, also those of schedules", weather: "drop for=10m", within: end(10 * time.Minute)},
+		{fault: "every event comes twice for 10 minutes", weather: "duplicate for=10m", within: end(10 * time.Minute)},
+		{fault: "every event is 5 minutes late for 10 minutes", weather: "reorder=5m for=10m", within: end(10 * time.Minute)},
+		{fault: "every call is throttled for 5 minutes", weather: "throttle for=5m", within: end(5 * time.Minute)},
+		{fault: "every call fails with 500 for 5 minutes", weather: "error for=5m", within: end(5 * time.Minute)},
+		{fault: "every call takes 3 seconds longer for 10 minutes", weather: "latency=3s for=10m", within: end(10 * time.Minute)},
+		{fault: "every conditional write meets a race (409) for 2 minutes", weather: "conflict=409 for=2m", within: end(2 * time.Minute)},
+		{fault: "the answers to all conditional writes are lost for 2 minutes", weather: "conflict=412 for=2m", within: end(2 * time.Minute)},
+		{fault: "plan dies before its third call", weather: "crash-before=3 caller=plan count=1", within: quick},
+		{fault: "change dies after its third call", weather: "crash-after=3 caller=change count=1", within: quick},
+		{fault: "every function dies at any call, one time in ten, for 10 minutes", weather: "crash-after p=0.1 for=10m",
+			within: end(10 * time.Minute)},
+		{fault: "converge is stopped", weather: "kill machine=converge count=1", within: quick},
 		{fault: "converge is stopped while the nodes are replaced",
-			weather: `kill machine=converge state="Change pool stack" count=1`, byHand: true},
-		{fault: "join-node is stopped", weather: "kill machine=join-node count=1", within: 40 * time.Minute},
-		{fault: "drain-node is stopped", weather: "kill machine=drain-node count=1", within: 40 * time.Minute},
-		{fault: "the API server is down for 10 minutes", weather: "api-server-down=10m count=1", within: 40 * time.Minute},
-		{fault: "the account is at its Lambda limit for an hour", weather: "lambda-limit for=1h", within: 65 * time.Minute},
+			weather: `kill machine=converge state="Change pool stack" count=1`, within: quick},
+		{fault: "join-node is stopped", weather: "kill machine=join-node count=1", within: quick},
+		{fault: "drain-node is stopped", weather: "kill machine=drain-node count=1", within: quick},
+		{fault: "the API server is down for 10 minutes", weather: "api-server-down=10m count=1", within: 10*time.Minute + quick},
+		{fault: "the account is at its Lambda limit for an hour", weather: "lambda-limit for=1h", within: end(time.Hour)},
 		{fault: "the account is at its Lambda limit for 45 minutes, while a node boots", weather: "lambda-limit for=45m", later: 50 * time.Second,
-			within: 51 * time.Minute},
+			within: 50*time.Second + 45*time.Minute + quick},
 		// CloudFormation waits for signals for an hour, and then rolls the update back. drover repeats it.
 		{fault: "the account is at its Lambda limit for an hour, while a node boots", weather: "lambda-limit for=1h", later: 50 * time.Second,
-			within: 66 * time.Minute},
-		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, byHand: true},
-		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, byHand: true},
-		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 40 * time.Minute},
+			within: 50*time.Second + time.Hour + quick},
+		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, within: quick},
+		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, within: quick},
+		// After failed launches Auto Scaling pauses for up to eight minutes.
+		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 28 * time.Minute},
 		{fault: "the new node's kubelet is newer than the control plane", weather: "kubelet-version=v1.39.1-eks-1 count=1",
-			within: 40 * time.Minute},
-		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: 15 * time.Minute},
+			within: quick},
+		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: quick},
 		{fault: "the add-ons' stack is deleted by hand, until it is there again",
-			befalls: func(w *world) { w.deleteStack(unstacked) }, within: 30 * time.Minute},
+			befalls: func(w *world) { w.deleteStack(unstacked) }, within: quick},
 		{fault: "a Node is deleted by hand, until another instance is in service",
-			befalls: func(w *world) { w.deleteNode("c0", "a", 0) }, within: 30 * time.Minute},
+			befalls: func(w *world) { w.deleteNode("c0", "a", 0) }, within: quick},
 		{fault: "a node is not Ready any more, until another is in service",
-			befalls: func(w *world) { w.setSilent("c0", "a", 0, true) }, within: 25 * time.Minute},
+			befalls: func(w *world) { w.setSilent("c0", "a", 0, true) }, within: 20*time.Minute + quick},
 	}
 	shown := map[faults.Kind]bool{faults.UpdateFails: true} // of upgrades, below
 	for _, test := range tests {

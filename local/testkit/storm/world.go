@@ -17,9 +17,11 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight"
@@ -134,8 +136,9 @@ type plot struct {
 	// apps of each cluster.
 	apps     map[string][]apiserver.App
 	failures []failure
-	// hooks is true if updates wait for terminate hooks.
-	hooks bool
+	// hooks is true if updates wait for terminate hooks. readings are those of the other open facts of AWS.
+	hooks    bool
+	readings facts.Readings
 	// breakAtBegin runs at the beginning, breakAtEnd after all has settled. Tests break invariants with them.
 	breakAtBegin, breakAtEnd func(*world)
 	identities               func(*iam.Definitions)
@@ -166,10 +169,6 @@ func plotOf(seed uint64) plot {
 }
 
 const (
-	// sweepEvery is the schedule of drover's stack.
-	sweepEvery = 5 * time.Minute
-	// auditEvery is how many sweeps pass from one audit to the next.
-	auditEvery = 3
 	// maxSettleTime is the time for everything to converge after the faults ended. It exceeds Auto Scaling's limit for a drain that
 	// never ends.
 	maxSettleTime = 60 * time.Hour
@@ -199,7 +198,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		w.turns.after = w.after
 		w.Account = harness.StartWith(t, harness.Options{
 			Bubble: true, Turns: w.turns.ticket, Faults: w.engine, OnCluster: w.seeCluster, OnFunctionCall: w.seeFunctionCall,
-			Identities: p.identities,
+			Identities: p.identities, Readings: p.readings,
 		})
 		defer w.Close()
 		w.followStackEvents()
@@ -207,6 +206,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		w.OnResource(w.seeResource)
 		w.OnAnswer(w.seeAnswer)
 		w.OnStack(w.seeStack)
+		w.OnMachineCall(w.seeMachineCall)
 		stop, done := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		end := func() { once.Do(func() { close(stop) }) }
@@ -263,17 +263,24 @@ func (w *world) wait(until time.Duration) {
 	w.turns.take("people")
 }
 
+// sweep runs the sweep and the audit on their schedules.
 func (w *world) sweep(stop, done chan struct{}) {
 	defer close(done)
-	sweeps := 0
+	sweepAt, auditAt := w.began.Add(backoff.SweepPeriod), w.began.Add(backoff.AuditPeriod)
 	for {
 		select {
-		case <-time.After(sweepEvery):
+		case <-time.After(time.Until(earlier(sweepAt, auditAt))):
 			if w.turns.take("sweep"); w.over() {
 				return
 			}
 			w.nodesNow()
-			if w.removed {
+			if audits := auditAt.Before(sweepAt); audits {
+				if auditAt = auditAt.Add(backoff.AuditPeriod); !w.removed {
+					_ = w.AuditNow()
+				}
+				continue
+			}
+			if sweepAt = sweepAt.Add(backoff.SweepPeriod); w.removed {
 				continue
 			}
 			switch w.engine.Decide(w.now(), faults.Moment{What: faults.Delivery, Event: "Scheduled Event", Target: "sweep"}).Kind {
@@ -285,13 +292,17 @@ func (w *world) sweep(stop, done chan struct{}) {
 				w.sweepBeside()
 			}
 			w.sweepNow()
-			if sweeps++; sweeps%auditEvery == 0 {
-				_ = w.AuditNow()
-			}
 		case <-stop:
 			return
 		}
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // sweepBeside runs the sweep concurrently with everything else.

@@ -109,6 +109,21 @@ func (g *Groups) LaunchFailureReason(ctx context.Context, name string, since, un
 	return why, nil
 }
 
+// Unchanged reports whether a group has launched and terminated no instance since a time. An activity that is in flight counts, whenever it
+// began. The group may have been deleted.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
+func (g *Groups) Unchanged(ctx context.Context, name string, since time.Time) (bool, error) {
+	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
+		AutoScalingGroupName: &name, IncludeDeletedGroups: aws.Bool(true), MaxRecords: aws.Int32(100),
+	})
+	if err != nil {
+		return false, fmt.Errorf("describing the activities of group %s: %w", name, err)
+	}
+	return !slices.ContainsFunc(out.Activities, func(a types.Activity) bool { // those in flight first, then the newest first
+		return a.EndTime == nil || !aws.ToTime(a.StartTime).Before(since.Truncate(time.Second))
+	}), nil
+}
+
 // ActivityStarts returns when the newest activity of each of these instances began: since when it has been launching
 // or terminating. It leaves out instances that none of the newest hundred activities names. Activities in flight come
 // first.

@@ -201,8 +201,9 @@ var clusterLives = map[string]func(*life){
 	},
 	"an execution that is stopped, and swept up": func(l *life) {
 		l.stopped()
-		l.SweepForAnHour()
 		l.RequirePhase(status.Failed)
+		l.SweepForAnHour()
+		l.RequirePhase(status.Ready)
 	},
 	"an execution that is stopped, and another": func(l *life) {
 		l.stopped()

@@ -156,9 +156,8 @@ func TestChangesWhileTheFirstBatchWaits(t *testing.T) {
 			func(l *life, arn string) {
 				l.States.Stop(arn, "Stopped", "by a person")
 				time.Sleep(time.Minute)
-				l.Sweep()
 			},
-			func(l *life) { l.RequirePhase(status.Failed) },
+			func(l *life) { l.RequirePhase(status.Failed) }, // until the next sweep
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
