@@ -397,7 +397,8 @@ func TestResumeRepeatsAChangeWithoutReplacedNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{
-				reason: test.reason, unchanged: test.unchanged, status: status.Status{Nodes: test.nodes}, failing: test.failing, resource: test.resource,
+				reason: test.reason, unchanged: test.unchanged, failing: test.failing, resource: test.resource,
+				status: status.Status{Nodes: test.nodes},
 			}
 			w := test.waiter
 			w.Cluster, w.Stack, w.StackName, w.ClientRequestToken = "demo", "pool-a", "drover-demo-pool-a", "t"

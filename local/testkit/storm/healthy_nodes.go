@@ -14,7 +14,8 @@ import (
 func (w *world) seeMachineCall(action string, parameters map[string]any) {
 	group, _ := parameters["AutoScalingGroupName"].(string)
 	instance, _ := parameters["InstanceId"].(string)
-	if !w.checksApply() || !strings.EqualFold(action, "CompleteLifecycleAction") || parameters["LifecycleActionResult"] != string(pool.Abandon) {
+	abandons := strings.EqualFold(action, "CompleteLifecycleAction") && parameters["LifecycleActionResult"] == string(pool.Abandon)
+	if !w.checksApply() || !abandons {
 		return
 	}
 	cluster, _, _ := names.SplitStack(group)
