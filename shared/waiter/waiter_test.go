@@ -3,6 +3,7 @@ package waiter_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -348,6 +349,7 @@ func TestResumePlansAgainWithoutTheCluster(t *testing.T) {
 			require.NoError(t, s.resume(w, "UPDATE_ROLLBACK_COMPLETE"))
 			require.Equal(t, test.fault, s.fault)
 			require.False(t, s.answer.Again)
+			s.calls = slices.DeleteFunc(s.calls, func(call string) bool { return call == "unchanged" }) // a read
 			require.Equal(t, []string{"why", "refused", "record", "fail", "delete"}, s.calls)
 		})
 	}
