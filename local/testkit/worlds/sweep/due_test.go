@@ -37,7 +37,7 @@ func TestAllAreDueAtOnce(t *testing.T) {
 		}
 		return clusters
 	}
-	for _, turn := range []int{25, 50, 61, 61} {
+	for _, turn := range []int{10, 20, 30, 40, 50, 60, 61, 61} {
 		require.NoError(t, a.SweepNow())
 		a.Settle()
 		all := began()
