@@ -88,6 +88,7 @@ func TestCluster(t *testing.T) {
 		require.Contains(t, ok(t, "__complete", "upgrade", "demo", "--to", "1.36"), "1.36-1\n")
 	})
 	t.Run("fleet", showFleet)
+	t.Run("page", showPage)
 	t.Run("status", func(t *testing.T) {
 		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 `, ok(t, "status"))
 		out := ok(t, "status", "demo")
