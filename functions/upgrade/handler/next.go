@@ -124,7 +124,7 @@ func (c *call) verifyStep(ctx context.Context) (wait events.UpgradeResult, missi
 		return wait, "", err
 	}
 	if eks.Status == "UPDATING" {
-		return busy("EKS has not finished with the control plane: its status is UPDATING", backoff.MaxUpgradePause), "", nil
+		return busy("EKS has not finished with the control plane: its status is UPDATING", c.rollBackPause(s)), "", nil
 	}
 	p, reason, message, err := c.Planner.Preview(ctx, c.in.Cluster)
 	switch {

@@ -7,6 +7,7 @@ package handler
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/backoff"
@@ -26,7 +27,7 @@ func (c *call) rollBack(ctx context.Context, s upgrade.Step) (wait events.Upgrad
 	case err != nil || !isRollBack(s, eks.Version):
 		return wait, err
 	case eks.Status == "UPDATING":
-		return busy("EKS has not finished with the control plane: its status is UPDATING", backoff.MaxUpgradePause), nil
+		return busy("EKS has not finished with the control plane: its status is UPDATING", c.rollBackPause(s)), nil
 	}
 	refused, err := c.EKS.RollBack(ctx, name, s.KubernetesVersion)
 	if err == nil && refused != "" {
@@ -35,7 +36,18 @@ func (c *call) rollBack(ctx context.Context, s upgrade.Step) (wait events.Upgrad
 	if err != nil {
 		return wait, err
 	}
-	return busy(fmt.Sprintf("EKS rolls the control plane back to %s", s.KubernetesVersion), backoff.MaxUpgradePause), nil
+	return busy(fmt.Sprintf("EKS rolls the control plane back to %s", s.KubernetesVersion), c.rollBackPause(s)), nil
+}
+
+// maxRollBackPause is the longest pause between two reads of a control plane that EKS rolls back, which takes minutes.
+const maxRollBackPause = 30 * time.Second
+
+// rollBackPause is the pause until the control plane is read again. Only a rollback is awaited for that reason in a healthy upgrade.
+func (c *call) rollBackPause(s upgrade.Step) time.Duration {
+	if !s.NodesRolledBack {
+		return backoff.MaxUpgradePause
+	}
+	return min(backoff.UpgradeCalls(c.Now().Sub(s.Opened), 0), maxRollBackPause)
 }
 
 // isRollBack reports whether a step needs a rollback of a control plane that runs this version.
