@@ -121,7 +121,7 @@ func TestAWSCommand(t *testing.T) {
 		"rules":             {"events list-rules", []string{"drover-spec-changed", "ENABLED"}},
 		"targets":           {"events list-targets-by-rule --rule drover-stack-done", []string{"drover-stackevent"}},
 		"schedules":         {"scheduler list-schedules", []string{"drover-sweep"}},
-		"a schedule":        {"scheduler get-schedule --group-name drover --name drover-sweep", []string{"rate(5 minutes)"}},
+		"a schedule":        {"scheduler get-schedule --group-name drover --name drover-sweep", []string{"rate(2 minutes)"}},
 		"functions":         {"lambda list-functions", []string{"drover-plan", "provided.al2023"}},
 		"a function":        {"lambda get-function --function-name drover-plan", []string{"DROVER_STATE_BUCKET"}},
 		"a function that is run": {
