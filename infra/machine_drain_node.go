@@ -62,7 +62,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	open := choice(scope, "Is the hook open?", "")
 	hook := choice(scope, "Is there a hook?", "")
 	complete := completeHook(scope, "Complete the hook", "CONTINUE")
-	release := invoke(scope, f, functionTask{
+	restore := invoke(scope, f, functionTask{
 		name:     "Restore the node",
 		comment:  "The node stays, and the cluster autoscaler may remove it again.",
 		function: "drain",
@@ -85,7 +85,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	}))
 	toFailed := &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")}
 	complete.AddCatch(failed, toFailed)
-	release.AddCatch(failed, toFailed)
+	restore.AddCatch(failed, toFailed)
 
 	begin.Next(drain)
 	drain.Next(drained)
@@ -102,8 +102,8 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	open.When(when("$exists($states.input.Cause) and $contains($states.input.Cause, 'No active Lifecycle Action')"), failed, nil).
 		Otherwise(backOff)
 	backOff.Next(drain)
-	hook.When(when(hasHook), complete, nil).Otherwise(release)
+	hook.When(when(hasHook), complete, nil).Otherwise(restore)
 	complete.Next(failed)
-	release.Next(failed)
+	restore.Next(failed)
 	return begin
 }

@@ -134,7 +134,7 @@ func TestDrainNode(t *testing.T) {
 			first, last := got.sent["drain"][0], got.sent["drain"][len(got.sent["drain"])-1]
 			require.NotEmpty(t, first["started"])
 			require.Equal(t, first["started"], last["started"])
-			require.Equal(t, strings.Contains(c.path, "Release"), last["release"] == true)
+			require.Equal(t, strings.Contains(c.path, "Restore"), last["restore"] == true)
 			require.Len(t, got.sent["completeLifecycleAction"], c.completions)
 			if c.completions > 0 {
 				require.Equal(t, map[string]any{

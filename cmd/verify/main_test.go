@@ -74,9 +74,10 @@ func (c *command) calls() []string {
 
 // An interrupt ends the step that runs, and cleans up. The report has what was proved until then.
 func TestInterrupt(t *testing.T) {
-	c := newCommand(t, `if [ $1 = up ]; then trap 'echo ended >>`+"$0.ended"+`; exit 1' INT; sleep 60; fi`)
+	c := newCommand(t, `if [ $1 = up ]; then trap 'echo ended >>`+"$0.ended"+`; exit 1' INT; echo ready >`+"$0.ready"+`; sleep 60; fi`)
 	cmd := c.start()
-	require.Eventually(t, func() bool { return len(c.calls()) == 2 }, time.Minute, 10*time.Millisecond)
+	ready := func() bool { _, err := os.Stat(c.path("deploy.ready")); return err == nil }
+	require.Eventually(t, ready, time.Minute, 10*time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, []string{"bootstrap", "up", "down-all"}, c.calls(), c.out.String())

@@ -178,7 +178,7 @@ func waits(pending *upgrade.Pending, now time.Time) string {
 	case pending.Blocked:
 		return "does not begin: " + pending.Message
 	}
-	return "begins within five minutes of " + pending.At.Format(time.RFC3339) + ": " + pending.Message // the sweep runs every five minutes
+	return "begins within five minutes of " + pending.At.Format(time.RFC3339) + ": " + pending.Message // a sweep can be late
 }
 
 // recordPending writes the pending upgrade into the status, and removes one that was withdrawn. The upgrade function

@@ -89,7 +89,7 @@ type UpgradeEnder struct {
 }
 
 // End starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. If a removal of drover ended
-// it, the new execution continues the upgrade. Every sweep tries again until the upgrade is finished. Two starts within five minutes are
+// it, the new execution continues the upgrade. Sweeps try again until the upgrade is finished. Starts within the same five minutes are
 // one execution.
 func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error {
 	running, removed, err := e.Executions.State(ctx, execution)
