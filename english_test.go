@@ -87,24 +87,29 @@ type englishCounts struct {
 
 func TestEnglish(t *testing.T) {
 	counts := countEnglish(t)
-	if *update {
-		body, err := json.MarshalIndent(counts, "", "  ")
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(baselineFile, append(body, '\n'), 0o644))
-		return
-	}
 	body, err := os.ReadFile(baselineFile)
 	require.NoError(t, err)
 	var baseline englishCounts
 	require.NoError(t, json.Unmarshal(body, &baseline))
+	for _, row := range avoidedWords {
+		if _, found := baseline.Words[row]; !found && *update { // a new row begins with its count of today
+			baseline.Words[row] = counts.Words[row]
+		}
+	}
 	before, now := baseline.byName(), counts.byName()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		switch {
-		case now[name] > before[name]:
+		case now[name] > before[name]: // -update does not raise a count either
 			t.Errorf("%s: %d, the baseline has %d: use the project's terms", name, now[name], before[name])
-		case now[name] < before[name]:
+		case now[name] < before[name] && !*update:
 			t.Errorf("%s: %d, the baseline has %d: lower it with `go test . -run TestEnglish -update`", name, now[name], before[name])
 		}
+	}
+	if *update && !t.Failed() {
+		body, err := json.MarshalIndent(counts, "", "  ")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(baselineFile, append(body, '\n'), 0o644))
+		return
 	}
 	require.Equal(t, baseline.Files, counts.Files, "files with an avoided word in their name")
 }

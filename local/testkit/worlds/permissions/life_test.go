@@ -122,8 +122,8 @@ func (l *life) drop(key string) {
 	require.NoError(l.T, err)
 }
 
-// updateNetworkDuringChange lets an operator update the network just before the change function reads it. The update is rolled back, and ends
-// once the function has registered its waiter.
+// updateNetworkDuringChange lets an operator update the network just before the change function reads it. The update is rolled back. It
+// ends once the function has registered its waiter.
 func (l *life) updateNetworkDuringChange() {
 	const stackName = "drover-demo-network"
 	var began, over sync.Once
