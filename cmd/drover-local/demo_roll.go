@@ -107,7 +107,7 @@ func (l load) roll(ctx context.Context, out io.Writer, show *timeline, a *accoun
 	if err := a.Settle(ctx); err != nil {
 		return err
 	}
-	if err := awaitRolled(ctx, a, l.client, o.roll, image, old); err != nil {
+	if err := a.AwaitRolled(ctx, l.client, o.roll, image, old); err != nil {
 		return err
 	}
 	took := time.Since(uploaded)
@@ -190,23 +190,6 @@ func uploadAndWait(ctx context.Context, show *timeline, c *cli.Cell, name string
 	s, err := awaitRest(ctx, c, name, cli.Upload{Version: uploaded.Version, Before: before.Status.ObservedVersion})
 	show.Wait("")
 	return s, err
-}
-
-// awaitRolled waits until all nodes of the pool have the image: Auto Scaling ends instances after their drains.
-func awaitRolled(ctx context.Context, a *account.Account, client dynamic.Interface, pool, image string, old map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		err := a.CheckRolled(ctx, client, pool, image, old)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
 }
 
 // printDisruption prints the least ready replicas of each workload and what its budget keeps. It fails on a broken budget.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,4 +50,22 @@ func (a *Account) CheckRolled(ctx context.Context, client dynamic.Interface, poo
 		}
 	}
 	return nil
+}
+
+// AwaitRolled waits for at most a minute until CheckRolled finds no error. Auto Scaling ends an instance after its drain, so a node can
+// outlive the stack's update for a moment.
+func (a *Account) AwaitRolled(ctx context.Context, client dynamic.Interface, pool, image string, old map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		err := a.CheckRolled(ctx, client, pool, image, old)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }

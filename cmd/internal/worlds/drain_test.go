@@ -257,7 +257,7 @@ func TestDrain(t *testing.T) {
 		require.Regexp(t, `drain-node  i-\S+: started: the instance is at its terminate hook\n`, out)
 		require.Regexp(t, `stack       pool-workers: UPDATE_COMPLETE\n`, out)
 		require.Contains(t, out, "every node of pool workers is replaced")
-		require.NoError(t, cloud.CheckRolled(rolling, client, "workers", ec2.ImageID("1.36", "amd64"), instances),
+		require.NoError(t, cloud.AwaitRolled(rolling, client, "workers", ec2.ImageID("1.36", "amd64"), instances),
 			"none of them is there any more")
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
 	})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -122,13 +123,15 @@ type Account struct {
 	notices    []string
 	busEvents  []eventbridge.Event
 	last       map[string]string // type of the last event of each execution
-	onCall     func(endpoint.Call) error
-	onAnswer   func(endpoint.Call)
-	onMachine  func(action string, parameters map[string]any)
-	onStack    func(stackName, is string)
-	onResource func(step string, r resource.Request) error
-	onSet      func(stackName string) (reason string)
-	relays     map[string]Relay // by function
+	// unannounced counts the executions that have ended and whose event is not on the bus yet.
+	unannounced int
+	onCall      func(endpoint.Call) error
+	onAnswer    func(endpoint.Call)
+	onMachine   func(action string, parameters map[string]any)
+	onStack     func(stackName, is string)
+	onResource  func(step string, r resource.Request) error
+	onSet       func(stackName string) (reason string)
+	relays      map[string]Relay // by function
 }
 
 // Start starts an account. It ends with the test.
@@ -220,7 +223,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.Functions.Concurrency.Exhausted = a.faults().AtLambdaLimit
 	a.Lambda.Concurrency = &a.Functions.Concurrency // relays share it
 	a.States = states.New(states.Config{
-		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Functions: a.Functions, Emit: a.Events.Emit,
+		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Functions: a.Functions, Emit: a.announce,
 		SDK: func(ctx context.Context, caller iam.Caller, _, action string, parameters map[string]any) (any, error) {
 			a.machineCalls(action, parameters)
 			return scaling.Do(ctx, caller, Region, ID, action, parameters)
@@ -228,6 +231,9 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		Observe: func(x states.Execution, e asl.Event) {
 			a.mu.Lock()
 			a.last[x.ARN] = e.Type
+			if endsExecution(e.Type) {
+				a.unannounced++
+			}
 			a.mu.Unlock()
 			a.killAt(x, e)
 			a.happened()
@@ -283,6 +289,22 @@ func (a *Account) happened() {
 		close(a.changed)
 		a.changed = nil
 	}
+}
+
+// announce emits an event of an execution. Until then, an execution that ended counts as running.
+func (a *Account) announce(ctx context.Context, source, detailType string, resources []string, detail any) {
+	a.Events.Emit(ctx, source, detailType, resources, detail)
+	if event, ok := detail.(map[string]any); !ok || event["stopDate"] == nil {
+		return
+	}
+	a.mu.Lock()
+	a.unannounced--
+	a.mu.Unlock()
+	a.happened()
+}
+
+func endsExecution(event string) bool {
+	return strings.HasPrefix(event, "Execution") && event != "ExecutionStarted"
 }
 
 func (a *Account) recordEvent(bus string, e eventbridge.Event) {

@@ -354,8 +354,12 @@ func (a *Account) Settle() {
 	})
 }
 
+// executes returns true if an execution runs, or has ended and its event is not on the bus yet.
 func (a *Account) executes() bool {
-	return slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+	a.mu.Lock()
+	unannounced := a.unannounced
+	a.mu.Unlock()
+	return unannounced > 0 || slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
 }
 
 // rests is true if nothing is in flight except events that wait for that.
