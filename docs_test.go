@@ -188,8 +188,21 @@ func TestADRsAreListed(t *testing.T) {
 		head := regexp.MustCompile(`^# (\d+)\. (.+)\n\n- Status: (Proposed|Accepted|Superseded by .+)\n- Date: \d{4}-`).FindSubmatch(body)
 		require.NotNil(t, head, "%s: begin with `# N. Title`, `- Status: …` and `- Date: …`", page)
 		require.Equal(t, strconv.Itoa(i+1), string(head[1]), page)
+		requireNameFromTitle(t, filepath.Base(page), string(head[2]))
 		row := fmt.Sprintf("| %s | [%s](%s) | ", head[1], head[2], filepath.Base(page))
 		require.Contains(t, string(index), row, "docs/adr/README.md has no row for this ADR")
 	}
 	require.Equal(t, len(pages), strings.Count(string(index), "](0"), "docs/adr/README.md lists an ADR that does not exist")
+}
+
+// requireNameFromTitle checks that the name of an ADR's file has only words of its title, so that a search for the title's words finds the
+// file. Short words such as "of" do not count.
+func requireNameFromTitle(t *testing.T, file, title string) {
+	t.Helper()
+	inTitle := strings.ToLower(strings.NewReplacer("'", "", "-", " ").Replace(title))
+	for _, word := range strings.Split(strings.TrimSuffix(file, ".md"), "-")[1:] {
+		if len(word) > 3 {
+			require.Contains(t, inTitle, word, "%s: the title is %q", file, title)
+		}
+	}
 }

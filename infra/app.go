@@ -85,7 +85,7 @@ func newApp(o options) (awscdk.App, error) {
 var validation = sync.OnceValue(func() awscdk.IPolicyValidationPlugin { return awscdk.NewCloudFormationValidatePlugin(nil) })
 
 // newStack returns an empty stack. It has no termination protection: the cdk command would enable that before it creates the stack, and a
-// failed creation could not be deleted. make deploy enables it after a successful deployment. See docs/adr/0029-two-stacks.md.
+// failed creation could not be deleted. make deploy enables it after a successful deployment. See docs/adr/0029-two-stacks-of-drover.md.
 func newStack(app awscdk.App, name, description string) awscdk.Stack {
 	return awscdk.NewStack(app, jsii.String(name), &awscdk.StackProps{
 		StackName:          jsii.String(name),

@@ -1,7 +1,7 @@
 package main
 
 // The code of relays: the functions through which drover reaches private clusters. The package of plan contains it as one file. plan writes
-// it to the state bucket when a cluster needs it, so deploying drover changes no relay. See docs/adr/0030-relays.md.
+// it to the state bucket when a cluster needs it, so deploying drover changes no relay. See docs/adr/0030-relay-for-private-clusters.md.
 
 import (
 	"archive/zip"

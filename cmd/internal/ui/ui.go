@@ -1,5 +1,5 @@
 // Package ui serves the page of drover ui on the loopback, and lists the files of a published copy. The page only reads. Its files are
-// built by `make ui` and embedded; see docs/adr/0038-the-page.md.
+// built by `make ui` and embedded; see docs/adr/0038-ui-page-reads-static-documents.md.
 package ui
 
 import (

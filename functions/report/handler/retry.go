@@ -1,7 +1,7 @@
 package handler
 
 // Retries. drover retries a failure only if a retry can succeed and is harmless, after growing pauses. See
-// docs/adr/0010-what-is-tried-again.md.
+// docs/adr/0010-retry-of-a-failed-converge.md.
 
 import (
 	"context"
