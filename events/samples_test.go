@@ -41,6 +41,8 @@ var samples = map[string]struct {
 	"change-request.json":         {new(ChangeRequest), nil},
 	"change-result.json":          {new(ChangeResult), nil},
 	"sweep.json":                  {new(Sweep), nil},
+	"rollout.json":                {new(Rollout), nil},
+	"fleet.json":                  {new(Fleet), nil},
 	"sweep-ended.json": {
 		new(Sweep), []string{"ended.inputDetails", "ended.output", "ended.outputDetails", "ended.cause"},
 	},

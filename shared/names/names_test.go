@@ -115,3 +115,36 @@ func TestExecutionNames(t *testing.T) {
 		require.False(t, IsAgain(name), name)
 	}
 }
+
+func TestDecisionOfKey(t *testing.T) {
+	rollout, decision, ok := DecisionOfKey(Decision("next", "approve-1"))
+	require.True(t, ok)
+	require.Equal(t, []string{"next", "approve-1"}, []string{rollout, decision})
+	for _, key := range []string{
+		"decisions/", "decisions/next.yaml", "decisions/next/", "decisions/next/.yaml", "decisions//a.yaml", "decisions/next/a/b.yaml",
+		"decisions/next/a.yml", "x/decisions/next/a.yaml", "decisions/next/\x1b.yaml",
+	} {
+		_, _, ok := DecisionOfKey(key)
+		require.False(t, ok, key)
+	}
+}
+
+func TestKeysOfFleets(t *testing.T) {
+	for want, key := range map[string]string{
+		"rollouts/runs/next.json":                    RolloutRecord("next"),
+		"rollouts/runs/next/00000012.json":           EndedRun("next", 12),
+		"rollouts/plans/abc.json":                    RolloutPlan("abc"),
+		"rollouts/decided/next/go.json":              DecisionAnswer("next", "go"),
+		"fleet/assigned/111122223333-eu-west-1.json": Assigned(Cell("111122223333", "eu-west-1")),
+		"fleet/facts/111122223333-eu-west-1.json":    CellReport(Cell("111122223333", "eu-west-1")),
+		"assignments/demo.json":                      Assignment("demo"),
+		"status/rollouts/next.json":                  RolloutStatus("next"),
+	} {
+		require.Equal(t, want, key)
+	}
+	for _, key := range []string{Rollout("next"), Freeze("next")} {
+		_, isRollout := RolloutOfKey(key)
+		_, isFreeze := FreezeOfKey(key)
+		require.NotEqual(t, isRollout, isFreeze, key)
+	}
+}

@@ -17,8 +17,8 @@ type Assign struct{ Assignment }
 
 // Watch makes a cell observe its clusters every five minutes until a time.
 type Watch struct {
-	Cell  string
-	Until time.Time
+	Cell  string    `json:"cell"`
+	Until time.Time `json:"until"`
 }
 
 // Notify is a change of the run that users want to know.

@@ -1,0 +1,17 @@
+package events
+
+// Rollout is the input of the function rollout, from the functions fleet and sweep. S3 events are its other input.
+type Rollout struct {
+	// Rollout is the one to evaluate. Without it the function evaluates each active run.
+	Rollout string `json:"rollout,omitempty"`
+	// Audit also plans each rollout of the specs bucket again, and finds uploads without an event.
+	Audit bool `json:"audit,omitempty"`
+}
+
+// Fleet is the input of the function fleet, from the functions rollout and sweep. Events of the bus are its other input.
+type Fleet struct {
+	// Cluster is the one to observe again. Without it the function observes those that have changed.
+	Cluster string `json:"cluster,omitempty"`
+	// Audit observes all clusters again.
+	Audit bool `json:"audit,omitempty"`
+}

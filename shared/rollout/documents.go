@@ -1,0 +1,171 @@
+package rollout
+
+// The documents that the functions rollout and fleet keep in the state bucket. shared/store reads and writes them, shared/names has their
+// keys.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// Active lists the runs that have not ended. Starts of runs serialize on it: two runs never claim the same cluster. The sweep ticks each
+// run in it.
+type Active struct {
+	Runs []ActiveRun `json:"runs"`
+}
+
+// ActiveRun is a run that has not ended. It may be in the list before its record has the run.
+type ActiveRun struct {
+	Rollout string `json:"rollout"`
+	Number  int64  `json:"number"`
+	// Plan is the digest of the run's plan. Its members are claimed.
+	Plan    string  `json:"plan"`
+	Subject Subject `json:"subject"`
+	// Since is when the run was added.
+	Since time.Time `json:"since"`
+}
+
+// Of returns the entry of a rollout; nil if it has none.
+func (a *Active) Of(rollout string) *ActiveRun {
+	i := slices.IndexFunc(a.Runs, func(r ActiveRun) bool { return r.Rollout == rollout })
+	if i < 0 {
+		return nil
+	}
+	return &a.Runs[i]
+}
+
+// Record is what drover knows of a rollout between two calls.
+type Record struct {
+	Rollout string `json:"rollout"`
+	// Plan is the digest of the newest plan, Planned when it was computed. Both are empty if no plan was possible yet.
+	Plan    string    `json:"plan,omitempty"`
+	Planned time.Time `json:"planned,omitzero"`
+	// PausedBy is the decision that keeps the next run from starting. An active run has its own.
+	PausedBy string `json:"pausedBy,omitempty"`
+	// Number is that of the newest run; 0 if there was none.
+	Number int64 `json:"number,omitempty"`
+	// Run is the newest run. It stays after its end, so that its assignments still follow from the record.
+	Run *Run `json:"run,omitempty"`
+	// Decided are the answers to decisions that came while no run was active, by name. The next run takes them over.
+	Decided map[string]Answer `json:"decided,omitempty"`
+}
+
+// Running returns the run that has not ended; nil if there is none.
+func (r *Record) Running() *Run {
+	if r.Run == nil || r.Run.State.Final() {
+		return nil
+	}
+	return r.Run
+}
+
+// Answers returns the answers to all decisions so far, by name.
+func (r *Record) Answers() map[string]Answer {
+	all := map[string]Answer{}
+	maps.Copy(all, r.Decided)
+	if r.Run != nil {
+		maps.Copy(all, r.Run.Decided)
+	}
+	return all
+}
+
+// DecisionAnswer is the answer to a decision, for its author.
+type DecisionAnswer struct {
+	Rollout  string `json:"rollout"`
+	Decision string `json:"decision"`
+	Answer
+}
+
+// Assigned is what the hub wants from one cell: a section for each rollout, and the freezes.
+type Assigned struct {
+	// Sections by the name of the rollout.
+	Sections map[string]Section `json:"sections,omitempty"`
+	// Freezes of all clusters, those of the past too.
+	Freezes []api.Freeze `json:"freezes,omitempty"`
+}
+
+// Section is what one rollout wants from a cell. It follows from the record of the run alone.
+type Section struct {
+	// Run and Sequence are those of the record. A section never replaces one with higher ones.
+	Run      int64 `json:"run"`
+	Sequence int64 `json:"sequence"`
+	// Assignments of the members that have started, in the order of the plan. A cluster of an ended run keeps its last one.
+	Assignments []Assignment `json:"assignments,omitempty"`
+	// Watches has at most one entry: until when the cell observes its clusters every five minutes.
+	Watches []Watch `json:"watches,omitempty"`
+	// Claims are the members of a run that has not ended, sorted. Their channels do not move them.
+	Claims []string `json:"claims,omitempty"`
+	// Releases are those of the plan. The cell reports which of them it can use.
+	Releases []ReleaseRef `json:"releases,omitempty"`
+}
+
+// Newer reports whether a section is of a later record than another.
+func (s *Section) Newer(other *Section) bool {
+	return s.Run > other.Run || s.Run == other.Run && s.Sequence > other.Sequence
+}
+
+// SectionOf returns the section of a run for a cell.
+func SectionOf(p *Plan, r *Run, cell string, now time.Time) Section {
+	s := Section{Run: r.Number, Sequence: r.Sequence}
+	for _, a := range Assignments(p, r) {
+		if a.Cell == cell {
+			s.Assignments = append(s.Assignments, a)
+		}
+	}
+	if r.State.Final() {
+		return s
+	}
+	for _, w := range Watches(p, r, now) {
+		if w.Cell == cell {
+			s.Watches = append(s.Watches, w)
+		}
+	}
+	for i := range p.Stages {
+		for j := range p.Stages[i].Members {
+			if m := &p.Stages[i].Members[j]; m.Cell == cell {
+				s.Claims = append(s.Claims, m.Cluster)
+			}
+		}
+	}
+	slices.Sort(s.Claims)
+	for _, release := range p.Subject.Releases {
+		s.Releases = append(s.Releases, ReleaseRef{release.Name, release.SHA256})
+	}
+	return s
+}
+
+// Report is what a cell reports to the hub.
+type Report struct {
+	// At is when the cell observed its clusters.
+	At time.Time `json:"at"`
+	// Facts by the name of the cluster, sorted.
+	Facts []Fact `json:"facts"`
+	// Open are the clusters on which rollouts work now, sorted. Limit bounds their number; 0 is no bound.
+	Open  []string `json:"open,omitempty"`
+	Limit int      `json:"limit,omitempty"`
+	// Usable are the SHA-256 of the releases of active runs that the cell can use, sorted.
+	Usable []string `json:"usable,omitempty"`
+}
+
+// CellAssignment is the cell's copy of an assignment. The function fleet writes and withdraws it; the function upgrade sets Begun. Both
+// write it on the condition that they read the newest one. So an attempt is either withdrawn or begun.
+type CellAssignment struct {
+	Assignment
+	// Taken is when the cell took the assignment.
+	Taken time.Time `json:"taken"`
+	// Begun is true once the upgrade has begun. Then Withdrawn has no effect.
+	Begun bool `json:"begun,omitempty"`
+}
+
+// Key identifies the attempt of an assignment in upgrade records: it fires once, and a later run of the same plan is another request.
+func (a *Assignment) Key() string {
+	return fmt.Sprintf("rollout %s %d.%d %.16s", a.Rollout, a.Run, a.Attempt, a.Plan)
+}
+
+// CellFreezes are the freezes that hold in a cell.
+type CellFreezes struct {
+	Freezes []api.Freeze `json:"freezes"`
+}
