@@ -53,6 +53,8 @@ var avoidedWords = []string{
 	"all the same", "beside|besides", "but for|nothing but|all but", "nothing of|nothing is",
 	"that there is|that there are", "of whom|of which", "as it is|as it was|what it is|what it was", "ask for|asks for|asked for",
 	"look at|looks at|looked at",
+	// The comment of a predicate has Go's form: reports whether.
+	"returns true if|returns true for|is true if|is true for|is true while|is true once|is true after|returns whether",
 	// American spelling, which the AWS and Kubernetes docs use.
 	"catalogue|catalogues", "colour|colours|coloured", "behaviour|behaviours", "labelled|modelled|towards|centre",
 }

@@ -28,9 +28,9 @@ type function struct {
 	timeout float64
 	// memory in MB. It also sets the share of CPU: 1,769 MB is one vCPU.
 	memory float64
-	// notifies is true for functions that change statuses of which drover sends notifications.
+	// notifies reports whether the function changes statuses of which drover sends notifications.
 	notifies bool
-	// plans is true for functions that plan clusters. They know the code of relays.
+	// plans reports whether the function plans clusters. Such a function knows the code of relays.
 	plans bool
 	// async functions are invoked by events. Events that they fail to handle go to the dead-letter queue.
 	async bool

@@ -167,9 +167,9 @@ type functionTask struct {
 	attempts float64
 	// crashAttempts bounds the retries after a crash. The default is attempts.
 	crashAttempts float64
-	// machineKeepsHook is true if the machine itself waits for the Lambda service, and keeps a hook open.
+	// machineKeepsHook reports whether the machine itself waits for the Lambda service, and keeps a hook open.
 	machineKeepsHook bool
-	// retriesForHours is true if the call is retried for waitAttempts after any error that passes.
+	// retriesForHours reports whether the call is retried for waitAttempts after any error that passes.
 	retriesForHours bool
 	// assign sets variables. output is the state's output, by default the whole result.
 	assign map[string]any

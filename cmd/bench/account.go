@@ -41,7 +41,7 @@ type measured struct {
 
 	specs *s3.Bucket
 	state *store.State
-	// demo is true when the demo cluster exists.
+	// demo reports whether the demo cluster exists.
 	demo bool
 }
 

@@ -67,7 +67,7 @@ func drainCases() []drainCase {
 // trial is one drain of all nodes of a case.
 type trial struct {
 	took float64 // seconds
-	// busy is true if the machine was busy when the trial began.
+	// busy reports whether the machine was busy when the trial began.
 	busy bool
 	// failed nodes, and the error of the first of them.
 	failed   int

@@ -29,7 +29,7 @@ type function struct {
 	step       string
 	kubernetes bool
 	event      any
-	// answers describes the response. fails is true if it is an error.
+	// answers describes the response. fails reports whether it is an error.
 	answers string
 	fails   bool
 }

@@ -17,9 +17,9 @@ const (
 	quietPatience = time.Minute
 )
 
-// waitForQuiet returns true when the processors are idle, and false after quietPatience. Otherwise the controllers' remaining work (events,
-// endpoints, statuses) from the last trial and from creating pods would distort the measurement. Where the load is unknown, it waits for
-// the usual time.
+// waitForQuiet waits until the processors are idle, at most for quietPatience, and reports whether they are. Otherwise the controllers'
+// remaining work (events, endpoints, statuses) from the last trial and from creating pods would distort the measurement. Where the load is
+// unknown, it waits for the usual time.
 func waitForQuiet(ctx context.Context) (quiet bool, err error) {
 	const without = 5 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, quietPatience, errBusy)

@@ -25,7 +25,7 @@ type figure struct {
 	Limit *limit `json:"limit,omitempty"`
 	// Note is a comparison or an explanation of the value.
 	Note string `json:"note,omitempty"`
-	// Missed is true when the limit does not hold.
+	// Missed reports whether the limit does not hold.
 	Missed bool `json:"missed,omitempty"`
 }
 

@@ -166,7 +166,7 @@ func (t *target) clusters(ctx context.Context) ([]string, error) {
 	return clusters, nil
 }
 
-// exists returns true if the stack exists.
+// exists reports whether the stack exists.
 func (t *target) exists(ctx context.Context, stack string) (bool, error) {
 	out, err := t.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stack})
 	var failure smithy.APIError

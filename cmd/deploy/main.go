@@ -30,7 +30,7 @@ type target struct {
 	cdk                        cdk
 	in                         io.Reader
 	out                        io.Writer
-	// yes is true if the user wants no questions: YES=1.
+	// yes reports whether the user wants no questions: YES=1.
 	yes bool
 }
 

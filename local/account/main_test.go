@@ -301,7 +301,7 @@ func (w *world) quiet(t *testing.T, cluster string) {
 	}, func() string { return w.executions(cluster) })
 }
 
-// concerns is true if an execution was started for a cluster, by its name or by that of one of its groups.
+// concerns reports whether an execution was started for a cluster, by its name or by that of one of its groups.
 func concerns(x states.Execution, cluster string) bool {
 	return strings.Contains(x.Input, `"`+cluster+`"`) || strings.Contains(x.Input, names.Group(cluster, ""))
 }

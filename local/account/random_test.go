@@ -254,7 +254,7 @@ func astray(t *testing.T, cluster string, seed uint64, roll randomRoll, deliveri
 	return lost
 }
 
-// about is true if an event is about a group of a cluster or one of its instances.
+// about reports whether an event is about a group of a cluster or one of its instances.
 func about(e eventbridge.Event, cluster string) bool {
 	switch e.Source {
 	case "aws.autoscaling":

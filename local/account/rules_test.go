@@ -140,7 +140,7 @@ func TestFaultsByRule(t *testing.T) {
 	})
 }
 
-// serving is true if a cluster's API server answers its administrator.
+// serving reports whether a cluster's API server answers its administrator.
 func (w *world) serving(t *testing.T, cluster string) bool {
 	client, _, err := w.EKS.Administrator(names.EKSCluster(cluster))
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func alarm(t *testing.T, name string, mayBeSilenced bool) {
 	require.NoError(t, err)
 }
 
-// sounds is true if an alarm's actions are enabled.
+// sounds reports whether an alarm's actions are enabled.
 func sounds(t *testing.T, name string) bool {
 	t.Helper()
 	out, err := cloudwatch.NewFromConfig(cloud.Config()).DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{

@@ -22,7 +22,7 @@ const Version = "v1.36.3"
 // program is one binary.
 type program struct {
 	name, pkg string
-	// client is true for a program that is not part of a control plane. Benchmarks use them.
+	// client reports whether the program is not part of a control plane. Benchmarks use such programs.
 	client bool
 }
 

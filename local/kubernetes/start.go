@@ -112,7 +112,7 @@ func ownMinor() (major, minor int) {
 	return major, minor
 }
 
-// CanActAs is true if the programs can emulate a Kubernetes minor version, such as "1.35".
+// CanActAs reports whether the programs can emulate a Kubernetes minor version, such as "1.35".
 func CanActAs(v string) bool {
 	rest, ok := strings.CutPrefix(v, "1.")
 	if !ok {

@@ -354,7 +354,7 @@ func TestProgramWaitsForTheGuard(t *testing.T) {
 	}
 }
 
-// dead is true if a process has ended, even if its parent has not collected it yet.
+// dead reports whether a process has ended, even if its parent has not collected it yet.
 func dead(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

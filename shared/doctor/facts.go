@@ -40,7 +40,7 @@ type Subnet struct {
 type Deployment struct {
 	// Bootstrap is the version of the CDK's bootstrap stack, or 0.
 	Bootstrap int
-	// Deployed is true if the region has drover's functions.
+	// Deployed reports whether the region has drover's functions.
 	Deployed bool
 	// LinkedRoles are the service-linked roles that exist, by name.
 	LinkedRoles map[string]bool

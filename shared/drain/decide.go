@@ -32,7 +32,7 @@ type Try struct {
 	InFlight bool
 	// Accepted is when the API server accepted the request, or zero.
 	Accepted time.Time
-	// Budget that the request uses, "" for none. Counted is true once the budget's observed status includes it.
+	// Budget that the request uses, "" for none. Counted reports whether the budget's observed status includes it.
 	Budget  Key
 	Counted bool
 	// NotBefore is when a refused request may be repeated. Why is the reason for the refusal.

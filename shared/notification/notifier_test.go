@@ -32,7 +32,7 @@ type services struct {
 	entries   []entry
 	published []url.Values
 	calls     int
-	// refused returns true for entries that EventBridge refuses, although the call succeeds.
+	// refused reports whether EventBridge refuses an entry, although the call succeeds.
 	// https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html (FailedEntryCount)
 	refused func(call, i int) bool
 	topic   error

@@ -19,9 +19,9 @@ import (
 
 // Deletion is the plan for a cluster whose spec was deleted.
 type Deletion struct {
-	// Unknown is true if no cluster has this name: it has neither a status nor stacks.
+	// Unknown reports whether no cluster has this name: it has neither a status nor stacks.
 	Unknown bool
-	// Done is true if the cluster is deleted.
+	// Done reports whether the cluster is deleted.
 	Done bool
 	// Protected says why nothing is deleted; nil if no stack and no accepted spec protects the cluster.
 	Protected *Stop

@@ -15,9 +15,9 @@ type Forecast struct {
 	plan.Preview
 	// Spec is the cluster as resolved now, before an upgrade; nil with a Reason.
 	Spec *api.Cluster
-	// Creates is true while the cluster has no control plane.
+	// Creates reports whether the cluster has no control plane yet.
 	Creates bool
-	// Paused is true if the spec is paused. The other fields describe the spec without its pause.
+	// Paused reports whether the spec is paused. The other fields describe the spec without its pause.
 	Paused bool
 	// Upgrade that the spec leads to; nil if there is none.
 	Upgrade *UpgradeForecast
@@ -33,12 +33,12 @@ type UpgradeForecast struct {
 	// From is the deployed target, or the target of the upgrade in flight. To may lack a Kubernetes version, if its release cannot be read.
 	From, To upgrade.Target
 	Origin   upgrade.Origin
-	// Now is true if it begins as soon as the stacks are as planned.
+	// Now reports whether it begins as soon as the stacks are as planned.
 	Now bool
 	// At is when it begins, if a time is known; Message is what it waits for, or why it does not begin.
 	At      time.Time
 	Message string
-	// Queued is true if it waits for the upgrade in flight. Never is true if no event can start it at present.
+	// Queued reports whether it waits for the upgrade in flight. Never reports whether no event can start it at present.
 	Queued, Never bool
 	// Request is the input for a preview of its steps.
 	Request events.Upgrade

@@ -118,7 +118,7 @@ type Outcome struct {
 	Plan plan.Plan
 	// SpecVersion is the S3 version of the newest spec.
 	SpecVersion string
-	// Accepted is true if the newest spec applies. If not, Rejected says why, and the last good spec applies.
+	// Accepted reports whether the newest spec applies. If not, Rejected says why, and the last good spec applies.
 	Accepted bool
 	Rejected *events.Rejection
 	// Upgrade is the upgrade that is in flight, pending or refused; nil if there is none.

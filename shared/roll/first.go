@@ -20,7 +20,7 @@ type Blocker struct {
 	Instances []string
 	// Max is how long the batch waits for each instance.
 	Max time.Duration
-	// Draining is true if the instances are being drained, and not launching.
+	// Draining reports whether the instances are being drained, and not launching.
 	Draining bool
 	// Began is when the oldest of the instances began to drain or launch. Deadline is when the wait for the youngest ends.
 	Began, Deadline time.Time

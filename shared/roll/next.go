@@ -19,7 +19,7 @@ import (
 type Gate struct {
 	Group    pool.Group
 	Instance string
-	// Refresh is true if instance refreshes roll the pool, and false for rolling updates.
+	// Refresh reports whether an instance refresh rolls the pool, and not a rolling update.
 	Refresh   bool
 	Readiness *events.PoolReadiness
 	// Nodes are the pool's nodes. Only AwaitedNodes and Signals need them.

@@ -26,10 +26,10 @@ type Fact struct {
 	Observed time.Time `json:"observed,omitzero"`
 	// Deployed is the release to which the control plane is pinned, and its Kubernetes version. It is zero without a control plane.
 	Deployed upgrade.Target `json:"deployed,omitzero"`
-	// Pinned is true if the spec opts out of rollouts of releases, Paused if it is paused.
+	// Pinned reports whether the spec opts out of rollouts of releases, Paused whether it is paused.
 	Pinned bool `json:"pinned,omitempty"`
 	Paused bool `json:"paused,omitempty"`
-	// Busy is true if work that is not the run's is in flight, Unready if the cluster is not Ready.
+	// Busy reports whether work that is not the run's is in flight, Unready whether the cluster is not Ready.
 	Busy    bool `json:"busy,omitempty"`
 	Unready bool `json:"unready,omitempty"`
 	// Opening is the window of the cluster; nil is always open.
@@ -49,7 +49,7 @@ type Opening struct {
 	// Opens is when it opens next; zero if it is open. Closes is when it closes after that; zero if that is not known.
 	Opens  time.Time `json:"opens,omitzero"`
 	Closes time.Time `json:"closes,omitzero"`
-	// Never is true if it does not open again.
+	// Never reports whether it does not open again.
 	Never bool `json:"never,omitempty"`
 }
 
@@ -178,8 +178,8 @@ type Inputs struct {
 	Alarms map[string]Alarm
 	// Cells by name.
 	Cells map[string]Cell
-	// Newer is the digest of a newer plan that waits for the end of the run; empty if there is none. Deleted is true if the rollout's file was
-	// deleted.
+	// Newer is the digest of a newer plan that waits for the end of the run; empty if there is none. Deleted reports whether the rollout's
+	// file was deleted.
 	Newer   string
 	Deleted bool
 }

@@ -43,7 +43,7 @@ type simulated struct {
 	// Has is the assignment that the cell has taken; State is its progress.
 	Has   rollout.Assignment
 	State rollout.AttemptState
-	// Touched is true if an attempt of the run has begun.
+	// Touched reports whether an attempt of the run has begun.
 	Touched bool
 }
 

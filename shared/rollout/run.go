@@ -118,7 +118,7 @@ type MemberRun struct {
 	// Attempt counts starts. Started is when the last one was recorded.
 	Attempt int       `json:"attempt,omitempty"`
 	Started time.Time `json:"started,omitzero"`
-	// Begun is true if the last attempt has begun, Changed if any has.
+	// Begun reports whether the last attempt has begun, Changed whether any attempt has.
 	Begun   bool `json:"begun,omitempty"`
 	Changed bool `json:"changed,omitempty"`
 	// Look is the time of the newest fact that counted. Well and Unwell are since when all looks found the cluster well, or not well.
@@ -128,11 +128,11 @@ type MemberRun struct {
 	// Good is since when the member is Good. Regressed is when it was no longer.
 	Good      time.Time `json:"good,omitzero"`
 	Regressed time.Time `json:"regressed,omitzero"`
-	// Back is true if the last attempt is a rollback. Prior and PriorReason are the state before it, and its reason.
+	// Back reports whether the last attempt is a rollback. Prior and PriorReason are the state before it, and its reason.
 	Back        bool   `json:"back,omitempty"`
 	Prior       State  `json:"prior,omitempty"`
 	PriorReason Reason `json:"priorReason,omitempty"`
-	// Noticed is true if a notice of a long wait was sent.
+	// Noticed reports whether a notice of a long wait was sent.
 	Noticed bool `json:"noticed,omitempty"`
 }
 
@@ -140,7 +140,7 @@ type MemberRun struct {
 type Answer struct {
 	// Version of the object that was applied. Later versions have no effect.
 	Version string `json:"version"`
-	// Applied is true if the decision had its effect. Message says what it did, or why it did nothing.
+	// Applied reports whether the decision had its effect. Message says what it did, or why it did nothing.
 	Applied bool   `json:"applied"`
 	Message string `json:"message"`
 }
@@ -196,9 +196,9 @@ type Assignment struct {
 	Plan string `json:"plan"`
 	// To is the release of the cluster.
 	To ReleaseRef `json:"to"`
-	// Back is true if the cluster returns to its previous release.
+	// Back reports whether the cluster returns to its previous release.
 	Back bool `json:"back,omitempty"`
-	// Withdrawn is true if the cell must not begin the attempt. It reports whether it had.
+	// Withdrawn means that the cell must not begin the attempt. The cell reports whether it had begun.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 

@@ -216,7 +216,7 @@ type Stack struct {
 	Since    time.Time `json:"since"`
 	// ReportedAt is when AWS reported Status: by an event, or to a reader. Older reports do not replace it.
 	ReportedAt time.Time `json:"reportedAt,omitzero"`
-	// External is true if no drover execution started the operation that Status is about.
+	// External reports whether no drover execution started the operation that Status is about.
 	External bool `json:"external,omitempty"`
 	// Delay is what the change of the stack waits for before it begins, or has waited for until its limit.
 	Delay *Delay `json:"delay,omitempty"`
@@ -230,7 +230,7 @@ type Delay struct {
 
 // Deletion is the state of the resources that Kubernetes created. Each is a kind and an identifier, such as "volume vol-0123456789abcdef0".
 type Deletion struct {
-	// Surveyed is true once the cluster's API has listed the volumes to retain. Until then all volumes are retained.
+	// Surveyed reports whether the cluster's API has listed the volumes to retain. Until then all volumes are retained.
 	Surveyed bool `json:"surveyed,omitempty"`
 	// Retain lists the ids of the volumes whose PersistentVolume has the reclaim policy Retain.
 	Retain []string `json:"retain,omitempty"`

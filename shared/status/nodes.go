@@ -51,7 +51,7 @@ type Node struct {
 	Execution string `json:"execution,omitempty"`
 	// Template is the version of the launch template of an instance that did not join, if known.
 	Template string `json:"template,omitempty"`
-	// Roll is true if a finished roll of its pool replaced it. The cluster's message names it until its drain ends.
+	// Roll reports whether a finished roll of its pool replaced it. The cluster's message names it until its drain ends.
 	Roll bool `json:"roll,omitempty"`
 	// More counts the earlier instances that did not join and are no longer listed.
 	More int `json:"more,omitempty"`

@@ -15,7 +15,7 @@ type ReleaseStatus struct {
 	// Version is the S3 version that was checked, and SHA256 the hash of its content, in hex. Both are empty after a deletion.
 	Version string `json:"version,omitempty"`
 	SHA256  string `json:"sha256,omitempty"`
-	// Usable is true if no check blocks.
+	// Usable reports whether no check blocks.
 	Usable  bool   `json:"usable"`
 	Message string `json:"message,omitempty"`
 	// Checks that found something.

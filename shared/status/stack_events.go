@@ -20,12 +20,13 @@ type StackEvent struct {
 	Reason string
 	// At is when CloudFormation sent the event, in whole seconds.
 	At time.Time
-	// External is true if no drover execution started the operation.
+	// External reports whether no drover execution started the operation.
 	External bool
 }
 
 // RecordStack records a stack event. It ignores an event that is older than the status of the stack. It also ignores an event of a stack
-// that the cluster does not have, unless the stack is planned and the event is newer than the plan. recorded is true if the status changed.
+// that the cluster does not have, unless the stack is planned and the event is newer than the plan. recorded reports whether the status
+// changed.
 func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	if s.Phase == Deleted || e.At.IsZero() {
 		return false

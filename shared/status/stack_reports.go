@@ -14,7 +14,7 @@ type StackReport struct {
 	Status string
 	// At is when CloudFormation sent the event, or the time just before drover read the stack.
 	At time.Time
-	// Event is true for an event.
+	// Event reports whether this is an event.
 	Event bool
 }
 
@@ -41,8 +41,8 @@ func (s *Status) EndStack(end Stack, r StackReport) {
 	s.mergeStack(end, r, r.Event || s.Converges())
 }
 
-// mergeStack records a state of a stack. A report that is not newer changes only the reason, if the status is the same. ended is true if
-// the same status is the result of another operation.
+// mergeStack records a state of a stack. A report that is not newer changes only the reason, if the status is the same. ended reports
+// whether the same status is the result of another operation.
 func (s *Status) mergeStack(reported Stack, r StackReport, ended bool) {
 	if r.At.IsZero() {
 		return

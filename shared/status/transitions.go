@@ -169,11 +169,11 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 // UpgradeEnd is what applies to a cluster when its upgrade has ended. It is zero during the upgrade.
 type UpgradeEnd struct {
 	AfterUpgrade
-	// Busy is true while an execution converges the cluster.
+	// Busy reports whether an execution converges the cluster.
 	Busy bool
 	// Fence is the fence of the lease. An execution for a step may have taken the lease, and ended before it wrote the status.
 	Fence int64
-	// Earlier is true if the upgrade belongs to an earlier cluster of this name. Then it does not answer the present spec.
+	// Earlier reports whether the upgrade belongs to an earlier cluster of this name. Then it does not answer the present spec.
 	Earlier bool
 }
 

@@ -54,7 +54,7 @@ type UpgradeStep struct {
 type Check struct {
 	// Name is one CamelCase word; docs/runbook.md explains each.
 	Name string `json:"name"`
-	// Blocks is true if the upgrade does not begin, or does not end, until this is fixed.
+	// Blocks reports whether the upgrade does not begin, or does not end, until this is fixed.
 	Blocks bool `json:"blocks,omitempty"`
 	// Message says what was found, and Next what to do.
 	Message string `json:"message"`

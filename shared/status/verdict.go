@@ -20,7 +20,7 @@ type Verdict struct {
 	Version string
 	// upgrade is the pending upgrade, or the upgrade in flight. It is set only if the stacks match the effective spec.
 	upgrade *events.PlannedUpgrade
-	// spec is true if only the newest spec is unusable: a cluster that matches its last good spec stays Ready.
+	// spec reports whether only the newest spec is unusable: a cluster that matches its last good spec stays Ready.
 	spec bool
 	// accepted is the condition of the newest spec, if that spec or the last good one was planned; nil otherwise.
 	accepted *Condition

@@ -86,8 +86,8 @@ func (s *State) Release(ctx context.Context, cluster, execution string) error {
 	return &fault.Transient{Cause: conflict}
 }
 
-// Holder returns the execution that converges a cluster, or "" if none does. It has the lease, and running returns true
-// for it.
+// Holder returns the execution that converges a cluster, or "" if none does. It has the lease, and running reports
+// that it runs.
 func (s *State) Holder(ctx context.Context, cluster string,
 	running func(ctx context.Context, execution string) (bool, error)) (execution string, err error) {
 	lease, err := s.Lease(ctx, cluster)
@@ -108,7 +108,7 @@ func (l Lease) Check(cluster, execution string, fence int64) error {
 	return nil
 }
 
-// IsReleased returns true if the holder with this number released the lease, and no other holder followed.
+// IsReleased reports whether the holder with this number released the lease, and no other holder followed.
 func (l Lease) IsReleased(fence int64) bool { return l.Execution == "" && l.Fence == fence }
 
 // CheckLease precedes a mutating call. If the holder lost its lease, it returns *fault.LeaseLost.

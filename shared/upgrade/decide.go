@@ -40,7 +40,7 @@ type Decision struct {
 	Start *Start
 	// Pending is the upgrade that is pending or blocked. While an upgrade is in flight, Pending is the one that follows it.
 	Pending *Pending
-	// OverrideCleared is true if the spec names the deployed release, so the record no longer overrides it. The caller that records the
+	// OverrideCleared reports whether the spec names the deployed release, so the record no longer overrides it. The caller that records the
 	// cluster as converged then calls ClearOverride.
 	OverrideCleared bool
 	// OverrideReason describes what applies instead of the release of the spec; empty if that release applies.
@@ -60,8 +60,8 @@ type Pending struct {
 	At time.Time
 	// Message says why it does not begin now.
 	Message string
-	// Missed is true if its time has passed. Blocked is true if it cannot begin at present, missed or not. Queued is true if it may begin, and
-	// waits for the upgrade in flight.
+	// Missed reports whether its time has passed. Blocked reports whether it cannot begin at present, missed or not. Queued reports whether it
+	// may begin, and waits for the upgrade in flight.
 	Missed, Blocked, Queued bool
 	// Unread says why its release cannot be read; empty if it can. The upgrade then also waits for the release.
 	Unread string

@@ -111,7 +111,7 @@ func mayConverge(ctx context.Context, c *Cell, cluster string) error {
 	return nil
 }
 
-// planAnswer prints the result of a plan. done is true if the execution changes nothing.
+// planAnswer prints the result of a plan. done reports whether the execution changes nothing.
 func planAnswer(out io.Writer, cluster string, plan *events.PlanResult) (done bool, err error) {
 	if plan.Rejected != nil {
 		fmt.Fprintf(out, "the newest spec is not used, the last good one is: %s\n", plan.Rejected.Message)

@@ -22,11 +22,11 @@ import (
 // difference is what uploading a spec would change.
 type difference struct {
 	Cluster string `json:"cluster"`
-	// Creates is true while the cluster has no control plane. drover creates it at Release and KubernetesVersion.
+	// Creates reports whether the cluster has no control plane yet. drover creates it at Release and KubernetesVersion.
 	Creates           bool   `json:"creates,omitempty"`
 	Release           string `json:"release,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Paused is true if the spec is paused. Such an upload changes nothing until a spec without the pause is uploaded.
+	// Paused reports whether the spec is paused. Such an upload changes nothing until a spec without the pause is uploaded.
 	Paused  bool          `json:"paused,omitempty"`
 	Changes []stackChange `json:"changes"`
 	// WaitsForNode names a stack that is changed once the cluster has a node.
@@ -35,7 +35,7 @@ type difference struct {
 	// Notes are further facts, such as an upgrade in flight.
 	Notes    []string `json:"notes,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// stops is true if the spec stops the upgrade in flight.
+	// stops reports whether the spec stops the upgrade in flight.
 	stops bool
 }
 
@@ -222,7 +222,7 @@ func stepsInShort(p *preflight.Plan) []string {
 	return steps
 }
 
-// differs is true if the spec, without its pause, changes anything.
+// differs reports whether the spec, without its pause, changes anything.
 func (d *difference) differs() bool { return len(d.Changes) > 0 || d.Upgrade != nil || d.stops }
 
 func (d *difference) print(w io.Writer) {

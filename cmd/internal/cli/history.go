@@ -53,7 +53,7 @@ type execution struct {
 	subject string
 	// foreign executions work on other clusters.
 	foreign bool
-	// read is true after the complete history of a finished execution was read.
+	// read reports whether the complete history of a finished execution was read.
 	read bool
 }
 

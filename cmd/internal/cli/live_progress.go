@@ -22,7 +22,7 @@ type poolProgress struct {
 	replaced, outdated int
 }
 
-// progressOf returns the progress of a pool. rollsBack is true while its stack returns to the previous template.
+// progressOf returns the progress of a pool. rollsBack reports whether its stack rolls back.
 func progressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool) poolProgress {
 	p := poolProgress{
 		desired: g.Desired, inService: g.Serving(), joining: len(g.Launching()), draining: len(g.AllTerminating()), ready: -1,

@@ -155,7 +155,7 @@ type logLine struct {
 	// request is the id of the invocation.
 	request, stream, id string
 	raw                 string
-	// platform is true for a line that Lambda wrote.
+	// platform reports whether Lambda wrote the line.
 	platform bool
 }
 

@@ -40,7 +40,7 @@ var commit, commitTime, modified string
 type buildVersion struct {
 	// Version of the module. It is (devel) if Go recorded no commit.
 	Version string `json:"version"`
-	// Commit and its Time. Modified is true if the folder had uncommitted changes.
+	// Commit and its Time. Modified reports whether the folder had uncommitted changes.
 	Commit   string `json:"commit,omitempty"`
 	Time     string `json:"time,omitempty"`
 	Modified bool   `json:"modified,omitempty"`

@@ -22,7 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// previewAnUpgrade tests the preview of an upgrade of the demo cluster. blocked is true if a disruption budget blocks the drains.
+// previewAnUpgrade tests the preview of an upgrade of the demo cluster. blocked reports whether a disruption budget blocks the drains.
 // config connects to the cluster's API server.
 func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, blocked bool) {
 	require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").Stdout, "uploaded release 1.37-1")

@@ -11,7 +11,7 @@ type Rate struct {
 	Name string
 	// PerHour in US dollars.
 	PerHour float64
-	// WholeHours is true if AWS bills each hour that began.
+	// WholeHours reports whether AWS bills each hour that began.
 	WholeHours bool
 }
 

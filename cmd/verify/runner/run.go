@@ -84,7 +84,7 @@ func (r *Run) missing(step Step) (missing []string) {
 	return missing
 }
 
-// Failed returns true if a step failed.
+// Failed reports whether a step failed.
 func (r *Run) Failed() bool { return r.Count(Failed) > 0 }
 
 // Count returns the number of steps with an outcome.

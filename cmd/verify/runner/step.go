@@ -16,7 +16,7 @@ type Step struct {
 	Needs []string
 	// Timeout limits the step.
 	Timeout time.Duration
-	// Cleanup is true if the step removes something. Such a step also runs after a failure or an interrupt.
+	// Cleanup reports whether the step removes something. Such a step also runs after a failure or an interrupt.
 	Cleanup bool
 	// Run returns nil if the step proved its title. Evidence goes to the log.
 	Run func(ctx context.Context, log *Log) error

@@ -25,7 +25,7 @@ const poolName = "workers"
 // spec is a cluster of the run.
 type spec struct {
 	name, release, cidr string
-	// private is true if the cluster's endpoint is reachable only from its network.
+	// private reports whether the cluster's endpoint is reachable only from its network.
 	private bool
 }
 

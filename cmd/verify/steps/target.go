@@ -55,7 +55,7 @@ type Target struct {
 	zones        []string
 	// experiments are the roles for the questions that AWS leaves open, by name.
 	experiments map[string]string
-	// removed is true once drover reported every cluster as Deleted.
+	// removed reports whether drover reported every cluster as Deleted.
 	removed bool
 }
 

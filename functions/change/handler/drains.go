@@ -28,7 +28,7 @@ const (
 
 // waitForDrains reports whether the change of a group has to wait. If so, the task runs again after a pause and decides again: a newer spec
 // may have arrived, or another execution may hold the lease. After the wait the change proceeds, whatever still blocks it. addsFirst
-// is true if the change adds a node before it takes one: it may pass drains that wait for that node. See ADR 20.
+// reports whether the change adds a node before it takes one: it may pass drains that wait for that node. See ADR 20.
 func (c *call) waitForDrains(ctx context.Context, what string, group pool.Group, stackStatus string, addsFirst bool) (bool, error) {
 	if c.in.WaitedSeconds == nil {
 		return false, nil

@@ -61,7 +61,7 @@ type account struct {
 	group   pool.Group
 	began   map[string]time.Time
 	desired []int
-	// exists is true if the EKS cluster exists, and deleted if CloudFormation has deleted it.
+	// exists reports whether the EKS cluster exists, and deleted whether CloudFormation has deleted it.
 	exists, deleted bool
 	// updateFailed is the resource whose update failed last, and skipped are those that the continued rollback skips.
 	updateFailed string

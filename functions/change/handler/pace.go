@@ -50,8 +50,8 @@ const (
 // pace alone or for settling the stack.
 const MaxChangeSets = 1 + maxCapacityChanges + 1
 
-// applyPace sets the parameters of a change that replaces nodes, for the group's present desired capacity. later is true if the task must
-// run again first:
+// applyPace sets the parameters of a change that replaces nodes, for the group's present desired capacity. later reports whether the task
+// must run again first:
 //
 //  1. Other nodes of the pool are still drained. Nothing is changed.
 //  2. The parameters that a rollback needs are not deployed. They are changed alone.

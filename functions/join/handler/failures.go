@@ -26,8 +26,8 @@ const updating, creating = stack.UpdateInProgress, stack.CreateInProgress
 // failWhen starts the part of a node's message that names the drains that must end before join fails the update.
 const failWhen = "; drover fails the update when "
 
-// recordFailure records an instance that failed to join. If it is the second one of an update, it also fails the update. waits is true if
-// drains must end first; the result's message then names them.
+// recordFailure records an instance that failed to join. If it is the second one of an update, it also fails the update. waits reports
+// whether drains must end first; the result's message then names them.
 func (c *call) recordFailure(ctx context.Context) (waits bool) {
 	group, _, err := c.Groups.Describe(ctx, c.in.AutoScalingGroupName)
 	c.template = roll.Template(group, c.in.EC2InstanceID)

@@ -77,16 +77,16 @@ type call struct {
 	cluster Cluster
 	// nodes of the pool, as readNodes read them last.
 	nodes []pool.Node
-	// described is true once readUpdate has read the pool's stack. minDuringUpdate is how many instances a rolling update keeps in the
+	// described reports whether readUpdate has read the pool's stack. minDuringUpdate is how many instances a rolling update keeps in the
 	// group, 0 without an update.
 	described       bool
 	minDuringUpdate int
-	// waitsForCount is true if the update needs no more signals for its present batch. willBeReplaced is true if the
+	// waitsForCount reports whether the update needs no more signals for its present batch. willBeReplaced reports whether the
 	// update replaces this instance.
 	waitsForCount, willBeReplaced bool
 	// elapsed is the time since the execution started.
 	elapsed time.Duration
-	// addonsWait is true if the add-ons of the cluster wait for a first node.
+	// addonsWait reports whether the add-ons of the cluster wait for a first node.
 	addonsWait bool
 	// template is the launch template version of the instance, once recordFailure has read it.
 	template string

@@ -207,7 +207,7 @@ func (s *specced) plan(t *testing.T, roll ...string) (events.PlanResult, error) 
 type cluster struct {
 	bucket *storetest.Bucket
 	state  *store.State
-	// running is true if the holder of the lease runs.
+	// running reports whether the holder of the lease runs.
 	running bool
 	// outcome, deletion, queued and spec are what the planner returns.
 	outcome  planner.Outcome

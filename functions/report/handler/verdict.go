@@ -13,7 +13,7 @@ import (
 // verdict is the result of a run.
 type verdict struct {
 	status.Verdict
-	// retryable is true if a retry may succeed although the user changes nothing. quick are the pauses of retries by this execution.
+	// retryable reports whether a retry may succeed although the user changes nothing. quick are the pauses of retries by this execution.
 	retryable bool
 	quick     []time.Duration
 	// execution is the execution of the run, and try the number of the attempt.

@@ -284,7 +284,7 @@ func (r *auditRun) recordFindings(ctx context.Context, cluster string, before *s
 // finding is a difference that planning found.
 type finding struct {
 	message string
-	// missing is true if the stack does not exist.
+	// missing reports whether the stack does not exist.
 	missing bool
 }
 

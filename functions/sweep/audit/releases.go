@@ -110,7 +110,7 @@ func (c *ReleaseCache) add(release string, spec, verdict store.Entry) {
 	c.listed[release] = listedAs(spec, verdict)
 }
 
-// checkIfStale checks a release, unless its verdict is about the newest upload. It returns whether that is so.
+// checkIfStale checks a release, unless its verdict is about the newest upload. It reports whether that is so.
 func (p Releases) checkIfStale(ctx context.Context, release string) (current bool, err error) {
 	verdict, err := p.State.Verdict(ctx, release)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -69,7 +69,7 @@ func (c *crossed) begin() {
 		time.Time{})
 }
 
-// Running returns true for every holder of the lease.
+// Running reports that every holder of the lease runs.
 func (c *crossed) Running(context.Context, string) (bool, error) { return true, nil }
 
 func (c *crossed) Ended(context.Context, string) (string, error) { return "", nil }

@@ -110,7 +110,7 @@ const (
 	terminatingProceed = "Terminating:Proceed"
 )
 
-// leaving returns true for a terminating instance, which no longer counts for the desired capacity.
+// leaving reports whether an instance is terminating and no longer counts for the desired capacity.
 func (m *member) leaving() bool { return strings.HasPrefix(m.state, terminating) }
 
 // lifecycle is the state in the API. An instance leaves the wait state when all of its hooks are continued.

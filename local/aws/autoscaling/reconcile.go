@@ -54,7 +54,7 @@ func (s *Service) reconcile(g *group, cause string) {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// onDemand returns true if the next instance is an on-demand instance: all up to the base, then the percentage above it.
+// onDemand reports whether the next instance is an on-demand instance: all up to the base, then the percentage above it.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/mixed-instances-groups-set-up-overview.html
 func (g *group) onDemand() bool {
 	mixed := g.settings.MixedInstancesPolicy

@@ -271,7 +271,7 @@ func (g *group) warmup(p Preferences) time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// transits returns true if an instance is launching or terminating, also at a lifecycle hook.
+// transits reports whether an instance is launching or terminating, also at a lifecycle hook.
 func (g *group) transits() bool {
 	return slices.ContainsFunc(g.members, func(m *member) bool { return m.state != inService })
 }

@@ -21,7 +21,7 @@ import (
 // handler. It is real time, because the instances take real time.
 const handlerTimeout = 360 * time.Minute
 
-// hopeless returns true if CloudFormation fails a group: three consecutive launches failed for each desired instance. The real number is
+// hopeless reports whether CloudFormation fails a group: three consecutive launches failed for each desired instance. The real number is
 // not documented.
 func (g *group) hopeless() bool { return g.failures >= 3*max(1, g.desired) }
 
@@ -147,7 +147,7 @@ type signalWait struct {
 	total, percent    int
 	success, failures int
 	seen              map[string]bool
-	// counts returns true for instances whose signals count. nil counts all.
+	// counts reports whether the signals of an instance count. nil counts all.
 	counts func(instance string) bool
 }
 
@@ -293,7 +293,7 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 	return errors.Join(err, resume())
 }
 
-// counts returns true if the update counts the signals of an instance: if it was launched since the update began. Signals of others do not
+// counts reports whether the update counts the signals of an instance: if it was launched since the update began. Signals of others do not
 // count, such as those of instances that failed in an update that is now rolled back. By the other reading of facts.OtherSignals, those of
 // instances that a user added by SetDesiredCapacity do not count either.
 func (u *roll) counts(instance string) bool {

@@ -109,7 +109,7 @@ func (s *Service) WaitForTerminateHooks(wait bool, groups ...string) {
 	}
 }
 
-// waitsForHooks returns true if updates of a group wait until instances ended. The caller holds the lock.
+// waitsForHooks reports whether updates of a group wait until instances ended. The caller holds the lock.
 func (s *Service) waitsForHooks(g *group) bool {
 	if wait, changed := s.waits[g.name]; changed {
 		return wait
@@ -181,7 +181,7 @@ func (s *Service) View(group string) (View, bool) {
 	return g.view(), true
 }
 
-// Terminating returns true if an instance is terminating and no hook holds it.
+// Terminating reports whether an instance is terminating and no hook holds it.
 func (s *Service) Terminating() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ func checkToken(token string) error {
 	return nil
 }
 
-// repeated returns true if a request with this token was accepted before. It returns an error if the token was used for a different
+// repeated reports whether a request with this token was accepted before. It returns an error if the token was used for a different
 // request. The caller holds s.mu.
 func (st *stack) repeated(token, action string, input any) (bool, error) {
 	used, found := st.tokens[token]

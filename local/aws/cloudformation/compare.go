@@ -36,7 +36,7 @@ type planner struct {
 // planned is the result of a comparison.
 type planned struct {
 	changes []Change
-	// effective is true if the revision changes anything. Changed outputs count, changed policies alone do not.
+	// effective reports whether the revision changes anything. Changed outputs count, changed policies alone do not.
 	effective bool
 }
 
@@ -69,7 +69,7 @@ func (s *Service) plan(st *stack, target *revision, values bool) (planned, error
 	return p.run()
 }
 
-// keepsID returns true if the physical ID of a resource is known before the change.
+// keepsID reports whether the physical ID of a resource is known before the change.
 func (p *planner) keepsID(name string) bool {
 	if !p.resources[name].usable() {
 		return false
@@ -297,7 +297,7 @@ func (p *planner) definitionChanges(old *stackResource, definition template.Reso
 	return changed, nil
 }
 
-// outputsChange returns true if the values of outputs differ, as far as they are known.
+// outputsChange reports whether the values of outputs differ, as far as they are known.
 func (p *planner) outputsChange() (bool, error) {
 	wanted := map[string]Output{}
 	for _, name := range sortedKeys(p.target.template.Outputs) {
@@ -353,7 +353,7 @@ func changedProperties(old, wanted map[string]any) []string {
 	return changed
 }
 
-// takesTags returns true if the stack's tags are applied to the resource type.
+// takesTags reports whether the stack's tags are applied to the resource type.
 func takesTags(schema resource.Schema) bool {
 	_, takes := schema.Properties["Tags"]
 	return takes

@@ -92,7 +92,7 @@ const (
 	updateDelete  = "Update:Delete"
 )
 
-// allows returns true if the policy allows an action of an update on a resource. Without a policy everything is allowed. With one, only
+// allows reports whether the policy allows an action of an update on a resource. Without a policy everything is allowed. With one, only
 // what it allows.
 func (p *stackPolicy) allows(action, logicalID, resourceType string) bool {
 	if p == nil {
@@ -129,7 +129,7 @@ func (s policyStatement) applies(action, logicalID, resourceType string) bool {
 	return true
 }
 
-// matches returns true if a pattern with * and ? matches.
+// matches reports whether a pattern with * and ? matches.
 func matches(patterns []string, value string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		expression := regexp.QuoteMeta(pattern)

@@ -25,13 +25,13 @@ type operation struct {
 	disableRollback bool
 	// skip are the resources that ContinueUpdateRollback skips or DeleteStack retains.
 	skip map[string]bool
-	// rollingBack is true while an update is rolled back.
+	// rollingBack reports whether an update is rolled back.
 	rollingBack bool
 	// force makes DeleteStack retain resources that it cannot delete.
 	force bool
 	done  chan struct{}
 
-	// cancel ends the current phase. Service.mu guards it. abandoned is true after another operation took over, cancelled after a user
+	// cancel ends the current phase. Service.mu guards it. abandoned reports whether another operation took over, cancelled whether a user
 	// requested a rollback.
 	cancel               context.CancelFunc
 	abandoned, cancelled bool
@@ -77,7 +77,7 @@ func (o *operation) phase() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// superseded returns true after another operation took over or the service stopped.
+// superseded reports whether another operation took over or the service stopped.
 func (o *operation) superseded() bool {
 	o.service.mu.Lock()
 	defer o.service.mu.Unlock()

@@ -144,7 +144,7 @@ func (o *outbox) take() []StackEvent {
 	return events
 }
 
-// delivered records the delivery of an event. It returns true if it was the last one.
+// delivered records the delivery of an event. It reports whether it was the last one.
 func (o *outbox) delivered() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

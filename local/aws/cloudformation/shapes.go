@@ -82,7 +82,7 @@ type StackEvent struct {
 
 const stackType = "AWS::CloudFormation::Stack"
 
-// ofStack returns true for events of the stack itself.
+// ofStack reports whether the event is about the stack itself.
 func (e StackEvent) ofStack() bool {
 	return e.ResourceType == stackType && e.PhysicalResourceId == e.StackId
 }

@@ -102,19 +102,19 @@ type stackResource struct {
 	// before has the properties at the start of the running update. A rollback restores these values, and does not evaluate them again. nil if
 	// no update has changed them.
 	before map[string]any
-	// unsure is true after an update failed midway: the properties may be neither the old nor the new ones.
+	// unsure reports whether an update failed midway: the properties may be neither the old nor the new ones.
 	unsure bool
 	// signals reach the provider while an operation runs. Otherwise it is nil.
 	signals  chan resource.Signal
 	signaled map[string]bool
 }
 
-// exists returns true if the physical resource exists or may exist.
+// exists reports whether the physical resource exists or may exist.
 func (r *stackResource) exists() bool {
 	return r != nil && r.status != deleteComplete && r.status != deleteSkipped
 }
 
-// usable returns true if other resources can refer to it.
+// usable reports whether other resources can refer to it.
 func (r *stackResource) usable() bool {
 	return r.exists() && r.physicalID != "" && r.status != createFailed
 }

@@ -18,7 +18,7 @@ type Image struct {
 	// KubernetesVersion is the minor version of an EKS image, such as 1.36. KubeletVersion is its kubelet, such as v1.36.3-eks-0e3cf2b. Both
 	// are empty for other images, whose instances never become nodes.
 	KubernetesVersion, KubeletVersion string
-	// Silent is true if its kubelet does not start.
+	// Silent reports whether its kubelet does not start.
 	Silent bool
 }
 

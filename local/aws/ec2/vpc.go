@@ -119,7 +119,7 @@ func (s *Service) addRange(caller iam.Caller, vpcID, cidr string) (addressRange,
 	return added, nil
 }
 
-// restricted returns true if a block may not be added to a VPC with that primary block.
+// restricted reports whether a block may not be added to a VPC with that primary block.
 // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html#add-cidr-block-restrictions
 func restricted(primary, added netip.Prefix) bool {
 	private := []netip.Prefix{class10, class172, class192}
@@ -207,7 +207,7 @@ func (s *Service) deleteVPC(caller iam.Caller, id string) error {
 	return nil
 }
 
-// vpcInUse returns true if a VPC has resources other than its default ones.
+// vpcInUse reports whether a VPC has resources other than its default ones.
 // https://docs.aws.amazon.com/vpc/latest/userguide/delete-vpc.html
 func (s *Service) vpcInUse(v *vpc) bool {
 	for _, x := range s.subnets.all() {

@@ -276,7 +276,7 @@ func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *U
 	}
 }
 
-// current returns true if a run has the current desired state of an add-on.
+// current reports whether a run has the current desired state of an add-on.
 func (s *Service) current(c *cluster, a *addon, run int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ type catalogAddon struct {
 	name, kind, namespace string
 	versions              []addonVersion // newest first
 	workloads             []workload
-	// providesNetwork is true if nodes are NotReady without the add-on.
+	// providesNetwork reports whether nodes are NotReady without the add-on.
 	providesNetwork bool
 	needsPermission bool
 }

@@ -43,7 +43,7 @@ type findings struct {
 	entries      map[string]catalogAddon
 	issues       []string
 	deprecated   []deprecatedAPI
-	// nodesUnknown is true if the API server did not return the nodes.
+	// nodesUnknown reports whether the API server did not return the nodes.
 	nodesUnknown bool
 }
 

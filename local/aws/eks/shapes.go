@@ -131,7 +131,7 @@ type cluster struct {
 	identities   map[string]*PodIdentityAssociation // by id
 	nodes        map[string]string                  // node names by instance id
 	gates        map[string]*sourceGate             // by source
-	// networkReady is true if nodes have a network plugin.
+	// networkReady reports whether nodes have a network plugin.
 	networkReady bool
 }
 

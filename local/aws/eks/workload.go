@@ -174,7 +174,7 @@ func uninstall(ctx context.Context, client dynamic.Interface, a catalogAddon) er
 	return nil
 }
 
-// available returns true if all pods of an add-on are available, or else a workload that lacks some. up counts new or available pods.
+// available reports whether all pods of an add-on are available, or else a workload that lacks some. up counts new or available pods.
 func available(ctx context.Context, client dynamic.Interface, a catalogAddon) (ok bool, lacking string, up int64, err error) {
 	for _, w := range a.workloads {
 		o, err := client.Resource(w.resource()).Namespace(a.namespace).Get(ctx, w.name, metav1.GetOptions{})
@@ -212,7 +212,7 @@ func pods(ctx context.Context, client dynamic.Interface, a catalogAddon) (all []
 	return all
 }
 
-// unschedulable returns true if the scheduler rejected a pod of an add-on.
+// unschedulable reports whether the scheduler rejected a pod of an add-on.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
 func unschedulable(ctx context.Context, client dynamic.Interface, a catalogAddon) bool {
 	for _, pod := range pods(ctx, client, a) {

@@ -152,7 +152,7 @@ func (x *inputTransformer) fill(r rule, e Event, text []byte, received time.Time
 	return out.Bytes(), nil
 }
 
-// inString returns whether a position after the piece is within a JSON string.
+// inString reports whether a position after the piece is within a JSON string.
 func inString(piece string, quoted bool) bool {
 	for i := 0; i < len(piece); i++ {
 		switch piece[i] {

@@ -51,7 +51,7 @@ func (c Caller) SessionName() string {
 // Principal returns the caller as resource policies see it.
 func (c Caller) Principal() Principal { return c.principal }
 
-// Anonymous is true for the zero Caller.
+// Anonymous reports whether this is the zero Caller.
 func (c Caller) Anonymous() bool { return c.service == nil }
 
 // InvokedBy returns the caller for a service that acts with the caller's permissions. It sets aws:CalledVia and

@@ -17,7 +17,7 @@ type Service struct {
 	// OnAllow, if set before the first call, receives the Sid of each statement that allows an action to a role. If several
 	// statements allow the action, it is called for each.
 	OnAllow func(role, sid string)
-	// OnDeny, if set before the first call, is called for each request that is denied to a role. would returns whether a
+	// OnDeny, if set before the first call, is called for each request that is denied to a role. would reports whether a
 	// policy of the role would allow the request.
 	OnDeny func(role string, would func(*Policy) bool)
 	// MaxRoles, if set before the first call, is the quota of roles. nil is AWS's default.

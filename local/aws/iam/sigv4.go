@@ -36,7 +36,7 @@ type Signature struct {
 	Expires time.Duration
 
 	presigned bool
-	// trusted is true for an unsigned request from the process: see WithAccessKey.
+	// trusted reports whether this is an unsigned request from the process: see WithAccessKey.
 	trusted bool
 }
 
@@ -48,7 +48,7 @@ func WithAccessKey(ctx context.Context, accessKeyID, region, service string) con
 	return context.WithValue(ctx, accessKeyContext{}, &Signature{AccessKeyID: accessKeyID, Region: region, Service: service, trusted: true})
 }
 
-// Trusted is true for an unsigned request from this process.
+// Trusted reports whether this is an unsigned request from this process.
 func (s *Signature) Trusted() bool { return s.trusted }
 
 // ParseSignature returns the signature of a request, from its Authorization header or its query. Error codes:

@@ -322,7 +322,7 @@ func runtimeError(w http.ResponseWriter, status int, kind, message string) {
 }
 
 // run passes one invocation to the environment and waits for its response. If cold, it waits for the init phase first.
-// usable is true if the environment can take another invocation.
+// usable reports whether the environment can take another invocation.
 func (e *environment) run(i *invocation, cold bool) (a response, r Report, usable bool) {
 	clock := e.function.service.config.Clock
 	begin := clock.Now()

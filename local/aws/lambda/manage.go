@@ -107,7 +107,7 @@ func (s *Service) updateSettings(caller iam.Caller, name string, change func(*se
 	return f, err
 }
 
-// configure applies a change. moved is true if the function needs other network interfaces.
+// configure applies a change. moved reports whether the function needs other network interfaces.
 func (f *function) configure(caller iam.Caller, change func(*settings) error) (moved bool, c settings, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -182,7 +182,7 @@ func (p functionResource) Update(ctx context.Context, r resource.Request) (resou
 	return functionResult(f), err
 }
 
-// configured is true if an update changes a property that UpdateFunctionConfiguration sets.
+// configured reports whether an update changes a property that UpdateFunctionConfiguration sets.
 func configured(r resource.Request) bool {
 	for name := range (functionResource{}).Schema().Properties {
 		switch name {

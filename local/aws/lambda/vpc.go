@@ -57,7 +57,7 @@ type vpcConfig struct {
 	VPCID                   string `json:"VpcId,omitempty"`
 }
 
-// empty is true for a configuration that detaches a function from its VPC.
+// empty reports whether the configuration detaches a function from its VPC.
 func (c *vpcConfig) empty() bool { return c == nil || len(c.SubnetIDs)+len(c.SecurityGroupIDs) == 0 }
 
 func (c *vpcConfig) subnets() []string {

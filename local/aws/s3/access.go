@@ -370,7 +370,7 @@ func readError(response *http.Response) *wire.Error {
 
 var errNoSuchBucket = &wire.Error{Code: "NoSuchBucket", Message: "The specified bucket does not exist", Status: 404}
 
-// isNotFound is true for an error about a bucket or object that does not exist.
+// isNotFound reports whether an error is about a bucket or object that does not exist.
 func isNotFound(err error) bool {
 	var e *wire.Error
 	return errors.As(err, &e) && (e.Code == "NoSuchBucket" || e.Code == "NotFound" || e.Code == "NoSuchKey")

@@ -70,7 +70,7 @@ func parseRate(text string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// oneTime is true for an at expression.
+// oneTime reports whether this is an at expression.
 func (e expression) oneTime() bool { return !e.at.IsZero() }
 
 // next returns the first due time after a given time, for a schedule that begins at start. It returns the zero time if

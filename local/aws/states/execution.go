@@ -115,7 +115,7 @@ func (s *Service) record(m *machine, x *execution, e asl.Event) {
 	s.config.Logs.WriteLog(m.logging.group(), stream, string(line))
 }
 
-// isLogged is true if a log level includes the event. https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
+// isLogged reports whether a log level includes the event. https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
 func isLogged(level, event string) bool {
 	switch level {
 	case "ALL":

@@ -21,7 +21,7 @@ type Call struct {
 	Service, Action string
 	// Resource that was authorized last, or empty.
 	Resource string
-	// Mutating is true for calls that change something or try to.
+	// Mutating reports whether the call changes something or tries to.
 	Mutating bool
 	// Error and its code, or empty if the call succeeded.
 	Error, ErrorCode string
@@ -74,7 +74,7 @@ var readingPrefixes = []string{
 	"Invoke", // a function that changes something makes calls of its own
 }
 
-// mutating is true if an action with this name changes something. A request that could not be parsed has no name and
+// mutating reports whether an action with this name changes something. A request that could not be parsed has no name and
 // changes nothing.
 func mutating(action string) bool {
 	if action == "" {

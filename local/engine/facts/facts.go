@@ -113,7 +113,7 @@ func All() []Entry { return slices.Clone(entries) }
 // Readings has the facts that the account reads the other way. The zero value is strict.
 type Readings map[Fact]bool
 
-// Other returns true if the account plays the other reading of a fact.
+// Other reports whether the account plays the other reading of a fact.
 func (r Readings) Other(f Fact) bool { return r[f] }
 
 // Every is the word for all facts in Parse.

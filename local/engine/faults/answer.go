@@ -29,7 +29,7 @@ func (s Strike) Answer(service string) error {
 	return nil
 }
 
-// Done is true if the call is performed and only its answer is lost: a function that dies after it, or a retry of a
+// Done reports whether the call is performed and only its answer is lost: a function that dies after it, or a retry of a
 // write that finds its own object.
 func (s Strike) Done() bool { return s.Kind == CrashAfter || s.Kind == Conflict && s.Code == "412" }
 

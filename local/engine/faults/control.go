@@ -118,7 +118,7 @@ func parseLines(text string) (rules []Rule, err error) {
 	return rules, nil
 }
 
-// local is true if a request comes from this machine and addresses it by its own name. A web page whose domain resolves
+// local reports whether a request comes from this machine and addresses it by its own name. A web page whose domain resolves
 // to this machine is rejected.
 func local(r *http.Request) bool {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)

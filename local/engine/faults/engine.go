@@ -42,7 +42,7 @@ type RuleStatus struct {
 	// Matched counts the matching moments while the rule was in effect, Struck those at which it struck.
 	Matched int `json:"matched"`
 	Struck  int `json:"struck"`
-	// Over is true if the rule will never strike again.
+	// Over reports whether the rule will never strike again.
 	Over bool `json:"over"`
 }
 
@@ -132,7 +132,7 @@ func (e *Engine) Decide(now time.Time, m Moment) Strike {
 	return strike
 }
 
-// inEffect is true if a rule may strike now.
+// inEffect reports whether a rule may strike now.
 func (s *activeRule) inEffect(now time.Time) bool {
 	since := now.Sub(s.added)
 	return since >= s.After && !s.over(now) && (s.Every == 0 || s.struck == 0 || now.Sub(s.lastStruck) >= s.Every)

@@ -148,7 +148,7 @@ type Moment struct {
 	Service, Action, Caller, Stack, Cluster, Event, Target, Machine, State, Pool, Function string
 	// Number of a call within its function's invocation, from 1; 0 if no function calls.
 	Number int
-	// Conditional is true for writes to S3 with If-Match or If-None-Match.
+	// Conditional reports whether this is a write to S3 with If-Match or If-None-Match.
 	Conditional bool
 }
 
@@ -187,7 +187,7 @@ var fields = []struct {
 	{"function", []What{Invoke}, func(r *Rule) *string { return &r.Function }, func(m Moment) string { return m.Function }},
 }
 
-// matches is true if a rule's conditions match a moment. It ignores chances and counts.
+// matches reports whether a rule's conditions match a moment. It ignores chances and counts.
 func (r *Rule) matches(m Moment) bool {
 	k, ok := kindOf(r.Kind)
 	if !ok || k.what != m.What || r.Kind == Conflict && !m.Conditional {

@@ -51,7 +51,7 @@ type Request struct {
 	Properties map[string]any
 	// Old are the properties before an update.
 	Old map[string]any
-	// Rollback is true for an update that rolls the stack back.
+	// Rollback reports whether the update rolls the stack back.
 	Rollback bool
 	// Tags of the stack, which are propagated to the resource, including aws:cloudformation:*.
 	Tags map[string]string

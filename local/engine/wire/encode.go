@@ -211,7 +211,7 @@ func (s *Service) sendError(w http.ResponseWriter, format Protocol, requestID st
 	_, _ = w.Write(body)
 }
 
-// omits is true for values that are not sent: nil pointers, nil maps, zero times, and zero values of fields with
+// omits reports whether a value is not sent: nil pointers, nil maps, zero times, and zero values of fields with
 // omitempty.
 func (f *fieldOf) omits(value reflect.Value) bool {
 	switch value.Kind() {
@@ -390,7 +390,7 @@ func (x *xmlEncoder) end(name string) {
 	x.raw(">")
 }
 
-// plain is true for a text that needs no escapes in XML.
+// plain reports whether a text needs no escapes in XML.
 func plain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '&' || c == '<' || c == '>' || c == '"' || c == '\'' {

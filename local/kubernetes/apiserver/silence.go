@@ -60,7 +60,7 @@ func (s *Server) Silence(node string, on bool) bool {
 	return true
 }
 
-// silent is true if the kubelet of a node is silent.
+// silent reports whether the kubelet of a node is silent.
 func (w *world) silent(node string) bool {
 	n, err := w.server.find(nodes, "", node)
 	return err == nil && annotation(n, silenceAnnotation) != ""

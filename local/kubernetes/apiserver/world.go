@@ -325,7 +325,7 @@ func (w *world) schedule() {
 	}
 }
 
-// repels is true if a node has a taint that keeps pods away.
+// repels reports whether a node has a taint that keeps pods away.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#concepts
 func repels(n object) bool {
 	taints, _, _ := unstructured.NestedSlice(n, "spec", "taints")

@@ -233,7 +233,7 @@ func (w *Watcher) On(namespace, node string) []string {
 	return names
 }
 
-// Settled is true if exactly the workloads' replicas exist and all are healthy.
+// Settled reports whether exactly the workloads' replicas exist and all are healthy.
 func (w *Watcher) Settled(workloads ...Workload) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -97,7 +97,7 @@ type Account struct {
 
 	t       testing.TB
 	options Options
-	// definitions are the synthesized roles. authenticates is true once a role was recreated: see RecreateRole.
+	// definitions are the synthesized roles. authenticates reports whether a role was recreated: see RecreateRole.
 	definitions   iam.Definitions
 	authenticates atomic.Bool
 	handler       http.Handler // the endpoint

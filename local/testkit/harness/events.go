@@ -42,7 +42,7 @@ type Bus struct {
 	fate func(Event) Fate
 	held []Event
 	lost int
-	// removed is true while drover is not deployed: no rule exists.
+	// removed reports whether drover is not deployed: no rule exists.
 	removed bool
 	// busy counts events in flight. lasting counts those of them that wait to be the last.
 	busy, lasting int
@@ -170,7 +170,7 @@ func (b *Bus) deliveries(e Event, to string) []time.Duration {
 	return []time.Duration{late}
 }
 
-// inProgress is true for an event about an operation in flight on a stack.
+// inProgress reports whether an event is about an operation in flight on a stack.
 func inProgress(e Event) bool {
 	var detail events.StackStatus
 	_ = json.Unmarshal(e.Detail, &detail) // other events do not have it

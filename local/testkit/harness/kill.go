@@ -56,7 +56,7 @@ type invocation struct {
 	mu    sync.Mutex
 	calls int
 	dead  bool
-	// lost is true if the answer to the call in flight does not arrive.
+	// lost reports whether the answer to the call in flight does not arrive.
 	lost bool
 }
 

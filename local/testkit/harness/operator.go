@@ -269,7 +269,7 @@ func (a *Account) Stacks(cluster string) map[string]string {
 	return found
 }
 
-// Protected is true if EKS refuses to delete an EKS cluster.
+// Protected reports whether EKS refuses to delete an EKS cluster.
 func (a *Account) Protected(eksCluster string) bool {
 	a.t.Helper()
 	out, err := a.EKS.DescribeCluster(context.Background(), a.Admin(), eks.NamedInput{Name: eksCluster})
@@ -354,7 +354,7 @@ func (a *Account) Settle() {
 	})
 }
 
-// executes returns true if an execution runs, or has ended and its event is not on the bus yet.
+// executes reports whether an execution runs, or has ended and its event is not on the bus yet.
 func (a *Account) executes() bool {
 	a.mu.Lock()
 	unannounced := a.unannounced
@@ -362,7 +362,7 @@ func (a *Account) executes() bool {
 	return unannounced > 0 || slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
 }
 
-// rests is true if nothing is in flight except events that wait for that.
+// rests reports whether nothing is in flight except events that wait for that.
 func (a *Account) rests() bool {
 	return a.atOnce(func() bool {
 		a.Events.mu.Lock()
@@ -372,12 +372,12 @@ func (a *Account) rests() bool {
 	})
 }
 
-// Still is true if nothing will happen by itself: each execution has ended or waits for a stack, of one pool at most.
+// Still reports whether nothing will happen by itself: each execution has ended or waits for a stack, of one pool at most.
 func (a *Account) Still() bool {
 	return a.atOnce(func() bool { return a.idle() && a.States.PendingAnswers() == 0 && a.waiting() })
 }
 
-// waiting is true if each execution has ended or waits for an answer.
+// waiting reports whether each execution has ended or waits for an answer.
 func (a *Account) waiting() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -401,7 +401,7 @@ func (a *Account) Running() int {
 	return a.Functions.busy
 }
 
-// Idle is true if no function runs, no event is in flight and no stack changes. Executions may wait.
+// Idle reports whether no function runs, no event is in flight and no stack changes. Executions may wait.
 func (a *Account) Idle() bool { return a.atOnce(a.idle) }
 
 // idle checks the parts of the account one after the other.
@@ -412,7 +412,7 @@ func (a *Account) idle() bool {
 	return delivering == 0 && a.still()
 }
 
-// still is true if no stack changes and no function runs.
+// still reports whether no stack changes and no function runs.
 func (a *Account) still() bool {
 	changing := slices.ContainsFunc(a.CloudFormation.Stacks(), func(s localcloudformation.Stack) bool {
 		return stack.InProgress(s.StackStatus)
@@ -420,7 +420,7 @@ func (a *Account) still() bool {
 	return !changing && a.CloudFormation.Undelivered() == 0 && a.Running() == 0
 }
 
-// atOnce is true if calm was true for all parts of the account at the same time. Otherwise calm might miss what passes
+// atOnce reports whether calm was true for all parts of the account at the same time. Otherwise calm might miss what passes
 // from one part to another during its check.
 func (a *Account) atOnce(calm func() bool) bool {
 	for {

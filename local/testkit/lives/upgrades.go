@@ -52,7 +52,7 @@ func (l *Life) CloudWatchClient() *cloudwatchapi.Client {
 	return cloudwatchapi.NewFromConfig(l.Config())
 }
 
-// AlarmEnabled returns true if the alarm's actions are enabled.
+// AlarmEnabled reports whether the alarm's actions are enabled.
 func (l *Life) AlarmEnabled() bool {
 	l.T.Helper()
 	out, err := l.CloudWatchClient().DescribeAlarms(l.T.Context(), &cloudwatchapi.DescribeAlarmsInput{AlarmNames: []string{"shop-is-down"}})
@@ -179,7 +179,7 @@ func (l *Life) BlockPods(held bool) {
 	l.RunBlockedPods(replicas)
 }
 
-// Mutates returns true if a call is none of those that only read.
+// Mutates reports whether a call is none of those that only read.
 func Mutates(call endpoint.Call) bool {
 	return !slices.ContainsFunc([]string{"Get", "List", "Describe", "Head", "AssumeRole"}, func(p string) bool {
 		return strings.HasPrefix(call.Action, p)

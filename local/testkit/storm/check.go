@@ -143,7 +143,7 @@ func newObserved() *observed {
 	}
 }
 
-// checksApply is true while checks count. After the turns have ended all remaining work continues at once and in no order.
+// checksApply reports whether checks count. After the turns have ended all remaining work continues at once and in no order.
 func (w *world) checksApply() bool { return !w.turns.over() }
 
 // check counts a check and records a violation unless it holds. The caller may hold any lock.
@@ -290,7 +290,7 @@ func (w *world) recordRollbackRequest(a act) {
 	}
 }
 
-// alive is true if an execution runs. A function continues after its execution was stopped until it returns.
+// alive reports whether an execution runs. A function continues after its execution was stopped until it returns.
 func (w *world) alive(execution string) bool {
 	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.ARN == execution && x.Status == "RUNNING" })
 }
@@ -391,7 +391,7 @@ func (w *world) seeDeletion(cluster string, r resource.Request) {
 	}
 }
 
-// mayDelete is true if a stack that holds a cluster may be deleted under the cluster's current spec: because the whole
+// mayDelete reports whether a stack that holds a cluster may be deleted under the cluster's current spec: because the whole
 // cluster is deleted, or because the stack must be recreated. CloudFormation only accepts another deletion of a stack
 // whose deletion failed.
 func (w *world) mayDelete(cluster, stackName string) bool {
@@ -497,7 +497,7 @@ func (w *world) nodesNow() {
 	}
 }
 
-// readable is true if a status describes the present state.
+// readable reports whether a status describes the present state.
 func readable(s *status.Status) bool {
 	return s.Phase != "" && s.Phase != status.Converging && (s.Phase == status.Ready || s.Message != "")
 }

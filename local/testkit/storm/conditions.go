@@ -154,7 +154,7 @@ func (w *world) setSilent(cluster, pool string, which int, on bool) {
 	}
 }
 
-// isSilent is true while the silent node of a cluster exists and is silent. The audit or a roll may have replaced it.
+// isSilent reports whether the silent node of a cluster exists and is silent. The audit or a roll may have replaced it.
 func (w *world) isSilent(cluster string) bool {
 	api := w.API(names.EKSCluster(cluster))
 	if api != nil {
@@ -201,7 +201,7 @@ func (w *world) setReleaseDeleted(cluster string, deleted [2]int, on bool) {
 	delete(w.deletedReleases, cluster)
 }
 
-// isReleaseDeleted is true if the spec's release is deleted: its changes happen once the release exists again.
+// isReleaseDeleted reports whether the spec's release is deleted: its changes happen once the release exists again.
 func (w *world) isReleaseDeleted(spec *wish) bool {
 	for _, all := range w.deletedReleases {
 		if slices.ContainsFunc(all, func(deleted [2]int) bool { return release(deleted[0], deleted[1]) == spec.release() }) {
@@ -247,7 +247,7 @@ func (w *world) addon(cluster, addon string) eks.Addon {
 	return *out.Addon
 }
 
-// isAltered is true if an add-on has the altered version or could not be restored. A recreated or upgraded add-on is not
+// isAltered reports whether an add-on has the altered version or could not be restored. A recreated or upgraded add-on is not
 // altered.
 func (w *world) isAltered(cluster string) bool {
 	maps.DeleteFunc(w.alteredAddons[cluster], func(addon, _ string) bool {

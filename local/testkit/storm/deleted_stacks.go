@@ -45,7 +45,7 @@ func (w *world) missingStack(cluster string) string {
 	return stack
 }
 
-// hasEKSCluster is true if the EKS cluster exists.
+// hasEKSCluster reports whether the EKS cluster exists.
 func (w *world) hasEKSCluster(cluster string) bool {
 	_, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
 	return err == nil
@@ -82,7 +82,7 @@ func (w *world) deleteOrphaned(cluster string) {
 	}
 }
 
-// guarded is true if a stack of a cluster has termination protection.
+// guarded reports whether a stack of a cluster has termination protection.
 func (w *world) guarded(cluster string) bool {
 	return slices.ContainsFunc(w.CloudFormation.Stacks(), func(s cloudformation.Stack) bool {
 		of, _ := clusterOf(s.StackName)
@@ -106,7 +106,7 @@ func messages(s *status.Status) string {
 	return text
 }
 
-// says is true if a status reports that a stack is missing or partly deleted.
+// says reports whether a status reports that a stack is missing or partly deleted.
 func says(s *status.Status, name, stack string) bool {
 	return slices.ContainsFunc([]string{
 		"stack " + stack + " is missing", "stack " + name + ": absent", "stack " + name + " is DELETE_FAILED",

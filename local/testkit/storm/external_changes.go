@@ -157,7 +157,7 @@ func (k *observed) limitDesired(spec *wish) {
 	}
 }
 
-// isProtectionChanging is true if the protection in a cluster's newest spec is not deployed. If the spec is deleted now, the
+// isProtectionChanging reports whether the protection in a cluster's newest spec is not deployed. If the spec is deleted now, the
 // cluster may be kept or not. A spec with protection keeps the cluster in any case once the status reports it as
 // accepted, planned or not. A spec that drover has not accepted promises nothing: one since the last planned spec applies.
 func (w *world) isProtectionChanging(cluster string) bool {
@@ -179,7 +179,7 @@ func (w *world) isProtectionChanging(cluster string) bool {
 	return w.observed.hasControlPlane[cluster] && w.Protected(names.EKSCluster(cluster)) != w.protected[cluster]
 }
 
-// accepted is true if users can see in the status that drover accepted the newest spec.
+// accepted reports whether users can see in the status that drover accepted the newest spec.
 func (w *world) accepted(cluster string) bool {
 	s := w.Status(cluster)
 	c := s.Condition(status.SpecAccepted)
@@ -190,7 +190,7 @@ func (w *world) accepted(cluster string) bool {
 // every 15 minutes.
 const maxDriftDetection = 21 * time.Minute
 
-// hasUndetectedDeletion is true if a stack was deleted outside drover and the audit may not have found it yet. While faults occur this
+// hasUndetectedDeletion reports whether a stack was deleted outside drover and the audit may not have found it yet. While faults occur this
 // lasts as long as the stack is missing.
 func (w *world) hasUndetectedDeletion(of string) bool {
 	exists := w.Stacks(of)
@@ -246,7 +246,7 @@ func (w *world) checkLeftovers() {
 	}
 }
 
-// isRetained is true if a status lists a volume as retained because the cluster's API did not answer before its deletion, so
+// isRetained reports whether a status lists a volume as retained because the cluster's API did not answer before its deletion, so
 // that the need of its data was unknown.
 func (w *world) isRetained(cluster, arn string) bool {
 	d := w.Status(cluster).Deletion
@@ -254,7 +254,7 @@ func (w *world) isRetained(cluster, arn string) bool {
 	return found && d != nil && !d.Surveyed && slices.Contains(d.Kept, "volume "+volume)
 }
 
-// isHalfCreatedNetwork is true if a stack was a network whose creation and rollback both failed: its deletion retains resources. See
+// isHalfCreatedNetwork reports whether a stack was a network whose creation and rollback both failed: its deletion retains resources. See
 // "What is not held" in docs/reliability.md.
 func (w *world) isHalfCreatedNetwork(stack string) bool {
 	in := &cloudformation.StackPageInput{StackName: stack}

@@ -92,9 +92,9 @@ type lifeBuilder struct {
 	// at is the time of the next act.
 	at   time.Duration
 	acts []act
-	// upgraded is true after an act that requests an upgrade. A life has one, because it ends at an unknown time.
+	// upgraded reports whether an act has requested an upgrade. A life has one, because it ends at an unknown time.
 	upgraded bool
-	// ended is true after an act that no other may follow. deleted is true if no spec exists then.
+	// ended reports whether no other act may follow. deleted reports whether no spec exists then.
 	ended, deleted bool
 }
 

@@ -35,7 +35,7 @@ func (w *wish) lock(on bool) {
 	}
 }
 
-// locks is true if one of the acts locks the pools of a cluster.
+// locks reports whether one of the acts locks the pools of a cluster.
 func locks(acts []act, cluster string) bool {
 	return slices.ContainsFunc(acts, func(a act) bool {
 		return a.cluster == cluster && a.spec != nil && slices.ContainsFunc(a.spec.pools, func(p wishedPool) bool { return p.locked })

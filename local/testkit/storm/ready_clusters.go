@@ -98,7 +98,7 @@ func (w *world) seeReady() {
 	}
 }
 
-// undisturbed is true if nothing happened to a cluster since its plan.
+// undisturbed reports whether nothing happened to a cluster since its plan.
 func (w *world) undisturbed(cluster string, s *status.Status, r *readiness) bool {
 	want := w.desired[cluster]
 	waits, accepted := s.Condition(status.AddonsDeployed), s.Condition(status.SpecAccepted)

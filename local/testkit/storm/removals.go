@@ -46,7 +46,7 @@ func (w *world) seeRemoval(cluster string, r apiserver.Removal) {
 // deletionDrainTime limits drains while their cluster is deleted, whatever their pool's policy, unless that is Force.
 const deletionDrainTime = 5 * time.Minute
 
-// due is true if a drain of the node has lasted longer than a policy of the cluster allows.
+// due reports whether a drain of the node has lasted longer than a policy of the cluster allows.
 func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool {
 	w.observed.Lock()
 	since, ok := w.observed.drainStarts[r.Instance]
@@ -63,7 +63,7 @@ func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool 
 	})
 }
 
-// excused is true if a node may have ended with pods on it.
+// excused reports whether a node may have ended with pods on it.
 func (w *world) excused(cluster string, r apiserver.Removal) bool {
 	w.observed.Lock()
 	lost := w.observed.lostInstances[r.Instance]
@@ -77,7 +77,7 @@ func (w *world) excused(cluster string, r apiserver.Removal) bool {
 // unattendedHook is how long the hook of an ending instance waits without heartbeats: see ADR 7.
 const unattendedHook = 30 * time.Minute
 
-// unnoticed is true if drover could not learn of an instance in that time: its event was lost and no sweep ran.
+// unnoticed reports whether drover could not learn of an instance in that time: its event was lost and no sweep ran.
 func (w *world) unnoticed(r apiserver.Removal) bool {
 	w.observed.Lock()
 	defer w.observed.Unlock()
@@ -89,7 +89,7 @@ func (w *world) unnoticed(r apiserver.Removal) bool {
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html
 const maxHookTime = 48 * time.Hour
 
-// tooLong is true if a drain reached Auto Scaling's limit.
+// tooLong reports whether a drain reached Auto Scaling's limit.
 func (w *world) tooLong(r apiserver.Removal) bool {
 	w.observed.Lock()
 	defer w.observed.Unlock()

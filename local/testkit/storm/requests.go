@@ -19,7 +19,7 @@ type request struct {
 	execution, cluster string
 	// pools to roll. Without any it is an upgrade.
 	pools []string
-	// paused is true if the newest spec was paused when the execution started, the uploads-th of the cluster.
+	// paused reports whether the newest spec was paused when the execution started, the uploads-th of the cluster.
 	paused  bool
 	uploads int
 }
@@ -77,7 +77,7 @@ func (w *world) rollAnswer(r request, x states.Execution) {
 	}
 }
 
-// uploadedBy is true if another spec of a request's cluster was uploaded before a time.
+// uploadedBy reports whether another spec of a request's cluster was uploaded before a time.
 func (w *world) uploadedBy(r request, at time.Time) bool {
 	all := w.uploads[r.cluster]
 	return len(all) > r.uploads && !w.began.Add(all[r.uploads].at).After(at)

@@ -98,7 +98,7 @@ func (w *world) checkStackStatuses() {
 	}
 }
 
-// hasLaterEvent is true if the status of a stack changed after an event. The stack may have the status of the event again, because two
+// hasLaterEvent reports whether the status of a stack changed after an event. The stack may have the status of the event again, because two
 // operations go through the same statuses. The events of the second operation are in flight or lost.
 func (w *world) hasLaterEvent(e handledEvent) bool {
 	in := &cloudformation.StackPageInput{StackName: e.stackID}

@@ -131,7 +131,7 @@ func (t *turns) release() {
 	t.asking = nil
 }
 
-// over is true after the order has ended.
+// over reports whether the order has ended.
 func (t *turns) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -45,10 +45,10 @@ func someGate(r *rand.Rand, c clocks) (g gate) {
 	return g
 }
 
-// excludes is true if the exclusion includes a time.
+// excludes reports whether the exclusion includes a time.
 func (g gate) excludes(at time.Duration) bool { return g.from <= at && at < g.until }
 
-// open is true if an upgrade may begin at a time, in a world that began at another. It follows the clocks of the zone
+// open reports whether an upgrade may begin at a time, in a world that began at another. It follows the clocks of the zone
 // and shares no code with shared/calendar.
 func (g gate) open(began time.Time, at time.Duration) bool {
 	if at < g.notBefore || g.excludes(at) {
@@ -151,7 +151,7 @@ func (w *world) seeUpgrade(in events.UpgradeRequest) {
 		in.Release, in.Origin, began)
 }
 
-// wished is true if a condition held for the newest spec at a time between from and until.
+// wished reports whether a condition held for the newest spec at a time between from and until.
 func (w *world) wished(cluster string, from, until time.Duration, holds func(*wish, time.Duration) bool) bool {
 	uploads := w.uploads[cluster]
 	for i, u := range uploads {

@@ -97,14 +97,14 @@ func (w *world) upgrading(s *status.Status) string {
 	return ""
 }
 
-// hasPendingUpgrade is true if an upgrade of a cluster waits for its time, or is reported next to one that ended, until the next
+// hasPendingUpgrade reports whether an upgrade of a cluster waits for its time, or is reported next to one that ended, until the next
 // plan.
 func (w *world) hasPendingUpgrade(cluster string) bool {
 	s := w.Status(cluster)
 	return s.NextUpgrade != nil || s.Upgrade != nil && status.IsPending(s.Upgrade.Phase)
 }
 
-// stuck is true if the spec's upgrade was stopped and needs an operator.
+// stuck reports whether the spec's upgrade was stopped and needs an operator.
 func (w *world) stuck(s *status.Status) bool {
 	c := s.Condition(status.Converged)
 	return s.Phase == status.Stopped && c != nil && strings.HasPrefix(c.Reason, "Upgrade")

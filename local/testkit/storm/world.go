@@ -105,14 +105,14 @@ type world struct {
 	// observed is the state of the checks.
 	observed *observed
 	plot     plot
-	// faultsEnded is true after the faults ended, at faultsEndedAt. resources counts CloudFormation's operations by step and type.
+	// faultsEnded reports whether the faults ended, at faultsEndedAt. resources counts CloudFormation's operations by step and type.
 	faultsEnded   bool
 	faultsEndedAt time.Time
 	resources     map[string]int
 	// channels counts their moves. channelsAt is the last one.
 	channels   int
 	channelsAt time.Time
-	// removed is true while drover is not deployed.
+	// removed reports whether drover is not deployed.
 	removed bool
 	// sweeps are in flight, and nothing waits for them.
 	sweeps sync.WaitGroup
@@ -136,7 +136,7 @@ type plot struct {
 	// apps of each cluster.
 	apps     map[string][]apiserver.App
 	failures []failure
-	// hooks is true if updates wait for terminate hooks. readings are those of the other open facts of AWS.
+	// hooks reports whether updates wait for terminate hooks. readings are those of the other open facts of AWS.
 	hooks    bool
 	readings facts.Readings
 	// breakAtBegin runs at the beginning, breakAtEnd after all has settled. Tests break invariants with them.
@@ -498,7 +498,7 @@ const maxRollDelay = 11 * time.Minute
 // patience of operators with a failed cluster, before they follow the runbook.
 const patience = 3 * time.Hour
 
-// converging is true if an execution processes a cluster or waits for it.
+// converging reports whether an execution processes a cluster or waits for it.
 func (w *world) converging(cluster string) bool {
 	lease := w.Lease(cluster)
 	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool {

@@ -22,7 +22,7 @@ import (
 // Functions invokes the functions of a region.
 type Functions struct {
 	client *awslambda.Client
-	// buffered is true after the region has refused to stream.
+	// buffered reports whether the region has refused to stream.
 	buffered atomic.Bool
 }
 

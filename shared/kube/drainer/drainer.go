@@ -114,7 +114,7 @@ type drainRun struct {
 	report  drain.Report
 	results chan result
 	trouble chan error
-	// synced is true once this call has listed pods and budgets.
+	// synced reports whether this call has listed pods and budgets.
 	synced bool
 	// watchPods is closed once pods must be watched.
 	watchPods chan struct{}
@@ -359,8 +359,8 @@ func (c *drainRun) confirmEmpty(ctx context.Context) bool {
 	return c.volumesDetached(ctx)
 }
 
-// cordonChanged cordons the node again if necessary. It returns true if the node was not cordoned any longer, or if that
-// is unknown.
+// cordonChanged cordons the node again if necessary. It reports whether the node had lost its cordon, or may have lost
+// it.
 func (c *drainRun) cordonChanged(ctx context.Context) bool {
 	held, err := c.cordonNode(ctx, c.node, c.cordon.began)
 	switch {

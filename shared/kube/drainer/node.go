@@ -155,7 +155,7 @@ func (d *Drainer) Restore(ctx context.Context, name string, drained bool) error 
 // calls.
 const minOutage = 30 * time.Second
 
-// isOutage returns true if no call had contact for so long that the drain must retry its requests before its timeout may
+// isOutage reports whether no call had contact for so long that the drain must retry its requests before its timeout may
 // end it.
 func (h cordonState) isOutage(now time.Time) bool {
 	return now.Sub(h.contact) > minOutage+2*backoff.DrainCalls.Pause(h.contact.Sub(h.began))

@@ -119,7 +119,7 @@ func (c *drainRun) answer(r result) {
 	c.view.Tries[pod.UID] = try
 }
 
-// volumesDetached returns true if the node's volumes are detached, and waits for them until ctx ends. After a wait it
+// volumesDetached reports whether the node's volumes are detached, and waits for them until ctx ends. After a wait it
 // returns false, since pods may have arrived: the caller verifies again.
 func (c *drainRun) volumesDetached(ctx context.Context) bool {
 	source := c.allAttachments()

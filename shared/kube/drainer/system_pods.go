@@ -21,7 +21,7 @@ const (
 	podsPage = 500
 )
 
-// systemUnneeded returns true if no pod of the cluster needs the system pods, and no volume is attached. If the API server
+// systemUnneeded reports whether no pod of the cluster needs the system pods, and no volume is attached. If the API server
 // does not respond, they count as needed: the drain's timeout ends the wait.
 func (c *drainRun) systemUnneeded(ctx context.Context) bool {
 	attachments, _, err := c.allAttachments().list(ctx)

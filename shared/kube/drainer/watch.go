@@ -48,7 +48,7 @@ type source[T any] struct {
 // relistAfter is how long the watch may begin after the list. Later, a new list costs less than all events since.
 const relistAfter = 250 * time.Millisecond
 
-// awaitNeed returns once the source must be watched. stale is true if the list must be read again.
+// awaitNeed returns once the source must be watched. stale reports whether the list must be read again.
 func (s source[T]) awaitNeed(ctx context.Context) (stale bool) {
 	if s.needed == nil {
 		return false

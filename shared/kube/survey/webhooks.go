@@ -69,7 +69,7 @@ var writes = []write{
 	{"leases of nodes", "coordination.k8s.io", "leases", "UPDATE", "lease"},
 }
 
-// asks returns true if a rule applies to a write.
+// asks reports whether a rule applies to a write.
 // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-rules
 func (r hookRule) asks(w write) bool {
 	if r.Scope == "Cluster" && w.of != "node" || r.Scope == "Namespaced" && w.of == "node" {
@@ -80,7 +80,7 @@ func (r hookRule) asks(w write) bool {
 		slices.ContainsFunc(r.Resources, func(resource string) bool { return covers(resource, w.resource) })
 }
 
-// covers returns true if a rule's resource, such as "*", "*/*", "pods/*" or "*/status", covers a resource or
+// covers reports whether a rule's resource, such as "*", "*/*", "pods/*" or "*/status", covers a resource or
 // subresource. "*" covers no subresources.
 func covers(rule, resource string) bool {
 	ruled, ruledSub, ruledHasSub := strings.Cut(rule, "/")

@@ -31,13 +31,13 @@ var parameterType = regexp.MustCompile(`^(String|Number|List<Number>|CommaDelimi
 	`|SecurityGroup::GroupName|SecurityGroup::Id|Subnet::Id|Volume::Id|VPC::Id)>?` +
 	`|(List<)?AWS::Route53::HostedZone::Id>?|AWS::SSM::Parameter::Name|AWS::SSM::Parameter::Value<.+>)$`)
 
-// IsList returns true for parameters whose Ref is a list.
+// IsList reports whether the parameter's Ref is a list.
 func (p Parameter) IsList() bool {
 	return p.Type == "CommaDelimitedList" || strings.HasPrefix(p.Type, "List<") ||
 		p.Type == ssmParameter+"CommaDelimitedList>" || strings.HasPrefix(p.Type, ssmParameter+"List<")
 }
 
-// FromSSM returns true for parameters whose value names a parameter of Systems Manager.
+// FromSSM reports whether the parameter's value names a parameter of Systems Manager.
 func (p Parameter) FromSSM() bool { return strings.HasPrefix(p.Type, ssmParameter) }
 
 func (t *Template) readParameters(root map[string]any) error {

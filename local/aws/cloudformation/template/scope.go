@@ -50,7 +50,7 @@ func (s *Scope) EvaluateConditions() error {
 	return nil
 }
 
-// Holds returns true if a condition holds. The empty name always holds.
+// Holds reports whether a condition holds. The empty name always holds.
 func (s *Scope) Holds(condition string) bool { return condition == "" || s.conditions[condition] }
 
 // Active lists the resources whose condition holds, sorted.

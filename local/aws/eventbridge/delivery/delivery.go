@@ -63,7 +63,7 @@ func Check(arn string) error {
 	return nil
 }
 
-// NeedsRole is true for a target that can only be invoked as a role.
+// NeedsRole reports whether the target can only be invoked as a role.
 func NeedsRole(arn string) bool { return strings.Contains(arn, ":states:") }
 
 // Send delivers a payload to a target once.
@@ -191,7 +191,7 @@ func (d Delivery) Run(ctx context.Context) {
 	}
 }
 
-// final is true if no retry can succeed. AWS sends such events to the dead-letter queue at once.
+// final reports whether no retry can succeed. AWS sends such events to the dead-letter queue at once.
 func final(err error) bool {
 	var e *iam.Error
 	return errors.As(err, &e) && e.HTTPStatus() < http.StatusInternalServerError && !strings.Contains(e.Code, "Throttl") &&

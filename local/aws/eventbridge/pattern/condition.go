@@ -152,7 +152,7 @@ func wildcard(argument any) (condition, string) {
 	return onString(func(s string) bool { return between(s, parts) }), ""
 }
 
-// between is true if s consists of the parts in order, with anything between them.
+// between reports whether s consists of the parts in order, with anything between them.
 func between(s string, parts []string) bool {
 	if len(parts) == 1 {
 		return s == parts[0]

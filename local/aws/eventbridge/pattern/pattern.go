@@ -111,7 +111,7 @@ func alternatives(key string, v any) ([]map[string]any, bool) {
 	return all, true
 }
 
-// Match returns whether an event, which is a JSON object, matches.
+// Match reports whether an event, which is a JSON object, matches.
 func (p *Pattern) Match(event []byte) (bool, error) {
 	v, err := decode(event)
 	if err != nil {

@@ -25,7 +25,7 @@ func (a *API) Resources() map[string]resource.Provider {
 	}
 }
 
-// isNotFound is true if an entity does not exist. A deletion then succeeds.
+// isNotFound reports whether an entity does not exist. A deletion then succeeds.
 func isNotFound(err error) bool {
 	var e *iam.Error
 	return errors.As(err, &e) && e.Code == "NoSuchEntity"

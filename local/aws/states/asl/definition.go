@@ -89,9 +89,9 @@ type Resource struct {
 	ARN string
 	// Service and Action such as "lambda" and "invoke", or "aws-sdk:autoscaling" and "completeLifecycleAction".
 	Service, Action string
-	// Token is true if the task waits for an answer to its token (.waitForTaskToken).
+	// Token reports whether the task waits for an answer to its token (.waitForTaskToken).
 	Token bool
-	// Job is true if the task waits for the job that it started and gets the job's output as JSON (.sync:2).
+	// Job reports whether the task waits for the job that it started and gets the job's output as JSON (.sync:2).
 	Job bool
 }
 
@@ -390,7 +390,7 @@ func (p *parser) known(o object, at string, names ...string) {
 	}
 }
 
-// variableName is true for a Unicode identifier of at most 80 characters, except the reserved "states".
+// variableName reports whether a name is a Unicode identifier of at most 80 characters, except the reserved "states".
 func variableName(n string) bool {
 	for i, r := range n {
 		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r)) {

@@ -29,7 +29,7 @@ const (
 // Catch match. Any other error is States.TaskFailed.
 type Failure struct {
 	Name, Cause string
-	// recorded is true after the history has an event for the failed expression.
+	// recorded reports whether the history has an event for the failed expression.
 	recorded bool
 }
 
@@ -56,7 +56,7 @@ func asFailure(err error) *Failure {
 	return &Failure{Name: errTaskFailed, Cause: err.Error()}
 }
 
-// matches is true if an ErrorEquals list includes this failure.
+// matches reports whether an ErrorEquals list includes this failure.
 func (f *Failure) matches(names []string) bool {
 	switch f.Name {
 	case errRuntime:

@@ -29,7 +29,7 @@ type binding struct {
 	value *template
 }
 
-// literal is true if the template has no expression.
+// literal reports whether the template has no expression.
 func (t *template) literal() bool {
 	if t.expr != nil {
 		return false

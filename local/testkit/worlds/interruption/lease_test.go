@@ -98,7 +98,7 @@ func TestFormerHolderChangesNothing(t *testing.T) {
 	}
 }
 
-// robbed runs a life whose lease is taken just before the numbered call of a function, and returns whether it was.
+// robbed runs a life whose lease is taken just before the numbered call of a function, and reports whether it was.
 func (l *life) robbed(function string, number int, before, after string, phase status.Phase) (stolen bool) {
 	t := l.T
 	l.Cluster("demo", before)

@@ -226,7 +226,7 @@ type lived struct {
 	// all permissions, and how often each was used.
 	all  map[string]permission
 	used map[permission]int
-	// refused calls of drover. denied is true if the removed permission would have allowed one of them.
+	// refused calls of drover. denied reports whether the removed permission would have allowed one of them.
 	refused []string
 	denied  bool
 	// reported is all that users see: notices, statuses and failures. log is only for the reader of a failed test.
@@ -466,7 +466,7 @@ func permissionsOf(runs map[string]lived) []permission {
 	return nil
 }
 
-// missed returns true if a life without the permission is denied a call and ends differently. It tries the fastest life first.
+// missed reports whether a life without the permission is denied a call and ends differently. It tries the fastest life first.
 // A life that ends differently without that denial proves nothing.
 func missed(t *testing.T, runs map[string]lived, p permission) bool {
 	var with []string

@@ -19,7 +19,7 @@ import (
 type judge struct {
 	pool    rolledPool
 	rolling bool
-	// refreshes is true if the update is an instance refresh, or the rollback of one.
+	// refreshes reports whether the update is an instance refresh, or the rollback of one.
 	refreshes bool
 	// base is the desired size when the update began. grown is how much an autoscaler has raised it since.
 	base, grown int
@@ -32,7 +32,7 @@ type judge struct {
 	// nothing, or has waited for them long enough, or is a rollback that they outlasted. old are the nodes that are replaced.
 	served, taken, leaving, old map[string]bool
 	view                        autoscaling.View
-	// going is true while instances are drained. That began at busy, ignoring short gaps, and ended at free.
+	// going reports whether instances are drained. That began at busy, ignoring short gaps, and ended at free.
 	going      bool
 	busy, free time.Time
 	most       int // OnCluster is called for each control plane of the bubble when it starts, with the name of its EKS cluster.
@@ -109,14 +109,14 @@ func (p rolledPool) fits(room int) int {
 	return 0
 }
 
-// outlasts returns true if a drain takes longer than CloudFormation, or an instance refresh, waits for a batch. The rollback then begins
+// outlasts reports whether a drain takes longer than CloudFormation, or an instance refresh, waits for a batch. The rollback then begins
 // during the drain.
 func (l *rolls) outlasts(instance string) bool {
 	since, drained := l.drains[instance]
 	return drained && time.Since(since) >= 59*time.Minute
 }
 
-// replaces returns true if an update of a group replaces instances.
+// replaces reports whether an update of a group replaces instances.
 func replaces(r resource.Request, v autoscaling.View) bool {
 	version := func(properties map[string]any) string {
 		policy, _ := properties["MixedInstancesPolicy"].(map[string]any)
@@ -144,7 +144,7 @@ func (l *rolls) ends(stackName, is string) {
 	}
 }
 
-// leaves returns true if an instance is drained, or will be.
+// leaves reports whether an instance is drained, or will be.
 func leaves(i autoscaling.InstanceView) bool {
 	return i.State == "Terminating" || i.State == "Terminating:Wait"
 }
