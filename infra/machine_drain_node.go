@@ -1,7 +1,7 @@
 package main
 
 // The drain-node machine. It evicts the pods of a node in slices of a minute, for at most the time of the pool's policy. Every path
-// completes the terminate hook, if there is one. A node without a hook that cannot be drained is released.
+// completes the terminate hook, if there is one. A node without a hook that cannot be drained is restored.
 
 import (
 	"strconv"

@@ -108,12 +108,12 @@ func TestDrainNode(t *testing.T) {
 			},
 			path: begin + drain + "Is there a hook? > Complete the hook > " + end, status: asl.Failed, cause: "as it is", completions: 6,
 		},
-		"a manual drain fails permanently: the node is released": {
+		"a manual drain fails permanently: the node is restored": {
 			input: manual, script: answers{"drain": append(repeat(failedBy("Internal"), maxTroubles), says(drains.Done, 0))},
 			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Restore the node > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxTroubles - 1),
 		},
-		"releasing the node fails too": {
+		"restoring the node fails too": {
 			input: manual, script: answers{"drain": {failedBy("Internal")}},
 			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Restore the node > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxTroubles - 1),

@@ -43,7 +43,7 @@ type world struct {
 	state   *store.State
 	metrics bytes.Buffer
 
-	openErr, findErr, releaseErr error
+	openErr, findErr, restoreErr error
 	// nodes by instance. The node of i-1 registers after some polls.
 	nodes map[string]string
 	polls int
@@ -51,8 +51,8 @@ type world struct {
 	report drain.Report
 	during *drain.Report
 	pods   []string
-	// opened are the clusters that were opened. drains and releases are the calls about nodes, with their results.
-	opened, drains, releases []string
+	// opened are the clusters that were opened. drains and restores are the calls about nodes, with their results.
+	opened, drains, restores []string
 	policy                   drain.Policy
 	deadline                 time.Duration
 
@@ -181,8 +181,8 @@ func (w *world) Restore(ctx context.Context, node string, drained bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	w.releases = append(w.releases, fmt.Sprintf("%s drained=%t", node, drained))
-	return w.releaseErr
+	w.restores = append(w.restores, fmt.Sprintf("%s drained=%t", node, drained))
+	return w.restoreErr
 }
 
 func (w *world) PoolOfInstance(ctx context.Context, instance string) (events.Pool, error) {

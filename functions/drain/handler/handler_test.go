@@ -22,7 +22,7 @@ var errThrottled = errors.New("throttled")
 // outcome is the effect of a call.
 type outcome struct {
 	drained, completed bool
-	released           string // the call of Restore
+	restored           string // the call of Restore
 	recorded           int    // nodes in the status
 }
 
@@ -30,7 +30,7 @@ func (w *world) require(t *testing.T, want outcome) {
 	t.Helper()
 	require.Equal(t, want.drained, len(w.drains) == 1 && w.drains[0] == "n1", "drains: %v", w.drains)
 	require.Equal(t, want.completed, len(w.completed) == 1 && w.completed[0] == "i-1 CONTINUE", "completed: %v", w.completed)
-	require.Equal(t, want.released, append(w.releases, "")[0])
+	require.Equal(t, want.restored, append(w.restores, "")[0])
 	require.Len(t, w.recorded(t), want.recorded)
 }
 
@@ -72,8 +72,8 @@ func TestDrainAtTheHook(t *testing.T) {
 			func(w *world) { w.findErr = &fault.ClusterUnreachable{Cause: errors.New("no route")} }, nil, drain.Remaining, "no route",
 			outcome{recorded: 1},
 		},
-		"only releases the node if asked to": {
-			nil, func(in *events.DrainRequest) { in.Restore = true }, drain.Done, "schedulable again", outcome{released: "n1 drained=false"},
+		"only restores the node if asked to": {
+			nil, func(in *events.DrainRequest) { in.Restore = true }, drain.Done, "schedulable again", outcome{restored: "n1 drained=false"},
 		},
 		"completes nothing if that node does not exist": {
 			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Restore = true }, absent, "has no node", outcome{},
@@ -167,12 +167,12 @@ func TestPoolOfTheHook(t *testing.T) {
 }
 
 func TestDrainOfASpotInstance(t *testing.T) {
-	t.Run("drains the node of a pool, and releases it", func(t *testing.T) {
+	t.Run("drains the node of a pool, and restores it", func(t *testing.T) {
 		w := newWorld(t)
 		got, err := w.handle(t, spotSample, nil)
 		require.NoError(t, err)
 		require.Equal(t, drain.Done, got.Outcome)
-		w.require(t, outcome{drained: true, released: "n1 drained=true"})
+		w.require(t, outcome{drained: true, restored: "n1 drained=true"})
 		require.Zero(t, w.heartbeats)
 	})
 	for _, instance := range []string{"i-web", "i-other"} {
@@ -202,26 +202,26 @@ func TestDrainByAnOperator(t *testing.T) {
 		says   string
 		does   outcome
 	}{
-		"drains a node, and releases it": {want: drain.Done, does: outcome{drained: true, released: "n1 drained=true"}},
+		"drains a node, and restores it": {want: drain.Done, does: outcome{drained: true, restored: "n1 drained=true"}},
 		"drains the node of an instance": {
 			func(in *events.DrainRequest) { in.Node, in.Instance = "", "i-1" }, nil, drain.Done, "",
-			outcome{drained: true, released: "n1 drained=true"},
+			outcome{drained: true, restored: "n1 drained=true"},
 		},
 		"accepts an instance as the node": {
-			func(in *events.DrainRequest) { in.Node = "i-1" }, nil, drain.Done, "", outcome{drained: true, released: "n1 drained=true"},
+			func(in *events.DrainRequest) { in.Node = "i-1" }, nil, drain.Done, "", outcome{drained: true, restored: "n1 drained=true"},
 		},
 		"leaves the node cordoned while pods remain": {
 			nil, func(w *world) { w.report = drain.Report{Outcome: drain.Remaining, Left: 1} }, drain.Remaining, "",
 			outcome{drained: true, recorded: 1},
 		},
-		"releases the node after the timeout": {
-			nil, func(w *world) { w.report.Outcome = drain.TimedOut }, drain.TimedOut, "", outcome{drained: true, released: "n1 drained=true"},
+		"restores the node after the timeout": {
+			nil, func(w *world) { w.report.Outcome = drain.TimedOut }, drain.TimedOut, "", outcome{drained: true, restored: "n1 drained=true"},
 		},
-		"does not release a deleted node": {
+		"does not restore a deleted node": {
 			nil, func(w *world) { w.report.Outcome = absent }, absent, "", outcome{drained: true},
 		},
 		"drains the node of a terminating instance": {
-			nil, func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "", outcome{drained: true, released: "n1 drained=true"},
+			nil, func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "", outcome{drained: true, restored: "n1 drained=true"},
 		},
 		"refuses a node that does not exist": {
 			func(in *events.DrainRequest) { in.Node = "n2" }, nil, events.DrainRefused, "cluster demo has no node n2", outcome{},
@@ -268,7 +268,7 @@ func TestDrainByAnOperator(t *testing.T) {
 		})
 	}
 	for name, world := range map[string]func(*world){
-		"releasing the node": func(w *world) { w.releaseErr = errThrottled },
+		"restoring the node": func(w *world) { w.restoreErr = errThrottled },
 		"reading the pool":   func(w *world) { w.poolErr = errThrottled },
 		"reading the node":   func(w *world) { w.findErr = errThrottled },
 	} {
@@ -281,28 +281,28 @@ func TestDrainByAnOperator(t *testing.T) {
 	}
 }
 
-func TestReleaseOfANode(t *testing.T) {
+func TestRestoreOfANode(t *testing.T) {
 	for name, test := range map[string]struct {
 		world func(*world)
 		want  drain.Outcome
 		says  string
 		does  outcome
 	}{
-		"restores it": {func(*world) {}, drain.Done, "schedulable again", outcome{released: "n1 drained=false"}},
+		"restores it": {func(*world) {}, drain.Done, "schedulable again", outcome{restored: "n1 drained=false"}},
 		"removes it from the status": {func(w *world) {
 			_ = w.state.UpdateStatus(context.Background(), "demo", func(s *status.Status) {
 				s.SetNode(status.Node{Instance: "i-1", State: status.NodeBlocked}, noon)
 			})
-		}, drain.Done, "", outcome{released: "n1 drained=false"}},
+		}, drain.Done, "", outcome{restored: "n1 drained=false"}},
 		"leaves it to the drain of its hook": {
 			func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "the drain of its terminate hook continues", outcome{},
 		},
 		"restores it if the instance's state is unknown": {
 			func(w *world) { w.states["i-1"], w.stateErr = pool.TerminatingWait, errThrottled }, drain.Done, "schedulable again",
-			outcome{released: "n1 drained=false"},
+			outcome{restored: "n1 drained=false"},
 		},
 		"retries later if that fails": {
-			func(w *world) { w.releaseErr = errThrottled }, drain.Remaining, "throttled", outcome{released: "n1 drained=false", recorded: 1},
+			func(w *world) { w.restoreErr = errThrottled }, drain.Remaining, "throttled", outcome{restored: "n1 drained=false", recorded: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestReleaseOfANode(t *testing.T) {
 		w.states["i-1"] = pool.TerminatingWait
 		_, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.Restore = true })
 		require.NoError(t, err)
-		w.require(t, outcome{released: "n1 drained=false"})
+		w.require(t, outcome{restored: "n1 drained=false"})
 	})
 }
 

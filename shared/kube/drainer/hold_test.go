@@ -90,7 +90,7 @@ func TestReleaseRestoresTheNode(t *testing.T) {
 	}
 }
 
-// checkRestore drains n1 and releases it. Before, an operator may have cordoned it, excluded it from load balancers, or
+// checkRestore drains n1 and restores it. Before, an operator may have cordoned it, excluded it from load balancers, or
 // set the autoscaler's annotation.
 func checkRestore(t *testing.T, s *simulated, done, cordonedBefore, excludedBefore bool, value string) {
 	annotations, labels := map[string]any{}, map[string]any{}

@@ -60,30 +60,30 @@ type cordonState struct {
 // that is done already, so the time of the first patch counts. The start of the drain is the time
 // recorded on the node. Without one it is began, and if that is zero, now. cordonNode retries until ctx ends.
 func (d *Drainer) cordonNode(ctx context.Context, name string, began time.Time) (cordonState, error) {
-	var h cordonState
+	var cordon cordonState
 	err := d.retry(ctx, func(ctx context.Context) error {
 		var node corev1.Node
 		if err := d.cluster.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
-		h = cordonState{uid: node.UID, waits: node.Annotations[annotationWaits], began: began}
+		cordon = cordonState{uid: node.UID, waits: node.Annotations[annotationWaits], began: began}
 		if began.IsZero() {
-			h.began = time.Now()
+			cordon.began = time.Now()
 		}
-		if at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationBegan]); err == nil && at.Before(h.began) {
-			h.began = at
+		if at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationBegan]); err == nil && at.Before(cordon.began) {
+			cordon.began = at
 		}
-		if at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationContact]); err == nil && at.After(h.began) {
-			h.contact = at
+		if at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationContact]); err == nil && at.After(cordon.began) {
+			cordon.contact = at
 		} else {
-			h.contact = h.began
+			cordon.contact = cordon.began
 		}
 		_, isExcluded := node.Labels[corev1.LabelNodeExcludeBalancers]
 		value, hasValue := node.Annotations[annotationScaleDownDisabled]
 		isExempt := value == "true" // the autoscaler ignores other values
 		since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationSince])
-		if h.since = since; err != nil || !node.Spec.Unschedulable || !isExcluded {
-			h.since = time.Now()
+		if cordon.since = since; err != nil || !node.Spec.Unschedulable || !isExcluded {
+			cordon.since = time.Now()
 		} else if isExempt {
 			return nil
 		}
@@ -95,7 +95,7 @@ func (d *Drainer) cordonNode(ctx context.Context, name string, began time.Time) 
 		}
 		slices.Sort(ours)
 		annotations := map[string]any{
-			annotationBegan: h.began.UTC().Format(time.RFC3339Nano), annotationSince: h.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
+			annotationBegan: cordon.began.UTC().Format(time.RFC3339Nano), annotationSince: cordon.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
 			annotationSettings: strings.Join(ours, ","), annotationScaleDownDisabled: "true",
 		}
 		if hasValue && !isExempt {
@@ -106,7 +106,7 @@ func (d *Drainer) cordonNode(ctx context.Context, name string, began time.Time) 
 			"spec":     map[string]any{"unschedulable": true},
 		})
 	})
-	return h, err
+	return cordon, err
 }
 
 // ownSettings lists the settings of a node that drover made.

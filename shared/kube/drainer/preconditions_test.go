@@ -84,10 +84,10 @@ func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("a node that cannot be read is not patched", func(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulated) {
 			call := map[string]func() error{
-				"hold":    func() error { _, err := s.nodes.cordonNode(t.Context(), "n1", time.Now()); return err },
-				"release": func() error { return s.nodes.Restore(t.Context(), "n1", false) },
+				"cordonNode": func() error { _, err := s.nodes.cordonNode(t.Context(), "n1", time.Now()); return err },
+				"Restore":    func() error { return s.nodes.Restore(t.Context(), "n1", false) },
 			}
-			for _, name := range []string{"hold", "release"} {
+			for _, name := range []string{"cordonNode", "Restore"} {
 				failures, early := 2, 0
 				s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 					if r.Method == http.MethodPatch && failures > 0 {

@@ -414,7 +414,7 @@ func TestNodeIsUncordonedDuringItsDrain(t *testing.T) {
 	}
 	for name, undo := range map[string]func(*simulated) error{
 		"by an operator":                      uncordon,
-		"by Release, with all other settings": func(s *simulated) error { return s.nodes.Restore(s.t.Context(), "n1", false) },
+		"by Restore, with all other settings": func(s *simulated) error { return s.nodes.Restore(s.t.Context(), "n1", false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}

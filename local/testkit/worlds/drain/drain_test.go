@@ -84,7 +84,7 @@ func TestDrain(t *testing.T) {
 				in.InstanceID = "i-other"
 			}, outcome: drain.Gone, message: "belongs to no pool of drover", closed: true,
 		},
-		"a spot instance of a pool is drained and released": {sample: "drain-request-spot", outcome: drain.Done, touched: true},
+		"a spot instance of a pool is drained and restored": {sample: "drain-request-spot", outcome: drain.Done, touched: true},
 		"an operator names a node":                          {sample: "drain-request-by-hand", outcome: drain.Done, touched: true},
 		"an operator names an instance": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
@@ -110,7 +110,7 @@ func TestDrain(t *testing.T) {
 		"an input without a node": {sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
 			*in = events.DrainRequest{Started: start}
 		}, outcome: events.DrainRefused, message: "names no node", closed: true},
-		"a release restores the node": {
+		"a request to restore only restores the node": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Restore = true }, world: func(w *world) {
 				w.node.Spec.Unschedulable = true
 				w.node.Annotations = map[string]string{
@@ -166,7 +166,7 @@ func (w *world) began(ago time.Duration) {
 	w.node.Annotations["drover.run/drain-contact"] = time.Now().UTC().Format(time.RFC3339Nano)
 }
 
-// The autoscaler acts on "true" only. A user's own value of the annotation is restored when the node is released.
+// The autoscaler acts on "true" only. A user's own value of the annotation is restored with the node.
 func TestAutoscalerAnnotationIsRestored(t *testing.T) {
 	const key = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	for name, c := range map[string]struct {
@@ -291,12 +291,12 @@ func TestSecondExecutionKeepsTheTimeout(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, drain.TimedOut, got.Outcome, got.Message)
 
-	// A released node starts a new drain.
+	// A restored node starts a new drain.
 	w = newWorld()
 	w.waiting()
 	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
-	by := func(release bool) events.DrainRequest {
-		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Restore = time.Now(), release })
+	by := func(restore bool) events.DrainRequest {
+		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Restore = time.Now(), restore })
 	}
 	_, err = w.handler(time.Now()).Handle(t.Context(), by(false))
 	require.NoError(t, err)
@@ -322,7 +322,7 @@ func TestHookWithoutAPool(t *testing.T) {
 }
 
 // An operator's drain was aborted, and its instance is terminating. The drain of its hook keeps the node cordoned.
-func TestReleaseLeavesNodesDrainedAtTheirHook(t *testing.T) {
+func TestRestoreLeavesNodesDrainedAtTheirHook(t *testing.T) {
 	for state, terminating := range map[string]bool{
 		pool.InService: false, pool.Terminating: true, pool.TerminatingWait: true, pool.TerminatingProceed: true,
 	} {
@@ -342,7 +342,7 @@ func TestReleaseLeavesNodesDrainedAtTheirHook(t *testing.T) {
 	}
 }
 
-// An operator's drain continues while its instance terminates. After a permanent failure, the drain of a hook releases the node even if the
+// An operator's drain continues while its instance terminates. After a permanent failure, the drain of a hook restores the node even if the
 // instance no longer waits at the hook.
 func TestHooksAndOtherDrains(t *testing.T) {
 	t.Run("an operator's drain of a terminating instance", func(t *testing.T) {

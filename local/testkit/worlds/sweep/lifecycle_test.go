@@ -136,7 +136,7 @@ func TestStoppedDrainAtAHookContinues(t *testing.T) {
 	require.Len(t, executionsOf(a, "drain-node"), before+1)
 }
 
-// An operator stops a drain. The sweep releases the node, once.
+// An operator stops a drain. The sweep restores the node, once.
 func TestNodeOfAStoppedDrainIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
@@ -158,13 +158,13 @@ func TestNodeOfAStoppedDrainIsReleased(t *testing.T) {
 	})
 }
 
-// An operator stops a drain and starts another at once. The sweep releases the node only after the second drain has stopped, too.
-func TestNodeOfANewDrainIsNotReleased(t *testing.T) {
+// An operator stops a drain and starts another at once. The sweep restores the node only after the second drain has stopped, too.
+func TestNodeOfANewDrainIsNotRestored(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
 		a.Settle()
 		a.API("drover-demo").Down(2 * time.Hour) // or the drains may be over before they are stopped
-		released := func() (n int) {
+		restored := func() (n int) {
 			for _, x := range executionsOf(a, "drain-node") {
 				if strings.HasPrefix(x.Name, "restore-") {
 					n++
@@ -182,11 +182,11 @@ func TestNodeOfANewDrainIsNotReleased(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, a.SweepNow())
-		require.Zero(t, released())
+		require.Zero(t, restored())
 		a.States.StopAll("Aborted", "by a person")
 		time.Sleep(time.Minute)
 		require.NoError(t, a.SweepNow())
-		require.Equal(t, 2, released(), "both drains left a node to release")
+		require.Equal(t, 2, restored(), "both drains left a node to release")
 		a.States.StopAll("Aborted", "by a person")
 	})
 }
