@@ -156,7 +156,7 @@ type CellAssignment struct {
 	Assignment
 	// Taken is when the cell took the assignment.
 	Taken time.Time `json:"taken"`
-	// Begun is true once the upgrade has begun. Then Withdrawn has no effect.
+	// Begun reports whether the upgrade has begun. Then Withdrawn has no effect.
 	Begun bool `json:"begun,omitempty"`
 }
 

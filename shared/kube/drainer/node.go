@@ -95,8 +95,8 @@ func (d *Drainer) cordonNode(ctx context.Context, name string, began time.Time) 
 		}
 		slices.Sort(ours)
 		annotations := map[string]any{
-			annotationBegan: cordon.began.UTC().Format(time.RFC3339Nano), annotationSince: cordon.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
-			annotationSettings: strings.Join(ours, ","), annotationScaleDownDisabled: "true",
+			annotationBegan: cordon.began.UTC().Format(time.RFC3339Nano), annotationSince: cordon.since.UTC().Format(time.RFC3339Nano),
+			annotationEmpty: nil, annotationSettings: strings.Join(ours, ","), annotationScaleDownDisabled: "true",
 		}
 		if hasValue && !isExempt {
 			annotations[annotationAutoscalerBefore] = value
