@@ -424,11 +424,18 @@ func (m *model) rare() []event {
 	return list
 }
 
-func (w *world) clone() *world {
-	out := *w
-	out.Clusters, out.Facts, out.Old = slices.Clone(w.Clusters), slices.Clone(w.Facts), slices.Clone(w.Old)
-	out.Published, out.Streaks, out.Failures = slices.Clone(w.Published), slices.Clone(w.Streaks), maps.Clone(w.Failures)
-	return &out
+// copyTo makes out a copy of a world that shares nothing which a step changes. It reuses the memory of out.
+func (w *world) copyTo(out *world) {
+	old := *out
+	*out = *w
+	out.Clusters, out.Facts = append(old.Clusters[:0], w.Clusters...), append(old.Facts[:0], w.Facts...)
+	out.Old = append(old.Old[:0], w.Old...)
+	out.Published, out.Streaks = append(old.Published[:0], w.Published...), append(old.Streaks[:0], w.Streaks...)
+	if out.Failures = old.Failures; out.Failures == nil {
+		out.Failures = map[string]int{}
+	}
+	clear(out.Failures)
+	maps.Copy(out.Failures, w.Failures)
 }
 
 // TestModel explores every state of a small model, then random runs of larger ones, and requires each run to end once nothing disturbs it.
@@ -459,22 +466,25 @@ func TestModel(t *testing.T) {
 // hash identifies what can matter later. Times count from now, and those beyond every limit are equal; attempts count from that of the
 // record; answers to decisions do not matter.
 func (w *world) hash(seed maphash.Seed) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
+	var space [512]byte
+	h := space[:0]
 	number := func(values ...int) {
 		for _, v := range values {
-			_ = h.WriteByte(byte(v))
+			h = append(h, byte(v))
 		}
 	}
 	flag := func(values ...bool) {
 		for _, v := range values {
-			number(map[bool]int{false: 0, true: 1}[v])
+			if v {
+				h = append(h, 1)
+			} else {
+				h = append(h, 0)
+			}
 		}
 	}
 	text := func(values ...string) {
 		for _, v := range values {
-			_, _ = h.WriteString(v)
-			_ = h.WriteByte(0)
+			h = append(append(h, v...), 0)
 		}
 	}
 	at := func(times ...time.Time) {
@@ -507,31 +517,40 @@ func (w *world) hash(seed maphash.Seed) uint64 {
 	flag(w.Run.PausedBy != "", w.Run.Halt != nil, w.Sequence == w.Run.Sequence)
 	number(len(w.Decisions)%2, len(w.Decisions)-len(w.Run.Decided))
 	text(string(w.Run.State))
-	return h.Sum64()
+	return maphash.Bytes(seed, h)
 }
 
 // explore visits all states up to a depth, breadth first, and returns their number.
 func explore(t *testing.T, m *model, depth int) int {
 	seed, seen := maphash.MakeSeed(), map[uint64]bool{}
 	type node struct {
-		w     *world
-		trace []string
+		*world
+		from *node
+		by   string
 	}
-	frontier, events := []node{{w: m.start()}}, m.events(false)
-	for range depth {
-		var next []node
+	frontier, events := []*node{{world: m.start()}}, m.events(false)
+	w := &world{}
+	for level := range depth {
+		var next []*node
 		for _, n := range frontier {
 			for _, e := range events {
-				w := n.w.clone()
-				trace := append(slices.Clip(n.trace), e.name)
+				n.copyTo(w)
 				if err := e.do(m, w); err != nil {
+					trace := []string{e.name}
+					for at := n; at.from != nil; at = at.from {
+						trace = append(trace, at.by)
+					}
+					slices.Reverse(trace)
 					t.Fatalf("%v\n%s", err, strings.Join(trace, "\n"))
 				}
 				if hash := w.hash(seed); !seen[hash] {
-					seen[hash] = true
-					next = append(next, node{w, trace})
+					if seen[hash] = true; level+1 < depth {
+						next = append(next, &node{w, n, e.name})
+						w = &world{}
+					}
 				}
 			}
+			n.world = nil // only the steps to it matter from now on
 		}
 		frontier = next
 	}
