@@ -203,7 +203,7 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	}
 }
 
-// sweeping runs the sweep every other second, instead of every five minutes, until stop is called.
+// sweeping runs the sweep every other second, instead of every two minutes, until stop is called.
 func sweeping(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup

@@ -17,8 +17,8 @@ type Policy struct {
 }
 
 // Pause returns the pause after a time has passed.
-func (p Policy) Pause(passed time.Duration) time.Duration {
-	return min(p.Max, max(p.Min, passed/time.Duration(p.Divisor)))
+func (p Policy) Pause(elapsed time.Duration) time.Duration {
+	return min(p.Max, max(p.Min, elapsed/time.Duration(p.Divisor)))
 }
 
 // The schedules for polling.
@@ -43,11 +43,12 @@ const (
 	MaxUpgradePause = 5 * time.Minute
 )
 
-// UpgradeCalls returns the pause between two calls of the upgrade function for something that has lasted for passed, after a step that took
-// so long. It is three times passed, and at least an eighth of the step. After a step that replaced nodes, the last drains and terminations
-// remain. After a step of ten minutes they take one or two minutes, so that one call suffices. Each call costs three state transitions.
-func UpgradeCalls(passed, took time.Duration) time.Duration {
-	return min(max(3*passed, took/8, minUpgradePause), MaxUpgradePause)
+// UpgradeCalls returns the pause between two calls of the upgrade function for something that has lasted for elapsed, after a step that
+// took so long. It is three times elapsed, and at least an eighth of the step. After a step that replaced nodes, the last drains and
+// terminations remain. After a step of ten minutes they take one or two minutes, so that one call suffices. Each call costs three state
+// transitions.
+func UpgradeCalls(elapsed, took time.Duration) time.Duration {
+	return min(max(3*elapsed, took/8, minUpgradePause), MaxUpgradePause)
 }
 
 // QuickRetries are the pauses before the first retries of a failure that may pass within minutes. The execution waits.
@@ -61,16 +62,17 @@ var PermissionRetries = slices.Concat(
 // Retries are the pauses before each further retry of the same spec. The audit starts them. After the last one, an operator has to act.
 var Retries = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 
-// SweepPeriod is the time between two sweeps: a lost event delays work by that. AuditPeriod is the time between two audits.
+// SweepPeriod is the time between two sweeps. A lost event delays work by at most that, if sweeps are punctual. Messages and pages promise
+// the work of a sweep within five minutes, which is two periods and a delay of the schedule. AuditPeriod is the time between two audits.
 const (
 	SweepPeriod = 2 * time.Minute
 	AuditPeriod = 15 * time.Minute
 )
 
-// Repeats returns the latest time, counted from its start, at which the audit acts on something that has lasted for passed. The audit acts
+// Repeats returns the latest time, counted from its start, at which the audit acts on something that has lasted for elapsed. The audit acts
 // at once, and after 15 minutes, 30 minutes, one hour and so on. An audit may run up to half a period late.
-func Repeats(passed time.Duration) time.Duration {
-	n := uint64(max(0, passed+AuditPeriod/2) / AuditPeriod)
+func Repeats(elapsed time.Duration) time.Duration {
+	n := uint64(max(0, elapsed+AuditPeriod/2) / AuditPeriod)
 	if n == 0 {
 		return 0
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/specs"
@@ -89,8 +90,8 @@ type UpgradeEnder struct {
 }
 
 // End starts an execution of drover-upgrade that ends an upgrade, if the upgrade's own execution has ended. If a removal of drover ended
-// it, the new execution continues the upgrade. Sweeps try again until the upgrade is finished. Starts within the same five minutes are
-// one execution.
+// it, the new execution continues the upgrade. Each sweep tries again until the upgrade is finished. A sweep and an audit of the same
+// period start one execution.
 func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error {
 	running, removed, err := e.Executions.State(ctx, execution)
 	if err != nil || running {
@@ -104,7 +105,7 @@ func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error 
 		}
 	}
 	logging.From(ctx).Warn("upgrade ended without a report", "cluster", cluster, "execution", execution, "removed", removed)
-	at := e.Now().UTC().Truncate(5 * time.Minute)
+	at := e.Now().UTC().Truncate(backoff.SweepPeriod)
 	name := names.UpgradeStart(cluster, names.EndedKey(execution, at), 0, at)
 	return e.Upgrade.Start(ctx, name, input)
 }

@@ -52,7 +52,7 @@ func TestUpgradesWhenClocksChange(t *testing.T) {
 					test.window))
 				l.Upload(names.ReleaseSpec("channels"), lives.ChannelsOf("r2"))
 				l.SweepForAnHour()
-				// sweepsUntil sweeps every five minutes and audits every quarter of an hour, until a time.
+				// sweepsUntil sweeps every five minutes, which is enough here, and audits every quarter of an hour, until a time.
 				sweepsUntil := func(end time.Time) {
 					for time.Now().Before(end) {
 						time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))
