@@ -150,6 +150,13 @@ func TestImports(t *testing.T) {
 					!(s.folder == "cmd/bench" && path.Base(ours) == "handler")
 			},
 		},
+		"the sweep's passes and its audit do not import each other": {
+			"each can be read alone; what both need is in functions/sweep/work",
+			func(s source, _, ours string) bool {
+				return !s.test && (under(s.folder, "functions/sweep/passes") && under(ours, "functions/sweep/audit") ||
+					under(s.folder, "functions/sweep/audit") && under(ours, "functions/sweep/passes"))
+			},
+		},
 		"only infra imports CDK": {
 			"it takes a minute to compile and Node to run",
 			func(s source, imported, _ string) bool {

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/drover-run/drover/functions/sweep/passes"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -49,7 +49,7 @@ type EKS interface {
 
 // State is the state bucket: a subset of store.State.
 type State interface {
-	passes.StatusWriter
+	work.StatusWriter
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	Dues(ctx context.Context, now time.Time) ([]store.Due, error)
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
@@ -65,14 +65,14 @@ type Stacks interface {
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	passes.LaunchFailures
+	work.LaunchFailures
 	All(ctx context.Context) ([]pool.Group, error)
 	MarkUnhealthy(ctx context.Context, instance string) error
 }
 
 // Executions are those of drover-converge: a subset of stepfunctions.Executions.
 type Executions interface {
-	passes.Executions
+	work.Executions
 	StartRetry(ctx context.Context, cluster, specVersion, why string) (begun bool, err error)
 	Stop(ctx context.Context, execution, cause string) error
 }
@@ -97,7 +97,7 @@ const (
 
 // Audit audits clusters.
 type Audit struct {
-	Specs  passes.SpecLister
+	Specs  work.SpecLister
 	State  State
 	Stacks Stacks
 	Groups Groups
@@ -107,12 +107,12 @@ type Audit struct {
 	Planner    Planner
 	Snapshot   Snapshot
 	Executions Executions
-	DrainNode  passes.Drains
-	Upgrade    passes.Upgrader
-	Admit      passes.Admitter
+	DrainNode  work.Drains
+	Upgrade    work.Upgrader
+	Admit      work.Admitter
 	Resume     Superseder
-	// Relays is kept between audits, for passes.Relays.
-	Relays *passes.RelayCache
+	// Relays is kept between audits. Each audit fills it, for the pass of the sweep that looks for deleted relays.
+	Relays *work.RelayCache
 	// Parallel is how many clusters are audited at the same time. EventGrace is the age from which an upload without an
 	// event counts as missed.
 	Parallel   int
@@ -144,7 +144,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 	r := &auditRun{
 		Audit: a, now: a.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{},
 		groups: map[string]pool.Group{}, due: map[string]bool{},
-		drains: passes.RunningDrains(ctx, a.DrainNode),
+		drains: work.RunningDrains(ctx, a.DrainNode),
 	}
 	dues, err := a.State.Dues(ctx, r.now)
 	if err != nil {
@@ -188,7 +188,7 @@ func (a Audit) Clusters(ctx context.Context, only map[string]bool) error {
 	if only != nil {
 		clusters = slices.DeleteFunc(clusters, func(cluster string) bool { return !only[cluster] })
 	}
-	return passes.ForEach(a.Parallel, clusters, func(cluster string) error {
+	return work.ForEach(a.Parallel, clusters, func(cluster string) error {
 		if err := r.audit(ctx, cluster); err != nil {
 			return fmt.Errorf("auditing %s: %w", cluster, err)
 		}
@@ -236,7 +236,7 @@ func (r *auditRun) isObserved(ctx context.Context, cluster string, s *status.Sta
 	if !found || r.now.Sub(spec.Modified) < r.EventGrace {
 		return true, nil
 	}
-	return passes.ObservesNewest(ctx, r.Specs, cluster, s)
+	return work.ObservesNewest(ctx, r.Specs, cluster, s)
 }
 
 // act does what is due for one cluster.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/functions/sweep/passes"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
@@ -28,7 +28,7 @@ var errThrottled = errors.New("throttled")
 
 // audited is a cluster as the audit finds it. calls are what the audit did to it, in order.
 type audited struct {
-	passes.SpecLister
+	work.SpecLister
 	// version of its spec; "" when there is none.
 	version string
 	status  *status.Status

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
@@ -63,7 +63,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 			r := a.run()
 			r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: test.group}
 			r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Drains: test.drains, Failing: test.failing}}
-			r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
+			r.drains = work.RunningDrains(t.Context(), r.DrainNode)
 			read := *a.status
 			err := r.pruneNodes(t.Context(), demo, &read)
 			require.Equal(t, test.failing != nil, err != nil)
@@ -76,7 +76,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		r := a.run()
 		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Failing: map[string]error{"list": errThrottled}}}
-		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
+		r.drains = work.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.ErrorIs(t, r.pruneNodes(t.Context(), demo, &read), errThrottled)
 		require.Equal(t, []status.Node{draining}, a.status.Nodes)
@@ -87,7 +87,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}
 		r := a.run()
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
-		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
+		r.drains = work.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.NoError(t, r.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, []status.Node{later}, a.status.Nodes)
@@ -100,7 +100,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		require.Contains(t, a.status.Message, "node-1")
 		r := a.run()
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
-		r.drains = passes.RunningDrains(t.Context(), r.DrainNode)
+		r.drains = work.RunningDrains(t.Context(), r.DrainNode)
 		read := *a.status
 		require.NoError(t, r.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, "as specified", a.status.Message)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-run/drover/functions/sweep/passes"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/specs"
@@ -18,7 +18,7 @@ import (
 // Releases checks the releases whose events were lost. No cluster waits for a verdict, so the audit is soon enough.
 // It costs two listings, and two small reads of each release whose verdict may be about another upload.
 type Releases struct {
-	Specs   passes.SpecLister
+	Specs   work.SpecLister
 	State   Verdicts
 	Publish Publisher
 	// Cache is kept between audits.

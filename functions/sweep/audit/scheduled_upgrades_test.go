@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -163,7 +164,7 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 			require.False(t, (&audited{}).run().isUpgradeOverdue(&u), u.Phase)
 		}
 		require.False(t, (&audited{}).run().isUpgradeOverdue(nil))
-		require.False(t, passes.UpgradeInFlight(&status.Upgrade{Phase: "Running"}), "its execution is unknown")
+		require.False(t, work.UpgradeInFlight(&status.Upgrade{Phase: "Running"}), "its execution is unknown")
 	})
 }
 

@@ -6,19 +6,19 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/drover-run/drover/functions/sweep/passes"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
 
 // upgradeEnder ends upgrades that their own execution did not end.
-func (r *auditRun) upgradeEnder() passes.UpgradeEnder {
-	return passes.UpgradeEnder{Executions: r.Executions, Upgrade: r.Upgrade, Now: r.Now}
+func (r *auditRun) upgradeEnder() work.UpgradeEnder {
+	return work.UpgradeEnder{Executions: r.Executions, Upgrade: r.Upgrade, Now: r.Now}
 }
 
 // lateUpgrades records upgrades that did not start at their time.
-func (r *auditRun) lateUpgrades() passes.LateUpgrades {
-	return passes.LateUpgrades{Specs: r.Specs, State: r.State, Now: r.Now}
+func (r *auditRun) lateUpgrades() work.LateUpgrades {
+	return work.LateUpgrades{Specs: r.Specs, State: r.State, Now: r.Now}
 }
 
 // checkUpgrades handles the upgrades that the status shows as in flight or pending. It returns done if it started an execution.
@@ -32,7 +32,7 @@ func (r *auditRun) checkUpgrades(ctx context.Context, cluster string, s *status.
 	switch {
 	case u == nil:
 		return false, nil
-	case passes.UpgradeInFlight(u):
+	case work.UpgradeInFlight(u):
 		// Its record may be finished while the status is not.
 		return false, r.upgradeEnder().End(ctx, cluster, u.Execution)
 	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/audit"
 	"github.com/drover-run/drover/functions/sweep/passes"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/pool"
 )
 
@@ -71,11 +72,11 @@ type Handler struct {
 	Snapshot  audit.Snapshot
 	// Executions are those of drover-converge. Upgrade, JoinNode and DrainNode are the other state machines.
 	Executions          Executions
-	Upgrade             passes.Upgrader
+	Upgrade             work.Upgrader
 	JoinNode, DrainNode passes.Machine
 	// Resume, Admit and Publish handle what lost events were about.
 	Resume  Resumer
-	Admit   passes.Admitter
+	Admit   work.Admitter
 	Publish audit.Publisher
 	// Parallel is how many clusters are handled at the same time. EventGrace is the age from which an upload without an
 	// event counts as missed.
@@ -91,7 +92,7 @@ type caches struct {
 	specs    passes.SpecCache
 	upgrades passes.UpgradeCache
 	channels passes.ChannelCache
-	relays   passes.RelayCache
+	relays   work.RelayCache
 	releases audit.ReleaseCache
 	unread   audit.UnreadCache
 }
@@ -148,7 +149,7 @@ func (h *Handler) sweep() []pass {
 		Specs: h.Specs, State: h.State, Admit: h.Admit, Cache: &h.caches.specs, Parallel: h.Parallel, EventGrace: h.EventGrace, Now: h.Now,
 	}
 	upgrades := passes.Upgrades{
-		State: h.State, Ender: passes.UpgradeEnder{Executions: h.Executions, Upgrade: h.Upgrade, Now: h.Now}, Cache: &h.caches.upgrades,
+		State: h.State, Ender: work.UpgradeEnder{Executions: h.Executions, Upgrade: h.Upgrade, Now: h.Now}, Cache: &h.caches.upgrades,
 		Parallel: h.Parallel,
 	}
 	instances := passes.Instances{Stacks: h.Stacks, Groups: h.Groups, JoinNode: h.JoinNode, DrainNode: h.DrainNode, Now: h.Now}
@@ -156,7 +157,7 @@ func (h *Handler) sweep() []pass {
 		Stacks: h.Stacks, Functions: h.Functions, State: h.State, Cache: &h.caches.relays, Parallel: h.Parallel, Now: h.Now,
 	}
 	due := passes.Due{
-		State: h.State, Executions: h.Executions, Late: passes.LateUpgrades{Specs: h.Specs, State: h.State, Now: h.Now},
+		State: h.State, Executions: h.Executions, Late: work.LateUpgrades{Specs: h.Specs, State: h.State, Now: h.Now},
 		Auditor: h.clusters(), Now: h.Now,
 	}
 	return []pass{

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -29,7 +30,7 @@ type Channels struct {
 
 // ChannelSpecs reads the channels and the specs that follow them: a subset of store.Objects.
 type ChannelSpecs interface {
-	SpecLister
+	work.SpecLister
 	GetUnless(ctx context.Context, key, etag string, limit int64) (object store.Object, changed bool, err error)
 }
 
@@ -122,7 +123,7 @@ func (p Channels) requestPlans(ctx context.Context, moved map[api.Channel]bool) 
 			clusters = append(clusters, cluster)
 		}
 	}
-	return ForEach(p.Parallel, clusters, func(cluster string) error {
+	return work.ForEach(p.Parallel, clusters, func(cluster string) error {
 		object, err := specs.Upload(ctx, p.Specs, names.ClusterSpec(cluster))
 		if specs.Missing(err) {
 			return nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -50,7 +51,7 @@ func (p MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) e
 	for _, entry := range statuses {
 		etags[entry.Key] = entry.ETag
 	}
-	return ForEach(p.Parallel, p.Cache.handled.changed(statuses), func(key string) error {
+	return work.ForEach(p.Parallel, p.Cache.handled.changed(statuses), func(key string) error {
 		cluster := strings.TrimSuffix(strings.TrimPrefix(key, names.Statuses), ".json")
 		c, err := p.State.Status(ctx, cluster)
 		if errors.Is(err, store.ErrNotFound) {

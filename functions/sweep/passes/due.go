@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -17,7 +18,7 @@ import (
 type Due struct {
 	State      DueState
 	Executions DueExecutions
-	Late       LateUpgrades
+	Late       work.LateUpgrades
 	Auditor    Auditor
 	Now        func() time.Time
 }
@@ -33,7 +34,7 @@ type DueState interface {
 
 // DueExecutions are those of drover-converge: a subset of stepfunctions.Executions.
 type DueExecutions interface {
-	Executions
+	work.Executions
 	Converge(ctx context.Context, cluster, specVersion, after string) error
 	ConvergeDue(ctx context.Context, cluster string, at time.Time) error
 }
@@ -137,7 +138,7 @@ func (p Due) recordBusy(ctx context.Context, due store.Due, holder string) error
 	if err != nil {
 		return err
 	}
-	if s := document.Status; UpgradeInFlight(s.Upgrade) && s.NextUpgrade == nil {
+	if s := document.Status; work.UpgradeInFlight(s.Upgrade) && s.NextUpgrade == nil {
 		after := "behind " + due.At.UTC().Format(time.RFC3339) // one execution for each time
 		return p.Executions.Converge(ctx, due.Cluster, s.PlannedVersion, after)
 	}

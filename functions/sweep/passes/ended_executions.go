@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -24,7 +25,7 @@ type EndedExecutions struct {
 
 // ConvergeExecutions starts executions of drover-converge: a subset of stepfunctions.Executions.
 type ConvergeExecutions interface {
-	Executions
+	work.Executions
 	Converge(ctx context.Context, cluster, specVersion, after string) error
 }
 
@@ -35,7 +36,7 @@ type EndedState interface {
 	Release(ctx context.Context, cluster, execution string) error
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	AddDue(ctx context.Context, cluster string, at time.Time) error
-	StatusWriter
+	work.StatusWriter
 }
 
 // Run checks the executions that hold a lease.

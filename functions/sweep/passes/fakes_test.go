@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -38,7 +39,7 @@ type anyStacks interface {
 type anyGroups interface {
 	HookGroups
 	ProcessResumer
-	LaunchFailures
+	work.LaunchFailures
 }
 
 // deps are what the passes use.
@@ -48,11 +49,11 @@ type deps struct {
 	Stacks              anyStacks
 	Groups              anyGroups
 	Executions          DueExecutions
-	Upgrade             Upgrader
+	Upgrade             work.Upgrader
 	EC2                 EndedInstances
 	JoinNode, DrainNode Machine
 	Resume              Resumer
-	Admit               Admitter
+	Admit               work.Admitter
 	EventGrace          time.Duration
 	Now                 func() time.Time
 }
@@ -88,16 +89,14 @@ func (d *deps) instances() Instances {
 	return Instances{Stacks: d.Stacks, Groups: d.Groups, JoinNode: d.JoinNode, DrainNode: d.DrainNode, Now: d.Now}
 }
 
-func (d *deps) late() LateUpgrades { return LateUpgrades{Specs: d.Specs, State: d.State, Now: d.Now} }
-
-func (d *deps) ender() UpgradeEnder {
-	return UpgradeEnder{Executions: d.Executions, Upgrade: d.Upgrade, Now: d.Now}
+func (d *deps) ender() work.UpgradeEnder {
+	return work.UpgradeEnder{Executions: d.Executions, Upgrade: d.Upgrade, Now: d.Now}
 }
 
 // dueOf returns the pass over an agenda.
 func dueOf(a sweeptest.Agenda) Due {
 	d := depsOf(a.Account)
-	return Due{State: a, Executions: d.Executions, Late: LateUpgrades{Specs: sweeptest.Specs{}, State: a, Now: d.Now}, Now: d.Now}
+	return Due{State: a, Executions: d.Executions, Late: work.LateUpgrades{Specs: sweeptest.Specs{}, State: a, Now: d.Now}, Now: d.Now}
 }
 
 func due(cluster string, ago time.Duration) store.Due {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
@@ -96,7 +97,7 @@ func (p Instances) uncordon(ctx context.Context) error {
 		return err
 	}
 	var failed []error
-	running := RunningDrains(ctx, p.DrainNode)
+	running := work.RunningDrains(ctx, p.DrainNode)
 	for _, execution := range unsuccessful {
 		if name := execution[strings.LastIndex(execution, ":")+1:]; strings.HasPrefix(name, restorePrefix) {
 			continue

@@ -12,11 +12,6 @@ import (
 	"github.com/drover-run/drover/shared/waiter"
 )
 
-// LaunchFailures reads why a group gets no instances: a subset of autoscaling.Groups.
-type LaunchFailures interface {
-	LaunchFailureReason(ctx context.Context, name string, since, until time.Time) (string, error)
-}
-
 // slowChange is the duration of a pool's change from which the sweep checks for launch failures.
 const slowChange = 5 * time.Minute
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -15,9 +16,9 @@ import (
 
 // MissedSpecs admits the specs and deletions whose events were lost, and deletes the statuses of clusters that were deleted long ago.
 type MissedSpecs struct {
-	Specs SpecLister
+	Specs work.SpecLister
 	State StatusLister
-	Admit Admitter
+	Admit work.Admitter
 	// Cache is kept between sweeps.
 	Cache *SpecCache
 	// Parallel is how many clusters are handled at the same time. EventGrace is the age from which an upload without an
@@ -25,12 +26,6 @@ type MissedSpecs struct {
 	Parallel   int
 	EventGrace time.Duration
 	Now        func() time.Time
-}
-
-// SpecLister lists and reads specs: a subset of store.Objects.
-type SpecLister interface {
-	SpecReader
-	List(ctx context.Context, prefix string) ([]store.Entry, error)
 }
 
 // StatusLister lists, reads and deletes the statuses of clusters: a subset of store.State.
@@ -77,7 +72,7 @@ func (p MissedSpecs) Run(ctx context.Context) error {
 				failed = append(failed, err)
 				continue
 			}
-			if observed, err := ObservesNewest(ctx, p.Specs, cluster, &document.Status); err != nil || observed {
+			if observed, err := work.ObservesNewest(ctx, p.Specs, cluster, &document.Status); err != nil || observed {
 				failed = append(failed, err)
 				continue
 			}

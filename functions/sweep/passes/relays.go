@@ -2,11 +2,9 @@ package passes
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
 
-	"github.com/drover-run/drover/shared/backoff"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
@@ -19,7 +17,7 @@ type Relays struct {
 	Functions RelayFunctions
 	State     Inspections
 	// Cache is kept between sweeps.
-	Cache    *RelayCache
+	Cache    *work.RelayCache
 	Parallel int
 	Now      func() time.Time
 }
@@ -39,39 +37,9 @@ type Inspections interface {
 	RequestInspection(ctx context.Context, cluster, why string) error
 }
 
-// RelayCache holds the clusters that have a relay. The audit fills it.
-type RelayCache struct {
-	mu       sync.Mutex
-	clusters []string
-	read     time.Time
-}
-
-// Fill replaces the clusters by those of stacks, by cluster and stack.
-func (c *RelayCache) Fill(stacks map[string]map[string]stack.Deployed, now time.Time) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.clusters, c.read = nil, now
-	for cluster, deployed := range stacks {
-		if deployed[names.ControlPlane].API().Relayed {
-			c.clusters = append(c.clusters, cluster)
-		}
-	}
-	slices.Sort(c.clusters)
-}
-
-// known returns the clusters, unless they were read too long ago.
-func (c *RelayCache) known(now time.Time) (clusters []string, found bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.clusters, !c.read.IsZero() && now.Sub(c.read) < backoff.AuditPeriod+time.Minute
-}
-
 // Run looks for the relay of each private cluster.
 func (p Relays) Run(ctx context.Context) error {
-	clusters, found := p.Cache.known(p.Now())
+	clusters, found := p.Cache.Known(p.Now())
 	if !found { // this process has run no audit
 		listed, err := p.Stacks.All(ctx)
 		if err != nil {
@@ -84,9 +52,9 @@ func (p Relays) Run(ctx context.Context) error {
 			}
 		}
 		p.Cache.Fill(stacks, p.Now())
-		clusters, _ = p.Cache.known(p.Now())
+		clusters, _ = p.Cache.Known(p.Now())
 	}
-	return ForEach(p.Parallel, clusters, func(cluster string) error {
+	return work.ForEach(p.Parallel, clusters, func(cluster string) error {
 		relay := names.Relay(cluster)
 		exists, err := p.Functions.Exists(ctx, relay)
 		if err != nil || exists {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/stack"
 )
 
@@ -46,7 +47,7 @@ func TestRelays(t *testing.T) {
 		absent: map[string]bool{"drover-b-relay": true, "drover-c-relay": true},
 	}
 	now := noon
-	p := Relays{Stacks: r, Functions: r, State: r, Cache: &RelayCache{}, Parallel: 1, Now: func() time.Time { return now }}
+	p := Relays{Stacks: r, Functions: r, State: r, Cache: &work.RelayCache{}, Parallel: 1, Now: func() time.Time { return now }}
 	found := []string{"find drover-a-relay", "find drover-b-relay", "inspect b"}
 	require.NoError(t, p.Run(t.Context()))
 	require.Equal(t, found, r.calls)

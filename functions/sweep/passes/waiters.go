@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
@@ -16,9 +17,9 @@ import (
 // Waiters resumes the tasks whose stacks are idle: the event about the stack was lost.
 type Waiters struct {
 	State      WaiterState
-	Executions Executions
+	Executions work.Executions
 	Stacks     WaiterStacks
-	Groups     LaunchFailures
+	Groups     work.LaunchFailures
 	Resume     Resumer
 	Now        func() time.Time
 }
@@ -28,7 +29,7 @@ type WaiterState interface {
 	List(ctx context.Context, prefix string) ([]store.Entry, error)
 	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
 	DeleteWaiter(ctx context.Context, w store.Waiter) error
-	StatusWriter
+	work.StatusWriter
 }
 
 // WaiterStacks reads the stack that a task waits for: a subset of cloudformation.Stacks.
