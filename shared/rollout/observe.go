@@ -165,6 +165,9 @@ func (t *ticking) expire() {
 				if ailment := f.ailment(); ailment != "" {
 					reason = ailment
 				}
+				if unwell := m.Unwell.Add(max(4*time.Duration(s.Settle), minSick)); unwell.Before(limit) {
+					limit = unwell
+				}
 			}
 			if !m.Well.IsZero() {
 				t.lookAt(m.Well.Add(time.Duration(s.Settle)))

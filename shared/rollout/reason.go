@@ -89,7 +89,7 @@ const (
 	ReasonDeadline Reason = "Deadline"
 	// ReasonUpgrade: the upgrade stopped.
 	ReasonUpgrade Reason = "Upgrade"
-	// ReasonHealth: nodes were not Ready at the deadline.
+	// ReasonHealth: nodes were not Ready for an hour or four times settle after the upgrade, or at the deadline.
 	ReasonHealth Reason = "Health"
 	// ReasonRegressed: a Good member was not well again within the time of settle.
 	ReasonRegressed Reason = "Regressed"

@@ -20,6 +20,9 @@ const (
 	maxGap = 15 * time.Minute
 	// minUnwell is the shortest time after which a regressed member fails. settle may be longer.
 	minUnwell = 10 * time.Minute
+	// minSick is the shortest time after which a member fails that is not well after its upgrade. Four times settle may be longer. Without
+	// this limit, the member would fail only at its deadline, which leaves days for the replacement of its nodes.
+	minSick = time.Hour
 	// alarmLimit is how long an alarm of a stage may ring until the stage is halted.
 	alarmLimit = 10 * time.Minute
 	// longWait is how long a member may wait for something outside the run without a notice.

@@ -338,6 +338,16 @@ func TestTickDecisions(t *testing.T) {
 		s.after(time.Second).decide(api.VerbSkip, func(d *api.DecisionSpec) { d.Clusters = []string{"a"} }).tick()
 		require.Equal(t, "a Skipped Decision, b Started, c Started, d Waiting Slots", s.states())
 	})
+	t.Run("a member that does not get well after its upgrade fails before its deadline", func(t *testing.T) {
+		s := begin(t, canaryThenProd)
+		s.after(time.Minute).report(rollout.AttemptDone, "a").tick()
+		s.see("a", func(f *rollout.Fact) { f.NotReady = f.Nodes })
+		for range 12 {
+			s.after(6*time.Minute).report(rollout.AttemptDone, "a").tick()
+		}
+		require.Equal(t, rollout.Failed, s.member("a").State)
+		require.Equal(t, rollout.ReasonHealth, s.member("a").Reason)
+	})
 	t.Run("resume judges failed members again", func(t *testing.T) {
 		s := begin(t, strings.Replace(canaryThenProd, "soak: 1h", "deadline: 1h", 1))
 		s.after(time.Minute).report(rollout.AttemptBegun, "a").tick()
