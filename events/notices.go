@@ -22,6 +22,8 @@ const (
 	UploadUnread = "Upload Not Read"
 	// ClusterUpgradeChange: an upgrade is scheduled or rescheduled, or has another phase or step.
 	ClusterUpgradeChange = "Cluster Upgrade Change"
+	// RolloutChangeType: a rollout was planned, its run changed, or a gate waits for an approval.
+	RolloutChangeType = "Rollout Change"
 )
 
 // StatusChange is the detail of ClusterStatusChange.
@@ -78,6 +80,25 @@ type UpgradeChange struct {
 	// Message is what the upgrade waits for or why it stopped, and what follows.
 	Message   string `json:"message,omitempty"`
 	Execution string `json:"execution,omitempty"`
+}
+
+// RolloutChange is the detail of RolloutChangeType.
+type RolloutChange struct {
+	Rollout string `json:"rollout"`
+	// Event is one of rollout.Event.
+	Event string `json:"event"`
+	// Run is the number of the run; 0 if no run is concerned. Plan is the digest of its plan, or of the newest plan.
+	Run  int64  `json:"run,omitempty"`
+	Plan string `json:"plan,omitempty"`
+	// Stage and Cluster are what the change concerns; empty if it is the whole run.
+	Stage   string `json:"stage,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	// Reason of the member or of the halt, the decision that paused the run, or the state in which it ended.
+	Reason string `json:"reason,omitempty"`
+	// Message is what happened, and what to do then.
+	Message string `json:"message"`
+	// Command is what to enter then.
+	Command string `json:"command,omitempty"`
 }
 
 // NodeChange is the detail of ClusterNodeChange.

@@ -32,6 +32,7 @@ var samples = map[string]struct {
 	"cluster-drift.json":          {new(Event[Drift]), []string{"version"}},
 	"cluster-node-change.json":    {new(Event[NodeChange]), []string{"version"}},
 	"cluster-upgrade-change.json": {new(Event[UpgradeChange]), []string{"version"}},
+	"rollout-change.json":         {new(Event[RolloutChange]), []string{"version"}},
 	"release-verdict.json":        {new(Event[Verdict]), []string{"version"}},
 	"upload-unread.json":          {new(Event[Unread]), []string{"version"}},
 	"converge.json":               {new(Converge), nil},

@@ -23,9 +23,14 @@ type Watch struct {
 
 // Notify is a change of the run that users want to know.
 type Notify struct {
-	Event Event
+	Event Event `json:"event"`
 	// Stage and Cluster are names; empty if the change is of the whole run. Reason is that of the member or of the halt.
-	Stage, Cluster, Reason string
+	Stage   string `json:"stage,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// Run and Plan are set by the caller that stores the notice. Run is 0 if no run is concerned.
+	Run  int64  `json:"run,omitempty"`
+	Plan string `json:"plan,omitempty"`
 }
 
 func (Assign) action() {}
@@ -35,8 +40,14 @@ func (Notify) action() {}
 // Event is the kind of a notice.
 type Event string
 
-// The events of a run.
+// The events of a rollout and of its runs.
 const (
+	// EventPlanned: a new plan waits for a Start.
+	EventPlanned Event = "Planned"
+	// EventStarted: a run has started.
+	EventStarted Event = "Started"
+	// EventProblem: an uploaded file cannot be used, or has no effect.
+	EventProblem      Event = "Problem"
 	EventStageBegan   Event = "StageBegan"
 	EventStagePassed  Event = "StagePassed"
 	EventNeedApproval Event = "NeedsApproval"
@@ -50,6 +61,14 @@ const (
 	EventRunning      Event = "Running"
 	EventEnded        Event = "Ended"
 )
+
+// Events returns all events.
+func Events() []Event {
+	return []Event{
+		EventPlanned, EventStarted, EventProblem, EventStageBegan, EventStagePassed, EventNeedApproval, EventFailed, EventBlocked,
+		EventLongWait, EventOverride, EventPaused, EventHalted, EventRollingBack, EventRunning, EventEnded,
+	}
+}
 
 // watchFor is for how long a look is requested. Each tick requests it again.
 const watchFor = 15 * time.Minute
@@ -95,7 +114,7 @@ func actions(p *Plan, before, after *Run, now time.Time) (all []Action) {
 // notices are the changes that users want to know.
 func notices(p *Plan, before, after *Run) (all []Action) {
 	add := func(event Event, stage, cluster, reason string) {
-		all = append(all, Notify{event, stage, cluster, reason})
+		all = append(all, Notify{Event: event, Stage: stage, Cluster: cluster, Reason: reason})
 	}
 	n := 0
 	for i := range p.Stages {

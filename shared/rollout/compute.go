@@ -100,7 +100,7 @@ func Compute(r *api.Rollout, s Subject, facts []Fact) (*Plan, api.Errors) {
 	known := slices.Clone(facts)
 	slices.SortFunc(known, func(a, b Fact) int { return strings.Compare(a.Cluster, b.Cluster) })
 	c := computing{r: r, subject: s, plan: &Plan{
-		Rollout: r.Metadata.Name, Spec: specDigest(r), Subject: s,
+		Rollout: r.Metadata.Name, Spec: SpecDigest(r), Subject: s,
 		Start: r.Spec.Start, OnNewer: r.Spec.OnNewer, OnFailure: r.Spec.OnFailure, Stages: []Stage{},
 	}}
 	chosen := c.choose(known)
@@ -125,9 +125,10 @@ func CheckSelectors(r *api.Rollout, facts []Fact) api.Errors {
 	return problems(c.wrong...)
 }
 
-// specDigest is the SHA-256 of a spec with all defaults. Comments and the order of fields do not change it.
-func specDigest(r *api.Rollout) string {
-	body, err := json.Marshal(r.Spec)
+// SpecDigest is the SHA-256 of a spec with all defaults. Comments and the order of fields do not change it. The rollout has stages of its
+// own: see WithStages.
+func SpecDigest(r *api.Rollout) string {
+	body, err := json.Marshal(r.Defaulted().Spec)
 	if err != nil {
 		panic(err) // strings and numbers
 	}

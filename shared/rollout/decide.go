@@ -21,9 +21,7 @@ func (t *ticking) decide() {
 			fresh = append(fresh, d)
 		}
 	}
-	slices.SortFunc(fresh, func(a, b Decided) int {
-		return cmp.Or(a.At.Compare(b.At), rankOf(a)-rankOf(b), strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
-	})
+	slices.SortFunc(fresh, CompareDecided)
 	for _, d := range fresh {
 		if _, applied := t.r.Decided[d.Name]; applied {
 			continue // another version of the same object
@@ -31,6 +29,11 @@ func (t *ticking) decide() {
 		applied, message := t.apply(d)
 		t.r.Decided[d.Name] = Answer{Version: d.Version, Applied: applied, Message: message}
 	}
+}
+
+// CompareDecided orders decisions: by their uploads, then the brakes last, then by name.
+func CompareDecided(a, b Decided) int {
+	return cmp.Or(a.At.Compare(b.At), rankOf(a)-rankOf(b), strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
 }
 
 // rankOf orders decisions of the same second, which is the precision of S3: brakes apply last, so that they prevail.

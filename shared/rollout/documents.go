@@ -41,9 +41,17 @@ func (a *Active) Of(rollout string) *ActiveRun {
 // Record is what drover knows of a rollout between two calls.
 type Record struct {
 	Rollout string `json:"rollout"`
-	// Plan is the digest of the newest plan, Planned when it was computed. Both are empty if no plan was possible yet.
+	// Revision grows by one with each write.
+	Revision int64 `json:"revision"`
+	// Plan is the digest of the newest plan, Planned when it became that. Both are empty if no plan was possible yet.
 	Plan    string    `json:"plan,omitempty"`
 	Planned time.Time `json:"planned,omitzero"`
+	// Older are plans that were the newest within the last day, by digest, and until when. A Start may still name them.
+	Older map[string]time.Time `json:"older,omitempty"`
+	// Problems are why the newest files cannot be used, or why a run that would start by itself does not.
+	Problems []Problem `json:"problems,omitempty"`
+	// Deleted reports that the rollout's file does not exist.
+	Deleted bool `json:"deleted,omitempty"`
 	// PausedBy is the decision that keeps the next run from starting. An active run has its own.
 	PausedBy string `json:"pausedBy,omitempty"`
 	// Number is that of the newest run; 0 if there was none.
@@ -52,6 +60,15 @@ type Record struct {
 	Run *Run `json:"run,omitempty"`
 	// Decided are the answers to decisions that came while no run was active, by name. The next run takes them over.
 	Decided map[string]Answer `json:"decided,omitempty"`
+	// Notices were not sent yet, or were sent by a call that then ended.
+	Notices []Notify `json:"notices,omitempty"`
+}
+
+// Problem is why an uploaded file cannot be used, or has no effect now.
+type Problem struct {
+	// File is its key in the specs bucket.
+	File    string `json:"file"`
+	Message string `json:"message"`
 }
 
 // Running returns the run that has not ended; nil if there is none.

@@ -161,6 +161,23 @@ func Begin(p *Plan, number int64, decided map[string]Answer, now time.Time) Run 
 	return r
 }
 
+// Fits reports whether a record has the stages and members of a plan. Only then Tick accepts both.
+func (r *Run) Fits(p *Plan) bool {
+	if r.Rollout != p.Rollout || r.Plan != p.Digest() || len(r.Stages) != len(p.Stages) || len(r.Members) != p.Size() {
+		return false
+	}
+	n := 0
+	for i := range p.Stages {
+		for j := range p.Stages[i].Members {
+			if r.Members[n].Cluster != p.Stages[i].Members[j].Cluster {
+				return false
+			}
+			n++
+		}
+	}
+	return r.Halt == nil || r.Halt.Stage >= 0 && r.Halt.Stage <= len(p.Stages)
+}
+
 // wholeSecond returns a time as records have it.
 func wholeSecond(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 

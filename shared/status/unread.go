@@ -32,9 +32,7 @@ const maxUnread = 100
 // UnreadOf lists which of the keys of the specs bucket drover does not read. Keys that end in a slash are folders that the S3 console made.
 func UnreadOf(keys []string) (uploads []Unread, more int) {
 	for _, key := range keys {
-		_, cluster := names.ClusterOfKey(key)
-		_, release := names.ReleaseOfKey(key)
-		if cluster || release || strings.HasSuffix(key, "/") {
+		if isRead(key) || strings.HasSuffix(key, "/") {
 			continue
 		}
 		uploads = append(uploads, Unread{Key: key, DidYouMean: meant(key)})
@@ -42,6 +40,16 @@ func UnreadOf(keys []string) (uploads []Unread, more int) {
 	slices.SortFunc(uploads, func(a, b Unread) int { return strings.Compare(a.Key, b.Key) })
 	more = max(0, len(uploads)-maxUnread)
 	return uploads[:len(uploads)-more], more
+}
+
+// isRead reports whether drover reads objects with a key.
+func isRead(key string) bool {
+	_, cluster := names.ClusterOfKey(key)
+	_, release := names.ReleaseOfKey(key)
+	_, rollout := names.RolloutOfKey(key)
+	_, freeze := names.FreezeOfKey(key)
+	_, _, decision := names.DecisionOfKey(key)
+	return cluster || release || rollout || freeze || decision
 }
 
 // meant is the key that an unread key may have been meant to be.
@@ -52,13 +60,20 @@ func meant(key string) string {
 		return ""
 	}
 	name = strings.ToLower(name[:len(name)-len(extension)])
-	wanted := names.ClusterSpec(name)
-	if strings.Contains(strings.ToLower(key), "release") || name == "channels" {
+	wanted, lower := names.ClusterSpec(name), strings.ToLower(key)
+	switch folder := path.Base(path.Dir(key)); {
+	case strings.Contains(lower, "release") || name == "channels":
 		wanted = names.ReleaseSpec(name)
+	case strings.Contains(lower, "decision") && folder != "." && !strings.Contains(strings.ToLower(folder), "decision"):
+		wanted = names.Decision(folder, name)
+	case strings.Contains(lower, "decision"):
+		return "" // the rollout is not known
+	case strings.Contains(lower, "rollout"):
+		wanted = names.Rollout(name)
+	case strings.Contains(lower, "freeze"):
+		wanted = names.Freeze(name)
 	}
-	_, cluster := names.ClusterOfKey(wanted)
-	_, release := names.ReleaseOfKey(wanted)
-	if !cluster && !release {
+	if !isRead(wanted) {
 		return ""
 	}
 	return wanted

@@ -226,3 +226,23 @@ func (s *State) PutCellFreezes(ctx context.Context, freezes *rollout.CellFreezes
 	_, err = s.Replace(ctx, names.CellFreezes, body, etag)
 	return err
 }
+
+// RolloutStatus reads the status of a rollout, and its ETag. It returns nil and no ETag if there is none.
+func (s *State) RolloutStatus(ctx context.Context, name string) (*rollout.Status, string, error) {
+	status := &rollout.Status{}
+	etag, found, err := s.getFleet(ctx, names.RolloutStatus(name), status)
+	if err != nil || !found {
+		return nil, "", err
+	}
+	return status, etag, nil
+}
+
+// PutRolloutStatus writes the status of a rollout. If another writer was first, it returns ErrConflict.
+func (s *State) PutRolloutStatus(ctx context.Context, status *rollout.Status, etag string) error {
+	body, err := json.MarshalIndent(status, "", " ")
+	if err != nil {
+		return err
+	}
+	_, err = s.Replace(ctx, names.RolloutStatus(status.Metadata.Name), body, etag)
+	return err
+}

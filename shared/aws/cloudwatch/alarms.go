@@ -27,6 +27,17 @@ const maxNames = 100
 // Describe returns the alarms of these names that exist, metric and composite ones, and whether upgrades may disable their actions.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
 func (a *Alarms) Describe(ctx context.Context, named []string) ([]preflight.Alarm, error) {
+	return a.describe(ctx, named, a.mayDisableActions)
+}
+
+// States is Describe without the permission to disable actions: it reads no tags.
+func (a *Alarms) States(ctx context.Context, named []string) ([]preflight.Alarm, error) {
+	return a.describe(ctx, named, func(context.Context, string) (bool, error) { return false, nil })
+}
+
+func (a *Alarms) describe(
+	ctx context.Context, named []string, mayDisableActions func(ctx context.Context, arn string) (bool, error),
+) ([]preflight.Alarm, error) {
 	var found []preflight.Alarm
 	for some := range slices.Chunk(named, maxNames) {
 		out, err := a.client.DescribeAlarms(ctx, &cloudwatch.DescribeAlarmsInput{
@@ -37,7 +48,7 @@ func (a *Alarms) Describe(ctx context.Context, named []string) ([]preflight.Alar
 			return nil, fmt.Errorf("describing alarms: %w", err)
 		}
 		for _, m := range out.MetricAlarms {
-			silence, err := a.mayDisableActions(ctx, aws.ToString(m.AlarmArn))
+			silence, err := mayDisableActions(ctx, aws.ToString(m.AlarmArn))
 			if err != nil {
 				return nil, fmt.Errorf("reading the tags of alarm %s: %w", aws.ToString(m.AlarmName), err)
 			}

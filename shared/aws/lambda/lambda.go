@@ -63,6 +63,18 @@ func (f *Functions) Invoke(ctx context.Context, function string, payload []byte)
 	return &stream{ctx: ctx, function: function, events: out.GetStream()}, nil
 }
 
+// Start invokes a function and does not wait for it. Lambda retries an invocation that fails.
+// https://docs.aws.amazon.com/lambda/latest/dg/invocation-async.html
+func (f *Functions) Start(ctx context.Context, function string, payload []byte) error {
+	_, err := f.client.Invoke(ctx, &awslambda.InvokeInput{
+		FunctionName: &function, InvocationType: types.InvocationTypeEvent, Payload: payload,
+	})
+	if err != nil {
+		return fmt.Errorf("starting function %s: %w", function, err)
+	}
+	return nil
+}
+
 // Exists reports whether a function exists.
 func (f *Functions) Exists(ctx context.Context, function string) (bool, error) {
 	_, err := f.client.GetFunctionConfiguration(ctx, &awslambda.GetFunctionConfigurationInput{FunctionName: &function})

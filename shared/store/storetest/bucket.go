@@ -106,6 +106,18 @@ func (b *Bucket) Keys() []string {
 	return b.keys("")
 }
 
+// Clone returns a bucket with the same objects and versions. It has no hooks.
+func (b *Bucket) Clone() *Bucket {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := NewBucket(b.name)
+	out.written = b.written
+	for key, all := range b.versions {
+		out.versions[key] = slices.Clone(all)
+	}
+	return out
+}
+
 // Body returns the content of an object, nil if it does not exist.
 func (b *Bucket) Body(key string) []byte {
 	b.mu.Lock()
