@@ -16,7 +16,7 @@ const (
 	// maxUpgrade limits the state transitions of the upgrade machine.
 	maxUpgrade = 25
 	// maxUpgradeToPhysics limits the total time.
-	maxUpgradeToPhysics = 1.4
+	maxUpgradeToPhysics = 1.15
 	upgradeTest         = "TestUpgradeCosts"
 	// Upper bounds of a function: seconds of computing in an invocation, with cold starts, and gigabytes of memory.
 	mostCompute, mostMemory = 0.2, 0.5

@@ -25,31 +25,39 @@ func (p Policy) Pause(elapsed time.Duration) time.Duration {
 var (
 	// FirstBatch is how often change polls before the first batch of a roll. A few dozen polls are enough for drains of hours.
 	FirstBatch = Policy{Divisor: 4, Min: 10 * time.Second, Max: 5 * time.Minute}
-	// JoinCalls is the pause between two calls of join. A node that is Ready after a minute waits for three seconds at most. A hook that is
-	// held for 24 hours has 1,600 calls, of nine events each: an execution has 25,000.
-	JoinCalls = Policy{Divisor: 30, Min: 3 * time.Second, Max: time.Minute}
 	// DrainCalls is the longest pause between two calls of drain. It is less than half of the terminate hook's timeout, so that the
 	// heartbeat of each call is in time.
 	DrainCalls = Policy{Divisor: 20, Max: 5 * time.Minute}
+	// StepCalls is how often the upgrade function verifies a step that is almost complete: the last drains, terminations or checks remain.
+	// The time counts from the start of the step, so the end of a step is noticed an eighteenth of its time late. Each call costs three state
+	// transitions.
+	StepCalls = Policy{Divisor: 18, Min: 5 * time.Second, Max: MaxUpgradePause}
+	// EKSCalls is how often the upgrade function reads an operation of EKS that takes minutes, after it has waited for some seconds itself.
+	EKSCalls = Policy{Divisor: 1, Min: 5 * time.Second, Max: MaxUpgradePause}
 )
+
+// JoinPause returns the pause between two calls of join, after a time has passed since the instance waits at its hook. Most instances boot
+// in half a minute to a minute and a half. So the pause is shortest then, and once the node has registered: it is Ready some seconds later.
+// After that the pause is a thirtieth of the time. A hook that is held for 24 hours has 1,600 calls, of nine events each: an execution has
+// 25,000.
+func JoinPause(passed time.Duration, registered bool) time.Duration {
+	switch {
+	case registered && passed < time.Minute:
+		return time.Second
+	case passed < 10*time.Second:
+		return 3 * time.Second
+	case passed < 30*time.Second:
+		return 6 * time.Second
+	}
+	return min(max(2*time.Second, passed/30), time.Minute)
+}
 
 // DrainGrace is how long after drain.timeout a drain may still take until what waits for it continues. Pods have their grace periods, and
 // volumes detach within ten minutes.
 const DrainGrace = 15 * time.Minute
 
-// Bounds of the pause between two calls of the upgrade function. A wait of hours costs twelve calls an hour.
-const (
-	minUpgradePause = 5 * time.Second
-	MaxUpgradePause = 5 * time.Minute
-)
-
-// UpgradeCalls returns the pause between two calls of the upgrade function for something that has lasted for elapsed, after a step that
-// took so long. It is three times elapsed, and at least an eighth of the step. After a step that replaced nodes, the last drains and
-// terminations remain. After a step of ten minutes they take one or two minutes, so that one call suffices. Each call costs three state
-// transitions.
-func UpgradeCalls(elapsed, took time.Duration) time.Duration {
-	return min(max(3*elapsed, took/8, minUpgradePause), MaxUpgradePause)
-}
+// MaxUpgradePause is the longest pause between two calls of the upgrade function. A wait of hours costs twelve calls an hour.
+const MaxUpgradePause = 5 * time.Minute
 
 // QuickRetries are the pauses before the first retries of a failure that may pass within minutes. The execution waits.
 var QuickRetries = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute}

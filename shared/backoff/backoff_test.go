@@ -15,11 +15,13 @@ func TestPolicies(t *testing.T) {
 		"the first batch is polled after ten seconds":       {FirstBatch, 0, 10 * time.Second},
 		"the first batch is polled after a quarter":         {FirstBatch, 4 * time.Minute, time.Minute},
 		"the first batch is polled at least each 5 minutes": {FirstBatch, 10 * time.Hour, 5 * time.Minute},
-		"join is called again after three seconds":          {JoinCalls, 0, 3 * time.Second},
-		"join is called again after a thirtieth":            {JoinCalls, 10 * time.Minute, 20 * time.Second},
-		"join is called again within a minute":              {JoinCalls, 10 * time.Hour, time.Minute},
 		"drain is called again after a twentieth":           {DrainCalls, time.Hour, 3 * time.Minute},
 		"drain is called again within five minutes":         {DrainCalls, 10 * time.Hour, 5 * time.Minute},
+		"a step is verified again after five seconds":       {StepCalls, time.Minute, 5 * time.Second},
+		"a step is verified again after an eighteenth":      {StepCalls, 9 * time.Minute, 30 * time.Second},
+		"a step is verified again within five minutes":      {StepCalls, 10 * time.Hour, 5 * time.Minute},
+		"EKS is read again after five seconds":              {EKSCalls, 0, 5 * time.Second},
+		"EKS is read again after as long as it has taken":   {EKSCalls, time.Minute, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, test.policy.Pause(test.passed)) })
 	}
@@ -39,15 +41,24 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-func TestUpgradeCalls(t *testing.T) {
-	for name, test := range map[string]struct{ passed, took, want time.Duration }{
-		"at once":                 {0, 0, 5 * time.Second},
-		"an eighth of the step":   {0, 16 * time.Minute, 2 * time.Minute},
-		"three times what passed": {time.Minute, 8 * time.Minute, 3 * time.Minute},
-		"at most five minutes":    {time.Hour, time.Hour, 5 * time.Minute},
+func TestJoinPause(t *testing.T) {
+	for passed, want := range map[time.Duration]time.Duration{
+		0: 3 * time.Second, 9 * time.Second: 3 * time.Second, 12 * time.Second: 6 * time.Second, 24 * time.Second: 6 * time.Second,
+		30 * time.Second: 2 * time.Second,
+		time.Minute:      2 * time.Second, 90 * time.Second: 3 * time.Second, 10 * time.Minute: 20 * time.Second, 10 * time.Hour: time.Minute,
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, UpgradeCalls(test.passed, test.took)) })
+		require.Equal(t, want, JoinPause(passed, false), passed)
 	}
+	require.Equal(t, time.Second, JoinPause(45*time.Second, true), "the node is Ready in some seconds")
+	require.Equal(t, 2*time.Second, JoinPause(time.Minute, true))
+	t.Run("calls join as often in a boot of 45 seconds as with pauses of three seconds", func(t *testing.T) {
+		calls, passed := 0, time.Duration(0)
+		for ; passed < 45*time.Second; calls++ {
+			passed += JoinPause(passed, false)
+		}
+		require.LessOrEqual(t, calls, 45/3+2)
+		require.LessOrEqual(t, passed, 47*time.Second)
+	})
 }
 
 func TestRepeats(t *testing.T) {

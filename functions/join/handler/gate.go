@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +29,13 @@ const (
 	maxPauseSeconds = 400
 )
 
+// After the end of the launch hook, Auto Scaling puts the instance in service within moments. join reads the group again after each
+// serviceInterval, for up to serviceLimit. That costs less than another call by the machine, and the next batch begins sooner.
+const (
+	serviceInterval = 200 * time.Millisecond
+	serviceLimit    = time.Second
+)
+
 // settledSeconds is how long a surplus signal is held while nothing happens in the group, in addition to the pool's pause.
 const settledSeconds = 600
 
@@ -37,7 +45,7 @@ const bootTime = 5 * time.Minute
 // wait sets the result so that the machine calls again after a pause.
 func (c *call) wait(minSeconds int64) {
 	c.result.Outcome = events.JoinWaiting
-	c.result.WaitSeconds = max(minSeconds, int64(backoff.JoinCalls.Pause(c.elapsed)/time.Second))
+	c.result.WaitSeconds = max(minSeconds, int64(backoff.JoinPause(c.elapsed, c.result.Node != "")/time.Second))
 	c.result.PausedSeconds = c.in.PausedSeconds
 }
 
@@ -84,9 +92,25 @@ func (c *call) gate(group pool.Group) *roll.Gate {
 	}
 }
 
+// describeGroup reads the group of the instance. If this call completed the launch hook, it waits until the instance is in service.
+func (c *call) describeGroup(ctx context.Context) (pool.Group, error) {
+	for waited := time.Duration(0); ; waited += serviceInterval {
+		group, _, err := c.Groups.Describe(ctx, c.in.AutoScalingGroupName)
+		isPending := func(i pool.Instance) bool { return i.ID == c.in.EC2InstanceID && i.State == pool.PendingProceed }
+		if err != nil || !c.completed || waited >= serviceLimit || !slices.ContainsFunc(group.Instances, isPending) {
+			return group, err
+		}
+		select {
+		case <-ctx.Done():
+			return group, ctx.Err()
+		case <-time.After(serviceInterval):
+		}
+	}
+}
+
 // mayProceed reports whether the next batch may go. If not, the result says what it waits for, and when to call again.
 func (c *call) mayProceed(ctx context.Context) (bool, error) {
-	group, _, err := c.Groups.Describe(ctx, c.in.AutoScalingGroupName)
+	group, err := c.describeGroup(ctx)
 	if err != nil {
 		return false, err
 	}

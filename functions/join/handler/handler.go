@@ -75,6 +75,8 @@ type call struct {
 	pool events.Pool
 	// cluster is nil until open.
 	cluster Cluster
+	// completed is true once this call has completed the launch hook.
+	completed bool
 	// nodes of the pool, as readNodes read them last.
 	nodes []pool.Node
 	// described reports whether readUpdate has read the pool's stack. minDuringUpdate is how many instances a rolling update keeps in the
@@ -230,6 +232,7 @@ func (c *call) abandon(ctx context.Context) error {
 func (c *call) complete(ctx context.Context, with pool.HookResult, outcome events.JoinOutcome) error {
 	waited, err := c.Groups.Complete(ctx, c.in.Lifecycle, with)
 	c.result.Outcome = outcome
+	c.completed = err == nil && waited
 	if err == nil && !waited && outcome != events.JoinReady {
 		c.result.Outcome = events.JoinGone
 	}

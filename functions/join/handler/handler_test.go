@@ -145,7 +145,7 @@ func TestPauseBetweenCalls(t *testing.T) {
 			w.state, w.leaving["i-old"] = pool.InService, never
 		}, 10 * time.Minute, 20},
 		"is a minute when failing the update waits for drains": {func(w *world) { w.second(); w.leaving["i-old"] = never }, time.Hour, 60},
-		"is three seconds while the node boots":                {func(w *world) { w.ready = never }, time.Minute, 3},
+		"is two seconds while the node boots":                  {func(w *world) { w.ready = never }, time.Minute, 2},
 	} {
 		inWorld(t, name, func(t *testing.T, w *world) {
 			test.given(w)

@@ -468,7 +468,7 @@ func TestJoin(t *testing.T) {
 
 // The function reads Auto Scaling less often the longer a drain takes.
 func TestPollingOfLongDrain(t *testing.T) {
-	for lasts, reads := range map[time.Duration]int{10 * time.Second: 6, 10 * time.Minute: 95, time.Hour: 170} {
+	for lasts, reads := range map[time.Duration]int{10 * time.Second: 6, 10 * time.Minute: 105, time.Hour: 175} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.leaving["i-old"] = lasts

@@ -43,7 +43,7 @@ func finish(ctx context.Context, c *call) (events.UpgradeResult, error) {
 		}
 		last := c.record.Steps[len(c.record.Steps)-1]
 		if passed := c.Now().Sub(last.Ended); passed < settleTime {
-			return busy(findings, backoff.UpgradeCalls(passed, last.Ended.Sub(last.Started))), nil
+			return busy(findings, backoff.StepCalls.Pause(c.Now().Sub(last.Started))), nil
 		}
 		return events.UpgradeResult{}, route.Stopf("%s", findings)
 	}

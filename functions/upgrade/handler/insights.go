@@ -39,7 +39,7 @@ func (c *call) waitForInsights(ctx context.Context, plan *preflight.Plan) (event
 			return events.UpgradeResult{}, err
 		}
 		if c.Now().Sub(began) >= c.Patience {
-			return busy("EKS refreshes the cluster's insights, and the checks wait for them", min(backoff.UpgradeCalls(passed, 0),
+			return busy("EKS refreshes the cluster's insights, and the checks wait for them", min(backoff.EKSCalls.Pause(passed),
 				maxRefresh-passed)), nil
 		}
 		select {

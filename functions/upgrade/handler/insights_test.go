@@ -46,7 +46,7 @@ func TestEKSIsWaitedForWithinBounds(t *testing.T) {
 			time.Sleep(time.Duration(out.WaitSeconds) * time.Second)
 		}
 		require.Equal(t, maxRefresh, time.Since(began))
-		require.Equal(t, 4, looks)
+		require.Equal(t, 5, looks)
 		require.Equal(t, 1, eks.asked)
 
 		plan.Steps[0] = upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: "1.35"}

@@ -50,7 +50,7 @@ func (c *call) waitForOldNodes(ctx context.Context) (events.UpgradeResult, error
 		return events.UpgradeResult{}, route.Stopf("%s, for longer than drain.timeout (%s). %s", remaining.description, remaining.allowed,
 			remaining.advice)
 	}
-	wait := asOf(remaining.description, c.Now(), backoff.UpgradeCalls(c.Now().Sub(s.Converged), s.Converged.Sub(s.Opened)))
+	wait := asOf(remaining.description, c.Now(), backoff.StepCalls.Pause(c.Now().Sub(s.Opened)))
 	return wait, c.recordProgress(ctx, nil, wait.Message)
 }
 

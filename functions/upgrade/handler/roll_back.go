@@ -47,7 +47,7 @@ func (c *call) rollBackPause(s upgrade.Step) time.Duration {
 	if !s.NodesRolledBack {
 		return backoff.MaxUpgradePause
 	}
-	return min(backoff.UpgradeCalls(c.Now().Sub(s.Opened), 0), maxRollBackPause)
+	return min(backoff.EKSCalls.Pause(c.Now().Sub(s.Opened)), maxRollBackPause)
 }
 
 // isRollBack reports whether a step needs a rollback of a control plane that runs this version.
