@@ -47,6 +47,10 @@ const (
 	// firstAudits is the assumed number of the hour's four audits that run in a new environment with an empty cache. Lambda keeps an
 	// environment that is invoked every two minutes for longer.
 	firstAudits = 1
+	// firstSweeps is the same of the hour's sweeps. The first one of an environment lists all stacks, to find the clusters with a relay.
+	firstSweeps = 1
+	// formerPeriod was the time between two sweeps until November 2026. maxAdded is what the shorter one may add, in dollars a month.
+	formerPeriod, maxAdded = 5 * time.Minute, 1
 	// A call on a schedule: https://aws.amazon.com/eventbridge/pricing/
 	schedulePrice = 1.00 / 1e6
 	// pagesPerSecond of DescribeStacks leave capacity to other callers: about five a second are allowed.
@@ -355,7 +359,7 @@ func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (
 
 // measureSweep counts and prices a month of sweeps and audits.
 func measureSweep(ctx context.Context, s *settings, r *report) error {
-	bySize, perMonth := map[int]float64{}, 0.
+	bySize, perMonth, added := map[int]float64{}, 0., map[int]float64{}
 	for _, size := range []int{0, 100, 1000} {
 		f, h, err := newFleet(ctx, s.root, size, 0)
 		if err != nil {
@@ -368,13 +372,18 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			anHour  float64 // how often
 			another bool    // a figure of this kind was reported already
 		}{
-			{"sweep", events.Sweep{}, time.Hour.Minutes() / backoff.SweepPeriod.Minutes(), false},
+			{"first sweep of a function", events.Sweep{}, firstSweeps, false},
+			{"sweep", events.Sweep{}, sweepsAnHour(backoff.SweepPeriod) - firstSweeps, true},
 			{"first audit of a function", events.Sweep{Audit: true}, firstAudits, false},
 			{"audit", events.Sweep{Audit: true}, 4 - firstAudits, true},
 		} {
 			c, err := f.once(ctx, h, round.in)
 			if err != nil {
 				return err
+			}
+			if round.name == "sweep" {
+				more := (sweepsAnHour(backoff.SweepPeriod) - sweepsAnHour(formerPeriod)) * monthHours
+				added[size] = more * (c.dollars + logged*logsPrice + tracePrice)
 			}
 			dollars, calls = dollars+c.dollars*round.anHour*monthHours, calls+round.anHour*monthHours
 			if size == 0 {
@@ -405,8 +414,22 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 	if err := measureGone(ctx, s, r); err != nil {
 		return err
 	}
-	return measureIdle(s, r, bySize, perMonth)
+	if err := measureIdle(s, r, bySize, perMonth); err != nil {
+		return err
+	}
+	for _, size := range []int{0, 100, 1000} {
+		limit := atMost(maxAdded)
+		if size > 100 {
+			limit = nil
+		}
+		r.add(fmt.Sprintf("— of these, for sweeping every %.0f minutes instead of %.0f, with %d clusters", backoff.SweepPeriod.Minutes(),
+			formerPeriod.Minutes(), size), added[size], "$/month", limit, "sweeps, their logs and traces")
+	}
+	return nil
 }
+
+// sweepsAnHour returns the number of sweeps in an hour.
+func sweepsAnHour(period time.Duration) float64 { return time.Hour.Minutes() / period.Minutes() }
 
 // measureGone counts what clusters cost that were deleted: their statuses stay, to say so.
 func measureGone(ctx context.Context, s *settings, r *report) error {
