@@ -210,6 +210,19 @@ func (w *world) invocations(step string) int {
 	return n
 }
 
+// errors returns the number of a step's invocations that failed. The alarm on its errors counts them.
+func (w *world) errors(step string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, r := range w.reports {
+		if r.Function == names.Function(step) && r.Failed {
+			n++
+		}
+	}
+	return n
+}
+
 // upload uploads the spec of a cluster and returns its version.
 func (w *world) upload(t *testing.T, cluster, spec string) string {
 	t.Helper()
