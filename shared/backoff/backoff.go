@@ -40,16 +40,16 @@ var (
 // in half a minute to a minute and a half. So the pause is shortest then, and once the node has registered: it is Ready some seconds later.
 // After that the pause is a thirtieth of the time. A hook that is held for 24 hours has 1,600 calls, of nine events each: an execution has
 // 25,000.
-func JoinPause(passed time.Duration, registered bool) time.Duration {
+func JoinPause(elapsed time.Duration, registered bool) time.Duration {
 	switch {
-	case registered && passed < time.Minute:
+	case registered && elapsed < time.Minute:
 		return time.Second
-	case passed < 10*time.Second:
+	case elapsed < 10*time.Second:
 		return 3 * time.Second
-	case passed < 30*time.Second:
+	case elapsed < 30*time.Second:
 		return 6 * time.Second
 	}
-	return min(max(2*time.Second, passed/30), time.Minute)
+	return min(max(2*time.Second, elapsed/30), time.Minute)
 }
 
 // DrainGrace is how long after drain.timeout a drain may still take until what waits for it continues. Pods have their grace periods, and
