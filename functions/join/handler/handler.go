@@ -75,7 +75,7 @@ type call struct {
 	pool events.Pool
 	// cluster is nil until open.
 	cluster Cluster
-	// completed is true once this call has completed the launch hook.
+	// completed reports whether this call has completed the launch hook.
 	completed bool
 	// nodes of the pool, as readNodes read them last.
 	nodes []pool.Node
