@@ -35,7 +35,7 @@ type section struct {
 // cluster uses the one that was created before.
 var sections = []section{
 	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged},
-	{"run", measureRun}, {"fleet", measureFleet},
+	{"run", measureRun}, {"fleet", measureFleet}, {"fleet-compare", measureComparison},
 	{"drain", measureDrain}, {"roll", measureRoll}, {"upgrade", measureUpgrade}, {"sweep", measureSweep}, {"page", measurePage},
 }
 
