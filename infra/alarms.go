@@ -77,6 +77,10 @@ func alarmTable(f functions, m machines, n notices, concurrency float64) []alarm
 			}), 0,
 		},
 		{
+			"rollout-halted", "The run of a rollout is halted: its status shows why. It needs a decision: Resume, Retry, Skip or Abort",
+			runsIn("Halted"), 0,
+		},
+		{
 			"lambda-concurrency", "Functions of this account use more than 80 % of Lambda's concurrency. Above the limit Lambda throttles drover",
 			concurrencyOf("ConcurrentExecutions"), nearLimit * concurrency,
 		},
@@ -125,6 +129,10 @@ func newDashboard(scope constructs.Construct, f functions, m machines, n notices
 			{graph("Errors of functions", each("Errors", "Sum")...), graph("Duration of functions (p95, ms)", each("Duration", "p95")...)},
 			{graph("Throttled functions", each("Throttles", "Sum")...), graph("Pods deleted against their budgets", podsForced())},
 			{
+				graph("Evaluations of rollouts by the state of the run", runsIn("Running"), runsIn("Paused"), runsIn("Halted"), runsIn("RollingBack")),
+				graph("Changes of rollouts", rolloutEvents()),
+			},
+			{
 				graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(perPeriod())),
 				graph("Concurrent executions of the account", concurrencyOf("ConcurrentExecutions"), concurrencyOf("ClaimedAccountConcurrency")),
 			},
@@ -137,6 +145,22 @@ func podsForced() awscloudwatch.IMetric {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression: jsii.String("SUM(SEARCH('{" + metrics.Namespace + ",cluster} MetricName=\"PodsForced\"', 'Sum', 300))"),
 		Label:      jsii.String("pods"), Period: minutes(period), UsingMetrics: &map[string]awscloudwatch.IMetric{},
+	})
+}
+
+// runsIn counts the evaluations of runs in a state. Each active run is evaluated every two minutes.
+func runsIn(state string) awscloudwatch.IMetric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace: jsii.String(metrics.Namespace), MetricName: jsii.String("RolloutState"), Period: minutes(period),
+		Statistic: jsii.String("Sum"), DimensionsMap: &map[string]*string{"state": jsii.String(state)},
+	})
+}
+
+// rolloutEvents counts the notices of rollouts by their event.
+func rolloutEvents() awscloudwatch.IMetric {
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String("SEARCH('{" + metrics.Namespace + ",event} MetricName=\"RolloutEvent\"', 'Sum', 300)"),
+		Label:      jsii.String(""), Period: minutes(period), UsingMetrics: &map[string]awscloudwatch.IMetric{},
 	})
 }
 

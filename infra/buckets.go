@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
 func newBuckets(scope constructs.Construct) {
@@ -39,6 +41,17 @@ func newBuckets(scope constructs.Construct) {
 			Id:         jsii.String("plans"),
 			Prefix:     jsii.String("plans/"),
 			Expiration: awscdk.Duration_Days(jsii.Number(90)),
+		},
+		&awss3.LifecycleRule{
+			// While a run is active, these are rewritten every few seconds.
+			Id:                          jsii.String("replaced-runs"),
+			Prefix:                      jsii.String(names.RolloutRecords),
+			NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(1)),
+		},
+		&awss3.LifecycleRule{
+			Id:                          jsii.String("replaced-fleet"),
+			Prefix:                      jsii.String("fleet/"),
+			NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(1)),
 		},
 		&awss3.LifecycleRule{
 			// The state of workloads before an upgrade. It is compared at the end of the upgrade, within weeks.

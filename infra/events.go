@@ -29,13 +29,17 @@ func maxEventAge() awscdk.Duration { return awscdk.Duration_Hours(jsii.Number(24
 const deliveryAttempts = 185
 
 func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
-	// The pattern includes keys that drover does not read: admit reports them. publish handles the keys of releases.
+	// The pattern includes keys that drover does not read: admit reports them. publish handles the keys of releases, and rollout those of
+	// rollouts, decisions and freezes.
+	rollouts := []any{names.Rollouts, names.Decisions, names.Freezes}
 	newRule(scope, "SpecChanged", "A cluster's spec, or an object that drover does not read, was uploaded or deleted", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.s3"),
 		DetailType: jsii.Strings("Object Created", "Object Deleted"),
 		Detail: &map[string]any{
 			"bucket": map[string]any{"name": []any{sub(specsBucket)}},
-			"object": map[string]any{"key": []any{map[string]any{"anything-but": map[string]any{"prefix": names.ReleaseSpecs}}}},
+			"object": map[string]any{"key": []any{
+				map[string]any{"anything-but": map[string]any{"prefix": append([]any{names.ReleaseSpecs}, rollouts...)}},
+			}},
 		},
 	}, toFunction(f["admit"], n))
 
@@ -62,6 +66,20 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 			"object": map[string]any{"key": []any{map[string]any{"prefix": names.ReleaseSpecs}}},
 		},
 	}, toFunction(f["publish"], n))
+
+	// A release is the subject of rollouts. Their plans name it by content.
+	var keys []any
+	for _, prefix := range append([]any{names.ReleaseSpecs}, rollouts...) {
+		keys = append(keys, map[string]any{"prefix": prefix})
+	}
+	newRule(scope, "RolloutChanged", "A rollout, a decision, a freeze or a release was uploaded or deleted", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.s3"),
+		DetailType: jsii.Strings("Object Created", "Object Deleted"),
+		Detail: &map[string]any{
+			"bucket": map[string]any{"name": []any{sub(specsBucket)}},
+			"object": map[string]any{"key": keys},
+		},
+	}, toFunction(f["rollout"], n))
 
 	for _, rule := range []struct {
 		id, description string
@@ -171,18 +189,23 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 	role := newRole(scope, "SweepScheduleRole", roleProps{
 		suffix:      "scheduler",
 		service:     "scheduler.amazonaws.com",
-		description: "drover: invokes the sweep on schedule",
+		description: "drover: invokes the sweep and the evaluation of rollouts on schedule",
 		grants: []grant{
-			{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("sweep")}},
+			{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("sweep"), functionARN("rollout")}},
 			{why: "Undelivered invocations.", actions: []string{"sqs:SendMessage"}, on: []string{deadLettersARN}},
 		},
 	})
-	for _, schedule := range []struct{ id, name, description, rate, input string }{
-		{"SweepSchedule", names.Function("sweep"), "Finds work whose event was lost", everyMinutes(backoff.SweepPeriod),
+	for _, schedule := range []struct{ id, name, description, rate, function, input string }{
+		{"SweepSchedule", names.Function("sweep"), "Finds work whose event was lost", everyMinutes(backoff.SweepPeriod), "sweep",
 			`{"scheduledTime":"<aws.scheduler.scheduled-time>"}`},
 		// An audit reads every cluster, and its findings are not urgent.
-		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", everyMinutes(backoff.AuditPeriod),
+		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", everyMinutes(backoff.AuditPeriod), "sweep",
 			`{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`},
+		// Windows open and soaks end without an event. Without an active run, a call is one read.
+		{"RolloutSchedule", names.Function("rollout"), "Evaluates the active runs of rollouts", everyMinutes(backoff.SweepPeriod), "rollout",
+			`{}`},
+		{"RolloutAuditSchedule", names.Function("rollout-audit"), "Plans all rollouts again", everyMinutes(backoff.RolloutAuditPeriod), "rollout",
+			`{"audit":true}`},
 	} {
 		awsscheduler.NewCfnSchedule(scope, jsii.String(schedule.id), &awsscheduler.CfnScheduleProps{
 			Name:               jsii.String(schedule.name),
@@ -191,7 +214,7 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 			ScheduleExpression: jsii.String(schedule.rate),
 			FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
 			Target: &awsscheduler.CfnSchedule_TargetProperty{
-				Arn:     f["sweep"].FunctionArn(),
+				Arn:     f[schedule.function].FunctionArn(),
 				RoleArn: role.RoleArn(),
 				// Without an input the function would receive an event whose detail is a JSON string.
 				Input:            jsii.String(schedule.input),

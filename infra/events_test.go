@@ -83,11 +83,17 @@ func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 		},
 		"a spec is deleted": {objectDeleted, nil, []string{"drover-spec-changed"}},
 		"a release is uploaded": {
-			objectCreated, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed", "drover-release-uploaded"},
+			objectCreated, []string{"clusters/demo", "releases/r1"},
+			[]string{"drover-release-changed", "drover-release-uploaded", "drover-rollout-changed"},
 		},
 		"a release is deleted": {
-			objectDeleted, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed"},
+			objectDeleted, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed", "drover-rollout-changed"},
 		},
+		"a rollout is uploaded": {objectCreated, []string{"clusters/demo", "rollouts/next"}, []string{"drover-rollout-changed"}},
+		"a decision is uploaded": {
+			objectCreated, []string{"clusters/demo", "decisions/next/go"}, []string{"drover-rollout-changed"},
+		},
+		"a freeze is deleted": {objectDeleted, []string{"clusters/demo", "freezes/sale"}, []string{"drover-rollout-changed"}},
 		"a key only contains the prefix": {
 			objectCreated, []string{"clusters/demo", "old/clusters/demo"}, []string{"drover-spec-changed"},
 		},
@@ -229,7 +235,7 @@ func TestNoEventIsLost(t *testing.T) {
 		configured[c["FunctionName"].(string)] = c
 	}
 	require.ElementsMatch(t, []string{
-		"drover-admit", "drover-publish", "drover-stackevent", "drover-sweep",
+		"drover-admit", "drover-publish", "drover-rollout", "drover-stackevent", "drover-sweep",
 	}, slices.Collect(maps.Keys(configured)), "functions that events invoke")
 	for name, c := range configured {
 		require.Equal(t, map[string]any{"OnFailure": map[string]any{"Destination": queue}}, c["DestinationConfig"], name)

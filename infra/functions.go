@@ -50,6 +50,11 @@ var functionTable = []function{
 		notifies: true, timeout: 60, memory: 256, async: true,
 	},
 	{
+		name: "rollout", description: "Plans rollouts, evaluates their runs and assigns releases to clusters",
+		// Plans and records of 10,000 clusters.
+		notifies: true, timeout: 120, memory: 1024, async: true,
+	},
+	{
 		name: "plan", description: "Renders a cluster, compares it with its stacks, and plans the ordered changes with their reasons",
 		notifies: true, plans: true, timeout: 120, memory: 512,
 	},

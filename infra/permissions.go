@@ -91,6 +91,25 @@ var functionGrants = map[string][]grant{
 			on:      []string{"*"},
 		},
 	},
+	"rollout": {
+		specs(s3Read, names.Rollouts, names.Decisions, names.Freezes, names.ReleaseSpecs),
+		listSpecs,
+		state(s3ReadWrite, names.ActiveRuns, names.RolloutRecords, names.RolloutPlans, names.RolloutStatuses, names.CellAssigned,
+			names.UnreadUploads),
+		state(s3Read, names.CellReports),
+		state(s3Write, names.PinnedReleases, names.DecisionAnswers),
+		listState,
+		{
+			why:     "The alarms of stages. Describing supports no resource-level permissions.",
+			actions: []string{"cloudwatch:DescribeAlarms"},
+			on:      []string{"*"},
+		},
+		{
+			why:     "New assignments start the cell's part.",
+			actions: []string{"lambda:InvokeFunction"},
+			on:      []string{functionARN("fleet")},
+		},
+	},
 	"plan": {
 		specs(s3Read, "clusters/", "releases/"),
 		deployedSpec,

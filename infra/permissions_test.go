@@ -113,6 +113,18 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
 			"eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *", "ec2:DescribeImages on *", failed,
 		},
+		"rollout": {
+			"s3:GetObject on specs/rollouts/*", "s3:GetObject on specs/decisions/*", "s3:GetObject on specs/freezes/*",
+			"s3:GetObject on specs/releases/*", "s3:ListBucket on specs",
+			"s3:GetObject on state/rollouts/active.json*", "s3:PutObject on state/rollouts/active.json*",
+			"s3:GetObject on state/rollouts/runs/*", "s3:PutObject on state/rollouts/runs/*",
+			"s3:GetObject on state/rollouts/plans/*", "s3:PutObject on state/rollouts/plans/*",
+			"s3:GetObject on state/status/rollouts/*", "s3:PutObject on state/status/rollouts/*",
+			"s3:GetObject on state/fleet/assigned/*", "s3:PutObject on state/fleet/assigned/*",
+			"s3:GetObject on state/status/unread.json*", "s3:PutObject on state/status/unread.json*",
+			"s3:GetObject on state/fleet/facts/*", "s3:PutObject on state/releases/*", "s3:PutObject on state/rollouts/decided/*",
+			"s3:ListBucket on state", "cloudwatch:DescribeAlarms on *", "lambda:InvokeFunction on function:drover-fleet", failed,
+		},
 		"plan": {
 			findsRelays,
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*",

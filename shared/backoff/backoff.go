@@ -71,10 +71,12 @@ var PermissionRetries = slices.Concat(
 var Retries = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 
 // SweepPeriod is the time between two sweeps. A lost event delays work by at most that, if sweeps are punctual. Messages and pages promise
-// the work of a sweep within five minutes, which is two periods and a delay of the schedule. AuditPeriod is the time between two audits.
+// the work of a sweep within five minutes, which is two periods and a delay of the schedule. AuditPeriod is the time between two audits,
+// RolloutAuditPeriod that between two audits of rollouts.
 const (
-	SweepPeriod = 2 * time.Minute
-	AuditPeriod = 15 * time.Minute
+	SweepPeriod        = 2 * time.Minute
+	AuditPeriod        = 15 * time.Minute
+	RolloutAuditPeriod = 30 * time.Minute
 )
 
 // Repeats returns the latest time, counted from its start, at which the audit acts on something that has lasted for elapsed. The audit acts

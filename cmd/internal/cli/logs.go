@@ -24,7 +24,7 @@ import (
 
 // functions of drover, in the order in which they process a spec. A test compares them with the deployed functions.
 var functions = []string{
-	"admit", "publish", "plan", "change", "stackevent", "prepare", "join", "drain", "upgrade", "clean", "report", "sweep",
+	"admit", "publish", "rollout", "plan", "change", "stackevent", "prepare", "join", "drain", "upgrade", "clean", "report", "sweep",
 }
 
 func logsCommand() *cobra.Command {

@@ -297,6 +297,11 @@ func (s *Service) invoke(ctx context.Context, c *wire.Call) (any, error) {
 	}
 	switch kind := or(c.Header.Get("X-Amz-Invocation-Type"), "RequestResponse"); kind {
 	case "Event":
+		if s.config.Other != nil {
+			if found, err := s.config.Other(ctx, c.Caller, in); found {
+				return &wire.Response{Status: http.StatusAccepted}, err
+			}
+		}
 		_, err := s.InvokeAsync(ctx, c.Caller, in)
 		return &wire.Response{Status: http.StatusAccepted}, err
 	case "DryRun":

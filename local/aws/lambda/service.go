@@ -61,6 +61,9 @@ type Config struct {
 	NoStreaming string
 	// Run, if set, runs functions in this process instead of their bootstrap: see Inside.
 	Run func(ctx context.Context, f Inside, payload []byte) (io.Reader, error)
+	// Other invokes functions that this service does not have, asynchronously. found is false for a name that it does not have either. It may
+	// be nil.
+	Other func(ctx context.Context, caller iam.Caller, in Invocation) (found bool, err error)
 	// ConcurrencyLimit and Exhausted are those of Concurrency. They are optional.
 	ConcurrencyLimit func() int
 	Exhausted        func(function string) bool

@@ -5,6 +5,7 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/autoscaling"
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/cloudwatch"
@@ -63,6 +65,8 @@ type Options struct {
 	OnCluster func(name string, api *apiserver.Server)
 	// OnFunctionCall is called before each call of a function is answered, with the function's payload.
 	OnFunctionCall func(call endpoint.Call, asked []byte)
+	// Fleet also runs the functions of rollouts.
+	Fleet bool
 	// Readings has the open facts of AWS that the account does not read strictly.
 	Readings facts.Readings
 	// Faults decides which faults occur, like OnCall, Kill and Decide. It may be nil.
@@ -215,6 +219,12 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.OnClose(a.CloudFormation.Close)
 	a.Lambda = lambda.New(lambda.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Objects: packages{objects}, Network: network, Run: a.runRelay,
+		Other: func(ctx context.Context, caller iam.Caller, in lambda.Invocation) (found bool, err error) {
+			if _, found = a.Functions.handlers[strings.TrimPrefix(in.Function, names.Prefix)]; found {
+				_, err = a.Functions.InvokeAsync(ctx, caller, in)
+			}
+			return found, err
+		},
 	})
 	a.OnClose(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()
@@ -308,10 +318,16 @@ func endsExecution(event string) bool {
 }
 
 func (a *Account) recordEvent(bus string, e eventbridge.Event) {
+	if bus != names.Bus {
+		return
+	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if bus == names.Bus {
-		a.busEvents = append(a.busEvents, e)
+	a.busEvents = append(a.busEvents, e)
+	a.mu.Unlock()
+	if a.options.Fleet && (e.DetailType == events.ClusterStatusChange || e.DetailType == events.ClusterUpgradeChange) {
+		var detail struct{ Cluster string }
+		_ = json.Unmarshal(e.Detail, &detail) // drover's own event
+		a.Events.start("fleet", events.Fleet{Cluster: detail.Cluster})
 	}
 }
 

@@ -26,7 +26,7 @@ var (
 
 func (a *Account) deploy() {
 	var publishers []any
-	for _, step := range []string{"admit", "publish", "plan", "stackevent", "join", "drain", "upgrade", "report", "sweep"} {
+	for _, step := range []string{"admit", "publish", "plan", "stackevent", "join", "drain", "upgrade", "report", "rollout", "sweep"} {
 		publishers = append(publishers, RoleARN(step))
 	}
 	root := map[string]any{

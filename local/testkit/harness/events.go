@@ -220,8 +220,10 @@ func (b *Bus) target(e Event) string {
 	switch e.DetailType {
 	case "Object Created", "Object Deleted":
 		var detail events.Object
-		if json.Unmarshal(e.Detail, &detail) == nil && detail.Bucket.Name == SpecsBucket && !strings.HasPrefix(detail.Object.Key,
-			names.ReleaseSpecs) {
+		if json.Unmarshal(e.Detail, &detail) == nil && detail.Bucket.Name == SpecsBucket && isRollout(detail.Object.Key) {
+			return "rollout"
+		}
+		if detail.Bucket.Name == SpecsBucket && !strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {
 			return "admit"
 		}
 		if detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {
@@ -252,6 +254,11 @@ func (b *Bus) target(e Event) string {
 	return ""
 }
 
+// isRollout reports whether the rule about rollouts alone matches a key. It matches releases, too: see Deliver.
+func isRollout(key string) bool {
+	return strings.HasPrefix(key, names.Rollouts) || strings.HasPrefix(key, names.Decisions) || strings.HasPrefix(key, names.Freezes)
+}
+
 // asyncAttempts is how often Lambda runs an event. A throttled event is retried after maxThrottlePause at the latest, until maxEventAge,
 // which is that of drover's functions.
 // https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
@@ -277,6 +284,9 @@ func (b *Bus) Deliver(e Event) {
 		b.invoke(step, map[string]any{"ended": e.Detail})
 		return
 	}
+	if b.account.options.Fleet && (step == "sweep" || step == "publish") {
+		b.start("rollout", e)
+	}
 	if step == "sweep" {
 		b.invoke("publish", e)
 		b.last()
@@ -284,6 +294,23 @@ func (b *Bus) Deliver(e Event) {
 		return
 	}
 	b.invoke(step, e)
+}
+
+// start runs a function asynchronously, as Lambda does.
+func (b *Bus) start(step string, payload any) {
+	b.mu.Lock()
+	if b.removed {
+		b.mu.Unlock()
+		return
+	}
+	b.busy++
+	b.mu.Unlock()
+	turn := b.account.clock.Ticket("start of " + step)
+	b.work.Go(func() {
+		turn()
+		b.invoke(step, payload)
+		b.done()
+	})
 }
 
 // last waits for a moment until the account is idle. In real time tests give the audit no pause: it would handle the

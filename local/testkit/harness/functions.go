@@ -36,6 +36,7 @@ import (
 	prepare "github.com/drover-run/drover/functions/prepare/setup"
 	publish "github.com/drover-run/drover/functions/publish/setup"
 	report "github.com/drover-run/drover/functions/report/setup"
+	rollout "github.com/drover-run/drover/functions/rollout/setup"
 	stackevent "github.com/drover-run/drover/functions/stackevent/setup"
 	sweeping "github.com/drover-run/drover/functions/sweep/handler"
 	sweep "github.com/drover-run/drover/functions/sweep/setup"
@@ -99,6 +100,7 @@ func (f *Functions) deploy(variables map[string]string) {
 		"plan":       wrap(logs, "plan", f.Plan.Handle),
 		"publish":    wrap(logs, "publish", publish.New(f.config("publish"), env).Handle),
 		"report":     wrap(logs, "report", report.New(f.config("report"), env).Handle),
+		"rollout":    wrap(logs, "rollout", rollout.New(f.config("rollout"), env).Handle),
 		"stackevent": wrap(logs, "stackevent", stackevent.New(f.config("stackevent"), env).Handle),
 		"sweep":      wrap(logs, "sweep", f.Sweep.Handle),
 		"upgrade":    wrap(logs, "upgrade", f.Upgrade.Handle),
@@ -306,8 +308,17 @@ func (f *Functions) Ran() (times int, took time.Duration) {
 }
 
 // InvokeAsync runs a function asynchronously.
-func (f *Functions) InvokeAsync(_ context.Context, _ iam.Caller, in lambda.Invocation) (string, error) {
-	return "", fmt.Errorf("no machine of drover's invokes %s asynchronously", in.Function)
+func (f *Functions) InvokeAsync(_ context.Context, caller iam.Caller, in lambda.Invocation) (string, error) {
+	name := in.Function[strings.LastIndex(in.Function, ":")+1:]
+	if err := caller.Authorize("lambda:InvokeFunction", "arn:aws:lambda:"+Region+":"+ID+":function:"+name, nil); err != nil {
+		return "", err
+	}
+	step := strings.TrimPrefix(name, names.Prefix)
+	if _, ok := f.handlers[step]; !ok {
+		return "", fmt.Errorf("there is no function %s", in.Function)
+	}
+	f.account.Events.start(step, json.RawMessage(in.Payload))
+	return uuid.NewString(), nil
 }
 
 // Call invokes a function and returns its result.
