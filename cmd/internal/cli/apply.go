@@ -21,17 +21,19 @@ func applyCommand() *cobra.Command {
 	var files []string
 	cmd := &cobra.Command{
 		Use:   "apply [FILE...]",
-		Short: "Check specs, releases and the channels, and upload them",
-		Long: `Checks every file first. If all of them are valid, uploads releases, then the channels, ` +
-			`then the specs of clusters. -f takes a file, a folder
+		Short: "Check specs, releases, the channels and the files of fleets, and upload them",
+		Long: `Checks every file first. If all of them are valid, uploads freezes, then releases, the channels, ` +
+			`the specs of clusters, rollouts and decisions. It
+prints the plan of a rollout, and the answer to a decision. -f takes a file, a folder
 (every .yaml file directly in it) or - for standard input, and may be repeated; FILE is the same without -f.`,
 		Example: `  drover apply clusters/demo.yaml
   drover apply clusters/demo.yaml --watch
   drover apply releases/1.37-1.yaml clusters/demo.yaml
   drover apply -f clusters
+  drover apply rollouts/kubernetes-1.37.yaml
   drover apply -f -`,
-		Annotations: ExitCodes("every file was uploaded; with --watch, each cluster is Ready, and each release can be used",
-			"an error; with --watch, a cluster is not Ready, or a release cannot be used"),
+		Annotations: ExitCodes("every file was uploaded; with --watch, each cluster is Ready, each release can be used, each rollout is planned",
+			"an error; a rollout cannot be planned, or a decision was refused; with --watch, a cluster is not Ready, or a release cannot be used"),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,7 +55,7 @@ func applyCommand() *cobra.Command {
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file, folder or - to upload; may be repeated")
 	completeFlag(cmd, "filename", completeSpecFiles)
 	cmd.Flags().BoolVar(&watch, "watch", false,
-		"print progress until each cluster is idle and each release is checked; fail unless all are Ready or usable")
+		"print progress until each cluster is idle, each release is checked and each rollout is planned; fail unless all are Ready or usable")
 	return cmd
 }
 
@@ -61,7 +63,16 @@ func applyCommand() *cobra.Command {
 // not end the watch of the others.
 func applyAll(ctx context.Context, out io.Writer, c *Cell, manifests []manifest, watch bool) error {
 	uploads := map[string]Upload{}
+	var failed []error
 	for _, m := range manifests {
+		if m.ofFleet() {
+			if err := applyFleet(ctx, out, c, m, watch); errors.Is(err, errUnwatched) {
+				return err
+			} else if err != nil {
+				failed = append(failed, err)
+			}
+			continue
+		}
 		if m.cluster == nil {
 			if err := applyRelease(ctx, out, c, m, watch); err != nil {
 				return err
@@ -74,7 +85,6 @@ func applyAll(ctx context.Context, out io.Writer, c *Cell, manifests []manifest,
 		}
 		uploads[m.name] = u
 	}
-	var failed []error
 	for _, m := range manifests {
 		if m.cluster == nil {
 			continue
@@ -94,10 +104,9 @@ func applyCluster(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return u, err
 	}
-	if _, err := c.Specs.Put(ctx, m.key, m.data); err != nil {
+	if err := c.upload(ctx, out, m); err != nil {
 		return u, err
 	}
-	fmt.Fprintf(out, "uploaded %s to s3://%s/%s\n", m.file, c.Specs.Name(), m.key)
 	u.Before = before.Status.ObservedVersion
 	if !watch { // an upload alone needs no permission to read
 		return u, nil

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,6 +85,27 @@ func clusterNames(ctx context.Context, c *Cell, _ []string) ([]string, error) {
 			all = append(all, name)
 		}
 	}
+	return all, nil
+}
+
+// deletable lists what delete deletes: clusters, and the files of rollouts and freezes.
+func deletable(ctx context.Context, c *Cell, args []string) ([]string, error) {
+	all, err := clusterNames(ctx, c, args)
+	if err != nil {
+		return nil, err
+	}
+	for kind, nameOf := range map[string]func(string) (string, bool){"rollout": names.RolloutOfKey, "freeze": names.FreezeOfKey} {
+		entries, err := c.Specs.List(ctx, kind+"s/")
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			if name, ok := nameOf(entry.Key); ok {
+				all = append(all, kind+"/"+name)
+			}
+		}
+	}
+	slices.Sort(all)
 	return all, nil
 }
 

@@ -19,14 +19,19 @@ func diffCommand() *cobra.Command {
 	var output *outputFlag
 	cmd := &cobra.Command{
 		Use:   "diff FILE",
-		Short: "Show what uploading a spec would change, and why; changes nothing",
+		Short: "Show what uploading a file would change, and why; changes nothing",
 		Long: `Compares a cluster's spec with what is deployed, and shows the changes of stacks, the upgrade that follows and when it begins, and
 warnings. It reads the account and changes nothing. The file - is standard input.
 
-A paused spec is compared as if it were not paused.`,
+A paused spec is compared as if it were not paused.
+
+For a rollout it shows the plan over the clusters that drover observed, and how it differs from the newest plan. For a freeze, it shows
+which clusters would be held; for a decision, whether it would apply now.`,
 		Example: `  drover diff clusters/demo.yaml
-  drover diff clusters/demo.yaml -o json`,
-		Annotations:       ExitCodes("no change", "an error, also when the spec would be rejected or a change refused", "changes, or an upgrade"),
+  drover diff clusters/demo.yaml -o json
+  drover diff rollouts/kubernetes-1.37.yaml`,
+		Annotations: ExitCodes("no change", "an error, also when the spec would be rejected or a change refused",
+			"changes, an upgrade, another plan, or a decision that would apply"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,24 +54,30 @@ A paused spec is compared as if it were not paused.`,
 	return cmd
 }
 
-// diffFile compares the spec of a file with what is deployed.
-func diffFile(ctx context.Context, file string) (*difference, error) {
-	data, err := readFile(file)
+// diffFile compares a file with what is deployed.
+func diffFile(ctx context.Context, file string) (comparison, error) {
+	m, err := readManifest(file)
 	if err != nil {
 		return nil, err
 	}
-	if kind := api.KindOf(data); kind != api.KindCluster && kind != "" {
-		return nil, fmt.Errorf("%s is of kind %s: diff compares the specs of clusters; check this file with `drover validate %[1]s`", file, kind)
-	}
-	cluster, err := ParseCluster(file, data)
-	if err != nil {
-		return nil, err
+	if m.cluster == nil && !m.ofFleet() {
+		return nil, fmt.Errorf("%s is of kind %s: diff compares the specs of clusters and the files of fleets; check this file with "+
+			"`drover validate %[1]s`", file, api.KindOf(m.data))
 	}
 	c, err := openCell(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.diff(ctx, cluster.Metadata.Name, data)
+	switch {
+	case m.rollout != nil:
+		d, err := c.diffRollout(ctx, m)
+		return fileDifference{d}, err
+	case m.freeze != nil:
+		return c.diffFreeze(ctx, m)
+	case m.decision != nil:
+		return diffDecision(ctx, c.State, m)
+	}
+	return c.diff(ctx, m.name, m.data)
 }
 
 // diff compares a cluster's spec with what is deployed.

@@ -36,7 +36,8 @@ Health is Healthy, Changing, Degraded (Ready, but a condition is False or an upg
 		Example: `  drover fleet
   drover fleet -l env=prod,tier!=canary
   drover fleet --health Failing,Degraded -o wide
-  drover fleet --kubernetes 1.35 -o json`,
+  drover fleet --kubernetes 1.35 -o json
+  drover fleet why shop-eu-7`,
 		Annotations:       ExitCodes("the clusters are printed, if there are any", "an error"),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -60,6 +61,7 @@ Health is Healthy, Changing, Degraded (Ready, but a condition is False or an upg
 			return nil
 		},
 	}
+	cmd.AddCommand(fleetWhyCommand())
 	output = addOutputFlag(cmd, formatWide)
 	flags := cmd.Flags()
 	flags.StringVarP(&selector, "selector", "l", "", "only clusters with these labels, such as 'env=prod,tier notin (canary)'")

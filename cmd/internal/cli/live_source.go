@@ -81,29 +81,43 @@ func newLiveSource(c *Cell) *liveSource {
 
 // cluster reads the three sources in parallel.
 func (l *liveSource) cluster(ctx context.Context, c *status.Cluster) *liveCluster {
-	live := &liveCluster{groups: map[string]pool.Group{}}
-	expected, pools := stackNames(c.Status), map[string]string{}
-	for _, stack := range expected {
-		if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
-			pools[names.Group(c.Metadata.Name, pool)] = pool
-		}
-	}
+	live, expected := &liveCluster{}, stackNames(c.Status)
 	inParallel(ctx, func(ctx context.Context) {
 		live.stacks, live.stacksErr = l.readStacks(ctx, c, expected)
 	}, func(ctx context.Context) {
-		var all []string
-		for group := range pools {
-			all = append(all, group)
-		}
-		found, err := l.groups.DescribeNamed(ctx, all...)
-		live.groupsErr = err
-		for _, group := range found {
-			live.groups[pools[group.Name]] = group
-		}
+		live.groups, live.groupsErr = l.readGroups(ctx, c.Metadata.Name, expected)
 	}, func(ctx context.Context) {
 		live.nodes, live.nodesErr = l.readNodes(ctx, c.Metadata.Name, expected)
 	})
 	return live
+}
+
+// pools reads the groups and the nodes of a cluster, without its stacks.
+func (l *liveSource) pools(ctx context.Context, c *status.Cluster) *liveCluster {
+	live, expected := &liveCluster{}, stackNames(c.Status)
+	inParallel(ctx, func(ctx context.Context) {
+		live.groups, live.groupsErr = l.readGroups(ctx, c.Metadata.Name, expected)
+	}, func(ctx context.Context) {
+		live.nodes, live.nodesErr = l.readNodes(ctx, c.Metadata.Name, expected)
+	})
+	return live
+}
+
+// readGroups describes the groups of a cluster, by pool.
+func (l *liveSource) readGroups(ctx context.Context, cluster string, stackNames []string) (map[string]pool.Group, error) {
+	pools, groups := map[string]string{}, map[string]pool.Group{}
+	var all []string
+	for _, stack := range stackNames {
+		if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
+			group := names.Group(cluster, pool)
+			pools[group], all = pool, append(all, group)
+		}
+	}
+	found, err := l.groups.DescribeNamed(ctx, all...)
+	for _, group := range found {
+		groups[pools[group.Name]] = group
+	}
+	return groups, err
 }
 
 // fleet lists stacks and groups, a few calls each.

@@ -27,11 +27,12 @@ type manifest struct {
 	freeze   *api.Freeze
 }
 
-// ofFleet reports whether the file is of a kind that only validate and rollout plan read.
+// ofFleet reports whether the file is of a kind of fleets.
 func (m manifest) ofFleet() bool { return m.rollout != nil || m.decision != nil || m.freeze != nil }
 
 // readManifests reads and validates files, folders and standard input. The error joins the errors of all files.
-// The result has releases first, then the channels, then clusters, because a spec refers to a release or a channel.
+// The result has freezes first, because they stop work. Then come releases, the channels and clusters, because a spec refers to a release
+// or a channel; then rollouts, which select clusters, and decisions, which name rollouts.
 func readManifests(sources []string) ([]manifest, error) {
 	if len(sources) == 0 {
 		return nil, errors.New("there is nothing to upload: give a FILE, or -f with a file, a folder or - for standard input")
@@ -49,9 +50,6 @@ func readManifests(sources []string) ([]manifest, error) {
 			switch {
 			case err != nil:
 				errs = append(errs, err)
-			case m.ofFleet():
-				errs = append(errs, fmt.Errorf("%s is of kind %s, which no function reads yet: check it with `drover validate %[1]s`",
-					file, api.KindOf(m.data)))
 			case from[m.key] != "":
 				errs = append(errs, fmt.Errorf("%s and %s are both %s: upload one of them", from[m.key], file, m.key))
 			default:
@@ -140,10 +138,16 @@ func readManifest(file string) (manifest, error) {
 // order is the position of the manifest's kind in an upload.
 func (m manifest) order() int {
 	switch {
+	case m.freeze != nil:
+		return 0
+	case m.rollout != nil:
+		return 4
+	case m.decision != nil:
+		return 5
 	case m.cluster != nil:
-		return 2
+		return 3
 	case m.name == api.ChannelsName:
-		return 1
+		return 2
 	}
-	return 0
+	return 1
 }

@@ -21,14 +21,20 @@ import (
 
 func rolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "rollout",
-		Short:       "Move many clusters to a release, in stages",
-		Example:     "  drover rollout plan rollouts/kubernetes-1.37.yaml",
+		Use:   "rollout",
+		Short: "Move many clusters to a release, in stages",
+		Example: `  drover rollout plan rollouts/kubernetes-1.37.yaml
+  drover apply rollouts/kubernetes-1.37.yaml
+  drover rollout start kubernetes-1.37 --watch
+  drover rollout status kubernetes-1.37`,
 		Annotations: ExitCodes("done", "an error"),
 		Args:        cobra.NoArgs,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(rolloutPlanCommand())
+	cmd.AddCommand(rolloutPlanCommand(), rolloutStatusCommand(), rolloutHistoryCommand(), rolloutDiffCommand())
+	for _, v := range verbs() {
+		cmd.AddCommand(v.command())
+	}
 	return cmd
 }
 
@@ -130,10 +136,13 @@ func planFiles(sources []string, factsFile, at string) (*plannedRollout, error) 
 	if len(errs) > 0 {
 		return nil, located(errs)
 	}
-	return &plannedRollout{
-		Digest: p.Digest(), Members: p.Size(), LeastTime: rollout.Duration(p.Least()).String(), Plan: p,
-		WillWait: rollout.Waits(p, facts, files.freezes, when),
-	}, nil
+	planned := newPlanned(p)
+	planned.WillWait = rollout.Waits(p, facts, files.freezes, when)
+	return planned, nil
+}
+
+func newPlanned(p *rollout.Plan) *plannedRollout {
+	return &plannedRollout{Digest: p.Digest(), Members: p.Size(), LeastTime: rollout.Duration(p.Least()).String(), Plan: p}
 }
 
 // kindOr returns the kind of a file, or the given one if it states none.

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -166,14 +165,5 @@ spec:
 	}
 	for _, file := range []string{nowhere, stray, like} {
 		require.Equal(t, 0, droverIn(t, nil, "validate", file).Code, "%s alone", file)
-	}
-}
-
-// No function reads these kinds, so an upload would have no effect.
-func TestFleetFilesAreNotUploaded(t *testing.T) {
-	for _, command := range []string{"apply", "diff"} {
-		r := droverIn(t, nil, command, exampleNext)
-		require.Equal(t, 1, r.Code)
-		require.True(t, strings.Contains(r.Stderr, "kind Rollout"), r.Stderr)
 	}
 }

@@ -30,14 +30,16 @@ func uiCommand() *cobra.Command {
 	var publish string
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Show the fleet on a page in the browser; changes nothing",
+		Short: "Show the fleet and its rollouts on a page in the browser",
 		Long: `Serves a page on 127.0.0.1 until Ctrl-C, and prints its address. The page shows every cluster as a square, with filters, groups and
 colors, and one cluster in depth: conditions, the plan of the last converge, drains with the budgets that block them, the steps of
-an upgrade, and pools and nodes by version. It reads with your credentials. It has no control that changes a cluster.
+an upgrade, and pools and nodes by version. It shows each rollout with its stages, members, budgets and gates. Its buttons start, approve,
+pause, resume, retry, skip and abort: each one uploads a decision, as ` + "`drover rollout`" + ` does. It reads and uploads with your
+credentials.
 
 The address has a random token. Requests without it get no data, and neither do those for other host names or from other sites.
 
-With --publish it writes a copy of the page and of the statuses to a bucket of yours, and ends. Every
+With --publish it writes a copy of the page and of its documents to a bucket of yours, and ends. The copy has no buttons. Every
 principal that may read that prefix can read every status.`,
 		Example: `  drover ui
   drover ui --port 8080
@@ -81,11 +83,14 @@ func servePage(cmd *cobra.Command, c *Cell, port int) error {
 	if err != nil {
 		return err
 	}
-	handler, err := ui.NewServer(listener, c.page(), newPageSource(c))
+	page := c.page()
+	page.Decides = true
+	handler, err := ui.NewServer(listener, page, newPageSource(c))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s\nCtrl-C ends. The address has a token that lets its holder read every status.\n", handler.URL())
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\nCtrl-C ends. The address has a token: its holder can read every status, and make decisions.\n",
+		handler.URL())
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(cmd.Context(), func() { _ = server.Close() })
 	defer stop()
@@ -102,13 +107,19 @@ func (c *Cell) page() ui.Page { return ui.Page{Account: c.render.Account, Region
 type pageSource struct {
 	c      *Cell
 	reader *fleet.Reader
-	// mu guards live: one cluster is read at a time.
+	// mu guards live.
 	mu   sync.Mutex
-	live map[string]*liveSource
+	live map[string]*lockedSource
+}
+
+// lockedSource is one cluster, which is read once at a time.
+type lockedSource struct {
+	sync.Mutex
+	*liveSource
 }
 
 func newPageSource(c *Cell) *pageSource {
-	return &pageSource{c: c, reader: &fleet.Reader{Objects: c.State}, live: map[string]*liveSource{}}
+	return &pageSource{c: c, reader: &fleet.Reader{Objects: c.State}, live: map[string]*lockedSource{}}
 }
 
 func (p *pageSource) Fleet(ctx context.Context) ([]byte, error) {
@@ -152,11 +163,14 @@ func (p *pageSource) Nodes(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.live[name] == nil {
-		p.live[name] = newLiveSource(p.c)
+		p.live[name] = &lockedSource{liveSource: newLiveSource(p.c)}
 	}
-	return json.Marshal(nodesByVersion(p.live[name].cluster(ctx, cluster)))
+	source := p.live[name]
+	p.mu.Unlock()
+	source.Lock()
+	defer source.Unlock()
+	return json.Marshal(nodesByVersion(source.pools(ctx, cluster)))
 }
 
 // nodesByVersion counts the instances of each pool.
@@ -220,7 +234,7 @@ func publishPage(ctx context.Context, c *Cell, bucket, prefix string, now time.T
 		return 0, err
 	}
 	client := s3.NewClient(c.cfg)
-	write := func(f ui.File) error {
+	put := func(f ui.File) error {
 		key, age := prefix+f.Name, "no-cache"
 		_, err := client.PutObject(ctx, &awss3.PutObjectInput{
 			Bucket: &bucket, Key: &key, Body: bytes.NewReader(f.Body), ContentType: &f.ContentType, CacheControl: &age,
@@ -230,25 +244,26 @@ func publishPage(ctx context.Context, c *Cell, bucket, prefix string, now time.T
 		}
 		return nil
 	}
+	write := func(name string, body []byte) error {
+		return put(ui.File{Name: name, ContentType: "application/json", Body: body})
+	}
 	source := newPageSource(c)
 	rows, err := source.reader.Read(ctx)
 	if err != nil {
 		return 0, err
 	}
-	err = fleet.Each(ctx, len(rows), func(ctx context.Context, i int) error {
-		body, err := source.Cluster(ctx, rows[i].Name)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		return write(ui.File{Name: names.Status(rows[i].Name), ContentType: "application/json", Body: body})
-	})
+	err = fleet.Each(ctx, len(rows), func(ctx context.Context, i int) error { return publishCluster(ctx, source, rows[i], write) })
 	if err != nil {
+		return 0, err
+	}
+	if err := publishRollouts(ctx, source, write); err != nil {
 		return 0, err
 	}
 	document, err := fleet.NewDocument(rows).JSON()
 	if err != nil {
+		return 0, err
+	}
+	if err := write(ui.FleetPath, document); err != nil {
 		return 0, err
 	}
 	page := c.page()
@@ -257,13 +272,33 @@ func publishPage(ctx context.Context, c *Cell, bucket, prefix string, now time.T
 	if err != nil {
 		return 0, err
 	}
-	files = append([]ui.File{
-		{Name: ui.FleetPath, ContentType: "application/json", Body: document}, {Name: ui.PagePath, ContentType: "application/json", Body: about},
-	}, files...)
+	if err := write(ui.PagePath, about); err != nil {
+		return 0, err
+	}
 	for _, f := range files {
-		if err := write(f); err != nil {
+		if err := put(f); err != nil {
 			return 0, err
 		}
 	}
 	return len(rows), nil
+}
+
+// publishCluster writes the status of a cluster, and its pools and nodes unless it is deleted.
+func publishCluster(ctx context.Context, source *pageSource, row fleet.Row, write func(name string, body []byte) error) error {
+	body, err := source.Cluster(ctx, row.Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // deleted since it was listed
+	} else if err != nil {
+		return err
+	}
+	if err := write(names.Status(row.Name), body); err != nil || row.Health == fleet.Deleted || row.Health == fleet.Unknown {
+		return err
+	}
+	nodes, err := source.Nodes(ctx, row.Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return write(ui.NodesPrefix+row.Name+".json", nodes)
 }

@@ -53,10 +53,11 @@ func run(t *testing.T, script string, arguments ...string) string {
 	return stdout.String()
 }
 
-// madeUp is a fleet of any size. Cluster c00001 has a blocked drain and an upgrade in flight.
+// madeUp is a fleet of any size. Cluster c00001 has a blocked drain and an upgrade in flight. The rollout of it is in its own file.
 type madeUp struct {
 	clusters int
 	document []byte
+	*madeUpRollout
 }
 
 var began = time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
@@ -66,7 +67,7 @@ func (m madeUp) Fleet(context.Context) ([]byte, error) { return m.document, nil 
 // makeUp returns a fleet.
 func makeUp(t *testing.T, clusters int) madeUp {
 	t.Helper()
-	m := madeUp{clusters: clusters}
+	m := madeUp{clusters: clusters, madeUpRollout: newMadeUpRollout()}
 	var rows []fleet.Row
 	for i := range m.clusters {
 		rows = append(rows, fleet.Summarize(made(i)))

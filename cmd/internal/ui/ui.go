@@ -1,5 +1,6 @@
-// Package ui serves the page of drover ui on the loopback, and lists the files of a published copy. The page only reads. Its files are
-// built by `make ui` and embedded; see docs/adr/0038-ui-page-reads-static-documents.md.
+// Package ui serves the page of drover ui on the loopback, and lists the files of a published copy. The page reads documents. It changes
+// a cluster only by decisions on rollouts, which a published copy cannot make. Its files are built by `make ui` and embedded; see
+// docs/adr/0038-ui-page-reads-static-documents.md and docs/adr/0040-the-page-makes-decisions.md.
 package ui
 
 import (
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -34,10 +36,19 @@ var contentTypes = map[string]string{
 // ErrNotBuilt reports that the command was built without the page.
 var ErrNotBuilt = errors.New("this command was built without the page: run `make build/drover`, which needs Node 20, and use that one")
 
-// PagePath and FleetPath are the paths of two documents: what the page shows, and the rows of all clusters.
+// Paths of documents, in addition to those that the state bucket has.
 const (
-	PagePath  = "page.json"
-	FleetPath = "status/fleet.json"
+	// PagePath is what the page shows.
+	PagePath = "page.json"
+	// FleetPath has the rows of all clusters, and RolloutsPath those of all rollouts.
+	FleetPath    = "status/fleet.json"
+	RolloutsPath = "status/rollouts.json"
+	// MeaningsPath explains the states and reasons of members.
+	MeaningsPath = "meanings.json"
+	// NodesPrefix is that of the pools and nodes of each cluster.
+	NodesPrefix = "nodes/"
+	// DecisionsPath accepts decisions.
+	DecisionsPath = "decisions"
 )
 
 // Page says what the page shows.
@@ -46,6 +57,8 @@ type Page struct {
 	Region  string `json:"region"`
 	// PublishedAt is when the copy was made. It is absent from the page that drover ui serves, which reads the account each time.
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
+	// Decides reports whether the page may make decisions. A published copy may not.
+	Decides bool `json:"decides,omitempty"`
 }
 
 // Source reads the documents of the page.
@@ -56,6 +69,15 @@ type Source interface {
 	Cluster(ctx context.Context, name string) ([]byte, error)
 	// Nodes returns the pools and nodes of one cluster as they are now, or store.ErrNotFound.
 	Nodes(ctx context.Context, name string) ([]byte, error)
+	// Rollouts returns a summary of each rollout, Rollout the status of one, and Plan a plan by its digest, or store.ErrNotFound.
+	Rollouts(ctx context.Context) ([]byte, error)
+	Rollout(ctx context.Context, name string) ([]byte, error)
+	Plan(ctx context.Context, digest string) ([]byte, error)
+	// Meanings explains the states and reasons of members.
+	Meanings(ctx context.Context) ([]byte, error)
+	// Decide uploads a decision and returns its name. Answer returns the answer to it, or store.ErrNotFound while there is none.
+	Decide(ctx context.Context, spec api.DecisionSpec) (name string, err error)
+	Answer(ctx context.Context, rollout, decision string) ([]byte, error)
 }
 
 // File is one static file of the page.
@@ -147,6 +169,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the token is missing or wrong: open the address that drover ui printed", http.StatusUnauthorized)
 		return
 	}
+	if r.Method == http.MethodPost {
+		s.decide(w, r)
+		return
+	}
 	body, err := s.document(r.Context(), path)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -168,10 +194,40 @@ func (s *Server) refuse(r *http.Request) (message string, code int) {
 		return "this server answers only to its own address", http.StatusForbidden
 	case origin != "" && origin != "http://"+r.Host, site != "" && site != "same-origin" && site != "none":
 		return "this server answers only to its own page", http.StatusForbidden
+	case r.Method == http.MethodPost && s.Page.Decides && r.URL.Path == "/"+DecisionsPath:
+		// A form of another site cannot have this type without asking first.
+		if r.Header.Get("Content-Type") != "application/json" {
+			return "a decision is a JSON document", http.StatusUnsupportedMediaType
+		}
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return "the page only reads", http.StatusMethodNotAllowed
+		return "the page only reads, except for decisions", http.StatusMethodNotAllowed
 	}
 	return "", 0
+}
+
+// maxDecision bounds the body of a decision.
+const maxDecision = 64 << 10
+
+// decide uploads a decision.
+func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
+	var spec api.DecisionSpec
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDecision))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&spec); err != nil {
+		http.Error(w, "not a decision: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	name, err := s.Source.Decide(r.Context(), spec)
+	var invalid api.Errors
+	switch {
+	case errors.As(err, &invalid):
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadGateway)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]string{"decision": name})
+	}
 }
 
 // document returns one document by its path.
@@ -184,14 +240,30 @@ func (s *Server) document(ctx context.Context, path string) ([]byte, error) {
 	if name, ok := named(names.Statuses); ok {
 		return s.Source.Cluster(ctx, name)
 	}
-	if name, ok := named("nodes/"); ok {
+	if name, ok := named(NodesPrefix); ok {
 		return s.Source.Nodes(ctx, name)
+	}
+	if name, ok := named(names.RolloutStatuses); ok {
+		return s.Source.Rollout(ctx, name)
+	}
+	if digest, ok := named(names.RolloutPlans); ok {
+		return s.Source.Plan(ctx, digest)
+	}
+	if rest, ok := strings.CutPrefix(path, names.DecisionAnswers); ok {
+		rollout, file, _ := strings.Cut(rest, "/")
+		if decision, isJSON := strings.CutSuffix(file, ".json"); isJSON && rollout != "" && !strings.Contains(decision, "/") {
+			return s.Source.Answer(ctx, rollout, decision)
+		}
 	}
 	switch path {
 	case PagePath:
 		return json.Marshal(s.Page)
 	case FleetPath:
 		return s.Source.Fleet(ctx)
+	case RolloutsPath:
+		return s.Source.Rollouts(ctx)
+	case MeaningsPath:
+		return s.Source.Meanings(ctx)
 	}
 	return nil, store.ErrNotFound
 }

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -29,10 +31,34 @@ func (s source) Cluster(_ context.Context, name string) ([]byte, error) {
 
 func (s source) Nodes(context.Context, string) ([]byte, error) { return []byte(`{"pools":[]}`), nil }
 
+func (s source) Rollouts(context.Context) ([]byte, error) { return []byte(`{"rollouts":[]}`), nil }
+
+func (s source) Rollout(_ context.Context, name string) ([]byte, error) {
+	return []byte(`{"state":"` + name + `"}`), nil
+}
+
+func (s source) Plan(_ context.Context, digest string) ([]byte, error) {
+	return []byte(`{"plan":"` + digest + `"}`), nil
+}
+
+func (s source) Meanings(context.Context) ([]byte, error) { return []byte(`{}`), nil }
+
+func (s source) Decide(_ context.Context, spec api.DecisionSpec) (string, error) {
+	if spec.Verb == "" {
+		return "", api.Errors{{Cause: field.Required(field.NewPath("spec", "verb"), "")}}
+	}
+	return strings.ToLower(string(spec.Verb)) + "-1", s.err
+}
+
+func (s source) Answer(_ context.Context, rollout, decision string) ([]byte, error) {
+	return []byte(`{"rollout":"` + rollout + `","decision":"` + decision + `"}`), nil
+}
+
 // unbuilt is a server without the files of the page, which make ui builds.
 func unbuilt(s Source) *Server {
 	return &Server{
-		Page: Page{Account: "000000000000", Region: "us-east-1"}, Source: s, token: "secret", hosts: []string{"127.0.0.1:4711", "localhost:4711"},
+		Page: Page{Account: "000000000000", Region: "us-east-1", Decides: true}, Source: s, token: "secret", hosts: []string{"127.0.0.1:4711",
+			"localhost:4711"},
 		files: map[string]File{"index.html": {"index.html", contentTypes["index.html"], []byte("<!doctype html>")}},
 	}
 }
@@ -67,6 +93,13 @@ func TestServer(t *testing.T) {
 		"refuses a request from another site":  {"GET", "/app.js", own, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, ""},
 		"accepts the page's own requests":      {"GET", "/", own, with("Origin", "http://"+own), 200, ""},
 		"refuses a write, also with the token": {"POST", "/status/fleet.json", own, with(), 405, "only reads"},
+		"serves the rollouts":                  {"GET", "/status/rollouts.json", own, with(), 200, `{"rollouts":[]}`},
+		"serves one rollout":                   {"GET", "/status/rollouts/k.json", own, with(), 200, `{"state":"k"}`},
+		"serves a plan":                        {"GET", "/rollouts/plans/0a.json", own, with(), 200, `{"plan":"0a"}`},
+		"serves the meanings of reasons":       {"GET", "/meanings.json", own, with(), 200, `{}`},
+		"serves the answer to a decision":      {"GET", "/rollouts/decided/k/a-1.json", own, with(), 200, `"decision":"a-1"`},
+		"knows no other record":                {"GET", "/rollouts/runs/k.json", own, with(), 404, ""},
+		"refuses a rollout without the token":  {"GET", "/status/rollouts/k.json", own, nil, 401, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(test.method, test.path, nil)
@@ -82,6 +115,7 @@ func TestServer(t *testing.T) {
 			require.NotContains(t, policy, "unsafe")
 		})
 	}
+	t.Run("accepts decisions", func(t *testing.T) { decisions(t, own) })
 	t.Run("reports what AWS answers", func(t *testing.T) {
 		r := httptest.NewRequest("GET", "/status/fleet.json", nil)
 		r.Host = "127.0.0.1:4711"
@@ -93,13 +127,58 @@ func TestServer(t *testing.T) {
 	})
 }
 
+// decisions tests who may make a decision, and how.
+func decisions(t *testing.T, own string) {
+	const pause = `{"rollout": "k", "verb": "Pause"}`
+	for name, test := range map[string]struct {
+		body    string
+		change  func(*Server, *http.Request)
+		code    int
+		message string
+	}{
+		"with the token":      {body: pause, code: 200, message: `{"decision":"pause-1"}`},
+		"not without a token": {pause, func(_ *Server, r *http.Request) { r.Header.Del("Authorization") }, 401, "token is missing"},
+		"not for another host": {
+			pause, func(_ *Server, r *http.Request) { r.Host = "attacker.example:4711" }, 403, "own address",
+		},
+		"not from another site": {
+			pause, func(_ *Server, r *http.Request) { r.Header.Set("Origin", "https://attacker.example") }, 403, "own page",
+		},
+		"not as a form": {
+			pause, func(_ *Server, r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415, "a JSON document",
+		},
+		"not in a page that only reads": {pause, func(s *Server, _ *http.Request) { s.Page.Decides = false }, 405, "only reads"},
+		"not with unknown fields":       {body: `{"rollout": "k", "verb": "Pause", "force": true}`, code: 400, message: `unknown field "force"`},
+		"not if it is invalid":          {body: `{"rollout": "k"}`, code: 400, message: "spec.verb"},
+		"not if it is too large":        {body: `{"reason": "` + strings.Repeat("a", maxDecision) + `"}`, code: 400, message: "too large"},
+		"and reports what AWS answers": {
+			pause, func(s *Server, _ *http.Request) { s.Source = source{errors.New("AccessDenied")} }, 502, "AccessDenied",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := unbuilt(source{})
+			r := httptest.NewRequest("POST", "/decisions", strings.NewReader(test.body))
+			r.Host = own
+			r.Header.Set("Authorization", "Bearer secret")
+			r.Header.Set("Content-Type", "application/json")
+			if test.change != nil {
+				test.change(s, r)
+			}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			require.Equal(t, test.code, w.Code, w.Body.String())
+			require.Contains(t, w.Body.String(), test.message)
+		})
+	}
+}
+
 // start serves the page of a source. It skips the test if the page is not built.
 func start(t *testing.T, s Source) *Server {
 	t.Helper()
 	listener, err := Listen(0)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(listener.Addr().String(), "127.0.0.1:"))
-	server, err := NewServer(listener, Page{Account: "000000000000", Region: "us-east-1"}, s)
+	server, err := NewServer(listener, Page{Account: "000000000000", Region: "us-east-1", Decides: true}, s)
 	if errors.Is(err, ErrNotBuilt) {
 		_ = listener.Close()
 		missing(t, "the page is not built: run make ui")
@@ -122,5 +201,5 @@ func TestServe(t *testing.T) {
 	require.NotEmpty(t, script)
 	page, err := json.Marshal(server.Page)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"account":"000000000000","region":"us-east-1"}`, string(page))
+	require.JSONEq(t, `{"account":"000000000000","region":"us-east-1","decides":true}`, string(page))
 }

@@ -1,23 +1,26 @@
-// The page of drover ui: the fleet, and one cluster in depth. Views of rollouts will be further routes beside these two.
+// The page of drover ui: the fleet, one cluster in depth, and rollouts.
 import { render } from 'preact';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { Cluster } from './cluster';
 import { ago, matcher, Page, read, Row, valueOf } from './data';
 import { Grid } from './grid';
+import { Nav, Rollouts, RolloutView } from './rollouts';
 
 const healths = ['Failing', 'Degraded', 'Changing', 'Unknown', 'Healthy', 'Deleted'];
 const most = 200; // rows of the table at once
 const palette = 10; // colors of --c0 to --c9
 
-function useRoute(): string {
+interface Route { view: string; name: string }
+
+function useRoute(): Route {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
     const changed = () => setHash(location.hash);
     addEventListener('hashchange', changed);
     return () => removeEventListener('hashchange', changed);
   }, []);
-  const named = /^#\/clusters\/(.+)$/.exec(hash);
-  return named ? decodeURIComponent(named[1]) : '';
+  const named = /^#\/(clusters|rollouts)(?:\/(.+))?$/.exec(hash);
+  return named ? { view: named[1], name: decodeURIComponent(named[2] ?? '') } : { view: '', name: '' };
 }
 
 function useColors(values: string[], by: string) {
@@ -82,9 +85,11 @@ function App() {
   const colorOf = useCallback((row: Row) => colors.get(valueOf(row, colorBy)) ?? '#888', [colors, colorBy]);
   const open = useCallback((name: string) => { location.hash = `#/clusters/${encodeURIComponent(name)}`; }, []);
 
-  if (route && page) return <Cluster name={route} page={page} close={() => undefined} />;
+  if (page && route.view === 'clusters' && route.name) return <Cluster name={route.name} page={page} close={() => undefined} />;
+  if (page && route.view === 'rollouts') return route.name ? <RolloutView name={route.name} page={page} /> : <Rollouts page={page} />;
   return (
     <main>
+      <Nav at="fleet" />
       <header>
         <h1>Fleet</h1>
         <p>{page && `account ${page.account}, ${page.region}, ${page.publishedAt ? 'published' : 'read'} ${ago(readAt, Date.now())}`}</p>

@@ -1,6 +1,7 @@
 // One cluster in depth.
 import { useEffect, useState } from 'preact/hooks';
 import { ago, Page, read, span } from './data';
+import { RolloutsOf } from './rollouts';
 
 /* eslint-disable @typescript-eslint/no-explicit-any */
 export function Cluster({ name, page, close }: { name: string; page: Page; close: () => void }) {
@@ -20,8 +21,8 @@ export function Cluster({ name, page, close }: { name: string; page: Page; close
     setCluster(null);
     setNodes(null);
     void load();
-    if (page.publishedAt) return () => { live = false; };
     read(`nodes/${encodeURIComponent(name)}.json`).then((n) => live && setNodes(n), (e) => live && setNodes({ error: e.message }));
+    if (page.publishedAt) return () => { live = false; };
     const timer = setInterval(() => { if (!document.hidden) void load(); }, 5000);
     return () => { live = false; clearInterval(timer); };
   }, [name]);
@@ -37,6 +38,7 @@ export function Cluster({ name, page, close }: { name: string; page: Page; close
           <p class="lead">{cluster.phase}{cluster.message && `: ${cluster.message}`}</p>
           <p>{[cluster.kubernetesVersion && `Kubernetes ${cluster.kubernetesVersion}`, cluster.release && `release ${cluster.release}`,
             `status changed ${ago(cluster.updatedAt, now)}`].filter(Boolean).join(', ')}</p>
+          <RolloutsOf cluster={name} page={page} />
           <Drains nodes={cluster.nodes ?? []} now={now} />
           <Part title="Plan of the last converge" empty="Nothing differs." rows={(cluster.plan ?? []).flatMap((c: any) =>
             (c.reasons ?? []).map((r: any) => [`${c.operation} ${c.stack}`, c.effect === 'ReplacesNodes' ? 'replaces nodes' : c.effect === 'InPlace' ? 'in place' : '', r.field, r.old ?? '', r.new ?? '']))}
@@ -49,9 +51,7 @@ export function Cluster({ name, page, close }: { name: string; page: Page; close
               s.delay ? `${s.delay.message}${s.delay.until ? `, until ${ago(s.delay.until, now)}` : ''}` : [s.resource, s.reason].filter(Boolean).join(': ')])} />
         </>
       )}
-      {page.publishedAt
-        ? <p>A published copy does not show pools and nodes. `drover status {name} --live` does.</p>
-        : nodes?.error ? <p class="error">Pools and nodes were not read: {nodes.error}</p>
+      {nodes?.error ? <p class="error">Pools and nodes were not read: {nodes.error}</p>
           : nodes && (
             <>
               <Part title="Pools and nodes by version" empty="No pool." heads={['Pool', 'Launch template', 'Kubelet', 'Nodes', 'Ready', 'Desired']}
