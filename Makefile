@@ -187,7 +187,7 @@ $(UI)/web/node_modules/.package-lock.json: $(UI)/web/package-lock.json
 
 # drover runs drover-local from its own folder: drover alone does not link the local account. OUT is another file to write.
 .PHONY: build/drover build/drover-local
-build/drover: ui
+build/drover build/drover-local: ui
 build/drover build/drover-local: build/%:
 	@echo "building $*"; go build $(if $(COMMIT),-buildvcs=auto) -ldflags '-s -w $(STAMP)' -o $(or $(OUT),$@) ./cmd/$*
 

@@ -174,9 +174,25 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 		fmt.Fprintf(out, "\nTo keep an account up: make up. It prints how to reach it with drover, kubectl and the aws command.\n")
 		return nil
 	}
-	printUsage(out, a, o)
-	<-ctx.Done()
-	return nil
+	page, serve := openPage(a, o)
+	printUsage(out, a, o, page)
+	return serve(ctx)
+}
+
+// openPage returns the line about the page of drover ui, and what to do until the account ends: serve the page, if there is one.
+func openPage(a *account.Account, o localOptions) (line string, serve func(context.Context) error) {
+	wait := func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	}
+	if o.empty {
+		return "", wait
+	}
+	address, serve, err := cli.OpenPage(cli.NewCell(a.Config(), "aws", account.ID), 0)
+	if err != nil {
+		return fmt.Sprintf("\nThe page of drover ui is not served: %v\n", err), wait
+	}
+	return fmt.Sprintf("\nThe page of drover ui, with the clusters and rollouts of this account:\n\n  %s\n", address), serve
 }
 
 // checkDir rejects a folder that is not empty, before the account writes to it.
@@ -199,7 +215,8 @@ func checkDir(ctx context.Context, dir string) error {
 }
 
 // printUsage prints how to use the account from a shell.
-func printUsage(out io.Writer, a *account.Account, o localOptions) {
+func printUsage(out io.Writer, a *account.Account, o localOptions, page string) {
+	fmt.Fprint(out, page)
 	fmt.Fprintf(out, "\nIn another shell, eval \"$(build/drover local env)\", or:\n\n")
 	printEnvironment(out, "  ", a.Environment())
 	if o.empty {

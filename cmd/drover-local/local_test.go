@@ -57,6 +57,12 @@ func TestFaultsByFlags(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(rules), begun, "%s", &errs)
+	// The address of the page, or why there is none.
+	page := false
+	for !page && lines.Scan() {
+		page = strings.HasPrefix(lines.Text(), "The page of drover ui")
+	}
+	require.True(t, page, "%s", &errs)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+faults.Path, nil)
 	require.NoError(t, err)
 	response, err := (&http.Client{Transport: &http.Transport{}}).Do(request)

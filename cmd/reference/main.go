@@ -1,11 +1,12 @@
 // Command reference generates documents from comments in the source. docs/reference has a JSON Schema for editors and a field reference in
-// Markdown for each kind, from the doc comments, json tags and rules of the Go types. local/FIDELITY.md has the package comments of the
-// local account. Run it from the root of the repository.
+// Markdown for each kind and for the status of rollouts, from the doc comments, json tags and rules of the Go types. local/FIDELITY.md has
+// the package comments of the local account. Run it from the root of the repository.
 package main
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -24,6 +25,11 @@ func write(source, examples, target string) error {
 	if err != nil {
 		return err
 	}
+	status, err := generateStatus(filepath.Join(filepath.Dir(source), "rollout"))
+	if err != nil {
+		return err
+	}
+	maps.Copy(files, status)
 	if err := os.MkdirAll(target, 0o755); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func markdownOf(kind reflect.Type, docs comments, done changes) []byte {
 	fmt.Fprintf(&b, "A file `%s/%s.yaml` in the specs bucket, at most %d MiB of YAML without anchors, aliases, tags and unknown fields.\n",
 		folder, file, api.MaxFile>>20)
 	if ofFleets(kind.Name()) {
-		b.WriteString("Only `drover validate` and `drover rollout plan` read it yet: see [fleets](../fleet.md).\n")
+		b.WriteString("See [fleets](../fleet.md).\n")
 	}
 	fmt.Fprintf(&b, "Examples: [examples/%s](../../examples/%s). For editors, the same as [JSON Schema](%s.schema.json):\nstart the file "+
 		"with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", samples, samples, name)
@@ -102,6 +102,9 @@ func typeName(t reflect.Type) (string, reflect.Type) {
 	t = elem(t)
 	if t == reflect.TypeFor[api.Amount]() {
 		return amountName, nil
+	}
+	if name, object, ok := outputType(t); ok {
+		return name, object
 	}
 	switch t.Kind() {
 	case reflect.Struct:

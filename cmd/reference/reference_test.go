@@ -28,6 +28,9 @@ const (
 func TestReferenceIsUpToDate(t *testing.T) {
 	files, err := generate(source, examples)
 	require.NoError(t, err)
+	status, err := generateStatus("../../shared/rollout")
+	require.NoError(t, err)
+	maps.Copy(files, status)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(target, name))
 		require.NoError(t, err)
@@ -41,6 +44,9 @@ func TestWriteWritesWhatIsGenerated(t *testing.T) {
 	files, err := generate(source, examples)
 	require.NoError(t, err)
 	require.Len(t, files, 12)
+	status, err := generateStatus("../../shared/rollout")
+	require.NoError(t, err)
+	maps.Copy(files, status)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)

@@ -67,7 +67,7 @@ var between = map[reflect.Type]object{
 // schemaOf returns the JSON Schema of a kind.
 // https://json-schema.org/draft/2020-12
 func schemaOf(kind reflect.Type, name string, docs comments) ([]byte, error) {
-	s := schemas{docs: docs, defs: map[string]bool{}}
+	s := schemas{docs: docs, defs: map[string]bool{}, output: name == output}
 	root := object{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"$id", "https://drover.run/v1alpha1/" + name + ".schema.json"},
@@ -90,7 +90,9 @@ func schemaOf(kind reflect.Type, name string, docs comments) ([]byte, error) {
 type schemas struct {
 	docs comments
 	defs map[string]bool
-	list object
+	// output means that drover writes the document: a required string may be empty.
+	output bool
+	list   object
 }
 
 func (s *schemas) structure(t reflect.Type) object {
@@ -120,6 +122,9 @@ func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 		if rules.Default != nil {
 			o.set("default", amount(rules.Default[0]))
 		}
+		return o
+	}
+	if o, ok := s.outputValue(t); ok {
 		return o
 	}
 	switch t.Kind() {
@@ -158,7 +163,7 @@ func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 		if len(rules.Enum) > 0 {
 			o.set("enum", rules.Enum)
 		}
-		if rules.Required && !rules.MayBeEmpty && rules.Format == nil && rules.Enum == nil {
+		if rules.Required && !rules.MayBeEmpty && !s.output && rules.Format == nil && rules.Enum == nil {
 			o.set("minLength", 1)
 		}
 		o = append(o, ofFormat(rules.Format)...)

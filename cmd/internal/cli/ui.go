@@ -77,27 +77,38 @@ principal that may read that prefix can read every status.`,
 	return cmd
 }
 
-// servePage serves the page until the context ends.
+// servePage serves the page until the context ends, and prints its address.
 func servePage(cmd *cobra.Command, c *Cell, port int) error {
-	listener, err := ui.Listen(port)
+	address, serve, err := OpenPage(c, port)
 	if err != nil {
 		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\nCtrl-C ends. The address has a token: its holder can read every status, and make decisions.\n",
+		address)
+	return serve(cmd.Context())
+}
+
+// OpenPage listens on a port of 127.0.0.1 and returns the address of the page. serve serves it until its context ends.
+func OpenPage(c *Cell, port int) (address string, serve func(context.Context) error, err error) {
+	listener, err := ui.Listen(port)
+	if err != nil {
+		return "", nil, err
 	}
 	page := c.page()
 	page.Decides = true
 	handler, err := ui.NewServer(listener, page, newPageSource(c))
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return "", nil, errors.Join(err, listener.Close())
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s\nCtrl-C ends. The address has a token: its holder can read every status, and make decisions.\n",
-		handler.URL())
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(cmd.Context(), func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return handler.URL(), func(ctx context.Context) error {
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+		defer stop()
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	}, nil
 }
 
 // page says what the page of the cell shows.
