@@ -45,7 +45,7 @@ func TestConvergeDeletes(t *testing.T) {
 	done, waiting := events.CleanResult{
 		Outcome: events.CleanDone,
 	}, events.CleanResult{Outcome: events.CleanWaiting, Message: "security group sg-1: in use"}
-	bad := events.ReportResult{Failed: true, Reason: "as it is"}
+	bad := events.ReportResult{Failed: true, Reason: "as returned"}
 	script := func() answers {
 		a := answers{"plan": {pools, control, network, last}, "prepare": {map[string]any{}}, "clean": {done}, "report": {events.ReportResult{}}}
 		for _, stack := range []string{"pool-a", "pool-b", "control-plane", "network"} {

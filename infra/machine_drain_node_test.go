@@ -28,8 +28,8 @@ func TestDrainNode(t *testing.T) {
 		manual = `{"cluster": "demo", "node": "n1"}`
 		spot   = `{"instance-id": "i-1", "instance-action": "terminate"}`
 	)
-	says := func(outcome drains.Outcome, wait int64, forced ...string) any {
-		return events.DrainResult{DrainReport: drains.Report{Outcome: outcome, Message: "as it is", Forced: forced}, WaitSeconds: wait}
+	says := func(outcome drains.Outcome, seconds int64, forced ...string) any {
+		return events.DrainResult{DrainReport: drains.Report{Outcome: outcome, Message: "as returned", Forced: forced}, WaitSeconds: seconds}
 	}
 	for name, c := range map[string]struct {
 		input       string
@@ -63,7 +63,7 @@ func TestDrainNode(t *testing.T) {
 			forced: []any{"a/b", "c/d", "e/f"},
 		},
 		"the input names no node": {
-			input: `{}`, script: answers{"drain": {says(events.DrainRefused, 0)}}, path: begin + drain + end, status: asl.Failed, cause: "as it is",
+			input: `{}`, script: answers{"drain": {says(events.DrainRefused, 0)}}, path: begin + drain + end, status: asl.Failed, cause: "as returned",
 		},
 		"the function fails for a while": {
 			input: hook, script: answers{
@@ -106,7 +106,7 @@ func TestDrainNode(t *testing.T) {
 			input: hook, script: answers{
 				"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")},
 			},
-			path: begin + drain + "Is there a hook? > Complete the hook > " + end, status: asl.Failed, cause: "as it is", completions: 6,
+			path: begin + drain + "Is there a hook? > Complete the hook > " + end, status: asl.Failed, cause: "as returned", completions: 6,
 		},
 		"a manual drain fails permanently: the node is restored": {
 			input: manual, script: answers{"drain": append(repeat(failedBy("Internal"), maxTroubles), says(drains.Done, 0))},
@@ -120,7 +120,7 @@ func TestDrainNode(t *testing.T) {
 		},
 		"the function returns an unknown outcome": {
 			input: hook, script: answers{"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {map[string]any{}}},
-			path: begin + drain + "Is there a hook? > Complete the hook > " + end, status: asl.Failed, cause: "as it is", completions: 1,
+			path: begin + drain + "Is there a hook? > Complete the hook > " + end, status: asl.Failed, cause: "as returned", completions: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,10 +22,12 @@ func TestJoinNode(t *testing.T) {
 		trouble = "Has the hook time left? > Keep the hook open > Back off > "
 		abandon = "Abandon the instance > Record the failed join > The node did not join"
 	)
-	says := func(outcome events.JoinOutcome) any { return events.JoinResult{Outcome: outcome, Message: "as it is"} }
+	says := func(outcome events.JoinOutcome) any {
+		return events.JoinResult{Outcome: outcome, Message: "as returned"}
+	}
 	later := func(seconds, paused int64) any {
 		return events.JoinResult{
-			Outcome: events.JoinWaiting, Message: "as it is", WaitSeconds: seconds, PausedSeconds: paused, Node: "n1",
+			Outcome: events.JoinWaiting, Message: "as returned", WaitSeconds: seconds, PausedSeconds: paused, Node: "n1",
 			MissingSince: time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC),
 		}
 	}
@@ -60,7 +62,7 @@ func TestJoinNode(t *testing.T) {
 			script: answers{"join": {says(events.JoinGone)}}, path: wait + "No hook to complete", status: asl.Succeeded,
 		},
 		"the function abandons the instance": {
-			script: answers{"join": {says(events.JoinAbandoned)}}, path: wait + "The node did not join", status: asl.Failed, cause: "as it is",
+			script: answers{"join": {says(events.JoinAbandoned)}}, path: wait + "The node did not join", status: asl.Failed, cause: "as returned",
 		},
 		"the function fails once": {
 			script: answers{

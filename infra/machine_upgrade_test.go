@@ -30,16 +30,16 @@ const (
 
 // opened is the result that opens a step.
 func opened(kind upgrade.StepKind) events.UpgradeResult {
-	return events.UpgradeResult{Outcome: events.UpgradeGo, Message: "as it is", Kind: string(kind), Name: "demo-" + string(kind)}
+	return events.UpgradeResult{Outcome: events.UpgradeGo, Message: "as returned", Kind: string(kind), Name: "demo-" + string(kind)}
 }
 
 func upgradeResult(o events.UpgradeOutcome) events.UpgradeResult {
-	return events.UpgradeResult{Outcome: o, Message: "as it is"}
+	return events.UpgradeResult{Outcome: o, Message: "as returned"}
 }
 
 // upgradeWaits is a result that requests another call after a pause.
 func upgradeWaits(seconds int) events.UpgradeResult {
-	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "as it is", WaitSeconds: seconds}
+	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "as returned", WaitSeconds: seconds}
 }
 
 // allPhases is a successful upgrade with a step of every kind.
@@ -95,7 +95,7 @@ func TestUpgrade(t *testing.T) {
 		"the checks found something": {
 			script: controlPlaneOnly().but("Check the cluster", upgradeResult(events.UpgradeBlocked)),
 			path:   pathCheck + "The checks failed",
-			failed: upgradeBlocked, cause: "as it is",
+			failed: upgradeBlocked, cause: "as returned",
 		},
 		"every step was made already": {
 			script: controlPlaneOnly().but("Silence the alarms", upgradeResult(events.UpgradeDone)), path: pathBegin + pathEnd + "Upgraded",
@@ -106,7 +106,7 @@ func TestUpgrade(t *testing.T) {
 		},
 		"the cluster is busy for too long": {
 			script: controlPlaneOnly().but("Check the cluster", upgradeWaits(300), upgradeResult(events.UpgradeStopped)),
-			path:   pathCheck + "Wait for the cluster > " + pathCheck + pathStop, reported: []any{upgradeStopped, "as it is"},
+			path:   pathCheck + "Wait for the cluster > " + pathCheck + pathStop, reported: []any{upgradeStopped, "as returned"},
 		},
 		"it cannot be checked": {
 			script: controlPlaneOnly().but("Check the cluster", failedBy("Internal")), path: "Check the cluster > " + pathStop,
@@ -134,15 +134,15 @@ func TestUpgrade(t *testing.T) {
 		},
 		"the spec changed": {
 			script: controlPlaneOnly().but("Verify the step", upgradeResult(events.UpgradeStopped)), path: move + pathProve + pathStop,
-			reported: []any{upgradeStopped, "as it is"},
+			reported: []any{upgradeStopped, "as returned"},
 		},
 		"a step of an unknown kind": {
 			script: controlPlaneOnly().but("Verify the step", opened("Perhaps")),
-			path:   move + pathProve + pathStop, reported: []any{upgradeStopped, "as it is"},
+			path:   move + pathProve + pathStop, reported: []any{upgradeStopped, "as returned"},
 		},
 		"the function returns an unknown outcome": {
 			script: controlPlaneOnly().but("Check the cluster", upgradeResult("Perhaps")),
-			path:   pathCheck + pathStop, reported: []any{upgradeStopped, "as it is"},
+			path:   pathCheck + pathStop, reported: []any{upgradeStopped, "as returned"},
 		},
 		"the function returns no message": {
 			script: controlPlaneOnly().but("Verify the step", events.UpgradeResult{Outcome: "Perhaps"}), path: move + pathProve + pathStop,
@@ -154,7 +154,7 @@ func TestUpgrade(t *testing.T) {
 		},
 		"the checks fail": {
 			script: controlPlaneOnly().but("Check the result", upgradeResult(events.UpgradeStopped)), path: move + pathProve + pathEnd + pathStop,
-			reported: []any{upgradeStopped, "as it is"},
+			reported: []any{upgradeStopped, "as returned"},
 		},
 		"the result cannot be checked": {
 			script: controlPlaneOnly().but("Check the result", failedBy("Internal")), path: move + pathProve + "Check the result > " + pathStop,
@@ -168,7 +168,7 @@ func TestUpgrade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.reported != nil && c.failed == "" {
-				c.failed, c.cause = upgradeStopped, "as it is"
+				c.failed, c.cause = upgradeStopped, "as returned"
 			}
 			got := execute(t, upgradeMachine, upgradeInput, c.script)
 			require.Equal(t, c.path, got.path)

@@ -12,9 +12,7 @@ const ClusterQuotaCode = "L-1194D53C"
 // a quota, and an operator who lost a cluster cannot wait for that.
 func clusterQuota(r *report, f *Facts, _ *Plan) {
 	const next = "The upgrade continues, because it creates no cluster. Request an increase in time: `aws service-quotas " +
-		"request-service-quota-increase " +
-		"--service-code eks --quota-code " +
-		ClusterQuotaCode + " --desired-value …`, or delete unused clusters."
+		"request-service-quota-increase --service-code eks --quota-code " + ClusterQuotaCode + " --desired-value …`, or delete unused clusters."
 	quota, found := f.Quotas[ClusterQuotaCode]
 	used := fmt.Sprintf("%s (%s): %d of %d are used", quota.Name, ClusterQuotaCode, quota.Used, quota.Limit)
 	switch {

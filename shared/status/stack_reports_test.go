@@ -1,6 +1,6 @@
 package status
 
-// Which reads of a stack and which ends of its operations apply, and which fields they keep.
+// Reads of a stack and ends of its operations: which apply, and which fields they keep.
 
 import (
 	"testing"
@@ -26,24 +26,24 @@ func TestStackReports(t *testing.T) {
 		phase      Phase
 		set, ended Stack // the results of SetStack, for a read, and of EndStack
 	}{
-		"of a newer read": {
+		"a newer read": {
 			read("UPDATE_FAILED", 3), Converging, state("UPDATE_FAILED", "after", 3), state("UPDATE_FAILED", "after", 3),
 		},
-		"of a newer event":                     {event("UPDATE_FAILED", 3), Ready, Stack{}, state("UPDATE_FAILED", "after", 3)},
-		"of an older read":                     {read("UPDATE_FAILED", 1), Converging, known, known},
-		"of a read in the second of the event": {read("UPDATE_FAILED", 2.9), Converging, known, known},
-		"of an older event":                    {event("UPDATE_FAILED", 1), Converging, Stack{}, known},
-		"of another end in the same second": {
+		"a newer event":                          {event("UPDATE_FAILED", 3), Ready, Stack{}, state("UPDATE_FAILED", "after", 3)},
+		"an older read":                          {read("UPDATE_FAILED", 1), Converging, known, known},
+		"a read in the same second as the event": {read("UPDATE_FAILED", 2.9), Converging, known, known},
+		"an older event":                         {event("UPDATE_FAILED", 1), Converging, Stack{}, known},
+		"another end in the same second": {
 			event("UPDATE_FAILED", 2), Converging, Stack{}, state("UPDATE_FAILED", "after", 2),
 		},
-		"of progress in the second of an end":     {event("UPDATE_IN_PROGRESS", 2), Converging, Stack{}, known},
-		"without a time":                          {StackReport{Status: "UPDATE_FAILED", Event: true}, Converging, Stack{}, known},
-		"of the same event":                       {event("UPDATE_COMPLETE", 2), Converging, Stack{}, state("UPDATE_COMPLETE", "after", 2)},
-		"of the same result of a newer operation": {event("UPDATE_COMPLETE", 3), Ready, Stack{}, state("UPDATE_COMPLETE", "after", 3)},
-		"of the same result, which a task waits for": {
+		"progress in the same second as the end": {event("UPDATE_IN_PROGRESS", 2), Converging, Stack{}, known},
+		"a report without a time":                {StackReport{Status: "UPDATE_FAILED", Event: true}, Converging, Stack{}, known},
+		"the same event again":                   {event("UPDATE_COMPLETE", 2), Converging, Stack{}, state("UPDATE_COMPLETE", "after", 2)},
+		"the same result of a newer operation":   {event("UPDATE_COMPLETE", 3), Ready, Stack{}, state("UPDATE_COMPLETE", "after", 3)},
+		"the same result, which a task waits for": {
 			read("UPDATE_COMPLETE", 3), Converging, state("UPDATE_COMPLETE", "after", 2), state("UPDATE_COMPLETE", "after", 3),
 		},
-		"of the same result, late": {
+		"the same result, late": {
 			read("UPDATE_COMPLETE", 3), Ready, state("UPDATE_COMPLETE", "after", 2), state("UPDATE_COMPLETE", "after", 2),
 		},
 	} {

@@ -63,7 +63,8 @@ func accepted(p *events.PlanResult) *Condition {
 
 // upgrades adds the pending upgrade, or the upgrade in flight, to the verdict.
 func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
-	if v.upgrade = u; u == nil {
+	v.upgrade = u
+	if u == nil {
 		return
 	}
 	state := upgrade.State(u.State)

@@ -92,24 +92,25 @@ func Decide(in Situation) (Decision, error) {
 	}
 	d := Decision{Old: in.Deployed, Step: Step{KubernetesVersion: in.Deployed.KubernetesVersion}}
 	wants := in.Deployed
-	if !in.Record.targetApplies(spec) {
+	// The target of the record applies instead of the spec's.
+	recordApplies := in.Record.targetApplies(spec)
+	if recordApplies {
+		d.OverrideReason = in.Record.OverrideReason(in.Deployed)
+	} else {
 		var err error
 		if wants, err = in.specTarget(); err != nil {
 			return d, err
 		}
 	}
-	if in.Record.targetApplies(spec) {
-		d.OverrideReason = in.Record.OverrideReason(in.Deployed)
-	}
 	last := in.Record.LastChange()
-	if last.unfinished() && (in.Record.targetApplies(spec) || in.Record.StoppedBefore(wants)) {
+	if last.unfinished() && (recordApplies || in.Record.StoppedBefore(wants)) {
 		// Everything stays as deployed: what the stopped upgrade updated, and what it did not reach.
 		d.Keep = Keep{Images: true, Addons: true, OverridesSpec: last.Origin == OriginSpec}
 	}
-	d.OverrideCleared = !in.Record.targetApplies(spec) && sameTarget(wants, in.Deployed) && in.Record.overrides() &&
+	d.OverrideCleared = !recordApplies && sameTarget(wants, in.Deployed) && in.Record.overrides() &&
 		!in.Record.StoppedBefore(wants)
 	switch at, channel := in.requestedAt(), in.requestedByChannel(); {
-	case !sameTarget(wants, in.Deployed), in.Record.StoppedBefore(wants) && (last.Origin == OriginSpec || !in.Record.targetApplies(spec)):
+	case !sameTarget(wants, in.Deployed), in.Record.StoppedBefore(wants) && (last.Origin == OriginSpec || !recordApplies):
 		d.SpecTarget, d.Keep = &wants, Keep{Images: true, Addons: true, OverridesSpec: true}
 		in.requestSpec(&d, wants)
 	case at != nil:

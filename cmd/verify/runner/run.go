@@ -1,5 +1,7 @@
 package runner
 
+// A run of the steps in order, and its results.
+
 import (
 	"context"
 	"errors"
@@ -29,7 +31,7 @@ func (r *Run) Do(ctx, cleanup context.Context, steps []Step) error {
 	started := r.Clock()
 	for i, step := range steps {
 		r.Show(fmt.Sprintf("\n[%d/%d] %s: %s", i+1, len(steps), step.Name, step.Title))
-		result := r.one(ctx, cleanup, step)
+		result := r.runStep(ctx, cleanup, step)
 		now := r.Clock()
 		result.Elapsed, result.Cost = now.Sub(started), r.Meter.Total(now)
 		r.Results = append(r.Results, result)
@@ -38,8 +40,8 @@ func (r *Run) Do(ctx, cleanup context.Context, steps []Step) error {
 	return nil
 }
 
-// one runs one step, or skips it.
-func (r *Run) one(ctx, cleanup context.Context, step Step) (result Result) {
+// runStep runs one step, or skips it.
+func (r *Run) runStep(ctx, cleanup context.Context, step Step) (result Result) {
 	result = Result{Step: step}
 	if step.Cleanup {
 		ctx = cleanup
@@ -58,7 +60,7 @@ func (r *Run) one(ctx, cleanup context.Context, step Step) (result Result) {
 	began := r.Clock()
 	err := step.Run(ctx, log)
 	result.Took, result.Evidence = r.Clock().Sub(began), log.evidence
-	skipped := (*skip)(nil)
+	var skipped *skip
 	switch {
 	case err == nil:
 		result.Outcome = Passed

@@ -97,7 +97,8 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 	}
 	c := &call{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
 	if in.Repeats != nil && *in.Repeats > 0 { // a late event of the first operation does not resume this task
-		if c.token += "-repeated"; *in.Repeats > 1 {
+		c.token += "-repeated"
+		if *in.Repeats > 1 {
 			c.token += fmt.Sprintf("-%d", *in.Repeats)
 		}
 	}

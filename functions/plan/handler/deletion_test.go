@@ -71,34 +71,34 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 	}
 	withoutControlPlane := unprotected("on", "")
 	delete(withoutControlPlane, names.ControlPlane)
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		deployed map[string]stack.Deployed
 		good     string
 		want     string // the protected stacks; "" is none
 	}{
-		"a control plane whose first update was rolled back is protected by its spec": {unprotected("off", "on"), "off", "(control-plane)"},
-		"so it is by the default":                                            {unprotected("off", "default"), "off", "(control-plane)"},
-		"a network without a control plane is protected by its spec":         {withoutControlPlane, "off", "(network)"},
-		"the accepted spec protects both stacks before it was converged to":  {unprotected("off", "off"), "on", "(control-plane, network)"},
-		"an accepted spec that was not converged to turns no protection off": {unprotected("on", "on"), "off", "(control-plane, network)"},
-		"specs without protection protect nothing":                           {unprotected("off", "off"), "off", ""},
-		"versions that expired protect nothing":                              {unprotected("expired", ""), "", ""},
+		"a control plane whose first update was rolled back is protected by its spec":    {unprotected("off", "on"), "off", "(control-plane)"},
+		"a control plane whose first update was rolled back is protected by the default": {unprotected("off", "default"), "off", "(control-plane)"},
+		"a network without a control plane is protected by its spec":                     {withoutControlPlane, "off", "(network)"},
+		"the accepted spec protects both stacks before it was converged to":              {unprotected("off", "off"), "on", "(control-plane, network)"},
+		"an accepted spec that was not converged to turns no protection off":             {unprotected("on", "on"), "off", "(control-plane, network)"},
+		"specs without protection protect nothing":                                       {unprotected("off", "off"), "off", ""},
+		"versions that expired protect nothing":                                          {unprotected("expired", ""), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c1 := &specless{status: &status.Status{Phase: status.Ready, GoodVersion: c.good}, deployed: c.deployed, versions: versions}
-			result, err := c1.plan(t)
+			c := &specless{status: &status.Status{Phase: status.Ready, GoodVersion: test.good}, deployed: test.deployed, versions: versions}
+			result, err := c.plan(t)
 			require.NoError(t, err)
-			if c.want == "" {
+			if test.want == "" {
 				require.Equal(t, events.OutcomeDeletes, result.Outcome)
 				return
 			}
 			require.Equal(t, status.ReasonDeletionProtected, result.Reason)
-			require.Contains(t, result.Message, c.want)
+			require.Contains(t, result.Message, test.want)
 			require.Nil(t, result.Deletion)
-			require.Empty(t, c1.kept, "there is no plan")
-			require.Zero(t, c1.acquired)
+			require.Empty(t, c.kept, "there is no plan")
+			require.Zero(t, c.acquired)
 
-			result, err = c1.plan(t)
+			result, err = c.plan(t)
 			require.NoError(t, err)
 			require.Equal(t, status.ReasonDeletionProtected, result.Reason, "the next try answers the same")
 		})
@@ -163,13 +163,13 @@ func TestDeletion(t *testing.T) {
 		require.Equal(t, status.ReasonDeleting, c.status.Condition(status.Converged).Reason)
 		require.Len(t, c.status.Stacks, 3)
 	})
-	t.Run("is read again when another execution took the lease meanwhile", func(t *testing.T) {
+	t.Run("reads again if another execution took the lease in between", func(t *testing.T) {
 		c := &specless{status: &status.Status{Phase: status.Ready}, deployed: deployedAll("false"), conflicts: 3}
 		result, err := c.plan(t)
 		require.NoError(t, err)
 		require.Equal(t, events.OutcomeDeletes, result.Outcome)
 	})
-	t.Run("gives up after four lost races", func(t *testing.T) {
+	t.Run("fails as Transient after four lost races", func(t *testing.T) {
 		c := &specless{status: &status.Status{Phase: status.Ready}, deployed: deployedAll("false"), conflicts: 4}
 		_, err := c.plan(t)
 		require.Equal(t, "Transient", fault.NameOf(err))
@@ -206,13 +206,13 @@ func TestDeletion(t *testing.T) {
 		require.Equal(t, events.OutcomeGone, result.Outcome)
 		require.Zero(t, c.acquired)
 	})
-	t.Run("goes on for a deleted cluster of which a stack came back", func(t *testing.T) {
+	t.Run("continues if a stack of a deleted cluster exists again", func(t *testing.T) {
 		c := &specless{status: &status.Status{Phase: status.Deleted}, deployed: deployedAll("false")}
 		result, err := c.plan(t)
 		require.NoError(t, err)
 		require.Equal(t, events.OutcomeDeletes, result.Outcome)
 	})
-	t.Run("is of no cluster that never was", func(t *testing.T) {
+	t.Run("does nothing for an unknown cluster", func(t *testing.T) {
 		c := &specless{}
 		result, err := c.plan(t)
 		require.NoError(t, err)

@@ -1,6 +1,6 @@
 package audit
 
-// What the audit makes of differences: what it records, repairs, and leaves alone.
+// Differences that the audit records, repairs, or leaves alone.
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// The repairs that a plan may name, and one that only another drover explains.
+// Repairs that a plan may name, and a change that only another version of drover explains.
 var (
 	absent = plan.Change{
 		Stack: names.Addons, Operation: plan.Create, Reasons: []status.Reason{{Field: "status.addons", Old: "absent", New: "present"}},
@@ -47,74 +47,74 @@ func TestAuditComparesACluster(t *testing.T) {
 		stacks  map[string]stack.Deployed
 		want    []string
 	}{
-		"and leaves one alone that is as it was made": {status.Status{Phase: status.Ready}, planned(), nil, []string{"compare"}},
-		"but not with a listing that is out of date":  {status.Status{Phase: status.Ready, UpdatedAt: noon.Add(1)}, planned(retag), nil, nil},
-		"but not while a stack changes": {
+		"an unchanged cluster: nothing":                 {status.Status{Phase: status.Ready}, planned(), nil, []string{"compare"}},
+		"a listing older than the status: not compared": {status.Status{Phase: status.Ready, UpdatedAt: noon.Add(1)}, planned(retag), nil, nil},
+		"a stack changes: not compared": {
 			status.Status{Phase: status.Ready}, planned(retag), map[string]stack.Deployed{names.Addons: {Status: "UPDATE_IN_PROGRESS"}}, nil,
 		},
-		"and repairs it": {status.Status{Phase: status.Ready}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")}},
-		"and repairs it again after growing pauses": {
+		"a lost tag: repaired at once": {status.Status{Phase: status.Ready}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")}},
+		"a lost tag found 15 minutes ago: repaired again": {
 			status.Status{Phase: status.Ready, DriftedAt: &since}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")},
 		},
-		"and reckons the pause from the first finding": {
+		"a lost tag found 40 minutes ago: the repair of 30 minutes": {
 			status.Status{Phase: status.Ready, DriftedAt: ago(40 * time.Minute)}, planned(retag), nil,
 			[]string{"compare", "write", repair("2026-11-26T11:50:00Z")},
 		},
-		"and repairs nothing that only another drover explains": {
+		"another version of drover renders the stack: recorded only": {
 			status.Status{Phase: status.Ready}, planned(rendered), nil, []string{"compare", "write"},
 		},
-		"and remembers a stack in review before it removes that": {
+		"an unwanted stack in review: recorded, then deleted": {
 			status.Status{
 				Phase: status.Ready,
 			}, planned(plan.Change{Stack: names.Addons, Operation: plan.Delete, Reasons: []status.Reason{{Field: "status.addons"}}}),
 			map[string]stack.Deployed{names.Addons: {Status: stack.InReview, Tags: map[string]string{names.TagCluster: demo}}},
 			[]string{"compare", "write", "write", repair("2026-11-26T12:00:00Z")},
 		},
-		"and starts it when its release came": {
+		"its missing release was uploaded: started": {
 			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, planned(), nil,
 			[]string{"compare", "start: release-arrived 2026-11-26T12:00:00Z"},
 		},
-		"but not while its release is still unusable": {
+		"its release is still unusable: nothing": {
 			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, plan.Preview{Reason: status.ReasonReleaseUnusable}, nil,
 			[]string{"compare"},
 		},
-		"nor while only the last good spec has one": {
+		"only the last good spec has a release: nothing": {
 			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}},
 			plan.Preview{Unused: &events.Rejection{Reason: status.ReasonReleaseUnusable}}, nil, []string{"compare"},
 		},
-		"nor for a spec that was never valid": {
+		"its spec was never valid: nothing": {
 			status.Status{Phase: status.Ready, Conditions: []status.Condition{condition(status.SpecAccepted, "False", status.ReasonSpecInvalid)}},
 			planned(), nil,
 			[]string{"compare"},
 		},
-		"and records the labels that a status lacks": {
+		"the status lacks labels: recorded": {
 			status.Status{Phase: status.Ready, Accepted: &status.Upload{Version: "v1"}},
 			plan.Preview{Plan: planned().Plan, Accepted: &status.Upload{Version: "v1", Labels: map[string]string{"env": "prod"}}}, nil,
 			[]string{"compare", "write"},
 		},
-		"but not the labels of a spec that admission has not recorded": {
+		"labels of a spec that admission has not recorded: nothing": {
 			status.Status{Phase: status.Ready, Accepted: &status.Upload{Version: "v1"}},
 			plan.Preview{Plan: planned().Plan, Accepted: &status.Upload{Version: "v2", Labels: map[string]string{"env": "prod"}}}, nil,
 			[]string{"compare"},
 		},
-		"and starts it for an upgrade that no status shows": {
+		"an upgrade that the status does not show: started": {
 			status.Status{Phase: status.Ready}, plan.Preview{Next: scheduled}, nil,
 			[]string{"compare", "start: upgrade-pending 2026-11-26T12:00:00Z"},
 		},
-		"but not for one that it shows": {
+		"an upgrade that the status shows: nothing": {
 			status.Status{Phase: status.Ready, Upgrade: scheduled}, plan.Preview{Next: scheduled}, nil, []string{"compare"},
 		},
-		"but not for one of a cluster that failed": {
+		"an upgrade of a failed cluster: nothing": {
 			status.Status{Phase: status.Failed}, plan.Preview{Next: scheduled}, nil, []string{"compare"},
 		},
-		"and has a verdict given when nothing is left to change": {
+		"an aborted execution left no change: started, for a verdict": {
 			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(), nil,
 			[]string{"compare", "start: aborted-execution 2026-11-26T12:00:00Z"},
 		},
-		"but not when something is left": {
+		"an aborted execution left a change: nothing": {
 			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(retag), nil, []string{"compare"},
 		},
-		"nor when its spec is refused": {
+		"an aborted execution, and the spec is refused: nothing": {
 			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, plan.Preview{Reason: status.ReasonSpecInvalid}, nil,
 			[]string{"compare"},
 		},
@@ -127,7 +127,7 @@ func TestAuditComparesACluster(t *testing.T) {
 			require.Equal(t, test.want, a.calls)
 		})
 	}
-	t.Run("and starts nothing for an upgrade that a sweep starts", func(t *testing.T) {
+	t.Run("an upgrade that a sweep starts: nothing", func(t *testing.T) {
 		a := &audited{status: &status.Status{Phase: status.Ready}, preview: plan.Preview{Next: scheduled}}
 		r := a.run()
 		r.due = map[string]bool{demo: true}
@@ -291,7 +291,7 @@ func TestFindingsByPhase(t *testing.T) {
 			require.Equal(t, test.repairable, repairable)
 		})
 	}
-	t.Run("name only stacks that stood as missing", func(t *testing.T) {
+	t.Run("only stacks that existed are reported as missing", func(t *testing.T) {
 		p := plan.Plan{Changes: []plan.Change{absent}}
 		for is, found := range map[string]bool{
 			"CREATE_COMPLETE": true, "UPDATE_ROLLBACK_FAILED": true, "ROLLBACK_COMPLETE": false, "DELETE_COMPLETE": false,
@@ -325,14 +325,14 @@ func TestFindingsAreRecorded(t *testing.T) {
 		written    bool
 		since      *time.Time
 	}{
-		"not when nothing was ever found":             {status.Status{}, nil, false, false, nil},
-		"not when nothing was found again":            {status.Status{Conditions: []status.Condition{again}}, nil, false, false, nil},
-		"when something is found":                     {status.Status{}, found, true, true, &noon},
-		"when something is found after nothing":       {status.Status{Conditions: []status.Condition{again}}, found, true, true, &noon},
-		"when nothing is found any more":              {status.Status{Conditions: []status.Condition{drifted}}, nil, false, true, nil},
-		"when only the time of a finding is left":     {status.Status{DriftedAt: ago(time.Hour)}, nil, false, true, nil},
-		"with the time of the first one to repair":    {status.Status{DriftedAt: ago(time.Hour)}, found, true, true, ago(time.Hour)},
-		"without a time when there is none to repair": {status.Status{DriftedAt: ago(time.Hour)}, found, false, true, nil},
+		"nothing, and nothing before: not written":          {status.Status{}, nil, false, false, nil},
+		"nothing, and InSync before: not written":           {status.Status{Conditions: []status.Condition{again}}, nil, false, false, nil},
+		"a first finding: written":                          {status.Status{}, found, true, true, &noon},
+		"a finding after InSync: written":                   {status.Status{Conditions: []status.Condition{again}}, found, true, true, &noon},
+		"nothing, and drift before: written":                {status.Status{Conditions: []status.Condition{drifted}}, nil, false, true, nil},
+		"nothing, and only a time of drift before: written": {status.Status{DriftedAt: ago(time.Hour)}, nil, false, true, nil},
+		"a repairable finding keeps the time of the first":  {status.Status{DriftedAt: ago(time.Hour)}, found, true, true, ago(time.Hour)},
+		"a finding that is not repairable has no time":      {status.Status{DriftedAt: ago(time.Hour)}, found, false, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.before
@@ -345,23 +345,23 @@ func TestFindingsAreRecorded(t *testing.T) {
 			}
 		})
 	}
-	t.Run("up to a number", func(t *testing.T) {
+	t.Run("more findings than the limit are counted", func(t *testing.T) {
 		for n, want := range map[int]bool{maxFindings: false, maxFindings + 1: true} {
 			a := &audited{status: &status.Status{}}
 			require.NoError(t, a.run().recordFindings(t.Context(), demo, &status.Status{}, make([]string, n), nil, false))
 			require.Equal(t, want, a.status.Condition(status.InSync).Message[maxFindings-1:] == "\nand 1 more", n)
 		}
 	})
-	t.Run("with stacks in review that are to go", func(t *testing.T) {
+	t.Run("an unwanted stack in review is recorded, others are not", func(t *testing.T) {
 		review := func(op plan.Operation) plan.Change { return plan.Change{Stack: names.Addons, Operation: op} }
 		for name, test := range map[string]struct {
 			change plan.Change
 			is     string
 			calls  []string
 		}{
-			"in review":             {review(plan.Delete), stack.InReview, []string{"write"}},
-			"in review, and wanted": {review(plan.Create), stack.InReview, nil},
-			"that is there":         {review(plan.Delete), "CREATE_COMPLETE", nil},
+			"in review":              {review(plan.Delete), stack.InReview, []string{"write"}},
+			"in review, and planned": {review(plan.Create), stack.InReview, nil},
+			"not in review":          {review(plan.Delete), "CREATE_COMPLETE", nil},
 		} {
 			a := &audited{status: &status.Status{}}
 			r := a.run()
@@ -387,12 +387,12 @@ func TestRepairableReasons(t *testing.T) {
 		findings   int
 		repairable bool
 	}{
-		"nothing":                               {nil, 0, false},
-		"tags":                                  {[]plan.Change{retag}, 1, true},
-		"not what only another drover explains": {[]plan.Change{retag, rendered}, 2, false},
-		"a roll that is late":                   {[]plan.Change{roll(noon.Add(-rollStartLimit - time.Second))}, 1, true},
-		"a roll whose time just came, in silence": {[]plan.Change{roll(noon.Add(-rollStartLimit))}, 0, true},
-		"more than a roll":                        {[]plan.Change{mixed}, 2, true},
+		"no change": {nil, 0, false},
+		"a tag":     {[]plan.Change{retag}, 1, true},
+		"a tag, and a change that only another version of drover explains": {[]plan.Change{retag, rendered}, 2, false},
+		"a late roll":                     {[]plan.Change{roll(noon.Add(-rollStartLimit - time.Second))}, 1, true},
+		"a roll whose time has just come": {[]plan.Change{roll(noon.Add(-rollStartLimit))}, 0, true},
+		"a roll with another change":      {[]plan.Change{mixed}, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings, repairable := drifted(plan.Plan{Cluster: demo, Changes: test.changes}, noon)
@@ -412,7 +412,7 @@ func TestRepairableReasons(t *testing.T) {
 	require.False(t, isRepairable(names.Addons, status.Reason{Field: "checksum.addons", Old: "a", New: "b"}))
 }
 
-func TestFindingsBesideThePlan(t *testing.T) {
+func TestFindingsOutsideThePlan(t *testing.T) {
 	p := plan.Plan{Cluster: demo, Changes: []plan.Change{retag}}
 	for name, test := range map[string]struct {
 		stack    string
@@ -431,11 +431,11 @@ func TestFindingsBesideThePlan(t *testing.T) {
 		stack, state, version, launches string
 		found                           bool
 	}{
-		"old":                      {"CREATE_COMPLETE", pool.InService, "1", "2", true},
-		"present":                  {"CREATE_COMPLETE", pool.InService, "2", "2", false},
-		"old, and leaves":          {"CREATE_COMPLETE", pool.TerminatingWait, "1", "2", false},
-		"old while its pool rolls": {"UPDATE_ROLLBACK_FAILED", pool.InService, "1", "2", false},
-		"old without a template":   {"CREATE_COMPLETE", pool.InService, "1", "", false},
+		"an old launch template":                      {"CREATE_COMPLETE", pool.InService, "1", "2", true},
+		"the present launch template":                 {"CREATE_COMPLETE", pool.InService, "2", "2", false},
+		"an old launch template, and terminating":     {"CREATE_COMPLETE", pool.TerminatingWait, "1", "2", false},
+		"an old launch template while its pool rolls": {"UPDATE_ROLLBACK_FAILED", pool.InService, "1", "2", false},
+		"the pool has no launch template":             {"CREATE_COMPLETE", pool.InService, "1", "", false},
 	} {
 		found := outdated(demo, map[string]stack.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
 			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{

@@ -225,7 +225,7 @@ func (s *Service) CreateStack(ctx context.Context, caller iam.Caller, in *Create
 	if _, err := s.plan(st, target, false); err != nil {
 		return nil, err
 	}
-	acting, err := s.act(caller, in.RoleARN)
+	acting, err := s.actingCaller(caller, in.RoleARN)
 	if err != nil {
 		return nil, err
 	}
@@ -367,7 +367,7 @@ func (s *Service) UpdateStack(ctx context.Context, caller iam.Caller, in *Update
 	if err != nil {
 		return nil, err
 	}
-	acting, err := s.act(caller, roleARN)
+	acting, err := s.actingCaller(caller, roleARN)
 	if err != nil {
 		return nil, err
 	}
@@ -440,7 +440,7 @@ func (s *Service) DeleteStack(_ context.Context, caller iam.Caller, in *DeleteSt
 	if st == nil {
 		return nil, nil
 	}
-	acting, err := s.act(caller, roleARN)
+	acting, err := s.actingCaller(caller, roleARN)
 	if err != nil {
 		return nil, err
 	}

@@ -358,7 +358,7 @@ func (s *Service) ExecuteChangeSet(_ context.Context, caller iam.Caller, in *Exe
 	if err != nil {
 		return nil, err
 	}
-	acting, err := s.act(caller, roleARN)
+	acting, err := s.actingCaller(caller, roleARN)
 	if err != nil {
 		return nil, err
 	}

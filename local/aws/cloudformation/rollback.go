@@ -116,7 +116,7 @@ func (s *Service) rollBack(caller iam.Caller, action string, in any, name, roleA
 	if err != nil {
 		return "", err
 	}
-	acting, err := s.act(caller, roleARN)
+	acting, err := s.actingCaller(caller, roleARN)
 	if err != nil {
 		return "", err
 	}

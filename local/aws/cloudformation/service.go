@@ -265,8 +265,8 @@ func checkName(member, name string) error {
 // provider returns the provider of a resource type, or nil. The caller holds s.mu.
 func (s *Service) provider(resourceType string) resource.Provider { return s.providers[resourceType] }
 
-// act returns the identity that CloudFormation uses in an operation: the role, if there is one, or the caller.
-func (s *Service) act(caller iam.Caller, roleARN string) (iam.Caller, error) {
+// actingCaller returns the identity that CloudFormation uses in an operation: the role, if there is one, or the caller.
+func (s *Service) actingCaller(caller iam.Caller, roleARN string) (iam.Caller, error) {
 	if roleARN == "" {
 		return caller.InvokedBy(principal), nil
 	}
@@ -296,6 +296,7 @@ func (s *Service) Wait(ctx context.Context, nameOrID string) (Stack, error) {
 		if running == nil {
 			return described, nil
 		}
+		// In the storm a goroutine that was woken continues when it is its turn. Elsewhere turn does nothing.
 		turn := s.config.Clock.Ticket("cloudformation: waiting for " + nameOrID)
 		select {
 		case <-running.done:

@@ -172,7 +172,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					if in.Stack != names.ControlPlane || w.desired["c0"] != nil {
 						return next.Invoke(ctx, payload)
 					}
-					w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+					w.do(act{cluster: "c0", what: "create again", spec: w.plot.last["c0"]})
 					name := names.Stack("c0", names.ControlPlane) // without reading the spec again
 					_, err := w.CloudFormation.DeleteStack(ctx, w.Admin(), &stacks.DeleteStackInput{StackName: name})
 					return []byte("{}"), err
@@ -200,7 +200,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 						})
 						said, err := next.Invoke(ctx, payload)
 						w.OnCall(w.seeCall)
-						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+						w.do(act{cluster: "c0", what: "create again", spec: w.plot.last["c0"]})
 						return said, err
 					}
 					return []byte("{}"), deleteControlPlane(ctx, cfg)

@@ -99,8 +99,8 @@ func (w *world) condition(cluster string) string {
 
 // repair ends the conditions of a cluster.
 func (w *world) repair(cluster string) {
-	w.record("%s: mended: %s", cluster, w.condition(cluster))
-	w.out.Acts["mend"]++
+	w.record("%s: repaired: %s", cluster, w.condition(cluster))
+	w.out.Acts["repair"]++
 	if w.blocked[cluster] {
 		w.setBlocked(cluster, false)
 	}

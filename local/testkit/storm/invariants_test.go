@@ -136,7 +136,7 @@ func TestInvariantsHold(t *testing.T) {
 				w.OnCall(func(call endpoint.Call) error {
 					if !back && call.Action == "DeleteStack" && strings.Contains(call.Resource, names.Stack("c0", names.ControlPlane)) {
 						back = true
-						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+						w.do(act{cluster: "c0", what: "create again", spec: w.plot.last["c0"]})
 					}
 					return w.seeCall(call)
 				})
@@ -219,6 +219,6 @@ func comesBack(p *plot, protected bool) {
 	back := *p.acts[0].spec
 	back.protected = protected
 	p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
-	p.acts = append(p.acts, act{at: 3 * time.Hour, cluster: "c0", what: "create anew", spec: &back})
+	p.acts = append(p.acts, act{at: 3 * time.Hour, cluster: "c0", what: "create again", spec: &back})
 	p.last["c0"] = &back
 }

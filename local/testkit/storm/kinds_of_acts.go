@@ -252,7 +252,7 @@ func deleteSpec(b *lifeBuilder) {
 		return
 	}
 	b.pause()
-	b.upload("create anew")
+	b.upload("create again")
 }
 
 func createKubernetesResources(b *lifeBuilder) {

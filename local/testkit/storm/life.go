@@ -179,7 +179,7 @@ func (b *lifeBuilder) uploadInvalid(what string, by flaw) {
 	b.upload(what)
 	b.pause()
 	b.spec.flaw = flaw{}
-	b.upload("mend the spec")
+	b.upload("fix the spec")
 }
 
 // requestUnreachable requests a release that the cluster cannot reach: by the spec, at a time or by an operator.
@@ -193,7 +193,7 @@ func (b *lifeBuilder) requestUnreachable(what, to string) {
 			b.pause()
 			b.pause()
 			b.spec.atRelease, b.spec.at = "", 0
-			b.upload("mend the spec")
+			b.upload("fix the spec")
 		}
 	default:
 		b.add(act{what: what + " by hand", upgrade: &events.Upgrade{Cluster: b.cluster, Release: to}, times: 1})

@@ -114,7 +114,7 @@ func (p roles) Create(_ context.Context, r resource.Request) (resource.Result, e
 		return resource.Result{}, err
 	}
 	arn := p.identities.RoleARN(want)
-	if err := r.Caller.Authorize("iam:CreateRole", arn, bounded(want)); err != nil {
+	if err := r.Caller.Authorize("iam:CreateRole", arn, boundaryCondition(want)); err != nil {
 		return resource.Result{}, err
 	}
 	if err := authorize(r, arn, "TagRole"); err != nil {
@@ -130,9 +130,9 @@ func (p roles) Create(_ context.Context, r resource.Request) (resource.Result, e
 	return p.result(created), nil
 }
 
-// bounded returns the condition key of actions that depend on a role's permissions boundary.
+// boundaryCondition returns the condition key of actions that depend on a role's permissions boundary.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_iam-condition-keys.html#ck_PermissionsBoundary
-func bounded(role iam.Role) map[string]string {
+func boundaryCondition(role iam.Role) map[string]string {
 	if role.Boundary == "" {
 		return nil
 	}
@@ -141,15 +141,15 @@ func bounded(role iam.Role) map[string]string {
 
 // setBoundary changes a role's permissions boundary to the wanted one.
 func (p roles) setBoundary(r resource.Request, want iam.Role) error {
-	now, err := p.identities.Role(want.Name)
-	if err != nil || now.Boundary == want.Boundary {
+	current, err := p.identities.Role(want.Name)
+	if err != nil || current.Boundary == want.Boundary {
 		return err
 	}
-	action, key := "iam:PutRolePermissionsBoundary", bounded(want)
+	action, conditions := "iam:PutRolePermissionsBoundary", boundaryCondition(want)
 	if want.Boundary == "" {
-		action, key = "iam:DeleteRolePermissionsBoundary", bounded(now)
+		action, conditions = "iam:DeleteRolePermissionsBoundary", boundaryCondition(current)
 	}
-	if err := r.Caller.Authorize(action, p.identities.RoleARN(want), key); err != nil {
+	if err := r.Caller.Authorize(action, p.identities.RoleARN(want), conditions); err != nil {
 		return err
 	}
 	return p.identities.SetBoundary(want.Name, want.Boundary)
@@ -158,13 +158,13 @@ func (p roles) setBoundary(r resource.Request, want iam.Role) error {
 // setPolicies changes a role's policies from have to want. It ignores policies that are in neither.
 func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 	arn := p.identities.RoleARN(want)
-	now, err := p.identities.Role(want.Name)
+	current, err := p.identities.Role(want.Name)
 	if err != nil {
 		return err
 	}
 	may := func(action, policyARN string) error {
 		context := map[string]string{}
-		maps.Copy(context, bounded(now))
+		maps.Copy(context, boundaryCondition(current))
 		if policyARN != "" {
 			context["iam:PolicyARN"] = policyARN
 		}

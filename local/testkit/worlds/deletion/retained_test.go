@@ -27,8 +27,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// unmade deletes all resources of a kind by hand.
-func (l *life) unmade(kind string) {
+// deleteAll deletes all resources of a kind by hand.
+func (l *life) deleteAll(kind string) {
 	l.T.Helper()
 	for _, arn := range slices.Sorted(maps.Keys(l.AllResources())) {
 		if strings.Contains(arn, kind) {
@@ -45,8 +45,8 @@ func (l *life) roleOf(cluster string) string {
 	return roles[0].Name
 }
 
-// remains asserts that a deletion stopped because of the resources in its message.
-func (l *life) remains(what ...string) {
+// requireRemaining asserts that a deletion stopped because of the resources in its message.
+func (l *life) requireRemaining(what ...string) {
 	l.T.Helper()
 	s := l.Status("demo")
 	require.Equal(l.T, status.Failed, s.Phase, s.Message)
@@ -57,77 +57,77 @@ func (l *life) remains(what ...string) {
 }
 
 func TestDeletionAfterALostNetwork(t *testing.T) {
-	run(t, func(a *life) {
-		before := a.AllResources()
-		a.Cluster("demo", "")
-		a.DeleteStack("demo", names.Network)
-		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected))
-		a.Settle()
-		s := a.Status("demo")
+	run(t, func(l *life) {
+		before := l.AllResources()
+		l.Cluster("demo", "")
+		l.DeleteStack("demo", names.Network)
+		l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected))
+		l.Settle()
+		s := l.Status("demo")
 		require.Equal(t, status.Stopped, s.Phase, s.Message)
 		require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
-		require.False(t, a.Stack("demo", names.ControlPlane).TerminationProtection)
-		require.False(t, a.Protected("drover-demo"))
+		require.False(t, l.Stack("demo", names.ControlPlane).TerminationProtection)
+		require.False(t, l.Protected("drover-demo"))
 
-		a.Remove(names.ClusterSpec("demo"), "")
-		a.Settle()
-		vpcs := a.ResourceIDs(":vpc/")
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.Settle()
+		vpcs := l.ResourceIDs(":vpc/")
 		require.Len(t, vpcs, 1)
-		a.remains("VPC " + vpcs[0] + " with its subnets: deletion protection retained it")
-		require.Empty(t, a.Stacks("demo"))
-		a.unmade(":subnet/")
-		a.unmade(":vpc/")
-		a.Converge("demo")
-		a.Settle()
-		a.RequireDeleted("demo", before)
+		l.requireRemaining("VPC " + vpcs[0] + " with its subnets: deletion protection retained it")
+		require.Empty(t, l.Stacks("demo"))
+		l.deleteAll(":subnet/")
+		l.deleteAll(":vpc/")
+		l.Converge("demo")
+		l.Settle()
+		l.RequireDeleted("demo", before)
 	})
 }
 
 // A user deletes the network stack while drover disables deletion protection. The VPC is retained. drover still disables the protection of
 // the other resources.
 func TestDeletionAfterALostNetworkWithoutProtection(t *testing.T) {
-	run(t, func(a *life) {
-		a.Cluster("demo", "")
+	run(t, func(l *life) {
+		l.Cluster("demo", "")
 		name, lost := names.Stack("demo", names.Network), false
-		a.OnCall(func(call endpoint.Call) error {
+		l.OnCall(func(call endpoint.Call) error {
 			if harness.CalledBy(call) == "change" && call.Action == "ExecuteChangeSet" && !lost {
 				lost = true
-				_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{
+				_, err := l.CloudFormation.UpdateTerminationProtection(t.Context(), l.Admin(), &cloudformation.UpdateTerminationProtectionInput{
 					StackName: name,
 				})
 				require.NoError(t, err)
-				_, err = a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
+				_, err = l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{StackName: name})
 				require.NoError(t, err)
 			}
 			return nil
 		})
-		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected))
-		a.Settle()
+		l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected))
+		l.Settle()
 		require.True(t, lost)
-		require.NotContains(t, a.Stacks("demo"), names.Network)
-		s := a.Status("demo")
+		require.NotContains(t, l.Stacks("demo"), names.Network)
+		s := l.Status("demo")
 		require.Equal(t, status.Stopped, s.Phase, s.Message)
 		require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
 		require.Contains(t, s.Message, "stack "+name+": absent")
-		require.False(t, a.Stack("demo", names.ControlPlane).TerminationProtection)
-		require.False(t, a.Protected("drover-demo"))
-		a.Remove(names.ClusterSpec("demo"), "")
-		a.Settle()
-		a.remains("VPC ", " with its subnets: deletion protection retained it")
+		require.False(t, l.Stack("demo", names.ControlPlane).TerminationProtection)
+		require.False(t, l.Protected("drover-demo"))
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.Settle()
+		l.requireRemaining("VPC ", " with its subnets: deletion protection retained it")
 	})
 }
 
 // A network whose resources block each other stays half deleted. drover still disables the remaining protection of the cluster.
 func TestDeletionOfAHalfDeletedNetwork(t *testing.T) {
-	run(t, func(a *life) {
-		before := a.AllResources()
-		a.Cluster("demo", "")
+	run(t, func(l *life) {
+		before := l.AllResources()
+		l.Cluster("demo", "")
 		lost := false
-		a.OnCall(func(call endpoint.Call) error {
+		l.OnCall(func(call endpoint.Call) error {
 			if harness.CalledBy(call) == "change" && call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, names.ControlPlane) &&
 				!lost {
 				lost = true
-				_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{
+				_, err := l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{
 					StackName: names.Stack("demo", names.Network),
 				})
 				require.NoError(t, err)
@@ -135,242 +135,242 @@ func TestDeletionOfAHalfDeletedNetwork(t *testing.T) {
 			}
 			return nil
 		})
-		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected))
-		a.Settle()
+		l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected))
+		l.Settle()
 		require.True(t, lost)
-		require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.Network])
-		require.True(t, a.Stack("demo", names.ControlPlane).TerminationProtection)
-		a.Converge("demo")
-		a.Settle()
-		s := a.Status("demo")
+		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.Network])
+		require.True(t, l.Stack("demo", names.ControlPlane).TerminationProtection)
+		l.Converge("demo")
+		l.Settle()
+		s := l.Status("demo")
 		require.Equal(t, status.Failed, s.Phase, s.Message)
 		require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
 		require.Contains(t, s.Message, "delete the spec")
-		require.False(t, a.Stack("demo", names.ControlPlane).TerminationProtection)
-		a.Remove(names.ClusterSpec("demo"), "")
-		a.Settle()
-		a.RequireDeleted("demo", before)
+		require.False(t, l.Stack("demo", names.ControlPlane).TerminationProtection)
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.Settle()
+		l.RequireDeleted("demo", before)
 	})
 }
 
-// inside returns the IDs of the stacks inside a cluster.
-func (l *life) inside(cluster string) []string {
+// innerStacks returns the IDs of the stacks that belong to a cluster's control plane.
+func (l *life) innerStacks(cluster string) []string {
 	return []string{l.Stack(cluster, names.Addons).ID, l.Stack(cluster, "pool-a").ID}
 }
 
-// recreated asserts that a cluster is Ready and that its inner stacks were recreated.
-func (l *life) recreated(cluster string, before []string) {
+// requireRecreated asserts that a cluster is Ready and that its inner stacks were recreated.
+func (l *life) requireRecreated(cluster string, before []string) {
 	l.T.Helper()
 	require.Equal(l.T, status.Ready, l.Status(cluster).Phase, l.Status(cluster).Message)
-	for _, stack := range l.inside(cluster) {
+	for _, stack := range l.innerStacks(cluster) {
 		require.NotContains(l.T, before, stack)
 	}
 	require.Len(l.T, l.API(names.EKSCluster(cluster)).Nodes(), 1)
 }
 
-// unprepared fails the execution that made a control plane.
-func unprepared(call endpoint.Call) error {
+// failPrepare fails the execution that made a control plane.
+func failPrepare(call endpoint.Call) error {
 	if harness.CalledBy(call) == "prepare" {
 		return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
 	}
 	return nil
 }
 
-// continues asserts that an execution failed after it recreated the control plane, and that the next one recreates the rest of the cluster.
-func (l *life) continues(cluster string, before []string) {
+// requireContinuation asserts that an execution failed after it recreated the control plane, and that the next one recreates the rest of the cluster.
+func (l *life) requireContinuation(cluster string, before []string) {
 	l.T.Helper()
 	require.Equal(l.T, status.Failed, l.Status(cluster).Phase, l.Status(cluster).Message)
 	require.Equal(l.T, "CREATE_COMPLETE", l.Stacks(cluster)[names.ControlPlane])
 	l.OnCall(nil)
 	l.Converge(cluster)
 	l.Settle()
-	l.recreated(cluster, before)
+	l.requireRecreated(cluster, before)
 }
 
 // A deletion outside drover removes an unprotected stack with all its resources.
 func TestUnprotectedStackIsDeletedOutside(t *testing.T) {
 	t.Run("the control plane: drover recreates its inner stacks", func(t *testing.T) {
-		run(t, func(a *life) {
-			a.Cluster("demo", lives.Unprotected)
-			vpc, pool := a.ResourceIDs(":vpc/"), a.Stack("demo", "pool-a").ID
-			a.DeleteStack("demo", names.ControlPlane)
-			require.NoError(t, a.AuditNow())
-			message := a.Status("demo").Condition(status.InSync).Message
+		run(t, func(l *life) {
+			l.Cluster("demo", lives.Unprotected)
+			vpc, pool := l.ResourceIDs(":vpc/"), l.Stack("demo", "pool-a").ID
+			l.DeleteStack("demo", names.ControlPlane)
+			require.NoError(t, l.AuditNow())
+			message := l.Status("demo").Condition(status.InSync).Message
 			require.Contains(t, message, "stack control-plane is missing")
 			require.Contains(t, message, "stack addons belongs to a deleted control plane")
-			a.Settle()
-			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-			require.Equal(t, vpc, a.ResourceIDs(":vpc/"))
-			require.NotEqual(t, pool, a.Stack("demo", "pool-a").ID)
-			require.Len(t, a.API("drover-demo").Nodes(), 1)
+			l.Settle()
+			require.Equal(t, status.Ready, l.Status("demo").Phase, l.Status("demo").Message)
+			require.Equal(t, vpc, l.ResourceIDs(":vpc/"))
+			require.NotEqual(t, pool, l.Stack("demo", "pool-a").ID)
+			require.Len(t, l.API("drover-demo").Nodes(), 1)
 		})
 	})
 	t.Run("the control plane, and recreating it fails: the next execution recreates the rest", func(t *testing.T) {
-		run(t, func(a *life) {
-			a.Cluster("demo", lives.Unprotected)
-			before := a.inside("demo")
-			a.OnCall(unprepared)
-			a.DeleteStack("demo", names.ControlPlane)
-			require.NoError(t, a.AuditNow())
-			a.Settle()
-			a.continues("demo", before)
+		run(t, func(l *life) {
+			l.Cluster("demo", lives.Unprotected)
+			before := l.innerStacks("demo")
+			l.OnCall(failPrepare)
+			l.DeleteStack("demo", names.ControlPlane)
+			require.NoError(t, l.AuditNow())
+			l.Settle()
+			l.requireContinuation("demo", before)
 		})
 	})
 	t.Run("the control plane, while drover changes it", func(t *testing.T) {
-		run(t, func(a *life) {
-			a.Cluster("demo", lives.Unprotected)
-			before := a.inside("demo")
+		run(t, func(l *life) {
+			l.Cluster("demo", lives.Unprotected)
+			before := l.innerStacks("demo")
 			name, lost := names.Stack("demo", names.ControlPlane), false
-			a.OnCall(func(call endpoint.Call) error {
+			l.OnCall(func(call endpoint.Call) error {
 				if call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, name) && !lost {
 					lost = true
-					_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
+					_, err := l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{StackName: name})
 					require.NoError(t, err)
 				}
 				return nil
 			})
-			a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected+"  tags: {team: b}\n"))
-			a.Settle()
+			l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected+"  tags: {team: b}\n"))
+			l.Settle()
 			require.True(t, lost)
-			a.recreated("demo", before)
+			l.requireRecreated("demo", before)
 		})
 	})
 	t.Run("the control plane, partly, and recreating it fails: the next execution recreates the rest", func(t *testing.T) {
-		run(t, func(a *life) {
-			a.Cluster("demo", lives.Unprotected)
-			before := a.inside("demo")
-			a.OnResource(func(step string, r resource.Request) error {
+		run(t, func(l *life) {
+			l.Cluster("demo", lives.Unprotected)
+			before := l.innerStacks("demo")
+			l.OnResource(func(step string, r resource.Request) error {
 				if step == "delete" && r.StackName == names.Stack("demo", names.ControlPlane) {
 					return &wire.Error{Code: "DependencyViolation", Message: "it is in use", Status: 400}
 				}
 				return nil
 			})
-			_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{
+			_, err := l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{
 				StackName: names.Stack("demo", names.ControlPlane),
 			})
 			require.NoError(t, err)
-			a.Settle()
-			require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.ControlPlane])
-			a.OnResource(nil)
-			a.OnCall(unprepared)
-			a.Converge("demo")
-			a.Settle()
-			a.continues("demo", before)
+			l.Settle()
+			require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane])
+			l.OnResource(nil)
+			l.OnCall(failPrepare)
+			l.Converge("demo")
+			l.Settle()
+			l.requireContinuation("demo", before)
 		})
 	})
-	t.Run("the network, which stands in its own way: nothing more is deleted, and the cluster can be", func(t *testing.T) {
-		run(t, func(a *life) {
-			before := a.AllResources()
-			a.Cluster("demo", lives.Unprotected)
-			_, err := a.CloudFormation.DeleteStack(a.T.Context(), a.Admin(), &cloudformation.DeleteStackInput{
+	t.Run("the network, whose resources block each other: nothing more is deleted, and the cluster can still be deleted", func(t *testing.T) {
+		run(t, func(l *life) {
+			before := l.AllResources()
+			l.Cluster("demo", lives.Unprotected)
+			_, err := l.CloudFormation.DeleteStack(l.T.Context(), l.Admin(), &cloudformation.DeleteStackInput{
 				StackName: names.Stack("demo", names.Network),
 			})
 			require.NoError(t, err)
-			a.Settle()
-			require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.Network])
-			require.NoError(t, a.AuditNow())
-			a.Settle()
-			s := a.Status("demo")
+			l.Settle()
+			require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.Network])
+			require.NoError(t, l.AuditNow())
+			l.Settle()
+			s := l.Status("demo")
 			require.Equal(t, status.Failed, s.Phase)
 			require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
 			require.Contains(t, s.Message, "delete the spec")
-			a.Remove(names.ClusterSpec("demo"), "")
-			a.Settle()
-			a.RequireDeleted("demo", before)
+			l.Remove(names.ClusterSpec("demo"), "")
+			l.Settle()
+			l.RequireDeleted("demo", before)
 		})
 	})
 }
 
 func TestDeletedControlPlane(t *testing.T) {
-	t.Run("is deleted once its EKS cluster is, and leaves nothing", func(t *testing.T) {
-		run(t, func(a *life) {
-			before := a.AllResources()
-			a.Cluster("demo", "")
-			a.DeleteStack("demo", names.ControlPlane)
-			a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected))
-			a.Settle()
-			require.False(t, a.Stack("demo", names.Network).TerminationProtection)
-			a.Remove(names.ClusterSpec("demo"), "")
-			a.Settle()
-			a.remains("EKS cluster drover-demo still exists although its stack was deleted")
-			a.DeleteEKSCluster("demo")
-			a.Converge("demo")
-			a.Settle()
-			mine := slices.DeleteFunc(a.ResourceIDs(":key/"), func(id string) bool {
+	t.Run("the cluster can be deleted after its EKS cluster, and leaves nothing", func(t *testing.T) {
+		run(t, func(l *life) {
+			before := l.AllResources()
+			l.Cluster("demo", "")
+			l.DeleteStack("demo", names.ControlPlane)
+			l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected))
+			l.Settle()
+			require.False(t, l.Stack("demo", names.Network).TerminationProtection)
+			l.Remove(names.ClusterSpec("demo"), "")
+			l.Settle()
+			l.requireRemaining("EKS cluster drover-demo still exists although its stack was deleted")
+			l.DeleteEKSCluster("demo")
+			l.Converge("demo")
+			l.Settle()
+			mine := slices.DeleteFunc(l.ResourceIDs(":key/"), func(id string) bool {
 				return slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(arn string) bool { return strings.HasSuffix(arn, id) })
 			})
 			require.Len(t, mine, 1)
-			role := a.roleOf("demo")
-			a.remains("log group /aws/eks/drover-demo/cluster: deletion protection retained it", "key "+mine[0]+": deletion protection retained it",
+			role := l.roleOf("demo")
+			l.requireRemaining("log group /aws/eks/drover-demo/cluster: deletion protection retained it", "key "+mine[0]+": deletion protection retained it",
 				"role "+role+": deletion protection retained it")
-			a.unmade(":log-group:/aws/eks/")
-			_, err := kms.NewFromConfig(a.Config()).ScheduleKeyDeletion(a.T.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})
+			l.deleteAll(":log-group:/aws/eks/")
+			_, err := kms.NewFromConfig(l.Config()).ScheduleKeyDeletion(l.T.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})
 			require.NoError(t, err)
-			a.Converge("demo")
-			a.Settle()
-			a.remains("role " + role)
-			require.NoError(t, a.DeleteRole(role))
-			a.Converge("demo")
-			a.Settle()
-			a.RequireDeleted("demo", before)
+			l.Converge("demo")
+			l.Settle()
+			l.requireRemaining("role " + role)
+			require.NoError(t, l.DeleteRole(role))
+			l.Converge("demo")
+			l.Settle()
+			l.RequireDeleted("demo", before)
 		})
 	})
-	t.Run("whose protection is taken off by a spec of a release that is not there: the status says both, and it goes on when that comes",
+	t.Run("unprotected by a spec whose release is missing: the status says both; drover continues when the release is uploaded",
 		func(t *testing.T) {
-			run(t, func(a *life) {
-				a.Cluster("demo", "")
-				a.DeleteStack("demo", names.ControlPlane)
-				a.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", lives.Unprotected), "name: r1", "name: r2", 1))
-				a.Settle()
-				s := a.Status("demo")
+			run(t, func(l *life) {
+				l.Cluster("demo", "")
+				l.DeleteStack("demo", names.ControlPlane)
+				l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", lives.Unprotected), "name: r1", "name: r2", 1))
+				l.Settle()
+				s := l.Status("demo")
 				require.Equal(t, status.ReasonReleaseUnusable, s.Condition(status.SpecAccepted).Reason)
 				require.Contains(t, s.Condition(status.SpecAccepted).Message, "there is no release releases/r2.yaml")
 				require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
-				require.True(t, a.Stack("demo", names.Network).TerminationProtection)
+				require.True(t, l.Stack("demo", names.Network).TerminationProtection)
 				for range 2 {
-					executions := len(a.States.Executions())
+					executions := len(l.States.Executions())
 					time.Sleep(15 * time.Minute)
-					require.NoError(t, a.AuditNow())
-					a.Settle()
-					require.Len(t, a.States.Executions(), executions, "nothing came")
+					require.NoError(t, l.AuditNow())
+					l.Settle()
+					require.Len(t, l.States.Executions(), executions, "no execution starts without the release")
 				}
-				a.Upload(names.ReleaseSpec("r2"), strings.Replace(harness.Release(), "name: r1", "name: r2", 1))
-				a.Settle()
+				l.Upload(names.ReleaseSpec("r2"), strings.Replace(harness.Release(), "name: r1", "name: r2", 1))
+				l.Settle()
 				time.Sleep(15 * time.Minute)
-				require.NoError(t, a.AuditNow())
-				a.Settle()
-				require.Equal(t, status.ReasonValid, a.Status("demo").Condition(status.SpecAccepted).Reason)
-				require.False(t, a.Stack("demo", names.Network).TerminationProtection)
+				require.NoError(t, l.AuditNow())
+				l.Settle()
+				require.Equal(t, status.ReasonValid, l.Status("demo").Condition(status.SpecAccepted).Reason)
+				require.False(t, l.Stack("demo", names.Network).TerminationProtection)
 			})
 		})
 	t.Run("only the EKS cluster was deleted: the audit reports how to recreate it", func(t *testing.T) {
-		run(t, func(a *life) {
-			a.Cluster("demo", "")
-			a.DeleteEKSCluster("demo")
-			require.NoError(t, a.AuditNow())
-			require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
+		run(t, func(l *life) {
+			l.Cluster("demo", "")
+			l.DeleteEKSCluster("demo")
+			require.NoError(t, l.AuditNow())
+			require.Contains(t, l.Status("demo").Condition(status.InSync).Message,
 				"EKS has no cluster drover-demo although its stack exists: it was deleted outside drover. To recreate it, delete the stack "+
 					"drover-demo-control-plane and the cluster's log group, and run drover converge demo")
-			a.DeleteStack("demo", names.ControlPlane)
-			a.unmade(":log-group:/aws/eks/")
-			a.Converge("demo")
-			a.Settle()
-			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-			require.NoError(t, a.AuditNow())
-			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status, a.Status("demo").Condition(status.InSync).Message)
+			l.DeleteStack("demo", names.ControlPlane)
+			l.deleteAll(":log-group:/aws/eks/")
+			l.Converge("demo")
+			l.Settle()
+			require.Equal(t, status.Ready, l.Status("demo").Phase, l.Status("demo").Message)
+			require.NoError(t, l.AuditNow())
+			require.Equal(t, "True", l.Status("demo").Condition(status.InSync).Status, l.Status("demo").Condition(status.InSync).Message)
 		})
 	})
-	t.Run("is recreated once its EKS cluster is deleted", func(t *testing.T) {
-		run(t, func(a *life) {
-			a.Cluster("demo", "")
-			vpc := a.ResourceIDs(":vpc/")
-			a.DeleteStack("demo", names.ControlPlane)
-			a.DeleteEKSCluster("demo")
-			a.unmade(":log-group:/aws/eks/")
-			a.Converge("demo")
-			a.Settle()
-			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-			require.Equal(t, vpc, a.ResourceIDs(":vpc/"))
+	t.Run("drover recreates it once its EKS cluster is deleted", func(t *testing.T) {
+		run(t, func(l *life) {
+			l.Cluster("demo", "")
+			vpc := l.ResourceIDs(":vpc/")
+			l.DeleteStack("demo", names.ControlPlane)
+			l.DeleteEKSCluster("demo")
+			l.deleteAll(":log-group:/aws/eks/")
+			l.Converge("demo")
+			l.Settle()
+			require.Equal(t, status.Ready, l.Status("demo").Phase, l.Status("demo").Message)
+			require.Equal(t, vpc, l.ResourceIDs(":vpc/"))
 		})
 	})
 }
@@ -378,13 +378,13 @@ func TestDeletedControlPlane(t *testing.T) {
 // IAM has the roles of all regions. Roles of a cluster of the same name in another region do not belong to this one, nor do
 // those of clusters whose names start alike. CloudFormation truncates long names.
 func TestRetainedRolesOfOtherClusters(t *testing.T) {
-	a := start(t)
+	l := start(t)
 	var config aws.Config
-	a.Functions.Around("clean", func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {
+	l.Functions.Around("clean", func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {
 		config = cfg
 		return next
 	})
-	_, err := a.Identities.CreatePolicy(iam.ManagedPolicy{
+	_, err := l.Identities.CreatePolicy(iam.ManagedPolicy{
 		Name:     names.Boundary("us-east-1"),
 		Document: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:DescribeVpcs", "Resource": "*"}]}`,
 	})
@@ -407,7 +407,7 @@ func TestRetainedRolesOfOtherClusters(t *testing.T) {
 		if r.region != "" {
 			role.Boundary = names.BoundaryARN("aws", harness.ID, r.region)
 		}
-		_, err := a.Identities.CreateRole(role)
+		_, err := l.Identities.CreateRole(role)
 		require.NoError(t, err)
 	}
 	for cluster, want := range map[string][]string{

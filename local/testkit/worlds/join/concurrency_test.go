@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// crowd is what happens to the instances of a pool that boot at the same time.
-type crowd struct {
+// booting watches the instances of a pool that boot at the same time.
+type booting struct {
 	*harness.Account
 	t *testing.T
 	// ready and joined are when a node was seen Ready and its instance was seen past the launch hook, by instance.
@@ -34,40 +34,41 @@ type crowd struct {
 	seen map[string]bool
 }
 
-// boots changes the size of the pool of a cluster, and watches its instances until all have joined or the time is over.
-func boots(t *testing.T, a *harness.Account, size int, within time.Duration) *crowd {
+// scale changes the size of the pool of a cluster, and watches its instances until all have joined or the time is over.
+func scale(t *testing.T, a *harness.Account, size int, within time.Duration) *booting {
 	t.Helper()
-	c := &crowd{Account: a, t: t, ready: map[string]time.Time{}, joined: map[string]time.Time{}, seen: map[string]bool{}}
+	c := &booting{Account: a, t: t, ready: map[string]time.Time{}, joined: map[string]time.Time{}, seen: map[string]bool{}}
 	a.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", ""), "minSize: 1, maxSize: 3",
 		fmt.Sprintf("minSize: %d, maxSize: %[1]d", size), 1))
 	for began := time.Now(); time.Since(began) < within && len(c.joined) < size; time.Sleep(100 * time.Millisecond) {
-		c.look()
+		c.observe()
 	}
 	return c
 }
 
-func (c *crowd) look() {
-	group, _, err := c.Groups().Describe(c.t.Context(), names.Group("demo", "a"))
-	require.NoError(c.t, err)
+// observe records which instances are new, Ready or past their launch hook.
+func (b *booting) observe() {
+	group, _, err := b.Groups().Describe(b.t.Context(), names.Group("demo", "a"))
+	require.NoError(b.t, err)
 	now := time.Now()
 	for _, i := range group.Instances {
-		c.seen[i.ID] = true
-		if _, seen := c.joined[i.ID]; !seen && (i.State == pool.InService || i.State == pool.PendingProceed) {
-			c.joined[i.ID] = now
+		b.seen[i.ID] = true
+		if _, seen := b.joined[i.ID]; !seen && (i.State == pool.InService || i.State == pool.PendingProceed) {
+			b.joined[i.ID] = now
 		}
 	}
-	for _, n := range c.API(names.EKSCluster("demo")).Nodes() {
+	for _, n := range b.API(names.EKSCluster("demo")).Nodes() {
 		id := n.ProviderID[strings.LastIndex(n.ProviderID, "/")+1:]
-		if _, seen := c.ready[id]; !seen && n.Ready {
-			c.ready[id] = now
+		if _, seen := b.ready[id]; !seen && n.Ready {
+			b.ready[id] = now
 		}
 	}
 }
 
 // delays returns how long after its node was Ready each instance joined, in order.
-func (c *crowd) delays() (all []time.Duration) {
-	for id, at := range c.joined {
-		all = append(all, at.Sub(c.ready[id]))
+func (b *booting) delays() (all []time.Duration) {
+	for id, at := range b.joined {
+		all = append(all, at.Sub(b.ready[id]))
 	}
 	slices.Sort(all)
 	return all
@@ -76,12 +77,12 @@ func (c *crowd) delays() (all []time.Duration) {
 // bubble runs a test in an account with an idle cluster of one node, in virtual time.
 func bubble(t *testing.T, rule string, test func(t *testing.T, a *harness.Account)) {
 	synctest.Test(t, func(t *testing.T) {
-		bad := faults.New(1)
+		injected := faults.New(1)
 		r, err := faults.Parse(rule)
 		require.NoError(t, err)
-		_, err = bad.Add(time.Now(), r)
+		_, err = injected.Add(time.Now(), r)
 		require.NoError(t, err)
-		a := harness.StartWith(t, harness.Options{Bubble: true, Faults: bad})
+		a := harness.StartWith(t, harness.Options{Bubble: true, Faults: injected})
 		defer a.Close()
 		a.Cluster("demo", "")
 		time.Sleep(time.Minute)
@@ -100,7 +101,7 @@ func TestFiftyNodesJoinWithAConcurrencyOfTen(t *testing.T) {
 			bubble(t, "latency=100ms caller=join", func(t *testing.T, a *harness.Account) {
 				require.True(t, a.Quotas.Set(servicequotas.LambdaConcurrency, test.limit))
 				before, spent := a.Functions.Ran()
-				c := boots(t, a, 50, 20*time.Minute)
+				c := scale(t, a, 50, 20*time.Minute)
 				times, took := a.Functions.Ran()
 				delays := c.delays()
 				t.Logf("limit %v: %d joined, %d instances; delays %v; %d calls of functions, %v", test.limit, len(c.joined), len(c.seen),
@@ -118,7 +119,7 @@ func TestFiftyNodesJoinWithAConcurrencyOfTen(t *testing.T) {
 func TestNodesJoinAfterAnHourAtTheLimit(t *testing.T) {
 	bubble(t, "lambda-limit after=55m for=1h", func(t *testing.T, a *harness.Account) {
 		time.Sleep(50 * time.Minute)
-		c := boots(t, a, 3, 2*time.Hour)
+		c := scale(t, a, 3, 2*time.Hour)
 		require.Len(t, c.joined, 3)
 		require.Len(t, c.seen, 3, "no instance was replaced")
 		require.Less(t, c.delays()[2], 63*time.Minute)

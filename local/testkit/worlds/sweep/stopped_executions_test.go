@@ -17,8 +17,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// An operator stops an execution while it waits for a stack, so no report writes the status. The event of that, or the next sweep, records
-// it. The sweep after the pause continues.
+// An operator stops an execution while it waits for a stack, so no report writes the status. The event of the stop, or the next sweep,
+// records the end. The sweep after the pause starts the retry.
 func TestExecutionEndedWithoutAReport(t *testing.T) {
 	for name, eventLost := range map[string]bool{"the event arrives": false, "the event is lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,8 @@ func TestExecutionEndedWithoutAReport(t *testing.T) {
 	}
 }
 
-// An operator stops each execution after the first one, too. The pauses grow, and in the end an operator must act.
+// The status and the lease name an execution that ended, again and again, as if an operator stopped each retry. The pauses grow, and in the
+// end an operator must act.
 func TestExecutionsThatEndAgain(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")

@@ -30,14 +30,14 @@ func TestEKSFailsAnUpgrade(t *testing.T) {
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
 		require.Contains(t, l.verdict(arn), "fix the cause\nNo step is complete yet. Next: control plane to 1.36. To continue: "+
 			"`drover upgrade demo`")
-		require.NotContains(t, l.verdict(arn), "drover-converge", "which does not bring the upgrade on")
+		require.NotContains(t, l.verdict(arn), "drover-converge", "it does not continue the upgrade")
 		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
-		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion, "which it is at, and not which it was to come to")
+		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion, "the deployed version, not the target")
 		require.Empty(t, l.Status("demo").Plan, "drover does not move it to 1.36 without a new request")
 		require.True(t, l.AlarmEnabled())
 		l.ConvergeAgain()
 		l.RequirePhase(status.Ready) // as before
-		require.Equal(t, status.AsSpecified, l.Status("demo").Message, "nothing was moved that could stay")
+		require.Equal(t, status.AsSpecified, l.Status("demo").Message, "nothing else changed")
 		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion)
 		end()
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
@@ -68,7 +68,7 @@ func TestUpgradeWithBlockedDrains(t *testing.T) {
 		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		again := l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.over(again)
-		require.Contains(t, l.verdict(again), "UpgradeBlocked: the upgrade does not continue: ", "a preflight that passed, and then fails")
+		require.Contains(t, l.verdict(again), "UpgradeBlocked: the upgrade does not continue: ", "the checks passed before, and fail now")
 		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 0, Start: time.Second, Stop: time.Second, Grace: time.Minute})
 		time.Sleep(time.Hour)
 		l.SettleAll()
@@ -84,14 +84,14 @@ type lingering struct {
 	after time.Duration
 }
 
-// DeregisterNode needs it.
+// DeregisterNode deletes the Node object after that time.
 func (n lingering) DeregisterNode(_ context.Context, cluster, name string) error {
 	time.AfterFunc(n.after, func() { _ = n.Nodes.DeregisterNode(context.Background(), cluster, name) })
 	return nil
 }
 
 func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
-	t.Run("for minutes: it waits, and goes back as well", func(t *testing.T) {
+	t.Run("for minutes: the upgrade waits, and so does the rollback", func(t *testing.T) {
 		runWithFaults(t, func(l *life, bad *faults.Engine) {
 			l.EC2.SetNodes(lingering{injection.Injector{Engine: bad, Now: time.Now}.Boot(l.EKS), 4 * time.Minute})
 			l.CreateOldCluster(lives.Alarmed)
@@ -100,10 +100,10 @@ func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 			l.RequireUpgraded()
 			arn = l.StartUpgrade(events.Upgrade{Rollback: true})
 			l.over(arn)
-			require.Equal(t, "SUCCEEDED :", l.verdict(arn), "EKS rolls no control plane back that has newer kubelets")
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn), "while newer kubelets exist, EKS does not roll the control plane back")
 		})
 	})
-	t.Run("for ever: it stops, and says which", func(t *testing.T) {
+	t.Run("for ever: the upgrade stops, and names the nodes", func(t *testing.T) {
 		runWithFaults(t, func(l *life, bad *faults.Engine) {
 			l.EC2.SetNodes(lingering{injection.Injector{Engine: bad, Now: time.Now}.Boot(l.EKS), 1000 * time.Hour})
 			l.CreateOldCluster(lives.Alarmed)
@@ -140,10 +140,10 @@ func TestUpgradeWithRemainingNodeObjects(t *testing.T) {
 
 // The last step finishes, but its verification fails until the operator replaces the nodes again.
 func TestUpgradeWithNodesOfAnotherVersion(t *testing.T) {
-	for name, meanwhile := range map[string]func(l *life, stops func()){
-		"": func(*life, func()) {},
+	for name, between := range map[string]func(l *life, stops func()){
+		"the nodes are replaced at once": func(*life, func()) {},
 		// The remaining steps are verified, and the status lists no step that was not made.
-		"the way back is blocked, and that forward is tried again": func(l *life, stops func()) {
+		"a rollback is blocked, and the upgrade is tried again": func(l *life, stops func()) {
 			l.BlockPods(true)
 			back := l.StartUpgrade(events.Upgrade{Rollback: true})
 			l.over(back)
@@ -164,7 +164,7 @@ func TestUpgradeWithNodesOfAnotherVersion(t *testing.T) {
 					require.True(t, l.AlarmEnabled())
 				}
 				stops()
-				meanwhile(l, stops)
+				between(l, stops)
 				end()
 				l.Converge("demo", "a")
 				l.SettleAll()

@@ -51,13 +51,13 @@ func TestChannelUpgradeIsBlockedForDays(t *testing.T) {
 					continue
 				}
 				require.Equal(t, status.UpgradeScheduled, u.Phase)
-				require.Equal(t, preflight.AlarmsQuiet, u.Checks[0].Name, "it is known what blocks")
+				require.Equal(t, preflight.AlarmsQuiet, u.Checks[0].Name, "the status names what blocks")
 				require.Equal(t, blocked, u.Checked.UTC())
 			}
 			require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
 			require.Len(t, l.Executions("upgrade"), day, "no execution checks before that")
 			require.Equal(t, day, l.noticesOf("Blocked"))
-			require.LessOrEqual(t, l.noticesOf(status.UpgradeScheduled), 2*day, "that it begins, and that it is tried again")
+			require.LessOrEqual(t, l.noticesOf(status.UpgradeScheduled), 2*day, "two notices a day: the upgrade begins, and is retried")
 			time.Sleep(time.Until(blocked.Add(24*time.Hour)) + time.Minute)
 			l.Sweep()
 			l.SettleAll()
@@ -139,7 +139,7 @@ func TestScheduledUpgradeAfterAnotherEnds(t *testing.T) {
 			quiet(l, at)
 		})
 	})
-	t.Run("by hand to another, while it is under way", func(t *testing.T) {
+	t.Run("by hand to another, while that is in flight", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			at := scheduled(l)
 			l.StartUpgrade(events.Upgrade{Release: "r3"})
@@ -165,7 +165,7 @@ func TestScheduledUpgradeAfterAnotherEnds(t *testing.T) {
 			require.Equal(t, "Blocked r2", s.Upgrade.Phase+" "+s.Upgrade.To)
 			require.NotNil(t, s.NextUpgrade)
 			require.Equal(t, at.Add(24*time.Hour), s.NextUpgrade.At.UTC())
-			require.Equal(t, s.Upgrade.Checks, s.NextUpgrade.Checks, "it is known what blocks")
+			require.Equal(t, s.Upgrade.Checks, s.NextUpgrade.Checks, "the status names what blocks")
 			quiet(l, at.Add(24*time.Hour))
 		})
 	})
