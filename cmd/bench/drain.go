@@ -189,12 +189,12 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 	}
 	for _, who := range c.contestants {
 		all := trials[who.name]
-		beside := []string{fmt.Sprintf("%.2f–%.2f in %d trials", quantile(took(all), 0), quantile(took(all), 1), len(all))}
+		notes := []string{fmt.Sprintf("%.2f–%.2f in %d trials", quantile(took(all), 0), quantile(took(all), 1), len(all))}
 		m := median(took(all))
 		if who.name != kubectl.name && serial > 0 {
-			beside = append(beside, fmt.Sprintf("%.3f of kubectl's", m/serial))
+			notes = append(notes, fmt.Sprintf("%.3f of kubectl's", m/serial))
 		}
-		beside = append(beside, fmt.Sprintf("%.2f × the bound", m/bound))
+		notes = append(notes, fmt.Sprintf("%.2f × the bound", m/bound))
 		var requests, nodes []float64
 		failed, busy, why, least, statuses := 0, 0, "", all[0].least, map[int]int{}
 		for _, t := range all {
@@ -212,20 +212,20 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 				statuses[status] += n
 			}
 		}
-		beside = append(beside, number(median(requests))+" requests"+refused(statuses, len(all)))
+		notes = append(notes, number(median(requests))+" requests"+refused(statuses, len(all)))
 		if c.nodes > 1 && who.name == drover.name {
-			beside = append(beside, fmt.Sprintf("a node %.2f–%.2f s", quantile(nodes, 0), quantile(nodes, 1)))
+			notes = append(notes, fmt.Sprintf("a node %.2f–%.2f s", quantile(nodes, 0), quantile(nodes, 1)))
 		}
 		if keep > 0 {
-			beside = append(beside, fmt.Sprintf("least healthy %d, budget %d of %d", least, keep, c.workload.Replicas))
+			notes = append(notes, fmt.Sprintf("least healthy %d, budget %d of %d", least, keep, c.workload.Replicas))
 		}
 		if busy > 0 {
-			beside = append(beside, fmt.Sprintf("%d began while the machine was busy with something else", busy))
+			notes = append(notes, fmt.Sprintf("%d began while the machine was busy with something else", busy))
 		}
 		if failed > 0 {
-			beside = append(beside, fmt.Sprintf("%d of %d drains of nodes failed: %s", failed, c.nodes*len(all), why))
+			notes = append(notes, fmt.Sprintf("%d of %d drains of nodes failed: %s", failed, c.nodes*len(all), why))
 		}
-		r.add(c.name+": "+who.name, m, "s", nil, strings.Join(beside, "; "))
+		r.add(c.name+": "+who.name, m, "s", nil, strings.Join(notes, "; "))
 		if who.name == drover.name {
 			r.add("— failed drains", float64(failed), "", atMost(0), "")
 		}

@@ -39,16 +39,16 @@ func measureRender(ctx context.Context, s *settings, r *report) error {
 			return fmt.Errorf("shared/render has no %s that reports clusters/s", name)
 		}
 	}
-	beside := func(name string) string {
+	note := func(name string) string {
 		var ratios []float64
 		for i, rate := range rates[name] {
 			ratios = append(ratios, rates[floor][i]/rate)
 		}
 		return fmt.Sprintf("takes %.2f times as long as plain text/template", median(ratios))
 	}
-	r.add("render and plan an unchanged cluster of 3 pools", median(rates[planned]), "clusters/s", atLeast(minPlans), beside(planned))
-	r.add("the same, reading and validating its files first", median(rates[read]), "clusters/s", nil, beside(read))
-	r.add("render it", median(rates[rendered]), "clusters/s", nil, beside(rendered))
+	r.add("render and plan an unchanged cluster of 3 pools", median(rates[planned]), "clusters/s", atLeast(minPlans), note(planned))
+	r.add("the same, reading and validating its files first", median(rates[read]), "clusters/s", nil, note(read))
+	r.add("render it", median(rates[rendered]), "clusters/s", nil, note(rendered))
 	r.add("floor: text/template executes the same templates", median(rates[floor]), "clusters/s", nil,
 		"no encoding, no parameters, no checksums, nothing stored")
 	return nil

@@ -75,8 +75,8 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 	if is.Phase == status.UpgradeScheduled && is.At != nil {
 		message += ", within five minutes of " + is.At.UTC().Format(time.RFC3339)
 	}
-	if said := or(is.Message, detail.Step); said != "" {
-		message += ": " + said
+	if what := or(is.Message, detail.Step); what != "" {
+		message += ": " + what
 	}
 	if is.Checked != nil && is.Ended != nil && is.Checked.Before(*is.Ended) && len(is.Checks) > 0 {
 		message += fmt.Sprintf("\nThe checks at %s found this, which may be fixed since:", is.Checked.UTC().Format(time.RFC3339))
@@ -127,15 +127,15 @@ func progress(u status.Upgrade) string {
 	if status.IsPending(u.Phase) && u.At != nil {
 		at = u.At.UTC().Format(time.RFC3339)
 	}
-	said := ""
+	what := ""
 	switch {
 	case u.Phase == status.UpgradeScheduled: // what the early checks found
-		said = found(&u)
+		what = found(&u)
 	case u.Phase == status.UpgradeDelayed: // the execution that it waits for changes often
 	case upgradeUrgencies[u.Phase] == Problem:
-		said = u.Message
+		what = u.Message
 	}
-	return fmt.Sprint(u.Phase, " ", u.To, " ", u.ToVersion, " ", at, " ", open(&u), " ", u.Execution, " ", said)
+	return fmt.Sprint(u.Phase, " ", u.To, " ", u.ToVersion, " ", at, " ", open(&u), " ", u.Execution, " ", what)
 }
 
 // open returns the name of the step in flight.

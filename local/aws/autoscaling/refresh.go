@@ -168,7 +168,7 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	}
 	f.reconcile(g, "")
 	f.mu.Unlock()
-	if err := f.gone(ctx, batch); err != nil {
+	if err := f.awaitOutOfService(ctx, batch); err != nil {
 		return false, err
 	}
 	if err := f.ready(ctx); err != nil {
@@ -181,9 +181,9 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	return f.run.left > 0, nil
 }
 
-// gone waits for the end of a batch, unless new instances take too long. A drain may wait for the new instances and would never end then.
-func (f *refreshing) gone(ctx context.Context, batch []*member) error {
-	return f.await(ctx, func() (bool, error) { return f.areGone(f.group, batch), f.impatient() })
+// awaitOutOfService waits for the end of a batch, unless new instances take too long. A drain may wait for the new instances and would never end then.
+func (f *refreshing) awaitOutOfService(ctx context.Context, batch []*member) error {
+	return f.await(ctx, func() (bool, error) { return f.areOutOfService(f.group, batch), f.impatient() })
 }
 
 // spares waits until the next n obsolete instances can be terminated with at most out instances of the desired capacity not in service.

@@ -354,7 +354,7 @@ func (u *roll) run(ctx context.Context) error {
 		if err := u.terminate(batch, n-replaced); err != nil {
 			return err
 		}
-		if err := u.gone(ctx, u.group, batch); err != nil {
+		if err := u.awaitOutOfService(ctx, u.group, batch); err != nil {
 			return err
 		}
 		u.done += n
@@ -396,13 +396,13 @@ func (u *roll) terminate(batch []*member, unreplaced int) error {
 	return nil
 }
 
-// gone waits until instances are out of service or, if CloudFormation waits for termination hooks, until they ended.
-func (s *Service) gone(ctx context.Context, g *group, batch []*member) error {
-	return s.await(ctx, func() (bool, error) { return s.areGone(g, batch), nil })
+// awaitOutOfService waits until instances are out of service or, if CloudFormation waits for termination hooks, until they ended.
+func (s *Service) awaitOutOfService(ctx context.Context, g *group, batch []*member) error {
+	return s.await(ctx, func() (bool, error) { return s.areOutOfService(g, batch), nil })
 }
 
-// areGone is the condition of gone. The caller holds the lock.
-func (s *Service) areGone(g *group, batch []*member) bool {
+// areOutOfService is the condition of awaitOutOfService. The caller holds the lock.
+func (s *Service) areOutOfService(g *group, batch []*member) bool {
 	return !slices.ContainsFunc(batch, func(m *member) bool {
 		return !m.leaving() || s.waitsForHooks(g) && slices.Contains(g.members, m)
 	})

@@ -392,7 +392,7 @@ func TestCallersNeedPermission(t *testing.T) {
 
 func TestCloudFormationCallsInTheCallersName(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
-		caller := a.role("person", "lambda.amazonaws.com", `
+		caller := a.role("user", "lambda.amazonaws.com", `
 			{"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"},
 			{"Effect": "Allow", "Action": "things:*", "Resource": "*",
 				"Condition": {"ForAnyValue:StringEquals": {"aws:CalledVia": "cloudformation.amazonaws.com"}}}`)

@@ -36,10 +36,10 @@ func TestCreateMakesResourcesInOrderAndAtOnceWhereItCan(t *testing.T) {
 // A stack and a call report an unsupported feature with the same error code.
 func TestUnsupportedFeaturesHaveOneErrorCode(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
-		said := a.handlerMessage(&stack{id: "s"}, &stackResource{logicalID: "A"}, wire.Unsupported("eks", "Kubernetes 1.37"))
+		message := a.handlerMessage(&stack{id: "s"}, &stackResource{logicalID: "A"}, wire.Unsupported("eks", "Kubernetes 1.37"))
 		require.Regexp(t,
 			`^Resource handler returned message: "the local account's eks does not support Kubernetes 1\.37" `+
-				`\(RequestToken: \S+, HandlerErrorCode: UnsupportedByLocalAccount\)$`, said)
+				`\(RequestToken: \S+, HandlerErrorCode: UnsupportedByLocalAccount\)$`, message)
 	})
 }
 

@@ -125,7 +125,7 @@ func TestNetworkDependencies(t *testing.T) {
 		inUse("AWS::EC2::VPCGatewayAttachment", attached, attachment, "DependencyViolation")
 		inUse("AWS::EC2::EIP", eip, nil, "InvalidIPAddress.InUse")
 
-		for _, gone := range []struct {
+		for _, removed := range []struct {
 			typ, id    string
 			properties map[string]any
 		}{
@@ -134,8 +134,8 @@ func TestNetworkDependencies(t *testing.T) {
 			{"AWS::EC2::NatGateway", nat, nil}, {"AWS::EC2::EIP", eip, nil}, {"AWS::EC2::VPCGatewayAttachment", attached, attachment},
 			{"AWS::EC2::InternetGateway", igw, nil}, {"AWS::EC2::Subnet", subnet, nil}, {"AWS::EC2::VPC", vpc, nil},
 		} {
-			require.NoError(t, w.drop(gone.typ, gone.id, gone.properties), gone.typ)
-			require.NoError(t, w.drop(gone.typ, gone.id, gone.properties), "what is gone is deleted: "+gone.typ)
+			require.NoError(t, w.drop(removed.typ, removed.id, removed.properties), removed.typ)
+			require.NoError(t, w.drop(removed.typ, removed.id, removed.properties), "a deleted resource is deleted again without an error: "+removed.typ)
 		}
 		require.Empty(t, w.interfaces.all())
 	})

@@ -37,15 +37,15 @@ func (s *Service) changeTags(ctx context.Context, caller iam.Caller, arn string,
 	if err != nil || maps.Equal(is, want) {
 		return err
 	}
-	var gone []string
+	var removed []string
 	for k := range is {
 		if _, ok := want[k]; !ok {
-			gone = append(gone, k)
+			removed = append(removed, k)
 		}
 	}
-	slices.Sort(gone)
-	if len(gone) > 0 {
-		if _, err := s.UntagResource(ctx, caller, TagsInput{ResourceARN: arn, TagKeys: gone}); err != nil {
+	slices.Sort(removed)
+	if len(removed) > 0 {
+		if _, err := s.UntagResource(ctx, caller, TagsInput{ResourceARN: arn, TagKeys: removed}); err != nil {
 			return err
 		}
 	}
@@ -55,8 +55,8 @@ func (s *Service) changeTags(ctx context.Context, caller iam.Caller, arn string,
 	})
 }
 
-// gone ignores the error of an absent resource.
-func gone(err error) error {
+// ignoreNotFound ignores the error of an absent resource.
+func ignoreNotFound(err error) error {
 	if isNotFound(err) {
 		return nil
 	}
@@ -293,12 +293,12 @@ func (p clusterProvider) Delete(ctx context.Context, r resource.Request) error {
 		return err == nil && c.Status != creating && c.Status != updating, err
 	})
 	if err != nil {
-		return gone(err)
+		return ignoreNotFound(err)
 	}
 	if _, err := p.s.DeleteCluster(ctx, r.Caller, NamedInput{r.PhysicalID}); err != nil {
-		return gone(err)
+		return ignoreNotFound(err)
 	}
-	return gone(p.s.wait(ctx, func() (bool, error) {
+	return ignoreNotFound(p.s.wait(ctx, func() (bool, error) {
 		_, err := p.s.find(r.PhysicalID)
 		return false, err
 	}))
@@ -411,5 +411,5 @@ func (p entryProvider) Update(ctx context.Context, r resource.Request) (resource
 
 func (p entryProvider) Delete(ctx context.Context, r resource.Request) error {
 	_, err := p.s.DeleteAccessEntry(ctx, r.Caller, splitEntryID(r.PhysicalID))
-	return gone(err)
+	return ignoreNotFound(err)
 }

@@ -119,7 +119,7 @@ func (p addonProvider) Delete(ctx context.Context, r resource.Request) error {
 	preserve := r.Properties["PreserveOnDelete"] == true
 	id := splitAddonID(r.PhysicalID)
 	if _, err := p.s.DeleteAddon(ctx, r.Caller, DeleteAddonInput{id, preserve}); err != nil {
-		return gone(err)
+		return ignoreNotFound(err)
 	}
 	return p.s.wait(ctx, func() (bool, error) {
 		c, err := p.s.find(id.ClusterName)
@@ -192,5 +192,5 @@ func (p podIdentityProvider) Update(ctx context.Context, r resource.Request) (re
 
 func (p podIdentityProvider) Delete(ctx context.Context, r resource.Request) error {
 	_, err := p.s.DeletePodIdentityAssociation(ctx, r.Caller, splitAssociationARN(r.PhysicalID))
-	return gone(err)
+	return ignoreNotFound(err)
 }

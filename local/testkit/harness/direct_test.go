@@ -139,7 +139,7 @@ func TestDirectCallsGetTheSameAnswers(t *testing.T) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{})
 			},
 		}
-		whose := map[string]aws.Config{"a person": a.Config(), "a function": a.Functions.config("join")}
+		whose := map[string]aws.Config{"a user": a.Config(), "a function": a.Functions.config("join")}
 		for who, direct := range whose {
 			whole := direct
 			whole.APIOptions = nil

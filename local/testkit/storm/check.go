@@ -163,10 +163,10 @@ func (w *world) after(string) bool {
 	}
 	w.seeReady()
 	w.observed.Lock()
-	said := w.observed.violations
+	reported := w.observed.violations
 	w.observed.violations = nil
 	w.observed.Unlock()
-	for _, v := range said {
+	for _, v := range reported {
 		w.violate(v.Invariant, "%s", v.What)
 	}
 	return !w.over()

@@ -126,8 +126,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a cluster is Ready too early": {2, func(p *plot) {
 			p.breakAtBegin = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-					said, err := next.Invoke(ctx, payload)
-					return bytes.Replace(said, []byte(`"outcome":"Changes"`), []byte(`"outcome":"Unchanged"`), 1), err
+					answer, err := next.Invoke(ctx, payload)
+					return bytes.Replace(answer, []byte(`"outcome":"Changes"`), []byte(`"outcome":"Unchanged"`), 1), err
 				})
 			}
 		}, "became Ready and would be changed"},
@@ -198,10 +198,10 @@ func TestEveryCheckCanFail(t *testing.T) {
 							}
 							return w.seeCall(call)
 						})
-						said, err := next.Invoke(ctx, payload)
+						answer, err := next.Invoke(ctx, payload)
 						w.OnCall(w.seeCall)
 						w.do(act{cluster: "c0", what: "create again", spec: w.plot.last["c0"]})
-						return said, err
+						return answer, err
 					}
 					return []byte("{}"), deleteControlPlane(ctx, cfg)
 				})
@@ -508,7 +508,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
 			p.breakAtBegin = func(w *world) {
 				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-					said, err := next.Invoke(ctx, payload)
+					answer, err := next.Invoke(ctx, payload)
 					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) {
 						for i, stack := range s.Stacks {
 							if stack.Delay != nil && !stack.Delay.Until.IsZero() { // as if the drain had begun with this execution
@@ -516,7 +516,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 							}
 						}
 					}))
-					return said, err
+					return answer, err
 				})
 			}
 		}, "and the drains have had their time at"},

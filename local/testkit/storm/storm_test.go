@@ -208,7 +208,7 @@ func (t Total) String() string {
 	for _, part := range []struct {
 		what string
 		of   map[string]int
-	}{{"acts of people", t.Acts}, {"faults", t.Faults}, {"checks by invariant", t.Checks}} {
+	}{{"acts of users", t.Acts}, {"faults", t.Faults}, {"checks by invariant", t.Checks}} {
 		fmt.Fprintf(&b, "%s:", part.what)
 		for _, k := range slices.Sorted(maps.Keys(part.of)) {
 			fmt.Fprintf(&b, " %s %d,", k, part.of[k])

@@ -260,7 +260,7 @@ func (w *world) over() bool {
 // wait waits until a time since the beginning.
 func (w *world) wait(until time.Duration) {
 	time.Sleep(until - time.Since(w.began))
-	w.turns.take("people")
+	w.turns.take("users")
 }
 
 // sweep runs the sweep and the audit on their schedules.

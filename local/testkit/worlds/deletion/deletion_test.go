@@ -28,19 +28,19 @@ import (
 // deletions lists what was deleted of a cluster, in order, from the logs of functions: stacks, and kinds of resources of Kubernetes.
 func (l *life) deletions(cluster string) (order []string) {
 	for line := range strings.Lines(l.Log()) {
-		var said struct {
+		var entry struct {
 			Msg, Stack, Operation, Cluster, Resource string
 			Outcome                                  leftover.Outcome
 		}
-		if json.Unmarshal([]byte(line), &said) != nil {
+		if json.Unmarshal([]byte(line), &entry) != nil {
 			continue
 		}
-		name, ours := strings.CutPrefix(said.Stack, names.Stack(cluster, ""))
+		name, ours := strings.CutPrefix(entry.Stack, names.Stack(cluster, ""))
 		switch {
-		case said.Msg == "changing a stack" && said.Operation == string(plan.Delete) && ours:
+		case entry.Msg == "changing a stack" && entry.Operation == string(plan.Delete) && ours:
 			order = append(order, name)
-		case said.Msg == "leftover handled" && said.Cluster == cluster && said.Outcome == leftover.Removed:
-			order = append(order, said.Resource[:strings.LastIndex(said.Resource, " ")])
+		case entry.Msg == "leftover handled" && entry.Cluster == cluster && entry.Outcome == leftover.Removed:
+			order = append(order, entry.Resource[:strings.LastIndex(entry.Resource, " ")])
 		}
 	}
 	return slices.Compact(order)

@@ -48,7 +48,7 @@ var nodeLives = map[string]func(*life){
 		_, err := l.States.Start(l.T.Context(), l.Admin(), l.MachineARN("drain-node"), "hand", input)
 		require.NoError(l.T, err)
 		time.Sleep(5 * time.Minute)
-		l.States.StopAll("Aborted", "by a person")
+		l.States.StopAll("Aborted", "by an operator")
 		time.Sleep(5 * time.Minute)
 		l.Sweep()
 		l.RunBlockedPods(0)

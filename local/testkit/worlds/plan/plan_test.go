@@ -233,7 +233,7 @@ func TestLeaseOfADeadHolderIsTaken(t *testing.T) {
 	dead, err := a.State().Lease(ctx, "demo")
 	require.NoError(t, err)
 	require.Equal(t, a.States.Executions()[0].ARN, dead.Execution)
-	a.States.StopAll("Aborted", "by a person")
+	a.States.StopAll("Aborted", "by an operator")
 	a.Until("it is over", func() bool { return a.States.Executions()[0].Status == "ABORTED" })
 
 	a.Events.Decide(nil)

@@ -44,13 +44,13 @@ func TestKilledFunctionsDuringARollAtMaximum(t *testing.T) {
 }
 
 // batches returns CloudFormation's messages about the rolls of a pool.
-func (l *life) batches(stackName string) (said []string) {
+func (l *life) batches(stackName string) (reasons []string) {
 	events, err := l.CloudFormation.DescribeStackEvents(context.Background(), l.Admin(), &cloudformation.StackPageInput{StackName: stackName})
 	require.NoError(l.T, err)
 	for _, event := range events.StackEvents {
 		if event.LogicalResourceId == names.GroupResource && strings.Contains(event.ResourceStatusReason, "in batches of") {
-			said = append(said, event.ResourceStatusReason)
+			reasons = append(reasons, event.ResourceStatusReason)
 		}
 	}
-	return said
+	return reasons
 }

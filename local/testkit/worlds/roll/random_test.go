@@ -195,11 +195,11 @@ func (l *rolls) rest(u rollUpload, version string, calm func()) {
 		broken := slices.Clone(l.wrong)
 		l.mu.Unlock()
 		if len(broken) > 0 {
-			said := ""
+			story := ""
 			for group := range l.judges {
-				said += group + ":\n" + strings.Join(l.batches(group), "\n") + "\n"
+				story += group + ":\n" + strings.Join(l.batches(group), "\n") + "\n"
 			}
-			require.Fail(l.T, "an invariant is broken", "%s\n%s", strings.Join(broken, "\n"), said)
+			require.Fail(l.T, "an invariant is broken", "%s\n%s", strings.Join(broken, "\n"), story)
 		}
 		if wrong = l.unrest(); wrong == "" {
 			s := l.Status("demo")
@@ -234,21 +234,21 @@ func (l *rolls) rest(u rollUpload, version string, calm func()) {
 // story describes what is in flight: the status, the running executions, the groups, and the last log lines.
 func (l *rolls) story() string {
 	s := l.Status("demo")
-	said := []string{fmt.Sprintf("%s of %s: %s", s.Phase, s.PlannedVersion, s.Message)}
+	story := []string{fmt.Sprintf("%s of %s: %s", s.Phase, s.PlannedVersion, s.Message)}
 	for _, n := range s.Nodes {
-		said = append(said, fmt.Sprintf("node %s of %s, since %s: %s %s", n.Instance, n.Pool, n.Since.Format("02 15:04:05"), n.State, n.Message))
+		story = append(story, fmt.Sprintf("node %s of %s, since %s: %s %s", n.Instance, n.Pool, n.Since.Format("02 15:04:05"), n.State, n.Message))
 	}
 	for _, x := range l.States.Executions() {
 		if x.Status == "RUNNING" {
-			said = append(said, fmt.Sprintf("%s runs since %s: %s", x.MachineName, x.Started.Format("02 15:04:05"), x.Input))
+			story = append(story, fmt.Sprintf("%s runs since %s: %s", x.MachineName, x.Started.Format("02 15:04:05"), x.Input))
 		}
 	}
 	for group := range l.judges {
 		v, _ := l.AutoScaling.View(group)
-		said = append(said, fmt.Sprintf("%s: %+v", group, v))
+		story = append(story, fmt.Sprintf("%s: %+v", group, v))
 	}
 	log := l.Log()
-	return strings.Join(said, "\n") + "\n…" + log[max(0, len(log)-20_000):]
+	return strings.Join(story, "\n") + "\n…" + log[max(0, len(log)-20_000):]
 }
 
 // unrest lists operations in flight and leftovers. Even after a rollback no node is cordoned, protected from an autoscaler or excluded from

@@ -38,8 +38,8 @@ func (l *life) reason(stack string) string {
 
 // refusals are reasons to refuse instances, each with its remedy.
 var refusals = map[string]struct {
-	begin        func(t *testing.T, l *life, bad *faults.Engine) (end func())
-	said, advice string
+	begin            func(t *testing.T, l *life, bad *faults.Engine) (end func())
+	reported, advice string
 }{
 	"a quota is used up": {
 		func(_ *testing.T, l *life, _ *faults.Engine) func() {
@@ -70,16 +70,16 @@ func TestRefusedInstancesDuringARoll(t *testing.T) {
 				require.NotContains(t, l.reason("pool-a"), "Auto Scaling", "boots take a while")
 				time.Sleep(10 * time.Minute)
 				l.Sweep()
-				require.True(t, strings.HasPrefix(l.reason("pool-a"), "UPDATE_IN_PROGRESS "+c.said), l.reason("pool-a"))
+				require.True(t, strings.HasPrefix(l.reason("pool-a"), "UPDATE_IN_PROGRESS "+c.reported), l.reason("pool-a"))
 				require.Contains(t, l.reason("pool-a"), c.advice)
 				l.SettleAll()
 				s := l.Status("demo")
 				require.Equal(t, status.Failed, s.Phase)
 				require.Regexp(t, `stack drover-demo-pool-a is UPDATE_ROLLBACK_\w+: Group: .*Received 0 SUCCESS signal\(s\)`, s.Message)
-				require.Contains(t, s.Message, "\n"+c.said)
+				require.Contains(t, s.Message, "\n"+c.reported)
 				require.Regexp(t, c.advice+`\n(stuck at: .*\n)?next: `, s.Message)
-				require.Contains(t, l.reason("pool-a"), c.said)
-				require.Contains(t, strings.Join(l.Notices(), "\n"), c.said)
+				require.Contains(t, l.reason("pool-a"), c.reported)
+				require.Contains(t, strings.Join(l.Notices(), "\n"), c.reported)
 
 				end()
 				l.ConvergeAgain()
@@ -125,11 +125,11 @@ func TestRefusedInstancesOfANewPool(t *testing.T) {
 				s := l.Status("demo")
 				require.Equal(t, status.Failed, s.Phase)
 				require.Contains(t, s.Message, "stack drover-demo-pool-a is ROLLBACK_COMPLETE")
-				require.Contains(t, s.Message, strings.TrimPrefix(c.said, "Auto Scaling could not launch an instance: "))
+				require.Contains(t, s.Message, strings.TrimPrefix(c.reported, "Auto Scaling could not launch an instance: "))
 				require.Contains(t, s.Message, c.advice)
 				why, err := l.Groups().LaunchFailureReason(l.T.Context(), "drover-demo-pool-a", time.Time{}, time.Time{})
 				require.NoError(t, err)
-				require.Contains(t, c.said, why[:50], "the activities outlive the group")
+				require.Contains(t, c.reported, why[:50], "the activities outlive the group")
 
 				end()
 				l.ConvergeAgain()

@@ -158,7 +158,7 @@ func TestThrottledClusterIsRetried(t *testing.T) {
 	later(a, 16*time.Minute)
 	require.NoError(t, a.AuditNow())
 	require.Equal(t, 1, converges(a), "the execution itself retries")
-	a.States.StopAll("Stopped", "by a person")
+	a.States.StopAll("Stopped", "by an operator")
 	audit(t, a)
 	require.Equal(t, 2, converges(a), "the audit retries after it was stopped")
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)

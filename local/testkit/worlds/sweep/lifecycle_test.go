@@ -128,7 +128,7 @@ func TestStoppedDrainAtAHookContinues(t *testing.T) {
 	before := len(executionsOf(a, "drain-node"))
 	require.NoError(t, a.SweepNow())
 	require.Len(t, executionsOf(a, "drain-node"), before, "an execution drains it")
-	a.States.StopAll("Aborted", "by a person")
+	a.States.StopAll("Aborted", "by an operator")
 	a.Settle()
 	a.Functions.Kill(nil)
 	require.NoError(t, a.SweepNow())
@@ -144,7 +144,7 @@ func TestNodeOfAStoppedDrainIsReleased(t *testing.T) {
 		a.API("drover-demo").Down(time.Minute) // or the drain may be over before it is stopped
 		x, err := a.States.Start(t.Context(), a.Admin(), machine, "by-hand", `{"cluster":"demo","node":"n1"}`)
 		require.NoError(t, err)
-		a.States.StopAll("Aborted", "by a person")
+		a.States.StopAll("Aborted", "by an operator")
 		a.Until("it is over", func() bool { return a.Execution(x).Status == "ABORTED" })
 		time.Sleep(2 * time.Minute)
 		for range 2 {
@@ -176,18 +176,18 @@ func TestNodeOfANewDrainIsNotRestored(t *testing.T) {
 			x, err := a.States.Start(t.Context(), a.Admin(), machine, fmt.Sprintf("by-hand-%d", i), `{"cluster":"demo","node":"n1"}`)
 			require.NoError(t, err)
 			if i == 0 {
-				a.States.StopAll("Aborted", "by a person")
+				a.States.StopAll("Aborted", "by an operator")
 				a.Until("it is over", func() bool { return a.Execution(x).Status == "ABORTED" })
 			}
 		}
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, a.SweepNow())
 		require.Zero(t, restored())
-		a.States.StopAll("Aborted", "by a person")
+		a.States.StopAll("Aborted", "by an operator")
 		time.Sleep(time.Minute)
 		require.NoError(t, a.SweepNow())
 		require.Equal(t, 2, restored(), "both drains left a node to release")
-		a.States.StopAll("Aborted", "by a person")
+		a.States.StopAll("Aborted", "by an operator")
 	})
 }
 
@@ -207,7 +207,7 @@ func TestRunningDrainIsKept(t *testing.T) {
 		require.Equal(t, "RUNNING", a.Execution(x).Status)
 		require.NoError(t, a.AuditNow())
 		require.Len(t, a.Status("demo").Nodes, 1)
-		a.States.StopAll("Aborted", "by a person")
+		a.States.StopAll("Aborted", "by an operator")
 	})
 }
 
@@ -252,13 +252,13 @@ func suspend(t *testing.T, a *harness.Account, processes ...string) {
 // The sweep resumes processes that an update suspended and left suspended. It leaves processes that an operator suspended.
 func TestProcessesThatAnUpdateLeftSuspended(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, meanwhile, after []string // the update suspended some
-		left                     []string
+		before, during, after []string // the update suspended some
+		left                  []string
 	}{
-		"all of them are resumed":                  {meanwhile: suspends},
-		"others that an operator suspended stay":   {before: []string{"Launch"}, meanwhile: suspends, left: []string{"Launch"}},
-		"so does what the update did not suspend":  {before: []string{"AZRebalance"}, meanwhile: suspends, left: []string{"AZRebalance"}},
-		"fewer are an operator's choice and stay":  {meanwhile: suspends[2:], left: suspends[2:]},
+		"all of them are resumed":                  {during: suspends},
+		"others that an operator suspended stay":   {before: []string{"Launch"}, during: suspends, left: []string{"Launch"}},
+		"so does what the update did not suspend":  {before: []string{"AZRebalance"}, during: suspends, left: []string{"AZRebalance"}},
+		"fewer are an operator's choice and stay":  {during: suspends[2:], left: suspends[2:]},
 		"all, suspended while no update ran, stay": {after: suspends, left: suspends},
 		"and so do all processes": {
 			after: append([]string{"Launch", "Terminate"}, suspends...), left: append([]string{"Launch", "Terminate"}, suspends...),
@@ -272,8 +272,8 @@ func TestProcessesThatAnUpdateLeftSuspended(t *testing.T) {
 					time.Sleep(time.Minute)
 				}
 				a.OnResource(func(step string, r resource.Request) error {
-					if step == "update" && r.StackName == group && r.Type == "AWS::AutoScaling::AutoScalingGroup" && len(c.meanwhile) > 0 {
-						suspend(t, a, c.meanwhile...)
+					if step == "update" && r.StackName == group && r.Type == "AWS::AutoScaling::AutoScalingGroup" && len(c.during) > 0 {
+						suspend(t, a, c.during...)
 					}
 					return nil
 				})
@@ -323,10 +323,10 @@ func TestUnsignalledNode(t *testing.T) {
 					}
 					deaths.Add(1)
 					for _, x := range executionsOf(a, "join-node") {
-						a.States.Stop(x.ARN, "Aborted", "by a person")
+						a.States.Stop(x.ARN, "Aborted", "by an operator")
 					}
 					if more == "stopped" {
-						a.States.StopAll("Aborted", "by a person")
+						a.States.StopAll("Aborted", "by an operator")
 					}
 					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403} // which the SDK does not try again
 				})

@@ -184,7 +184,7 @@ func TestUpgradeEndedWithoutAReport(t *testing.T) {
 	})
 	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "name: r1", "name: r2", 1))
 	a.Until("a step is being made", func() bool { return len(a.Events.Held()) > 0 })
-	a.States.StopAll("Aborted", "by a person")
+	a.States.StopAll("Aborted", "by an operator")
 	a.Events.Decide(nil)
 	for _, e := range a.Events.Held() {
 		a.Events.Deliver(e)

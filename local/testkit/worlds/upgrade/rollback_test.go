@@ -212,14 +212,14 @@ func TestSecondRollbackAfterAnUndoneOne(t *testing.T) {
 
 // EKS counts seven days from the update of the control plane, whatever was attempted since.
 func TestRollbackAfterItsDeadline(t *testing.T) {
-	for name, meanwhile := range map[string]func(l *life){
+	for name, between := range map[string]func(l *life){
 		"it is continued":       func(*life) {},
 		"after it was reverted": func(l *life) { l.over(l.StartUpgrade(events.Upgrade{Release: "r2"})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			runWithFaults(t, func(l *life, bad *faults.Engine) {
 				l.half(bad)
-				meanwhile(l)
+				between(l)
 				time.Sleep(8 * 24 * time.Hour)
 				before := l.kubelets("a")
 				arn := l.StartUpgrade(events.Upgrade{Rollback: true})

@@ -34,9 +34,9 @@ func (l *life) says() string {
 // lasts asserts that a converge reports the same status.
 func (l *life) lasts() {
 	l.T.Helper()
-	said := l.says()
+	before := l.says()
 	l.ConvergeAgain()
-	require.Equal(l.T, said, l.says())
+	require.Equal(l.T, before, l.says())
 }
 
 // halfway uploads a spec with r2, and stops its upgrade during the control plane step.
@@ -82,8 +82,8 @@ func TestBlockedUpgradeKeepsThePhase(t *testing.T) {
 			runWithFaults(t, func(l *life, _ *faults.Engine) {
 				l.CreateOldCluster(lives.Alarmed)
 				c.was(l)
-				said := l.says()
-				require.Contains(t, said, c.says)
+				before := l.says()
+				require.Contains(t, before, c.says)
 				if l.alarm(cloudwatchtypes.StateValueAlarm); c.upgrade.Rollback {
 					l.BlockPods(true)
 				}
@@ -91,7 +91,7 @@ func TestBlockedUpgradeKeepsThePhase(t *testing.T) {
 				l.over(arn)
 				require.Contains(t, l.verdict(arn), "FAILED UpgradeBlocked: nothing was changed")
 				require.Equal(t, upgrade.Blocked, l.UpgradeRecord().State)
-				require.Equal(t, said, l.says())
+				require.Equal(t, before, l.says())
 				l.lasts()
 			})
 		})
