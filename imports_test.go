@@ -165,7 +165,7 @@ func TestImports(t *testing.T) {
 			},
 		},
 		"only the benchmarks, drover-local and tests import the local account": {
-			"what runs on AWS must not know that there is one; cmd/drover links none of it (TestDroverLinksNoLocalAccount)",
+			"what runs on AWS must not know the local account; cmd/drover links none of it (TestDroverLinksNoLocalAccount)",
 			func(s source, _, ours string) bool {
 				return under(ours, "local") && !under(s.folder, "local", "cmd/bench", "cmd/drover-local") && !s.test
 			},

@@ -368,7 +368,7 @@ func formats(t *testing.T, file, function string) (all []string) {
 	return all
 }
 
-// says whether a phrase, in which … stands for anything, is in a format.
+// says reports whether a phrase, in which … stands for anything, is in a format.
 func says(format, phrase string) bool {
 	for _, part := range strings.Split(phrase, "…") {
 		_, rest, found := strings.Cut(format, part)

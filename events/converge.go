@@ -35,7 +35,7 @@ const (
 	OutcomeStopped Outcome = "Stopped"
 	// OutcomeDeletes: the spec was deleted, and the cluster follows. Deletion is the next step.
 	OutcomeDeletes Outcome = "Deletes"
-	// OutcomeGone: the spec was deleted, and nothing of the cluster remains.
+	// OutcomeGone: the spec was deleted, and no part of the cluster remains.
 	OutcomeGone Outcome = "Gone"
 	// OutcomeRefused: the roll is refused. The pool does not exist, the cluster is paused, or it has no usable spec. Message is why and what
 	// to do. The execution does not hold the lease.

@@ -13,7 +13,7 @@ func Transport(handler http.Handler) http.RoundTripper { return transport{handle
 
 type transport struct{ handler http.Handler }
 
-// RoundTrip returns when the handler has written its header, flushed, or returned. The body follows as it is written.
+// RoundTrip returns when the handler has written its header, flushed, or returned. The body follows while it is written.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -65,5 +65,5 @@ func (w *response) Write(p []byte) (int, error) {
 	return w.body.Write(p)
 }
 
-// Flush implements http.Flusher. Nothing is buffered, so it only writes the header.
+// Flush implements http.Flusher. The transport has no buffer, so it only writes the header.
 func (w *response) Flush() { w.WriteHeader(http.StatusOK) }

@@ -56,7 +56,7 @@ const speed = 1e6
 
 // Options of an account. The zero value stores objects with versitygw, in real time.
 type Options struct {
-	// Bubble is for accounts under testing/synctest. Nothing is faster than on AWS, and drover pauses as on AWS. There are
+	// Bubble is for accounts under testing/synctest. Everything takes as long as on AWS, and drover pauses as on AWS. There are
 	// no sockets or files: objects are in memory.
 	Bubble bool
 	// Turns is clock.Clock's.
@@ -91,7 +91,7 @@ type Account struct {
 	States         *states.Service
 	// Lambda has the functions of clusters' stacks. Functions has drover's.
 	Lambda *lambda.Service
-	// Calls records every call that came to the endpoint.
+	// Calls records every call that reached the endpoint.
 	Calls     *endpoint.Recorder
 	Events    *Bus
 	Functions *Functions

@@ -349,7 +349,7 @@ func (a *Account) Until(what string, done func() bool) {
 // terminates.
 func (a *Account) Settle() {
 	a.t.Helper()
-	a.Until("nothing happens any more", func() bool {
+	a.Until("everything has ended", func() bool {
 		return a.atOnce(func() bool { return a.idle() && !a.executes() && !a.AutoScaling.Terminating() })
 	})
 }
@@ -362,7 +362,7 @@ func (a *Account) executes() bool {
 	return unannounced > 0 || slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
 }
 
-// rests reports whether nothing is in flight except events that wait for that.
+// rests reports whether the only work in flight is events that wait for that.
 func (a *Account) rests() bool {
 	return a.atOnce(func() bool {
 		a.Events.mu.Lock()

@@ -53,7 +53,7 @@ func (l *Life) RequireDeleted(cluster string, before map[string]tagging.Tagged) 
 		require.Contains(l.T, left, arn, "what is not the cluster's is still there")
 		delete(left, arn)
 	}
-	require.Empty(l.T, slices.Sorted(maps.Keys(left)), "nothing is left")
+	require.Empty(l.T, slices.Sorted(maps.Keys(left)), "no resource remains")
 	waiters, err := l.State().List(context.Background(), names.Waiters)
 	require.NoError(l.T, err)
 	require.Empty(l.T, waiters)

@@ -10,9 +10,9 @@ import (
 	"github.com/drover-run/drover/local/aws/states"
 )
 
-var errStillRunning = errors.New("it does not come to rest")
+var errStillRunning = errors.New("work is still in flight")
 
-// SettleAll waits until nothing is in flight, at most three days of virtual time: a hook stays open for two.
+// SettleAll waits until no work is in flight, at most three days of virtual time: a hook stays open for two.
 func (l *Life) SettleAll() {
 	for range 3 * 24 * 60 {
 		time.Sleep(time.Minute)

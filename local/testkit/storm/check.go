@@ -159,7 +159,7 @@ func (w *world) check(invariant int, holds bool, format string, arguments ...any
 // after runs after every turn.
 func (w *world) after(string) bool {
 	if w.turns.count > maxTurns {
-		w.violate(0, "it does not come to rest: %d turns", w.turns.count)
+		w.violate(0, "work is still in flight after %d turns", w.turns.count)
 	}
 	w.seeReady()
 	w.observed.Lock()
@@ -359,10 +359,10 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		w.observed.Lock()
 		asked := w.observed.rollbackRequested[cluster] || w.observed.rollingBack[r.StackName]
 		w.observed.Unlock()
-		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s without a rollback",
+		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s is rolled back from %s to %s without a rollback",
 			cluster, was, next)
 	case step == "create" && (r.Type == "AWS::EC2::VPC" || r.Type == "AWS::EKS::Cluster"):
-		w.check(3, !w.hasEKSCluster(cluster), "%s of %s is made beside the EKS cluster, which is there", r.LogicalID, r.StackName)
+		w.check(3, !w.hasEKSCluster(cluster), "%s of %s is created next to the EKS cluster, which exists", r.LogicalID, r.StackName)
 	case r.Type == "AWS::AutoScaling::AutoScalingGroup":
 		w.seeGroup(step, cluster, stack, r)
 	}

@@ -233,7 +233,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 				w.wait(time.Since(w.began) + 10*time.Minute)
 			}
-		}, "is made beside the EKS cluster"},
+		}, "is created next to the EKS cluster"},
 		"a status does not follow a stack": {9, func(p *plot) {
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a stack's status", do: func(w *world) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) {
@@ -306,7 +306,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "its API was never asked which to retain"},
 		"a lease is never released": {4, func(p *plot) {
 			p.breakAtEnd = func(w *world) {
-				_, err := w.State().Put(context.Background(), names.Lease("c0"), []byte(`{"execution": "arn:gone", "fence": 9}`))
+				_, err := w.State().Put(context.Background(), names.Lease("c0"), []byte(`{"execution": "arn:deleted", "fence": 9}`))
 				require.NoError(w.t, err)
 			}
 		}, "the lease is still held"},
@@ -361,7 +361,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 				w.wait(time.Since(w.began) + 10*time.Minute)
 			}
-		}, "goes back from 1.34 to 1.33 without a rollback"},
+		}, "is rolled back from 1.34 to 1.33 without a rollback"},
 		"pods are deleted instead of evicted": {7, func(p *plot) {
 			p.breakAtBegin = func(w *world) {
 				instead(w, "drain", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
@@ -454,7 +454,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			again.paused = false
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "pause", spec: &paused},
 				act{at: 2*time.Hour + time.Minute, cluster: "c0", what: "roll a by hand", roll: "a"},
-				act{at: 3 * time.Hour, cluster: "c0", what: "go on", spec: &again})
+				act{at: 3 * time.Hour, cluster: "c0", what: "continue", spec: &again})
 			p.last["c0"] = &again
 			p.breakAtBegin = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
@@ -463,7 +463,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "is paused, and the roll"},
 		"an upgrade with nothing to do is recorded": {2, func(p *plot) {
-			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "upgrade by hand to what it is",
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "upgrade by hand to the deployed version",
 				do: func(w *world) { w.upgrade(events.Upgrade{Cluster: "c0", Release: release(firstMinor, 0)}) }})
 			p.breakAtBegin = func(w *world) {
 				instead(w, "upgrade", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
@@ -499,11 +499,11 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "the actions of alarm c0-is-down are off"},
 		"a deleted stack has leftovers": {11, func(p *plot) {
 			p.breakAtEnd = func(w *world) {
-				of := map[string]string{"aws:cloudformation:stack-id": "arn:gone"}
+				of := map[string]string{"aws:cloudformation:stack-id": "arn:deleted"}
 				_, err := w.EC2.CreateVolume(harness.Region+"a", 10, of)
 				require.NoError(w.t, err)
 			}
-		}, "is left of arn:gone"},
+		}, "is left of arn:deleted"},
 		"an upload extends the wait for a drain": {9, func(p *plot) {
 			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
 			p.breakAtBegin = func(w *world) {

@@ -88,7 +88,7 @@ func (w *world) condition(cluster string) string {
 	case w.usedUp[cluster]:
 		return "a quota is used up"
 	case len(w.deletedReleases[cluster]) > 0:
-		return "a release is gone"
+		return "a release is deleted"
 	case w.closed[cluster] && w.isClosed(cluster):
 		return "its endpoint is closed"
 	case len(w.alteredAddons[cluster]) > 0 && w.isAltered(cluster):

@@ -68,7 +68,7 @@ func (w *world) deleteOrphaned(cluster string) {
 		w.DeleteRetained(cluster, volumes...)
 	case want == nil && s.Phase == status.Failed && reasonOf(s) == "LeftoversRemain":
 		if len(w.DeleteRetained(cluster)) == 0 {
-			w.record("%s: what was kept is gone", cluster)
+			w.record("%s: what was retained is deleted", cluster)
 			w.Converge(cluster)
 		}
 	case want == nil || stack == "" || s.PlannedVersion != w.versions[cluster] || !says(s, names.Stack(cluster, stack), stack):
@@ -78,7 +78,7 @@ func (w *world) deleteOrphaned(cluster string) {
 		w.do(act{cluster: cluster, what: "unprotect", spec: &spec})
 	case w.guarded(cluster): // until drover has disabled the protection
 	default:
-		w.do(act{cluster: cluster, what: "give up", remove: true})
+		w.do(act{cluster: cluster, what: "delete the retained cluster", remove: true})
 	}
 }
 

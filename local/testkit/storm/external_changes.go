@@ -94,7 +94,7 @@ func (w *world) removeTag(cluster, stack string) {
 	err := w.Retag(name, func(tags map[string]string) {
 		keep := stack == names.Network || stack == names.ControlPlane
 		maps.DeleteFunc(tags, func(key, _ string) bool { return !keep || key != names.TagCluster })
-		tags["owner"] = "nobody"
+		tags["owner"] = "unknown"
 	})
 	if err != nil {
 		w.record("%s is not updated: %v", name, err)
@@ -196,12 +196,12 @@ func (w *world) hasUndetectedDeletion(of string) bool {
 	exists := w.Stacks(of)
 	w.observed.Lock()
 	defer w.observed.Unlock()
-	for name, gone := range w.observed.operatorChangeEnded {
+	for name, ended := range w.observed.operatorChangeEnded {
 		c, stack := clusterOf(name)
 		if c != of {
 			continue
 		}
-		if gone.IsZero() || time.Since(gone) < maxDriftDetection || time.Since(w.faultsEndedAt) < maxDriftDetection ||
+		if ended.IsZero() || time.Since(ended) < maxDriftDetection || time.Since(w.faultsEndedAt) < maxDriftDetection ||
 			!w.faultsEnded && exists[stack] == "" {
 			return true
 		}
@@ -233,7 +233,7 @@ func (w *world) checkLeftovers() {
 			if !exists[of] && w.isHalfCreatedNetwork(of) {
 				continue
 			}
-			w.check(11, exists[of], "%s is left of %s, which is gone", arn, of)
+			w.check(11, exists[of], "%s is left of %s, which is deleted", arn, of)
 		}
 		for _, cluster := range w.clusters() {
 			if w.desired[cluster] == nil && len(w.Stacks(cluster)) == 0 {

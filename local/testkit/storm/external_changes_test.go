@@ -31,5 +31,5 @@ func TestUpgradeAfterADeletedPool(t *testing.T) {
 	}
 	o := run(t, 1, p, false)
 	require.Empty(t, o.Violations, story(o))
-	require.Equal(t, 4, o.Acts["nudge"], "three times in vain, and once more:\n%s", story(o))
+	require.Equal(t, 4, o.Acts["nudge"], "three times in vain, and a fourth time:\n%s", story(o))
 }

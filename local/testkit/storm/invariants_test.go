@@ -52,12 +52,12 @@ func TestInvariantsHold(t *testing.T) {
 			}
 			p.breakAtBegin = func(w *world) {
 				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-					said, err := next.Invoke(ctx, payload)
+					answer, err := next.Invoke(ctx, payload)
 					if v, ok := w.AutoScaling.View(names.Group("c0", "a")); ok && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] ==
 						"UPDATE_IN_PROGRESS" {
 						w.autoscale("c0", "a", 0.34)
 					}
-					return said, err
+					return answer, err
 				})
 			}
 			p.breakAtEnd = func(w *world) {
@@ -189,7 +189,7 @@ func protectedDuringCreation(p *plot) {
 }
 
 // locked replaces the only node of a cluster by one with a taint. The spec without the taint comes an hour later.
-func locked(p *plot, meanwhile ...act) {
+func locked(p *plot, between ...act) {
 	first, last := *p.acts[0].spec, *p.acts[1].spec
 	first.pools, last.pools = slices.Clone(first.pools), slices.Clone(last.pools)
 	first.pools[0].min, first.pools[0].motd, last.pools[0].min = 1, 1, 1
@@ -200,7 +200,7 @@ func locked(p *plot, meanwhile ...act) {
 		{cluster: "c0", what: "create", spec: &first},
 		{at: 30 * time.Minute, cluster: "c0", what: "lock all pools by a taint", spec: &locked},
 	}
-	p.acts = append(append(p.acts, meanwhile...), act{at: 90 * time.Minute, cluster: "c0", what: "unlock all pools", spec: &last})
+	p.acts = append(append(p.acts, between...), act{at: 90 * time.Minute, cluster: "c0", what: "unlock all pools", spec: &last})
 	p.last["c0"] = &last
 	p.apps["c0"] = systemApps()
 }

@@ -210,14 +210,14 @@ func pauseCluster(b *lifeBuilder) {
 	b.add(act{what: "roll " + b.pool.name + " by hand while paused", roll: b.pool.name})
 	b.pause()
 	b.spec.paused = false
-	b.upload("go on")
+	b.upload("continue")
 }
 
 func convergeByCommand(b *lifeBuilder) {
 	b.add(act{what: "converge by hand", converge: true})
 	if b.spec.channel == "" && b.spec.atRelease == "" && !b.upgraded {
 		same := events.Upgrade{Cluster: b.cluster, Release: release(b.spec.minor, b.spec.rev)}
-		b.do("upgrade by hand to what it is", func(w *world) { w.upgrade(same) })
+		b.do("upgrade by hand to the deployed version", func(w *world) { w.upgrade(same) })
 	}
 }
 

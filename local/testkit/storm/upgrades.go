@@ -117,10 +117,10 @@ func (w *world) opensNext(cluster string) {
 		return
 	}
 	begins := u.At.Sub(w.began)
-	w.check(2, want.gate.open(w.began, begins), "%s is to be upgraded at %s, when no spec lets it: %s", cluster, begins, u.Message)
+	w.check(2, want.gate.open(w.began, begins), "%s will be upgraded at %s, when no spec allows it: %s", cluster, begins, u.Message)
 	for at := time.Since(w.began).Truncate(time.Minute) + time.Minute; at < begins; at += time.Minute {
 		if want.gate.open(w.began, at) {
-			w.violate(2, "%s is to be upgraded at %s, and the window opens at %s: %s", cluster, begins, at, u.Message)
+			w.violate(2, "%s will be upgraded at %s, and the window opens at %s: %s", cluster, begins, at, u.Message)
 			return
 		}
 	}

@@ -77,8 +77,8 @@ func spoil(seed uint64, p plot) plot {
 func employ(do func(*Outcome), arguments ...string) error {
 	c := exec.Command(os.Args[0], append([]string{"-test.run=^TestStorm$", "-test.timeout=0"}, arguments...)...) // #nosec G204 -- itself
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=800", "GOMEMLIMIT=2GiB")
-	var said bytes.Buffer
-	c.Stderr = &said
+	var output bytes.Buffer
+	c.Stderr = &output
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -106,7 +106,7 @@ func employ(do func(*Outcome), arguments ...string) error {
 		const most = 64 << 10 // the cause of the death comes first, then all goroutines
 		return fmt.Errorf("a worker died in the world of seed %s: %w\n%s%s\nreplay: go test ./local/testkit/storm -run TestLives -seed %s",
 			seed, err, others,
-			said.Bytes()[:min(most, said.Len())], seed)
+			output.Bytes()[:min(most, output.Len())], seed)
 	}
 	return nil
 }

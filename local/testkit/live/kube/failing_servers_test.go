@@ -127,7 +127,7 @@ func TestFailedEvictions(t *testing.T) {
 		"the budget was written at the same time": {func(rw http.ResponseWriter) bool {
 			return answer(rw, 409, "Conflict", "the object has been modified", 0)
 		}, 6},
-		"the server fails": {func(rw http.ResponseWriter) bool { return answer(rw, 500, "InternalError", "etcd is gone", 0) }, 6},
+		"the server fails": {func(rw http.ResponseWriter) bool { return answer(rw, 500, "InternalError", "etcd does not answer", 0) }, 6},
 		"the server is overloaded": {func(rw http.ResponseWriter) bool {
 			return answer(rw, 429, "TooManyRequests", "too many requests", 1)
 		}, 6},

@@ -28,7 +28,7 @@ import (
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
 // kubeletDies takes the lease of a node from KWOK, which then stops simulating the node. In some runs it still simulates
-// the node's pods: it starts its controllers in the order of a Go map, and if that of pods is the first, it never asks for
+// the node's pods: it starts its controllers in the order of a Go map, and if that of pods is the first, it never reads
 // leases (https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/controller.go#L561). So pods that must
 // stay need a finalizer. The node lifecycle controller would mark the node and its pods as not Ready within a minute.
 // kubeletDies does so itself, so that the controller sets the taints at once.

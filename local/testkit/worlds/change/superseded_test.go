@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// meanwhile runs do once, while CloudFormation changes a resource of a stack.
-func meanwhile(a *harness.Account, stack string, do func()) {
+// duringChange runs do once, while CloudFormation changes a resource of a stack.
+func duringChange(a *harness.Account, stack string, do func()) {
 	var once sync.Once
 	a.OnResource(func(_ string, r resource.Request) error {
 		if strings.HasSuffix(r.StackName, "demo-"+stack) {
@@ -40,7 +40,7 @@ func TestNewerSpecSupersedesBetweenStacks(t *testing.T) {
 			a := harness.Start(t)
 			a.Upload("releases/r1.yaml", harness.Release())
 			var second string
-			meanwhile(a, during, func() { second = a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n")) })
+			duringChange(a, during, func() { second = a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n")) })
 			first := a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 			a.Settle()
 			s := a.Status("demo")
@@ -68,7 +68,7 @@ func TestPoolsThatHaveNotBegunAreSuperseded(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	mark := a.Calls.Mark()
-	meanwhile(a, "addons", func() { a.Upload("clusters/demo.yaml", harness.Spec("demo", "")) })
+	duringChange(a, "addons", func() { a.Upload("clusters/demo.yaml", harness.Spec("demo", "")) })
 	// No stack after the pools changes, so the round ends at their stage.
 	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", otherVersion), "maxSize: 3", "maxSize: 4", 1))
 	a.Settle()
@@ -81,7 +81,7 @@ func TestPoolsThatHaveNotBegunAreSuperseded(t *testing.T) {
 func TestPausedInTheMiddle(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
-	meanwhile(a, "control-plane", func() { a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n")) })
+	duringChange(a, "control-plane", func() { a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n")) })
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Settle()
 	s := a.Status("demo")
@@ -128,7 +128,7 @@ func TestNewerSpecDuringARoll(t *testing.T) {
 			a.Settle()
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 			mark := a.Calls.Mark()
-			meanwhile(a, "pool-a", func() { a.Upload("clusters/demo.yaml", test.newer) })
+			duringChange(a, "pool-a", func() { a.Upload("clusters/demo.yaml", test.newer) })
 			a.Upload("clusters/demo.yaml", spec("new", ""))
 			a.Settle()
 			s := a.Status("demo")
@@ -142,7 +142,7 @@ func TestNewerSpecDuringARoll(t *testing.T) {
 func TestInvalidSpecSupersedesNothing(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
-	meanwhile(a, "network", func() { a.Upload("clusters/demo.yaml", "kind: Cluster") })
+	duringChange(a, "network", func() { a.Upload("clusters/demo.yaml", "kind: Cluster") })
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Until("all stacks are there", func() bool { return a.Idle() && len(a.Stacks("demo")) == 5 })
 	a.Settle()
@@ -155,7 +155,7 @@ func TestInvalidSpecSupersedesNothing(t *testing.T) {
 func TestSpecIsDeletedDuringAConverge(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
-	meanwhile(a, "network", func() { a.Remove("clusters/demo.yaml", "") })
+	duringChange(a, "network", func() { a.Remove("clusters/demo.yaml", "") })
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Settle()
 	require.Equal(t, status.ReasonSpecAbsent, a.Status("demo").Condition(status.SpecAccepted).Reason)

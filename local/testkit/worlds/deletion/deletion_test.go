@@ -287,7 +287,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 		require.Equal(a.T, before.Condition(status.Converged), s.Condition(status.Converged))
 	}
 	tests := map[string]func(a *life, before status.Status){
-		"and is taken away again, which goes on, as often as it happens": func(a *life, before status.Status) {
+		"and is removed again: the deletion continues each time": func(a *life, before status.Status) {
 			for range 2 {
 				rejected(a, before, unusable(a))
 				executions := len(a.States.Executions())

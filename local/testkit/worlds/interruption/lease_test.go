@@ -76,9 +76,9 @@ func TestFormerHolderChangesNothing(t *testing.T) {
 		// phase of the cluster when the thief has the lease.
 		phase status.Phase
 	}{
-		"its tags change":        {[]string{"plan", "change", "report"}, "", "  tags: {team: b}\n", status.Converging},
-		"its protection goes on": {[]string{"change"}, lives.Unprotected, "  deletionProtection: true\n", status.Converging},
-		"it is deleted":          {[]string{"plan", "change", "prepare", "clean", "report"}, lives.Unprotected, "", status.Deleting},
+		"its tags change":             {[]string{"plan", "change", "report"}, "", "  tags: {team: b}\n", status.Converging},
+		"its protection is turned on": {[]string{"change"}, lives.Unprotected, "  deletionProtection: true\n", status.Converging},
+		"it is deleted":               {[]string{"plan", "change", "prepare", "clean", "report"}, lives.Unprotected, "", status.Deleting},
 	}
 	for name, test := range tests {
 		for _, function := range test.functions {

@@ -203,7 +203,7 @@ var nodeLives = map[string]func(*life){
 		require.ElementsMatch(l.T, launched, l.Instances())
 		require.Len(l.T, l.nodes(), 2)
 	},
-	"a spot instance that EC2 takes back": func(l *life) {
+	"a spot instance that EC2 interrupts": func(l *life) {
 		l.CreateCluster(lives.Unprotected)
 		l.Events.Emit(l.T.Context(), "aws.ec2", "EC2 Spot Instance Interruption Warning", nil, map[string]string{
 			"instance-id": l.Instance(), "instance-action": "terminate",

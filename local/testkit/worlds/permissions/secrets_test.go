@@ -46,12 +46,12 @@ func TestSecretsAreNotDisclosed(t *testing.T) {
 	}
 	a := start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
-	heard := 0
+	handled := 0
 	for _, name := range append([]string{"good"}, slices.Sorted(maps.Keys(specs))...) {
 		a.Upload("clusters/demo.yaml", specs[name])
 		a.Settle()
-		notices := a.Notices()[heard:]
-		heard += len(notices)
+		notices := a.Notices()[handled:]
+		handled += len(notices)
 		accepted := a.Status("demo").Condition(status.SpecAccepted)
 		t.Log(name, accepted.Status, accepted.Message)
 		if name == "a key that is the value" { // the message names the field, so that a user can correct it

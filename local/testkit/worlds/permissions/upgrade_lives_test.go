@@ -56,7 +56,7 @@ var upgradeLives = map[string]func(*life){
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.SettleAll()
 	},
-	"an upgrade that the spec asks for, stopped, and found by the audit": func(l *life) {
+	"an upgrade that the spec requests, stopped, and found by the audit": func(l *life) {
 		l.CreateOldCluster(lives.Alarmed)
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", lives.Alarmed), "name: r1", "name: r2", 1))
 		l.WaitForStep(upgrade.StepControlPlane)

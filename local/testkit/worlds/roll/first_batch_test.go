@@ -141,7 +141,7 @@ func TestChangesWhileTheFirstBatchWaits(t *testing.T) {
 		do   func(l *life, arn string)
 		then func(l *life)
 	}{
-		"the change is taken back": {
+		"the change is reverted": {
 			func(l *life, _ string) { l.ChangePool(lives.TwoNodes) },
 			func(l *life) { l.RequirePhase(status.Ready) },
 		},
@@ -254,7 +254,7 @@ func addsANode(t *testing.T, update, state string, readings facts.Readings) {
 			}
 		})()
 		l.ChangePool(spec + larger)
-		l.Until("the roll is under way", func() bool {
+		l.Until("the roll has begun", func() bool {
 			v, _ := l.AutoScaling.View(lives.PoolGroup)
 			return count(v, state) > 0
 		})
@@ -295,7 +295,7 @@ func TestNodeAddedAtTheStartOfARoll(t *testing.T) {
 				})
 				require.NoError(t, err)
 				before, began := l.Group("demo", "a"), time.Now()
-				require.Equal(t, "1", before.TemplateVersion, "CloudFormation has not come to it")
+				require.Equal(t, "1", before.TemplateVersion, "CloudFormation has not reached it")
 				least := 1
 				defer l.AutoScaling.Watch(lives.PoolGroup, func(v localautoscaling.View) { least = min(least, count(v, pool.InService)) })()
 				l.SettleAll()

@@ -78,7 +78,7 @@ func TestLockedPool(t *testing.T) {
 			require.Nil(t, s.Condition(status.AddonsSchedulable))
 			require.Empty(t, s.Nodes)
 			require.Empty(t, l.PoolWaits())
-			require.Equal(t, 1, most, "no batch was taken beside the drain of %s", old)
+			require.Equal(t, 1, most, "no other batch began during the drain of %s", old)
 		})
 	})
 	t.Run("waits for the drain when the update adds no node, and no upload extends that", func(t *testing.T) {

@@ -43,7 +43,7 @@ type rollPlot struct {
 type rollUpload struct {
 	pools []rolledPool
 	acts  []rollAct
-	// next is the time until the next upload; 0 waits until nothing is in flight.
+	// next is the time until the next upload; 0 waits until no work is in flight.
 	next time.Duration
 }
 
@@ -59,7 +59,7 @@ const (
 	grows   = "the autoscaler wants a node more"
 	shrinks = "the autoscaler takes a node away"
 	fails   = "a node fails"
-	spot    = "a spot instance is taken back"
+	spot    = "a spot instance is interrupted"
 	blocks  = "a budget allows nothing for an hour and a half"
 )
 

@@ -181,7 +181,7 @@ func (l *rolls) sweeps() (stop func()) {
 // attempt may use the full hour of CloudFormation's or of a refresh's timeout. A longer wait would last until the 48 hours of a hook end.
 const restless = 12 * time.Hour
 
-// rest waits until nothing is in flight, and checks the invariants of that state.
+// rest waits until no work is in flight, and checks the invariants of that state.
 func (l *rolls) rest(u rollUpload, version string, calm func()) {
 	l.T.Helper()
 	began := time.Now()
@@ -226,7 +226,7 @@ func (l *rolls) rest(u rollUpload, version string, calm func()) {
 			wrong = fmt.Sprintf("%s of %s: %s", s.Phase, s.PlannedVersion, s.Message)
 		}
 		if time.Since(began) > restless {
-			require.Fail(l.T, "it does not come to rest", "%s\n%s", wrong, l.story())
+			require.Fail(l.T, "work is still in flight", "%s\n%s", wrong, l.story())
 		}
 	}
 }

@@ -139,7 +139,7 @@ func TestRefusedInstancesOfANewPool(t *testing.T) {
 	}
 }
 
-// An autoscaler scales out a pool, and EC2 launches no more instances. The cluster matches its spec, and InSync still
+// An autoscaler scales out a pool, and EC2 launches no further instances. The cluster matches its spec, and InSync still
 // reports the missing instances.
 func TestRefusedInstancesOfAnAutoscaler(t *testing.T) {
 	runWithFaults(t, func(l *life, bad *faults.Engine) {

@@ -93,7 +93,7 @@ func TestInstanceThatWaitsForItsClusterIsReported(t *testing.T) {
 		require.Equal(t, status.NodeUnreachable, waiting[0].State)
 		_ = l.AuditNow() // the audit cannot reach the cluster either
 		now := l.Status("demo").Nodes
-		require.Len(t, now, 1, "its execution goes on")
+		require.Len(t, now, 1, "its execution continues")
 		require.Equal(t, waiting[0].Since, now[0].Since)
 		time.Sleep(90 * time.Minute)
 		require.Empty(t, l.Status("demo").Nodes, "it joined")

@@ -34,7 +34,7 @@ func losing(a *harness.Account, source string) {
 // failNetwork fails every network.
 func failNetwork(step string, r resource.Request) error {
 	if step == "create" && r.Type == "AWS::EC2::VPC" {
-		return &wire.Error{Code: "VpcLimitExceeded", Message: "no more networks", Status: 400}
+		return &wire.Error{Code: "VpcLimitExceeded", Message: "no room for networks", Status: 400}
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func TestLostEventOfAFailure(t *testing.T) {
 	require.NoError(t, a.SweepNow())
 	a.Settle()
 	require.Equal(t, status.Failed, a.Status("demo").Phase)
-	require.Contains(t, a.Status("demo").Message, "no more networks")
+	require.Contains(t, a.Status("demo").Message, "no room for networks")
 }
 
 // The event of drover's update is lost, and an operator updates the stack afterwards. The execution waits for an operation that has ended

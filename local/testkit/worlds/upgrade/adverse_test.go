@@ -76,7 +76,7 @@ func TestScheduleFiresTwice(t *testing.T) {
 }
 
 func TestUpgradeAndRoll(t *testing.T) {
-	t.Run("a roll that is under way is finished first", func(t *testing.T) {
+	t.Run("a roll in flight is finished first", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			roll := l.Converge("demo", "a")
@@ -84,14 +84,14 @@ func TestUpgradeAndRoll(t *testing.T) {
 			arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 			time.Sleep(time.Second)
 			require.Equal(t, "RUNNING", l.Execution(roll).Status)
-			require.Zero(t, l.UpgradeRecord().Number, "nothing is claimed before")
+			require.Zero(t, l.UpgradeRecord().Number, "no upgrade is claimed before")
 			l.SettleAll()
 			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
 			l.RequireUpgraded()
 			require.Contains(t, l.Stack("demo", "pool-a").Tags, names.TagRollAt)
 		})
 	})
-	t.Run("a roll that is asked for in the middle waits for the step, and is made", func(t *testing.T) {
+	t.Run("a roll that is requested in the middle waits for the step, and is made", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
@@ -358,7 +358,7 @@ func TestImpossibleUpgradesByHand(t *testing.T) {
 					"the cluster runs 1.35",
 			},
 			"more minors than nodes can skip": {events.Upgrade{Release: "unknown"}, "EKS offers up to 1.37 here, upgrade to 1.37 first"},
-			"a release that there is not":     {events.Upgrade{Release: "lost"}, "SUCCEEDED Refused: there is no release releases/lost.yaml"},
+			"a release that does not exist":   {events.Upgrade{Release: "lost"}, "SUCCEEDED Refused: there is no release releases/lost.yaml"},
 			"a version that is none":          {events.Upgrade{Release: "r2", KubernetesVersion: "2.0"}, "SUCCEEDED Refused: "},
 			"a rollback of nothing":           {events.Upgrade{Rollback: true}, "this cluster has no upgrade that can be rolled back"},
 		} {

@@ -19,7 +19,7 @@ import (
 )
 
 func TestSpecNamesTheUpgradeInFlight(t *testing.T) {
-	t.Run("it goes on, once", func(t *testing.T) {
+	t.Run("it continues, once", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
@@ -133,7 +133,7 @@ func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 			require.Equal(t, "the cluster matches its spec, except its release: release r2 (Kubernetes 1.36) applies, requested by an operator, "+
 				"until the spec names a release other than r1", upgraded.Message)
 			l.ConvergeAgain()
-			require.Equal(t, "r1", l.UpgradeRecord().Overridden, "what was asked for by hand counts")
+			require.Equal(t, "r1", l.UpgradeRecord().Overridden, "the operator's request applies")
 			require.Equal(t, upgraded, l.Status("demo"), "the status is unchanged")
 			l.ChangeRelease("r2")
 			l.SettleAll()
@@ -158,7 +158,7 @@ func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		})
 	})
-	t.Run("though it named it while that was under way", func(t *testing.T) {
+	t.Run("though it named it while that was in flight", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
@@ -171,7 +171,7 @@ func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 			refused(l)
 		})
 	})
-	t.Run("after a rollback, it upgrades once more", func(t *testing.T) {
+	t.Run("after a rollback, it upgrades again", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			l.ChangeRelease("r2")
@@ -182,7 +182,7 @@ func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 			l.ConvergeAgain()
 			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"],
-				"the spec that was rolled back asks for nothing")
+				"the spec that was rolled back requests nothing")
 			require.Contains(t, l.Status("demo").Message, "except its release: release r1 (Kubernetes 1.35) applies, requested by a rollback, "+
 				"until the spec names a release other than r2")
 			l.ChangeRelease("r1")

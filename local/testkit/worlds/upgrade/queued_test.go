@@ -174,7 +174,7 @@ func TestScheduledUpgradeDuringAnother(t *testing.T) {
 						require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
 						return
 					}
-					require.Equal(t, "Done r3", u.Phase+" "+u.To, "what is late is made, and what a spec or a channel asks for stays asked for")
+					require.Equal(t, "Done r3", u.Phase+" "+u.To, "a late upgrade is made, and a request of a spec or a channel stays")
 				})
 			})
 		}

@@ -108,7 +108,7 @@ func TestRollbackAfterABlockedAttempt(t *testing.T) {
 			l.rolledBack()
 		})
 	})
-	t.Run("to go on to another release", func(t *testing.T) {
+	t.Run("to continue to another release", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			l.StartUpgrade(events.Upgrade{Release: "r2"})

@@ -43,7 +43,7 @@ func TestChangesOfTheSpecDuringAnUpgrade(t *testing.T) {
 				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: "+c.says)
 				require.True(t, l.AlarmEnabled())
 				require.Equal(t, upgrade.Stopped, l.UpgradeRecord().State)
-				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"], "what was under way was finished")
+				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"], "the update in flight was finished")
 				for _, n := range l.API("drover-demo").Nodes() {
 					require.True(t, strings.HasPrefix(n.KubeletVersion, "v1.35."), "and nothing more was begun")
 				}
@@ -64,7 +64,7 @@ func TestChangesOfTheSpecDuringAnUpgrade(t *testing.T) {
 			})
 		})
 	}
-	t.Run("other changes are made meanwhile", func(t *testing.T) {
+	t.Run("other changes are made during it", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			arn := l.StartUpgrade(events.Upgrade{Release: "r2"})

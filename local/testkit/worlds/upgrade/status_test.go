@@ -117,7 +117,7 @@ func TestUpgradeByHandAfterTheSpecsStopped(t *testing.T) {
 			l.lasts()
 		})
 	})
-	t.Run("stops on its way once more", func(t *testing.T) {
+	t.Run("stops on its way again", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			l.halfway()
@@ -134,7 +134,7 @@ func TestUpgradeByHandAfterTheSpecsStopped(t *testing.T) {
 			l.lasts()
 		})
 	})
-	t.Run("does not go on", func(t *testing.T) {
+	t.Run("does not continue", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			l.halfway()

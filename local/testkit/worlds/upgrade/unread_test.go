@@ -78,7 +78,7 @@ func TestReleaseIsUploadedLate(t *testing.T) {
 					require.Contains(t, u.Message, "there is no release releases/r3.yaml")
 					require.Equal(t, 1, l.noticesOf(status.UpgradeDelayed), "once")
 					require.Equal(t, 1, l.noticesOf(status.UpgradeScheduled), "once")
-					require.Empty(t, l.Executions("upgrade"), "there is nothing to look at")
+					require.Empty(t, l.Executions("upgrade"), "there is nothing to read")
 
 					l.Upload(names.ReleaseSpec("r3"), third())
 					time.Sleep(45 * time.Minute)

@@ -48,7 +48,7 @@ func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 			l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
 			return func() {}
 		}},
-		"one that the spec asked for": {upgrade.OriginSpec, func(l *life) func() {
+		"one that the spec requested": {upgrade.OriginSpec, func(l *life) func() {
 			l.WaitForUpdate("pool-a")
 			l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
 			return func() {}
@@ -107,7 +107,7 @@ func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				l.Sweep()
 				for _, call := range l.Calls.Since(mark) {
-					require.False(t, call.Mutating, "nothing is left to find: %s %s", call.Service, call.Action)
+					require.False(t, call.Mutating, "no work remains: %s %s", call.Service, call.Action)
 					require.NotContains(t, call.Resource, names.Upgrade("demo"), "what is over is read once")
 				}
 				l.StartUpgrade(events.Upgrade{Release: "r2"})
@@ -331,7 +331,7 @@ func TestRecreationAfterAFailedStackDeletion(t *testing.T) {
 // it.
 func TestDeletedStackAfterAFailedUpgrade(t *testing.T) {
 	for _, stack := range []string{names.ControlPlane, names.Network} {
-		for name, phase := range map[string]status.Phase{"asked for by hand": status.Failed, "by the spec": status.Stopped} {
+		for name, phase := range map[string]status.Phase{"requested by hand": status.Failed, "by the spec": status.Stopped} {
 			t.Run(stack+", "+name, func(t *testing.T) {
 				runWithFaults(t, func(l *life, bad *faults.Engine) {
 					l.CreateOldCluster(lives.Alarmed)
@@ -458,7 +458,7 @@ func TestRecreatedClusterDuringAnUpgrade(t *testing.T) {
 				l.SettleAll()
 				require.Equal(t, "SUCCEEDED :", l.verdict(again))
 				l.RequireUpgraded()
-				require.Zero(t, l.UpgradeRecord().First, "it goes on with nothing")
+				require.Zero(t, l.UpgradeRecord().First, "it continues no step")
 				require.Len(t, l.Status("demo").Upgrades, 1)
 			})
 		})
@@ -490,7 +490,7 @@ func TestUpgradesOfClustersWithTheSameName(t *testing.T) {
 func TestUpgradeStopsDuringADeletion(t *testing.T) {
 	for name, come := range map[string]func(l *life){
 		"the step's own execution deletes it": func(l *life) { time.Sleep(time.Minute) },
-		"it waits for drains meanwhile": func(l *life) {
+		"it waits for drains in between": func(l *life) {
 			l.RunBlockedPods(3)
 			for range 24 * 60 {
 				if r := l.UpgradeRecord(); r.Step == 2 && !r.Steps[2].Converged.IsZero() {
@@ -520,7 +520,7 @@ func TestUpgradeStopsDuringADeletion(t *testing.T) {
 				require.Equal(t, []string{"Deleted"}, phases, "%q", l.Verdicts()[reported:])
 				require.True(t, l.AlarmEnabled())
 				require.True(t, l.UpgradeRecord().State == "" || l.UpgradeRecord().State.Final())
-				require.Nil(t, l.Status("demo").Upgrade, "nothing is left of it")
+				require.Nil(t, l.Status("demo").Upgrade, "the upgrade is removed")
 			})
 		})
 	}
