@@ -48,7 +48,7 @@ func TestEveryRoleOfAClusterIsBounded(t *testing.T) {
 	require.Positive(t, roles)
 }
 
-// A cluster's role with a policy that allows everything can do no more than its boundary allows.
+// A cluster's role with a policy that allows everything can do only what its boundary allows.
 func TestBoundedRole(t *testing.T) {
 	const (
 		ec2 = "arn:aws:ec2:eu-central-1:111122223333:"
@@ -109,7 +109,7 @@ func TestBoundedRole(t *testing.T) {
 		"terminates none":                  {"ec2:TerminateInstances", ec2 + "instance/i-1", ofCluster, false},
 		"changes an instance of a cluster": {"ec2:ModifyInstanceAttribute", ec2 + "instance/i-1", ofCluster, true},
 		"changes no instance of others":    {"ec2:ModifyInstanceAttribute", ec2 + "instance/i-1", nil, false},
-		"routes nothing of others":         {"ec2:CreateRoute", ec2 + "route-table/rtb-1", nil, false},
+		"no route of others":               {"ec2:CreateRoute", ec2 + "route-table/rtb-1", nil, false},
 		"tags a volume":                    {"ec2:CreateTags", ec2 + "volume/*", keys("kubernetes.io/cluster/demo"), true},
 		"but not with drover's tag":        {"ec2:CreateTags", ec2 + "volume/vol-1", keys("a", "drover:cluster"), false},
 		"and takes it from none":           {"ec2:DeleteTags", ec2 + "volume/vol-1", keys("drover:cluster"), false},

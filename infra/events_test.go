@@ -145,14 +145,14 @@ func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 		"an instance was terminated": {
 			terminate, []string{"EC2 Instance-terminate Lifecycle Action", "EC2 Instance Terminate Successful"}, nil,
 		},
-		"a converge is stopped":         {aborted, nil, []string{"drover-converge-ended"}},
-		"a converge times out":          {aborted, []string{"ABORTED", "TIMED_OUT"}, []string{"drover-converge-ended"}},
-		"a converge fails":              {aborted, []string{"ABORTED", "FAILED"}, []string{"drover-converge-ended"}},
-		"a converge succeeds":           {aborted, []string{"ABORTED", "SUCCEEDED"}, nil},
-		"a converge starts":             {aborted, []string{"ABORTED", "RUNNING"}, nil},
-		"an upgrade is stopped":         {aborted, []string{"stateMachine:drover-converge", "stateMachine:drover-upgrade"}, nil},
-		"a spot instance is taken back": {spot, nil, []string{"drover-spot-instance-ending"}},
-		"a spot instance may be taken back": {
+		"a converge is stopped":          {aborted, nil, []string{"drover-converge-ended"}},
+		"a converge times out":           {aborted, []string{"ABORTED", "TIMED_OUT"}, []string{"drover-converge-ended"}},
+		"a converge fails":               {aborted, []string{"ABORTED", "FAILED"}, []string{"drover-converge-ended"}},
+		"a converge succeeds":            {aborted, []string{"ABORTED", "SUCCEEDED"}, nil},
+		"a converge starts":              {aborted, []string{"ABORTED", "RUNNING"}, nil},
+		"an upgrade is stopped":          {aborted, []string{"stateMachine:drover-converge", "stateMachine:drover-upgrade"}, nil},
+		"a spot instance is interrupted": {spot, nil, []string{"drover-spot-instance-ending"}},
+		"a spot instance may be interrupted": {
 			spot, []string{
 				"EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation",
 			}, []string{"drover-spot-instance-ending"},

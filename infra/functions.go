@@ -28,7 +28,7 @@ type function struct {
 	timeout float64
 	// memory in MB. It also sets the share of CPU: 1,769 MB is one vCPU.
 	memory float64
-	// notifies reports whether the function changes statuses of which drover sends notifications.
+	// notifies reports whether the function changes statuses whose changes are notified.
 	notifies bool
 	// plans reports whether the function plans clusters. Such a function knows the code of relays.
 	plans bool

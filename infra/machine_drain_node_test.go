@@ -63,7 +63,8 @@ func TestDrainNode(t *testing.T) {
 			forced: []any{"a/b", "c/d", "e/f"},
 		},
 		"the input names no node": {
-			input: `{}`, script: answers{"drain": {says(events.DrainRefused, 0)}}, path: begin + drain + end, status: asl.Failed, cause: "as returned",
+			input: `{}`, script: answers{"drain": {says(events.DrainRefused, 0)}}, path: begin + drain + end,
+			status: asl.Failed, cause: "as returned",
 		},
 		"the function fails for a while": {
 			input: hook, script: answers{

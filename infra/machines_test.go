@@ -386,9 +386,9 @@ func TestExpressionsOnOneAndNone(t *testing.T) {
 		"a roll of a list of one": {
 			"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{"roll": []any{"a"}}}}, []any{"a"},
 		},
-		"success is no failure": {"$exists($results[error])", map[string]any{"results": one}, false},
-		"nothing is no failure": {"$exists($results[error])", map[string]any{"results": []any{}}, false},
-		"a failure is one":      {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},
+		"success is no failure":   {"$exists($results[error])", map[string]any{"results": one}, false},
+		"no result is no failure": {"$exists($results[error])", map[string]any{"results": []any{}}, false},
+		"a failure is one":        {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},
 		"a timeout has an error, no cause": {
 			strings.Trim(causeOf, "{%} "), map[string]any{"states": map[string]any{"errorOutput": map[string]any{"Error": "States.Timeout"}}}, "",
 		},

@@ -188,7 +188,7 @@ func TestBuckets(t *testing.T) {
 		"a node reads its configuration":  {node, "s3:GetObject", "userdata/1", state, "true", false},
 		"a node writes nothing":           {node, "s3:PutObject", "userdata/1", state, "true", true},
 		"a machine, which writes nothing": {role("join-node"), "s3:PutObject", "status/clusters/demo.json", state, "true", true},
-		"nothing is read in the clear":    {role("plan"), "s3:GetObject", "templates/1.yaml", state, "false", true},
+		"reads without TLS are denied":    {role("plan"), "s3:GetObject", "templates/1.yaml", state, "false", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			context := map[string]string{"aws:SecureTransport": c.tls, "aws:PrincipalArn": c.who.ARN}

@@ -10,7 +10,7 @@ import (
 
 func TestKubectlsRequestsAreRead(t *testing.T) {
 	r := requests{evictions: map[int]int{}}
-	said := r.read(
+	output := r.read(
 		`I1122 02:47:10.123456    4711 loader.go:405] "Config loaded from file" logger="kubeconfig-loader" filename="/tmp/admin.kubeconfig"
 I1122 02:47:10.345678    4711 round_trippers.go:632] "Response" verb="GET" ` +
 			`url="https://127.0.0.1:6443/api/v1/pods?fieldSelector=spec.nodeName%3Da" status="200 OK" milliseconds=12
@@ -25,7 +25,7 @@ error: unable to drain node "a"
 I1122 02:47:10.745678    4711 helpers.go:246] server response object: []
 
 `)
-	require.Equal(t, `error: unable to drain node "a"`, said)
+	require.Equal(t, `error: unable to drain node "a"`, output)
 	require.Equal(t, 4, r.total)
 	require.Equal(t, map[int]int{201: 1, 409: 1, 0: 1}, r.evictions)
 }

@@ -248,14 +248,14 @@ const minor = "1.36"
 
 // newFleet creates clusters like the demo, each in the state after its creation, and the statuses of deleted clusters. It returns the
 // handler of the sweep function over them.
-func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, h *handler.Handler, err error) {
+func newFleet(ctx context.Context, root string, size, deleted int) (f *fleet, h *handler.Handler, err error) {
 	demoText, err := os.ReadFile(filepath.Join(root, demoSpec))
 	if err != nil {
 		return nil, nil, err
 	}
 	f = &fleet{statuses: map[string]*status.Cluster{}, stacks: map[string]stack.Deployed{}}
-	for i := range gone {
-		cluster := fmt.Sprintf("gone%04d", i)
+	for i := range deleted {
+		cluster := fmt.Sprintf("deleted%04d", i)
 		f.statuses[cluster] = status.New(cluster)
 		f.statuses[cluster].Status.Phase = status.Deleted
 	}
@@ -433,8 +433,8 @@ func sweepsAnHour(period time.Duration) float64 { return time.Hour.Minutes() / p
 
 // measureGone counts what clusters cost that were deleted: their statuses stay, to say so.
 func measureGone(ctx context.Context, s *settings, r *report) error {
-	const there, gone = 100, 1000
-	f, h, err := newFleet(ctx, s.root, there, gone)
+	const existing, deleted = 100, 1000
+	f, h, err := newFleet(ctx, s.root, existing, deleted)
 	if err != nil {
 		return err
 	}
@@ -447,7 +447,7 @@ func measureGone(ctx context.Context, s *settings, r *report) error {
 		if err != nil {
 			return err
 		}
-		r.add(fmt.Sprintf("%s of %d clusters and %d deleted ones: calls to AWS", round.name, there, gone), c.calls(),
+		r.add(fmt.Sprintf("%s of %d clusters and %d deleted ones: calls to AWS", round.name, existing, deleted), c.calls(),
 			"", nil, c.String())
 	}
 	return nil

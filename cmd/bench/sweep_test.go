@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/events"
 )
 
-// The calls of audits are counted, not measured: docs/performance.md has those that there are.
+// The calls of audits are counted, not measured: docs/performance.md has them.
 func TestAuditCallsMatchTheirPage(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "performance.md"))

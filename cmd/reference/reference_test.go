@@ -221,7 +221,7 @@ func eachExample(t *testing.T, kind string, check func(*testing.T, string, []byt
 	}
 }
 
-// paths of the examples of a kind. That of channels is beside the releases.
+// paths of the examples of a kind. That of channels is in the folder of the releases.
 func paths(t *testing.T, kind string) []string {
 	t.Helper()
 	channels := filepath.Join(examples, "releases", "channels.yaml")

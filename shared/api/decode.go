@@ -1,7 +1,7 @@
 package api
 
 // Decoding is strict, and reports all errors at once. The YAML is parsed into nodes, which have positions. They are decoded along the Go
-// types. Nothing is expanded: anchors, aliases, merge keys and tags are rejected.
+// types. It expands nothing: anchors, aliases, merge keys and tags are rejected.
 
 import (
 	"bytes"

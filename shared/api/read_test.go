@@ -32,7 +32,7 @@ func TestReadReturnsCopies(t *testing.T) {
 	body = bytes.Replace(body, []byte("\nspec:\n"), []byte("\nspec:\n  templateVersion: v9\n"), 1)
 	for versions, wrong := range map[string]bool{"": false, "v9": false, "v1": true} {
 		_, errs = ReadCluster("clusters/demo.yaml", body, Options{Name: "demo", TemplateVersions: strings.Fields(versions)})
-		require.Equal(t, wrong, len(errs) > 0, "it is judged by the templates that there are: %v", errs)
+		require.Equal(t, wrong, len(errs) > 0, "it is checked against the existing templates: %v", errs)
 	}
 }
 

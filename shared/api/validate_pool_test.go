@@ -119,7 +119,7 @@ var poolRejections = map[string]rejection{
 			`together with the strategy InstanceRefresh`,
 		`demo.yaml:17: spec.pools[0].update.pauseTime: Invalid value: "7h": must be at most 6h with the strategy InstanceRefresh`,
 	}},
-	"times that there are not": {
+	"times that do not exist": {
 		pool("rollAt: 2026-02-30T00:00:00Z"), []string{
 			`demo.yaml:17: spec.pools[0].rollAt: Invalid value: "2026-02-30T00:00:00Z": must be an existing time after the year 2000`,
 		},

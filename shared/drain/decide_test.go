@@ -253,9 +253,9 @@ func TestDecide(t *testing.T) {
 		"a stuck pod is not waited for": {
 			patient, 0, view([]*corev1.Pod{pod("a", deleted(60*time.Second))}), 9, []string{}, none, 0, []string{"shop/a"}, false,
 		},
-		"nothing is left": {patient, 0, view(nil), 9, []string{}, none, 0, none, false},
+		"no pod is left": {patient, 0, view(nil), 9, []string{}, none, 0, none, false},
 
-		"before the deadline nothing is forced": {
+		"before the deadline no pod is forced": {
 			forced, 599 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9, []string{}, []string{
 				"shop/a: " + BudgetEmpty.String() + " [shop/web]",
 			}, 1, none, false,

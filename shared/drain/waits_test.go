@@ -13,7 +13,7 @@ func TestWaitsDue(t *testing.T) {
 	budget := func(pod, key string) Blocked {
 		return Blocked{Pod: pod, Why: Reason{Code: BudgetEmpty}, Budgets: []string{key}}
 	}
-	failed := func(pod string) Blocked { return Blocked{Pod: pod, Why: Reason{Failed, "webhook said no to " + pod}} }
+	failed := func(pod string) Blocked { return Blocked{Pod: pod, Why: Reason{Failed, "webhook denied " + pod}} }
 	type check struct {
 		at      time.Duration
 		blocked []Blocked

@@ -35,7 +35,7 @@ const (
 	TaskRoot = "LAMBDA_TASK_ROOT"
 )
 
-// Env is what a function gets from its process, besides the configuration of the SDK. Tests fill it without a process.
+// Env is what a function gets from its process, apart from the configuration of the SDK. Tests fill it without a process.
 type Env struct {
 	// Variables are the environment variables, by name.
 	Variables map[string]string

@@ -103,7 +103,7 @@ const Waiters = "waiters/"
 // Waiter returns the key of the execution that waits for a stack. A stack has one operation at a time, so one key is enough.
 func Waiter(stackName string) string { return Waiters + stackName + ".json" }
 
-// Rolls returns the key of the times at which pools of a cluster are to be rolled.
+// Rolls returns the key of the times at which drover rolls pools of a cluster.
 func Rolls(cluster string) string { return AllRolls + cluster + ".json" }
 
 // AllRolls is the prefix of the keys that Rolls returns.

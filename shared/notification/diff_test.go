@@ -180,7 +180,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// People on call subscribe to problems. The result of a request is no problem.
+// Operators on call subscribe to problems. The result of a request is no problem.
 func TestUrgencies(t *testing.T) {
 	for phase, urgency := range map[status.Phase]string{
 		status.Pending: Progress, status.Converging: Progress, status.Upgrading: Progress, status.Deleting: Progress,

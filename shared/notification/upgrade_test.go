@@ -143,7 +143,7 @@ func TestNoticesOfEarlyFindings(t *testing.T) {
 	over := *blocked.Upgrade
 	over.Ended = &now
 	require.Equal(t, Progress, urgency(&status.Status{Upgrade: &over}, &status.Status{Upgrade: &over, NextUpgrade: to(blocks).Upgrade}),
-		"beside it as well")
+		"next to it as well")
 	require.Equal(t, Problem, urgency(blocked, to(blocks, warns)))
 	require.Equal(t, Progress, urgency(to(blocks), &status.Status{}), "it was removed")
 	require.NotContains(t, Diff("demo", to(blocks), &status.Status{})[0].Message, "BudgetsAllow")
@@ -152,13 +152,13 @@ func TestNoticesOfEarlyFindings(t *testing.T) {
 // The message includes findings of checks and their remedies.
 func TestNoticeIncludesFindings(t *testing.T) {
 	blocked := &status.Upgrade{Phase: "Blocked", To: "r2", Message: "checks found something", Checks: []status.Check{
-		{Name: "NodesReady", Blocks: true, Message: "node a is NotReady.", Next: "Look at it."}, {
+		{Name: "NodesReady", Blocks: true, Message: "node a is NotReady.", Next: "Check it."}, {
 			Name: "Webhooks", Message: "one.", Next: "None.",
 		},
 	}}
 	notices := Diff("demo", &status.Status{}, &status.Status{Upgrade: blocked})
 	require.Len(t, notices, 1)
-	require.Equal(t, "release ? to r2: checks found something\nNodesReady: node a is NotReady. Look at it.\nWebhooks: one. None.",
+	require.Equal(t, "release ? to r2: checks found something\nNodesReady: node a is NotReady. Check it.\nWebhooks: one. None.",
 		notices[0].Message)
 
 	// If the upgrade stops hours later, the message includes the time of the checks.

@@ -76,7 +76,7 @@ type Plan struct {
 	Warnings api.SpecWarnings `json:"-"`
 	// RelayOutdated is the warning about a relay with the code of another version of drover, one line or none.
 	RelayOutdated []string `json:"-"`
-	// Refused are replacements that drover does not do, and changes that it may not make. If there is one, nothing is changed.
+	// Refused are replacements that drover does not do, and changes that it may not make. If there is one, drover changes nothing.
 	Refused []status.Reason `json:"-"`
 }
 

@@ -133,7 +133,7 @@ func (p *Planner) deployedSpecs(ctx context.Context, w work) (map[string]*api.Cl
 // isUnreadable reports whether a pinned release is absent or unusable.
 func isUnreadable(err error) bool { return errors.Is(err, store.ErrNotFound) || specs.Missing(err) }
 
-// asDeployed resolves a spec as it was deployed. Releases and versions come from the stacks, whatever the spec says. It returns nil if
+// asDeployed resolves a spec with what is deployed. Releases and versions come from the stacks, whatever the spec says. It returns nil if
 // the spec cannot be resolved.
 func asDeployed(spec *api.Cluster, release *api.Release, deployed map[string]stack.Deployed) *api.Cluster {
 	version := plan.KubernetesVersion(deployed)

@@ -90,12 +90,12 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 		})
 	}
 	t.Run("keeps the next try when there is nothing to change", func(t *testing.T) {
-		for good, kept := range map[string]bool{"v1": true, "v2": false} {
+		for version, kept := range map[string]bool{"v1": true, "v2": false} {
 			s := withSpec(t)
 			s.status = &status.Status{GoodVersion: "v1", RetryAt: &retry}
-			w := work{cluster: "demo", version: good, newest: good, resolved: &api.Cluster{}, rendered: &render.Output{}}
+			w := work{cluster: "demo", version: version, newest: version, resolved: &api.Cluster{}, rendered: &render.Output{}}
 			(&Outcome{work: w}).Record(s.status, "mine", planned)
-			require.Equal(t, kept, s.status.RetryAt != nil, good)
+			require.Equal(t, kept, s.status.RetryAt != nil, version)
 		}
 	})
 }
@@ -163,9 +163,9 @@ func TestReleaseThatAClusterIsAt(t *testing.T) {
 		"is the tag's of a failed creation at the same release": {at("ROLLBACK_COMPLETE", "1.36-1"), nil, "",
 			upgrade.Target{Release: "1.36-1", SHA256: "sha"}},
 		"is none of a failed creation without a tag": {at("ROLLBACK_COMPLETE", ""), record, "r2", upgrade.Target{}},
-		"is the last upgrade's when the tag is gone": {at("CREATE_COMPLETE", ""), record, "r2",
+		"is the last upgrade's when the tag is absent": {at("CREATE_COMPLETE", ""), record, "r2",
 			upgrade.Target{Release: "r0", SHA256: "sha-0", KubernetesVersion: "1.36"}},
-		"is the status's when the tag is gone before any upgrade": {at("CREATE_COMPLETE", ""), nil, "r2",
+		"is the status's when the tag is absent before any upgrade": {at("CREATE_COMPLETE", ""), nil, "r2",
 			upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestDecisionOfAnUpgrade(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, decision)
 	})
-	t.Run("goes by no record of an earlier cluster", func(t *testing.T) {
+	t.Run("ignores the record of an earlier cluster", func(t *testing.T) {
 		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
 		require.Empty(t, errs)
 		for name, counts := range map[string]bool{"stack-1": true, "stack-0": false} {
@@ -281,7 +281,7 @@ func TestDecisionOfAnUpgrade(t *testing.T) {
 		s.objects[key], s.err[key] = "x", errors.New("throttled")
 		require.ErrorIs(t, s.planner().decide(t.Context(), &w, spec), s.err[key])
 	})
-	t.Run("goes by no channels that cannot be used", func(t *testing.T) {
+	t.Run("ignores channels that cannot be used", func(t *testing.T) {
 		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
 		require.Empty(t, errs)
 		spec.Spec.Upgrade.Channel = api.ChannelStable

@@ -23,7 +23,7 @@ type Deletion struct {
 	Unknown bool
 	// Done reports whether the cluster is deleted.
 	Done bool
-	// Protected says why nothing is deleted; nil if no stack and no accepted spec protects the cluster.
+	// Protected says why no stack is deleted; nil if no stack and no accepted spec protects the cluster.
 	Protected *Stop
 	// Plan deletes the stacks of the next step, Next.
 	Plan plan.Plan

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// The network's stack is gone and the cluster lives. A spec that turns deletion protection off must reach the control plane, or the
+// The network's stack is deleted and the cluster exists. A spec that turns deletion protection off must reach the control plane, or the
 // cluster could never be deleted.
 func TestLostUnprotectsWhatOnlyItsSpecProtects(t *testing.T) {
 	off := false
@@ -33,5 +33,5 @@ func TestLostUnprotectsWhatOnlyItsSpecProtects(t *testing.T) {
 
 	deployed[names.ControlPlane].Tags[names.TagSpecVersion] = "off"
 	_, err = p.refuseReplacingLive(t.Context(), w, changes)
-	require.ErrorContains(t, err, "network", "nothing is left to unprotect")
+	require.ErrorContains(t, err, "network", "no protection is left to remove")
 }

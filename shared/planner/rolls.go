@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// RollRefused means that a requested roll is not possible. The message is for the caller. The cluster stays as it is.
+// RollRefused means that a requested roll is not possible. The message is for the caller. The cluster does not change.
 type RollRefused struct{ Message string }
 
 func (r *RollRefused) Error() string { return r.Message }

@@ -47,7 +47,7 @@ type NodeHealth struct {
 	KubeletVersion string
 }
 
-// Missing returns what a node lacks of the readiness that its pool asks for, or "". A nil node has not registered.
+// Missing returns what a node lacks of the readiness that its pool requires, or "". A nil node has not registered.
 func (n *Node) Missing(readiness *events.PoolReadiness) string {
 	switch {
 	case n == nil:

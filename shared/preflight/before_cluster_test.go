@@ -33,8 +33,8 @@ var healthCases = map[string]beforeCase{
 	},
 	"an issue that EKS reports": {
 		func(w *world) {
-			w.facts.ControlPlane.Issues = []string{"Ec2SubnetNotFound: gone"}
-		}, blocks("ControlPlaneHealthy", "1 issue: Ec2SubnetNotFound: gone"),
+			w.facts.ControlPlane.Issues = []string{"Ec2SubnetNotFound: absent"}
+		}, blocks("ControlPlaneHealthy", "1 issue: Ec2SubnetNotFound: absent"),
 	},
 	"an unreachable cluster has only AWS findings": {
 		func(w *world) {
@@ -139,7 +139,7 @@ var budgetCases = map[string]beforeCase{
 	"a removed pool waits by default": {
 		func(w *world) {
 			b := never
-			b.Covered = map[string]int{"gone": 1}
+			b.Covered = map[string]int{"deleted": 1}
 			w.budget(b)
 			w.pool().Drain.OnTimeout = api.OnTimeoutForce
 		},

@@ -58,7 +58,7 @@ type Pod struct {
 	Workload string
 	// State in one word: Pending, NotReady, or the reason why a container waits, such as CrashLoopBackOff.
 	State string
-	// Since is when that state began, as far as it is known.
+	// Since is when that state began, if that is known.
 	Since time.Time
 }
 

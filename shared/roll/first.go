@@ -28,7 +28,7 @@ type Blocker struct {
 
 // FirstBatch returns what blocks the first batch of a roll: instances that are being drained, for an earlier roll or a scale-in, then
 // instances that are launching. Neither CloudFormation nor an instance refresh waits for them. Launching instances do not block if no
-// instance serves, because then nothing is lost by replacing them, or if enough serve. drainTimeout is the pool's.
+// instance serves, because then replacing them costs nothing, or if enough serve. drainTimeout is the pool's.
 func FirstBatch(group pool.Group, drainTimeout time.Duration) Blocker {
 	terminating, launching := group.AllTerminating(), group.Launching()
 	switch serving := group.Serving(); {

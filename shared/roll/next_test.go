@@ -45,7 +45,7 @@ func TestGate(t *testing.T) {
 		}, "", "node-i-1 is Ready again"},
 		"does not wait for old nodes":         {gate(serves, serves, old), func(g *Gate) { g.Nodes[2].Ready = false }, "", ""},
 		"does not wait for a terminated node": {gate(serves, serves, old), func(g *Gate) { g.Nodes = g.Nodes[:1] }, "", ""},
-		"does not wait when nothing is rolled": {gate(serves, serves, old), func(g *Gate) {
+		"does not wait without a roll": {gate(serves, serves, old), func(g *Gate) {
 			g.Group.Instances[2].TemplateVersion = "2"
 			g.Nodes[1].Ready = false
 		}, "", ""},
@@ -83,7 +83,7 @@ func TestLastBatch(t *testing.T) {
 	more.Refresh = true
 	require.False(t, more.IsLastBatch(), "an old instance is left")
 	more.Group.Instances[2].TemplateVersion = "2"
-	require.False(t, more.IsLastBatch(), "nothing is rolled")
+	require.False(t, more.IsLastBatch(), "no roll")
 	last.Group.Instances[2].TemplateVersion = "2"
 	require.False(t, last.IsLastBatch(), "a drain of a current instance is not of the roll")
 	leaves := gate(pool.TerminatingWait)

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// ErrAbsent reports that nothing is uploaded under a key.
+// ErrAbsent reports that a key has no upload.
 var ErrAbsent = errors.New("not uploaded")
 
 // Reason is why an upload is unusable.
@@ -65,13 +65,13 @@ func Explain(err error) error {
 	return err
 }
 
-// Missing reports whether an error means that there is nothing to use: ErrAbsent or *Unusable.
+// Missing reports whether an error means that no upload can be used: ErrAbsent or *Unusable.
 func Missing(err error) bool {
 	var unusable *Unusable
 	return errors.Is(err, ErrAbsent) || errors.As(err, &unusable)
 }
 
-// Version returns the version of an upload, usable or not. It is empty if nothing is uploaded.
+// Version returns the version of an upload, usable or not. It is empty without an upload.
 func Version(ctx context.Context, from Source, key string) (string, error) {
 	object, err := Upload(ctx, from, key)
 	var unusable *Unusable

@@ -107,7 +107,7 @@ func TestObserve(t *testing.T) {
 	s := Status{Stacks: []Stack{
 		{Name: "network", Status: "CREATE_COMPLETE", Since: noon},
 		{Name: "pool-a", Status: "ROLLBACK_COMPLETE", Resource: "Group", Reason: "no capacity", Since: noon},
-		{Name: "pool-gone", Status: "DELETE_COMPLETE", Since: noon},
+		{Name: "pool-deleted", Status: "DELETE_COMPLETE", Since: noon},
 	}}
 	s.Observe([]Stack{
 		{Name: "network", Status: "UPDATE_COMPLETE"}, {Name: "pool-a", Status: "ROLLBACK_COMPLETE"}, {Name: "addons", Status: "CREATE_COMPLETE"},

@@ -11,7 +11,7 @@ func TestReadyNamesTheDrainsOfARoll(t *testing.T) {
 	s.SetNode(Node{Instance: "i-scaled-in", Pool: "a", State: NodeBlocked}, noon)
 	s.SetNode(Node{Instance: "i-old", Name: "old", Pool: "a", State: NodeDraining}, noon)
 	s.RecordRolledNodes([]Node{{Instance: "i-old", Pool: "a"}, {Instance: "i-old2", Pool: "a"}}, noon)
-	require.Equal(t, "changing 1 of 5 stacks", s.Message, "another phase says itself what it is")
+	require.Equal(t, "changing 1 of 5 stacks", s.Message, "the message of another phase stays")
 
 	v := Verdict{Phase: Ready, Message: AsSpecified, Condition: Condition{Type: Converged, Status: "True", Reason: ReasonUpToDate}}
 	v.Apply(&s, noon)
@@ -28,6 +28,6 @@ func TestReadyNamesTheDrainsOfARoll(t *testing.T) {
 
 	s.RecordRolledNodes([]Node{{Instance: "i-old", Pool: "a"}}, evening)
 	s.RecordRolledNodes(nil, evening)
-	require.Equal(t, AsSpecified, s.Message, "the group has no such instance any more")
+	require.Equal(t, AsSpecified, s.Message, "the group has no such instance now")
 	require.Equal(t, AsSpecified, WithoutDrains(AsSpecified+ButDrains+"x"))
 }

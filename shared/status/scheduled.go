@@ -30,7 +30,7 @@ func (u *Upgrade) IsRecordedAs(b *Upgrade) bool {
 	return u != nil && b != nil && (IsPending(b.Phase) || b.Refused()) && u.To == b.To && u.Origin == b.Origin
 }
 
-// RecordedBefore returns a pending upgrade as it was recorded before; nil if it was not.
+// RecordedBefore returns the earlier record of a pending upgrade; nil if there is none.
 func (s *Status) RecordedBefore(u *Upgrade) *Upgrade {
 	for _, recorded := range []*Upgrade{s.Upgrade, s.NextUpgrade} {
 		if u.IsRecordedAs(recorded) {

@@ -252,7 +252,7 @@ func (s *Status) PlanUpgrade(next *Upgrade, now time.Time) {
 		s.Upgrade = next
 		s.SetUpgraded(now)
 	case s.Upgrade != nil && IsPending(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
-		// It was withdrawn, or nothing is left to do.
+		// It was withdrawn, or no work is left.
 		s.DropScheduled()
 		s.SetUpgraded(now)
 	}

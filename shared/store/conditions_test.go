@@ -269,7 +269,7 @@ func TestWaiterConditions(t *testing.T) {
 		_, err = s.PutWaiter(t.Context(), waiter(3))
 		require.Equal(t, "LeaseLost", fault.NameOf(err))
 		require.ErrorContains(t, err, "a later holder of the lease than 3")
-		require.NoError(t, s.DeleteWaiter(t.Context(), earlier), "it is not there any more")
+		require.NoError(t, s.DeleteWaiter(t.Context(), earlier), "it is deleted already")
 		now, err := s.Waiter(t.Context(), "drover-demo-network")
 		require.NoError(t, err)
 		require.EqualValues(t, 4, now.Fence)
@@ -301,7 +301,7 @@ func TestRollConditions(t *testing.T) {
 		writes := m.Written()
 		require.NoError(t, s.AddRolls(t.Context(), "demo", []string{"a"}, at.Add(-time.Hour)))
 		require.NoError(t, s.AddRolls(t.Context(), "demo", []string{"a"}, at))
-		require.Equal(t, writes, m.Written(), "nothing is written again")
+		require.Equal(t, writes, m.Written(), "no second write")
 		require.NoError(t, s.AddRolls(t.Context(), "demo", []string{"a", "b"}, at.Add(-time.Hour)))
 		rolls, err := s.Rolls(t.Context(), "demo")
 		require.NoError(t, err)
@@ -338,7 +338,7 @@ func TestDueConditions(t *testing.T) {
 	key := names.Due(due[0].At, "demo")
 	m.Upload(key, "written again")
 	require.NoError(t, s.Done(t.Context(), due[0]))
-	require.Contains(t, m.Keys(), key, "what was written meanwhile stays")
+	require.Contains(t, m.Keys(), key, "what was written in between stays")
 	due, err = s.Dues(t.Context(), now)
 	require.NoError(t, err)
 	require.NoError(t, s.Done(t.Context(), due[0]))
@@ -379,7 +379,7 @@ func TestForget(t *testing.T) {
 		_, s := state()
 		require.NoError(t, s.DeletePendingWork(t.Context(), "demo"))
 	})
-	t.Run("keeps what is written meanwhile", func(t *testing.T) {
+	t.Run("keeps what is written in between", func(t *testing.T) {
 		m, s := fill(t, upgrade.Done)
 		m.OnCall = func(call storetest.Call) error {
 			if call.Operation == "Delete" {
@@ -408,8 +408,8 @@ func TestVerdictConditions(t *testing.T) {
 	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v1"}))
 	writes := m.Written()
 	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v1"}))
-	require.Equal(t, writes, m.Written(), "the same once more")
-	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{}), "a known release is gone")
+	require.Equal(t, writes, m.Written(), "the same again")
+	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{}), "a known release is deleted")
 	require.Equal(t, 2, notified)
 	verdict, err := s.Verdict(t.Context(), "r1")
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ type Objects interface {
 	Name() string
 	// Get reads the newest version of an object. It returns ErrNotFound, or *TooLarge for an object of more than limit bytes.
 	Get(ctx context.Context, key string, limit int64) (Object, error)
-	// GetUnless is Get, except that changed is false and nothing is read if the object still has the ETag. An empty ETag matches no object.
+	// GetUnless is Get, except that it reads nothing and changed is false if the object still has the ETag. An empty ETag matches no object.
 	GetUnless(ctx context.Context, key, etag string, limit int64) (object Object, changed bool, err error)
 	// GetVersion is Get for one version of an object.
 	GetVersion(ctx context.Context, key, version string, limit int64) (Object, error)

@@ -72,7 +72,7 @@ func (s *State) Waiter(ctx context.Context, stackName string) (Waiter, error) {
 	return w, err
 }
 
-// DeleteWaiter deletes a waiter as it was read or written. A waiter of a later task stays. A waiter that was never written
+// DeleteWaiter deletes a waiter if it still is what was read or written. A waiter of a later task stays. A waiter that was never written
 // is ignored.
 func (s *State) DeleteWaiter(ctx context.Context, w Waiter) error {
 	if w.etag == "" {

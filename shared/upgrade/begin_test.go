@@ -140,7 +140,7 @@ func TestCountsForARestoredSpec(t *testing.T) {
 	stated.Spec.KubernetesVersion = "1.39"
 	require.False(t, first.targetApplies(stated))
 
-	second := hand(first, spec("gone"), r2, r3)
+	second := hand(first, spec("deleted"), r2, r3)
 	require.True(t, second.targetApplies(spec("r1")), "the spec named r1 before; r2 is the result of the first upgrade")
 	require.False(t, second.targetApplies(spec("r2")))
 

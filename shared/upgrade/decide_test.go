@@ -468,7 +468,7 @@ func TestDecide(t *testing.T) {
 			case !test.look.IsZero():
 				require.Equal(t, test.look, d.RecheckAt)
 			case in.Record.inFlight() && (!test.at.After(noon) || test.at.After(soon)):
-				require.Equal(t, soon, d.RecheckAt, "for the one that is under way may be over")
+				require.Equal(t, soon, d.RecheckAt, "the one in flight may have ended")
 			case !d.Pending.Missed:
 				require.Equal(t, test.at, d.RecheckAt)
 			default:
@@ -504,7 +504,7 @@ func TestRecheckAtIsTheSameForHalfAnHour(t *testing.T) {
 	names("r36-1")(&in)
 	d, err := Decide(in)
 	require.NoError(t, err)
-	require.Equal(t, noon.Add(7*time.Minute), d.RecheckAt, "what has a time of its own is looked at then")
+	require.Equal(t, noon.Add(7*time.Minute), d.RecheckAt, "an upgrade with a time is checked at that time")
 }
 
 func TestDecideNeedsTheReleaseOfTheSpec(t *testing.T) {
@@ -565,9 +565,9 @@ func TestOverrideCleared(t *testing.T) {
 		served bool
 		wants  string // for r37-0, after the record is written
 	}{
-		"it names what was asked for by hand":             {byHand, "r37-1", true, "r37-0"},
+		"it names what an operator requested":             {byHand, "r37-1", true, "r37-0"},
 		"though another was blocked since":                {blockedSince, "r37-1", true, "r37-0"},
-		"it says what it said":                            {byHand, "r37-0", false, ""},
+		"it has not changed":                              {byHand, "r37-0", false, ""},
 		"it names something else, which is still to come": {byHand, "r37-2", false, ""},
 		"a stopped upgrade":                               {stopped, "r37-1", false, ""},
 		"but by what the cluster was before":              {begun, "r37-1", true, "r37-0"},

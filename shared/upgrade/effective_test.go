@@ -18,7 +18,7 @@ func release(name, kubernetes, image, proxy string) *api.Release {
 	return r
 }
 
-// spec is a cluster with two pools, the second of which states its image, and an add-on that it states.
+// spec is a cluster with two pools and an add-on. The second pool states its image, and the spec the add-on's version.
 func spec(name string) *api.Cluster {
 	c := &api.Cluster{Metadata: api.Metadata{Name: "demo"}}
 	c.Spec.Release.Name = name
@@ -73,7 +73,7 @@ func TestEffective(t *testing.T) {
 
 func TestKeep(t *testing.T) {
 	old := release("r1", "1.36", "ami-old", "v1.36")
-	images, addons := map[string]string{"a": "ami-a", "b": "ami-b", "gone": "ami-c"}, map[string]string{"kube-proxy": "v1.35", "own": "v0"}
+	images, addons := map[string]string{"a": "ami-a", "b": "ami-b", "deleted": "ami-c"}, map[string]string{"kube-proxy": "v1.35", "own": "v0"}
 	for name, test := range map[string]struct {
 		keep Keep
 		step Step
@@ -115,15 +115,15 @@ func TestPoolsKeepTheirTemplatesUntilItIsTheirTurn(t *testing.T) {
 		keep Keep
 		want map[string]string
 	}{
-		"nothing is under way":                        {},
+		"no upgrade in flight":                        {},
 		"one that stopped among the nodes":            {keep: Keep{Images: true, Addons: true, OverridesSpec: true}, want: deployed},
 		"also when the spec now states others":        {spec: stated, keep: Keep{Images: true, OverridesSpec: true}, want: deployed},
-		"unless the spec did not ask for the upgrade": {spec: stated, keep: Keep{Images: true}},
+		"unless the spec did not request the upgrade": {spec: stated, keep: Keep{Images: true}},
 		"the step of the nodes":                       {next: next, step: Step{Kind: StepNodes}, keep: Step{Kind: StepNodes}.keep()},
 		"steps before it": {
 			next: next, step: Step{Kind: StepAddons}, keep: Step{Kind: StepAddons}.keep(), want: deployed,
 		},
-		"nodes that go back": {
+		"nodes that are rolled back": {
 			next: next, step: Step{Kind: StepNodesBack}, keep: Step{Kind: StepNodesBack}.keep(), want: map[string]string{"a": "v2", "b": "v2"},
 		},
 		"whose spec states them": {spec: stated, next: next, step: Step{Kind: StepNodesBack}, keep: Step{Kind: StepNodesBack}.keep()},

@@ -66,7 +66,7 @@ func FuzzLives(f *testing.F) {
 		l.image, l.addons = "ami-1.36", map[string]string{"kube-proxy": "v1.36.0"}
 		for range 300 {
 			l.in.Now = l.in.Now.Add(time.Duration(1+l.IntN(90)) * time.Minute)
-			l.people()
+			l.actOfUsers()
 			l.converge()
 			l.machine()
 		}
@@ -75,8 +75,8 @@ func FuzzLives(f *testing.F) {
 
 func (l *life) name() string { return fmt.Sprintf("r%d-%d", 35+l.IntN(5), l.IntN(3)) }
 
-// people do something now and then.
-func (l *life) people() {
+// actOfUsers does something now and then.
+func (l *life) actOfUsers() {
 	s := *l.in.Spec
 	switch l.IntN(24) {
 	case 6:
@@ -187,7 +187,7 @@ func (l *life) hasTheWord(d Decision) {
 		}
 		l.word = number
 	case !sameTarget(wants, l.in.Deployed) && l.word == number:
-		require.NotNil(l, d.SpecTarget, "another spec asks for something, though the one before the last upgrade named the same")
+		require.NotNil(l, d.SpecTarget, "another spec requests something, though the one before the last upgrade named the same")
 	}
 }
 
@@ -289,7 +289,7 @@ func (l *life) back() {
 	l.in.Record.Steps = steps
 }
 
-// replan the steps of an upgrade that goes on, where the control plane has yet to move: another spec may have brought
+// replan the steps of an upgrade that continues, where the control plane has yet to move: another spec may have brought
 // nodes or kube-proxy elsewhere.
 func (l *life) replan(plan func() ([]Step, error)) {
 	r := l.in.Record
@@ -304,7 +304,7 @@ func (l *life) end(state State) {
 	l.in.Record.State, l.in.Record.Ended = state, l.in.Now
 }
 
-// machine leads the upgrade that is under way on by one.
+// machine advances the upgrade in flight by one step.
 func (l *life) machine() {
 	r := l.in.Record
 	if !r.inFlight() {
@@ -332,7 +332,7 @@ func (l *life) machine() {
 	}
 }
 
-// proved says whether a step was made.
+// proved reports whether a step was made.
 func (l *life) proved(s Step) bool {
 	switch s.Kind {
 	case StepControlPlane:

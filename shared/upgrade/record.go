@@ -95,7 +95,7 @@ type State string
 
 // The states.
 const (
-	// Checking: the checks run; nothing is changed yet.
+	// Checking: the checks run; the cluster is unchanged.
 	Checking State = "Checking"
 	// Running: the steps are in progress.
 	Running State = "Running"

@@ -187,7 +187,7 @@ func TestResumeRecordsWhenAStackEnded(t *testing.T) {
 	}
 }
 
-// A task that checks again later waits for no stack. It is resumed, and nothing is recorded or deleted.
+// A task that checks again later waits for no stack. It is resumed, and the call records and deletes nothing.
 func TestLater(t *testing.T) {
 	s := &scene{}
 	r := &waiter.Resumer{Tasks: s, Stacks: s, Groups: s, State: s}

@@ -39,7 +39,7 @@ func TestDifference(t *testing.T) {
 		differs bool
 		want    []string
 	}{
-		"says that nothing changes": {planner.Forecast{Spec: spec(nil)}, false, []string{"demo: no changes\n"}},
+		"reports no change": {planner.Forecast{Spec: spec(nil)}, false, []string{"demo: no changes\n"}},
 		"lists the nodes and types of a pool that is created": {
 			planner.Forecast{Spec: spec(nil), Creates: true, Preview: plan.Preview{Plan: plan.Plan{Changes: []plan.Change{
 				{Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Create},

@@ -62,7 +62,7 @@ func readManifests(sources []string) ([]manifest, error) {
 	return all, errors.Join(errs...)
 }
 
-// filesIn lists the YAML files of a folder, sorted by name. It returns any other source as it was given.
+// filesIn lists the YAML files of a folder, sorted by name. It returns any other source unchanged.
 func filesIn(source string) ([]string, error) {
 	if source == standardInput {
 		return []string{source}, nil

@@ -160,7 +160,7 @@ func retriesSoon(s status.Status, now time.Time) bool {
 	return s.RetryAt != nil && s.RetryAt.Before(now.Add(soon)) && now.Before(s.RetryAt.Add(late))
 }
 
-// errUnwatched ends a command when the user stops its watch. It says that the work in the account continues.
+// errUnwatched ends a command when the user stops its watch. Its message is that the work in the account continues.
 var errUnwatched = errors.New("you stopped watching; nothing was cancelled, and `drover status` shows the progress")
 
 // sleep pauses between two polls of a watch.

@@ -188,7 +188,7 @@ earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested b
 
 	require.Equal(t, "Scheduled: 1.36-1, requested by At, in 5m (2026-11-20 12:05 UTC), within five minutes",
 		upgradeLine(status.Upgrade{Phase: "Scheduled", To: "1.36-1", Origin: "At", At: at(5)}, firstLine, *at(0)))
-	require.Equal(t, []string{"Images blocks: gone"}, CheckLines([]status.Check{{Name: "Images", Blocks: true, Message: "gone"}}))
+	require.Equal(t, []string{"Images blocks: absent"}, CheckLines([]status.Check{{Name: "Images", Blocks: true, Message: "absent"}}))
 }
 
 func TestVersionsRow(t *testing.T) {

@@ -258,7 +258,7 @@ func TestDrain(t *testing.T) {
 		require.Regexp(t, `stack       pool-workers: UPDATE_COMPLETE\n`, out)
 		require.Contains(t, out, "every node of pool workers is replaced")
 		require.NoError(t, cloud.AwaitRolled(rolling, client, "workers", ec2.ImageID("1.36", "amd64"), instances),
-			"none of them is there any more")
+			"all of them have left")
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
 	})
 	t.Run("the history and the logs", func(t *testing.T) { showHistory(t) })

@@ -137,9 +137,10 @@ func TestConverge(t *testing.T) {
 		require.Contains(t, out.String(), "the newest spec is not used, the last good one is: ")
 	})
 	t.Run("refuses a deleted cluster", func(t *testing.T) {
-		require.NoError(t, c.State.UpdateStatus(t.Context(), "gone", func(s *status.Status) { s.Phase = status.Deleted }))
+		require.NoError(t, c.State.UpdateStatus(t.Context(), "deleted", func(s *status.Status) { s.Phase = status.Deleted }))
 		startsNothing(t, a, func() {
-			require.EqualError(t, run("gone", false), "cluster gone is deleted: there is nothing to converge; upload its spec to create it again")
+			require.EqualError(t, run("deleted", false),
+				"cluster deleted is deleted: there is nothing to converge; upload its spec to create it again")
 		})
 	})
 }

@@ -97,7 +97,7 @@ func (h *Handler) specExists(ctx context.Context, cluster string) (bool, error) 
 }
 
 // remove tries to remove each resource once. If a call to AWS fails, it returns the error and what it has done until then. It keeps all
-// volumes if no survey has said which are retained.
+// volumes if no survey has listed those to retain.
 func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []leftover.Resource) (seen status.Deletion, err error) {
 	before, err := h.State.Status(ctx, in.Cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

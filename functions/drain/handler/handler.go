@@ -1,5 +1,5 @@
 // Package handler implements the drain function. It finds the node and the policy of its pool, drains for one slice,
-// and returns what is left. The state machine drover-drain-node calls it again until nothing is left. The cluster and
+// and returns what is left. The state machine drover-drain-node calls it again until no pod is left. The cluster and
 // the request hold everything that a later call needs, so that any call may be repeated. shared/drain decides, and
 // shared/kube/drainer acts.
 package handler
@@ -73,7 +73,7 @@ type node struct {
 	cluster        Cluster
 }
 
-// Handle drains until nothing is left or the slice is over. If there is a hook, it completes it as soon as the instance may terminate.
+// Handle drains until no pod is left or the slice is over. If there is a hook, it completes it as soon as the instance may terminate.
 func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
 	if in.Lifecycle != nil && !in.Restore {
 		// The heartbeat comes first, so that the instance does not terminate during this call. If no instance waits at the hook, the event
@@ -135,7 +135,7 @@ func (h *Handler) isTerminating(ctx context.Context, in events.DrainRequest, n n
 // 49 hours.
 const deletionTimeout = 5 * 60 // seconds
 
-// The time of an instance after a spot interruption notice: two minutes, of which some have passed when the drain begins. Pods get most of
+// The time of an instance after a spot interruption notice: two minutes, less the time that passed before the drain began. Pods get most of
 // it.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 const (

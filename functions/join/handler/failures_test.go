@@ -55,8 +55,8 @@ func TestStatusOfFailingUpdate(t *testing.T) {
 	})
 }
 
-// The machine calls the function once after it gave up. During drains, that call does not fail the update: a replacement instance follows.
-// It reads no cluster.
+// The machine calls the function once after it abandoned the instance. During drains, that call does not fail the update: a replacement
+// instance follows. It reads no cluster.
 func TestStatusAfterGivingUp(t *testing.T) {
 	const why = "Runtime.ExitError: it crashed"
 	for name, c := range map[string]struct {

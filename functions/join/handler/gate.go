@@ -163,7 +163,7 @@ func (c *call) delayed() string {
 	return "its signal"
 }
 
-// awaited returns what the next batch waits for, or "". It reads no more than it needs: first the group decides, then the nodes, then
+// awaited returns what the next batch waits for, or "". It reads only what it needs: first the group decides, then the nodes, then
 // the number of signals.
 func (c *call) awaited(ctx context.Context, gate *roll.Gate) (awaited string, err error) {
 	if awaited := gate.AwaitedGroup(); awaited != "" {

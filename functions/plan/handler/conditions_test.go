@@ -75,7 +75,7 @@ func TestTimesToPlanAgain(t *testing.T) {
 	s.err["due"] = errors.New("throttled")
 	_, err = s.plan(t)
 	require.ErrorIs(t, err, s.err["due"])
-	require.Zero(t, s.acquired, "nothing is changed while a time would be forgotten")
+	require.Zero(t, s.acquired, "the call changes nothing while a time would be forgotten")
 }
 
 func TestPlanThatCannotBeRendered(t *testing.T) {

@@ -76,13 +76,13 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 		good     string
 		want     string // the protected stacks; "" is none
 	}{
-		"a control plane whose first update was rolled back is protected by its spec":    {unprotected("off", "on"), "off", "(control-plane)"},
-		"a control plane whose first update was rolled back is protected by the default": {unprotected("off", "default"), "off", "(control-plane)"},
-		"a network without a control plane is protected by its spec":                     {withoutControlPlane, "off", "(network)"},
-		"the accepted spec protects both stacks before it was converged to":              {unprotected("off", "off"), "on", "(control-plane, network)"},
-		"an accepted spec that was not converged to turns no protection off":             {unprotected("on", "on"), "off", "(control-plane, network)"},
-		"specs without protection protect nothing":                                       {unprotected("off", "off"), "off", ""},
-		"versions that expired protect nothing":                                          {unprotected("expired", ""), "", ""},
+		"its spec protects a control plane whose first update was rolled back":    {unprotected("off", "on"), "off", "(control-plane)"},
+		"the default protects a control plane whose first update was rolled back": {unprotected("off", "default"), "off", "(control-plane)"},
+		"its spec protects a network without a control plane":                     {withoutControlPlane, "off", "(network)"},
+		"the accepted spec protects both stacks before it was converged to":       {unprotected("off", "off"), "on", "(control-plane, network)"},
+		"an accepted spec that was not converged to turns no protection off":      {unprotected("on", "on"), "off", "(control-plane, network)"},
+		"specs without protection protect nothing":                                {unprotected("off", "off"), "off", ""},
+		"versions that expired protect nothing":                                   {unprotected("expired", ""), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &specless{status: &status.Status{Phase: status.Ready, GoodVersion: test.good}, deployed: test.deployed, versions: versions}
@@ -117,7 +117,7 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 			require.Equal(t, accepted, c.status.AcceptedVersion(), "the next step of the deletion needs it")
 		}
 	})
-	t.Run("nothing is deleted when a version cannot be read", func(t *testing.T) {
+	t.Run("no stack is deleted if a version cannot be read", func(t *testing.T) {
 		c := &specless{
 			status: &status.Status{}, deployed: unprotected("off", "off"), versions: versions, err: map[string]error{
 				"version": errors.New("throttled"),

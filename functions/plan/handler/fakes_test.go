@@ -47,7 +47,7 @@ type specless struct {
 	lease    store.Lease
 	status   *status.Status
 	deployed map[string]stack.Deployed
-	// expected are the stacks that planning asked for by name; kept the keys that it wrote.
+	// expected are the stacks that planning read by name; kept the keys that it wrote.
 	expected, kept []string
 	// running is whether the holder of the lease runs; conflicts counts the takings of the lease that lose.
 	running   bool

@@ -39,7 +39,7 @@ type State interface {
 	Acquire(ctx context.Context, cluster string, seen store.Lease, execution string) (store.Lease, error)
 }
 
-// Executions says whether the holder of a lease still runs: a subset of stepfunctions.Executions.
+// Executions reports whether the holder of a lease still runs: a subset of stepfunctions.Executions.
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 }

@@ -71,7 +71,7 @@ func TestReportOverALaterStatus(t *testing.T) {
 			_, err := r.report(t, unchanged(7))
 			require.NoError(t, err)
 			require.Equal(t, c.phase, r.status.Phase)
-			require.Equal(t, []string{"status", "release mine"}, r.done, "the lease is given up last")
+			require.Equal(t, []string{"status", "release mine"}, r.done, "the lease is released last")
 		})
 	}
 	t.Run("leaves what another execution converges when it could not plan", func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestReportOfADeletedCluster(t *testing.T) {
 		plan.Outcome = events.OutcomeGone
 		_, err := r.report(t, plan)
 		require.NoError(t, err)
-		require.NotContains(t, r.done, "forget", "another cluster of the name may be under way")
+		require.NotContains(t, r.done, "forget", "another cluster of the name may be in progress")
 	})
 	t.Run("says nothing when that fails", func(t *testing.T) {
 		r := &reported{lease: mine, failing: map[string]error{"forget": errors.New("throttled")}}
@@ -129,7 +129,7 @@ func TestReportThatTheSpecCountsAgain(t *testing.T) {
 	served := unchanged(0)
 	served.OverrideCleared = 3
 	record := func() *upgrade.Record { return &upgrade.Record{Number: 3, Overridden: "r1", State: upgrade.Done} }
-	t.Run("writes the record as it was read", func(t *testing.T) {
+	t.Run("writes the record unchanged", func(t *testing.T) {
 		r := &reported{record: record()}
 		_, err := r.report(t, served)
 		require.NoError(t, err)

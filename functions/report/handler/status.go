@@ -65,7 +65,7 @@ func isSuperseded(in events.ReportRequest, s *status.Status) bool {
 	return s.Fence > in.Plan.Seen
 }
 
-// nameInstances adds the instances because of which a pool could not be changed. The reason of AWS mentions only missing signals.
+// nameInstances adds the instances that made the change of a pool fail. The reason of AWS mentions only missing signals.
 func (v *verdict) nameInstances(in events.ReportRequest, s *status.Status) {
 	const maxNamed = 3
 	var lines []string

@@ -37,7 +37,7 @@ type audited struct {
 	lease   store.Lease
 	running bool
 	waiters map[string]store.Waiter
-	// begun says that an execution of the same name runs, or is over.
+	// begun means that an execution of the same name runs, or is over.
 	begun   bool
 	preview plan.Preview
 	nodes   []pool.NodeHealth
@@ -252,11 +252,11 @@ func TestAuditActsOnACluster(t *testing.T) {
 		"when its execution never began": {
 			status.Status{Phase: status.Pending}, pendingTimeout, true, start("not-started"),
 		},
-		"not while its spec was just deleted":     {deletion, pendingTimeout - 1, false, []string{"compare"}},
-		"when its deletion is pending":            {deletion, pendingTimeout, false, start("deletion-pending")},
-		"not while its newer spec was just heard": {newer, pendingTimeout - 1, true, []string{"compare"}},
-		"when its newer spec is pending":          {newer, pendingTimeout, true, start("spec-pending")},
-		"not while it converges":                  {status.Status{Phase: status.Converging}, silenceTimeout - 1, true, nil},
+		"not while its spec was just deleted":        {deletion, pendingTimeout - 1, false, []string{"compare"}},
+		"when its deletion is pending":               {deletion, pendingTimeout, false, start("deletion-pending")},
+		"not while its newer spec was just admitted": {newer, pendingTimeout - 1, true, []string{"compare"}},
+		"when its newer spec is pending":             {newer, pendingTimeout, true, start("spec-pending")},
+		"not while it converges":                     {status.Status{Phase: status.Converging}, silenceTimeout - 1, true, nil},
 		"when it converges in silence": {
 			status.Status{Phase: status.Converging}, silenceTimeout, true, start("silent-execution"),
 		},

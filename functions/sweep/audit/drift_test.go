@@ -52,7 +52,9 @@ func TestAuditComparesACluster(t *testing.T) {
 		"a stack changes: not compared": {
 			status.Status{Phase: status.Ready}, planned(retag), map[string]stack.Deployed{names.Addons: {Status: "UPDATE_IN_PROGRESS"}}, nil,
 		},
-		"a lost tag: repaired at once": {status.Status{Phase: status.Ready}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")}},
+		"a lost tag: repaired at once": {
+			status.Status{Phase: status.Ready}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")},
+		},
 		"a lost tag found 15 minutes ago: repaired again": {
 			status.Status{Phase: status.Ready, DriftedAt: &since}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")},
 		},

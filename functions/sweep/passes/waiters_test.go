@@ -39,7 +39,7 @@ func TestWaiters(t *testing.T) {
 			s.Deployed.Status, s.OperationBegan = stack.InReview, true
 		}, startLimit, false, nil, nil},
 		"forgets one whose execution is over": {func(s *sweeptest.Account) { s.Runs = false }, 0, false, nil, []string{"forget"}},
-		"leaves one alone that is gone":       {func(s *sweeptest.Account) { s.Waiting = store.Waiter{} }, 0, false, nil, nil},
+		"leaves one alone that was deleted":   {func(s *sweeptest.Account) { s.Waiting = store.Waiter{} }, 0, false, nil, nil},
 		"leaves one alone when it cannot be read": {func(s *sweeptest.Account) {
 			s.Failing["waiter"] = errThrottled
 		}, 0, false, errThrottled, nil},

@@ -158,7 +158,7 @@ func TestUpgradeSilencesAlarms(t *testing.T) {
 			require.Equal(t, want, a.done)
 		})
 	}
-	t.Run("not when another execution wrote meanwhile", func(t *testing.T) {
+	t.Run("not when another execution wrote in between", func(t *testing.T) {
 		a := checking()
 		a.failing["write"] = store.ErrConflict
 		_, err := a.do(t, begin)

@@ -1,6 +1,6 @@
 package handler
 
-// The check: it decides whether the upgrade may begin now, claims it, computes its steps, and runs every check. It changes nothing but the
+// The check: it decides whether the upgrade may begin now, claims it, computes its steps, and runs every check. It changes only the
 // record and the status.
 
 import (

@@ -19,10 +19,10 @@ import (
 	"github.com/drover-run/drover/shared/upgrade/checker"
 )
 
-// errBegins ends a check that went on to read where the upgrade leads.
+// errBegins ends a check that continued and read the route of the upgrade.
 var errBegins = errors.New("it begins")
 
-// patient is a cluster of which an execution waited, with the record of its last upgrade.
+// patient is a cluster for which an execution waited, with the record of its last upgrade.
 type patient struct {
 	State
 	Stacks
@@ -88,8 +88,8 @@ func TestUpgradeThatWaited(t *testing.T) {
 			outcome  events.UpgradeOutcome
 			message  string
 		}{
-			"begins when it is still asked for":           {start, "", ""},
-			"leaves it to others when nothing is planned": {nil, "", ""},
+			"begins when it is still requested":              {start, "", ""},
+			"leaves it to others when no upgrade is planned": {nil, "", ""},
 			"does not begin once its window shut": {
 				&upgrade.Decision{
 					Pending: &upgrade.Pending{Key: key, Message: "its window is shut"},
@@ -103,7 +103,7 @@ func TestUpgradeThatWaited(t *testing.T) {
 					Pending: &upgrade.Pending{Key: "spec v2", Message: "its window is shut"},
 				}, events.UpgradeNothing, "nothing requests this upgrade any longer",
 			},
-			"does not begin once nothing is asked for": {&upgrade.Decision{}, events.UpgradeNothing, "nothing requests this upgrade any longer"},
+			"does not begin once no upgrade is requested": {&upgrade.Decision{}, events.UpgradeNothing, "nothing requests this upgrade any longer"},
 			"stops once its time is over": {
 				&upgrade.Decision{Pending: &upgrade.Pending{Key: key, Missed: true, Message: "its time is over"}}, events.UpgradeStopped,
 				"its time is over",

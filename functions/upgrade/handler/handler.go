@@ -51,7 +51,7 @@ type Executions interface {
 // Planner plans the cluster: what the plan function would do now.
 type Planner interface {
 	Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error)
-	// NextUpgrade returns the requested upgrade and whether it may begin now, given the last record. It returns nil if nothing is planned.
+	// NextUpgrade returns the requested upgrade and whether it may begin now, given the last record. It returns nil if no upgrade is planned.
 	NextUpgrade(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
 	// AfterUpgrade returns what the status shows after an upgrade.
 	AfterUpgrade(ctx context.Context, cluster string) (status.AfterUpgrade, error)

@@ -96,7 +96,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 			func(o *observed, _ *upgrade.Record) { o.lease.Execution, o.running = "converge", true },
 			func(t *testing.T, s *status.Status) { require.Len(t, s.Plan, 1) },
 		},
-		"with the changes that are to be made after one that is done": {
+		"with the changes that remain after one that is done": {
 			func(_ *observed, r *upgrade.Record) { r.State = upgrade.Done },
 			func(t *testing.T, s *status.Status) { require.Len(t, s.Plan, 1) },
 		},
@@ -111,14 +111,14 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 				require.Empty(t, s.Upgrades)
 			},
 		},
-		"as the phase when its cluster's spec asked for it": {
+		"as the phase when its cluster's spec requested it": {
 			func(_ *observed, r *upgrade.Record) { r.Origin = upgrade.OriginSpec },
 			func(t *testing.T, s *status.Status) {
 				require.Equal(t, status.Stopped, s.Phase)
 				require.Equal(t, status.ReasonUpgradeStopped, s.Condition(status.Converged).Reason)
 			},
 		},
-		"not as the phase when the spec of an earlier cluster asked for it": {
+		"not as the phase when the spec of an earlier cluster requested it": {
 			func(o *observed, r *upgrade.Record) {
 				o.stack.ID, o.status.Upgrade.Execution, r.Origin = "stack-2", "mine", upgrade.OriginSpec
 			},
@@ -144,7 +144,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 			func(o *observed, _ *upgrade.Record) { o.after.Verdict = ready },
 			func(t *testing.T, s *status.Status) { require.Equal(t, status.Ready, s.Phase) },
 		},
-		"with that verdict also while an execution begins that said nothing yet": {
+		"with that verdict also while an execution begins that has not reported": {
 			func(o *observed, _ *upgrade.Record) {
 				o.after.Verdict, o.lease.Execution, o.running = ready, "converge", true
 			},
@@ -189,7 +189,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 			},
 			func(t *testing.T, s *status.Status) { require.Nil(t, s.NextUpgrade) },
 		},
-		"beside the next one": {
+		"next to the next one": {
 			func(o *observed, _ *upgrade.Record) {
 				o.status.Upgrade, o.status.NextUpgrade = &status.Upgrade{Phase: status.UpgradeScheduled, To: "r3"}, &status.Upgrade{To: "r4"}
 			},
@@ -250,7 +250,7 @@ func TestWaitingUpgradeIsRecorded(t *testing.T) {
 			"the cluster is busy"))
 	}
 	for _, phase := range []upgrade.State{upgrade.Checking, upgrade.Running} {
-		t.Run("beside another that is "+string(phase), func(t *testing.T) {
+		t.Run("next to another that is "+string(phase), func(t *testing.T) {
 			theirs := status.Upgrade{Phase: string(phase), Execution: "theirs", To: "r2", ToVersion: "1.36"}
 			o := &observed{stack: at("r1"), status: &status.Status{Upgrade: &theirs}}
 			wait(t, o, status.UpgradeDelayed)
@@ -315,7 +315,7 @@ func TestImpossibleUpgrade(t *testing.T) {
 	bySpec.Origin = "Spec"
 	mine := &upgrade.Record{Execution: "mine", State: upgrade.Checking}
 	accepted := func(s *status.Status) *status.Condition { return s.Condition(status.RequestAccepted) }
-	t.Run("is refused when an operator asked for it", func(t *testing.T) {
+	t.Run("is refused when an operator requested it", func(t *testing.T) {
 		o := &observed{status: &status.Status{Phase: status.Ready}}
 		result, err := (&call{Handler: o.handler(), in: byHand}).refuse(t.Context(), nil, no)
 		require.NoError(t, err)

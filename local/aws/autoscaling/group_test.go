@@ -88,7 +88,7 @@ func TestMixedInstances(t *testing.T) {
 				}})
 				onDemand := 0
 				for _, m := range w.members() {
-					require.Equal(t, "c7i.xlarge", m.typ, "the first type that there is")
+					require.Equal(t, "c7i.xlarge", m.typ, "the first existing type")
 					i, err := w.ec2.Instance(m.id)
 					require.NoError(t, err)
 					if !i.Spot {

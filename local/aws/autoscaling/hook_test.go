@@ -186,7 +186,7 @@ func TestHooksWhenTheGroupIsDeleted(t *testing.T) {
 		settle(time.Hour)
 		require.NoError(t, <-done)
 		require.Equal(t, "no group", w.state())
-		require.NoError(t, w.provider().Delete(w.Context(), r), "what is gone is deleted")
+		require.NoError(t, w.provider().Delete(w.Context(), r), "a deleted resource is deleted again without an error")
 	})
 }
 

@@ -181,7 +181,8 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	return f.run.left > 0, nil
 }
 
-// awaitOutOfService waits for the end of a batch, unless new instances take too long. A drain may wait for the new instances and would never end then.
+// awaitOutOfService waits for the end of a batch, unless new instances take too long. A drain may wait for the new instances and would
+// never end then.
 func (f *refreshing) awaitOutOfService(ctx context.Context, batch []*member) error {
 	return f.await(ctx, func() (bool, error) { return f.areOutOfService(f.group, batch), f.impatient() })
 }

@@ -33,7 +33,7 @@ func TestInstanceRefresh(t *testing.T) {
 		"the bounds may be parameters of a stack": {
 			map[string]any{"MinHealthyPercentage": "100", "MaxHealthyPercentage": "125", "SkipMatching": "true"}, 4, 5, 1,
 		},
-		"a maximum that rounds to nothing is one more": {map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 110.0}, 4, 5, 1},
+		"a maximum that rounds to zero is one instance": {map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 110.0}, 4, 5, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for hooks, waits := range map[string]bool{"waiting for terminate hooks": true, "not waiting": false} {
@@ -234,7 +234,7 @@ func TestInstanceRefreshThatIsCancelled(t *testing.T) {
 			_, err := w.provider().Update(ctx, r)
 			require.ErrorIs(t, err, context.Canceled)
 			settle(time.Hour)
-			require.ElementsMatch(t, before, w.ids(), "what was launched for it is gone, what was there is not")
+			require.ElementsMatch(t, before, w.ids(), "the instances of the refresh are terminated, the earlier ones stay")
 			require.Equal(t, 1, w.happened("EC2 Auto Scaling Instance Refresh Cancelled"))
 			_, err = w.startRefresh(w.admin, "pool", Preferences{})
 			require.NoError(t, err, "the rollback may start its own")

@@ -233,7 +233,7 @@ func TestRollingUpdateThatAddsMoreThanItReplaces(t *testing.T) {
 					"a timeout of PT10M.")
 				if fails {
 					require.EqualError(t, err, "Received 1 FAILURE signal(s) out of 2.  Unable to satisfy 100% MinSuccessfulInstancesPercent requirement")
-					require.Contains(t, w.ids(), old[0], "nothing is ended before all have succeeded")
+					require.Contains(t, w.ids(), old[0], "no old instance ends before all have succeeded")
 					return
 				}
 				require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestRollingUpdateWaitsForLaunchHooks(t *testing.T) {
 
 // CloudFormation with and without the wait for termination hooks.
 func TestRollingUpdateAndTerminateHooks(t *testing.T) {
-	for name, waits := range map[string]bool{"waits for hooks": true, "goes on": false} {
+	for name, waits := range map[string]bool{"waits for hooks": true, "continues": false} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(w *world) {
 				w.Service.WaitForTerminateHooks(waits)
@@ -282,7 +282,7 @@ func TestRollingUpdateAndTerminateHooks(t *testing.T) {
 				settle(30 * time.Minute)
 				out := strings.Count(w.state(), terminatingWait)
 				if waits {
-					require.Equal(t, 1, out, "the second batch waits until the first is gone")
+					require.Equal(t, 1, out, "the second batch waits until the first has ended")
 				} else {
 					require.Equal(t, 2, out)
 				}

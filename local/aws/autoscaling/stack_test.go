@@ -290,7 +290,7 @@ func TestRollbackGoesByWhatWas(t *testing.T) {
 			settle(2 * time.Hour)
 			require.Equal(p, []int{1, 1, 1, 1}, p.versions())
 			require.Equal(p, []int{4, 4, 4}, []int{p.groups[0].min, p.groups[0].desired, p.groups[0].max})
-			require.Less(p, p.least, 4, "it goes back first, and the group shrinks by its own rules: the oldest instances go")
+			require.Less(p, p.least, 4, "the rollback comes first, and the group shrinks by its own rules: the oldest instances end")
 		})
 	})
 	t.Run("rolling, a later one fails", func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestRollbackGoesByWhatWas(t *testing.T) {
 			settle(2 * time.Hour)
 			require.Equal(p, []int{
 				1, 1, 1, 1,
-			}, p.versions(), "the version that the group had, not the new one of the launch template that went back")
+			}, p.versions(), "the version that the group had, not the new one of the launch template that was rolled back")
 			require.Equal(p, []int{3, 4, 1}, []int{p.least, p.most, p.out})
 		})
 	})

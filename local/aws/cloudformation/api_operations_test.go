@@ -117,7 +117,7 @@ func TestRequestsToCreateThatAreRefused(t *testing.T) {
 				}
 				_, err := a.CreateStack(a.ctx, a.admin, &in)
 				a.refused(err, test.code, test.want)
-				require.Len(t, a.Stacks(), 1, "nothing is left of it")
+				require.Len(t, a.Stacks(), 1, "no part of it remains")
 			})
 		})
 	}
@@ -407,14 +407,14 @@ func TestReadingOperations(t *testing.T) {
 		body := "Description: about\nParameters: {P: {Type: String, Default: x, AllowedValues: [x, y]}}\n" +
 			things(`A: {}`) + "    Metadata: {k: v}\n"
 		a.create("s", body)
-		a.create("gone", things(`A: {}`))
-		a.delete(&DeleteStackInput{StackName: "gone"})
+		a.create("deleted", things(`A: {}`))
+		a.delete(&DeleteStackInput{StackName: "deleted"})
 		list, err := a.ListStacks(a.ctx, a.admin, &ListStacksInput{})
 		require.NoError(t, err)
 		require.Len(t, list.StackSummaries, 2)
 		list, err = a.ListStacks(a.ctx, a.admin, &ListStacksInput{StackStatusFilter: []string{deleteComplete}})
 		require.NoError(t, err)
-		require.Equal(t, "gone", list.StackSummaries[0].StackName)
+		require.Equal(t, "deleted", list.StackSummaries[0].StackName)
 		all, err := a.DescribeStacks(a.ctx, a.admin, &StackPageInput{})
 		require.NoError(t, err)
 		require.Len(t, all.Stacks, 1)

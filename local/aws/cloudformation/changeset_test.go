@@ -87,7 +87,7 @@ func TestChangeSetsSayWhatWouldChange(t *testing.T) {
 			CreateChangeSetInput{TemplateBody: before + strings.Replace(resources, "ById", "New", 1)},
 			[]string{"Remove ById Delete", "Add New"},
 		},
-		"policies beside a change": {
+		"policies next to a change": {
 			CreateChangeSetInput{
 				TemplateBody: before + resources[:len(resources)-1] + "\n    DeletionPolicy: Retain\n    UpdatePolicy: {x: 1}\n    Metadata: {m: 1}\n",
 			},

@@ -178,7 +178,7 @@ func TestFailedUpdateIsRolledBack(t *testing.T) {
 		require.Equal(t, before.Outputs, st.Outputs)
 		require.Empty(t, st.Tags, "parameters, tags and template are the old ones again")
 		require.Equal(t, replaced, a.physicalID("s", "Replaced"))
-		require.Len(t, a.shelf.ids(), 5, "what the update made is gone, what it would have removed is there")
+		require.Len(t, a.shelf.ids(), 5, "what the update created is deleted, what it would have removed stays")
 		require.Equal(t, map[string]any{"Size": 1.0}, a.shelf.things[changed])
 		require.Equal(t, map[string]any{"Size": 1.0, "Needs": []any{changed, replaced}}, a.shelf.things[a.physicalID("s", "Failing")])
 		require.Equal(t, map[string]any{"Size": 1.0}, a.shelf.things[a.physicalID("s", "Slow")])

@@ -214,7 +214,7 @@ func TestRegistrationIsRetried(t *testing.T) {
 		require.Empty(t, w.nodes)
 		console, err := w.Console(i.ID)
 		require.NoError(t, err)
-		require.Equal(t, 1, strings.Count(console, "Unauthorized"), "the same is said once")
+		require.Equal(t, 1, strings.Count(console, "Unauthorized"), "the same text is written once")
 		w.mu.Lock()
 		w.refuse = nil
 		w.mu.Unlock()

@@ -135,7 +135,7 @@ func TestNetworkDependencies(t *testing.T) {
 			{"AWS::EC2::InternetGateway", igw, nil}, {"AWS::EC2::Subnet", subnet, nil}, {"AWS::EC2::VPC", vpc, nil},
 		} {
 			require.NoError(t, w.drop(removed.typ, removed.id, removed.properties), removed.typ)
-			require.NoError(t, w.drop(removed.typ, removed.id, removed.properties), "a deleted resource is deleted again without an error: "+removed.typ)
+			require.NoError(t, w.drop(removed.typ, removed.id, removed.properties), "deleting again causes no error: "+removed.typ)
 		}
 		require.Empty(t, w.interfaces.all())
 	})

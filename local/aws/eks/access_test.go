@@ -23,7 +23,7 @@ func TestAccessEntriesRefuse(t *testing.T) {
 				PrincipalArn: "arn:aws:sts::111122223333:assumed-role/dev/s",
 			}, "InvalidParameterException", "principalArn is invalid",
 		},
-		"a type that there is not": {CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_PLAN9"}, "InvalidParameterException", "EC2_PLAN9"},
+		"an unknown type": {CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_PLAN9"}, "InvalidParameterException", "EC2_PLAN9"},
 		"a type that is not here": {
 			CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_WINDOWS"}, "UnsupportedByLocalAccount", "EC2_WINDOWS",
 		},
@@ -110,9 +110,9 @@ func TestAddonsRefuse(t *testing.T) {
 		in            CreateAddonInput
 		code, message string
 	}{
-		"one that there is not": {CreateAddonInput{AddonName: "calico"}, "InvalidParameterException", "calico"},
-		"one that is there":     {CreateAddonInput{AddonName: "vpc-cni"}, "ResourceInUseException", "already exists"},
-		"a version that there is not": {
+		"an unknown add-on": {CreateAddonInput{AddonName: "calico"}, "InvalidParameterException", "calico"},
+		"one that is there": {CreateAddonInput{AddonName: "vpc-cni"}, "ResourceInUseException", "already exists"},
+		"an unknown version": {
 			CreateAddonInput{
 				AddonName: "coredns", AddonVersion: "v1.0.0-eksbuild.1",
 			}, "InvalidParameterException", "version specified is not supported",

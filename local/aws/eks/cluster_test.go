@@ -93,10 +93,10 @@ func TestCreateClusterRefuses(t *testing.T) {
 		"the mode that is the default": {func(in *CreateClusterInput) {
 			in.AccessConfig.AuthenticationMode = ""
 		}, "UnsupportedByLocalAccount", "CONFIG_MAP"},
-		"a log that there is not": {func(in *CreateClusterInput) {
+		"an unknown log": {func(in *CreateClusterInput) {
 			in.Logging.ClusterLogging = []LogSetup{{Types: []string{"kubelet"}}}
 		}, "InvalidParameterException", "kubelet"},
-		"a support type that there is not": {func(in *CreateClusterInput) {
+		"an unknown support type": {func(in *CreateClusterInput) {
 			in.UpgradePolicy.SupportType = "FOREVER"
 		}, "InvalidParameterException", "FOREVER"},
 		"encryption of something else than secrets": {func(in *CreateClusterInput) {

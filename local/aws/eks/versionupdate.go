@@ -183,6 +183,6 @@ func (s *Service) replaceServers(ctx context.Context, c *cluster, kind, version 
 		}
 		return &UpdateError{Code: "Unknown", Message: err.Error(), ResourceIDs: []string{c.Name}}
 	}
-	_ = s.config.Clock.Work(ctx, retireWork) // the caller looks at the context
+	_ = s.config.Clock.Work(ctx, retireWork) // the caller checks the context
 	return nil
 }

@@ -76,14 +76,14 @@ func TestVersionChangesByOneMinor(t *testing.T) {
 			}
 			return n
 		}
-		meanwhile := free()
+		during := free()
 		time.Sleep(6 * time.Minute)
 		require.Equal(t, "1.36", b.planes["demo"].minor.Load(), "the new servers answer")
 		require.Equal(t, "1.35", b.describe(t, "demo").Version, "the update is not over")
 		b.await(t, "demo", active)
 		require.Equal(t, 8*time.Minute, time.Since(began))
 		require.Equal(t, "1.36", b.describe(t, "demo").Version)
-		require.Equal(t, meanwhile+2, free(), "old and new network interfaces were there at once")
+		require.Equal(t, during+2, free(), "old and new network interfaces were there at once")
 		_, err = b.version(t, "demo", "1.37", false)
 		awsError(t, err, "UnsupportedByLocalAccount", "1.37")
 	})
@@ -107,7 +107,7 @@ func TestEKSFailsAnUpdate(t *testing.T) {
 	require.Equal(t, "1.35", b.planes["demo"].minor.Load())
 	after, err := b.network.Subnets(b.subnets...)
 	require.NoError(t, err)
-	require.Equal(t, subnets, after, "its network interfaces are gone")
+	require.Equal(t, subnets, after, "its network interfaces are deleted")
 	b.config.UpdateFails = func(string, string) string { return "" }
 	u, err = b.version(t, "demo", "1.36", false)
 	require.NoError(t, err)
@@ -214,5 +214,5 @@ func TestVersionInAStack(t *testing.T) {
 	b.config.Readings = facts.Readings{facts.LowerVersion: true}
 	_, err = cluster.Update(t.Context(), down)
 	require.NoError(t, err)
-	require.Equal(t, "1.35", b.describe(t, "demo").Version, "who asks for it by a template of their own has it rolled back")
+	require.Equal(t, "1.35", b.describe(t, "demo").Version, "an update by another template rolls it back")
 }

@@ -77,7 +77,7 @@ func TestBucketReads(t *testing.T) {
 	})
 }
 
-// TestAnyKeyCanBeListed tests a key with a character that XML does not allow. S3 returns it as it is unless the request asks for encoded
+// TestAnyKeyCanBeListed tests a key with a character that XML does not allow. S3 returns it unchanged unless the request wants encoded
 // keys. https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
 func TestAnyKeyCanBeListed(t *testing.T) {
 	keys := []string{"clusters/\x1b[31mdemo.yaml", "clusters/a b+c%2f&<ü>.yaml", "clusters/demo.yaml"}

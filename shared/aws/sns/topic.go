@@ -24,7 +24,7 @@ var _ notification.Topic = &Topic{}
 // NewTopic returns the topic with that ARN.
 func NewTopic(cfg aws.Config, arn string) *Topic { return &Topic{awssns.NewFromConfig(cfg), arn} }
 
-// maxMessage limits a message to what a person reads, in bytes. SNS allows 256 KiB.
+// maxMessage limits a message to what a reader can use, in bytes. SNS allows 256 KiB.
 const maxMessage = 32 << 10
 
 // maxSubject limits a subject, in ASCII characters.

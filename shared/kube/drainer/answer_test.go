@@ -34,12 +34,12 @@ func TestAnswer(t *testing.T) {
 		why        drain.Code
 		uses       bool // the request counts against the budget
 		left       int  // evictions that the budget allows
-		gone       bool
+		deleted    bool
 		trouble    bool
 		fails      int
 	}{
 		"success":                 {uses: true, left: 2},
-		"the pod does not exist":  {err: apierrors.NewNotFound(pods, "a"), left: 2, gone: true},
+		"the pod does not exist":  {err: apierrors.NewNotFound(pods, "a"), left: 2, deleted: true},
 		"the budget is exhausted": {err: noBudget(), left: 0},
 		"the budget is exhausted, and a newer status has arrived": {
 			err: noBudget(), newer: true, again: conflictPause, why: drain.BudgetChanges, left: 1,
@@ -78,7 +78,7 @@ func TestAnswer(t *testing.T) {
 		"a denial resets the number of failures": {
 			err: apierrors.NewForbidden(pods, "a", nil), failures: 3, again: refusedPause, why: drain.Refused, left: 2,
 		},
-		"the pod does not exist, after failures": {err: apierrors.NewNotFound(pods, "a"), failures: 3, left: 2, gone: true},
+		"the pod does not exist, after failures": {err: apierrors.NewNotFound(pods, "a"), failures: 3, left: 2, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, seen := &drain.Pod{UID: "uid", Namespace: "shop", Name: "a"}, &drain.Budget{Key: "shop/web", Allowed: 2}
@@ -112,7 +112,7 @@ func TestAnswer(t *testing.T) {
 			require.Equal(t, c.why == drain.Refused || c.why == drain.Failed, try.Why.Detail != "", "only these have the API server's message")
 			require.Equal(t, c.left, d.view.Budgets["shop/web"].Allowed)
 			require.Equal(t, 2, seen.Allowed, "the budget that others use is not modified")
-			require.Equal(t, c.gone, d.view.Pods["uid"] == nil)
+			require.Equal(t, c.deleted, d.view.Pods["uid"] == nil)
 			require.Equal(t, c.trouble, d.report.Message != "")
 			require.Equal(t, c.fails, try.Failures)
 			evicted := 0

@@ -129,7 +129,7 @@ type drainRun struct {
 // result of a request.
 type result struct {
 	request drain.Request
-	// budget is the budget as it was when the request was sent.
+	// budget is the state of the budget when the request was sent.
 	budget *drain.Budget
 	err    error
 	// answered is when the result arrived.

@@ -70,7 +70,7 @@ func TestHoldContinuesAnEarlierDrain(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, c.began, ago(again.began))
 				require.Equal(t, c.since, ago(again.since), "the drain continues")
-				require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
+				require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "no second write")
 			})
 		})
 	}
@@ -136,7 +136,7 @@ func checkRestore(t *testing.T, s *simulated, done, cordonedBefore, excludedBefo
 		require.False(t, strings.HasPrefix(key, "drover.run/"), key)
 	}
 	require.NoError(t, s.nodes.Restore(t.Context(), "n1", done))
-	require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
+	require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "no second write")
 }
 
 func TestMissingNodeIsNotAwaited(t *testing.T) {

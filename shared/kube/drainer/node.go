@@ -115,7 +115,7 @@ func ownSettings(node *corev1.Node) []string {
 }
 
 // Restore reverts the settings of a drain on a node that stays. A drained node stays cordoned and out of load balancers,
-// and the autoscaler may remove it. After an aborted drain the node is as it was before.
+// and the autoscaler may remove it. After an aborted drain the node has its earlier settings.
 func (d *Drainer) Restore(ctx context.Context, name string, drained bool) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		var node corev1.Node

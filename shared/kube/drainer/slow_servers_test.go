@@ -163,7 +163,7 @@ func TestTimedOutDrainListsPodsFirst(t *testing.T) {
 		left int
 		want drain.Outcome
 	}{
-		"nothing is left":   {0, drain.Done},
+		"no pod is left":    {0, drain.Done},
 		"something is left": {2, drain.TimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// systemCheckPause is between two checks, each of which reads pods of the whole cluster.
+	// systemCheckPause is between two checks. Each reads the pods of the whole cluster.
 	systemCheckPause = 5 * time.Second
 	// podsPage is how many pods are read at a time. A check ends at the first pod that needs the system pods.
 	podsPage = 500

@@ -62,7 +62,7 @@ func TestSystemPodsOfADeletedCluster(t *testing.T) {
 		"do not need one another": {namespace: "kube-system", priority: critical, deletes: true, done: true, keeps: func(s *simulated) {
 			s.pod("kube-system", "other", "n2", critical)
 		}},
-		"stay while a volume is to be detached": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulated) {
+		"stay while a volume is attached": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulated) {
 			s.make("storage.k8s.io", "v1", "volumeattachments", map[string]any{
 				"metadata": map[string]any{
 					"name": "a",

@@ -187,7 +187,7 @@ func TestNewBlockersAreReportedLater(t *testing.T) {
 		return apiserver.App{Name: name, Replicas: 6, MaxUnavailable: out, Start: 2 * time.Second, Stop: time.Second, Grace: 30 * time.Second}
 	}
 	inSimulation(t, func(t *testing.T, s *simulated) {
-		// The other app's budget is changed when some of its pods are gone.
+		// The other app's budget is changed when some of its pods have ended.
 		time.AfterFunc(6500*time.Millisecond, func() { s.server.Run(app("web", 0)) })
 		report := s.drain(slice)
 		require.Equal(t, drain.Remaining, report.Outcome)
@@ -270,7 +270,7 @@ func TestDrainDoesNotWaitForItsReports(t *testing.T) {
 	}, frozen)
 }
 
-// Pods are not watched while there are requests to send, but for at most watchDelay.
+// Pods are not watched while there are requests to send, for at most watchDelay.
 func TestPodsAreWatchedOnceAllRequestsAreSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods     int
@@ -334,7 +334,7 @@ func TestOutage(t *testing.T) {
 		"after ten minutes":   {10 * time.Minute, 90 * time.Second},
 		"after an hour":       {time.Hour, 30*time.Second + 6*time.Minute},
 		"after hours":         {100 * time.Minute, 30*time.Second + 10*time.Minute},
-		"waits grow no more":  {20 * time.Hour, 30*time.Second + 10*time.Minute},
+		"waits have a limit":  {20 * time.Hour, 30*time.Second + 10*time.Minute},
 		"as long as they may": {47 * time.Hour, 30*time.Second + 10*time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,9 +79,9 @@ func TestSourceThatFails(t *testing.T) {
 			ends: apierrors.NewInternalError(errors.New("no")), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]",
 			trouble: "watching: Internal error occurred: no",
 		},
-		"the version expired": {ends: expired, pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
-		"the version is gone": {ends: apierrors.NewGone("too old"), pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
-		"the watch ends":      {pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+		"the version expired":    {ends: expired, pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+		"the version is too old": {ends: apierrors.NewGone("too old"), pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+		"the watch ends":         {pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

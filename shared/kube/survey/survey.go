@@ -108,7 +108,7 @@ func eachPage[T any, L any, PL interface {
 	}
 }
 
-// eachObject lists kinds of which drover reads a few fields: T has them, with their JSON names. The complete types would
+// eachObject lists kinds whose fields drover reads in part: T has these fields, with their JSON names. The complete types would
 // enlarge every function that calls a cluster.
 func eachObject[T any](ctx context.Context, c *kube.Cluster, resource schema.GroupVersionResource, namespace string,
 	options metav1.ListOptions, handle func(*T)) error {

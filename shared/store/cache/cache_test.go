@@ -59,7 +59,7 @@ func TestETagCache(t *testing.T) {
 	}), 2, "what is large is not kept")
 
 	write("x/1", "other")
-	require.Empty(t, reads(b, func() { expect("x/1", "one") }), "as it was listed")
+	require.Empty(t, reads(b, func() { expect("x/1", "one") }), "the content of the listing")
 	list()
 	require.Equal(t, []string{"x/1"}, reads(b, func() { expect("x/1", "other"); expect("x/1", "other") }))
 	list()
@@ -80,7 +80,7 @@ func TestETagCache(t *testing.T) {
 	require.NoError(t, b.DeleteIf(ctx, "x/2", object.ETag))
 	list()
 	_, err = r.Get(ctx, "x/2", 100)
-	require.ErrorIs(t, err, store.ErrNotFound, "it is gone, and forgotten")
+	require.ErrorIs(t, err, store.ErrNotFound, "it is deleted, and forgotten")
 
 	list()
 	require.Empty(t, reads(b, func() { expect("x/1", "other") }))
@@ -169,7 +169,7 @@ func TestSnapshot(t *testing.T) {
 		}
 	}))
 	require.NoError(t, o.Refresh(ctx))
-	require.Empty(t, reads(b, func() { rolls("demo"); record("demo") }), "it is as it was")
+	require.Empty(t, reads(b, func() { rolls("demo"); record("demo") }), "it is unchanged")
 
 	// The key of a release is its hash.
 	key := names.PinnedRelease(names.SHA256([]byte("release")))
@@ -184,7 +184,7 @@ func TestSnapshot(t *testing.T) {
 	require.Empty(t, reads(b, read), "used the last time")
 	require.NoError(t, o.Refresh(ctx))
 	require.NoError(t, o.Refresh(ctx))
-	require.Len(t, reads(b, read), 1, "not used any more, so not kept")
+	require.Len(t, reads(b, read), 1, "not used now, so not kept")
 	require.Len(t, reads(b, func() {
 		for range 2 {
 			_, err := o.Get(ctx, names.Status("demo"), 100)

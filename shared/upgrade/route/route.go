@@ -219,7 +219,7 @@ func EndState(r *upgrade.Record) upgrade.State {
 	return upgrade.Blocked
 }
 
-// Ended returns a record as it is once its execution is over.
+// Ended returns a record after the end of its execution.
 func Ended(r *upgrade.Record) *upgrade.Record {
 	if r == nil || r.State.Final() {
 		return r
@@ -229,7 +229,7 @@ func Ended(r *upgrade.Record) *upgrade.Record {
 	return &ended
 }
 
-// Same reports whether a request asks for the upgrade of a record.
+// Same reports whether a request is for the upgrade of a record.
 func Same(in events.Upgrade, r *upgrade.Record) bool {
 	if in.Key != "" && in.Key == r.Key {
 		return true

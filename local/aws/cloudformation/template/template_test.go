@@ -153,7 +153,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"FindInMap of an unknown key":               {`!FindInMap [Map, a, b]`, "Unable to get mapping for Map::a::b"},
 		"Cidr that does not fit":                    {`!Cidr [10.0.0.0/24, 3, 7]`, "cannot fit 3 blocks"},
 		"Cidr of no block":                          {`!Cidr [10.0.0.0, 3, 7]`, "is not a valid CIDR block"},
-		"a function beside other keys":              {`{"Fn::Join": ["", [a]], b: c}`, "Fn::Join must be the only key"},
+		"a function next to other keys":             {`{"Fn::Join": ["", [a]], b: c}`, "Fn::Join must be the only key"},
 		"a null":                                    {`null`, "[/Resources/R/Properties/V] Null values are not allowed in templates"},
 		"an alias":                                  {"[&a b, *a]", "YAML aliases are not allowed"},
 		"an unknown tag":                            {`!Nope a`, "unsupported tag !Nope"},

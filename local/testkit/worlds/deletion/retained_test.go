@@ -176,7 +176,8 @@ func failPrepare(call endpoint.Call) error {
 	return nil
 }
 
-// requireContinuation asserts that an execution failed after it recreated the control plane, and that the next one recreates the rest of the cluster.
+// requireContinuation asserts that an execution failed after it recreated the control plane, and that the next one recreates the rest of
+// the cluster.
 func (l *life) requireContinuation(cluster string, before []string) {
 	l.T.Helper()
 	require.Equal(l.T, status.Failed, l.Status(cluster).Phase, l.Status(cluster).Message)
@@ -301,7 +302,8 @@ func TestDeletedControlPlane(t *testing.T) {
 			})
 			require.Len(t, mine, 1)
 			role := l.roleOf("demo")
-			l.requireRemaining("log group /aws/eks/drover-demo/cluster: deletion protection retained it", "key "+mine[0]+": deletion protection retained it",
+			l.requireRemaining("log group /aws/eks/drover-demo/cluster: deletion protection retained it",
+				"key "+mine[0]+": deletion protection retained it",
 				"role "+role+": deletion protection retained it")
 			l.deleteAll(":log-group:/aws/eks/")
 			_, err := kms.NewFromConfig(l.Config()).ScheduleKeyDeletion(l.T.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})

@@ -236,7 +236,8 @@ func (l *rolls) story() string {
 	s := l.Status("demo")
 	story := []string{fmt.Sprintf("%s of %s: %s", s.Phase, s.PlannedVersion, s.Message)}
 	for _, n := range s.Nodes {
-		story = append(story, fmt.Sprintf("node %s of %s, since %s: %s %s", n.Instance, n.Pool, n.Since.Format("02 15:04:05"), n.State, n.Message))
+		story = append(story, fmt.Sprintf("node %s of %s, since %s: %s %s",
+			n.Instance, n.Pool, n.Since.Format("02 15:04:05"), n.State, n.Message))
 	}
 	for _, x := range l.States.Executions() {
 		if x.Status == "RUNNING" {
