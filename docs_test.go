@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/engine/faults"
@@ -60,6 +63,39 @@ func TestUpgradesNameTestsThatAreThere(t *testing.T) {
 		require.True(t, found, "no test is named: %s", row)
 		requireTests(t, row[0], shown)
 	}
+}
+
+// Every path of the repository that a page names in backquotes exists. A name of a Go file or a template without its folder exists somewhere.
+func TestPagesNamePathsThatExist(t *testing.T) {
+	tracked, err := exec.Command("git", "ls-files").Output()
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for file := range strings.Lines(string(tracked)) {
+		names[filepath.Base(strings.TrimSpace(file))] = true
+	}
+	inRepository := regexp.MustCompile(`^(\.\./)*((?:\.ci|\.github|cmd|docs|events|examples|functions|infra|local|shared|templates)/[\w./-]*\w)$`)
+	bareName := regexp.MustCompile(`^[\w-]+\.(go|tmpl)$`)
+	absent := []string{"templates/v2"} // the future name of ADR 15
+	named := 0
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "local/README.md"} {
+		pages, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, page := range pages {
+			body, err := os.ReadFile(page)
+			require.NoError(t, err)
+			for _, span := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(string(body), -1) {
+				if path := inRepository.FindStringSubmatch(span[1]); path != nil && !slices.Contains(absent, path[2]) {
+					_, err := os.Stat(filepath.FromSlash(path[2]))
+					assert.NoError(t, err, "%s names %s, which does not exist", page, span[1])
+					named++
+				} else if bareName.MatchString(span[1]) {
+					assert.True(t, names[span[1]], "%s names %s, which does not exist", page, span[1])
+					named++
+				}
+			}
+		}
+	}
+	require.Greater(t, named, 200)
 }
 
 // requireTests checks that a text names at least one test, and that each named test exists in the named package.
