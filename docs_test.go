@@ -65,7 +65,8 @@ func TestUpgradesNameTestsThatAreThere(t *testing.T) {
 	}
 }
 
-// Every path of the repository that a page names in backquotes exists. A name of a Go file or a template without its folder exists somewhere.
+// Every path of the repository that a page names in backquotes exists. A name of a Go file or a template without its folder exists
+// somewhere.
 func TestPagesNamePathsThatExist(t *testing.T) {
 	tracked, err := exec.Command("git", "ls-files").Output()
 	require.NoError(t, err)
@@ -73,7 +74,8 @@ func TestPagesNamePathsThatExist(t *testing.T) {
 	for file := range strings.Lines(string(tracked)) {
 		names[filepath.Base(strings.TrimSpace(file))] = true
 	}
-	inRepository := regexp.MustCompile(`^(\.\./)*((?:\.ci|\.github|cmd|docs|events|examples|functions|infra|local|shared|templates)/[\w./-]*\w)$`)
+	inRepository := regexp.MustCompile(`^(\.\./)*(` +
+		`(?:\.ci|\.github|cmd|docs|events|examples|functions|infra|local|shared|templates)/[\w./-]*\w)$`)
 	bareName := regexp.MustCompile(`^[\w-]+\.(go|tmpl)$`)
 	absent := []string{"templates/v2"} // the future name of ADR 15
 	named := 0
