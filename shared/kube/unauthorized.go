@@ -9,8 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// IsDenied reports whether a cluster refused the caller, who has no access entry or one that is not sufficient.
+func IsDenied(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
 // WithRole names the role that signs in, so that the errors of API servers that refuse it contain the commands that restore its access.
 // group is the Kubernetes group of its access entry. An administrator has none.

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/survey"
@@ -31,9 +30,6 @@ func (e *accessDenied) Error() string { return e.text }
 
 func (e *accessDenied) ExitCode() int { return exitFindings }
 
-// isDenied reports whether a cluster refused the caller, who has no access entry or one that is not sufficient.
-func isDenied(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
-
 // callerSurvey surveys clusters with the caller's identity. denied is the error of a cluster that refused the caller.
 type callerSurvey struct {
 	clusters *kube.Clusters
@@ -42,7 +38,7 @@ type callerSurvey struct {
 
 func (a *callerSurvey) Survey(ctx context.Context, cluster string) (preflight.Survey, error) {
 	found, err := survey.New(a.clusters).Survey(ctx, cluster)
-	if isDenied(err) {
+	if kube.IsDenied(err) {
 		a.denied = err
 		return preflight.Survey{}, collect.ErrForbidden
 	}

@@ -276,7 +276,7 @@ func previewDrain(ctx context.Context, out io.Writer, c *Cell, cluster, poolName
 // PreviewDrain is previewDrain with an open connection to the cluster. It only reads.
 func PreviewDrain(ctx context.Context, out io.Writer, opened *kube.Cluster, c *Cell, cluster, pool, node string) error {
 	found, err := drainer.New(opened).Preview(ctx, pool, node)
-	if isDenied(err) {
+	if kube.IsDenied(err) {
 		denied, err := explainDenied(ctx, c, cluster, err)
 		if err != nil {
 			return err

@@ -1,6 +1,18 @@
 // Package cli holds the commands of drover and their output. Commands that check or render specs work offline; the others
 // call AWS with the credentials of the caller. It does not run the local account: `drover local` starts the program
 // drover-local, which uses this package for its demo.
+//
+// A command is in the file of its name. Other files hold what several commands use:
+//   - the account: cell.go opens it; access.go explains a cluster that refuses the caller; polls.go survives failed reads.
+//   - files: manifest.go and files.go read specs, releases and channels; fleet_files.go those of fleets; warnings.go.
+//   - the status: status_view.go shows a cluster or the table of all; status_live.go refreshes it with what package live
+//     reads; status_upgrade.go and status_unread.go show those parts; status_watch.go prints changes until the work ends.
+//   - the history: history.go merges uploads, executions (history_executions.go), stacks (history_stacks.go) and errors in
+//     logs.go; watch_execution.go prints it until an execution ends. events uses both.
+//   - previews: difference.go is the result of diff; upgrade_preview.go and roll_time.go are for dry runs.
+//   - output: display.go for terminals, output.go for machines (-o), exit_codes.go, completion.go.
+//
+// Package view formats text, and package live reads the present state of AWS and of clusters.
 package cli
 
 import (

@@ -15,7 +15,7 @@ import (
 )
 
 func statusCommand() *cobra.Command {
-	var watch, live, all, verbose bool
+	var watch, isLive, all, verbose bool
 	var output *outputFlag
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
@@ -39,11 +39,11 @@ Text fits the terminal and is colored there; set NO_COLOR to any value for no co
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, out := cmd.Context(), cmd.OutOrStdout()
 			switch {
-			case watch && live:
+			case watch && isLive:
 				return errors.New("--watch and --live exclude each other: --watch prints lines until the work is done, --live a picture until Ctrl-C")
 			case watch && (len(args) != 1 || output.forMachines()):
 				return errors.New("--watch shows one cluster, as lines: give its NAME and no -o")
-			case live && output.forMachines():
+			case isLive && output.forMachines():
 				return errors.New("--live shows text: give no -o")
 			}
 			c, err := openCell(ctx)
@@ -54,8 +54,8 @@ Text fits the terminal and is colored there; set NO_COLOR to any value for no co
 			switch {
 			case watch:
 				return watchStatus(ctx, out, c, name, AnyUpload)
-			case live:
-				return showLive(ctx, out, newLiveSource(c), name, all, verbose)
+			case isLive:
+				return showLive(ctx, out, c, name, all, verbose)
 			case name != "":
 				cluster, err := readStatus(ctx, c, name)
 				if err != nil {
@@ -81,7 +81,7 @@ Text fits the terminal and is colored there; set NO_COLOR to any value for no co
 	output = addOutputFlag(cmd)
 	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes until drover is done with the cluster; "+
 		"fails unless it is Ready or Deleted")
-	cmd.Flags().BoolVar(&live, "live", false, "also ask AWS and the cluster, and refresh until Ctrl-C")
+	cmd.Flags().BoolVar(&isLive, "live", false, "also ask AWS and the cluster, and refresh until Ctrl-C")
 	cmd.Flags().BoolVar(&all, "all", false, "include deleted clusters in the table")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show S3 versions, executions and request tokens, too")
 	return cmd

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/cmd/internal/cli/live"
 	"github.com/drover-run/drover/cmd/internal/cli/view"
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
@@ -22,8 +23,8 @@ import (
 // PrintStatus prints a cluster in the format of drover status.
 func PrintStatus(w io.Writer, c *status.Cluster) { newDisplay(w, false).cluster(c, nil) }
 
-// cluster shows one cluster. live is its observed state, or nil.
-func (d *display) cluster(c *status.Cluster, live *liveCluster) {
+// cluster shows one cluster. observed is its present state, or nil.
+func (d *display) cluster(c *status.Cluster, observed *live.Cluster) {
 	s := c.Status
 	d.head(string(s.Phase), strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", c.Metadata.Name, s.Phase, d.words(headline(s))), ": "))
 	if s.RetryAt != nil {
@@ -36,13 +37,13 @@ func (d *display) cluster(c *status.Cluster, live *liveCluster) {
 	if d.verbose {
 		d.identifiers(s)
 	}
-	if live != nil {
-		d.sourceErrors(live)
+	if observed != nil {
+		d.sourceErrors(observed)
 	}
 	d.table(d.conditions(s))
-	d.table(d.stacks(s, live))
-	if live != nil {
-		d.table(d.pools(c.Metadata.Name, s, live))
+	d.table(d.stacks(s, observed))
+	if observed != nil {
+		d.table(d.pools(c.Metadata.Name, s, observed))
 	}
 	d.upgrades(s)
 	d.slowNodes(s.Nodes)
@@ -79,11 +80,11 @@ func (d *display) identifiers(s status.Status) {
 }
 
 // sourceErrors shows the sources that could not be read. Their part of the view is missing.
-func (d *display) sourceErrors(live *liveCluster) {
+func (d *display) sourceErrors(observed *live.Cluster) {
 	for _, source := range []struct {
 		name string
 		err  error
-	}{{"CloudFormation", live.stacksErr}, {"Auto Scaling", live.groupsErr}, {"the cluster", live.nodesErr}} {
+	}{{"CloudFormation", observed.StacksErr}, {"Auto Scaling", observed.GroupsErr}, {"the cluster", observed.NodesErr}} {
 		if source.err != nil && !errors.Is(source.err, pool.ErrNoCluster) { // the cluster is not created yet, or deleted
 			d.say("%s was not read: %s", source.name, d.words(source.err.Error()))
 		}
@@ -102,29 +103,29 @@ func (d *display) conditions(s status.Status) *view.Table {
 	return table
 }
 
-// stacks shows the observed state of each stack, or the recorded state if live is nil.
-func (d *display) stacks(s status.Status, live *liveCluster) *view.Table {
+// stacks shows the observed state of each stack, or the recorded state if observed is nil.
+func (d *display) stacks(s status.Status, observed *live.Cluster) *view.Table {
 	table := &view.Table{Columns: []view.Column{{Title: "STACK"}, {Title: "STATUS"}, {Title: "AGE"}, messageColumn}}
-	if live != nil {
+	if observed != nil {
 		table.Columns[3].Title = "PROGRESS"
 	}
-	for _, name := range stackNames(s) {
+	for _, name := range live.StackNames(s) {
 		row := status.Stack{Name: name}
 		if i := slices.IndexFunc(s.Stacks, func(o status.Stack) bool { return o.Name == name }); i >= 0 {
 			row = s.Stacks[i]
-		} else if live == nil {
+		} else if observed == nil {
 			continue // planned; the plan below names it
 		}
 		note, read := stackNote(row, d.now), false
-		var now liveStack
-		if live != nil {
-			now, read = live.stacks[name]
+		var now live.Stack
+		if observed != nil {
+			now, read = observed.Stacks[name]
 		}
 		if read {
 			if row.Status != now.Status {
 				row.Status, row.Since = now.Status, now.Operation.Began
 			}
-			note = strings.Join(slices.DeleteFunc([]string{operationWords(now.Status, now.Operation), d.token(now), note}, func(p string) bool {
+			note = strings.Join(slices.DeleteFunc([]string{live.OperationWords(now.Status, now.Operation), d.token(now), note}, func(p string) bool {
 				return p == ""
 			}), "; ")
 		}
@@ -145,7 +146,7 @@ func absentStatus(s status.Status, stack string) string {
 }
 
 // token returns the token of a stack's operation in progress. CloudFormation repeats it in the events of the operation.
-func (d *display) token(stack liveStack) string {
+func (d *display) token(stack live.Stack) string {
 	if !d.verbose || stack.Operation.Token == "" {
 		return ""
 	}
@@ -153,29 +154,29 @@ func (d *display) token(stack liveStack) string {
 }
 
 // pools shows the nodes of each pool in Auto Scaling and Kubernetes.
-func (d *display) pools(cluster string, s status.Status, live *liveCluster) *view.Table {
+func (d *display) pools(cluster string, s status.Status, observed *live.Cluster) *view.Table {
 	table := &view.Table{
 		Columns: []view.Column{
 			{Title: "POOL"}, {Title: "READY"}, {Title: "IN SERVICE"}, {Title: "DESIRED"}, {Title: "PROGRESS", Min: 20, Wrap: true},
 		},
 	}
-	for _, name := range stackNames(s) {
+	for _, name := range live.StackNames(s) {
 		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
-		group, found := live.groups[pool]
+		group, found := observed.Groups[pool]
 		if !ok || !found {
 			continue
 		}
-		stackStatus := live.stacks[name].Status
-		p := progressOf(group, live.nodes, live.nodesErr == nil, strings.Contains(stackStatus, "ROLLBACK"))
+		stackStatus := observed.Stacks[name].Status
+		p := live.ProgressOf(group, observed.Nodes, observed.NodesErr == nil, strings.Contains(stackStatus, "ROLLBACK"))
 		ready := view.Text("?")
-		if p.ready >= 0 {
-			ready = view.Cell{Text: fmt.Sprint(p.ready), Tone: view.Good}
-			if p.ready < p.desired {
+		if p.Ready >= 0 {
+			ready = view.Cell{Text: fmt.Sprint(p.Ready), Tone: view.Good}
+			if p.Ready < p.Desired {
 				ready.Tone = view.Moving
 			}
 		}
-		table.Add(view.Text(pool), ready, view.Text(fmt.Sprint(p.inService)), view.Text(fmt.Sprint(p.desired)),
-			view.Text(p.words(stack.InProgress(stackStatus))))
+		table.Add(view.Text(pool), ready, view.Text(fmt.Sprint(p.InService)), view.Text(fmt.Sprint(p.Desired)),
+			view.Text(p.Words(stack.InProgress(stackStatus))))
 	}
 	return table
 }
@@ -257,10 +258,10 @@ func (d *display) plan(changes []status.Change) {
 	}
 }
 
-// fleet shows a row for each cluster. live is the observed state of all clusters, or nil.
-func (d *display) fleet(clusters []*status.Cluster, live *liveFleet, all bool) {
+// fleet shows a row for each cluster. observed is the present state of all clusters, or nil.
+func (d *display) fleet(clusters []*status.Cluster, observed *live.Fleet, all bool) {
 	table := &view.Table{Columns: []view.Column{{Title: "NAME"}, {Title: "PHASE"}, {Title: "KUBERNETES"}, {Title: "RELEASE"}}}
-	if live != nil {
+	if observed != nil {
 		table.Columns = append(table.Columns, view.Column{Title: "STACKS"}, view.Column{Title: "NODES"})
 	}
 	table.Columns = append(table.Columns, view.Column{Title: "CHANGED"}, view.Column{Title: "MESSAGE", Min: 20})
@@ -274,8 +275,8 @@ func (d *display) fleet(clusters []*status.Cluster, live *liveFleet, all bool) {
 		row := []view.Cell{
 			view.Text(c.Metadata.Name), view.State(string(s.Phase)), view.Text(cmp.Or(s.KubernetesVersion, "-")), view.Text(cmp.Or(s.Release, "-")),
 		}
-		if live != nil {
-			row = append(row, live.stackCell(c.Metadata.Name), live.nodeCell(c.Metadata.Name))
+		if observed != nil {
+			row = append(row, stackCell(observed, c.Metadata.Name), nodeCell(observed, c.Metadata.Name))
 		}
 		table.Add(append(row, view.Text(view.Age(d.now, s.UpdatedAt)), view.Text(d.words(summary(s))))...)
 	}
@@ -286,24 +287,24 @@ func (d *display) fleet(clusters []*status.Cluster, live *liveFleet, all bool) {
 	case hidden > 1:
 		d.say("%d deleted clusters are hidden: `drover status --all` shows them", hidden)
 	}
-	if live == nil {
+	if observed == nil {
 		return
 	}
-	if live.stacksErr != nil {
-		d.say("CloudFormation was not read: %s", d.words(live.stacksErr.Error()))
+	if observed.StacksErr != nil {
+		d.say("CloudFormation was not read: %s", d.words(observed.StacksErr.Error()))
 	}
-	if live.groupsErr != nil {
-		d.say("Auto Scaling was not read: %s", d.words(live.groupsErr.Error()))
+	if observed.GroupsErr != nil {
+		d.say("Auto Scaling was not read: %s", d.words(observed.GroupsErr.Error()))
 	}
 }
 
 // stackCell counts a cluster's stacks: "6", or "1 of 6 in progress", or "1 of 6 failed".
-func (l *liveFleet) stackCell(cluster string) view.Cell {
-	if l.stacksErr != nil {
+func stackCell(l *live.Fleet, cluster string) view.Cell {
+	if l.StacksErr != nil {
 		return view.Text("?")
 	}
 	total, moving, bad := 0, 0, 0
-	for full, deployed := range l.stacks {
+	for full, deployed := range l.Stacks {
 		if owner, _, ok := names.SplitStack(full); !ok || owner != cluster || stack.Absent(deployed.Status) {
 			continue
 		}
@@ -325,12 +326,12 @@ func (l *liveFleet) stackCell(cluster string) view.Cell {
 }
 
 // nodeCell counts a cluster's instances in service and its desired instances.
-func (l *liveFleet) nodeCell(cluster string) view.Cell {
-	if l.groupsErr != nil {
+func nodeCell(l *live.Fleet, cluster string) view.Cell {
+	if l.GroupsErr != nil {
 		return view.Text("?")
 	}
 	serving, desired := 0, 0
-	for _, group := range l.groups {
+	for _, group := range l.Groups {
 		if owner, _, ok := names.SplitStack(group.Name); ok && owner == cluster {
 			serving, desired = serving+group.Serving(), desired+group.Desired
 		}

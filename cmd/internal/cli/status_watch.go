@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/cmd/internal/cli/live"
 	"github.com/drover-run/drover/cmd/internal/cli/view"
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
@@ -180,24 +180,8 @@ func phaseLine(name string, s status.Status) string {
 // pendingChanges describes the changes that the converge machine has yet to finish.
 func pendingChanges(s status.Status) []string {
 	var pending []string
-	for _, change := range unfinished(s) {
+	for _, change := range live.Unfinished(s) {
 		pending = append(pending, strings.ToLower(change.Operation)+" "+change.Stack)
 	}
 	return pending
-}
-
-// unfinished lists the planned changes that drover has not recorded as done, in their order. A change that ended in the second in which the
-// converge began is done: the time of CloudFormation's events has no fractions.
-func unfinished(s status.Status) []status.Change {
-	if !s.Converges() {
-		return nil
-	}
-	converged := s.Condition(status.Converged)
-	done := func(since time.Time) bool {
-		return converged == nil || !since.Before(converged.LastTransitionTime.Truncate(time.Second))
-	}
-	return slices.DeleteFunc(slices.Clone(s.Plan), func(change status.Change) bool {
-		i := slices.IndexFunc(s.Stacks, func(stack status.Stack) bool { return stack.Name == change.Stack })
-		return i >= 0 && done(s.Stacks[i].Since)
-	})
 }

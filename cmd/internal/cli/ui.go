@@ -17,6 +17,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/cmd/internal/cli/live"
 	"github.com/drover-run/drover/cmd/internal/fleet"
 	"github.com/drover-run/drover/cmd/internal/ui"
 	"github.com/drover-run/drover/shared/aws/s3"
@@ -126,7 +127,7 @@ type pageSource struct {
 // lockedSource is one cluster, which is read once at a time.
 type lockedSource struct {
 	sync.Mutex
-	*liveSource
+	*live.Source
 }
 
 func newPageSource(c *Cell) *pageSource {
@@ -175,35 +176,35 @@ func (p *pageSource) Nodes(ctx context.Context, name string) ([]byte, error) {
 	}
 	p.mu.Lock()
 	if p.live[name] == nil {
-		p.live[name] = &lockedSource{liveSource: newLiveSource(p.c)}
+		p.live[name] = &lockedSource{Source: live.New(p.c.cfg)}
 	}
 	source := p.live[name]
 	p.mu.Unlock()
 	source.Lock()
 	defer source.Unlock()
-	return json.Marshal(nodesByVersion(source.pools(ctx, cluster)))
+	return json.Marshal(nodesByVersion(source.Pools(ctx, cluster)))
 }
 
 // nodesByVersion counts the instances of each pool.
-func nodesByVersion(live *liveCluster) pageNodes {
+func nodesByVersion(observed *live.Cluster) pageNodes {
 	nodes := pageNodes{Pools: []pagePool{}}
 	for _, source := range []struct {
 		name string
 		err  error
-	}{{"Auto Scaling", live.groupsErr}, {"the cluster", live.nodesErr}} {
+	}{{"Auto Scaling", observed.GroupsErr}, {"the cluster", observed.NodesErr}} {
 		if source.err != nil && !errors.Is(source.err, pool.ErrNoCluster) {
 			nodes.Unread = strings.TrimPrefix(nodes.Unread+"; "+source.name+" was not read: "+source.err.Error(), "; ")
 		}
 	}
 	kubelets := map[string]string{}
-	for _, n := range live.nodes {
+	for _, n := range observed.Nodes {
 		kubelets[n.Instance] = n.KubeletVersion
 	}
-	for name, group := range live.groups {
-		progress := progressOf(group, live.nodes, live.nodesErr == nil, false)
-		counted := pagePool{Name: name, Desired: progress.desired, InService: progress.inService, Versions: []pageVersion{}}
-		if progress.ready >= 0 {
-			counted.Ready = &progress.ready
+	for name, group := range observed.Groups {
+		progress := live.ProgressOf(group, observed.Nodes, observed.NodesErr == nil, false)
+		counted := pagePool{Name: name, Desired: progress.Desired, InService: progress.InService, Versions: []pageVersion{}}
+		if progress.Ready >= 0 {
+			counted.Ready = &progress.Ready
 		}
 		counts := map[pageVersion]int{}
 		for _, i := range group.Instances {

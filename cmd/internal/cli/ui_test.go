@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/cli/live"
 	"github.com/drover-run/drover/shared/pool"
 )
 
@@ -31,21 +32,21 @@ func TestParsePublish(t *testing.T) {
 }
 
 func TestNodesByVersion(t *testing.T) {
-	live := &liveCluster{
-		groups: map[string]pool.Group{"workers": {Desired: 3, TemplateVersion: "8", Instances: []pool.Instance{
+	observed := &live.Cluster{
+		Groups: map[string]pool.Group{"workers": {Desired: 3, TemplateVersion: "8", Instances: []pool.Instance{
 			{ID: "i-1", State: pool.InService, TemplateVersion: "7"}, {ID: "i-2", State: pool.InService, TemplateVersion: "7"},
 			{ID: "i-3", State: pool.InService, TemplateVersion: "8"},
 		}}},
-		nodes: []pool.NodeHealth{{Instance: "i-1", Ready: true, KubeletVersion: "v1.36.1"}, {Instance: "i-2", KubeletVersion: "v1.36.1"}},
+		Nodes: []pool.NodeHealth{{Instance: "i-1", Ready: true, KubeletVersion: "v1.36.1"}, {Instance: "i-2", KubeletVersion: "v1.36.1"}},
 	}
 	document := func() string {
-		body, err := json.Marshal(nodesByVersion(live))
+		body, err := json.Marshal(nodesByVersion(observed))
 		require.NoError(t, err)
 		return string(body)
 	}
 	require.JSONEq(t, `{"pools":[{"name":"workers","desired":3,"inService":3,"ready":1,"versions":[
 		{"template":"7","kubelet":"v1.36.1","nodes":2},{"template":"8","nodes":1}]}]}`, document())
-	live.nodes, live.nodesErr = nil, errors.New("forbidden")
+	observed.Nodes, observed.NodesErr = nil, errors.New("forbidden")
 	require.Contains(t, document(), `"unread":"the cluster was not read: forbidden"`)
 	require.NotContains(t, document(), `"ready"`)
 }

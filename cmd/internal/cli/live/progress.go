@@ -1,4 +1,4 @@
-package cli
+package live
 
 // The progress of a stack's operation and of the replacement of a pool's nodes.
 
@@ -13,34 +13,34 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// poolProgress counts the nodes of a pool.
-type poolProgress struct {
-	desired, inService, joining, draining int
-	// ready counts the nodes that are Ready in Kubernetes. It is -1 if the cluster was not read.
-	ready int
-	// replaced counts the instances in service with the target template. outdated counts the instances with another template.
-	replaced, outdated int
+// Progress counts the nodes of a pool.
+type Progress struct {
+	Desired, InService, Joining, Draining int
+	// Ready counts the nodes that are Ready in Kubernetes. It is -1 if the cluster was not read.
+	Ready int
+	// Replaced counts the instances in service with the target template. Outdated counts the instances with another template.
+	Replaced, Outdated int
 }
 
-// progressOf returns the progress of a pool. rollsBack reports whether its stack rolls back.
-func progressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool) poolProgress {
-	p := poolProgress{
-		desired: g.Desired, inService: g.Serving(), joining: len(g.Launching()), draining: len(g.AllTerminating()), ready: -1,
+// ProgressOf returns the progress of a pool. rollsBack reports whether its stack rolls back.
+func ProgressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool) Progress {
+	p := Progress{
+		Desired: g.Desired, InService: g.Serving(), Joining: len(g.Launching()), Draining: len(g.AllTerminating()), Ready: -1,
 	}
 	target := targetTemplate(g, rollsBack)
 	for _, i := range g.Instances {
 		switch {
 		case i.TemplateVersion != target:
-			p.outdated++
+			p.Outdated++
 		case i.State == pool.InService:
-			p.replaced++
+			p.Replaced++
 		}
 	}
 	if nodesRead {
-		p.ready = 0
+		p.Ready = 0
 		for _, n := range nodes {
 			if n.Ready && g.IsInService(n.Instance) {
-				p.ready++
+				p.Ready++
 			}
 		}
 	}
@@ -69,33 +69,33 @@ func number(version string) int {
 	return n
 }
 
-// words describes the progress: "2 of 4 nodes replaced, 1 joining, 1 draining". changing is true during an operation of the
+// Words describes the progress: "2 of 4 nodes replaced, 1 joining, 1 draining". changing is true during an operation of the
 // pool's stack.
-func (p poolProgress) words(changing bool) string {
+func (p Progress) Words(changing bool) string {
 	var parts []string
 	switch {
-	case p.outdated > 0 && (changing || p.draining > 0):
-		parts = append(parts, strconv.Itoa(min(p.replaced, p.desired))+" of "+view.Count(p.desired, "node")+" replaced")
-	case p.outdated > 0:
-		parts = append(parts, view.Count(p.outdated, "node")+" with an older template")
+	case p.Outdated > 0 && (changing || p.Draining > 0):
+		parts = append(parts, strconv.Itoa(min(p.Replaced, p.Desired))+" of "+view.Count(p.Desired, "node")+" replaced")
+	case p.Outdated > 0:
+		parts = append(parts, view.Count(p.Outdated, "node")+" with an older template")
 	}
-	if p.joining > 0 {
-		parts = append(parts, strconv.Itoa(p.joining)+" joining")
+	if p.Joining > 0 {
+		parts = append(parts, strconv.Itoa(p.Joining)+" joining")
 	}
-	if p.draining > 0 {
-		parts = append(parts, strconv.Itoa(p.draining)+" draining")
+	if p.Draining > 0 {
+		parts = append(parts, strconv.Itoa(p.Draining)+" draining")
 	}
-	if missing := p.desired - p.inService - p.joining; missing > 0 {
+	if missing := p.Desired - p.InService - p.Joining; missing > 0 {
 		parts = append(parts, strconv.Itoa(missing)+" missing")
 	}
-	if p.ready >= 0 && p.ready < p.inService {
-		parts = append(parts, strconv.Itoa(p.inService-p.ready)+" not Ready")
+	if p.Ready >= 0 && p.Ready < p.InService {
+		parts = append(parts, strconv.Itoa(p.InService-p.Ready)+" not Ready")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// operationWords describes the progress of a stack's operation: "3 resources done, ControlPlane in progress".
-func operationWords(stackStatus string, o cloudformation.Operation) string {
+// OperationWords describes the progress of a stack's operation: "3 resources done, ControlPlane in progress".
+func OperationWords(stackStatus string, o cloudformation.Operation) string {
 	if !stack.InProgress(stackStatus) {
 		return ""
 	}

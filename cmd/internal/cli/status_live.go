@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/drover-run/drover/cmd/internal/cli/live"
 	"github.com/drover-run/drover/cmd/internal/cli/view"
 )
 
@@ -18,15 +19,16 @@ const (
 
 // showLive shows the recorded and the observed state of a cluster, or of all clusters if name is empty. On a terminal it refreshes until
 // ctx ends; if a refresh fails, it shows the previous state with the error. Elsewhere it prints once.
-func showLive(ctx context.Context, out io.Writer, source *liveSource, name string, all, verbose bool) error {
+func showLive(ctx context.Context, out io.Writer, c *Cell, name string, all, verbose bool) error {
 	interval := clusterInterval
 	if name == "" {
 		interval = fleetInterval
 	}
 	var frame view.Frame
+	source := live.New(c.cfg)
 	var last []byte
 	for first := true; ; first = false {
-		text, err := drawLive(ctx, out, source, name, all, verbose)
+		text, err := drawLive(ctx, out, c, source, name, all, verbose)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -56,21 +58,21 @@ func showLive(ctx context.Context, out io.Writer, source *liveSource, name strin
 }
 
 // drawLive reads all sources and formats them.
-func drawLive(ctx context.Context, out io.Writer, source *liveSource, name string, all, verbose bool) ([]byte, error) {
+func drawLive(ctx context.Context, out io.Writer, c *Cell, source *live.Source, name string, all, verbose bool) ([]byte, error) {
 	if name == "" {
-		clusters, err := ReadStatuses(ctx, source.c)
+		clusters, err := ReadStatuses(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		live := source.fleet(ctx)
-		return draw(out, verbose, func(d *display) { d.fleet(clusters, live, all) }), nil
+		observed := source.Fleet(ctx)
+		return draw(out, verbose, func(d *display) { d.fleet(clusters, observed, all) }), nil
 	}
-	cluster, err := readStatus(ctx, source.c, name)
+	cluster, err := readStatus(ctx, c, name)
 	if err != nil {
 		return nil, err
 	}
-	live := source.cluster(ctx, cluster)
-	return draw(out, verbose, func(d *display) { d.cluster(cluster, live) }), nil
+	observed := source.Cluster(ctx, cluster)
+	return draw(out, verbose, func(d *display) { d.cluster(cluster, observed) }), nil
 }
 
 // draw formats a view for out, and returns it without writing to out.

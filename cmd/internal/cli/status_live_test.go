@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/cmd/internal/cli/live"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
@@ -15,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func liveDemo(now time.Time) (*status.Cluster, *liveCluster) {
+func liveDemo(now time.Time) (*status.Cluster, *live.Cluster) {
 	c := status.New("demo")
 	c.Status = status.Status{
 		Phase: status.Converging, Message: "changing 2 of 3 stacks", KubernetesVersion: "1.36", Release: "1.36-1",
@@ -28,28 +29,28 @@ func liveDemo(now time.Time) (*status.Cluster, *liveCluster) {
 		},
 		Plan: []status.Change{{Stack: "pool-workers", Operation: "Update"}, {Stack: "pool-new", Operation: "Create"}},
 	}
-	live := &liveCluster{
-		stacks: map[string]liveStack{
+	observed := &live.Cluster{
+		Stacks: map[string]live.Stack{
 			"network": {Status: "CREATE_COMPLETE"}, "pool-new": {},
 			"pool-workers": {Status: "UPDATE_IN_PROGRESS", Operation: cloudformation.Operation{
 				Began: now.Add(-3 * time.Minute), Token: "update-abc", Done: 1, InProgress: []string{"Group"},
 			}},
 		},
-		groups: map[string]pool.Group{"workers": {Desired: 2, TemplateVersion: "2", Instances: []pool.Instance{
+		Groups: map[string]pool.Group{"workers": {Desired: 2, TemplateVersion: "2", Instances: []pool.Instance{
 			{ID: "i-1", State: pool.InService, TemplateVersion: "2"}, {ID: "i-2", State: pool.TerminatingWait, TemplateVersion: "1"},
 		}}},
-		nodesErr: errors.New("no answer"),
+		NodesErr: errors.New("no answer"),
 	}
-	return c, live
+	return c, observed
 }
 
 func TestLiveCluster(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	c, live := liveDemo(now)
+	c, observed := liveDemo(now)
 	show := func(d display) string {
 		var out strings.Builder
 		d.out, d.now = &out, now
-		d.cluster(c, live)
+		d.cluster(c, observed)
 		return out.String()
 	}
 	t.Run("shows what AWS says now", func(t *testing.T) {
@@ -80,25 +81,25 @@ workers  ?      1           2        1 of 2 nodes replaced, 1 draining, 1 missin
 		require.Contains(t, show(display{color: true}), "\x1b[33mUPDATE_IN_PROGRESS\x1b[0m")
 	})
 	t.Run("names a stack that was deleted outside drover", func(t *testing.T) {
-		live.stacks["network"] = liveStack{}
+		observed.Stacks["network"] = live.Stack{}
 		require.Regexp(t, `(?m)^network +absent`, show(display{}))
 	})
 }
 
 func TestLiveFleet(t *testing.T) {
-	live := &liveFleet{
-		stacks: map[string]stack.Deployed{
+	observed := &live.Fleet{
+		Stacks: map[string]stack.Deployed{
 			names.Stack("demo", "network"): {Status: "CREATE_COMPLETE"}, names.Stack("demo", "pool-a"): {Status: "UPDATE_IN_PROGRESS"},
 			names.Stack("bad", "network"): {Status: "ROLLBACK_COMPLETE"}, names.Stack("demo-2", "network"): {Status: "CREATE_COMPLETE"},
 		},
-		groupsErr: errors.New("denied"),
+		GroupsErr: errors.New("denied"),
 	}
-	require.Equal(t, "1 of 2 in progress", live.stackCell("demo").Text)
-	require.Equal(t, "1 of 1 failed", live.stackCell("bad").Text)
-	require.Equal(t, "1", live.stackCell("demo-2").Text)
-	require.Equal(t, "?", live.nodeCell("demo").Text)
+	require.Equal(t, "1 of 2 in progress", stackCell(observed, "demo").Text)
+	require.Equal(t, "1 of 1 failed", stackCell(observed, "bad").Text)
+	require.Equal(t, "1", stackCell(observed, "demo-2").Text)
+	require.Equal(t, "?", nodeCell(observed, "demo").Text)
 	var out strings.Builder
-	(&display{out: &out}).fleet([]*status.Cluster{status.New("demo")}, live, false)
+	(&display{out: &out}).fleet([]*status.Cluster{status.New("demo")}, observed, false)
 	require.Contains(t, out.String(), "Auto Scaling was not read: denied\n")
 }
 

@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"testing"
@@ -45,20 +45,20 @@ func TestPoolProgress(t *testing.T) {
 		"takes a deleted template as old": {group: group(1, "3", in("InService", "")), want: "0 of 1 node replaced", changing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, progressOf(c.group, nil, false, c.rollsBack).words(c.changing))
+			require.Equal(t, c.want, ProgressOf(c.group, nil, false, c.rollsBack).Words(c.changing))
 		})
 	}
 	t.Run("counts nodes that are not Ready in Kubernetes", func(t *testing.T) {
 		g := group(2, "1", in("InService", "1"), pool.Instance{ID: "i-2", State: "InService", TemplateVersion: "1"})
-		p := progressOf(g, []pool.NodeHealth{{Instance: "i-InService1", Ready: true}, {Instance: "i-2"}}, true, false)
-		require.Equal(t, 1, p.ready)
-		require.Equal(t, "1 not Ready", p.words(false))
+		p := ProgressOf(g, []pool.NodeHealth{{Instance: "i-InService1", Ready: true}, {Instance: "i-2"}}, true, false)
+		require.Equal(t, 1, p.Ready)
+		require.Equal(t, "1 not Ready", p.Words(false))
 	})
 }
 
 func TestOperationWords(t *testing.T) {
 	o := cloudformation.Operation{Done: 3, InProgress: []string{"A", "B", "C", "D", "E"}}
-	require.Equal(t, "3 resources done, A, B, C, 2 more in progress", operationWords("CREATE_IN_PROGRESS", o))
-	require.Equal(t, "1 resource done", operationWords("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", cloudformation.Operation{Done: 1}))
-	require.Empty(t, operationWords("UPDATE_COMPLETE", o))
+	require.Equal(t, "3 resources done, A, B, C, 2 more in progress", OperationWords("CREATE_IN_PROGRESS", o))
+	require.Equal(t, "1 resource done", OperationWords("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", cloudformation.Operation{Done: 1}))
+	require.Empty(t, OperationWords("UPDATE_COMPLETE", o))
 }

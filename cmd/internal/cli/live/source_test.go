@@ -1,4 +1,4 @@
-package cli
+package live
 
 import (
 	"fmt"
@@ -59,16 +59,15 @@ func (d *demoAWS) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(answer))}, nil
 }
 
-func TestLiveSource(t *testing.T) {
+func TestSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &demoAWS{stacks: []string{names.Network, names.ControlPlane, names.Addons, names.PoolStack("a"), names.NodeAddons}}
-		c := NewCell(aws.Config{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: a}, "aws", "111122223333")
-		source := newLiveSource(c)
+		source := New(aws.Config{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: a})
 		cluster := status.New("demo")
 		for _, name := range a.stacks {
 			cluster.Status.Stacks = append(cluster.Status.Stacks, status.Stack{Name: name, Status: "CREATE_COMPLETE"})
 		}
-		expected := stackNames(cluster.Status)
+		expected := StackNames(cluster.Status)
 		require.Contains(t, expected, names.Network)
 		described := func() (n int) {
 			mark := len(a.actions)
@@ -98,18 +97,18 @@ func TestLiveSource(t *testing.T) {
 		for _, name := range []string{"network", "control-plane", "addons", "pool-a", "pool-b"} {
 			planned.Status.Plan = append(planned.Status.Plan, status.Change{Stack: name, Operation: "Create"})
 		}
-		source.cached = map[string]liveStack{}
+		source.cached = map[string]Stack{}
 		for _, want := range []int{5, nextStacks, nextStacks} { // only the stacks that drover changes next are read each time
 			mark := len(a.actions)
-			_, err := source.readStacks(t.Context(), planned, stackNames(planned.Status))
+			_, err := source.readStacks(t.Context(), planned, StackNames(planned.Status))
 			require.NoError(t, err)
 			require.Len(t, a.actions[mark:], want)
 		}
 
-		live := source.fleet(t.Context())
-		require.NoError(t, live.stacksErr)
-		require.NoError(t, live.groupsErr)
-		require.Equal(t, "5", live.stackCell("demo").Text)
-		require.Regexp(t, `^\d+/\d+$`, live.nodeCell("demo").Text)
+		live := source.Fleet(t.Context())
+		require.NoError(t, live.StacksErr)
+		require.NoError(t, live.GroupsErr)
+		require.Len(t, live.Stacks, len(a.stacks))
+		require.Len(t, live.Groups, 1)
 	})
 }

@@ -1,15 +1,17 @@
-package cli
-
-// The state of AWS and of clusters now, read with the caller's credentials. It calls CloudFormation rarely: AWS throttles
-// DescribeStacks for the whole account, and drover's functions need it.
+// Package live reads the state of AWS and of clusters now, with the caller's credentials, and counts the progress of stacks and pools. It
+// calls CloudFormation rarely: AWS throttles DescribeStacks for the whole account, and drover's functions need it. It prints nothing:
+// package cli does.
+package live
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 
@@ -35,76 +37,77 @@ const (
 	tokenAge = 10 * time.Minute
 )
 
-// liveStack is a stack as CloudFormation describes it, with its operation if one is in progress.
-type liveStack struct {
+// Stack is a stack as CloudFormation describes it, with its operation if one is in progress.
+type Stack struct {
 	Status    string
 	Operation cloudformation.Operation
 	read      time.Time
 }
 
-// liveCluster is the state of a cluster from three sources. Each source may have failed on its own.
-type liveCluster struct {
-	stacks    map[string]liveStack
-	stacksErr error
-	// groups by pool.
-	groups    map[string]pool.Group
-	groupsErr error
-	nodes     []pool.NodeHealth
-	nodesErr  error
+// Cluster is the state of a cluster from three sources. Each source may have failed on its own.
+type Cluster struct {
+	Stacks    map[string]Stack
+	StacksErr error
+	// Groups by pool.
+	Groups    map[string]pool.Group
+	GroupsErr error
+	Nodes     []pool.NodeHealth
+	NodesErr  error
 }
 
-// liveFleet is the state of all clusters, without their Kubernetes APIs. The key of stacks is the full name.
-type liveFleet struct {
-	stacks    map[string]stack.Deployed
-	stacksErr error
-	groups    []pool.Group
-	groupsErr error
+// Fleet is the state of all clusters, without their Kubernetes APIs. The key of Stacks is the full name.
+type Fleet struct {
+	Stacks    map[string]stack.Deployed
+	StacksErr error
+	Groups    []pool.Group
+	GroupsErr error
 }
 
-// liveSource reads liveCluster and liveFleet repeatedly.
-type liveSource struct {
-	c      *Cell
+// Source reads a Cluster or a Fleet repeatedly.
+type Source struct {
+	cfg    aws.Config
 	stacks *cloudformation.Stacks
 	groups *autoscaling.Groups
 	// cached has the last read of each stack. opened is the connection to the cluster's API since the time since.
-	cached map[string]liveStack
+	cached map[string]Stack
 	opened *kube.Cluster
 	since  time.Time
 }
 
-func newLiveSource(c *Cell) *liveSource {
-	return &liveSource{
-		c: c, cached: map[string]liveStack{}, groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
-		stacks: cloudformation.New(awscloudformation.NewFromConfig(c.cfg), nil, ""),
+// New returns a source for the account and region of a configuration.
+func New(cfg aws.Config) *Source {
+	return &Source{
+		cfg: cfg, cached: map[string]Stack{}, groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
+		stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""),
 	}
 }
 
-// cluster reads the three sources in parallel.
-func (l *liveSource) cluster(ctx context.Context, c *status.Cluster) *liveCluster {
-	live, expected := &liveCluster{}, stackNames(c.Status)
+// Cluster reads the three sources in parallel.
+func (l *Source) Cluster(ctx context.Context, c *status.Cluster) *Cluster {
+	live, expected := &Cluster{}, StackNames(c.Status)
 	inParallel(ctx, func(ctx context.Context) {
-		live.stacks, live.stacksErr = l.readStacks(ctx, c, expected)
+		live.Stacks, live.StacksErr = l.readStacks(ctx, c, expected)
 	}, func(ctx context.Context) {
-		live.groups, live.groupsErr = l.readGroups(ctx, c.Metadata.Name, expected)
+		live.Groups, live.GroupsErr = l.readGroups(ctx, c.Metadata.Name, expected)
 	}, func(ctx context.Context) {
-		live.nodes, live.nodesErr = l.readNodes(ctx, c.Metadata.Name, expected)
+		live.Nodes, live.NodesErr = l.readNodes(ctx, c.Metadata.Name, expected)
 	})
 	return live
 }
 
-// pools reads the groups and the nodes of a cluster, without its stacks.
-func (l *liveSource) pools(ctx context.Context, c *status.Cluster) *liveCluster {
-	live, expected := &liveCluster{}, stackNames(c.Status)
+// Pools reads the groups and the nodes of a cluster, without its stacks.
+func (l *Source) Pools(ctx context.Context, c *status.Cluster) *Cluster {
+	live, expected := &Cluster{}, StackNames(c.Status)
 	inParallel(ctx, func(ctx context.Context) {
-		live.groups, live.groupsErr = l.readGroups(ctx, c.Metadata.Name, expected)
+		live.Groups, live.GroupsErr = l.readGroups(ctx, c.Metadata.Name, expected)
 	}, func(ctx context.Context) {
-		live.nodes, live.nodesErr = l.readNodes(ctx, c.Metadata.Name, expected)
+		live.Nodes, live.NodesErr = l.readNodes(ctx, c.Metadata.Name, expected)
 	})
 	return live
 }
 
 // readGroups describes the groups of a cluster, by pool.
-func (l *liveSource) readGroups(ctx context.Context, cluster string, stackNames []string) (map[string]pool.Group, error) {
+func (l *Source) readGroups(ctx context.Context, cluster string, stackNames []string) (map[string]pool.Group, error) {
 	pools, groups := map[string]string{}, map[string]pool.Group{}
 	var all []string
 	for _, stack := range stackNames {
@@ -120,13 +123,13 @@ func (l *liveSource) readGroups(ctx context.Context, cluster string, stackNames 
 	return groups, err
 }
 
-// fleet lists stacks and groups, a few calls each.
-func (l *liveSource) fleet(ctx context.Context) *liveFleet {
-	live := &liveFleet{}
+// Fleet lists stacks and groups, a few calls each.
+func (l *Source) Fleet(ctx context.Context) *Fleet {
+	live := &Fleet{}
 	inParallel(ctx, func(ctx context.Context) {
-		live.stacks, live.stacksErr = l.stacks.All(ctx)
+		live.Stacks, live.StacksErr = l.stacks.All(ctx)
 	}, func(ctx context.Context) {
-		live.groups, live.groupsErr = l.groups.All(ctx)
+		live.Groups, live.GroupsErr = l.groups.All(ctx)
 	})
 	return live
 }
@@ -143,8 +146,8 @@ func inParallel(ctx context.Context, reads ...func(context.Context)) {
 	all.Wait()
 }
 
-// stackNames returns the recorded and the planned stacks of a cluster's status.
-func stackNames(s status.Status) []string {
+// StackNames returns the recorded and the planned stacks of a cluster's status.
+func StackNames(s status.Status) []string {
 	var all []string
 	seen := map[string]bool{}
 	add := func(name string) {
@@ -162,17 +165,33 @@ func stackNames(s status.Status) []string {
 	return all
 }
 
+// Unfinished lists the planned changes that drover has not recorded as done, in their order. A change that ended in the second in which the
+// converge began is done: the time of CloudFormation's events has no fractions.
+func Unfinished(s status.Status) []status.Change {
+	if !s.Converges() {
+		return nil
+	}
+	converged := s.Condition(status.Converged)
+	done := func(since time.Time) bool {
+		return converged == nil || !since.Before(converged.LastTransitionTime.Truncate(time.Second))
+	}
+	return slices.DeleteFunc(slices.Clone(s.Plan), func(change status.Change) bool {
+		i := slices.IndexFunc(s.Stacks, func(stack status.Stack) bool { return stack.Name == change.Stack })
+		return i >= 0 && done(s.Stacks[i].Since)
+	})
+}
+
 // readStacks describes the stacks that may have changed since the last read.
-func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected []string) (map[string]liveStack, error) {
+func (l *Source) readStacks(ctx context.Context, c *status.Cluster, expected []string) (map[string]Stack, error) {
 	recorded := map[string]string{}
 	for _, stack := range c.Status.Stacks {
 		recorded[stack.Name] = stack.Status
 	}
 	next := map[string]bool{}
-	for i, change := range unfinished(c.Status) {
+	for i, change := range Unfinished(c.Status) {
 		next[change.Stack] = i < nextStacks
 	}
-	all := map[string]liveStack{}
+	all := map[string]Stack{}
 	for _, name := range expected {
 		last, ok := l.cached[name]
 		idle := ok && !next[name] && !stack.InProgress(last.Status) && last.Status == recorded[name]
@@ -185,7 +204,7 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 		if err != nil {
 			return all, err
 		}
-		now := liveStack{Status: deployed.Status, read: time.Now()}
+		now := Stack{Status: deployed.Status, read: time.Now()}
 		if stack.InProgress(deployed.Status) {
 			if now.Operation, err = l.stacks.Operation(ctx, full); err != nil {
 				return all, err
@@ -197,16 +216,16 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 }
 
 // readNodes lists the nodes of a cluster from its Kubernetes API.
-func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames []string) ([]pool.NodeHealth, error) {
+func (l *Source) readNodes(ctx context.Context, cluster string, stackNames []string) ([]pool.NodeHealth, error) {
 	if l.opened == nil || time.Since(l.since) > tokenAge {
-		opened, err := kube.NewClusters(l.c.cfg, kube.WithRelay(relay.To(lambda.New(l.c.cfg)))).Open(ctx, cluster)
+		opened, err := kube.NewClusters(l.cfg, kube.WithRelay(relay.To(lambda.New(l.cfg)))).Open(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}
 		l.opened, l.since = opened, time.Now()
 	}
 	nodes, err := l.opened.Health(ctx)
-	if isDenied(err) {
+	if kube.IsDenied(err) {
 		hint := ""
 		for _, stack := range stackNames {
 			if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
