@@ -78,7 +78,7 @@ func (w *world) deleteOrphaned(cluster string) {
 		w.do(act{cluster: cluster, what: "unprotect", spec: &spec})
 	case w.guarded(cluster): // until drover has disabled the protection
 	default:
-		w.do(act{cluster: cluster, what: "delete the retained cluster", remove: true})
+		w.do(act{cluster: cluster, what: "abandon the cluster", remove: true})
 	}
 }
 

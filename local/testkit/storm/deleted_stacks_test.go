@@ -28,7 +28,7 @@ func TestDeletionAfterALostStack(t *testing.T) {
 			}
 			o := run(t, 1, p, false)
 			require.Empty(t, o.Violations, story(o))
-			require.Equal(t, 1, o.Acts["give"], story(o))
+			require.Equal(t, 1, o.Acts["abandon"], story(o))
 			require.Zero(t, o.Acts["nudge"], "the status named sufficient actions:\n%s", story(o))
 		})
 	}
