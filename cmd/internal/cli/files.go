@@ -17,29 +17,17 @@ const standardInput = "-"
 
 // readFile reads a spec. It stops early and fails if the spec is too large.
 func readFile(file string) ([]byte, error) {
-	opened := os.Stdin
-	if file != standardInput {
-		var err error
-		if opened, err = os.Open(file); err != nil {
-			return nil, err
-		}
-		defer opened.Close()
-	}
-	data, err := io.ReadAll(io.LimitReader(opened, api.MaxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > api.MaxFile {
-		return nil, fmt.Errorf("%s is too large: more than %d bytes; a spec has at most that many", file, api.MaxFile)
-	}
-	return data, nil
+	return readUpTo(file, api.MaxFile, "; a spec has at most that many")
 }
 
 // maxFacts bounds a file of facts: 10,000 clusters have a few megabytes.
 const maxFacts = 64 << 20
 
 // readLarge reads a file of facts.
-func readLarge(file string) ([]byte, error) {
+func readLarge(file string) ([]byte, error) { return readUpTo(file, maxFacts, "") }
+
+// readUpTo reads a file or standard input. It stops and fails after a number of bytes. limit explains the number.
+func readUpTo(file string, bytes int64, limit string) ([]byte, error) {
 	opened := os.Stdin
 	if file != standardInput {
 		var err error
@@ -48,11 +36,14 @@ func readLarge(file string) ([]byte, error) {
 		}
 		defer opened.Close()
 	}
-	body, err := io.ReadAll(io.LimitReader(opened, maxFacts+1))
-	if err == nil && len(body) > maxFacts {
-		err = fmt.Errorf("%s is too large: more than %d bytes", file, maxFacts)
+	data, err := io.ReadAll(io.LimitReader(opened, bytes+1))
+	if err != nil {
+		return nil, err
 	}
-	return body, err
+	if int64(len(data)) > bytes {
+		return nil, fmt.Errorf("%s is too large: more than %d bytes%s", file, bytes, limit)
+	}
+	return data, nil
 }
 
 // options returns the options of validation for a file. A file must be named after its metadata.name. Standard input has no name.

@@ -103,29 +103,8 @@ func (f fleetFiles) checkRollout(r *api.Rollout) (errs api.Errors) {
 }
 
 // readFleet reads files and folders of specs, releases, rollouts and freezes. Every error is returned. Other kinds are ignored.
-func readFleet(sources []string) (all []manifest, err error) {
-	var errs []error
-	from := map[string]string{}
-	for _, source := range sources {
-		files, err := filesIn(source)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		for _, file := range files {
-			m, err := readManifest(file)
-			switch {
-			case err != nil:
-				errs = append(errs, err)
-			case from[m.key] == file:
-			case from[m.key] != "":
-				errs = append(errs, fmt.Errorf("%s and %s are both %s: name one of them", from[m.key], file, m.key))
-			default:
-				from[m.key] = file
-				all = append(all, m)
-			}
-		}
-	}
-	return all, errors.Join(errs...)
+func readFleet(sources []string) ([]manifest, error) {
+	return readAll(sources, "name")
 }
 
 // readFacts reads a JSON list of facts strictly.

@@ -37,7 +37,14 @@ func readManifests(sources []string) ([]manifest, error) {
 	if len(sources) == 0 {
 		return nil, errors.New("there is nothing to upload: give a FILE, or -f with a file, a folder or - for standard input")
 	}
-	var all []manifest
+	all, err := readAll(sources, "upload")
+	slices.SortStableFunc(all, func(a, b manifest) int { return a.order() - b.order() })
+	return all, err
+}
+
+// readAll reads and validates files, folders and standard input. The error joins the errors of all files. use is what the caller does with
+// the files: two files of one object are an error, because only one of them can be used.
+func readAll(sources []string, use string) (all []manifest, err error) {
 	var errs []error
 	from := map[string]string{}
 	for _, source := range sources {
@@ -50,15 +57,15 @@ func readManifests(sources []string) ([]manifest, error) {
 			switch {
 			case err != nil:
 				errs = append(errs, err)
+			case from[m.key] == file: // named twice
 			case from[m.key] != "":
-				errs = append(errs, fmt.Errorf("%s and %s are both %s: upload one of them", from[m.key], file, m.key))
+				errs = append(errs, fmt.Errorf("%s and %s are both %s: %s one of them", from[m.key], file, m.key, use))
 			default:
 				from[m.key] = file
 				all = append(all, m)
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b manifest) int { return a.order() - b.order() })
 	return all, errors.Join(errs...)
 }
 

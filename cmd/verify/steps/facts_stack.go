@@ -47,9 +47,7 @@ Resources:
   KeyGrants:
     Type: AWS::IAM::Role
     Properties:
-      AssumeRolePolicyDocument:
-        Version: "2012-10-17"
-        Statement: [{Effect: Allow, Principal: {Service: cloudformation.amazonaws.com}, Action: "sts:AssumeRole"}]
+      AssumeRolePolicyDocument: ASSUMED_BY_CLOUDFORMATION
       Policies:
         - PolicyName: key-grants
           PolicyDocument:
@@ -77,9 +75,7 @@ Resources:
   RefreshRollback:
     Type: AWS::IAM::Role
     Properties:
-      AssumeRolePolicyDocument:
-        Version: "2012-10-17"
-        Statement: [{Effect: Allow, Principal: {Service: cloudformation.amazonaws.com}, Action: "sts:AssumeRole"}]
+      AssumeRolePolicyDocument: ASSUMED_BY_CLOUDFORMATION
       Policies:
         - PolicyName: refresh-rollback
           PolicyDocument:
@@ -97,9 +93,7 @@ Resources:
   KeyTags:
     Type: AWS::IAM::Role
     Properties:
-      AssumeRolePolicyDocument:
-        Version: "2012-10-17"
-        Statement: [{Effect: Allow, Principal: {Service: cloudformation.amazonaws.com}, Action: "sts:AssumeRole"}]
+      AssumeRolePolicyDocument: ASSUMED_BY_CLOUDFORMATION
       Policies:
         - PolicyName: key-tags
           PolicyDocument:
@@ -122,9 +116,7 @@ Resources:
   EntryRoles:
     Type: AWS::IAM::Role
     Properties:
-      AssumeRolePolicyDocument:
-        Version: "2012-10-17"
-        Statement: [{Effect: Allow, Principal: {Service: cloudformation.amazonaws.com}, Action: "sts:AssumeRole"}]
+      AssumeRolePolicyDocument: ASSUMED_BY_CLOUDFORMATION
       Policies:
         - PolicyName: entry-roles
           PolicyDocument:
@@ -145,9 +137,7 @@ Resources:
   AddonIdentities:
     Type: AWS::IAM::Role
     Properties:
-      AssumeRolePolicyDocument:
-        Version: "2012-10-17"
-        Statement: [{Effect: Allow, Principal: {Service: cloudformation.amazonaws.com}, Action: "sts:AssumeRole"}]
+      AssumeRolePolicyDocument: ASSUMED_BY_CLOUDFORMATION
       Policies:
         - PolicyName: addon-identities
           PolicyDocument:
@@ -214,10 +204,14 @@ func (t *Target) makeRoles(ctx context.Context, log *runner.Log) error {
 	return t.pause(ctx, propagation)
 }
 
+// assumedByCloudFormation is the trust policy of a role that CloudFormation uses.
+const assumedByCloudFormation = `{Version: "2012-10-17", Statement: [` +
+	`{Effect: Allow, Principal: {Service: cloudformation.amazonaws.com}, Action: "sts:AssumeRole"}]}`
+
 // fill replaces the names in a template.
 func (t *Target) fill(template string) string {
 	return strings.NewReplacer("CLUSTER", names.EKSCluster(t.cluster()), "GRANTS", t.grantsCluster(), "SUFFIX", t.Suffix,
-		"ZONE_A", t.zones[0], "ZONE_B", t.zones[1]).Replace(template)
+		"ZONE_A", t.zones[0], "ZONE_B", t.zones[1], "ASSUMED_BY_CLOUDFORMATION", assumedByCloudFormation).Replace(template)
 }
 
 // pause waits, for less time in a local account.

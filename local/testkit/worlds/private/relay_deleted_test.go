@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
@@ -33,8 +34,8 @@ func privateLife(t *testing.T, test func(l *life)) {
 	})
 }
 
-// hasRelay asserts that the cluster is Ready and has its relay.
-func (l *life) hasRelay() {
+// requireRelay asserts that the cluster is Ready and has its relay.
+func (l *life) requireRelay() {
 	l.T.Helper()
 	l.RequirePhase(status.Ready)
 	require.Equal(l.T, 1, l.relays())
@@ -42,6 +43,23 @@ func (l *life) hasRelay() {
 
 // relays counts the functions of clusters.
 func (l *life) relays() int { return len(l.Lambda.Tagged(l.T.Context())) }
+
+// sweepUntilRecreated sweeps at the period of the schedule, and requires the relay within five minutes. It returns when that time began.
+func (l *life) sweepUntilRecreated() (deleted time.Time) {
+	l.T.Helper()
+	deleted = time.Now()
+	for next := deleted.Add(backoff.SweepPeriod); l.relays() == 0; {
+		require.Less(l.T, time.Since(deleted), 10*time.Minute)
+		time.Sleep(time.Second)
+		if !time.Now().Before(next) {
+			next = next.Add(backoff.SweepPeriod)
+			l.Sweep()
+		}
+	}
+	l.T.Logf("recreated after %s", time.Since(deleted))
+	require.LessOrEqual(l.T, time.Since(deleted), 5*time.Minute)
+	return deleted
+}
 
 func TestDeletedRelay(t *testing.T) {
 	t.Run("is found and recreated by the audit", func(t *testing.T) {
@@ -54,7 +72,7 @@ func TestDeletedRelay(t *testing.T) {
 			require.NotNil(t, in)
 			require.Contains(t, in.Message, "the relay drover-demo-relay was deleted outside drover: drover recreates it")
 			l.SettleAll()
-			l.hasRelay()
+			l.requireRelay()
 			l.Audit()
 			require.Equal(t, "True", l.Status("demo").Condition(status.InSync).Status)
 			require.Equal(t, node, l.Instance(), "a healthy node stays")
@@ -69,7 +87,7 @@ func TestDeletedRelay(t *testing.T) {
 		privateLife(t, func(l *life) {
 			l.DeleteRelay()
 			l.ChangeSpec(lives.PrivateEndpoint + "  tags: {team: a}\n")
-			l.hasRelay()
+			l.requireRelay()
 			l.Audit()
 			require.Nil(t, l.Status("demo").Condition(status.InSync))
 		})
@@ -83,7 +101,7 @@ func TestDeletedRelay(t *testing.T) {
 			l.Until("the rollback fails", func() bool { return l.Stacks("demo")[names.ControlPlane] == stack.UpdateRollbackFailed })
 			l.SettleAll()
 			l.ConvergeAgain()
-			l.hasRelay()
+			l.requireRelay()
 			l.Audit()
 			require.Nil(t, l.Status("demo").Condition(status.InSync))
 		})
@@ -98,7 +116,7 @@ func TestDeletedRelay(t *testing.T) {
 			require.Equal(t, node, l.Instance(), "the node stays")
 			require.Contains(t, fmt.Sprintf("%+v", l.Status("demo").Nodes), "RelayMissing")
 			l.Audit()
-			l.hasRelay()
+			l.requireRelay()
 			require.NotEqual(t, node, l.Instance())
 		})
 	})
@@ -107,18 +125,9 @@ func TestDeletedRelay(t *testing.T) {
 		privateLife(t, func(l *life) {
 			l.Audit() // the sweep knows private clusters from it
 			l.DeleteRelay()
-			deleted := time.Now()
-			for n := 1; l.relays() == 0; n++ {
-				require.Less(t, time.Since(deleted), 10*time.Minute)
-				time.Sleep(time.Second)
-				if n%120 == 0 { // the schedule
-					l.Sweep()
-				}
-			}
-			t.Logf("recreated after %s", time.Since(deleted))
-			require.LessOrEqual(t, time.Since(deleted), 5*time.Minute)
+			l.sweepUntilRecreated()
 			l.SettleAll()
-			l.hasRelay()
+			l.requireRelay()
 		})
 	})
 
@@ -134,20 +143,11 @@ func TestDeletedRelay(t *testing.T) {
 			l.Converge("demo", "a")
 			l.WaitForGroup(func(g pool.Group) bool { return len(g.Launching()) > 0 })
 			l.DeleteRelay()
-			deleted := time.Now()
-			for n := 1; l.relays() == 0; n++ {
-				require.Less(t, time.Since(deleted), 10*time.Minute)
-				time.Sleep(time.Second)
-				if n%120 == 0 { // the schedule
-					l.Sweep()
-				}
-			}
-			t.Logf("recreated after %s", time.Since(deleted))
-			require.LessOrEqual(t, time.Since(deleted), 5*time.Minute)
+			deleted := l.sweepUntilRecreated()
 			l.RunSchedules(1)
 			require.Less(t, l.Status("demo").Condition(status.Converged).LastTransitionTime.Sub(deleted), 30*time.Minute)
 			l.RequireRenewed(before, 2)
-			l.hasRelay()
+			l.requireRelay()
 		})
 	})
 }
