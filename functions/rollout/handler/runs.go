@@ -27,10 +27,13 @@ const (
 // plan computes the newest plan. While a run is active, only an edited file or subject gives a new one.
 func (e *evaluation) plan(ctx context.Context) error {
 	r := e.record
-	if r.Plan != "" {
-		if _, err := e.planOf(ctx, r.Plan); err != nil && !errors.Is(err, store.ErrNotFound) {
+	stored := r.Plan != ""
+	if stored {
+		_, err := e.planOf(ctx, r.Plan)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
+		stored = err == nil
 	}
 	r.Deleted = !e.uploaded
 	for digest, until := range r.Older {
@@ -39,7 +42,7 @@ func (e *evaluation) plan(ctx context.Context) error {
 		}
 	}
 	if e.file != nil && (r.Running() == nil || e.edited(e.plans[r.Plan])) {
-		if err := e.compute(ctx); err != nil {
+		if err := e.compute(ctx, stored); err != nil {
 			return err
 		}
 	}
@@ -61,8 +64,9 @@ func (e *evaluation) edited(p *rollout.Plan) bool {
 	return p == nil || p.Spec != rollout.SpecDigest(e.file) || !slices.Equal(p.Subject.Releases, e.subject.Releases)
 }
 
-// compute computes the newest plan, and stores it and its releases before the record names it.
-func (e *evaluation) compute(ctx context.Context) error {
+// compute computes the newest plan, and stores it and its releases before the record names it. stored reports whether the plan that the
+// record names is stored.
+func (e *evaluation) compute(ctx context.Context, stored bool) error {
 	if e.report == nil {
 		e.problem(names.Rollout(e.record.Rollout), "the clusters are not known yet: the function fleet has not reported")
 		e.retire("")
@@ -76,7 +80,7 @@ func (e *evaluation) compute(ctx context.Context) error {
 	}
 	digest := p.Digest()
 	e.plans[digest] = p
-	if digest == e.record.Plan {
+	if digest == e.record.Plan && stored {
 		return nil
 	}
 	for _, release := range p.Subject.Releases {
@@ -87,8 +91,9 @@ func (e *evaluation) compute(ctx context.Context) error {
 	if _, err := e.State.PutRolloutPlan(ctx, p); err != nil {
 		return err
 	}
+	known := digest == e.record.Plan
 	e.retire(digest)
-	if p.Size() > 0 && p.Start == api.StartManual {
+	if !known && p.Size() > 0 && p.Start == api.StartManual {
 		e.notify(rollout.EventPlanned, "")
 	}
 	return nil
