@@ -3,6 +3,7 @@
 package notification
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/drover-run/drover/events"
@@ -34,13 +35,13 @@ const (
 // was sent before and did not change since.
 func Diff(cluster string, before, after *status.Status) []Notice {
 	var notices []Notice
-	for _, compare := range []func(string, *status.Status, *status.Status) (Notice, bool){rejected, phase, drift} {
+	for _, compare := range []func(string, *status.Status, *status.Status) (Notice, bool){rejectionNotice, phaseNotice, driftNotice} {
 		if n, ok := compare(cluster, before, after); ok {
 			notices = append(notices, n)
 		}
 	}
-	notices = append(notices, upgrades(cluster, before, after)...)
-	return append(notices, nodes(cluster, before, after)...)
+	notices = append(notices, upgradeNotices(cluster, before, after)...)
+	return append(notices, nodeNotices(cluster, before, after)...)
 }
 
 // urgencies of phases. Phases in flight end without an operator: drover status shows their messages.
@@ -49,7 +50,8 @@ var urgencies = map[status.Phase]string{
 	status.Deleted: Result, status.Stopped: Problem, status.Failed: Problem,
 }
 
-func phase(cluster string, before, after *status.Status) (Notice, bool) {
+// phaseNotice reports a new phase or verdict.
+func phaseNotice(cluster string, before, after *status.Status) (Notice, bool) {
 	if !isNew(before, after) {
 		return Notice{}, false
 	}
@@ -63,48 +65,41 @@ func phase(cluster string, before, after *status.Status) (Notice, bool) {
 	}
 	return Notice{
 		DetailType: events.ClusterStatusChange, Detail: detail,
-		Subject: fmt.Sprintf("drover: %.60s is %s", cluster, after.Phase), Message: or(after.Message, string(after.Phase)),
-		Attributes: map[string]string{"cluster": cluster, "phase": string(after.Phase), "urgency": or(urgencies[after.Phase], Problem)},
+		Subject: fmt.Sprintf("drover: %.60s is %s", cluster, after.Phase), Message: cmp.Or(after.Message, string(after.Phase)),
+		Attributes: map[string]string{"cluster": cluster, "phase": string(after.Phase), "urgency": cmp.Or(urgencies[after.Phase], Problem)},
 	}, true
 }
 
-// rejected reports an unusable upload or a deleted spec. It does not report the same fault in the next upload.
-func rejected(cluster string, before, after *status.Status) (Notice, bool) {
-	now, was := after.Condition(status.SpecAccepted), before.Condition(status.SpecAccepted)
-	if now == nil || now.Status != "False" || was != nil && was.Status == now.Status && was.Reason == now.Reason &&
-		was.Message == now.Message {
+// rejectionNotice reports an unusable upload or a deleted spec. It does not report the same fault in the next upload.
+func rejectionNotice(cluster string, before, after *status.Status) (Notice, bool) {
+	current, previous := after.Condition(status.SpecAccepted), before.Condition(status.SpecAccepted)
+	if current == nil || current.Status != "False" || previous != nil && previous.Status == current.Status &&
+		previous.Reason == current.Reason && previous.Message == current.Message {
 		return Notice{}, false
 	}
 	return Notice{
 		DetailType: events.ClusterSpecRejected,
-		Detail:     events.SpecRejected{Cluster: cluster, SpecVersion: after.ObservedVersion, Reason: now.Reason, Message: now.Message},
-		Subject:    fmt.Sprintf("drover: the spec of %.50s is not used", cluster), Message: or(now.Message, now.Reason),
-		Attributes: map[string]string{"cluster": cluster, "state": now.Reason, "urgency": Problem},
+		Detail:     events.SpecRejected{Cluster: cluster, SpecVersion: after.ObservedVersion, Reason: current.Reason, Message: current.Message},
+		Subject:    fmt.Sprintf("drover: the spec of %.50s is not used", cluster), Message: cmp.Or(current.Message, current.Reason),
+		Attributes: map[string]string{"cluster": cluster, "state": current.Reason, "urgency": Problem},
 	}, true
 }
 
-// drift reports new results of the audit, and that a drift was resolved.
-func drift(cluster string, before, after *status.Status) (Notice, bool) {
-	now, was := after.Condition(status.InSync), before.Condition(status.InSync)
-	drifted := was != nil && was.Status == "False"
-	if now == nil || now.Status == "True" && !drifted || now.Status == "False" && drifted && now.Message == was.Message {
+// driftNotice reports new results of the audit, and that a drift was resolved.
+func driftNotice(cluster string, before, after *status.Status) (Notice, bool) {
+	current, previous := after.Condition(status.InSync), before.Condition(status.InSync)
+	drifted := previous != nil && previous.Status == "False"
+	if current == nil || current.Status == "True" && !drifted || current.Status == "False" && drifted && current.Message == previous.Message {
 		return Notice{}, false
 	}
 	n := Notice{
-		DetailType: events.ClusterDrift, Detail: events.Drift{Cluster: cluster, InSync: now.Status == "True", Message: now.Message},
-		Subject: fmt.Sprintf("drover: %.50s is not in sync", cluster), Message: or(now.Message, now.Reason),
-		Attributes: map[string]string{"cluster": cluster, "state": now.Reason, "urgency": Problem},
+		DetailType: events.ClusterDrift, Detail: events.Drift{Cluster: cluster, InSync: current.Status == "True", Message: current.Message},
+		Subject: fmt.Sprintf("drover: %.50s is not in sync", cluster), Message: cmp.Or(current.Message, current.Reason),
+		Attributes: map[string]string{"cluster": cluster, "state": current.Reason, "urgency": Problem},
 	}
-	if now.Status == "True" {
+	if current.Status == "True" {
 		n.Subject, n.Message, n.Attributes["urgency"] = fmt.Sprintf("drover: %.50s is in sync again", cluster),
 			"the differences that the audit found are resolved", Result
 	}
 	return n, true
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -3,6 +3,7 @@ package notification
 // Notifications about nodes.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,10 +11,10 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// nodes returns a notice for each node that entered a state in which an operator may have to act. Draining is no such
+// nodeNotices returns a notice for each node that entered a state in which an operator may have to act. Draining is no such
 // state. Auto Scaling keeps replacing instances that do not join. So only the first such instance of a pool is
 // notified, for each change and each message.
-func nodes(cluster string, before, after *status.Status) (notices []Notice) {
+func nodeNotices(cluster string, before, after *status.Status) (notices []Notice) {
 	for _, n := range after.Nodes {
 		same := func(o status.Node) bool {
 			alike := n.State == status.NodeNotJoined && o.Pool == n.Pool && o.Execution == n.Execution &&
@@ -23,14 +24,14 @@ func nodes(cluster string, before, after *status.Status) (notices []Notice) {
 		if n.State == status.NodeDraining || slices.ContainsFunc(before.Nodes, same) {
 			continue
 		}
-		name := or(n.Name, n.Instance)
+		name := cmp.Or(n.Name, n.Instance)
 		notices = append(notices, Notice{
 			DetailType: events.ClusterNodeChange,
 			Detail: events.NodeChange{
 				Cluster: cluster, Pool: n.Pool, Node: n.Name, Instance: n.Instance, State: string(n.State), Message: n.Message, Blocked: n.Blocked,
 			},
 			Subject:    fmt.Sprintf("drover: a node of %.50s is %s", cluster, n.State),
-			Message:    fmt.Sprintf("%s of pool %s: %s", name, n.Pool, or(n.Message, string(n.State))),
+			Message:    fmt.Sprintf("%s of pool %s: %s", name, n.Pool, cmp.Or(n.Message, string(n.State))),
 			Attributes: map[string]string{"cluster": cluster, "state": string(n.State), "urgency": Problem},
 		})
 	}

@@ -3,6 +3,7 @@ package notification
 // Verdicts on releases.
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -23,7 +24,7 @@ func DiffRelease(release string, before, after *status.ReleaseStatus) []Notice {
 	}
 	n := Notice{
 		DetailType: events.ReleaseVerdict,
-		Subject:    fmt.Sprintf("drover: release %.63s can be used", release), Message: or(after.Message, "all checks passed"),
+		Subject:    fmt.Sprintf("drover: release %.63s can be used", release), Message: cmp.Or(after.Message, "all checks passed"),
 		Attributes: map[string]string{"release": release, "state": "Usable", "urgency": Result},
 	}
 	if !after.Usable {

@@ -3,6 +3,7 @@ package notification
 // Scheduled upgrades, and the progress of upgrades.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -21,67 +22,75 @@ var upgradeUrgencies = map[string]string{
 	status.UpgradeMissed: Problem,
 }
 
-// upgrades compares the current upgrade of a status and the queued one. A queued upgrade may have become the current one, and the reverse.
-func upgrades(cluster string, before, after *status.Status) (notices []Notice) {
-	was, waited, is, waits := before.Upgrade, before.NextUpgrade, after.Upgrade, after.NextUpgrade
+// upgradeNotices compares the current upgrade of a status and the queued one. A queued upgrade may have become the current one, and the
+// reverse.
+func upgradeNotices(cluster string, before, after *status.Status) (notices []Notice) {
+	previous, previousQueued, current, queued := before.Upgrade, before.NextUpgrade, after.Upgrade, after.NextUpgrade
+	queuedBegan := previousQueued != nil && queued == nil && sameRequest(previousQueued, current) &&
+		(!sameRequest(previous, current) || previous.Ended != nil)
+	anotherBegan := queued != nil && previousQueued == nil && sameRequest(previous, queued) && !sameRequest(previous, current)
+	isRetried := queued != nil && previousQueued == nil && sameRequest(current, queued)
 	switch {
-	case waited != nil && waits == nil && same(waited, is) && (!same(was, is) || was.Ended != nil): // the queued upgrade began
-		was, waited = waited, nil
-	case waits != nil && waited == nil && same(was, waits) && !same(was, is): // another upgrade began first
-		was, waited = nil, was
-	case waits != nil && waited == nil && same(is, waits): // the upgrade is retried
-		waited = is
+	case queuedBegan:
+		previous, previousQueued = previousQueued, nil
+	case anotherBegan:
+		previous, previousQueued = nil, previous
+	case isRetried:
+		previousQueued = current
 	}
-	if n, does := upgrading(cluster, was, is, before.Upgrades); does && !shown(before.Upgrades, was, is) {
+	if n, ok := upgradeNotice(cluster, previous, current, before.Upgrades); ok && !isShownAgain(before.Upgrades, previous, current) {
 		notices = append(notices, n)
 	}
-	if n, does := upgrading(cluster, waited, waits, before.Upgrades); does {
+	if n, ok := upgradeNotice(cluster, previousQueued, queued, before.Upgrades); ok {
 		notices = append(notices, n)
 	}
 	return notices
 }
 
-func same(a, b *status.Upgrade) bool {
+// sameRequest reports whether two upgrades have one target and one origin.
+func sameRequest(a, b *status.Upgrade) bool {
 	return a != nil && b != nil && a.To == b.To && a.Origin == b.Origin
 }
 
-// shown reports whether the current upgrade ended earlier and is shown again in place of one that did not begin. Both were sent before.
-func shown(upgrades []status.Upgrade, was, is *status.Upgrade) bool {
-	return is != nil && (was.Refused() || was != nil && was.Phase == status.UpgradeMissed) &&
-		slices.ContainsFunc(upgrades, func(u status.Upgrade) bool { return u.IsSameEnded(is) })
+// isShownAgain reports whether the current upgrade ended earlier and is shown again in place of one that did not begin. Both were sent
+// before.
+func isShownAgain(upgrades []status.Upgrade, previous, current *status.Upgrade) bool {
+	return current != nil && (previous.Refused() || previous != nil && previous.Phase == status.UpgradeMissed) &&
+		slices.ContainsFunc(upgrades, func(u status.Upgrade) bool { return u.IsSameEnded(current) })
 }
 
-// upgrading reports a change of an upgrade: of its phase, its time, its step, or what blocks it.
-func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade) (Notice, bool) {
+// upgradeNotice reports a change of an upgrade: of its phase, its time, its step, or what blocks it.
+func upgradeNotice(cluster string, previous, current *status.Upgrade, earlier []status.Upgrade) (Notice, bool) {
 	phase := ""
 	switch {
-	case was != nil && status.IsPending(was.Phase) && was.Phase != status.UpgradeMissed && isRemoved(was, is, earlier):
-		taken := *was
-		is, phase, taken.At, taken.Message = &taken, cancelled, nil, "it was cancelled, and does not begin"
-	case is == nil || was != nil && progress(*was) == progress(*is):
+	case previous != nil && status.IsPending(previous.Phase) && previous.Phase != status.UpgradeMissed &&
+		isRemoved(previous, current, earlier):
+		removed := *previous
+		current, phase, removed.At, removed.Message = &removed, cancelled, nil, "it was cancelled, and does not begin"
+	case current == nil || previous != nil && noticedFields(*previous) == noticedFields(*current):
 		return Notice{}, false
 	default:
-		phase = is.Phase
+		phase = current.Phase
 	}
 	detail := events.UpgradeChange{
-		Cluster: cluster, Phase: phase, From: is.From, FromVersion: is.FromVersion, To: is.To, ToVersion: is.ToVersion, Origin: is.Origin,
-		At:   is.At,
-		Step: open(is), Message: is.Message, Execution: is.Execution,
+		Cluster: cluster, Phase: phase, From: current.From, FromVersion: current.FromVersion, To: current.To, ToVersion: current.ToVersion,
+		Origin: current.Origin, At: current.At,
+		Step: openStep(current), Message: current.Message, Execution: current.Execution,
 	}
-	message := fmt.Sprintf("release %s to %s", or(is.From, "?"), is.To)
-	if is.ToVersion != "" {
-		message += " (Kubernetes " + is.ToVersion + ")"
+	message := fmt.Sprintf("release %s to %s", cmp.Or(current.From, "?"), current.To)
+	if current.ToVersion != "" {
+		message += " (Kubernetes " + current.ToVersion + ")"
 	}
-	if is.Phase == status.UpgradeScheduled && is.At != nil {
-		message += ", within five minutes of " + is.At.UTC().Format(time.RFC3339)
+	if current.Phase == status.UpgradeScheduled && current.At != nil {
+		message += ", within five minutes of " + current.At.UTC().Format(time.RFC3339)
 	}
-	if what := or(is.Message, detail.Step); what != "" {
+	if what := cmp.Or(current.Message, detail.Step); what != "" {
 		message += ": " + what
 	}
-	if is.Checked != nil && is.Ended != nil && is.Checked.Before(*is.Ended) && len(is.Checks) > 0 {
-		message += fmt.Sprintf("\nThe checks at %s found this, which may be fixed since:", is.Checked.UTC().Format(time.RFC3339))
+	if current.Checked != nil && current.Ended != nil && current.Checked.Before(*current.Ended) && len(current.Checks) > 0 {
+		message += fmt.Sprintf("\nThe checks at %s found this, which may be fixed since:", current.Checked.UTC().Format(time.RFC3339))
 	}
-	for _, c := range is.Checks {
+	for _, c := range current.Checks {
 		if phase == cancelled {
 			break // nothing must be fixed
 		}
@@ -90,22 +99,22 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 	return Notice{
 		DetailType: events.ClusterUpgradeChange, Detail: detail,
 		Subject: fmt.Sprintf("drover: the upgrade of %.45s is %s", cluster, phase), Message: message,
-		Attributes: map[string]string{"cluster": cluster, "state": phase, "urgency": urgency(phase, was, is)},
+		Attributes: map[string]string{"cluster": cluster, "state": phase, "urgency": upgradeUrgency(phase, previous, current)},
 	}, true
 }
 
-// urgency of a phase. A scheduled upgrade that a check would block is a problem, unless it is the retry of an upgrade that the same check
-// blocked.
-func urgency(phase string, was, is *status.Upgrade) string {
-	known := same(was, is) && was.Phase == string(upgrade.Blocked) && found(was) == found(is)
-	if phase == status.UpgradeScheduled && !known && slices.ContainsFunc(is.Checks, func(c status.Check) bool { return c.Blocks }) {
+// upgradeUrgency of a phase. A scheduled upgrade that a check would block is a problem, unless it is the retry of an upgrade that the same
+// check blocked.
+func upgradeUrgency(phase string, previous, current *status.Upgrade) string {
+	known := sameRequest(previous, current) && previous.Phase == string(upgrade.Blocked) && failedChecks(previous) == failedChecks(current)
+	if phase == status.UpgradeScheduled && !known && slices.ContainsFunc(current.Checks, func(c status.Check) bool { return c.Blocks }) {
 		return Problem
 	}
-	return or(upgradeUrgencies[phase], Progress)
+	return cmp.Or(upgradeUrgencies[phase], Progress)
 }
 
-// found returns the names of the checks that failed.
-func found(u *status.Upgrade) (all string) {
+// failedChecks returns the names of the checks that failed.
+func failedChecks(u *status.Upgrade) (all string) {
 	for _, c := range u.Checks {
 		all += fmt.Sprint(c.Name, c.Blocks, " ")
 	}
@@ -114,15 +123,15 @@ func found(u *status.Upgrade) (all string) {
 
 // isRemoved reports whether a scheduled upgrade was removed: the status shows none, or one that ended before. An upgrade that began was not
 // removed.
-func isRemoved(was, is *status.Upgrade, earlier []status.Upgrade) bool {
-	if is == nil || slices.ContainsFunc(earlier, func(u status.Upgrade) bool { return u.IsSameEnded(is) }) {
+func isRemoved(previous, current *status.Upgrade, earlier []status.Upgrade) bool {
+	if current == nil || slices.ContainsFunc(earlier, func(u status.Upgrade) bool { return u.IsSameEnded(current) }) {
 		return true
 	}
-	return is.Ended != nil && !same(was, is)
+	return current.Ended != nil && !sameRequest(previous, current)
 }
 
-// progress returns the fields of an upgrade whose change is worth a notice.
-func progress(u status.Upgrade) string {
+// noticedFields returns the fields of an upgrade whose change is worth a notice.
+func noticedFields(u status.Upgrade) string {
 	at := ""
 	if status.IsPending(u.Phase) && u.At != nil {
 		at = u.At.UTC().Format(time.RFC3339)
@@ -130,16 +139,16 @@ func progress(u status.Upgrade) string {
 	what := ""
 	switch {
 	case u.Phase == status.UpgradeScheduled: // what the early checks found
-		what = found(&u)
+		what = failedChecks(&u)
 	case u.Phase == status.UpgradeDelayed: // the execution that it waits for changes often
 	case upgradeUrgencies[u.Phase] == Problem:
 		what = u.Message
 	}
-	return fmt.Sprint(u.Phase, " ", u.To, " ", u.ToVersion, " ", at, " ", open(&u), " ", u.Execution, " ", what)
+	return fmt.Sprint(u.Phase, " ", u.To, " ", u.ToVersion, " ", at, " ", openStep(&u), " ", u.Execution, " ", what)
 }
 
-// open returns the name of the step in flight.
-func open(u *status.Upgrade) string {
+// openStep returns the name of the step in flight.
+func openStep(u *status.Upgrade) string {
 	for _, s := range u.Steps {
 		if s.Started != nil && s.Ended == nil && u.Ended == nil {
 			return s.Name
