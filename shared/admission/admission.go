@@ -49,7 +49,7 @@ const maxReads = 5
 // function may have recorded a newer upload, and this one may have overwritten that status.
 func (a *Admitter) Admit(ctx context.Context, cluster string) error {
 	for range maxReads {
-		recorded, err := a.admit(ctx, cluster)
+		recorded, err := a.admitOnce(ctx, cluster)
 		if err != nil {
 			return err
 		}
@@ -65,8 +65,8 @@ func (a *Admitter) newestVersion(ctx context.Context, key string) (string, error
 	return specs.Version(ctx, a.Specs, key)
 }
 
-// admit judges the spec that exists now, and returns its version.
-func (a *Admitter) admit(ctx context.Context, cluster string) (string, error) {
+// admitOnce judges the spec that exists now, and returns its version.
+func (a *Admitter) admitOnce(ctx context.Context, cluster string) (string, error) {
 	key := names.ClusterSpec(cluster)
 	object, err := specs.Upload(ctx, a.Specs, key)
 	var unusable *specs.Unusable

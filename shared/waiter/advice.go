@@ -15,22 +15,22 @@ import (
 // converge: the upgrade states how it continues.
 func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool) string {
 	var lines []string
-	if words, ok := causes[code(failure.Reason)]; ok {
-		lines = append(lines, words)
+	if text, ok := causeAdvice[errorCode(failure.Reason)]; ok {
+		lines = append(lines, text)
 	}
 	var resources, stuck []string
 	for _, s := range failure.Stuck {
 		resources, stuck = append(resources, s.Resource), append(stuck, s.Resource+" ("+s.Reason+")")
 	}
-	at := "AWS's reason"
+	where := "AWS's reason"
 	if len(stuck) > 0 {
-		at = strings.Join(stuck, ", ")
+		where = strings.Join(stuck, ", ")
 	}
 	switch stackStatus {
 	case stack.CreateFailed, stack.RollbackComplete:
 		lines = append(lines, "next: drover deletes and recreates the stack on the next retry")
 	case stack.RollbackFailed, stack.DeleteFailed:
-		lines = append(lines, "not deleted: "+at)
+		lines = append(lines, "not deleted: "+where)
 		for _, command := range blockerCommands(failure.Stuck) {
 			lines = append(lines, "to find what blocks it: "+command)
 		}
@@ -48,7 +48,7 @@ func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool
 			next += fmt.Sprintf("; or skip them: aws cloudformation continue-update-rollback --stack-name %s --resources-to-skip %s",
 				stackName, strings.Join(resources, " "))
 		}
-		lines = append(lines, "stuck at: "+at, next)
+		lines = append(lines, "stuck at: "+where, next)
 	}
 	if len(lines) == 0 {
 		return ""
@@ -56,25 +56,25 @@ func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool
 	return "\n" + strings.Join(lines, "\n")
 }
 
-// causes are CloudFormation's error codes whose reasons do not state what to do.
+// causeAdvice says what to do about CloudFormation's error codes whose reasons do not state it.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-test-contract-errors.html
-var causes = map[string]string{
+var causeAdvice = map[string]string{
 	"ServiceLimitExceeded": "a quota of the account is exhausted: request an increase in Service Quotas, or free part of it",
 	"Throttling":           "AWS throttled the requests for longer than CloudFormation retries",
 	"AccessDenied":         "the role of CloudFormation may not do this, or a policy of your organization forbids it",
 	"AlreadyExists":        "a resource with this name exists outside this stack: find its owner; rename it, or delete it if it is not needed",
 }
 
-// lastingCodes are error codes of CloudFormation whose causes do not pass by themselves.
-var lastingCodes = []string{"InvalidRequest", "NotUpdatable", "AlreadyExists", "NotFound", "ServiceLimitExceeded", "InvalidCredentials"}
+// permanentCodes are error codes of CloudFormation whose causes do not pass by themselves.
+var permanentCodes = []string{"InvalidRequest", "NotUpdatable", "AlreadyExists", "NotFound", "ServiceLimitExceeded", "InvalidCredentials"}
 
 // NoInstances describes why a pool's group launches no instances: AWS's reason, and what to do.
 func NoInstances(why string) string {
-	return "Auto Scaling could not launch an instance: " + strings.TrimRight(why, ". ") + ": " + cause(why)
+	return "Auto Scaling could not launch an instance: " + strings.TrimRight(why, ". ") + ": " + launchAdvice(why)
 }
 
-// cause returns what to do about EC2's reason.
-func cause(why string) string {
+// launchAdvice returns what to do about EC2's reason.
+func launchAdvice(why string) string {
 	for _, refusal := range refusals {
 		if refusal.words.MatchString(why) {
 			return refusal.advice
@@ -91,7 +91,7 @@ var refusals = []struct {
 	words  *regexp.Regexp
 	advice string
 }{
-	{regexp.MustCompile(`(?i)\b(limit|quota|max spot instance count exceeded)\b`), causes["ServiceLimitExceeded"]},
+	{regexp.MustCompile(`(?i)\b(limit|quota|max spot instance count exceeded)\b`), causeAdvice["ServiceLimitExceeded"]},
 	{regexp.MustCompile(`(?i)\bClient\.InternalError\b|\bKMS\b|encrypt`),
 		"the KMS key of the volumes or the image must allow Auto Scaling's service-linked role to use it"},
 	{regexp.MustCompile(`(?i)\bcapacity\b`), "EC2 has no capacity for them there now: name more instance types, or subnets of other zones, " +
@@ -100,8 +100,8 @@ var refusals = []struct {
 
 var handlerError = regexp.MustCompile(`HandlerErrorCode: (\w+)\)`)
 
-// code returns the HandlerErrorCode at the end of a resource's reason, or "".
-func code(reason string) string {
+// errorCode returns the HandlerErrorCode at the end of a resource's reason, or "".
+func errorCode(reason string) string {
 	if found := handlerError.FindStringSubmatch(reason); found != nil {
 		return found[1]
 	}

@@ -35,7 +35,7 @@ func blockerCommands(stuck []stack.Stuck) (commands []string) {
 	in := map[string][]string{}
 	for _, s := range stuck {
 		filter := filters[s.Type]
-		if _, ok := causes[code(s.Reason)]; ok || filter == "" { // no other resource blocks it
+		if _, ok := causeAdvice[errorCode(s.Reason)]; ok || filter == "" { // no other resource blocks it
 			continue
 		}
 		if id := ids[filter].FindString(s.ID); id != "" && !slices.Contains(in[filter], id) {
@@ -47,19 +47,20 @@ func blockerCommands(stuck []stack.Stuck) (commands []string) {
 			continue
 		}
 		values := ",Values=" + strings.Join(in[filter], ",")
-		commands = append(commands, list("network-interfaces", "Name="+filter+values, "NetworkInterfaces",
+		commands = append(commands, describeCommand("network-interfaces", "Name="+filter+values, "NetworkInterfaces",
 			"NetworkInterfaceId,InterfaceType,Description,RequesterId"))
 		const groups, columns = "SecurityGroups", "GroupId,GroupName,Description"
 		switch filter {
 		case ofGroup: // groups whose rules name it
-			commands = append(commands, list("security-groups", "Name=ip-permission.group-id"+values, groups, columns))
+			commands = append(commands, describeCommand("security-groups", "Name=ip-permission.group-id"+values, groups, columns))
 		case inVPC:
-			commands = append(commands, list("security-groups", "Name="+filter+values, groups, columns))
+			commands = append(commands, describeCommand("security-groups", "Name="+filter+values, groups, columns))
 		}
 	}
 	return commands
 }
 
-func list(what, filters, from, columns string) string {
+// describeCommand returns a command of the AWS CLI that prints columns of what it finds.
+func describeCommand(what, filters, from, columns string) string {
 	return fmt.Sprintf("aws ec2 describe-%s --filters %s --query '%s[].[%s]' --output text", what, filters, from, columns)
 }

@@ -84,7 +84,7 @@ func (r *Resumer) repeatPause(ctx context.Context, w store.Waiter, failure stack
 			return 0, nil
 		}
 		return rollPause, nil
-	case slices.Contains(lastingCodes, code(failure.Reason)) || *w.Repeats >= int64(len(backoff.QuickRetries)):
+	case slices.Contains(permanentCodes, errorCode(failure.Reason)) || *w.Repeats >= int64(len(backoff.QuickRetries)):
 		return 0, nil
 	}
 	unchanged, err := r.Groups.Unchanged(ctx, names.Group(w.Cluster, pool), failure.Began)
@@ -128,7 +128,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 			}
 			switch { // CloudFormation has the same reason, or only reports missing signals
 			case why != "" && strings.Contains(failure.Reason, why):
-				refused = "\n" + cause(why)
+				refused = "\n" + launchAdvice(why)
 			case why != "":
 				recorded.Reason += "; " + NoInstances(why)
 				refused = "\n" + NoInstances(why)
