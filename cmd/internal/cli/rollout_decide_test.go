@@ -279,6 +279,16 @@ func TestRolloutStatusText(t *testing.T) {
 	require.Contains(t, text(statusOf(nil), false), "k is Planned\nnewest plan")
 }
 
+// A run without members ends at once: the watch that started it reports its end.
+func TestWatchOfARunThatEndedAtOnce(t *testing.T) {
+	h := newHub(t, rollout.Answer{})
+	s := statusOf(func(r *rollout.Run) { r.State, r.Ended = rollout.Done, decisionNow })
+	h.put(t, s)
+	var out strings.Builder
+	require.NoError(t, watchRollout(t.Context(), &out, h.state, "k", seenRun{start: true, number: 2, revision: 6}))
+	require.Contains(t, out.String(), "run 3 of k is Done")
+}
+
 func TestWatchFollowsARun(t *testing.T) {
 	h := newHub(t, rollout.Answer{})
 	steps := []*rollout.Status{statusOf(func(r *rollout.Run) { r.Members[0].State, r.Members[0].Reason = rollout.Changing, "" }),

@@ -355,10 +355,10 @@ func watchRollout(ctx context.Context, w io.Writer, state *store.State, name str
 			return ends
 		}
 		if err == nil && !seen.older(s) {
-			if active := activeRun(s); active != nil {
-				followed = active.Number
+			if s.Run != nil && (seen.start || activeRun(s) != nil) { // a run that was started may have ended
+				followed = s.Run.Number
 			}
-			if s.Run != nil && (activeRun(s) != nil || s.Run.Number == followed) {
+			if s.Run != nil && s.Run.Number == followed {
 				sayRun(say, s.Run)
 			}
 			if ended, err := watchEnds(say, s, followed); ended {
