@@ -192,6 +192,11 @@ const (
 // relayGrants are for the functions in private clusters' networks.
 var relayGrants = []grant{
 	{
+		why:     "A network may belong to another owner, without the tag of a cluster. IAM checks the group of the relay too, which has it.",
+		actions: ec2("CreateSecurityGroup"),
+		on:      []string{ec2ARN("vpc")},
+	},
+	{
 		actions: []string{
 			"lambda:CreateFunction", "lambda:GetFunction", "lambda:UpdateFunctionCode", "lambda:UpdateFunctionConfiguration",
 			"lambda:DeleteFunction", "lambda:TagResource", "lambda:UntagResource", "lambda:ListTags",
@@ -313,8 +318,10 @@ const (
 	managedPolicyARN   = "arn:${AWS::Partition}:iam::aws:policy/"
 )
 
-// linkedServices have service-linked roles that are created on first use.
-var linkedServices = []string{"eks.amazonaws.com", "autoscaling.amazonaws.com", "spot.amazonaws.com", "natgateway.amazonaws.com"}
+// linkedServices have service-linked roles that are created on first use. That of NAT gateways serves regional ones. Those of drover are
+// zonal, but the handler of their resource type may ask for the role.
+// https://docs.aws.amazon.com/vpc/latest/userguide/using-service-linked-roles.html
+var linkedServices = []string{"eks.amazonaws.com", "autoscaling.amazonaws.com", "spot.amazonaws.com", "ec2-nat-gateway.amazonaws.com"}
 
 // bounded requires the permissions boundary, so that a template cannot create a role with more permissions than a cluster needs. No
 // grant allows removing a boundary.

@@ -184,6 +184,11 @@ func TestClusterRole(t *testing.T) {
 		"changes not itself": {
 			"iam:AttachRolePolicy", role + "drover-eu-central-1-cloudformation", attaching("AmazonEKSClusterPolicy"), false,
 		},
+		"makes a security group in a network of others": {"ec2:CreateSecurityGroup", ec2Prefix + "vpc/vpc-1", nil, true},
+		"makes no security group without a cluster's tag": {
+			"ec2:CreateSecurityGroup", ec2Prefix + "security-group/*", nil, false,
+		},
+		"makes a subnet in no network of others": {"ec2:CreateSubnet", ec2Prefix + "vpc/vpc-1", nil, false},
 		"makes the service-linked role of EKS": {
 			"iam:CreateServiceLinkedRole", role + "aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS", map[string]string{
 				"iam:AWSServiceName": "eks.amazonaws.com",
