@@ -86,7 +86,7 @@ type network struct {
 var networkTable = []network{
 	{"vpc", "CreateVpc", []string{
 		"ModifyVpcAttribute", "AssociateVpcCidrBlock", "DisassociateVpcCidrBlock", "AttachInternetGateway", "DetachInternetGateway", "DeleteVpc",
-		"CreateSubnet", "CreateRouteTable", "CreateSecurityGroup", "CreateVpcEndpoint",
+		"CreateSubnet", "CreateRouteTable", "CreateVpcEndpoint",
 	}},
 	{"subnet", "CreateSubnet", []string{
 		"ModifySubnetAttribute", "AssociateRouteTable", "DisassociateRouteTable", "ReplaceRouteTableAssociation", "DeleteSubnet",
