@@ -35,7 +35,7 @@ type drainCase struct {
 }
 
 func drainCases() []drainCase {
-	one := []contestant{drover, kubectl, kubectlUnlimited}
+	one := []contestant{drover, relayed, kubectl, kubectlUnlimited}
 	many := []contestant{drover, kubectl, kubectlAtOnce, kubectlUnlimited}
 	plain, alone := workload.Workload{Kind: workload.Deployment}, workload.Workload{Kind: workload.Pods}
 	budget := func(maxUnavailable string) workload.Workload {
@@ -104,6 +104,7 @@ func measureDrain(ctx context.Context, s *settings, r *report) error {
 		limited += waited
 	}
 	fmt.Fprintf(r.out, "\n%s\n", table)
+	reportWatching(r)
 	r.add("budgets broken by drover's drains", float64(broken[drover.name]), "", atMost(0),
 		"seen by a separate watcher; by kubectl's drains: "+number(float64(broken["kubectl"])))
 	r.add("time that drover's clients waited for their own limits", milliseconds(limited), "ms", atMost(0),
@@ -232,6 +233,13 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 	}
 	r.add("— the bound", bound, "s", nil, how)
 	mine := median(took(trials[drover.name]))
+	if all := trials[relayed.name]; len(all) > 0 {
+		limit := atMost(maxRelayedToDirect)
+		if c.toBound == 0 {
+			limit = nil
+		}
+		r.add("— through the relay to direct", median(took(all))/mine, "", limit, "")
+	}
 	if c.toKubectl > 0 {
 		r.add("— drover's to kubectl's", mine/serial, "", atMost(c.toKubectl), "")
 	}
@@ -241,14 +249,14 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 }
 
 // drainTable is the header of the table in docs/performance.md. Each case has a row.
-const drainTable = `| Drains, medians | drover | kubectl drain | — 10 at once | — without client limit | The bound |
-|---|---|---|---|---|---|
+const drainTable = `| Drains, medians | drover | — through the relay | kubectl drain | — 10 at once | — without client limit | The bound |
+|---|---|---|---|---|---|---|
 `
 
 // row of the table: seconds, requests and failed drains of the contestants that tried the case.
 func (c drainCase) row(trials map[string][]trial, bound float64) string {
 	cells := []string{c.name}
-	for _, who := range []contestant{drover, kubectl, kubectlAtOnce, kubectlUnlimited} {
+	for _, who := range []contestant{drover, relayed, kubectl, kubectlAtOnce, kubectlUnlimited} {
 		all, cell := trials[who.name], ""
 		if len(all) > 0 {
 			failed, requests := 0, make([]float64, len(all))

@@ -61,9 +61,18 @@ func (g *ground) config() *rest.Config {
 
 // droverDrains drains each node separately and all in parallel, like the functions.
 func droverDrains(ctx context.Context, g *ground, nodes []string) []outcome {
+	return drains(ctx, nodes, func() (*rest.Config, error) { return g.config(), nil })
+}
+
+// drains drains each node over a connection of its own.
+func drains(ctx context.Context, nodes []string, open func() (*rest.Config, error)) []outcome {
 	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
 	return atOnce(nodes, len(nodes), func(node string) error {
-		cluster, err := kube.Connect(g.config())
+		config, err := open()
+		if err != nil {
+			return err
+		}
+		cluster, err := kube.Connect(config)
 		if err != nil {
 			return err
 		}
