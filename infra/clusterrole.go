@@ -319,7 +319,7 @@ const (
 )
 
 // linkedServices have service-linked roles that are created on first use. That of NAT gateways serves regional ones. Those of drover are
-// zonal, but the handler of their resource type may ask for the role.
+// zonal, but the handler of their resource type may request the role.
 // https://docs.aws.amazon.com/vpc/latest/userguide/using-service-linked-roles.html
 var linkedServices = []string{"eks.amazonaws.com", "autoscaling.amazonaws.com", "spot.amazonaws.com", "ec2-nat-gateway.amazonaws.com"}
 

@@ -111,7 +111,7 @@ func tend(ctx context.Context, t *testing.T, cluster string) {
 	for cloud.clock.Timer(ctx, 200*time.Millisecond) == nil {
 		client, _, err := cloud.EKS.Administrator(names.EKSCluster(cluster))
 		if err != nil {
-			continue // the cluster does not exist yet, or it is gone
+			continue // the cluster does not exist
 		}
 		nodes, err := client.Resource(nodeResource).List(ctx, metav1.ListOptions{LabelSelector: "!example.com/cache-warm"})
 		if err != nil {
@@ -207,7 +207,8 @@ func drainThroughRelay(t *testing.T, name string) {
 	input, err := json.Marshal(object{"cluster": name, "node": drained})
 	require.NoError(t, err)
 	started, err := client.StartExecution(ctx, &sfn.StartExecutionInput{
-		StateMachineArn: aws.String("arn:aws:states:" + cloud.Region() + ":" + ID + ":stateMachine:drover-drain-node"), Input: aws.String(string(input)),
+		StateMachineArn: aws.String("arn:aws:states:" + cloud.Region() + ":" + ID + ":stateMachine:drover-drain-node"),
+		Input:           aws.String(string(input)),
 	})
 	require.NoError(t, err)
 	var x *sfn.DescribeExecutionOutput
@@ -224,7 +225,7 @@ func drainThroughRelay(t *testing.T, name string) {
 	require.NoError(t, cluster.Remove(ctx, web))
 }
 
-// removeBudgets removes the budgets of add-ons. The pods of the last node cannot move, so their budgets would delay the deletion for minutes.
+// removeBudgets removes the budgets of add-ons. The pods of the last node cannot move, so their budgets would delay the deletion.
 func removeBudgets(t *testing.T, name string) {
 	t.Helper()
 	client, _, err := cloud.EKS.Administrator(names.EKSCluster(name))

@@ -112,7 +112,8 @@ func TestClustersShareAnExternalNetwork(t *testing.T) {
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("shop").Phase, a.Status("shop").Message)
 		with := a.AllResources()
-		a.Upload(names.ClusterSpec("demo"), within("demo", vpc, subnets, "  controlPlane: {logs: [], endpoint: {public: false, private: true}}\n"))
+		private := "  controlPlane: {logs: [], endpoint: {public: false, private: true}}\n"
+		a.Upload(names.ClusterSpec("demo"), within("demo", vpc, subnets, private))
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 		require.NotContains(t, a.Stacks("demo"), names.Network)
