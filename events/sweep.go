@@ -11,6 +11,8 @@ type Sweep struct {
 	ScheduledTime string `json:"scheduledTime,omitempty"`
 	// Audit compares every cluster with its spec. Without it, sweep only handles missed events.
 	Audit bool `json:"audit,omitempty"`
+	// Fleet only observes clusters of rollouts. The function fleet requests that when an upgrade has just ended.
+	Fleet bool `json:"fleet,omitempty"`
 	// Ended is an execution of drover-converge that ended without success. Then sweep handles only that.
 	Ended *ExecutionStatus `json:"ended,omitempty"`
 }

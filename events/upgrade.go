@@ -8,10 +8,13 @@ import "time"
 // and Key.
 type Upgrade struct {
 	Cluster string `json:"cluster"`
-	// Restore is the release to upgrade to. KubernetesVersion is set if it differs from the release's version.
+	// Release is the release to upgrade to. KubernetesVersion is set if it differs from the release's version.
 	Release           string `json:"release,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Rollback returns to the release before the last upgrade.
+	// SHA256 is the content of the release, in hex: the object releases/<sha256>.yaml of the state bucket. Without it the release of the specs
+	// bucket applies.
+	SHA256 string `json:"sha256,omitempty"`
+	// Rollback returns to the release before the last upgrade. If Release is set too, it is that release.
 	Rollback bool   `json:"rollback,omitempty"`
 	Origin   string `json:"origin,omitempty"`
 	Key      string `json:"key,omitempty"`

@@ -29,6 +29,8 @@ const (
 	TopicARN           = "DROVER_TOPIC_ARN"
 	CloudFormationRole = "DROVER_CLOUDFORMATION_ROLE_ARN"
 	LeftoversRole      = "DROVER_LEFTOVERS_ROLE_ARN"
+	// CellLimit is how many clusters rollouts may work on at once. Empty is a tenth of the clusters, and at least three.
+	CellLimit = "DROVER_CELL_LIMIT"
 	// Relay is the code of relays that this version of drover has: render.RelayCode as text.
 	Relay = "DROVER_RELAY"
 	// TaskRoot is the folder of the function's package. Lambda sets it.

@@ -59,6 +59,9 @@ const Assignments = "assignments/"
 // Assignment returns the key of the cell's copy of a cluster's assignment.
 func Assignment(cluster string) string { return Assignments + cluster + ".json" }
 
+// CellLooks is the key of the newest observations of the clusters of a cell.
+const CellLooks = "fleet/looks.json"
+
 // CellFreezes is the key of the freezes that hold in a cell.
 const CellFreezes = "fleet/freezes.json"
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/rollout"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -39,6 +40,10 @@ type cluster struct {
 	objects, versions map[string]string
 	// err are the errors of calls: by key, or "status" or "version".
 	err map[string]error
+	// assignment is nil if no run assigned a release. freezes are read only if they matter.
+	assignment *rollout.CellAssignment
+	freezes    rollout.CellFreezes
+	reads      []string
 }
 
 func withSpec(t *testing.T) *cluster {
@@ -78,6 +83,15 @@ func (c *cluster) Status(context.Context, string) (*status.Cluster, error) {
 	}
 	document.Status = *c.status
 	return document, c.err["status"]
+}
+
+func (c *cluster) Assignment(context.Context, string) (*rollout.CellAssignment, string, error) {
+	return c.assignment, "", c.err["assignment"]
+}
+
+func (c *cluster) CellFreezes(context.Context) (*rollout.CellFreezes, string, error) {
+	c.reads = append(c.reads, "freezes")
+	return &c.freezes, "", c.err["freezes"]
 }
 
 // none has no stack.

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/rollout"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -32,6 +33,8 @@ type State interface {
 	PutOnce(ctx context.Context, key string, body []byte) error
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
+	Assignment(ctx context.Context, cluster string) (*rollout.CellAssignment, string, error)
+	CellFreezes(ctx context.Context) (*rollout.CellFreezes, string, error)
 	Rolls(ctx context.Context, cluster string) (map[string]time.Time, error)
 	AddDue(ctx context.Context, cluster string, at time.Time) error
 }

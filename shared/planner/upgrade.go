@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -92,6 +93,20 @@ func (p *Planner) decide(ctx context.Context, w *work, spec *api.Cluster) error 
 		}
 		return "", err
 	}
+	in.PinnedVersion = func(name, sha256 string) (string, error) {
+		release, _, err := specs.PinnedRelease(ctx, p.State, name, sha256)
+		var unusable *specs.Unusable
+		switch {
+		case err == nil:
+			return release.Spec.KubernetesVersion, nil
+		case !errors.As(err, &unusable) && !errors.Is(err, store.ErrNotFound):
+			failed = err
+		}
+		return "", err
+	}
+	if err := p.readFleet(ctx, w, spec, &in, &failed); err != nil {
+		return err
+	}
 	w.decision, err = upgrade.Decide(in)
 	return errors.Join(failed, err)
 }
@@ -141,9 +156,8 @@ func (p *Planner) plannedUpgrade(w work) *events.PlannedUpgrade {
 			Name:    names.UpgradeStart(w.cluster, d.Start.Key, after, p.Now()),
 			Message: fmt.Sprintf("the upgrade to release %s begins", d.Start.Release),
 			Start: &events.Upgrade{
-				Cluster: w.cluster, Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion, Origin: string(d.Start.Origin),
-				Key: d.Start.Key,
-				Due: d.Start.Due,
+				Cluster: w.cluster, Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion, SHA256: d.Start.SHA256,
+				Rollback: d.Start.Rollback, Origin: string(d.Start.Origin), Key: d.Start.Key, Due: d.Start.Due,
 			},
 		}
 	case d.SpecTarget != nil && d.Pending != nil:

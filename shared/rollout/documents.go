@@ -4,8 +4,11 @@ package rollout
 // keys.
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -113,6 +116,8 @@ type Section struct {
 	Assignments []Assignment `json:"assignments,omitempty"`
 	// Watches has at most one entry: until when the cell observes its clusters every five minutes.
 	Watches []Watch `json:"watches,omitempty"`
+	// Overrides are the freezes that the run ignores.
+	Overrides []string `json:"overrides,omitempty"`
 	// Claims are the members of a run that has not ended, sorted. Their channels do not move them.
 	Claims []string `json:"claims,omitempty"`
 	// Releases are those of the plan. The cell reports which of them it can use.
@@ -126,7 +131,7 @@ func (s *Section) Newer(other *Section) bool {
 
 // SectionOf returns the section of a run for a cell.
 func SectionOf(p *Plan, r *Run, cell string, now time.Time) Section {
-	s := Section{Run: r.Number, Sequence: r.Sequence}
+	s := Section{Run: r.Number, Sequence: r.Sequence, Overrides: slices.Clone(r.Overrides)}
 	for _, a := range Assignments(p, r) {
 		if a.Cell == cell {
 			s.Assignments = append(s.Assignments, a)
@@ -173,8 +178,52 @@ type CellAssignment struct {
 	Assignment
 	// Taken is when the cell took the assignment.
 	Taken time.Time `json:"taken"`
+	// Stack is the ARN of the control plane's stack at that time. A recreated cluster has another one, and no assignment.
+	Stack string `json:"stack,omitempty"`
+	// Overrides are the freezes that the run ignores.
+	Overrides []string `json:"overrides,omitempty"`
 	// Begun reports whether the upgrade has begun. Then Withdrawn has no effect.
 	Begun bool `json:"begun,omitempty"`
+	// Check is the check that refused the upgrade before it had a record; empty if none did. Message is why.
+	Check   string `json:"check,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Requested is the time for which the cluster was planned last because of this assignment.
+	Requested time.Time `json:"requested,omitzero"`
+}
+
+// Looks are the newest observations of the clusters of a cell whose upgrades are done.
+type Looks struct {
+	Clusters map[string]Look `json:"clusters,omitempty"`
+}
+
+// Look is what was seen in the cluster itself.
+type Look struct {
+	// At is when the look began.
+	At time.Time `json:"at"`
+	// Nodes of the cluster, and how many of them are not Ready.
+	Nodes    int `json:"nodes"`
+	NotReady int `json:"notReady,omitempty"`
+}
+
+// Same reports whether a report says nothing new. Times of observation count only where a run measures time by them: after an upgrade.
+func (r *Report) Same(old *Report) bool {
+	return r.Limit == old.Limit && slices.Equal(r.Open, old.Open) && slices.Equal(r.Usable, old.Usable) &&
+		slices.EqualFunc(r.Facts, old.Facts, func(a, b Fact) bool {
+			if !measured(&a) && b.Observed.After(a.Observed.Add(-time.Minute)) {
+				a.Observed = b.Observed
+			}
+			return reflect.DeepEqual(a, b)
+		})
+}
+
+// measured reports whether the time of a fact counts.
+func measured(f *Fact) bool { return f.Attempt != nil && f.Attempt.State == AttemptDone }
+
+// Equal reports whether two documents have the same content.
+func (f *CellFreezes) Equal(other *CellFreezes) bool {
+	a, _ := json.Marshal(f) // strings
+	b, _ := json.Marshal(other)
+	return bytes.Equal(a, b)
 }
 
 // Key identifies the attempt of an assignment in upgrade records: it fires once, and a later run of the same plan is another request.
@@ -182,7 +231,9 @@ func (a *Assignment) Key() string {
 	return fmt.Sprintf("rollout %s %d.%d %.16s", a.Rollout, a.Run, a.Attempt, a.Plan)
 }
 
-// CellFreezes are the freezes that hold in a cell.
+// CellFreezes are the freezes that hold in a cell, and the clusters that runs claim.
 type CellFreezes struct {
 	Freezes []api.Freeze `json:"freezes"`
+	// Claims are the members of runs that have not ended, sorted.
+	Claims []string `json:"claims,omitempty"`
 }

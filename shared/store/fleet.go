@@ -246,3 +246,21 @@ func (s *State) PutRolloutStatus(ctx context.Context, status *rollout.Status, et
 	_, err = s.Replace(ctx, names.RolloutStatus(status.Metadata.Name), body, etag)
 	return err
 }
+
+// Looks reads the newest observations of the clusters of this cell.
+func (s *State) Looks(ctx context.Context) (*rollout.Looks, error) {
+	looks := &rollout.Looks{}
+	_, _, err := s.getFleet(ctx, names.CellLooks, looks)
+	return looks, err
+}
+
+// PutLooks writes the observations of the clusters of this cell. The sweep is the only writer. Of two at once, the
+// last one prevails.
+func (s *State) PutLooks(ctx context.Context, looks *rollout.Looks) error {
+	body, err := json.Marshal(looks)
+	if err != nil {
+		return err
+	}
+	_, err = s.Put(ctx, names.CellLooks, body)
+	return err
+}

@@ -192,7 +192,8 @@ func (r *Record) overriddenNames() string {
 
 // originNames are the origins in words.
 var originNames = map[Origin]string{
-	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginCommand: "an operator", OriginRollback: "a rollback",
+	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginRollout: "a rollout", OriginCommand: "an operator",
+	OriginRollback: "a rollback",
 }
 
 // RetryHint says when a missed upgrade begins, or how to start it. The requests of spec and channels stay valid.

@@ -18,6 +18,13 @@ type Situation struct {
 	Record *Record
 	// Channels are nil if the cluster follows no channel, or there are none.
 	Channels *api.ChannelsSpec
+	// Assigned is what a run of a rollout requests; nil if no run does.
+	Assigned *Assigned
+	// Claimed reports whether a run that has not ended has the cluster as a member. Then its channel does not move it. nil means no.
+	Claimed func() bool
+	// Frozen returns the freeze that stops a kind of work on the cluster now, and when it ends; zero if it never does. nil means: no
+	// freeze.
+	Frozen func(what api.Stop) (freeze *api.Freeze, until time.Time)
 	// Deployed is the deployed target: the release that the control plane's stack is pinned to, and its Kubernetes version. It is zero without
 	// a control plane, and has no version while the control plane is being created.
 	Deployed Target
@@ -25,6 +32,8 @@ type Situation struct {
 	// KubernetesVersion returns the Kubernetes version of a release in the specs bucket. If it fails for the release that the spec names,
 	// Decide fails with the same error.
 	KubernetesVersion func(release string) (string, error)
+	// PinnedVersion returns the Kubernetes version of a release by its content.
+	PinnedVersion func(release, sha256 string) (string, error)
 }
 
 // Decision names the release that applies, and the upgrade that starts or waits.
@@ -81,7 +90,8 @@ const (
 
 // Decide names the release that applies to a cluster, and the upgrade that may start. An upgrade of the spec waits for the time of
 // spec.upgrade.at if that names the same release, and for the window otherwise. If several upgrades are requested, the spec comes first,
-// then spec.upgrade.at, then the channel. At most one starts, and none while another is in flight.
+// then spec.upgrade.at, then a run of a rollout, then the channel. At most one starts, and none while another is in flight or a freeze
+// holds it.
 func Decide(in Situation) (Decision, error) {
 	spec := in.Spec
 	if in.Deployed.Release == "" || in.Deployed.KubernetesVersion == "" {
@@ -109,12 +119,14 @@ func Decide(in Situation) (Decision, error) {
 	}
 	d.OverrideCleared = !recordApplies && sameTarget(wants, in.Deployed) && in.Record.overrides() &&
 		!in.Record.StoppedBefore(wants)
-	switch at, channel := in.requestedAt(), in.requestedByChannel(); {
+	switch at, rollout, channel := in.requestedAt(), in.requestedByRollout(), in.requestedByChannel(); {
 	case !sameTarget(wants, in.Deployed), in.Record.StoppedBefore(wants) && (last.Origin == OriginSpec || !recordApplies):
 		d.SpecTarget, d.Keep = &wants, Keep{Images: true, Addons: true, OverridesSpec: true}
 		in.requestSpec(&d, wants)
 	case at != nil:
 		in.applyRequest(&d, at)
+	case rollout != nil:
+		in.applyRequest(&d, rollout)
 	case channel != nil:
 		in.applyRequest(&d, channel)
 	}
@@ -172,7 +184,7 @@ func (in Situation) following() *request {
 			return in.waitForTimeOrWindow(&request{start: in.specStart(wants), to: wants})
 		}
 	}
-	for _, other := range []*request{in.requestedAt(), in.requestedByChannel()} {
+	for _, other := range []*request{in.requestedAt(), in.requestedByRollout(), in.requestedByChannel()} {
 		if other != nil && other.start.Release != r.Target.Release {
 			return other
 		}
@@ -250,6 +262,7 @@ type request struct {
 }
 
 func (in Situation) applyRequest(d *Decision, req *request) {
+	in.freeze(req)
 	switch {
 	case req.blocked:
 	case req.unread != "" && req.at.IsZero():
@@ -376,7 +389,7 @@ func (in Situation) requestedByChannel() *request {
 		return nil
 	}
 	release := in.Channels.Release(follows, in.Deployed.KubernetesVersion)
-	if release == "" || release == in.Deployed.Release {
+	if release == "" || release == in.Deployed.Release || in.Claimed != nil && in.Claimed() {
 		return nil
 	}
 	req := &request{
@@ -407,7 +420,7 @@ func (in Situation) requestedByChannel() *request {
 // resolveVersion completes the target with the Kubernetes version of its release, and blocks an upgrade to an older
 // version. If the release cannot be read, the upgrade waits and says why. That does not hold up the cluster.
 func (in Situation) resolveVersion(req *request) *request {
-	version, err := in.KubernetesVersion(req.start.Release)
+	version, err := in.releaseVersion(req.start)
 	switch {
 	case err != nil && req.blocked:
 		req.message += ": " + err.Error()
@@ -420,7 +433,7 @@ func (in Situation) resolveVersion(req *request) *request {
 		return req
 	}
 	req.to.KubernetesVersion = version
-	if Minor(version) < Minor(in.Deployed.KubernetesVersion) {
+	if Minor(version) < Minor(in.Deployed.KubernetesVersion) && !req.start.Rollback {
 		if req.start.Origin == OriginChannel {
 			return nil // the cluster is ahead of its channel
 		}

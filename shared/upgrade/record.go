@@ -84,9 +84,11 @@ const (
 	OriginChannel Origin = "Channel"
 	// OriginAt: the time of spec.upgrade.at came.
 	OriginAt Origin = "At"
+	// OriginRollout: a run of a rollout assigned a release to the cluster.
+	OriginRollout Origin = "Rollout"
 	// OriginCommand: an operator started drover-upgrade.
 	OriginCommand Origin = "Command"
-	// OriginRollback: an operator requested a rollback of the last upgrade.
+	// OriginRollback: an operator or a run of a rollout requested a rollback of the last upgrade.
 	OriginRollback Origin = "Rollback"
 )
 
@@ -169,11 +171,14 @@ func (k StepKind) Limit() time.Duration {
 // Start is an upgrade that planning requests from drover-upgrade.
 type Start struct {
 	Origin Origin `json:"origin"`
-	// Key is the same for every repetition of one request: "spec <version id>", "channel Stable 1.37-1", "at <time>".
+	// Key is the same for every repetition of one request: "spec <version id>", "channel Stable 1.37-1", "at <time>", or that of Assigned.
 	Key string `json:"key"`
-	// Release by name. KubernetesVersion is empty if it is the release's.
+	// Release by name. KubernetesVersion is empty if it is the release's. SHA256 is its content; empty if it is that of the specs bucket.
 	Release           string `json:"release"`
+	SHA256            string `json:"sha256,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Rollback reports that the upgrade returns to the release before the last upgrade. Then Release is that release.
+	Rollback bool `json:"rollback,omitempty"`
 	// Due is when it should begin, if it has a time. Its lateness counts from then.
 	Due time.Time `json:"due,omitzero"`
 }

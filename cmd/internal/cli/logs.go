@@ -25,6 +25,7 @@ import (
 // functions of drover, in the order in which they process a spec. A test compares them with the deployed functions.
 var functions = []string{
 	"admit", "publish", "rollout", "plan", "change", "stackevent", "prepare", "join", "drain", "upgrade", "clean", "report", "sweep",
+	"fleet",
 }
 
 func logsCommand() *cobra.Command {

@@ -68,6 +68,9 @@ func check(ctx context.Context, c *call) (events.UpgradeResult, error) {
 	if c.record, err = c.claim(ctx, last, &way); err != nil {
 		return c.refuse(ctx, last, err)
 	}
+	if result, err := c.beginAssigned(ctx); err != nil || result.Outcome != "" {
+		return result, err
+	}
 	c.etag = etag
 	plan := way.Checked(in.Cluster, c.record.Origin == upgrade.OriginRollback, c.record.Steps[min(c.record.Step, len(c.record.Steps)):])
 	if err := c.refreshInsights(ctx, plan); err != nil {
@@ -168,11 +171,11 @@ func (c *call) checkWanted(ctx context.Context, last *upgrade.Record) (events.Up
 		return events.UpgradeResult{}, nil
 	}
 	d, err := c.Planner.NextUpgrade(ctx, in.Cluster, route.Ended(last))
-	if err != nil || d == nil || d.Start != nil && d.Start.Key == in.Key {
+	if err != nil || d == nil && !upgrade.IsAssigned(in.Key) || d != nil && d.Start != nil && d.Start.Key == in.Key {
 		return events.UpgradeResult{}, err
 	}
 	message := "nothing requests this upgrade any longer"
-	if d.Pending != nil && d.Pending.Key == in.Key {
+	if d != nil && d.Pending != nil && d.Pending.Key == in.Key {
 		if d.Pending.Missed {
 			return events.UpgradeResult{}, c.miss(ctx, d.Pending.To, d.Pending.Message)
 		}

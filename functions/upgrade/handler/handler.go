@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/rollout"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -35,6 +36,8 @@ type State interface {
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+	Assignment(ctx context.Context, cluster string) (*rollout.CellAssignment, string, error)
+	PutAssignment(ctx context.Context, assignment *rollout.CellAssignment, etag string) (string, error)
 }
 
 // Stacks describes stacks: a subset of cloudformation.Stacks.

@@ -159,6 +159,9 @@ func (c *call) refuse(ctx context.Context, last *upgrade.Record, why error) (eve
 	case c.in.Origin == "":
 		return events.UpgradeResult{Outcome: events.UpgradeRefused, Message: stopped.Message}, c.recordRefusal(ctx, stopped.Message)
 	}
+	if err := c.refuseAssigned(ctx, stopped.Message); err != nil {
+		return events.UpgradeResult{}, err
+	}
 	from, err := c.deployedTarget(ctx)
 	if err != nil {
 		return events.UpgradeResult{}, errors.Join(why, err)

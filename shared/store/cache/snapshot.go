@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/rollout"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -24,25 +25,28 @@ type Snapshot struct {
 	mu sync.Mutex
 	// current and previous are the releases that were read since the last Refresh, and between the last two.
 	current, previous map[string]store.Object
+	// freezes were read since the last Refresh; nil if they were not.
+	freezes *rollout.CellFreezes
 }
 
 // NewSnapshot returns a snapshot of a state. Refresh must be called before it is read.
 func NewSnapshot(state *store.State, now func() time.Time) *Snapshot {
 	return &Snapshot{
-		State: state, records: NewETagCache(state.Objects, now, names.AllRolls, names.Upgrades), current: map[string]store.Object{},
+		State: state, records: NewETagCache(state.Objects, now, names.AllRolls, names.Upgrades, names.Assignments),
+		current: map[string]store.Object{},
 	}
 }
 
-// Refresh lists rolls and upgrade records, and drops the releases that were not read since the last Refresh.
+// Refresh lists rolls, upgrade records and assignments, and drops the releases that were not read since the last Refresh.
 func (s *Snapshot) Refresh(ctx context.Context) error {
-	for _, prefix := range []string{names.AllRolls, names.Upgrades} {
+	for _, prefix := range []string{names.AllRolls, names.Upgrades, names.Assignments} {
 		if _, err := s.records.List(ctx, prefix); err != nil {
 			return err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current, s.previous = map[string]store.Object{}, s.current
+	s.current, s.previous, s.freezes = map[string]store.Object{}, s.current, nil
 	return nil
 }
 
@@ -51,6 +55,31 @@ func (s *Snapshot) Rolls(ctx context.Context, cluster string) (map[string]time.T
 	var rolls map[string]time.Time
 	_, err := s.read(ctx, names.Rolls(cluster), &rolls)
 	return rolls, err
+}
+
+// Assignment is store.State.Assignment.
+func (s *Snapshot) Assignment(ctx context.Context, cluster string) (*rollout.CellAssignment, string, error) {
+	var assignment *rollout.CellAssignment
+	etag, err := s.read(ctx, names.Assignment(cluster), &assignment)
+	return assignment, etag, err
+}
+
+// CellFreezes is store.State.CellFreezes, read once after each Refresh.
+func (s *Snapshot) CellFreezes(ctx context.Context) (*rollout.CellFreezes, string, error) {
+	s.mu.Lock()
+	freezes := s.freezes
+	s.mu.Unlock()
+	if freezes != nil {
+		return freezes, "", nil
+	}
+	freezes, etag, err := s.State.CellFreezes(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.freezes = freezes
+	return freezes, etag, nil
 }
 
 // Upgrade is store.State.Upgrade.

@@ -140,7 +140,7 @@ func (c *Checker) ResolveRoute(ctx context.Context, in events.Upgrade, last *upg
 		return r, err
 	}
 	if in.Rollback {
-		err = c.readRollbackTarget(ctx, &r)
+		err = c.readRollbackTarget(ctx, in, &r)
 	} else {
 		err = c.readTarget(ctx, in, &r)
 	}
@@ -231,8 +231,8 @@ func (c *Checker) readTarget(ctx context.Context, in events.Upgrade, r *route.Ro
 }
 
 // readRollbackTarget reads the release before the last upgrade.
-func (c *Checker) readRollbackTarget(ctx context.Context, r *route.Route) error {
-	err := r.SetRollbackTarget(c.Now())
+func (c *Checker) readRollbackTarget(ctx context.Context, in events.Upgrade, r *route.Route) error {
+	err := r.SetRollbackTarget(in, c.Now())
 	if err == nil {
 		r.New, r.NewBody, err = c.pinned(ctx, r.To)
 	}

@@ -101,6 +101,12 @@ func TestSetTarget(t *testing.T) {
 			require.Equal(t, test.complete, complete)
 		})
 	}
+	t.Run("is the requested content", func(t *testing.T) {
+		r := Route{Spec: &api.Cluster{}, From: r1, Last: stopped(upgrade.OriginCommand)}
+		pinned, complete := r.SetTarget(events.Upgrade{Release: "r2", SHA256: "sha9"})
+		require.Equal(t, upgrade.Target{Release: "r2", SHA256: "sha9"}, r.To)
+		require.Equal(t, []bool{true, false}, []bool{pinned, complete})
+	})
 }
 
 func TestSetVersion(t *testing.T) {
@@ -136,15 +142,23 @@ func TestSetRollbackTarget(t *testing.T) {
 			r.Origin, r.State, r.Target, r.RollbackUntil = upgrade.OriginRollback, state, r1, noon.Add(day)
 		}
 	}
+	requests := map[string]events.Upgrade{
+		"the release that the request names":      {Release: "r1", SHA256: "sha1"},
+		"none when the request names another":     {Release: "r3"},
+		"none when the request has other content": {Release: "r1", SHA256: "sha9"},
+	}
 	for name, test := range map[string]struct {
 		last  *upgrade.Record
 		want  upgrade.Target
 		until time.Time
 		stop  string
 	}{
-		"none without an upgrade":           {nil, upgrade.Target{}, time.Time{}, "no upgrade that can be rolled back"},
-		"the release before":                {upgraded(day), r1, noon.Add(6 * day), ""},
-		"the release before, in seven days": {upgraded(7 * day), r1, noon, ""},
+		"the release that the request names":      {upgraded(day), r1, noon.Add(6 * day), ""},
+		"none when the request names another":     {upgraded(day), upgrade.Target{}, time.Time{}, "the release before the last upgrade is r1"},
+		"none when the request has other content": {upgraded(day), upgrade.Target{}, time.Time{}, "release r1 is not possible"},
+		"none without an upgrade":                 {nil, upgrade.Target{}, time.Time{}, "no upgrade that can be rolled back"},
+		"the release before":                      {upgraded(day), r1, noon.Add(6 * day), ""},
+		"the release before, in seven days":       {upgraded(7 * day), r1, noon, ""},
 		"none after seven days": {
 			upgraded(7*day + 1), r1, noon, "rolls a control plane back within 7 days",
 		},
@@ -179,7 +193,7 @@ func TestSetRollbackTarget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Route{From: r2, Last: test.last}
-			err := r.SetRollbackTarget(noon)
+			err := r.SetRollbackTarget(requests[name], noon)
 			if test.stop != "" {
 				requireStop(t, err, test.stop)
 				return

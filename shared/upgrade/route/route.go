@@ -87,6 +87,10 @@ func (r *Route) SetTarget(in events.Upgrade) (pinned, complete bool) {
 	if r.To.Release == "" {
 		r.To.Release = r.Spec.Spec.Release.Name
 	}
+	if in.SHA256 != "" {
+		r.To.SHA256 = in.SHA256
+		return true, false
+	}
 	known := []upgrade.Target{r.From, {}}
 	if Unfinished(r.Last) {
 		known[1] = last.Target
@@ -115,8 +119,8 @@ func (r *Route) SetVersion(in events.Upgrade) {
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 const rollbackWithin = 7 * 24 * time.Hour
 
-// SetRollbackTarget sets To to what the cluster was before its last upgrade.
-func (r *Route) SetRollbackTarget(now time.Time) error {
+// SetRollbackTarget sets To to what the cluster was before its last upgrade. If the request names a release, it must be that one.
+func (r *Route) SetRollbackTarget(in events.Upgrade, now time.Time) error {
 	last := r.Last.LastChange()
 	switch {
 	case last == nil:
@@ -136,6 +140,8 @@ func (r *Route) SetRollbackTarget(now time.Time) error {
 		}
 	}
 	switch {
+	case in.Release != "" && (in.Release != r.To.Release || in.SHA256 != "" && in.SHA256 != r.To.SHA256):
+		return Stopf("the rollback to release %s is not possible: the release before the last upgrade is %s", in.Release, r.To.Release)
 	case r.To.KubernetesVersion == r.From.KubernetesVersion:
 		r.RollbackUntil = time.Time{}
 	case !r.RollbackUntil.IsZero() && r.RollbackUntil.Before(now):
