@@ -32,6 +32,8 @@ type options struct {
 //
 // The context key "lambdaConcurrency" (1000 by default) is the account's limit of concurrent executions. Alarms watch its use.
 //
+// The context key "cellLimit" is how many clusters rollouts may work on at once: by default a tenth of the clusters, and at least three.
+//
 // The context key "accessRoles" (none by default) lists the IAM roles that specs may name in controlPlane.access: see access_roles.go.
 func newApp(o options) (awscdk.App, error) {
 	context := map[string]any{
@@ -52,6 +54,9 @@ func newApp(o options) (awscdk.App, error) {
 
 	code, err := findCode(o.functions, app.Node().TryGetContext(jsii.String("architecture")))
 	if err != nil {
+		return nil, err
+	}
+	if code.cellLimit, err = findCellLimit(app.Node().TryGetContext(jsii.String("cellLimit"))); err != nil {
 		return nil, err
 	}
 	concurrency, err := findConcurrency(app.Node().TryGetContext(jsii.String("lambdaConcurrency")))
@@ -120,6 +125,23 @@ func findConcurrency(context any) (float64, error) {
 	return 0, fmt.Errorf("context \"lambdaConcurrency\" is %v: must be the account's limit of concurrent executions, from 1 on", context)
 }
 
+// findCellLimit returns how many clusters rollouts may work on at once; 0 is the default.
+func findCellLimit(context any) (int, error) {
+	switch value := context.(type) {
+	case nil:
+		return 0, nil
+	case float64:
+		if value >= 1 && value == float64(int(value)) {
+			return int(value), nil
+		}
+	case string:
+		if n, err := strconv.Atoi(value); err == nil && n >= 1 {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("context \"cellLimit\" is %v: must be a number of clusters, from 1 on", context)
+}
+
 // x86 is the name of the architecture that is not the default.
 const x86 = "x86_64"
 
@@ -129,6 +151,8 @@ type code struct {
 	architecture string
 	// relay is the code of relays: DROVER_RELAY.
 	relay string
+	// cellLimit is how many clusters rollouts may work on at once; 0 is the default of the function fleet.
+	cellLimit int
 }
 
 // findCode checks that each function has been compiled for the architecture.

@@ -145,7 +145,30 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		RetryAttempts:   jsii.Number(deliveryAttempts),
 	}))
 
+	newFleetEvents(scope, f, n)
 	newSweep(scope, f, n)
+}
+
+// newFleetEvents has the function fleet observe a cluster again when drover notifies of a change of it. The sweep finds lost events while a
+// run has members in this cell.
+func newFleetEvents(scope constructs.Construct, f functions, n notices) {
+	awsevents.NewRule(scope, jsii.String("ClusterChanged"), &awsevents.RuleProps{
+		RuleName:    jsii.String(names.Prefix + kebab("ClusterChanged")),
+		Description: jsii.String("The status of a cluster or of its upgrade changed"),
+		EventBus:    n.bus,
+		EventPattern: &awsevents.EventPattern{
+			Source:     jsii.Strings(events.Source),
+			DetailType: jsii.Strings(events.ClusterStatusChange, events.ClusterUpgradeChange),
+		},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(f["fleet"], &awseventstargets.LambdaFunctionProps{
+			Event: awsevents.RuleTargetInput_FromObject(map[string]any{
+				"cluster": awsevents.EventField_FromPath(jsii.String("$.detail.cluster")),
+			}),
+			DeadLetterQueue: n.deadLetters,
+			MaxEventAge:     maxEventAge(),
+			RetryAttempts:   jsii.Number(deliveryAttempts),
+		})},
+	})
 }
 
 func newRule(scope constructs.Construct, id, description string, pattern *awsevents.EventPattern, target awsevents.IRuleTarget) {

@@ -235,7 +235,7 @@ func TestNoEventIsLost(t *testing.T) {
 		configured[c["FunctionName"].(string)] = c
 	}
 	require.ElementsMatch(t, []string{
-		"drover-admit", "drover-publish", "drover-rollout", "drover-stackevent", "drover-sweep",
+		"drover-admit", "drover-fleet", "drover-publish", "drover-rollout", "drover-stackevent", "drover-sweep",
 	}, slices.Collect(maps.Keys(configured)), "functions that events invoke")
 	for name, c := range configured {
 		require.Equal(t, map[string]any{"OnFailure": map[string]any{"Destination": queue}}, c["DestinationConfig"], name)

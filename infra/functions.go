@@ -5,6 +5,7 @@ package main
 import (
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -102,6 +103,12 @@ var functionTable = []function{
 			"DROVER_CONVERGE_ARN": convergeARN, "DROVER_JOIN_ARN": joinARN, "DROVER_DRAIN_ARN": drainARN, "DROVER_UPGRADE_ARN": upgradeARN,
 		},
 	},
+	{
+		name: "fleet", description: "Carries out the assignments of rollouts in this cell and reports facts about its clusters",
+		// It may read a thousand clusters.
+		timeout: 120, memory: 512, async: true,
+		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
+	},
 }
 
 // grantsOf returns the grants of a function: its own calls, notifications if it sends any, and what Lambda does on its behalf.
@@ -135,6 +142,9 @@ func newFunction(scope constructs.Construct, c code, n notices, f function, role
 	}
 	for key, value := range f.env {
 		env[key] = sub(value)
+	}
+	if f.name == "fleet" && c.cellLimit > 0 {
+		env["DROVER_CELL_LIMIT"] = jsii.String(strconv.Itoa(c.cellLimit))
 	}
 	if f.notifies {
 		env["DROVER_TOPIC_ARN"] = sub(noticesARN)

@@ -22,6 +22,7 @@ const noticesKey = "NoticesKey"
 type notices struct {
 	topic       awssns.Topic
 	deadLetters awssqs.Queue
+	bus         awsevents.EventBus
 }
 
 func newNotices(scope constructs.Construct, roles functionRoles) notices {
@@ -75,7 +76,7 @@ func newNotices(scope constructs.Construct, roles functionRoles) notices {
 	// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-encryption-key-policy.html
 	// Events that cannot be encrypted or decrypted go to the bus's dead-letter queue. Events that a rule cannot deliver go to the rule's.
 	// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-encryption-event-bus-dlq.html
-	awsevents.NewEventBus(scope, jsii.String("Bus"), &awsevents.EventBusProps{
+	bus := awsevents.NewEventBus(scope, jsii.String("Bus"), &awsevents.EventBusProps{
 		EventBusName:    jsii.String(names.Bus),
 		Description:     jsii.String("drover: what changes in the status of clusters"),
 		KmsKey:          key,
@@ -97,5 +98,5 @@ func newNotices(scope constructs.Construct, roles functionRoles) notices {
 		Conditions: &ofThisAccount,
 	}))
 
-	return notices{topic, deadLetters}
+	return notices{topic, deadLetters, bus}
 }

@@ -115,7 +115,7 @@ var functionGrants = map[string][]grant{
 		deployedSpec,
 		listSpecs,
 		state(s3ReadWrite, "status/", "releases/", "leases/", "rolls/", "due/"),
-		state(s3Read, "upgrades/"),
+		state(s3Read, "upgrades/", names.Assignments, names.CellFreezes),
 		state(s3Write, "templates/", "userdata/", "plans/", names.RelayCodes),
 		listState,
 		{
@@ -238,8 +238,8 @@ var functionGrants = map[string][]grant{
 		specs(s3Read, "clusters/", "releases/"),
 		deployedSpec,
 		listSpecs,
-		state(s3ReadWrite, "status/", "upgrades/", "releases/", "baselines/"),
-		state(s3Read, "leases/", "rolls/"),
+		state(s3ReadWrite, "status/", "upgrades/", "releases/", "baselines/", names.Assignments),
+		state(s3Read, "leases/", "rolls/", names.CellFreezes),
 		listState,
 		{
 			why:     "Whether the execution that converges the cluster, or upgraded it, still runs.",
@@ -349,10 +349,17 @@ var functionGrants = map[string][]grant{
 		specs(s3Read, "clusters/"),
 		listSpecs,
 	},
+	"fleet": fleetGrants,
 	"sweep": {
 		state(s3ReadDelete, "waiters/"),
 		state(s3ReadWriteDelete, "due/"),
-		state(s3ReadWrite, "status/", "leases/", names.HandledChannels),
+		state(s3ReadWrite, "status/", "leases/", names.HandledChannels, names.CellLooks),
+		state(s3Read, names.CellAssigned, names.CellReports),
+		{
+			why:     "While a run has members in this cell, their facts are kept fresh.",
+			actions: []string{"lambda:InvokeFunction"},
+			on:      []string{functionARN("fleet")},
+		},
 		{
 			why:     "The statuses of clusters that were deleted long ago expire.",
 			actions: []string{"s3:DeleteObject"},
@@ -371,7 +378,7 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"states:StartExecution"}, on: []string{upgradeARN}},
 		listState,
 		specs(s3Read, "clusters/", "releases/"),
-		state(s3Read, "releases/", "rolls/", "upgrades/"),
+		state(s3Read, "releases/", "rolls/", "upgrades/", names.Assignments, names.CellFreezes),
 		deployedSpec,
 		listSpecs,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
@@ -412,6 +419,31 @@ var functionGrants = map[string][]grant{
 		},
 		findRelays,
 		invokeRelays,
+	},
+}
+
+// fleetGrants are the calls of the function fleet. It starts drover-converge and changes no cluster itself.
+var fleetGrants = []grant{
+	specs(s3Read, "clusters/"),
+	listSpecs,
+	state(s3ReadWrite, names.Assignments, names.CellReports, names.CellFreezes, names.Dues),
+	state(s3Read, names.CellAssigned, names.CellLooks, "status/", "upgrades/", "leases/", "releases/"),
+	listState,
+	{
+		why:     "A cluster is busy while the execution that holds its lease runs.",
+		actions: []string{"states:DescribeExecution"},
+		on:      []string{convergeExecutionsARN},
+	},
+	startConverge,
+	{
+		why:     "Listing all stacks, and alarms by name, support no resource-level permissions.",
+		actions: []string{"cloudformation:DescribeStacks", "cloudwatch:DescribeAlarms"},
+		on:      []string{"*"},
+	},
+	{
+		why:     "New facts tick the runs. An upgrade that has just ended needs a look.",
+		actions: []string{"lambda:InvokeFunction"},
+		on:      []string{functionARN("rollout"), functionARN("sweep")},
 	},
 }
 

@@ -136,7 +136,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:PutObject on state/plans/*", "s3:PutObject on state/relay/*",
 			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "s3:ListBucket on state",
 			"s3:GetObject on state/rolls/*", "s3:PutObject on state/rolls/*", "s3:GetObject on state/due/*", "s3:PutObject on state/due/*",
-			"s3:GetObject on state/upgrades/*",
+			"s3:GetObject on state/upgrades/*", "s3:GetObject on state/assignments/*", "s3:GetObject on state/fleet/freezes.json*",
 			"states:DescribeExecution on execution:drover-converge:*",
 			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *", "eks:DescribeClusterVersions on *",
 			"servicequotas:GetServiceQuota on *", "servicequotas:GetAWSDefaultServiceQuota on *", "eks:ListClusters on *",
@@ -180,8 +180,8 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*",
 			"s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:GetObject on state/upgrades/*",
-			"s3:PutObject on state/upgrades/*",
-			"s3:GetObject on state/releases/*", "s3:PutObject on state/releases/*",
+			"s3:PutObject on state/upgrades/*", "s3:GetObject on state/assignments/*", "s3:PutObject on state/assignments/*",
+			"s3:GetObject on state/releases/*", "s3:PutObject on state/releases/*", "s3:GetObject on state/fleet/freezes.json*",
 			"s3:GetObject on state/leases/*", "s3:GetObject on state/rolls/*", "s3:ListBucket on state",
 			"states:DescribeExecution on execution:drover-converge:*", "states:DescribeExecution on execution:drover-upgrade:*",
 			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *",
@@ -239,7 +239,9 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on state/waiters/*", "s3:DeleteObject on state/waiters/*", "s3:GetObject on state/due/*",
 			"s3:DeleteObject on state/due/*", "s3:GetObject on state/rolls/*",
 			"s3:PutObject on state/due/*", "s3:GetObject on state/upgrades/*", "s3:GetObject on state/channels.json*",
-			"s3:PutObject on state/channels.json*",
+			"s3:PutObject on state/channels.json*", "s3:GetObject on state/assignments/*", "s3:GetObject on state/fleet/freezes.json*",
+			"s3:GetObject on state/fleet/assigned/*", "s3:GetObject on state/fleet/facts/*", "s3:GetObject on state/fleet/looks.json*",
+			"s3:PutObject on state/fleet/looks.json*", "lambda:InvokeFunction on function:drover-fleet",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:DeleteObject on state/status/clusters/*",
 			"s3:ListBucket on state",
 			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "states:DescribeExecution on execution:drover-converge:*",
@@ -257,10 +259,23 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"autoscaling:ResumeProcesses on autoScalingGroup:*:autoScalingGroupName/drover-*",
 			"autoscaling:DescribeAutoScalingGroups on *", "autoscaling:DescribeLifecycleHooks on *", "autoscaling:DescribeScalingActivities on *",
 		}, resume...),
+		"fleet": {
+			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs", "s3:ListBucket on state",
+			"s3:GetObject on state/assignments/*", "s3:PutObject on state/assignments/*",
+			"s3:GetObject on state/fleet/facts/*", "s3:PutObject on state/fleet/facts/*",
+			"s3:GetObject on state/fleet/freezes.json*", "s3:PutObject on state/fleet/freezes.json*",
+			"s3:GetObject on state/due/*", "s3:PutObject on state/due/*",
+			"s3:GetObject on state/fleet/assigned/*", "s3:GetObject on state/fleet/looks.json*",
+			"s3:GetObject on state/status/*", "s3:GetObject on state/upgrades/*", "s3:GetObject on state/leases/*",
+			"s3:GetObject on state/releases/*",
+			"states:DescribeExecution on execution:drover-converge:*", "states:StartExecution on stateMachine:drover-converge",
+			"cloudformation:DescribeStacks on *", "cloudwatch:DescribeAlarms on *",
+			"lambda:InvokeFunction on function:drover-rollout", "lambda:InvokeFunction on function:drover-sweep", failed,
+		},
 	} {
 		t.Run(step, func(t *testing.T) {
 			want = append(want, runtime(step)...)
-			if !slices.Contains([]string{"change", "prepare", "clean"}, step) {
+			if !slices.Contains([]string{"change", "prepare", "clean", "fleet"}, step) {
 				want = append(want, notifications...)
 			}
 			slices.Sort(want)

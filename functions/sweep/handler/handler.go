@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/functions/sweep/audit"
 	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/functions/sweep/work"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 )
 
@@ -24,6 +25,7 @@ type State interface {
 	passes.UpgradeRecords
 	passes.ChannelState
 	passes.DueState
+	passes.FleetState
 	audit.State
 	audit.Verdicts
 	audit.UnreadUploads
@@ -33,6 +35,7 @@ type State interface {
 type Stacks interface {
 	passes.WaiterStacks
 	passes.InstanceStacks
+	passes.FleetStacks
 	audit.Stacks
 }
 
@@ -78,6 +81,9 @@ type Handler struct {
 	Resume  Resumer
 	Admit   work.Admitter
 	Publish audit.Publisher
+	// Fleet starts the function fleet. Cell is that of this deployment; without it, there are no rollouts.
+	Fleet passes.FleetFunctions
+	Cell  string
 	// Parallel is how many clusters are handled at the same time. EventGrace is the age from which an upload without an
 	// event counts as missed.
 	Parallel   int
@@ -108,6 +114,9 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 	if in.Ended != nil {
 		return struct{}{}, h.ended().Handle(ctx, *in.Ended)
 	}
+	if in.Fleet {
+		return struct{}{}, h.fleet().Look(ctx)
+	}
 	list := h.sweep()
 	if in.Audit {
 		list = h.audit()
@@ -133,6 +142,7 @@ func (h *Handler) audit() []pass {
 		{"channels", h.channels().Run},
 		{"audit", h.clusters().Run},
 		{"unread uploads", unread.Run},
+		{"fleet", h.startFleet},
 	}
 }
 
@@ -171,12 +181,28 @@ func (h *Handler) sweep() []pass {
 		{"channels", h.channels().Run},
 		{"relays", relays.Run},
 		{"due work", due.Run},
+		{"fleet", h.fleet().Run},
 	}
 }
 
 // ended handles ends of executions of drover-converge: those that events report, and those that the sweep finds.
 func (h *Handler) ended() passes.EndedExecutions {
 	return passes.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
+}
+
+// fleet is the pass over clusters of rollouts.
+func (h *Handler) fleet() passes.Fleet {
+	return passes.Fleet{
+		State: h.State, Stacks: h.Stacks, Nodes: h.Nodes, Functions: h.Fleet, Cell: h.Cell, Parallel: h.Parallel, Now: h.Now,
+	}
+}
+
+// startFleet has the function fleet observe all clusters from time to time.
+func (h *Handler) startFleet(ctx context.Context) error {
+	if h.Cell == "" {
+		return nil
+	}
+	return h.Fleet.Start(ctx, names.Function("fleet"), []byte(`{"audit":true}`))
 }
 
 // channels is the pass that both the sweep and the audit run.

@@ -43,7 +43,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	functions, snapshot := lambda.New(cfg), cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
 		State: state, Stacks: cloudformationClient, Groups: pools, EKS: eksClient, Snapshot: snapshot, Instances: instances,
-		Functions: functions,
+		Functions: functions, Fleet: functions, Cell: names.Cell(env.Must(lambdaruntime.Account), cfg.Region),
 		Nodes: kube.NewClusters(cfg, kube.WithTransport(env.Transport), kube.WithRole(env.Role(cfg.Region, "sweep"), kube.SweepGroup),
 			kube.WithRelay(relay.To(functions))),
 		Executions: machine,

@@ -30,6 +30,8 @@ import (
 	change "github.com/drover-run/drover/functions/change/setup"
 	clean "github.com/drover-run/drover/functions/clean/setup"
 	drain "github.com/drover-run/drover/functions/drain/setup"
+	fleeting "github.com/drover-run/drover/functions/fleet/handler"
+	fleet "github.com/drover-run/drover/functions/fleet/setup"
 	join "github.com/drover-run/drover/functions/join/setup"
 	planning "github.com/drover-run/drover/functions/plan/handler"
 	plan "github.com/drover-run/drover/functions/plan/setup"
@@ -56,11 +58,12 @@ import (
 
 // Functions runs drover's functions.
 type Functions struct {
-	// Plan, Sweep and Upgrade are handlers, and Planner is that of Plan. Tests change their fields and call them.
+	// Plan, Sweep, Upgrade and Fleet are handlers, and Planner is that of Plan. Tests change their fields and call them.
 	Plan    *planning.Handler
 	Planner *planner.Planner
 	Sweep   *sweeping.Handler
 	Upgrade *upgrading.Handler
+	Fleet   *fleeting.Handler
 	// Concurrency throttles invocations above the account's limit.
 	Concurrency lambda.Concurrency
 	// Killed is the error that Step Functions receives from a killed function. The default is Lambda.ServiceException, which it retries.
@@ -92,11 +95,17 @@ func (f *Functions) deploy(variables map[string]string) {
 	f.Planner.RelayFile = func() ([]byte, error) { return []byte(relayPackage), nil }
 	f.Sweep.Parallel = 1                                     // in parallel, no world replays
 	f.Upgrade.Planner.(*planner.Planner).Now = f.Planner.Now // both functions plan at the same time
+	f.Fleet = fleet.New(f.config("fleet"), env)
+	f.Fleet.Parallel, f.Fleet.Pause = 1, f.pauses
+	if !f.account.options.Fleet {
+		f.Sweep.Cell = "" // it starts no function
+	}
 	changes := change.New(f.config("change"), env)
 	f.handlers = map[string]awslambda.Handler{
 		"admit":      wrap(logs, "admit", admit.New(f.config("admit"), env).Handle),
 		"change":     wrap(logs, "change", changes.Handle),
 		"clean":      wrap(logs, "clean", clean.New(f.config("clean"), env).Handle),
+		"fleet":      wrap(logs, "fleet", f.Fleet.Handle),
 		"plan":       wrap(logs, "plan", f.Plan.Handle),
 		"publish":    wrap(logs, "publish", publish.New(f.config("publish"), env).Handle),
 		"report":     wrap(logs, "report", report.New(f.config("report"), env).Handle),
@@ -115,6 +124,11 @@ func (f *Functions) deploy(variables map[string]string) {
 	f.handlers["join"] = wrap(logs, "join", join.New(f.config("join"), env).Handle)
 	f.handlers["drain"] = wrap(logs, "drain", drain.New(f.config("drain"), env).Handle)
 	f.handlers["prepare"] = wrap(logs, "prepare", prepares.Handle)
+}
+
+// pauses is the pause of the function fleet between its attempts. It is not random, so that worlds replay.
+func (f *Functions) pauses(ctx context.Context, attempt int) error {
+	return f.account.clock.Work(ctx, time.Duration(attempt)*100*time.Millisecond)
 }
 
 // withoutClusters replaces what would call the APIs of clusters, which do not exist in real time.

@@ -1,0 +1,454 @@
+// Package handler implements the fleet function: the part of a cell in rollouts. It copies new assignments to its clusters within the limit
+// of the cell, and starts drover-converge for each. It withdraws assignments whose upgrade has not begun. It reports a fact about each
+// cluster and then invokes the function rollout, which ticks the runs. drover-upgrade makes the upgrades.
+//
+// Every step may be repeated. The order of the writes matters: a cluster is on the list of open clusters before its assignment is copied,
+// and the assignment is copied before the cluster is planned because of it.
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/rollout"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Specs is the specs bucket: a subset of store.Objects.
+type Specs interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
+}
+
+// State is the state bucket: a subset of store.State.
+type State interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	Assigned(ctx context.Context, cell string) (*rollout.Assigned, string, error)
+	CellReport(ctx context.Context, cell string) (*rollout.Report, string, error)
+	PutCellReport(ctx context.Context, cell string, report *rollout.Report, etag string) error
+	Assignment(ctx context.Context, cluster string) (*rollout.CellAssignment, string, error)
+	PutAssignment(ctx context.Context, assignment *rollout.CellAssignment, etag string) (string, error)
+	CellFreezes(ctx context.Context) (*rollout.CellFreezes, string, error)
+	PutCellFreezes(ctx context.Context, freezes *rollout.CellFreezes, etag string) error
+	Looks(ctx context.Context) (*rollout.Looks, error)
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	Verdict(ctx context.Context, release string) (*status.Release, error)
+	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
+	AddDue(ctx context.Context, cluster string, at time.Time) error
+	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string,
+		err error)
+}
+
+// Stacks describes stacks: a subset of cloudformation.Stacks.
+type Stacks interface {
+	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
+	All(ctx context.Context) (map[string]stack.Deployed, error)
+}
+
+// Executions are those of drover-converge: a subset of stepfunctions.Executions.
+type Executions interface {
+	Running(ctx context.Context, execution string) (bool, error)
+	ConvergeDue(ctx context.Context, cluster string, at time.Time) error
+}
+
+// Alarms of CloudWatch: a subset of cloudwatch.Alarms.
+type Alarms interface {
+	// States returns the alarms of these names that exist.
+	States(ctx context.Context, named []string) ([]preflight.Alarm, error)
+}
+
+// Functions starts functions: a subset of lambda.Functions.
+type Functions interface {
+	Start(ctx context.Context, function string, payload []byte) error
+}
+
+// Handler is the function.
+type Handler struct {
+	Specs      Specs
+	State      State
+	Stacks     Stacks
+	Executions Executions
+	Alarms     Alarms
+	Functions  Functions
+	// Account and Region identify the cell.
+	Account, Region string
+	// Limit is how many clusters rollouts may work on at once. 0 is a tenth of the clusters, and at least minLimit.
+	Limit int
+	// Parallel is how many clusters are read at the same time.
+	Parallel int
+	// Pause waits between attempts.
+	Pause func(ctx context.Context, attempt int) error
+	Now   func() time.Time
+}
+
+const (
+	// minLimit is the lowest default of Limit.
+	minLimit = 3
+	// refreshActive and refreshIdle are the ages from which all facts are observed again: while a run has members in this cell, and otherwise.
+	refreshActive, refreshIdle = 10 * time.Minute, 6 * time.Hour
+	// repeatEvery is how often a cluster is planned because of an assignment that has not begun.
+	repeatEvery = 30 * time.Minute
+	// maxAttempts bounds the attempts to write the report.
+	maxAttempts = 6
+)
+
+// call is one call of the function.
+type call struct {
+	*Handler
+	now      time.Time
+	report   *rollout.Report
+	assigned *rollout.Assigned
+	looks    *rollout.Looks
+	// stacks are those of all clusters; nil if they were not listed.
+	stacks map[string]stack.Deployed
+	// wanted are the assignments of runs that have not ended, by cluster, with the section of each.
+	wanted map[string]wanted
+
+	mu sync.Mutex
+	// facts are the observed ones, by cluster. A cluster without a spec has nil.
+	facts map[string]*rollout.Fact
+	// awaitsLook reports that an upgrade has just ended.
+	awaitsLook bool
+}
+
+type wanted struct {
+	rollout.Assignment
+	overrides []string
+}
+
+// Handle brings the cell up to date: see the package.
+func (h *Handler) Handle(ctx context.Context, in events.Fleet) (struct{}, error) {
+	for attempt := range maxAttempts {
+		if attempt > 0 {
+			if err := h.Pause(ctx, attempt); err != nil {
+				return struct{}{}, err
+			}
+		}
+		if err := h.handle(ctx, in); !errors.Is(err, store.ErrConflict) {
+			return struct{}{}, err
+		}
+	}
+	return struct{}{}, &fault.Transient{Cause: fmt.Errorf("cell %s: conflicted with other writers %d times", h.cell(), maxAttempts)}
+}
+
+// handle is one attempt. store.ErrConflict means: try again.
+func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
+	c := &call{Handler: h, now: h.Now().UTC().Round(0), facts: map[string]*rollout.Fact{}, wanted: map[string]wanted{}}
+	var etag string
+	var err error
+	// The report is read before the assignments: an assignment of the report that is no longer assigned was withdrawn.
+	if c.report, etag, err = h.State.CellReport(ctx, h.cell()); err != nil {
+		return err
+	}
+	hub := ""
+	if c.assigned, hub, err = h.State.Assigned(ctx, h.cell()); err != nil {
+		return err
+	}
+	claims := c.readWanted()
+	if hub != "" {
+		if err := c.writeFreezes(ctx, claims); err != nil {
+			return err
+		}
+	}
+	c.looks = &rollout.Looks{}
+	if len(claims) > 0 {
+		if c.looks, err = h.State.Looks(ctx); err != nil {
+			return err
+		}
+	}
+	clusters, all, err := c.clusters(ctx, in, len(claims) > 0)
+	if err != nil || len(clusters) == 0 && !all {
+		return err
+	}
+	if c.report == nil {
+		c.report = &rollout.Report{}
+	}
+	if err := c.reserve(ctx, etag); err != nil {
+		return err
+	}
+	failed := c.forEach(clusters, func(cluster string) error {
+		if err := c.update(ctx, cluster); err != nil {
+			return fmt.Errorf("cluster %s: %w", cluster, err)
+		}
+		return nil
+	})
+	usable, err := c.usable(ctx)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	changed, err := c.writeReport(ctx, all && failed == nil, usable)
+	if err == nil && c.awaitsLook {
+		err = h.Functions.Start(ctx, names.Function("sweep"), []byte(`{"fleet":true}`))
+	}
+	if err == nil && changed {
+		err = h.Functions.Start(ctx, names.Function("rollout"), []byte("{}"))
+	}
+	return errors.Join(failed, err)
+}
+
+func (h *Handler) cell() string { return names.Cell(h.Account, h.Region) }
+
+// readWanted fills in wanted and returns the clusters that runs claim, sorted. Only runs that have not ended have claims. Two of them never
+// claim the same cluster.
+func (c *call) readWanted() (claims []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.assigned.Sections)) {
+		section := c.assigned.Sections[name]
+		claims = append(claims, section.Claims...)
+		for _, a := range section.Assignments {
+			if _, claimed := slices.BinarySearch(section.Claims, a.Cluster); claimed {
+				c.wanted[a.Cluster] = wanted{a, section.Overrides}
+			}
+		}
+	}
+	slices.Sort(claims)
+	return slices.Compact(claims)
+}
+
+// writeFreezes copies the freezes and the claims for planning.
+func (c *call) writeFreezes(ctx context.Context, claims []string) error {
+	had, etag, err := c.State.CellFreezes(ctx)
+	if err != nil {
+		return err
+	}
+	want := rollout.CellFreezes{Freezes: c.assigned.Freezes, Claims: claims}
+	if had.Equal(&want) {
+		return nil
+	}
+	return c.State.PutCellFreezes(ctx, &want, etag)
+}
+
+// clusters returns the clusters to observe, sorted. all reports that those are all clusters.
+func (c *call) clusters(ctx context.Context, in events.Fleet, active bool) (list []string, all bool, err error) {
+	age := refreshIdle
+	if active {
+		age = refreshActive
+	}
+	// Only the audit and active runs find clusters whose events were lost.
+	if c.report == nil || (in.Audit || active) && c.now.Sub(c.report.At) >= age || active && c.observedBefore(c.now.Add(-age)) {
+		if c.stacks, err = c.Stacks.All(ctx); err != nil {
+			return nil, false, err
+		}
+		entries, err := c.Specs.List(ctx, names.ClusterSpecs)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, entry := range entries {
+			if cluster, ok := names.ClusterOfKey(entry.Key); ok {
+				list = append(list, cluster)
+			}
+		}
+		return list, true, nil
+	}
+	set := map[string]bool{}
+	if in.Cluster != "" {
+		set[in.Cluster] = true
+	}
+	attempts := map[string]*rollout.Attempt{}
+	for i := range c.report.Facts {
+		f := &c.report.Facts[i]
+		attempts[f.Cluster] = f.Attempt
+		if c.changes(f) {
+			set[f.Cluster] = true
+		}
+	}
+	for _, cluster := range c.report.Open {
+		set[cluster] = true
+	}
+	for cluster, w := range c.wanted {
+		if a := attempts[cluster]; a == nil || !w.is(a) {
+			set[cluster] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set)), false, nil
+}
+
+// changes reports whether the fact of a cluster may be another one now: its attempt is in flight, or it was observed. A run that has not
+// read how an attempt ended gets a newer fact of it.
+func (c *call) changes(f *rollout.Fact) bool {
+	a := f.Attempt
+	if a == nil {
+		return false
+	}
+	w, isWanted := c.wanted[f.Cluster]
+	switch {
+	case !a.State.Ended():
+		return true
+	case a.State == rollout.AttemptDone:
+		return isWanted && c.looks.Clusters[f.Cluster].At.After(f.Observed)
+	}
+	return isWanted && w.is(a) && c.now.Sub(f.Observed) >= time.Minute
+}
+
+// observedBefore reports whether a fact of a claimed cluster is older than a time.
+func (c *call) observedBefore(t time.Time) bool {
+	for i := range c.report.Facts {
+		f := &c.report.Facts[i]
+		if f.Observed.Before(t) && c.claims(f.Cluster) && (f.Attempt == nil || f.Attempt.State != rollout.AttemptDone) {
+			return true
+		}
+	}
+	return false
+}
+
+// claims reports whether a run claims a cluster.
+func (c *call) claims(cluster string) bool {
+	for _, section := range c.assigned.Sections {
+		if _, found := slices.BinarySearch(section.Claims, cluster); found {
+			return true
+		}
+	}
+	return false
+}
+
+// is reports whether an attempt is that of the assignment.
+func (w *wanted) is(a *rollout.Attempt) bool {
+	return a.Rollout == w.Rollout && a.Run == w.Run && a.Number == w.Attempt
+}
+
+// reserve puts clusters on the list of open ones before their assignments are copied, up to the limit of the cell. The others are no longer
+// wanted in this call.
+func (c *call) reserve(ctx context.Context, etag string) error {
+	attempts := map[string]*rollout.Attempt{}
+	for i := range c.report.Facts {
+		attempts[c.report.Facts[i].Cluster] = c.report.Facts[i].Attempt
+	}
+	open := slices.Clone(c.report.Open)
+	for _, cluster := range slices.Sorted(maps.Keys(c.wanted)) {
+		w := c.wanted[cluster]
+		a := attempts[cluster]
+		if slices.Contains(open, cluster) || w.Withdrawn || a != nil && w.is(a) {
+			continue
+		}
+		if limit := c.limit(); len(open) >= limit {
+			logging.From(ctx).Info("cell limit reached", "cluster", cluster, "limit", limit)
+			delete(c.wanted, cluster)
+			continue
+		}
+		open = append(open, cluster)
+	}
+	if len(open) == len(c.report.Open) {
+		return nil
+	}
+	slices.Sort(open)
+	next := *c.report
+	next.Open, next.Limit = open, c.limit()
+	if next.At.IsZero() {
+		next.At = c.now
+	}
+	if err := c.State.PutCellReport(ctx, c.cell(), &next, etag); err != nil {
+		return err
+	}
+	c.report = &next
+	return nil
+}
+
+// limit is how many clusters rollouts may work on at once.
+func (c *call) limit() int {
+	if c.Limit > 0 {
+		return c.Limit
+	}
+	return max(minLimit, len(c.report.Facts)/10)
+}
+
+// forEach calls do for each cluster, several at a time.
+func (c *call) forEach(clusters []string, do func(cluster string) error) error {
+	failed := make([]error, len(clusters))
+	limit := make(chan struct{}, max(1, c.Parallel))
+	if c.Parallel <= 1 {
+		for i, cluster := range clusters {
+			failed[i] = do(cluster)
+		}
+		return errors.Join(failed...)
+	}
+	var work sync.WaitGroup
+	for i, cluster := range clusters {
+		limit <- struct{}{}
+		work.Go(func() {
+			defer func() { <-limit }()
+			failed[i] = do(cluster)
+		})
+	}
+	work.Wait()
+	return errors.Join(failed...)
+}
+
+// writeReport merges the observed facts into the newest report. changed reports whether that adds anything.
+func (c *call) writeReport(ctx context.Context, all bool, usable []string) (changed bool, err error) {
+	for attempt := range maxAttempts {
+		if attempt > 0 {
+			if err := c.Pause(ctx, attempt); err != nil {
+				return false, err
+			}
+		}
+		had, etag, err := c.State.CellReport(ctx, c.cell())
+		if err != nil {
+			return false, err
+		}
+		if had == nil {
+			had = &rollout.Report{}
+		}
+		next := c.merge(had, all, usable)
+		if next.Same(had) && (!all || c.now.Sub(had.At) < refreshActive) && etag != "" {
+			return false, nil
+		}
+		if err = c.State.PutCellReport(ctx, c.cell(), next, etag); err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return false, err
+		}
+	}
+	return false, store.ErrConflict
+}
+
+// merge returns a report with the observed facts, unless it has newer ones. The facts of clusters without a spec are removed.
+func (c *call) merge(had *rollout.Report, all bool, usable []string) *rollout.Report {
+	next := &rollout.Report{At: c.now, Limit: c.limit(), Usable: usable}
+	facts := map[string]rollout.Fact{}
+	for _, f := range had.Facts {
+		if observed, found := c.facts[f.Cluster]; found && observed == nil || all && !found && !f.Observed.After(c.now) {
+			continue
+		}
+		facts[f.Cluster] = f
+	}
+	for cluster, f := range c.facts {
+		if old, found := facts[cluster]; f != nil && (!found || !old.Observed.After(f.Observed)) {
+			facts[cluster] = *f
+		}
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(facts)) {
+		next.Facts = append(next.Facts, facts[cluster])
+	}
+	for _, cluster := range had.Open {
+		f, found := c.facts[cluster]
+		_, isWanted := c.wanted[cluster]
+		a := (*rollout.Attempt)(nil)
+		if f != nil {
+			a = f.Attempt
+		}
+		if found && (a == nil && !isWanted || a != nil && a.State.Ended() && !c.waitsFor(cluster, a)) {
+			continue
+		}
+		next.Open = append(next.Open, cluster)
+	}
+	return next
+}
+
+// waitsFor reports whether another attempt of a cluster waits to be copied.
+func (c *call) waitsFor(cluster string, a *rollout.Attempt) bool {
+	w, found := c.wanted[cluster]
+	return found && !w.Withdrawn && !w.is(a)
+}

@@ -1,0 +1,175 @@
+package passes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/functions/sweep/work"
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/rollout"
+	"github.com/drover-run/drover/shared/stack"
+)
+
+// Fleet observes the clusters of rollouts whose upgrades are done, and starts the function fleet while a run has members in this cell.
+type Fleet struct {
+	State     FleetState
+	Stacks    FleetStacks
+	Nodes     FleetNodes
+	Functions FleetFunctions
+	// Cell is that of this deployment: see names.Cell. Without it the pass does nothing.
+	Cell string
+	// Parallel is how many clusters are observed in the same time.
+	Parallel int
+	Now      func() time.Time
+}
+
+// FleetState is a subset of store.State.
+type FleetState interface {
+	Assigned(ctx context.Context, cell string) (*rollout.Assigned, string, error)
+	CellReport(ctx context.Context, cell string) (*rollout.Report, string, error)
+	Looks(ctx context.Context) (*rollout.Looks, error)
+	PutLooks(ctx context.Context, looks *rollout.Looks) error
+}
+
+// FleetStacks describes stacks: a subset of cloudformation.Stacks.
+type FleetStacks interface {
+	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
+}
+
+// FleetNodes lists the nodes of a cluster with the Kubernetes API: a subset of kube.Clusters.
+type FleetNodes interface {
+	Health(ctx context.Context, cluster string, api stack.API) ([]pool.NodeHealth, error)
+}
+
+// FleetFunctions starts functions: a subset of lambda.Functions.
+type FleetFunctions interface {
+	Start(ctx context.Context, function string, payload []byte) error
+}
+
+const (
+	// maxLooks bounds the clusters that one sweep observes.
+	maxLooks = 200
+	// lookEvery is the shortest time between two observes a cluster. With the period of the sweep, looks are four to six minutes apart.
+	lookEvery = 4 * time.Minute
+)
+
+// Run costs one read while no run has members in this cell.
+func (p Fleet) Run(ctx context.Context) error { return p.run(ctx, true) }
+
+// Look only looks, and starts the function fleet only if it observed a cluster.
+func (p Fleet) Look(ctx context.Context) error { return p.run(ctx, false) }
+
+func (p Fleet) run(ctx context.Context, start bool) error {
+	if p.Cell == "" {
+		return nil
+	}
+	assigned, _, err := p.State.Assigned(ctx, p.Cell)
+	if err != nil || len(assigned.Sections) == 0 {
+		return err
+	}
+	report, _, err := p.State.CellReport(ctx, p.Cell)
+	if err != nil {
+		return err
+	}
+	// claimed are the assigned clusters of runs that have not ended. The value reports whether the run measures time.
+	claims, claimed := false, map[string]bool{}
+	for _, section := range assigned.Sections {
+		watched := slices.ContainsFunc(section.Watches, func(w rollout.Watch) bool { return w.Until.After(p.Now()) })
+		claims = claims || len(section.Claims) > 0
+		for _, a := range section.Assignments {
+			if _, member := slices.BinarySearch(section.Claims, a.Cluster); member && !a.Back {
+				claimed[a.Cluster] = watched
+			}
+		}
+	}
+	if !claims && (report == nil || len(report.Open) == 0) {
+		return nil
+	}
+	looked, failed := p.look(ctx, claimed, report)
+	if start || looked {
+		failed = errors.Join(failed, p.Functions.Start(ctx, names.Function("fleet"), []byte("{}")))
+	}
+	return failed
+}
+
+// look observes each cluster whose upgrade is in flight, because it may just have ended, and at those of watched runs whose upgrades are
+// done. It begins with those that it has not observed for the longest time. The next sweep observes a cluster again whose API server does
+// not answer.
+func (p Fleet) look(ctx context.Context, claimed map[string]bool, report *rollout.Report) (looked bool, err error) {
+	if report == nil {
+		return false, nil
+	}
+	every := map[string]time.Duration{}
+	for _, f := range report.Facts {
+		watched, member := claimed[f.Cluster]
+		switch a := f.Attempt; {
+		case !member || a == nil:
+		case a.State == rollout.AttemptBegun:
+			every[f.Cluster] = 0
+		case a.State == rollout.AttemptDone && watched:
+			every[f.Cluster] = lookEvery
+		}
+	}
+	if len(every) == 0 {
+		return false, nil
+	}
+	looks, err := p.State.Looks(ctx)
+	if err != nil {
+		return false, err
+	}
+	next := rollout.Looks{Clusters: map[string]rollout.Look{}}
+	var due []string
+	for _, cluster := range slices.Sorted(maps.Keys(every)) {
+		last, seen := looks.Clusters[cluster]
+		if seen {
+			next.Clusters[cluster] = last
+		}
+		if p.Now().Sub(last.At) >= every[cluster] {
+			due = append(due, cluster)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b string) int {
+		return cmp.Or(looks.Clusters[a].At.Compare(looks.Clusters[b].At), strings.Compare(a, b))
+	})
+	if due = due[:min(len(due), maxLooks)]; len(due) == 0 {
+		return false, nil
+	}
+	var mu sync.Mutex
+	failed := work.ForEach(p.Parallel, due, func(cluster string) error {
+		at := p.Now().UTC().Round(0)
+		deployed, err := p.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
+		if err != nil {
+			return err
+		}
+		if deployed.API().Endpoint == "" {
+			return nil
+		}
+		nodes, err := p.Nodes.Health(ctx, cluster, deployed.API())
+		if err != nil {
+			logging.From(ctx).Warn("nodes not listed", "cluster", cluster, "error", err.Error())
+			return nil
+		}
+		look := rollout.Look{At: at, Nodes: len(nodes)}
+		for _, n := range nodes {
+			if !n.Ready {
+				look.NotReady++
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		next.Clusters[cluster], looked = look, true
+		return nil
+	})
+	if !looked {
+		return false, failed
+	}
+	return true, errors.Join(failed, p.State.PutLooks(ctx, &next))
+}

@@ -1,0 +1,170 @@
+package passes
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/functions/sweep/sweeptest"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/rollout"
+	"github.com/drover-run/drover/shared/stack"
+)
+
+// fleet is a cell with rollouts.
+type fleet struct {
+	assigned rollout.Assigned
+	report   *rollout.Report
+	looks    rollout.Looks
+	nodes    map[string][]pool.NodeHealth
+	failing  map[string]error
+	calls    []string
+}
+
+func (f *fleet) did(what string) error {
+	f.calls = append(f.calls, what)
+	return f.failing[what]
+}
+
+func (f *fleet) Assigned(context.Context, string) (*rollout.Assigned, string, error) {
+	return &f.assigned, "", f.did("assigned")
+}
+
+func (f *fleet) CellReport(context.Context, string) (*rollout.Report, string, error) {
+	return f.report, "", f.did("report")
+}
+
+func (f *fleet) Looks(context.Context) (*rollout.Looks, error) { return &f.looks, f.did("looks") }
+
+func (f *fleet) PutLooks(_ context.Context, looks *rollout.Looks) error {
+	f.looks = *looks
+	return f.did("put looks")
+}
+
+func (f *fleet) Describe(_ context.Context, name string) (stack.Deployed, error) {
+	return stack.Deployed{Outputs: map[string]string{stack.OutputEndpoint: "https://" + name}}, f.failing["describe"]
+}
+
+func (f *fleet) Health(_ context.Context, cluster string, _ stack.API) ([]pool.NodeHealth, error) {
+	return f.nodes[cluster], f.did("observe " + cluster)
+}
+
+func (f *fleet) Start(_ context.Context, function string, _ []byte) error {
+	return f.did("start " + function)
+}
+
+func (f *fleet) pass() Fleet {
+	sweeptest.Quiet()
+	return Fleet{State: f, Stacks: f, Nodes: f, Functions: f, Cell: "cell", Now: func() time.Time { return noon }}
+}
+
+func fact(cluster string, state rollout.AttemptState) rollout.Fact {
+	return rollout.Fact{Cluster: cluster, Attempt: &rollout.Attempt{State: state}}
+}
+
+// newFleet is a run whose members are a, begun, and b, done. It watches them.
+func newFleet() *fleet {
+	return &fleet{
+		assigned: rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+			Claims: []string{"a", "b", "c"}, Watches: []rollout.Watch{{Until: noon.Add(time.Minute)}},
+			Assignments: []rollout.Assignment{{Cluster: "a"}, {Cluster: "b"}, {Cluster: "c"}},
+		}}},
+		report: &rollout.Report{Facts: []rollout.Fact{
+			fact("a", rollout.AttemptBegun), fact("b", rollout.AttemptDone), fact("c", rollout.AttemptOpen), fact("d", rollout.AttemptDone),
+		}},
+		nodes:   map[string][]pool.NodeHealth{"a": {{Ready: true}}, "b": {{Ready: true}, {}}},
+		failing: map[string]error{},
+	}
+}
+
+func TestFleetPass(t *testing.T) {
+	started := "start " + names.Function("fleet")
+	seen := func(cluster string, ago time.Duration) func(*fleet) {
+		return func(f *fleet) {
+			f.looks.Clusters = map[string]rollout.Look{cluster: {At: noon.Add(-ago), Nodes: 9}}
+		}
+	}
+	all := []string{"assigned", "report", "looks", "observe a", "observe b", "put looks", started}
+	without := func(calls ...string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(call string) bool { return slices.Contains(calls, call) })
+	}
+	for name, test := range map[string]struct {
+		given func(*fleet)
+		want  []string
+	}{
+		"costs one read without rollouts":             {func(f *fleet) { f.assigned = rollout.Assigned{} }, all[:1]},
+		"observes upgrades that begun and at members": {func(*fleet) {}, all},
+		"costs two reads after the runs": {func(f *fleet) {
+			f.assigned.Sections = map[string]rollout.Section{"next": {Assignments: []rollout.Assignment{{Cluster: "b"}}}}
+		}, all[:2]},
+		"starts the function for what is open after a run": {func(f *fleet) {
+			f.assigned.Sections, f.report.Open = map[string]rollout.Section{"next": {}}, []string{"a"}
+		}, []string{"assigned", "report", started}},
+		"observes members again after four minutes": {seen("b", lookEvery), []string{
+			"assigned", "report", "looks", "observe a", "observe b", "put looks", started,
+		}},
+		"does not observe members earlier": {seen("b", lookEvery-1), without("observe b")},
+		"observes upgrades in flight each time": {seen("a", time.Second), []string{
+			"assigned", "report", "looks", "observe b", "observe a", "put looks", started,
+		}},
+		"does not observe members that no run watches": {func(f *fleet) {
+			section := f.assigned.Sections["next"]
+			section.Watches = []rollout.Watch{{Until: noon}}
+			f.assigned.Sections["next"] = section
+		}, without("observe b")},
+		"does not observe rollbacks": {func(f *fleet) {
+			f.assigned.Sections["next"].Assignments[1].Back = true
+		}, without("observe b")},
+		"continues where an API server does not answer": {func(f *fleet) { f.failing["observe a"] = errThrottled }, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet()
+			test.given(f)
+			require.NoError(t, f.pass().Run(t.Context()))
+			require.Equal(t, test.want, f.calls)
+		})
+	}
+	t.Run("counts nodes, and keeps what it saw of others", func(t *testing.T) {
+		f := newFleet()
+		seen("a", time.Minute)(f)
+		f.failing["observe a"] = errThrottled
+		require.NoError(t, f.pass().Run(t.Context()))
+		require.Equal(t, map[string]rollout.Look{
+			"a": {At: noon.Add(-time.Minute), Nodes: 9}, "b": {At: noon, Nodes: 2, NotReady: 1},
+		}, f.looks.Clusters)
+	})
+	t.Run("observes a limited number", func(t *testing.T) {
+		f := newFleet()
+		section := rollout.Section{}
+		f.report = &rollout.Report{}
+		for i := range maxLooks + 1 {
+			cluster := string(rune('a'+i/26)) + string(rune('a'+i%26))
+			section.Claims = append(section.Claims, cluster)
+			section.Assignments = append(section.Assignments, rollout.Assignment{Cluster: cluster})
+			f.report.Facts = append(f.report.Facts, fact(cluster, rollout.AttemptBegun))
+		}
+		f.assigned.Sections = map[string]rollout.Section{"next": section}
+		require.NoError(t, f.pass().Run(t.Context()))
+		require.Len(t, f.looks.Clusters, maxLooks)
+	})
+	t.Run("starts the function after a requested look only", func(t *testing.T) {
+		f := newFleet()
+		f.report.Facts = f.report.Facts[2:]
+		require.NoError(t, f.pass().Look(t.Context()))
+		require.NotContains(t, f.calls, started)
+		f = newFleet()
+		require.NoError(t, f.pass().Look(t.Context()))
+		require.Contains(t, f.calls, started)
+	})
+	for _, failing := range []string{"assigned", "report", "looks", "describe", "put looks", started} {
+		t.Run("fails without: "+failing, func(t *testing.T) {
+			f := newFleet()
+			f.failing[failing] = errThrottled
+			require.ErrorIs(t, f.pass().Run(t.Context()), errThrottled)
+		})
+	}
+}
