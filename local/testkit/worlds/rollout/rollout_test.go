@@ -1,0 +1,162 @@
+// Package rollout_test has tests of whole rollouts: from the upload of their files to the last member.
+package rollout_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/local/testkit/lives"
+	"github.com/drover-run/drover/shared/backoff"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/rollout"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// life is an account with three clusters at r1: a is the canary of b and c.
+type life struct{ *lives.Life }
+
+func run(t *testing.T, test func(l *life)) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &life{lives.StartWith(t, harness.Options{Bubble: true, Fleet: true})}
+		defer l.Close()
+		l.Upload(names.ReleaseSpec("r1"), harness.ReleaseOf("1.35", "r1"))
+		l.Upload(names.ReleaseSpec("r2"), harness.ReleaseOf("1.36", "r2"))
+		for cluster, stage := range stages {
+			l.Upload(names.ClusterSpec(cluster), clusterSpec(cluster, stage, ""))
+		}
+		l.SettleAll()
+		for cluster := range stages {
+			require.Equal(t, status.Ready, l.Status(cluster).Phase, "%+v", l.Status(cluster))
+		}
+		test(l)
+	})
+}
+
+var stages = map[string]string{"a": "canary", "b": "prod", "c": "prod"}
+
+func clusterSpec(cluster, stage, more string) string {
+	labels := fmt.Sprintf("metadata: {name: %s, labels: {stage: %s}}", cluster, stage)
+	return strings.Replace(harness.Spec(cluster, more), fmt.Sprintf("metadata: {name: %s}", cluster), labels, 1)
+}
+
+// spec is the rollout: the canary soaks for half an hour, and a user approves production.
+const spec = `apiVersion: drover.run/v1alpha1
+kind: Rollout
+metadata: {name: next}
+spec:
+  of: {release: r2}
+  clusters: {}
+  stages:
+    - {name: canary, selector: {matchLabels: {stage: canary}}, settle: 5m, soak: 30m}
+    - name: prod
+      selector: {matchLabels: {stage: prod}}
+      maxConcurrency: 2
+      maxFailures: 1
+      settle: 5m
+      soak: 10m
+      before: [{approval: {}}]
+`
+
+func (l *life) decide(name, verb, more string) {
+	l.T.Helper()
+	record := l.record()
+	l.Upload(names.Decision("next", name), fmt.Sprintf(`apiVersion: drover.run/v1alpha1
+kind: Decision
+metadata: {name: %s}
+spec:
+  rollout: next
+  verb: %s
+  plan: %s
+%s`, name, verb, record.Plan, more))
+}
+
+func (l *life) record() *rollout.Record {
+	l.T.Helper()
+	record, _, err := l.State().RolloutRecord(l.T.Context(), "next")
+	require.NoError(l.T, err)
+	return record
+}
+
+// member is the state of a cluster in the newest run.
+func (l *life) member(cluster string) rollout.MemberRun {
+	l.T.Helper()
+	if r := l.record().Run; r != nil {
+		for _, m := range r.Members {
+			if m.Cluster == cluster {
+				return m
+			}
+		}
+	}
+	return rollout.MemberRun{}
+}
+
+// wait lets time pass, with the schedules of drover, until a condition holds.
+func (l *life) wait(what string, done func() bool) {
+	l.T.Helper()
+	for passed := time.Minute; passed <= 24*time.Hour; passed += time.Minute {
+		if done() {
+			return
+		}
+		time.Sleep(time.Minute)
+		if passed%backoff.SweepPeriod == 0 {
+			l.Sweep()
+			_, err := l.Functions.Call("rollout", events.Rollout{})
+			require.NoError(l.T, err)
+		}
+		if passed%backoff.AuditPeriod == 0 {
+			require.NoError(l.T, l.AuditNow())
+		}
+	}
+	run := l.record().Run
+	report, _, err := l.State().CellReport(l.T.Context(), names.Cell(harness.ID, harness.Region))
+	l.T.Fatalf("not in a day: %s\nrun %+v\nreport %+v %v", what, run, report, err)
+}
+
+func (l *life) planned() bool { return l.record().Plan != "" }
+
+// pinned is the release of a cluster.
+func (l *life) pinned(cluster string) string {
+	l.T.Helper()
+	return l.Status(cluster).Release + " " + l.Status(cluster).KubernetesVersion
+}
+
+func TestRollout(t *testing.T) {
+	t.Run("moves three clusters, the canary first", func(t *testing.T) {
+		run(t, func(l *life) {
+			l.Upload(names.Rollout("next"), spec)
+			l.wait("the plan", l.planned)
+			l.decide("go", "Start", "")
+			l.wait("the approval", func() bool { return l.member("b").Reason == rollout.ReasonApproval })
+			require.Equal(l.T, rollout.Good, l.member("a").State)
+			require.Equal(l.T, []string{"r2 1.36", "r1 1.35", "r1 1.35"}, []string{l.pinned("a"), l.pinned("b"), l.pinned("c")})
+			record, _, err := l.State().Upgrade(l.T.Context(), "a")
+			require.NoError(l.T, err)
+			require.Equal(l.T, upgrade.OriginRollout, record.Origin)
+			require.Equal(l.T, upgrade.Done, record.State)
+			soaked := l.member("a").Good.Add(30 * time.Minute)
+			require.False(l.T, time.Now().Before(soaked))
+			// A release that is edited during the run changes nothing.
+			l.Upload(names.ReleaseSpec("r2"), harness.ReleaseOf("1.37", "r2"))
+			l.decide("approve", "Approve", "  stage: prod\n")
+			l.wait("the end", func() bool { return l.record().Run.State.Final() })
+			require.Equal(l.T, rollout.Done, l.record().Run.State)
+			for cluster := range stages {
+				require.Equal(l.T, "r2 1.36", l.pinned(cluster))
+			}
+			l.wait("the end of the claims", func() bool {
+				freezes, _, err := l.State().CellFreezes(l.T.Context())
+				require.NoError(l.T, err)
+				return len(freezes.Claims) == 0
+			})
+			require.Empty(l.T, l.Functions.Failed())
+		})
+	})
+}
