@@ -52,7 +52,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	drained := choice(scope, "Is the node drained?", "")
 	pause := wait(scope, "Wait for the next slice", "Short while pods leave, and longer the longer they are blocked.",
 		"$states.input.waitSeconds", nil)
-	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is drained"), &awsstepfunctions.SucceedJsonataProps{
+	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node has been drained"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("Or the node does not exist, or the drain timed out and the pool's policy terminates it."),
 		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced, 'evicted': $evicted, 'requests': $requests}]) %}"),
 	})

@@ -43,23 +43,24 @@ func TestDrainNode(t *testing.T) {
 		forced []any
 	}{
 		"drained at once": {
-			input: hook, script: answers{"drain": {says(drains.Done, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
+			input: hook, script: answers{"drain": {says(drains.Done, 0)}}, path: begin + drain + "The node has been drained", status: asl.Succeeded,
 		},
 		"drained in slices, each after as long as the last one says": {
 			input: hook, script: answers{"drain": {says(drains.Remaining, 1), says(drains.Remaining, 120), says(drains.Done, 0)}},
-			path: begin + drain + wait + drain + wait + drain + "The node is drained", status: asl.Succeeded, took: 121 * time.Second,
+			path: begin + drain + wait + drain + wait + drain + "The node has been drained", status: asl.Succeeded, took: 121 * time.Second,
 		},
 		"nothing to drain": {
-			input: spot, script: answers{"drain": {says(drains.Gone, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
+			input: spot, script: answers{"drain": {says(drains.Gone, 0)}}, path: begin + drain + "The node has been drained", status: asl.Succeeded,
 		},
 		"its time limit is over": {
-			input: hook, script: answers{"drain": {says(drains.TimedOut, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
+			input: hook, script: answers{"drain": {says(drains.TimedOut, 0)}}, path: begin + drain + "The node has been drained",
+			status: asl.Succeeded,
 		},
 		"every pod that was forced is named": {
 			input: hook, script: answers{
 				"drain": {says(drains.Remaining, 1, "a/b"), says(drains.Remaining, 1), says(drains.Remaining, 1, "c/d", "e/f"), says(drains.Done, 0)},
 			},
-			path: begin + strings.Repeat(drain+wait, 3) + drain + "The node is drained", status: asl.Succeeded, took: 3 * time.Second,
+			path: begin + strings.Repeat(drain+wait, 3) + drain + "The node has been drained", status: asl.Succeeded, took: 3 * time.Second,
 			forced: []any{"a/b", "c/d", "e/f"},
 		},
 		"the input names no node": {
@@ -70,7 +71,7 @@ func TestDrainNode(t *testing.T) {
 			input: hook, script: answers{
 				"drain": {failedBy("Internal"), failedBy("Internal"), says(drains.Done, 0)}, "recordLifecycleActionHeartbeat": {map[string]any{}},
 			},
-			path: begin + kept + kept + drain + "The node is drained", status: asl.Succeeded, took: 150 * time.Second,
+			path: begin + kept + kept + drain + "The node has been drained", status: asl.Succeeded, took: 150 * time.Second,
 		},
 		"the function fails for two days: the hook is completed": {
 			input: hook, script: answers{
@@ -85,7 +86,7 @@ func TestDrainNode(t *testing.T) {
 					append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Done, 0))...),
 			},
 			path: begin + strings.Repeat(failed, maxTroubles-1) + drain + wait + strings.Repeat(failed, maxTroubles-1) + drain +
-				"The node is drained",
+				"The node has been drained",
 			status: asl.Succeeded, took: 2*troubles(maxTroubles-1) + time.Second,
 		},
 		"Auto Scaling fails, too: the hook has time": {
@@ -93,7 +94,7 @@ func TestDrainNode(t *testing.T) {
 				"drain": {failedBy("Internal"), says(drains.Done, 0)}, "recordLifecycleActionHeartbeat": {failedBy("AutoScaling.AutoScalingException")},
 			},
 			path: begin + "Drain the node > Try again? > Keep the hook open > Is the hook open? > Back off > " + drain +
-				"The node is drained", status: asl.Succeeded,
+				"The node has been drained", status: asl.Succeeded,
 		},
 		"the hook ended during a failure": {
 			input: hook, script: answers{"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}, &asl.Failure{

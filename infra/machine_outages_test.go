@@ -35,10 +35,11 @@ func TestMachinesWaitForLambda(t *testing.T) {
 				script: answers{
 					"drain":                          {events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}},
 					"recordLifecycleActionHeartbeat": {map[string]any{}}, "completeLifecycleAction": {map[string]any{}},
-				}, last: "The node is drained",
+				}, last: "The node has been drained",
 			},
 			`{"cluster": "demo", "node": "n1"}`: {
-				script: answers{"drain": {events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}}}, last: "The node is drained",
+				script: answers{"drain": {events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}}},
+				last:   "The node has been drained",
 			},
 		},
 		upgradeMachine: {`{"cluster": "demo", "release": "r2"}`: {

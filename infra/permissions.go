@@ -323,7 +323,7 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"cloudformation:SignalResource", "cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
 		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
 		{
-			why:     "Whether the instance waits, and which others of its group are drained. Describing supports no resource-level permissions.",
+			why:     "Whether the instance waits, and which others of its group drain. Describing supports no resource-level permissions.",
 			actions: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeAutoScalingGroups"},
 			on:      []string{"*"},
 		},

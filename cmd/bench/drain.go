@@ -19,7 +19,7 @@ const (
 	drainPatience, layPatience = 5 * time.Minute, time.Minute
 )
 
-// drainCase is a workload on nodes that are drained.
+// drainCase is a workload on nodes that are being drained.
 type drainCase struct {
 	name string
 	// number of the case, which the names of its nodes contain.

@@ -100,7 +100,7 @@ func measureRoll(ctx context.Context, s *settings, r *report) error {
 		return err
 	}
 	ready := time.Now()
-	// The last batch is still drained after the stack is complete.
+	// The last batch is still being drained after the stack is complete.
 	if err := a.Settle(ctx); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	at := last(w.launched, in[0])
 	plan := at.Sub(uploaded)
 	for i, batch := range in {
-		// A batch starts when the previous one terminates its instances. It terminates its own when it is in service and those are drained.
+		// A batch starts when the previous one terminates its instances. It terminates its own when it is in service and those have been drained.
 		launched, joined, isReady, serving := last(w.launched, batch), last(w.joined, batch), last(w.ready, batch), last(w.serving, batch)
 		start += launched.Sub(at)
 		boot += joined.Sub(launched)
@@ -247,7 +247,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	physics += grace
 	total := end.Sub(uploaded)
 	r.add(fmt.Sprintf("%d nodes, surge %d", nodes, surge), total.Seconds(), "s", nil, fmt.Sprintf(
-		"from the upload until the last node is drained; %d batches; simulated work %d × as fast as on AWS; least healthy %d, budget %d",
+		"from the upload until the last node has been drained; %d batches; simulated work %d × as fast as on AWS; least healthy %d, budget %d",
 		len(in), rollSpeed, least, keep))
 	for _, part := range []struct {
 		name string

@@ -217,7 +217,7 @@ func (c *ControlPlane) writeKeys() error {
 }
 
 // writeTokens writes the tokens of the API server's users. A certificate would be verified again for each request, which
-// is a fifteenth of the API server's work while a node is drained. EKS identifies its users by tokens too.
+// is a fifteenth of the API server's work while a node is being drained. EKS identifies its users by tokens too.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file
 func (c *ControlPlane) writeTokens() error {
 	var file []byte

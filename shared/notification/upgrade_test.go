@@ -164,10 +164,10 @@ func TestNoticeIncludesFindings(t *testing.T) {
 	// If the upgrade stops hours later, the message includes the time of the checks.
 	found, ended := now.Add(-3*time.Hour), now
 	stopped := &status.Upgrade{
-		Phase: "Stopped", To: "r2", Message: "nodes are still drained", Checks: blocked.Checks[1:], Checked: &found, Ended: &ended,
+		Phase: "Stopped", To: "r2", Message: "nodes are still being drained", Checks: blocked.Checks[1:], Checked: &found, Ended: &ended,
 	}
 	notices = Diff("demo", &status.Status{}, &status.Status{Upgrade: stopped})
-	require.Equal(t, "release ? to r2: nodes are still drained\nThe checks at "+found.UTC().Format(time.RFC3339)+
+	require.Equal(t, "release ? to r2: nodes are still being drained\nThe checks at "+found.UTC().Format(time.RFC3339)+
 		" found this, which may be fixed since:\nWebhooks: one. None.",
 		notices[0].Message)
 }

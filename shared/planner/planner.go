@@ -191,7 +191,7 @@ type work struct {
 	record   *upgrade.Record
 	// releases are the releases that were read, by name, and by content if they are pinned.
 	releases map[string]content
-	// rolled are the nodes that rolls replaced and that are still drained.
+	// rolled are the nodes that rolls replaced and that are still being drained.
 	rolled []status.Node
 }
 

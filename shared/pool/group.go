@@ -81,7 +81,7 @@ func (g Group) Draining() []string {
 	return ids
 }
 
-// AllTerminating returns the instances of Draining, and those that are drained and not terminated yet.
+// AllTerminating returns the instances of Draining, and those that have been drained and are not terminated yet.
 func (g Group) AllTerminating() []string {
 	ids := g.Draining()
 	for _, i := range g.Instances {

@@ -69,7 +69,7 @@ func (b *Blocker) SetTimes(began map[string]time.Time, waited time.Duration, now
 // Awaited returns what must happen first: the instances, and the state that they must reach. It is "" if nothing blocks.
 func (b *Blocker) Awaited() string {
 	if b.Draining {
-		return wait(b.Instances, "is drained", "are drained")
+		return wait(b.Instances, "has been drained", "have been drained")
 	}
 	return wait(b.Instances, "has joined", "have joined")
 }
@@ -105,7 +105,7 @@ func PendingReason(nodes []status.Node, instances []string) string {
 }
 
 // AddsFirst reports whether a roll with these parameters adds a node before it takes one. It takes no old node before the new node's signal
-// or the end of its launch hook. join holds both back while other nodes are drained.
+// or the end of its launch hook. join holds both back while other nodes are being drained.
 //   - A rolling update first grows the group to MinInstancesInService + MaxBatchSize, if that is more than its desired capacity:
 //     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 //   - An instance refresh launches before it terminates, if it must keep 100 % in service:

@@ -34,14 +34,15 @@ func TestFirstBatch(t *testing.T) {
 		longest   time.Duration
 	}{
 		"is free when all serve": {group(2, pool.InService, pool.InService), nil, "", 0},
-		"waits for instances that are drained": {
-			group(2, pool.InService, pool.TerminatingWait), []string{"i-1"}, "i-1 is drained", time.Hour + backoff.DrainGrace,
+		"waits for instances that are being drained": {
+			group(2, pool.InService, pool.TerminatingWait), []string{"i-1"}, "i-1 has been drained", time.Hour + backoff.DrainGrace,
 		},
 		"waits for instances that terminate": {
-			group(2, pool.InService, pool.TerminatingProceed), []string{"i-1"}, "i-1 is drained", time.Hour + backoff.DrainGrace,
+			group(2, pool.InService, pool.TerminatingProceed), []string{"i-1"}, "i-1 has been drained", time.Hour + backoff.DrainGrace,
 		},
 		"waits for drains before joins": {
-			group(2, pool.InService, pool.PendingWait, pool.TerminatingWait), []string{"i-2"}, "i-2 is drained", time.Hour + backoff.DrainGrace,
+			group(2, pool.InService, pool.PendingWait, pool.TerminatingWait), []string{"i-2"}, "i-2 has been drained",
+			time.Hour + backoff.DrainGrace,
 		},
 		"waits for instances that launch": {
 			group(2, pool.InService, pool.PendingWait), []string{"i-1"}, "i-1 has joined", maxJoinWait,

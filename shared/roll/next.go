@@ -3,7 +3,7 @@
 // A rolling update and an instance refresh replace nodes batch by batch. Neither waits for the drains of the previous batch. So drover
 // itself delays the next batch:
 //
-//   - change delays the first batch (FirstBatch) while nodes of the pool are drained or launching.
+//   - change delays the first batch (FirstBatch) while nodes of the pool are being drained or launching.
 //   - join delays each later batch (Gate): it delays the signal, or the end of the launch hook, of an instance that has joined.
 package roll
 
@@ -52,8 +52,8 @@ func (g *Gate) IsRolling() bool {
 }
 
 // IsLastBatch reports whether an instance refresh has no instance left to replace: those of an older launch template are terminating, and
-// all others are current. There is no next batch to hold back. The refresh ends although nodes are still drained, and a newer spec can be
-// planned. That spec may be what the drains need. See ADR 20.
+// all others are current. There is no next batch to hold back. The refresh ends although nodes are still being drained, and a newer spec
+// can be planned. That spec may be what the drains need. See ADR 20.
 func (g *Gate) IsLastBatch() bool {
 	isOutdated := func(i pool.Instance) bool {
 		return strings.HasPrefix(i.State, pool.Terminating) && i.TemplateVersion != g.Group.TemplateVersion
@@ -61,8 +61,8 @@ func (g *Gate) IsLastBatch() bool {
 	return g.Refresh && g.Group.TemplateVersion != "" && len(g.Group.ToRefresh()) == 0 && slices.ContainsFunc(g.Group.Instances, isOutdated)
 }
 
-// AwaitedGroup returns what the batch waits for, judged by the group alone, or "". It waits while another instance is drained. In a rolling
-// update this instance must be in service, since CloudFormation terminates the next instances as soon as it receives the signal.
+// AwaitedGroup returns what the batch waits for, judged by the group alone, or "". It waits while another instance is being drained. In a
+// rolling update this instance must be in service, since CloudFormation terminates the next instances as soon as it receives the signal.
 func (g *Gate) AwaitedGroup() string {
 	if leaving := g.AwaitedHooks(); leaving != "" {
 		return leaving
@@ -80,13 +80,13 @@ func (g *Gate) AwaitedHooks() string {
 	if len(leaving) == 0 {
 		return ""
 	}
-	return wait(leaving, "is drained", "are drained")
+	return wait(leaving, "has been drained", "have been drained")
 }
 
 // AwaitedNodes returns what the batch waits for by the nodes of the pool, or "".
 //
 //  1. The node of this instance must still be ready.
-//  2. No other node may be drained while its instance is in service, for an operator or a spot interruption.
+//  2. No drain of another node may be in flight while its instance is in service, for an operator or a spot interruption.
 //  3. The other nodes that the roll brought must be ready: another batch of the same kind would take more of the old nodes away. A node
 //     without a Node object does not count. Its instance has terminated, as spot instances do, and Auto Scaling replaces it later.
 func (g *Gate) AwaitedNodes() string {
@@ -105,9 +105,9 @@ func (g *Gate) AwaitedNodes() string {
 	})
 }
 
-// AwaitedDrains returns the wait for nodes that are drained while their instances are in service, or "".
+// AwaitedDrains returns the wait for nodes that are being drained while their instances are in service, or "".
 func (g *Gate) AwaitedDrains() string {
-	return g.namesOf("is drained", "are drained", func(n pool.Node) bool { return n.Draining })
+	return g.namesOf("has been drained", "have been drained", func(n pool.Node) bool { return n.Draining })
 }
 
 // namesOf returns the wait for the other nodes in service that match, or "". one and several are the state that they must reach.

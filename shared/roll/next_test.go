@@ -10,7 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// gate is that of i-0 in a group of these states, in which the last instance is old. All nodes are Ready, in their order.
+// gate returns the gate of i-0. states are those of the instances of its group. The last instance is old. All nodes became Ready in their
+// order.
 func gate(states ...string) *Gate {
 	g := &Gate{Group: group(len(states), states...), Instance: "i-0"}
 	g.Group.Instances[len(states)-1].TemplateVersion = "1"
@@ -30,7 +31,7 @@ func TestGate(t *testing.T) {
 		byGroup, byNode string
 	}{
 		"opens when all is well":             {gate(serves, serves, old), func(*Gate) {}, "", ""},
-		"waits for other drains":             {gate(serves, serves, drained), func(*Gate) {}, "i-2 is drained", ""},
+		"waits for other drains":             {gate(serves, serves, drained), func(*Gate) {}, "i-2 has been drained", ""},
 		"does not wait for its own drain":    {gate(drained, serves, old), func(g *Gate) { g.Refresh = true }, "", ""},
 		"waits to be in service":             {gate(pool.PendingProceed, serves, old), func(*Gate) {}, "it is in service", ""},
 		"waits at the hook during a refresh": {gate(pool.PendingWait, serves, old), func(g *Gate) { g.Refresh = true }, "", ""},
@@ -39,7 +40,7 @@ func TestGate(t *testing.T) {
 		}, "", "it is Ready again: node node-i-0 is not Ready: "},
 		"waits for a node drained by hand": {gate(serves, serves, old), func(g *Gate) {
 			g.Nodes[2].Draining = true
-		}, "", "node-i-2 is drained"},
+		}, "", "node-i-2 has been drained"},
 		"waits for new nodes to be Ready": {gate(serves, serves, old), func(g *Gate) {
 			g.Nodes[1].Ready = false
 		}, "", "node-i-1 is Ready again"},
@@ -68,9 +69,9 @@ func TestGate(t *testing.T) {
 		g := gate(serves, serves, serves, old)
 		g.Nodes[1].Draining, g.Nodes[2].Draining, g.Nodes[3].Draining = true, true, true
 		g.Group.Instances[3].State = pool.TerminatingProceed
-		require.Equal(t, "node-i-1, node-i-2 are drained", g.AwaitedNodes(), "instances that terminate do not count")
+		require.Equal(t, "node-i-1, node-i-2 have been drained", g.AwaitedNodes(), "instances that terminate do not count")
 		g.Group.Instances[1].State, g.Group.Instances[2].State = drained, pool.Terminating
-		require.Equal(t, "i-1, i-2 are drained", g.AwaitedGroup())
+		require.Equal(t, "i-1, i-2 have been drained", g.AwaitedGroup())
 	})
 }
 
@@ -115,15 +116,17 @@ func TestSignals(t *testing.T) {
 		counted, surplus bool
 		needed           bool
 	}{
-		"do not matter without an update":             {[]string{serves, serves, serves, serves}, "i-0", 0, 0, 0, false, false, false},
-		"do not matter if the group did not grow":     {[]string{serves, serves, serves, serves}, "i-0", 4, 0, 0, false, false, false},
-		"of the first node are needed":                {[]string{serves, serves, serves, serves}, "i-0", 3, 0, 0, true, false, true},
-		"of the last node that counts are needed":     {[]string{serves, serves, serves, serves}, "i-1", 3, 0, 0, true, false, true},
-		"of a node that an autoscaler added wait":     {[]string{serves, serves, serves, serves}, "i-2", 3, 0, 0, true, true, false},
-		"wait for a node that launches":               {[]string{serves, serves, launches, serves}, "i-1", 3, 0, 0, true, false, false},
-		"do not wait for one that replaces a failed":  {[]string{serves, serves, launches, serves}, "i-1", 3, 1, 0, true, false, true},
-		"wait for one that is to fail the update":     {[]string{serves, serves, launches, serves}, "i-1", 3, 1, 1, true, false, false},
-		"of the first do not wait for one that comes": {[]string{serves, serves, launches, serves}, "i-0", 3, 0, 0, true, false, true},
+		"do not matter without an update":         {[]string{serves, serves, serves, serves}, "i-0", 0, 0, 0, false, false, false},
+		"do not matter if the group did not grow": {[]string{serves, serves, serves, serves}, "i-0", 4, 0, 0, false, false, false},
+		"of the first node are needed":            {[]string{serves, serves, serves, serves}, "i-0", 3, 0, 0, true, false, true},
+		"of the last node that counts are needed": {[]string{serves, serves, serves, serves}, "i-1", 3, 0, 0, true, false, true},
+		"of a node that an autoscaler added wait": {[]string{serves, serves, serves, serves}, "i-2", 3, 0, 0, true, true, false},
+		"wait for a node that launches":           {[]string{serves, serves, launches, serves}, "i-1", 3, 0, 0, true, false, false},
+		"do not wait for the replacement of an instance that failed": {
+			[]string{serves, serves, launches, serves}, "i-1", 3, 1, 0, true, false, true,
+		},
+		"wait for an instance that waits to fail the update": {[]string{serves, serves, launches, serves}, "i-1", 3, 1, 1, true, false, false},
+		"of the first do not wait for one that comes":        {[]string{serves, serves, launches, serves}, "i-0", 3, 0, 0, true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := gate(test.states...)

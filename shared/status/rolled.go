@@ -1,6 +1,6 @@
 package status
 
-// Nodes that a finished roll replaced and that are still drained. The stacks match the spec, but the roll has not ended.
+// Nodes that a finished roll replaced and that are still being drained. The stacks match the spec, but the roll has not ended.
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ const ButDrains = ", but nodes are still being drained: "
 // replacedByRoll is the message of such a node until more is known about it.
 const replacedByRoll = "the update of its pool replaced it, and its drain has not finished"
 
-// RecordRolledNodes records the nodes that rolls replaced and that are still drained. Nodes that are drained for
+// RecordRolledNodes records the nodes that rolls replaced and that are still being drained. Nodes that are being drained for
 // another reason stay as they are.
 func (s *Status) RecordRolledNodes(nodes []Node, now time.Time) {
 	s.Nodes = slices.Clone(s.Nodes)
@@ -35,12 +35,12 @@ func (s *Status) RecordRolledNodes(nodes []Node, now time.Time) {
 	s.MentionDrains()
 }
 
-// DrainsRoll reports whether a node that a roll replaced is still drained.
+// DrainsRoll reports whether a node that a roll replaced is still being drained.
 func (s *Status) DrainsRoll() bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Roll })
 }
 
-// MentionDrains makes the message of a Ready cluster name the nodes that a roll replaced and that are still drained.
+// MentionDrains makes the message of a Ready cluster name the nodes that a roll replaced and that are still being drained.
 func (s *Status) MentionDrains() {
 	if s.Phase != Ready {
 		return

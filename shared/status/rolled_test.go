@@ -24,7 +24,7 @@ func TestReadyNamesTheDrainsOfARoll(t *testing.T) {
 	s.RemoveNode("i-old2")
 	require.Equal(t, AsSpecified, s.Message)
 	require.False(t, s.DrainsRoll())
-	require.Len(t, s.Nodes, 1, "a node that is drained for another reason stays")
+	require.Len(t, s.Nodes, 1, "a node that is being drained for another reason stays")
 
 	s.RecordRolledNodes([]Node{{Instance: "i-old", Pool: "a"}}, evening)
 	s.RecordRolledNodes(nil, evening)

@@ -49,7 +49,7 @@ func TestVerdictOnUnchangedPlan(t *testing.T) {
 			judge(events.PlanResult{}),
 			Status{Phase: Ready, Message: AsSpecified, GoodVersion: "v1", Nodes: []Node{}, Conditions: conditions(upToDate)},
 		},
-		"names the nodes of a roll that are still drained": {
+		"names the nodes of a roll that are still being drained": {
 			Status{Nodes: []Node{{Instance: "i-1", Name: "node-1", Pool: "a", State: NodeDraining, Roll: true}}}, judge(events.PlanResult{}),
 			Status{
 				Phase: Ready, Message: AsSpecified + ", but nodes are still being drained: node-1 of pool a is Draining",

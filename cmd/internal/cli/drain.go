@@ -46,7 +46,7 @@ With --dry-run it only shows the pods of the node and what blocks them. For that
 dry run prints the access entry that its spec needs, and fails with 2.`,
 		Example: `  drover drain demo ip-10-0-1-2.ec2.internal --dry-run
   drover drain demo i-0123456789abcdef0 --watch`,
-		Annotations: ExitCodes("the drain was started; with --watch, the node is drained; with --dry-run, the preview is printed",
+		Annotations: ExitCodes("the drain was started; with --watch, the node has been drained; with --dry-run, the preview is printed",
 			"an error; with --watch, the node is not drained",
 			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
 		Args:              cobra.ExactArgs(2),
@@ -69,7 +69,7 @@ dry run prints the access entry that its spec needs, and fails with 2.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
-	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the drain is over; fails unless the node is drained")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the drain is over; fails unless the node has been drained")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
 	return cmd
 }
@@ -161,7 +161,7 @@ The node stays, cordoned and out of load balancers. To use it again afterwards:
 	return nil
 }
 
-// watchDrain prints events until a drain ends, and returns an error unless the node is drained.
+// watchDrain prints events until a drain ends, and returns an error unless the node has been drained.
 func watchDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node, execution string, since time.Time) error {
 	w := newWatcher(out, c, cluster, since)
 	defer w.show.End()
@@ -178,7 +178,7 @@ func watchDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node, exec
 	}
 	switch result.Outcome {
 	case events.DrainDone, events.DrainGone:
-		w.show.Say("node %s is drained: %d pods were evicted", node, result.Evicted)
+		w.show.Say("node %s has been drained: %d pods were evicted", node, result.Evicted)
 		return nil
 	}
 	return fmt.Errorf("node %s is not drained: %s: %s", node, result.Outcome, cmp.Or(result.Message, result.Summary()))

@@ -210,7 +210,7 @@ func TestDrain(t *testing.T) {
 		watcher.Forget()
 		out := ok(t, "drain", "demo", instances[node], "--watch")
 		require.Contains(t, out, ":execution:drover-drain-node:")
-		require.Regexp(t, "node "+node+` is drained: \d+ pods were evicted`, out)
+		require.Regexp(t, "node "+node+` has been drained: \d+ pods were evicted`, out)
 		require.Contains(t, out, "kubectl uncordon "+node)
 		require.NoError(t, cloud.Settle(ctx))
 		drains := slices.DeleteFunc(cloud.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-drain-node" })

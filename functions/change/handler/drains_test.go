@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// rolls returns an account whose change replaces the nodes of a pool with two instances in service, while i-old is drained. The drain may
-// take 75 minutes.
+// rolls returns an account whose change replaces the nodes of a pool with two instances in service, while i-old is being drained. The drain
+// may take 75 minutes.
 func rolls(t *testing.T) *account {
 	a := pooled(t)
 	a.change.Tags = map[string]string{"a": "2"}
@@ -48,14 +48,14 @@ func TestWaitForDrains(t *testing.T) {
 		message string
 		until   time.Time
 	}{
-		"waits while an instance is drained": {
-			0, ago(10 * time.Minute), 10, "nodes are replaced when i-old is drained", noon.Add(65 * time.Minute),
+		"waits while an instance is being drained": {
+			0, ago(10 * time.Minute), 10, "nodes are replaced when i-old has been drained", noon.Add(65 * time.Minute),
 		},
 		"waits longer when it has waited long": {
-			40 * 60, nil, 300, "nodes are replaced when i-old is drained", noon.Add(35 * time.Minute),
+			40 * 60, nil, 300, "nodes are replaced when i-old has been drained", noon.Add(35 * time.Minute),
 		},
 		"waits no longer than a drain may take": {
-			0, ago(74*time.Minute + 55*time.Second), 5, "nodes are replaced when i-old is drained", noon.Add(5 * time.Second),
+			0, ago(74*time.Minute + 55*time.Second), 5, "nodes are replaced when i-old has been drained", noon.Add(5 * time.Second),
 		},
 		"proceeds when the drain took too long": {
 			0, ago(75*time.Minute + 500*time.Millisecond), 0, "nodes are replaced although i-old is still being drained: the wait took 1h15m0s",
@@ -87,10 +87,10 @@ func TestWaitForDrains(t *testing.T) {
 		"does not wait in a task that cannot": {
 			func(a *account) { a.waited = nil }, []string{"prepare", "register", "execute"},
 		},
-		"does not wait when no instance is drained": {
+		"does not wait when no instance is being drained": {
 			func(a *account) { a.group.Instances = a.group.Instances[:2] }, []string{"prepare", "register", "execute"},
 		},
-		"clears its wait when no instance is drained any longer": {
+		"clears its wait when no instance is being drained any longer": {
 			func(a *account) { *a.waited, a.group.Instances = 10, a.group.Instances[:2] }, []string{"prepare", "status", "register", "execute"},
 		},
 	} {

@@ -53,7 +53,7 @@ const MaxChangeSets = 1 + maxCapacityChanges + 1
 // applyPace sets the parameters of a change that replaces nodes, for the group's present desired capacity. later reports whether the task
 // must run again first:
 //
-//  1. Other nodes of the pool are still drained. The call changes nothing.
+//  1. Other nodes of the pool are still being drained. The call changes nothing.
 //  2. The parameters that a rollback needs are not deployed. They are changed alone.
 //
 // Otherwise applyPace returns the change set to execute. Creating one takes up to a minute, so applyPace reads the group again afterwards.

@@ -181,7 +181,7 @@ func TestShrinkingPool(t *testing.T) {
 		p.stacks[p.change.StackName] = deployedFor(3)
 		require.NoError(t, p.handle(t))
 		require.Equal(t, []string{"prepare", "drains", "status", "resume"}, p.calls)
-		require.Equal(t, "the pool shrinks when i-1 is drained", p.status(t).Delay.Message)
+		require.Equal(t, "the pool shrinks when i-1 has been drained", p.status(t).Delay.Message)
 	})
 	t.Run("fails if the group cannot be read", func(t *testing.T) {
 		p := pooled(t, 3)

@@ -76,12 +76,12 @@ func TestContinuedRollback(t *testing.T) {
 			require.Equal(t, want, a.skipped)
 		}
 	})
-	t.Run("waits while nodes of the pool are drained", func(t *testing.T) {
+	t.Run("waits while nodes of the pool are being drained", func(t *testing.T) {
 		a := failed(t)
 		a.draining()
 		a.change.Pace.DrainSeconds = 3600
 		require.NoError(t, a.handle(t))
-		require.Equal(t, rollbackMessage+" when i-1 is drained", a.status(t).Delay.Message)
+		require.Equal(t, rollbackMessage+" when i-1 has been drained", a.status(t).Delay.Message)
 		require.Equal(t, []string{"drains", "status", "resume"}, a.calls)
 	})
 	t.Run("fails when drains cannot be read", func(t *testing.T) {

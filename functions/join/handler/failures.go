@@ -83,7 +83,7 @@ func (c *call) drainsBeforeFailure(ctx context.Context, group pool.Group) string
 		// The machine does not call again, perhaps because the cluster did not answer. So join does not fail the update during drains. A
 		// replacement joins, or fails the update.
 		if awaited != "" {
-			awaited = "; drover does not fail the update for it while " + awaited
+			awaited = "; drover does not fail the update for it until " + awaited
 		}
 		return awaited
 	}

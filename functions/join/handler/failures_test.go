@@ -29,21 +29,21 @@ func TestStatusOfFailingUpdate(t *testing.T) {
 		require.Equal(t, "i-new", then[1].Instance)
 		require.Equal(t, status.NodeNotJoined, then[1].State)
 		require.Contains(t, []string{ // a group's instances come in any order
-			why + "; drover fails the update when i-old, i-old2 are drained, by " + until + " at the latest",
-			why + "; drover fails the update when i-old2, i-old are drained, by " + until + " at the latest",
+			why + "; drover fails the update when i-old, i-old2 have been drained, by " + until + " at the latest",
+			why + "; drover fails the update when i-old2, i-old have been drained, by " + until + " at the latest",
 		}, then[1].Message)
-		require.Equal(t, why+"; drover fails the update when i-old2 is drained, by "+until+" at the latest", later[1].Message)
+		require.Equal(t, why+"; drover fails the update when i-old2 has been drained, by "+until+" at the latest", later[1].Message)
 		require.Equal(t, then[1].Since, later[1].Since)
 		require.Equal(t, why, w.status.Status.Nodes[1].Message, "the wait is over")
 	})
 	t.Run("until its instance terminates", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			const first = "why; drover fails the update when i-old is drained"
+			const first = "why; drover fails the update when i-old has been drained"
 			w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Message: first}, time.Now())
 			w.kubelet, w.leaving["i-old"] = "v1.37.0", time.Hour
 			w.after(10*time.Minute, func() {
-				require.Contains(t, w.status.Status.Nodes[1].Message, "; drover fails the update when i-old is drained")
+				require.Contains(t, w.status.Status.Nodes[1].Message, "; drover fails the update when i-old has been drained")
 				w.state = pool.TerminatingWait
 			})
 			require.Equal(t, events.JoinGone, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
@@ -79,7 +79,7 @@ func TestStatusAfterGivingUp(t *testing.T) {
 			func(w *world) {
 				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
 				w.leaving["i-old"] = time.Hour
-			}, why + "; drover does not fail the update for it while i-old is drained", 0,
+			}, why + "; drover does not fail the update for it until i-old has been drained", 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ type world struct {
 	// comes is until when i-coming launches, of the template version comesOf. template is the group's version.
 	comes             time.Duration
 	comesOf, template string
-	// The node is not Ready from unwell until well. drained is how long the node of i-old is drained.
+	// The node is not Ready from unwell until well. drained is how long the drain of the node of i-old takes.
 	unwell, well, drained time.Duration
 
 	state    string

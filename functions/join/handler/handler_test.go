@@ -189,12 +189,12 @@ func TestPauseOfPool(t *testing.T) {
 // While instances boot, they must not use up the concurrency of the account.
 func TestCallsTakeNoTime(t *testing.T) {
 	for name, given := range map[string]func(*world){
-		"while the node boots":          func(w *world) { w.registers = never },
-		"while the node is not Ready":   func(w *world) { w.ready = never },
-		"while other nodes are drained": func(w *world) { w.state, w.leaving["i-old"] = pool.InService, never },
-		"when the node is Ready":        func(*world) {},
-		"when the cluster was deleted":  func(w *world) { w.openErr = pool.ErrNoCluster },
-		"while the cluster is silent":   unreachable,
+		"while the node boots":                func(w *world) { w.registers = never },
+		"while the node is not Ready":         func(w *world) { w.ready = never },
+		"while other nodes are being drained": func(w *world) { w.state, w.leaving["i-old"] = pool.InService, never },
+		"when the node is Ready":              func(*world) {},
+		"when the cluster was deleted":        func(w *world) { w.openErr = pool.ErrNoCluster },
+		"while the cluster is silent":         unreachable,
 	} {
 		inWorld(t, name, func(t *testing.T, w *world) {
 			given(w)

@@ -106,7 +106,8 @@ func TestJoin(t *testing.T) {
 			rolling, func(w *world) {
 				w.leaving["i-old"] = 3 * time.Hour
 				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
-			}, events.JoinReady, "not signalled: the instance is in service; its signal waits until i-old is drained", pool.Continue, 0, nil, "",
+			}, events.JoinReady, "not signalled: the instance is in service; its signal waits until i-old has been drained", pool.Continue,
+			0, nil, "",
 		},
 		"the node stops being Ready before its signal": {
 			pauses, func(w *world) {
@@ -124,7 +125,7 @@ func TestJoin(t *testing.T) {
 				w.after(time.Minute, func() { w.away = 30 * time.Minute })
 			}, events.JoinReady, "in service", pool.Continue, 0, []signal{{true, 30*time.Minute + 200*time.Second}}, "",
 		},
-		"another node of the pool is drained": {
+		"another node of the pool is being drained": {
 			rolling, func(w *world) {
 				w.old, w.drained = []string{"i-old"}, 15*time.Minute
 			}, events.JoinReady, "in service", pool.Continue, 0, []signal{{true, 15 * time.Minute}}, "",
@@ -272,7 +273,8 @@ func TestJoin(t *testing.T) {
 		"an instance refresh holds the hook for at most a day": {
 			refresh, func(w *world) {
 				w.leaving["i-old"] = never
-			}, events.JoinReady, "its launch hook waits until i-old is drained", pool.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
+			}, events.JoinReady, "its launch hook waits until i-old has been drained", pool.Continue,
+			24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
 		},
 		"the API server is unreachable for ten minutes": {
 			rolling, func(w *world) {

@@ -38,10 +38,10 @@ func TestAuditRemovesNodes(t *testing.T) {
 		failing map[string]error
 		kept    bool
 	}{
-		"whose drain is over":                 {draining, nil, service, nil, false},
-		"not before ten minutes":              {recent, nil, service, nil, true},
-		"not while their instance is drained": {draining, drain(events.DrainRequest{InstanceID: "i-1"}), service, nil, true},
-		"not while they are drained by name":  {draining, drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), service, nil, true},
+		"whose drain is over":                       {draining, nil, service, nil, false},
+		"not before ten minutes":                    {recent, nil, service, nil, true},
+		"not while their instance is being drained": {draining, drain(events.DrainRequest{InstanceID: "i-1"}), service, nil, true},
+		"not while they are being drained by name":  {draining, drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), service, nil, true},
 		"not for a drain of another cluster": {
 			draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false,
 		},

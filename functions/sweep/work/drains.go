@@ -13,8 +13,8 @@ type Drains interface {
 	Input(ctx context.Context, execution string, into any) error
 }
 
-// RunningDrains returns a function that lists what is drained now: instances by id, and nodes as cluster/name. It asks Step Functions once,
-// when it is first called.
+// RunningDrains returns a function that lists what is being drained now: instances by id, and nodes as cluster/name. It asks Step Functions
+// once, when it is first called.
 func RunningDrains(ctx context.Context, machine Drains) func() (map[string]bool, error) {
 	return sync.OnceValues(func() (map[string]bool, error) {
 		running, err := machine.Running(ctx)

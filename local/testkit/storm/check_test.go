@@ -395,7 +395,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.autoscale("c0", "a", 1)
 			}})
 		}, "and its node is Ready"},
-		"nodes are signalled before old ones are drained": {8, func(p *plot) {
+		"nodes are signalled before old ones have been drained": {8, func(p *plot) {
 			p.apps["c0"][0].Start = 20 * time.Minute // slow drains
 			p.breakAtBegin = func(w *world) {
 				instead(w, "join", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
@@ -528,7 +528,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					return next.Invoke(ctx, payload)
 				})
 			}
-		}, "is still drained"},
+		}, "is still being drained"},
 		"a Ready message omits a drain of its status": {9, func(p *plot) {
 			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "forget", do: func(w *world) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) { s.Message = status.AsSpecified }))

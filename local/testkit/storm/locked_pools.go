@@ -49,8 +49,8 @@ func (w *world) seeWaits(cluster string, s *status.Status) {
 		if stack.Delay == nil || stack.Delay.Until.IsZero() {
 			continue
 		}
-		list, drained := strings.CutSuffix(stack.Delay.Message, " drained")
-		list = strings.TrimSuffix(strings.TrimSuffix(list, " is"), " are")
+		list, drained := strings.CutSuffix(stack.Delay.Message, " been drained")
+		list = strings.TrimSuffix(strings.TrimSuffix(list, " has"), " have")
 		_, list, found := strings.Cut(list, " when ")
 		if !drained || !found {
 			continue
@@ -80,7 +80,7 @@ func (w *world) drainTime(cluster, stack string) (most time.Duration) {
 	return most
 }
 
-// seeLastDrains checks that the message of a Ready cluster names the nodes that rolls replaced and that are still drained: the nodes
+// seeLastDrains checks that the message of a Ready cluster names the nodes that rolls replaced and that are still being drained: the nodes
 // that the status lists and, if the cluster became Ready undisturbed, the nodes whose drain pods still block.
 func (w *world) seeLastDrains(cluster string, s *status.Status, undisturbed bool, planned int) {
 	if s.Phase != status.Ready {
@@ -94,7 +94,7 @@ func (w *world) seeLastDrains(cluster string, s *status.Status, undisturbed bool
 	for _, instance := range w.lastDrains(cluster, planned) {
 		w.out.Acts["last-drain"]++
 		listed := slices.ContainsFunc(s.Nodes, func(n status.Node) bool { return n.Instance == instance && n.Roll })
-		w.check(9, says && listed, "%s became Ready, and its status does not say that %s is still drained: %q %+v", cluster, instance,
+		w.check(9, says && listed, "%s became Ready, and its status does not say that %s is still being drained: %q %+v", cluster, instance,
 			s.Message, s.Nodes)
 	}
 }

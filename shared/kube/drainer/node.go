@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// annotationScaleDownDisabled keeps the cluster autoscaler from choosing the node while it is drained.
+	// annotationScaleDownDisabled keeps the cluster autoscaler from choosing the node while it is being drained.
 	// See the FAQ of the cluster autoscaler, "How can I prevent Cluster Autoscaler from scaling down a particular node?":
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 	annotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

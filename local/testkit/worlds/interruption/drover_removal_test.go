@@ -54,7 +54,7 @@ func TestRemovalDuringARoll(t *testing.T) {
 		absence time.Duration
 	}{
 		"while a new node joins":                    {false, shortAbsence},
-		"while an old node is drained":              {true, shortAbsence},
+		"while an old node is being drained":        {true, shortAbsence},
 		"while a new node joins, for a longer time": {false, longAbsence},
 	} {
 		hold := test.hold

@@ -22,7 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// outs counts nodes of a pool that served and are drained.
+// outs counts nodes of a pool that served and are being drained.
 type outs struct {
 	mu     sync.Mutex
 	served map[string]bool
@@ -95,8 +95,8 @@ func (l *life) takenBack(second status.Node) {
 	require.Empty(l.T, l.Group("demo", "a").Launching())
 }
 
-// The old nodes of a batch are drained while the new ones do not join. drover fails the update after these drains. Otherwise the first
-// batch of the rollback would be drained at the same time.
+// The old nodes of a batch are being drained while the new ones do not join. drover fails the update after these drains. Otherwise the
+// first batch of the rollback would be drained at the same time.
 func TestRollFailsAfterTheDrainsOfItsBatch(t *testing.T) {
 	for name, waits := range map[string]bool{"CloudFormation waits for drains": true, "CloudFormation does not wait for drains": false} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRollFailsAfterTheDrainsOfItsBatch(t *testing.T) {
 				second, out, seen := l.doomed(bad)
 				l.SettleAll()
 				seen.mu.Lock()
-				require.Empty(t, seen.back, "are drained when the rollback begins")
+				require.Empty(t, seen.back, "they have been drained when the rollback begins")
 				require.Equal(t, 2, seen.most, "are out at once")
 				seen.mu.Unlock()
 				l.takenBack(second)

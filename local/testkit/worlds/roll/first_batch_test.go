@@ -64,7 +64,7 @@ func TestFirstBatchWaitsForDrains(t *testing.T) {
 				mark, began := l.Calls.Mark(), time.Now()
 				c.roll(l, c.pool)
 				time.Sleep(10 * time.Minute)
-				require.Equal(t, "nodes are replaced when "+drained+" is drained", l.PoolWaits().Message)
+				require.Equal(t, "nodes are replaced when "+drained+" has been drained", l.PoolWaits().Message)
 				require.WithinDuration(t, began.Add(3*time.Hour+10*time.Minute), l.PoolWaits().Until, time.Minute,
 					"it is counted from the drain's beginning")
 				require.Equal(t, []string{drained}, l.Group("demo", "a").Draining())
@@ -123,7 +123,7 @@ func TestFirstBatchWaitsForALimitedTime(t *testing.T) {
 		before := l.Group("demo", "a")
 		l.ChangePool(spec + larger)
 		time.Sleep(19 * time.Minute) // the drain began five minutes before
-		require.Equal(t, "nodes are replaced when "+drained+" is drained", l.PoolWaits().Message)
+		require.Equal(t, "nodes are replaced when "+drained+" has been drained", l.PoolWaits().Message)
 		require.Empty(t, l.batches(lives.PoolGroup))
 		time.Sleep(5 * time.Minute)
 		require.Regexp(t, "^nodes are replaced although "+drained+" is still being drained: the wait took 25m[0-9]+s$", l.PoolWaits().Message)
@@ -346,9 +346,9 @@ func TestFirstBatchWaitsForJoiningNodes(t *testing.T) {
 			l.ChangePool("minSize: 1, maxSize: 3" + larger)
 			time.Sleep(14 * time.Minute)
 			// Each instance that did not join is drained, and replaced by one that joins no better.
-			require.Regexp(t, "^nodes are replaced when .* (has joined|have joined|is drained|are drained)$", l.PoolWaits().Message)
+			require.Regexp(t, "^nodes are replaced when .* (has joined|have joined|has been drained|have been drained)$", l.PoolWaits().Message)
 			require.Empty(t, l.batches(lives.PoolGroup))
-			// The wait ends with the first check after a quarter of an hour that finds an instance that launches, and not one that is drained.
+			// The wait ends with the first check after a quarter of an hour that finds an instance that launches, and not one that is being drained.
 			for range 30 * 6 {
 				if time.Sleep(10 * time.Second); strings.Contains(l.PoolWaits().Message, "though") {
 					break
@@ -374,7 +374,7 @@ func TestMaximumIsReducedAfterDrains(t *testing.T) {
 		})()
 		l.ChangePool("minSize: 2, maxSize: 2, drain: {timeout: 3h}")
 		time.Sleep(time.Minute)
-		require.Equal(t, "the pool shrinks when "+drained+" is drained", l.PoolWaits().Message)
+		require.Equal(t, "the pool shrinks when "+drained+" has been drained", l.PoolWaits().Message)
 		l.BlockPods(false)
 		time.Sleep(8 * time.Minute)
 		l.SettleAll()

@@ -20,7 +20,7 @@ import (
 
 const taint = ", taints: [{key: dedicated, value: batch, effect: NoSchedule}]"
 
-// locked creates a cluster whose only node is replaced by one with a taint. It returns the old instance, which is drained.
+// locked creates a cluster whose only node is replaced by one with a taint. It returns the old instance, which is being drained.
 func (l *life) locked(spec string) (old string, began time.Time) {
 	l.T.Helper()
 	l.CreatePool(spec)
@@ -97,7 +97,7 @@ func TestLockedPool(t *testing.T) {
 			for _, size := range []string{"60", "61", "62", "63"} {
 				l.ChangePool(shrinks + strings.Replace(larger, "60", size, 1))
 				time.Sleep(8 * time.Minute)
-				require.Equal(t, "nodes are replaced when "+old+" is drained", l.PoolWaits().Message)
+				require.Equal(t, "nodes are replaced when "+old+" has been drained", l.PoolWaits().Message)
 				require.WithinDuration(t, limit, l.PoolWaits().Until, 10*time.Second, "the upload extended the wait")
 				require.Empty(t, l.batches(lives.PoolGroup))
 			}
@@ -114,7 +114,7 @@ func TestLockedPool(t *testing.T) {
 			old, _ := l.locked(surges)
 			l.Converge("demo", "a")
 			time.Sleep(15 * time.Minute)
-			require.Equal(t, "nodes are replaced when "+old+" is drained", l.PoolWaits().Message)
+			require.Equal(t, "nodes are replaced when "+old+" has been drained", l.PoolWaits().Message)
 			require.Equal(t, []string{old}, l.Group("demo", "a").Draining())
 			l.ChangePool(surges)
 			l.SettleAll()

@@ -32,7 +32,7 @@ type judge struct {
 	// nothing, or has waited for them long enough, or is a rollback that they outlasted. old are the nodes that are replaced.
 	served, taken, leaving, old map[string]bool
 	view                        autoscaling.View
-	// going reports whether instances are drained. That began at busy, ignoring short gaps, and ended at free.
+	// going reports whether instances are being drained. That began at busy, ignoring short gaps, and ended at free.
 	going      bool
 	busy, free time.Time
 	most       int // OnCluster is called for each control plane of the bubble when it starts, with the name of its EKS cluster.
@@ -89,7 +89,7 @@ func (l *rolls) begins(step string, r resource.Request) error {
 		if leaves(i) {
 			j.leaving[i.ID] = !r.Rollback || l.outlasts(i.ID)
 			if j.counts(i.ID) && !l.lost[i.ID] && !(r.Rollback && j.leaving[i.ID]) && !waited && replaces(r, j.view) {
-				l.wrongly("%s: a batch begins while %s of the one before is drained: %+v", r.StackName, i.ID, j.view)
+				l.wrongly("%s: a batch begins while %s of the one before is being drained: %+v", r.StackName, i.ID, j.view)
 			}
 		} else {
 			j.old[i.ID] = true
@@ -144,7 +144,7 @@ func (l *rolls) ends(stackName, is string) {
 	}
 }
 
-// leaves reports whether an instance is drained, or will be.
+// leaves reports whether an instance is being drained, or will be.
 func leaves(i autoscaling.InstanceView) bool {
 	return i.State == "Terminating" || i.State == "Terminating:Wait"
 }

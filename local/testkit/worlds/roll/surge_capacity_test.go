@@ -54,7 +54,7 @@ func TestPoolIsReadAfterItsChangeSet(t *testing.T) {
 		l.ChangePool(spec + larger)
 		time.Sleep(20 * time.Minute)
 		require.Equal(t, []string{drained}, l.Group("demo", "a").Draining())
-		require.Equal(t, "nodes are replaced when "+drained+" is drained", l.PoolWaits().Message)
+		require.Equal(t, "nodes are replaced when "+drained+" has been drained", l.PoolWaits().Message)
 		require.Empty(t, l.batches(lives.PoolGroup))
 		l.BlockPods(false)
 		l.SettleAll()
