@@ -12,7 +12,23 @@ import (
 )
 
 // invariants are the names under which checks are counted.
-var invariants = []string{"F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F10", "F17", "F18", "F20", "F21", "F22"}
+var invariants = []string{
+	"F1",  // A member starts only within maxFailures and maxConcurrency.
+	"F2",  // The failed members stay within the budget.
+	"F3",  // Each record follows the one before it, and assignments are those of the newest record.
+	"F4",  // Stages run in order. A stage opens and passes only when its gates are open.
+	"F5",  // A member is Good after settle, and a stage passes after its soak: both count only observed time.
+	"F6",  // A member is Good only by a fact about its present attempt.
+	"F7",  // The members of a run are those of its plan.
+	"F8",  // Each decision has its effect once, and only on the plan that it names.
+	"F9",  // No member starts against a brake, a freeze or the gates of its cluster.
+	"F10", // Work in flight finishes, and a withdrawn start never begins.
+	"F17", // The members in flight in a cell stay within its limit.
+	"F18", // A cluster gets the release of the plan, with the same content.
+	"F20", // Each waiting member has one reason, which is true.
+	"F21", // A rollback returns only clusters that the run changed.
+	"F22", // A run ends when its clusters and cells work.
+}
 
 // recount counts the members of stages by state.
 type recount struct{ waiting, atRisk, good, failed, blocked, flying int }
