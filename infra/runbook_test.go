@@ -94,6 +94,21 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 	require.Equal(t, want, got)
 	page, err := os.ReadFile("../docs/runbook.md")
 	require.NoError(t, err)
+	// Every alarm that the page names exists, below any heading. Other names of this form are names of other resources.
+	others := map[string]bool{}
+	for kind, property := range map[string]string{
+		"AWS::StepFunctions::StateMachine": "StateMachineName", "AWS::Lambda::Function": "FunctionName", "AWS::SNS::Topic": "TopicName",
+		"AWS::Events::EventBus": "Name", "AWS::SQS::Queue": "QueueName",
+	} {
+		for _, resource := range synthesized.ofType(kind) {
+			if name, isText := resource[property].(string); isText {
+				others[name] = true
+			}
+		}
+	}
+	for _, name := range regexp.MustCompile("`(drover-[a-z-]*[a-z])`").FindAllStringSubmatch(string(page), -1) {
+		require.True(t, want[name[1]] || others[name[1]], "docs/runbook.md names %s, which is neither an alarm nor another resource", name[1])
+	}
 	for alarm := range want { // a search for the name in the mail finds the entry
 		require.Contains(t, string(page), "`"+alarm+"`", "docs/runbook.md does not have the full name of the alarm")
 	}

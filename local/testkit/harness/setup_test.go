@@ -1,7 +1,11 @@
 package harness
 
 import (
+	"encoding/base64"
+	"encoding/pem"
 	"io"
+	"net/http/httptest"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -16,14 +20,16 @@ import (
 	plan "github.com/drover-run/drover/functions/plan/setup"
 	prepare "github.com/drover-run/drover/functions/prepare/setup"
 	publish "github.com/drover-run/drover/functions/publish/setup"
+	relay "github.com/drover-run/drover/functions/relay/setup"
 	report "github.com/drover-run/drover/functions/report/setup"
+	rollout "github.com/drover-run/drover/functions/rollout/setup"
 	stackevent "github.com/drover-run/drover/functions/stackevent/setup"
 	sweep "github.com/drover-run/drover/functions/sweep/setup"
 	upgrade "github.com/drover-run/drover/functions/upgrade/setup"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 )
 
-// The compiler does not notice a field of a handler that setup leaves empty.
+// The compiler does not notice a field of a handler that setup leaves empty. Every function of the tree has a handler here.
 func TestSetupFillsEveryField(t *testing.T) {
 	env := lambdaruntime.Env{Output: io.Discard, Variables: map[string]string{}}
 	for _, name := range []string{
@@ -33,12 +39,27 @@ func TestSetupFillsEveryField(t *testing.T) {
 	} {
 		env.Variables[name] = name
 	}
+	// The template of the control plane sets these variables of relay.
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	env.Variables["CLUSTER_ENDPOINT"], env.Variables["CLUSTER_CA"] = server.URL, base64.StdEncoding.EncodeToString(authority)
 	cfg := aws.Config{Region: Region}
-	for name, handler := range map[string]any{
+	handlers := map[string]any{
 		"admit": admit.New(cfg, env), "change": change.New(cfg, env), "clean": clean.New(cfg, env), "drain": drain.New(cfg, env),
 		"join": join.New(cfg, env), "plan": plan.New(cfg, env), "prepare": prepare.New(cfg, env), "publish": publish.New(cfg, env),
-		"report": report.New(cfg, env), "stackevent": stackevent.New(cfg, env), "sweep": sweep.New(cfg, env), "upgrade": upgrade.New(cfg, env),
-	} {
+		"relay": relay.New(env), "report": report.New(cfg, env), "rollout": rollout.New(cfg, env), "stackevent": stackevent.New(cfg, env),
+		"sweep": sweep.New(cfg, env), "upgrade": upgrade.New(cfg, env),
+	}
+	folders, err := filepath.Glob("../../../functions/*/setup")
+	require.NoError(t, err)
+	require.NotEmpty(t, folders)
+	require.Len(t, handlers, len(folders))
+	for _, folder := range folders {
+		name := filepath.Base(filepath.Dir(folder))
+		require.NotNil(t, handlers[name], "add the handler of %s to handlers", name)
+	}
+	for name, handler := range handlers {
 		fields := reflect.ValueOf(handler).Elem()
 		for i := range fields.NumField() {
 			if field := fields.Type().Field(i); field.IsExported() {
