@@ -196,7 +196,8 @@ type Pool struct {
 	MinSize int `json:"minSize" rule:"min=0"`
 	// MaxSize is the maximum number of nodes.
 	MaxSize int `json:"maxSize" rule:"min=1"`
-	// Spot adds spot instances. Default: on-demand only.
+	// Spot adds spot instances. Auto Scaling replaces those that EC2 is likely to interrupt, and drover drains their nodes. Default:
+	// on-demand only.
 	Spot *Spot `json:"spot,omitempty"`
 	// ImageID is the AMI. Default: the release's for the architecture.
 	ImageID string `json:"imageID,omitempty" rule:"format=ami-id"`
@@ -319,7 +320,9 @@ const (
 	ARM64 Architecture = "arm64"
 )
 
-// Spot adds spot instances to a pool.
+// Spot adds spot instances to a pool. Auto Scaling then replaces a spot instance that is likely to be interrupted (Capacity Rebalancing):
+// it starts another instance, and drover drains the node of the old one. No setting turns that off.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-capacity-rebalancing.html
 type Spot struct {
 	// OnDemandBase is the number of on-demand nodes that are started before any spot instance, at most maxSize.
 	OnDemandBase int `json:"onDemandBase" rule:"min=0"`
