@@ -27,7 +27,7 @@ import (
 // contestant drains the given nodes.
 type contestant struct {
 	name string
-	// slow contestants have no further trial after the time of -patience.
+	// A slow contestant is not measured again after -patience.
 	slow  bool
 	drain func(ctx context.Context, g *ground, nodes []string) []outcome
 }

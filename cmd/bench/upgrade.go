@@ -46,7 +46,7 @@ func measureUpgrade(ctx context.Context, s *settings, r *report) error {
 	r.add("state transitions of drover-upgrade", float64(transitions["upgrade"]), "", atMost(maxUpgrade),
 		"2 pools of 10 nodes, by one minor version")
 	delete(transitions, "upgrade")
-	r.add("— of the executions that it leads to", float64(sum(transitions)), "", nil, counts(transitions))
+	r.add("— of the executions that it starts", float64(sum(transitions)), "", nil, counts(transitions))
 	r.add("— list price of all of them", (found["transitions/upgrade"]+float64(sum(transitions)))*transitionPrice, "$", nil,
 		"state transitions alone")
 	lambda := found["invocations"]*invocationPrice + (found["invocations"]*mostCompute+found["waited"])*mostMemory*gigabyteSecondPrice

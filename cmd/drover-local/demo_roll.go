@@ -124,12 +124,12 @@ func (l load) roll(ctx context.Context, out io.Writer, show *timeline, a *accoun
 	return printDisruption(out, l.watcher.Healthy)
 }
 
-// healthy waits until all replicas are.
+// healthy waits until all replicas are healthy.
 func (l load) healthy(ctx context.Context) error {
 	return l.watcher.Wait(ctx, "all replicas to be healthy again", func() bool { return l.watcher.Settled(shop...) })
 }
 
-// deployShop and wait until all of it runs, and its budgets know.
+// deployShop deploys the workloads. It waits until their pods run and the disruption budgets count them.
 func deployShop(ctx context.Context, show *timeline, name string, run *workload.Cluster, watcher *workload.Watcher) error {
 	show.Wait("the workloads")
 	if err := run.Run(ctx, watcher, shop...); err != nil {
@@ -142,7 +142,7 @@ func deployShop(ctx context.Context, show *timeline, name string, run *workload.
 			budgets++
 		}
 	}
-	show.line("workloads", name, "%d, of %d replicas and a pod on each node, under %d disruption budgets: all Ready", len(shop),
+	show.line("workloads", name, "%d with %d replicas, a pod on each node and %d disruption budgets: all Ready", len(shop),
 		replicas, budgets)
 	return nil
 }

@@ -20,8 +20,8 @@ func localEnvCommand() *cobra.Command {
 		Use:   "env",
 		Short: "Print shell commands that point drover and aws to the running local account",
 		Long: `Prints export lines for a POSIX shell: the endpoint, the region and the access key of the local account that runs on this
-machine. A running account lists itself, readable only by you, in the cache folder of your user (drover/local), and removes the
-entry when it ends. With several accounts, --dir selects one.`,
+machine. A running account writes a file to your cache folder (drover/local), which only you can read, and removes it when it
+ends. With several accounts, --dir selects one.`,
 		Example: `  eval "$(drover local env)"
   drover local env --dir /tmp/account`,
 		Annotations:       cli.ExitCodes("the lines are printed", "no local account runs, or several run and --dir does not select one"),

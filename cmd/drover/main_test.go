@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// drover works against AWS alone: the simulator would double its size, and bring code that no user of AWS needs.
+// The command needs only AWS: the simulator would double its size, and bring code that no user of AWS needs.
 func TestDroverLinksNoLocalAccount(t *testing.T) {
 	const module = "github.com/drover-run/drover/"
 	linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

@@ -130,11 +130,11 @@ func TestDecideSparesReturnedPods(t *testing.T) {
 		sent    bool
 		next    time.Duration // since the cordon, 0: never
 	}{
-		"created before":                                   {-2*time.Second - 1, 0, false, true, 0},
-		"perhaps created before":                           {-2 * time.Second, 0, false, false, 3 * time.Second},
-		"perhaps created after":                            {time.Second, 2 * time.Second, false, false, 3 * time.Second},
-		"perhaps created after, once clocks cannot differ": {time.Second, 3 * time.Second, false, true, 0},
-		"created after":                                    {time.Second + 1, 2 * time.Second, true, false, 0},
+		"created before the cordon: evicted":                           {-2*time.Second - 1, 0, false, true, 0},
+		"created at most 2 s before the cordon: unknown yet":           {-2 * time.Second, 0, false, false, 3 * time.Second},
+		"created at most 1 s after the cordon: unknown yet":            {time.Second, 2 * time.Second, false, false, 3 * time.Second},
+		"created at most 1 s after, and clocks cannot differ: evicted": {time.Second, 3 * time.Second, false, true, 0},
+		"created after the cordon: spared":                             {time.Second + 1, 2 * time.Second, true, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view([]*corev1.Pod{

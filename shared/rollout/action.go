@@ -21,10 +21,10 @@ type Watch struct {
 	Until time.Time `json:"until"`
 }
 
-// Notify is a change of the run that users want to know.
+// Notify is a change of the run that users want to know about.
 type Notify struct {
 	Event Event `json:"event"`
-	// Stage and Cluster are names; empty if the change is of the whole run. Reason is that of the member or of the halt.
+	// Stage and Cluster are names; empty if the change is of the whole run. Reason is the reason of the member or of the halt.
 	Stage   string `json:"stage,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -111,7 +111,7 @@ func actions(p *Plan, before, after *Run, now time.Time) (all []Action) {
 	return append(all, notices(p, before, after)...)
 }
 
-// notices are the changes that users want to know.
+// notices returns the changes that users want to know about.
 func notices(p *Plan, before, after *Run) (all []Action) {
 	add := func(event Event, stage, cluster, reason string) {
 		all = append(all, Notify{Event: event, Stage: stage, Cluster: cluster, Reason: reason})

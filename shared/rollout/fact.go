@@ -14,7 +14,7 @@ const LocalCell = "local"
 // Fact is the observed state of one cluster. Planning and ticks read facts; before a cluster changes, its stacks are read again.
 type Fact struct {
 	Cluster string `json:"cluster"`
-	// Cell is the deployment of drover that has the cluster, Region and Account where it is. An empty Cell is LocalCell.
+	// Cell is the deployment of drover that has the cluster; an empty Cell is LocalCell. Region and Account are those of the cluster.
 	Cell    string `json:"cell,omitempty"`
 	Region  string `json:"region,omitempty"`
 	Account string `json:"account,omitempty"`
@@ -26,10 +26,10 @@ type Fact struct {
 	Observed time.Time `json:"observed,omitzero"`
 	// Deployed is the release to which the control plane is pinned, and its Kubernetes version. It is zero without a control plane.
 	Deployed upgrade.Target `json:"deployed,omitzero"`
-	// Pinned reports whether the spec opts out of rollouts of releases, Paused whether it is paused.
+	// Pinned reports whether the spec opts out of rollouts of releases. Paused reports whether the spec is paused.
 	Pinned bool `json:"pinned,omitempty"`
 	Paused bool `json:"paused,omitempty"`
-	// Busy reports whether work that is not the run's is in flight, Unready whether the cluster is not Ready.
+	// Busy reports whether work of another kind than the run is in flight. Unready reports whether the cluster is not Ready.
 	Busy    bool `json:"busy,omitempty"`
 	Unready bool `json:"unready,omitempty"`
 	// Opening is the window of the cluster; nil is always open.
@@ -203,7 +203,8 @@ type Alarm struct {
 
 // Cell is what a cell allows.
 type Cell struct {
-	// Limit bounds the clusters on which rollouts work at once; 0 is no bound. Others is on how many other runs work there.
+	// Limit bounds the clusters on which rollouts work at once; 0 is no bound. Others is the number
+	// of clusters on which other runs work.
 	Limit, Others int
 	// Unpublished are the SHA-256 of releases that the cell cannot use.
 	Unpublished []string

@@ -40,11 +40,15 @@ type simulated struct {
 	Touched bool
 }
 
-// streak is what the facts that a record could use have shown.
+// streak is what the facts available to a record have shown so far.
 type streak struct {
 	Attempt int
-	// Since is when the cluster became well, Well since when it was observed without a long pause, Look the last look.
-	Since, Well, Look time.Time
+	// Since is when the cluster became well.
+	Since time.Time
+	// Well is the start of the time in which it was well and observed without a long pause.
+	Well time.Time
+	// Look is the time of the last fact.
+	Look time.Time
 }
 
 // section is what is published for a cluster.
@@ -85,7 +89,7 @@ type model struct {
 	checks map[string]int
 }
 
-// defect is a deliberate mistake. Nil functions are none.
+// defect is a deliberate mistake. A nil function changes nothing.
 type defect struct {
 	name  string
 	plan  func(*rollout.Plan) *rollout.Plan

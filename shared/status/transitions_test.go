@@ -10,7 +10,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// transition is a case of a transition: the status before and after it.
+// transition is one test case: the status before a transition and after it.
 type transition struct {
 	before Status
 	do     func(*Status)
@@ -371,7 +371,7 @@ func TestRecordWaiting(t *testing.T) {
 		"follows one in flight": {
 			Status{Upgrade: other("Running")}, record(UpgradeScheduled), Status{Upgrade: other("Running"), NextUpgrade: &queued},
 		},
-		"is queued no longer": {Status{NextUpgrade: &queued}, record(UpgradeScheduled), Status{Upgrade: &scheduled}},
+		"leaves the queue": {Status{NextUpgrade: &queued}, record(UpgradeScheduled), Status{Upgrade: &scheduled}},
 		"keeps another queued one": {
 			Status{NextUpgrade: other(UpgradeScheduled)}, record(UpgradeScheduled), Status{
 				Upgrade: &scheduled, NextUpgrade: other(UpgradeScheduled),

@@ -26,9 +26,9 @@ type scene struct {
 	fault   string
 	status  status.Status
 	failing string
-	// reason is CloudFormation's, refused Auto Scaling's.
+	// reason is why CloudFormation failed. refused is why Auto Scaling launched no instance.
 	reason, refused string
-	// unchanged reports that Auto Scaling replaced no node. resource is the one that failed, if it is not the group.
+	// unchanged reports that Auto Scaling replaced no node. resource is the resource that failed, if that is not the group.
 	unchanged bool
 	resource  string
 }
@@ -154,9 +154,9 @@ func TestResumeKeepsANewerState(t *testing.T) {
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	deleting := status.Stack{Name: "pool-a", Status: "DELETE_IN_PROGRESS", Since: at(20), ReportedAt: at(20), External: true}
 	for name, report := range map[string]status.StackReport{
-		"than a late event":            {Status: "CREATE_COMPLETE", At: at(6), Event: true},
-		"than a slow read":             {Status: "CREATE_COMPLETE", At: at(19.9)},
-		"of the same second as a read": {Status: "CREATE_COMPLETE", At: at(20.9)},
+		"a late event does not replace it":              {Status: "CREATE_COMPLETE", At: at(6), Event: true},
+		"a slow read does not replace it":               {Status: "CREATE_COMPLETE", At: at(19.9)},
+		"a read of the same second does not replace it": {Status: "CREATE_COMPLETE", At: at(20.9)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{status: status.Status{Phase: status.Converging, Stacks: []status.Stack{deleting}}}
@@ -297,15 +297,19 @@ func TestResumeRepeatsARoll(t *testing.T) {
 		refused string
 		want    bool
 	}{
-		"without signals":          {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", true},
-		"but no failed rollback":   {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_FAILED", nil, "", false},
-		"but not twice":            {store.Waiter{Repeats: &once}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
-		"but not by older steps":   {store.Waiter{}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
-		"but no creation":          {store.Waiter{Repeats: &never}, missing, "ROLLBACK_COMPLETE", nil, "", false},
-		"but no other stack":       {store.Waiter{Repeats: &never, Stack: "network"}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
-		"but not after a failure":  {store.Waiter{Repeats: &never}, failed, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
-		"but not of failing nodes": {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", []status.Node{notJoined}, "", false},
-		"but not without launches": {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "no capacity", false},
+		"repeats a roll without signals":    {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", true},
+		"not after a failed rollback":       {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_FAILED", nil, "", false},
+		"not twice":                         {store.Waiter{Repeats: &once}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
+		"not for steps of earlier versions": {store.Waiter{}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
+		"not after a creation":              {store.Waiter{Repeats: &never}, missing, "ROLLBACK_COMPLETE", nil, "", false},
+		"not for another stack": {
+			store.Waiter{Repeats: &never, Stack: "network"}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false,
+		},
+		"not after a failure signal":   {store.Waiter{Repeats: &never}, failed, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
+		"not when a node did not join": {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", []status.Node{notJoined}, "", false},
+		"not when no instance could be launched": {
+			store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "no capacity", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{reason: test.reason, refused: test.refused, status: status.Status{Nodes: test.nodes}}
@@ -383,19 +387,19 @@ func TestResumeRepeatsAChangeWithoutReplacedNodes(t *testing.T) {
 		resource  string
 		want      time.Duration
 	}{
-		"after a minute":   {waiter: repeated(0), reason: internal, unchanged: true, want: time.Minute},
-		"then after two":   {waiter: repeated(1), reason: internal, unchanged: true, want: 2 * time.Minute},
-		"then after five":  {waiter: repeated(2), reason: internal, unchanged: true, want: 5 * time.Minute},
-		"but not for ever": {waiter: repeated(3), reason: internal, unchanged: true},
-		"once if nodes were replaced for another resource": {
+		"repeats after a minute":           {waiter: repeated(0), reason: internal, unchanged: true, want: time.Minute},
+		"repeats again after two minutes":  {waiter: repeated(1), reason: internal, unchanged: true, want: 2 * time.Minute},
+		"repeats again after five minutes": {waiter: repeated(2), reason: internal, unchanged: true, want: 5 * time.Minute},
+		"not after a third repeat":         {waiter: repeated(3), reason: internal, unchanged: true},
+		"repeats once if nodes were replaced for another resource": {
 			waiter: repeated(0), reason: internal, resource: "LaunchTemplate", want: time.Minute,
 		},
-		"but not twice then":                   {waiter: repeated(1), reason: internal, resource: "LaunchTemplate"},
-		"but not after nodes were replaced":    {waiter: repeated(0), reason: internal},
-		"but not if the change is invalid":     {waiter: repeated(0), reason: invalid, unchanged: true},
-		"but not by older steps":               {reason: internal, unchanged: true},
-		"but not while instances fail to join": {waiter: repeated(0), reason: internal, unchanged: true, nodes: notJoined},
-		"or fails if that is not known":        {waiter: repeated(0), reason: internal, unchanged: true, failing: "unchanged"},
+		"not twice if nodes were replaced for another resource": {waiter: repeated(1), reason: internal, resource: "LaunchTemplate"},
+		"not after nodes were replaced":                         {waiter: repeated(0), reason: internal},
+		"not if the change is invalid":                          {waiter: repeated(0), reason: invalid, unchanged: true},
+		"not for steps of earlier versions":                     {reason: internal, unchanged: true},
+		"not while instances fail to join":                      {waiter: repeated(0), reason: internal, unchanged: true, nodes: notJoined},
+		"fails when Auto Scaling cannot be asked":               {waiter: repeated(0), reason: internal, unchanged: true, failing: "unchanged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{

@@ -115,7 +115,7 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return time.Time{}, fmt.Errorf("--since %s: is neither a duration nor a time: write 90m, 24h, 3d or 2026-11-26T08:00:00Z", text)
+		return time.Time{}, fmt.Errorf("--since %s is neither a duration nor a time: write 90m, 24h, 3d or 2026-11-26T08:00:00Z", text)
 	}
 	return now.Add(-d), nil
 }

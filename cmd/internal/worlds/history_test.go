@@ -46,7 +46,7 @@ func showHistory(t *testing.T) {
 	require.JSONEq(t, "[]", ok(t, "events", "demo", "--since", "0s", "-o", "json"))
 	for _, command := range []string{"events", "logs"} {
 		require.Contains(t, fails(t, command, "absent"), "cluster absent does not exist in this account")
-		require.Contains(t, fails(t, command, "demo", "--since", "yesterday"), "--since yesterday: is neither a duration nor a time")
+		require.Contains(t, fails(t, command, "demo", "--since", "yesterday"), "--since yesterday is neither a duration nor a time")
 	}
 	require.Contains(t, fails(t, "events", "demo", "--follow", "-o", "json"), "--follow prints lines")
 

@@ -71,14 +71,14 @@ func TestExecutionWaitsForItsNextTry(t *testing.T) {
 		err     error
 		want    int64
 	}{
-		"which is soon":                      {func(*status.Status) {}, false, nil, 61},
-		"which is due":                       {func(s *status.Status) { s.RetryAt = &past }, false, nil, 1},
-		"not when the cluster did not fail":  {func(s *status.Status) { s.Phase = status.Converging }, false, nil, 0},
-		"not when it is another execution's": {func(s *status.Status) { s.Execution = "theirs" }, false, nil, 0},
-		"not when there is none":             {func(s *status.Status) { s.RetryAt = nil }, false, nil, 0},
-		"not when it is the audit's":         {func(s *status.Status) { s.Failures++ }, false, nil, 0},
-		"not without a status":               {func(*status.Status) {}, true, nil, 0},
-		"not when that cannot be read":       {func(*status.Status) {}, false, errThrottled, 0},
+		"waits for a retry that is soon":         {func(*status.Status) {}, false, nil, 61},
+		"does not wait for a retry that is due":  {func(s *status.Status) { s.RetryAt = &past }, false, nil, 1},
+		"not when the cluster did not fail":      {func(s *status.Status) { s.Phase = status.Converging }, false, nil, 0},
+		"not for the retry of another execution": {func(s *status.Status) { s.Execution = "theirs" }, false, nil, 0},
+		"not without a retry":                    {func(s *status.Status) { s.RetryAt = nil }, false, nil, 0},
+		"not when the audit makes the retry":     {func(s *status.Status) { s.Failures++ }, false, nil, 0},
+		"not without a status":                   {func(*status.Status) {}, true, nil, 0},
+		"not when the status cannot be read":     {func(*status.Status) {}, false, errThrottled, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{status: failed}, missing: test.missing, statusErr: test.err}
@@ -197,17 +197,23 @@ func TestNewerSpec(t *testing.T) {
 		"is planned":                             {planned(true), func(r *round) { r.version = "v2" }, true, nil},
 		"is planned when the spec was deleted":   {planned(true), func(r *round) { r.version = "" }, true, nil},
 		"is planned when the spec is too large":  {planned(true), func(r *round) { r.specErr = &store.TooLarge{Version: "v2"} }, true, nil},
-		"is not there":                           {planned(true), func(*round) {}, false, nil},
-		"is the one that was overwritten":        {planned(true), func(r *round) { r.reject("v1", status.ReasonSpecInvalid) }, true, nil},
-		"is none that was rejected for itself":   {planned(false), func(r *round) { r.reject("v1", status.ReasonSpecInvalid) }, false, nil},
-		"is none that was overwritten otherwise": {planned(true), func(r *round) { r.reject("v1", status.ReasonReleaseUnusable) }, false, nil},
-		"is none that another was":               {planned(true), func(r *round) { r.reject("v2", status.ReasonSpecInvalid) }, false, nil},
-		"is none without a status":               {planned(true), func(r *round) { r.missing = true }, false, nil},
-		"is unknown without the status":          {planned(true), func(r *round) { r.statusErr = errThrottled }, false, errThrottled},
-		"is unknown":                             {planned(true), func(r *round) { r.specErr = errThrottled }, false, errThrottled},
-		"is tried once when planning failed":     {nil, func(r *round) { r.status.PlannedVersion = "v0" }, true, nil},
-		"is tried no second time":                {nil, func(r *round) { r.status.PlannedVersion = "v1" }, false, nil},
-		"is none when planning failed for none":  {nil, func(r *round) { r.version, r.status.PlannedVersion = "", "v0" }, false, nil},
+		"is not planned without a newer version": {planned(true), func(*round) {}, false, nil},
+		"is planned when the accepted version was rejected": {
+			planned(true), func(r *round) { r.reject("v1", status.ReasonSpecInvalid) }, true, nil,
+		},
+		"not when the planned version was not accepted": {
+			planned(false), func(r *round) { r.reject("v1", status.ReasonSpecInvalid) }, false, nil,
+		},
+		"not when it was rejected for its release": {planned(true), func(r *round) { r.reject("v1", status.ReasonReleaseUnusable) }, false, nil},
+		"not when another version was rejected":    {planned(true), func(r *round) { r.reject("v2", status.ReasonSpecInvalid) }, false, nil},
+		"not without a status":                     {planned(true), func(r *round) { r.missing = true }, false, nil},
+		"fails when the status cannot be read":     {planned(true), func(r *round) { r.statusErr = errThrottled }, false, errThrottled},
+		"fails when the spec cannot be read":       {planned(true), func(r *round) { r.specErr = errThrottled }, false, errThrottled},
+		"is planned once after planning failed":    {nil, func(r *round) { r.status.PlannedVersion = "v0" }, true, nil},
+		"not a second time after planning failed":  {nil, func(r *round) { r.status.PlannedVersion = "v1" }, false, nil},
+		"not after planning failed for a deleted spec": {
+			nil, func(r *round) { r.version, r.status.PlannedVersion = "", "v0" }, false, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{}, version: "v1"}

@@ -23,12 +23,12 @@ import (
 
 // follow does what follows from the record. The entry of rollouts/active.json is removed last: while it is there, every tick repeats this.
 func (e *evaluation) follow(ctx context.Context) error {
-	ran, err := e.ran(ctx)
+	plan, err := e.lastPlan(ctx)
 	if err != nil {
 		return err
 	}
-	if ran != nil {
-		if err := e.publish(ctx, ran, e.record.Run); err != nil {
+	if plan != nil {
+		if err := e.publish(ctx, plan, e.record.Run); err != nil {
 			return err
 		}
 	}
@@ -37,7 +37,7 @@ func (e *evaluation) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := e.publishStatus(ctx, ran); err != nil {
+	if err := e.publishStatus(ctx, plan); err != nil {
 		return err
 	}
 	if e.ended {
@@ -46,8 +46,8 @@ func (e *evaluation) follow(ctx context.Context) error {
 	return e.settle(ctx)
 }
 
-// ran returns the plan of the newest run; nil if there is none. The plan of a run that ended long ago has expired.
-func (e *evaluation) ran(ctx context.Context) (*rollout.Plan, error) {
+// lastPlan returns the plan of the newest run; nil if there is none. The plan of a run that ended long ago has expired.
+func (e *evaluation) lastPlan(ctx context.Context) (*rollout.Plan, error) {
 	if e.record.Run == nil {
 		return nil, nil
 	}
@@ -150,8 +150,8 @@ func (e *evaluation) send(ctx context.Context) error {
 }
 
 // publishStatus writes the status, unless a later record's is there.
-func (e *evaluation) publishStatus(ctx context.Context, ran *rollout.Plan) error {
-	status := rollout.StatusOf(e.record, e.plans[e.record.Plan], ran)
+func (e *evaluation) publishStatus(ctx context.Context, last *rollout.Plan) error {
+	status := rollout.StatusOf(e.record, e.plans[e.record.Plan], last)
 	for range attempts {
 		old, etag, err := e.State.RolloutStatus(ctx, e.record.Rollout)
 		if err != nil {

@@ -30,7 +30,7 @@ func (r *auditRun) retryConverge(ctx context.Context, cluster string, s *status.
 	return r.startConverge(ctx, cluster, s, names.RetryDue)
 }
 
-// repeatConverge converges a cluster because of something that lasts since a time: at once, and again after 15 minutes, 30,
+// repeatConverge converges a cluster because of a difference that exists since a time: at once, and again after 15 minutes, 30,
 // one hour and so on. So a repair that does not help becomes rare. A repair that could not be started is started by
 // the next audit.
 func (r *auditRun) repeatConverge(ctx context.Context, cluster string, s *status.Status, why names.Retry,
@@ -68,7 +68,7 @@ func (r *auditRun) replaceStuck(ctx context.Context, cluster string, s *status.S
 		if err != nil || !running { // the sweep records that it ended
 			return err
 		}
-		if s.IsDelayed(r.now.Add(-period)) { // it polls, and each poll takes its time
+		if s.IsDelayed(r.now.Add(-period)) { // it polls with pauses, so it has no waiter
 			return nil
 		}
 		for _, change := range s.Plan {

@@ -29,7 +29,7 @@ type objects struct {
 	calls   []string
 }
 
-func (o *objects) did(format string, args ...any) error {
+func (o *objects) call(format string, args ...any) error {
 	call := fmt.Sprintf(format, args...)
 	o.calls = append(o.calls, call)
 	return o.failing[call]
@@ -72,7 +72,7 @@ func (o *objects) GetJSON(ctx context.Context, key string, v any) (string, error
 }
 
 func (o *objects) Replace(_ context.Context, key string, body []byte, etag string) (string, error) {
-	if err := o.did("write"); err != nil {
+	if err := o.call("write"); err != nil {
 		return "", err
 	}
 	if !bytes.Equal([]byte(o.content[key]), []byte(etag)) {
@@ -83,11 +83,11 @@ func (o *objects) Replace(_ context.Context, key string, body []byte, etag strin
 }
 
 func (o *objects) AddDue(_ context.Context, cluster string, _ time.Time) error {
-	return o.did("wake %s", cluster)
+	return o.call("wake %s", cluster)
 }
 
-// woken are the clusters that were woken, by name.
-func (o *objects) woken() (clusters []string) {
+// wokenClusters returns the clusters that were woken, by name.
+func (o *objects) wokenClusters() (clusters []string) {
 	for _, call := range o.calls {
 		if len(call) > 5 && call[:5] == "wake " {
 			clusters = append(clusters, call[5:])
@@ -119,8 +119,8 @@ spec:
 	return text
 }
 
-// woke is an account whose clusters were last woken for channels, which were replaced since.
-func woke(t *testing.T, before, after string) (*objects, Channels) {
+// replacedChannels returns an account whose clusters were last woken for the channels before. after replaced them.
+func replacedChannels(t *testing.T, before, after string) (*objects, Channels) {
 	t.Helper()
 	was, errs := api.ReadChannels(names.ReleaseSpec(api.ChannelsName), []byte(before), api.Options{})
 	require.Nil(t, errs)
@@ -142,47 +142,47 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 		given func(*objects)
 		err   error
 		woken []string
-		// written: the channels are recorded. known: a running function does not read them again.
+		// written reports whether the sweep recorded the channels. known reports whether a running function does not read them again.
 		written, known bool
 	}{
-		"that follow it":                 {channelsAt("r2", "r1", "r1"), nil, nil, []string{"steady"}, true, true},
-		"that follow another":            {channelsAt("r1", "r2", "r1"), nil, nil, []string{"swift"}, true, true},
-		"that follow releases of nodes":  {channelsAt("r1", "r1", "r2"), nil, nil, []string{"nodes"}, true, true},
-		"none when no channel moved":     {before + "\n", nil, nil, nil, true, true},
-		"none when they are as recorded": {before, nil, nil, nil, false, true},
-		"none when there are none":       {"", func(o *objects) { delete(o.content, channelsKey) }, nil, nil, false, false},
-		"none when they are too large": {
+		"wakes clusters that follow it":                 {channelsAt("r2", "r1", "r1"), nil, nil, []string{"steady"}, true, true},
+		"wakes clusters that follow another channel":    {channelsAt("r1", "r2", "r1"), nil, nil, []string{"swift"}, true, true},
+		"wakes clusters that follow releases of nodes":  {channelsAt("r1", "r1", "r2"), nil, nil, []string{"nodes"}, true, true},
+		"wakes none when no channel moved":              {before + "\n", nil, nil, nil, true, true},
+		"wakes none when the channels equal the record": {before, nil, nil, nil, false, true},
+		"wakes none when there are no channels":         {"", func(o *objects) { delete(o.content, channelsKey) }, nil, nil, false, false},
+		"wakes none when the channels are too large": {
 			"", func(o *objects) { o.failing["get "+channelsKey] = &store.TooLarge{} }, nil, nil, false, false,
 		},
-		"none when they are invalid": {"kind: Channels", nil, nil, nil, false, true},
-		"none when they cannot be read": {
+		"wakes none when the channels are invalid": {"kind: Channels", nil, nil, nil, false, true},
+		"wakes none when the channels cannot be read": {
 			"", func(o *objects) { o.failing["get "+channelsKey] = errThrottled }, errThrottled, nil, false, false,
 		},
-		"none when the record is unreadable": {
+		"wakes none when the record cannot be read": {
 			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["get "+names.HandledChannels] = errThrottled }, errThrottled, nil, false,
 			false,
 		},
-		"all that follow any when there is no record": {
+		"wakes all that follow any channel when there is no record": {
 			before, func(o *objects) { delete(o.content, names.HandledChannels) }, nil, []string{"nodes", "steady", "swift"}, true, true,
 		},
-		"whatever another sweep recorded": {
+		"wakes them although another sweep wrote the record first": {
 			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["write"] = store.ErrConflict }, nil, []string{"steady"}, false, true,
 		},
-		"and again when that could not be recorded": {
+		"wakes them again when the record could not be written": {
 			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["write"] = errThrottled }, errThrottled, []string{"steady"}, false, false,
 		},
-		"and again when one could not be woken": {
+		"wakes all again when one could not be woken": {
 			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["wake steady"] = errThrottled }, errThrottled,
 			[]string{"steady", "swift"}, false, false,
 		},
-		"and again when a spec could not be read": {
+		"wakes all again when a spec could not be read": {
 			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["get "+names.ClusterSpec("steady")] = errThrottled }, errThrottled,
 			[]string{"swift"}, false, false,
 		},
-		"and again when specs could not be listed": {
+		"wakes all later when specs could not be listed": {
 			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["list "+names.ClusterSpecs] = errThrottled }, errThrottled, nil, false, false,
 		},
-		"whatever happened to other specs": {
+		"wakes them although other specs are unusable": {
 			channelsAt("r2", "r2", "r1"), func(o *objects) {
 				o.failing["get "+names.ClusterSpec("steady")] = &store.TooLarge{}
 				o.failing["get "+names.ClusterSpec("fixed")] = store.ErrNotFound
@@ -191,30 +191,30 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, h := woke(t, before, test.after)
+			o, h := replacedChannels(t, before, test.after)
 			if test.given != nil {
 				test.given(o)
 			}
 			recorded := o.content[names.HandledChannels]
 			err := h.Run(t.Context())
 			require.ErrorIs(t, err, test.err)
-			require.Equal(t, test.woken, o.woken())
+			require.Equal(t, test.woken, o.wokenClusters())
 			require.Equal(t, test.written, recorded != o.content[names.HandledChannels])
 			require.Equal(t, test.known, h.Cache.get() == test.after && test.after != "")
 			o.calls, o.failing = nil, map[string]error{}
 			require.NoError(t, h.Run(t.Context()))
 			if test.err == nil {
-				require.Empty(t, o.woken(), "a channel wakes once")
+				require.Empty(t, o.wokenClusters(), "a channel wakes once")
 			}
 		})
 	}
 	t.Run("and records nothing that is recorded", func(t *testing.T) {
-		o, h := woke(t, before, before)
+		o, h := replacedChannels(t, before, before)
 		require.NoError(t, h.Run(t.Context()))
 		require.Empty(t, o.calls)
 	})
 	t.Run("and reads nothing that it knows", func(t *testing.T) {
-		o, h := woke(t, before, before)
+		o, h := replacedChannels(t, before, before)
 		o.failing["get "+names.HandledChannels] = errors.New("read again")
 		h.Cache.set(before)
 		require.NoError(t, h.Run(t.Context()))

@@ -456,7 +456,7 @@ func TestUpgradeStops(t *testing.T) {
 			}, events.UpgradeRequest{}, "Nothing was changed", upgrade.Blocked, nil,
 			[]string{"sound", "write Blocked 0 0", "status"},
 		},
-		"and is only recorded again when it is over": {
+		"only records a finished upgrade again": {
 			func(l *led) { l.record.State = upgrade.Stopped }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil, []string{"status"},
 		},
 		"not when it is another's": {

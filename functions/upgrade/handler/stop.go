@@ -105,7 +105,7 @@ func resumeHint(cluster string, r *upgrade.Record, interrupted string) string {
 	return fmt.Sprintf("%sNext: %s. To continue: %s, which starts drover-upgrade with %s. %s", completed, following, command, input, back)
 }
 
-// upgradeStopped is the error that the machine passes on if this function stopped the upgrade.
+// upgradeStopped is the error name that an earlier action of this function returned, if it stopped the upgrade.
 const upgradeStopped = status.ReasonUpgradeStopped
 
 // failureReason reads the error of a failed state. The text is the description of an execution if drover-converge failed, Lambda's error

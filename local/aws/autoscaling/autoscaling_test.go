@@ -134,7 +134,7 @@ func (w *world) happened(detailType string) (n int) {
 	return n
 }
 
-// properties of a group of the launch template's newest version, changed by more. nil removes a property.
+// properties returns the properties of a group with version 1 of the launch template, changed by more. nil removes a property.
 func (w *world) properties(more map[string]any) map[string]any {
 	p := map[string]any{
 		"AutoScalingGroupName": "pool", "MinSize": 2.0, "MaxSize": 4.0, "VPCZoneIdentifier": w.subnets,

@@ -121,8 +121,8 @@ func runStack(t *testing.T, policy string, test func(p *inStack)) {
 	}
 }
 
-// join acts like drover's join function: it completes the launch hook of a Ready node and, when no other node is drained, sends the signal.
-// An instance refresh has no signals: join holds the launch hook for the same time.
+// join acts like drover's join function: it completes the launch hook of a Ready node and, when no other node is being drained, sends the
+// signal. An instance refresh has no signals: join holds the launch hook for the same time.
 func (p *inStack) join(id, status string) {
 	time.Sleep(time.Minute)
 	quiet := func() bool {

@@ -38,17 +38,17 @@ func (s *Service) newVolume(zone string, sizeGiB int, tags map[string]string) (*
 	return v, nil
 }
 
-// retried returns the result of an earlier call with the same client token, if any. The caller holds the lock.
+// resultOfToken returns the result of an earlier call with the same client token, if any. The caller holds the lock.
 // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
-func (s *Service) retried(c *wire.Call, token string) string {
+func (s *Service) resultOfToken(c *wire.Call, token string) string {
 	if token == "" {
 		return ""
 	}
 	return s.tokens[c.Action+" "+token]
 }
 
-// made records the result of a call with a client token. The caller holds the lock.
-func (s *Service) made(c *wire.Call, token, id string) {
+// recordToken records the result of a call with a client token. The caller holds the lock.
+func (s *Service) recordToken(c *wire.Call, token, id string) {
 	if token != "" {
 		s.tokens[c.Action+" "+token] = id
 	}
@@ -84,12 +84,12 @@ func (s *Service) apiCreateVolume(_ context.Context, c *wire.Call) (any, error) 
 	if err := s.allowMaking(c.Caller, "CreateVolume", "volume", tags); err != nil {
 		return nil, err
 	}
-	v, again := s.volumes.get(s.retried(c, in.ClientToken))
+	v, again := s.volumes.get(s.resultOfToken(c, in.ClientToken))
 	if !again {
 		if v, err = s.newVolume(in.AvailabilityZone, in.Size, tags); err != nil {
 			return nil, err
 		}
-		s.made(c, in.ClientToken, v.id)
+		s.recordToken(c, in.ClientToken, v.id)
 	}
 	return struct {
 		VolumeId, AvailabilityZone, VolumeType, Status string
@@ -151,7 +151,7 @@ func (s *Service) apiCreateInterface(_ context.Context, c *wire.Call) (any, erro
 	if err := s.allowMaking(c.Caller, "CreateNetworkInterface", "network-interface", tags, on(sub.object)); err != nil {
 		return nil, err
 	}
-	i, again := s.interfaces.get(s.retried(c, in.ClientToken))
+	i, again := s.interfaces.get(s.resultOfToken(c, in.ClientToken))
 	if !again {
 		if in.SecurityGroupId == nil { // "The default is the default security group for the VPC."
 			for _, g := range s.groups.all() {
@@ -163,7 +163,7 @@ func (s *Service) apiCreateInterface(_ context.Context, c *wire.Call) (any, erro
 		if i, err = s.newInterface(sub, in.SecurityGroupId, "interface", in.Description, "", tags); err != nil {
 			return nil, err
 		}
-		s.made(c, in.ClientToken, i.id)
+		s.recordToken(c, in.ClientToken, i.id)
 		s.changes.Announce()
 	}
 	type item struct {

@@ -1,6 +1,6 @@
 package elb
 
-// Load balancers and target groups created through the API, by which a user plays Kubernetes in a running account.
+// Load balancers and target groups created through the API, with which a user acts as Kubernetes in a running account.
 
 import (
 	"cmp"

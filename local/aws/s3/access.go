@@ -347,12 +347,12 @@ func (s *Service) afterwards(q request, method string) {
 // readError reads the gateway's error and restores the response's body.
 func readError(response *http.Response) *wire.Error {
 	e := &wire.Error{Code: http.StatusText(response.StatusCode), Status: response.StatusCode}
-	const most = 1 << 16
-	body, err := io.ReadAll(io.LimitReader(response.Body, most))
+	const limit = 1 << 16
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit))
 	if err != nil {
 		return e
 	}
-	if len(body) < most { // the whole body
+	if len(body) < limit { // the whole body
 		_ = response.Body.Close()
 		response.Body = io.NopCloser(bytes.NewReader(body))
 	} else {

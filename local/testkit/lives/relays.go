@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// PrivateEndpoint is the field of a cluster with a private endpoint.
+// PrivateEndpoint is the part of a spec that makes the endpoint private.
 const PrivateEndpoint = "  controlPlane: {endpoint: {public: false}}\n"
 
 // DeleteRelay deletes the relay's function outside drover.
@@ -26,11 +26,11 @@ func (l *Life) DeleteRelay() {
 	require.NoError(l.T, err)
 }
 
-// Office are addresses that exclude drover's functions. https://www.rfc-editor.org/rfc/rfc5737
-const Office = "198.51.100.0/24"
+// OfficeCIDR is a range without the addresses of drover's functions. https://www.rfc-editor.org/rfc/rfc5737
+const OfficeCIDR = "198.51.100.0/24"
 
-// Admit changes outside drover which addresses may connect to the public endpoint, and waits until EKS has changed it.
-func (l *Life) Admit(cidrs ...string) {
+// SetPublicCIDRs sets, outside drover, the addresses that may connect to the public endpoint. It waits until EKS has changed them.
+func (l *Life) SetPublicCIDRs(cidrs ...string) {
 	l.T.Helper()
 	name := names.EKSCluster("demo")
 	_, err := eks.NewFromConfig(l.Config()).UpdateClusterConfig(l.T.Context(), &eks.UpdateClusterConfigInput{

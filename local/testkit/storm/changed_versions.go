@@ -24,7 +24,7 @@ func (w *world) changeVersion(cluster string, minor int) {
 	w.changedVersions[cluster] = minor
 }
 
-// externalVersion returns the minor version to which a control plane was or is being moved while its stack has another, or 0.
+// externalVersion returns the minor version that EKS has or is moving to, if it differs from the version of the stack; otherwise 0.
 func (w *world) externalVersion(cluster string) int {
 	out, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
 	if err != nil || w.changedVersions[cluster] == 0 || minorOf(out.Cluster.Version) != w.changedVersions[cluster] &&

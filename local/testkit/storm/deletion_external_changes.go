@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// disableTerminationProtection disables that of a cluster's stacks, with or without a control plane. The accepted specs
-// still protect them.
+// disableTerminationProtection disables the termination protection of a cluster's network and, if it exists, of its
+// control plane. The accepted specs still protect them.
 func (w *world) disableTerminationProtection(cluster string) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		if _, found := w.Stacks(cluster)[stack]; !found {

@@ -33,7 +33,7 @@ func TestEndpointClosesDuringARoll(t *testing.T) {
 	t.Run("by the spec: continues through the relay", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			before := rolling(l)
-			spec := harness.Spec("demo", "  controlPlane: {endpoint: {publicCIDRs: ["+lives.Office+"]}}\n")
+			spec := harness.Spec("demo", "  controlPlane: {endpoint: {publicCIDRs: ["+lives.OfficeCIDR+"]}}\n")
 			l.Upload(names.ClusterSpec("demo"), strings.Replace(spec, "minSize: 1, maxSize: 3", lives.TwoNodes, 1))
 			time.Sleep(time.Minute)
 			l.BlockPods(false)
@@ -52,7 +52,7 @@ func TestEndpointClosesDuringARoll(t *testing.T) {
 			runWithFaults(t, func(l *life, _ *faults.Engine) {
 				before := rolling(l)
 				draining := before.Draining()
-				l.Admit(lives.Office)
+				l.SetPublicCIDRs(lives.OfficeCIDR)
 				l.BlockPods(false)
 				l.runSchedules(closed)
 				const command = "aws eks update-cluster-config --name drover-demo --resources-vpc-config endpointPublicAccess=true," +
@@ -69,7 +69,7 @@ func TestEndpointClosesDuringARoll(t *testing.T) {
 				for _, id := range draining {
 					require.Contains(t, l.Group("demo", "a").Draining(), id, "a node whose pods drover cannot evict stays")
 				}
-				l.Admit("0.0.0.0/0")
+				l.SetPublicCIDRs("0.0.0.0/0")
 				l.RunSchedules(3)
 				l.RequirePhase(status.Ready)
 				require.Zero(t, l.relays())
