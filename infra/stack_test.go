@@ -178,7 +178,7 @@ func TestBuckets(t *testing.T) {
 		denied      bool
 	}{
 		"a user writes a spec":            {admin, "s3:PutObject", "clusters/demo.yaml", specs, "true", false},
-		"but not in the clear":            {admin, "s3:PutObject", "clusters/demo.yaml", specs, "false", true},
+		"not in the clear":                {admin, "s3:PutObject", "clusters/demo.yaml", specs, "false", true},
 		"plan writes a template":          {role("plan"), "s3:PutObject", "templates/1.yaml", state, "true", false},
 		"report writes the status":        {role("report"), "s3:PutObject", "status/clusters/demo.json", state, "true", false},
 		"a user writes no status":         {admin, "s3:PutObject", "status/clusters/demo.json", state, "true", true},

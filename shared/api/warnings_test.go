@@ -41,7 +41,7 @@ func TestWarnings(t *testing.T) {
 		"the taint for critical add-ons": {
 			pools: []api.Pool{pool("a", taint("CriticalAddonsOnly", "true", "NoSchedule"))}, release: release,
 		},
-		"and another next to it": {
+		"another next to it": {
 			pools: []api.Pool{pool("a", taint("CriticalAddonsOnly", "true", "NoSchedule"), batch)}, release: release,
 			names: "coredns, aws-ebs-csi-driver",
 		},

@@ -82,8 +82,8 @@ func TestDescribeLasting(t *testing.T) {
 	}{
 		"with a reason that lasts":        {blocked(BudgetEmpty), true},
 		"with one that lasts, and others": {blocked(Conflict, Unmanaged, Overload), true},
-		"but not with reasons that pass":  {blocked(Conflict, Overload), false},
-		"but not without a reason":        {blocked(), false},
+		"not with reasons that pass":      {blocked(Conflict, Overload), false},
+		"not without a reason":            {blocked(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Report{Lasting: true}

@@ -23,20 +23,20 @@ func TestSystemPod(t *testing.T) {
 		change []func(*corev1.Pod)
 		want   bool
 	}{
-		"critical for the cluster":        {of(kube, priority(2_000_000_000)), true},
-		"critical for its node":           {of(kube, priority(2_000_001_000)), true},
-		"of an add-on of EKS":             {of(kube, labeled("app.kubernetes.io/managed-by", "EKS")), true},
-		"a component of EKS":              {of(kube, labeled("eks.amazonaws.com/component", "coredns")), true},
-		"with a local volume":             {of(system, emptyDir), true},
-		"but not with a lower priority":   {of(kube, priority(1_999_999_999)), false},
-		"but not without a priority":      {of(kube), false},
-		"but not managed by another tool": {of(kube, labeled("app.kubernetes.io/managed-by", "Helm")), false},
-		"but not in another namespace":    {of(important), false},
-		"but not with a claim": {
+		"critical for the cluster":    {of(kube, priority(2_000_000_000)), true},
+		"critical for its node":       {of(kube, priority(2_000_001_000)), true},
+		"of an add-on of EKS":         {of(kube, labeled("app.kubernetes.io/managed-by", "EKS")), true},
+		"a component of EKS":          {of(kube, labeled("eks.amazonaws.com/component", "coredns")), true},
+		"with a local volume":         {of(system, emptyDir), true},
+		"not with a lower priority":   {of(kube, priority(1_999_999_999)), false},
+		"not without a priority":      {of(kube), false},
+		"not managed by another tool": {of(kube, labeled("app.kubernetes.io/managed-by", "Helm")), false},
+		"not in another namespace":    {of(important), false},
+		"not with a claim": {
 			of(system, volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}})), false,
 		},
-		"but not with a claim of its own": {of(system, volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}})), false},
-		"but not with a claim after a local one": {
+		"not with a claim of its own": {of(system, volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}})), false},
+		"not with a claim after a local one": {
 			of(system, emptyDir, volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}})), false,
 		},
 	} {
@@ -50,12 +50,12 @@ func TestNeedsSystem(t *testing.T) {
 		change []func(*corev1.Pod)
 		want   bool
 	}{
-		"a pod on a node":          {[]func(*corev1.Pod){placed}, true},
-		"but not one on no node":   {nil, false},
-		"but not a system pod":     {[]func(*corev1.Pod){placed, system}, false},
-		"but not a DaemonSet pod":  {[]func(*corev1.Pod){placed, owned("DaemonSet")}, false},
-		"but not a mirror pod":     {[]func(*corev1.Pod){placed, mirror}, false},
-		"but not a pod that ended": {[]func(*corev1.Pod){placed, phase(corev1.PodSucceeded)}, false},
+		"a pod on a node":      {[]func(*corev1.Pod){placed}, true},
+		"not one on no node":   {nil, false},
+		"not a system pod":     {[]func(*corev1.Pod){placed, system}, false},
+		"not a DaemonSet pod":  {[]func(*corev1.Pod){placed, owned("DaemonSet")}, false},
+		"not a mirror pod":     {[]func(*corev1.Pod){placed, mirror}, false},
+		"not a pod that ended": {[]func(*corev1.Pod){placed, phase(corev1.PodSucceeded)}, false},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, NeedsSystem(pod("a", test.change...))) })
 	}
@@ -76,20 +76,20 @@ func TestDecideServed(t *testing.T) {
 		"only blocked system pods are left": {
 			deletes, view([]*corev1.Pod{pod("a", system), pod("b", system)}, all("dns", 0)), true,
 		},
-		"but not unless the cluster is deleted": {patient, view([]*corev1.Pod{pod("a", system)}, all("dns", 0)), false},
-		"but not while a system pod can leave": {
+		"not unless the cluster is deleted": {patient, view([]*corev1.Pod{pod("a", system)}, all("dns", 0)), false},
+		"not while a system pod can leave": {
 			deletes, view([]*corev1.Pod{pod("a", system), pod("b", system)}, all("dns", 1)), false,
 		},
-		"but not while a system pod terminates": {
+		"not while a system pod terminates": {
 			deletes, view([]*corev1.Pod{pod("a", system), pod("b", system, deleted(0))}, all("dns", 0)), false,
 		},
-		"but not while another pod is left": {
+		"not while another pod is left": {
 			deletes, view([]*corev1.Pod{pod("a", system), pod("b")}, all("dns", 0), budget("web", 0)), false,
 		},
-		"but not when two budgets block": {
+		"not when two budgets block": {
 			deletes, view([]*corev1.Pod{pod("a", system)}, all("dns", 0), all("dns2", 0)), false,
 		},
-		"but not when no pod is left": {deletes, view(nil), false},
+		"not when no pod is left": {deletes, view(nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, Decide(now, Task{Policy: test.policy, Started: now}, test.view, 9).OnlyBlockedSystemPods)

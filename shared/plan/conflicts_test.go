@@ -58,13 +58,13 @@ func TestFounds(t *testing.T) {
 		old       string
 		want      bool
 	}{
-		"a network":                          {names.Network, Create, "absent", true},
-		"a control plane":                    {names.ControlPlane, Create, "absent", true},
-		"but not add-ons":                    {names.Addons, Create, "absent", false},
-		"but not a pool":                     {names.PoolStack("a"), Create, "absent", false},
-		"but not one whose creation failed":  {names.Network, Create, "ROLLBACK_COMPLETE", false},
-		"but not one that exists":            {names.Network, Update, "absent", false},
-		"but not a control plane's deletion": {names.ControlPlane, Delete, "absent", false},
+		"a network":                      {names.Network, Create, "absent", true},
+		"a control plane":                {names.ControlPlane, Create, "absent", true},
+		"not add-ons":                    {names.Addons, Create, "absent", false},
+		"not a pool":                     {names.PoolStack("a"), Create, "absent", false},
+		"not one whose creation failed":  {names.Network, Create, "ROLLBACK_COMPLETE", false},
+		"not one that exists":            {names.Network, Update, "absent", false},
+		"not a control plane's deletion": {names.ControlPlane, Delete, "absent", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := Change{Stack: test.stack, Operation: test.operation, Reasons: []status.Reason{{Old: test.old}}}
@@ -79,9 +79,9 @@ func TestDeletesOrphan(t *testing.T) {
 		field     string
 		want      bool
 	}{
-		"after its control plane was deleted":       {Delete, controlPlaneDeleted, true},
-		"but not after the spec was changed":        {Delete, "spec.pools[a]", false},
-		"but not when a control plane is recreated": {Create, controlPlaneDeleted, false},
+		"after its control plane was deleted":   {Delete, controlPlaneDeleted, true},
+		"not after the spec was changed":        {Delete, "spec.pools[a]", false},
+		"not when a control plane is recreated": {Create, controlPlaneDeleted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, Change{Operation: test.operation, Reasons: []status.Reason{{Field: test.field}}}.DeletesOrphan())

@@ -89,11 +89,11 @@ func TestRefused(t *testing.T) {
 			names.ControlPlane, spec(), change(func(s *api.ClusterSpec) { s.ControlPlane.EncryptionKeyARN = "arn:aws:kms:us-east-1:1:key/a" }),
 			[]string{"spec.controlPlane.encryptionKeyARN"},
 		},
-		"but not of an added zone": {
+		"not of an added zone": {
 			names.Network, spec(), change(func(s *api.ClusterSpec) { s.Network.Zones = append(s.Network.Zones, "us-east-1c") }), nil,
 		},
-		"but not of a network that is created": {names.Network, nil, spec(), nil},
-		"but not of a network without a spec":  {names.Network, spec(), nil, nil},
+		"not of a network that is created": {names.Network, nil, spec(), nil},
+		"not of a network without a spec":  {names.Network, spec(), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

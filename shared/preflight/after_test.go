@@ -80,7 +80,7 @@ func TestAfter(t *testing.T) {
 		"an add-on is unhealthy": {
 			func(w *world) { w.facts.Addons[1].Status = "DEGRADED" }, blocks("AddonsHealthy", "coredns is DEGRADED"),
 		},
-		"nor should it be replaced": {
+		"a node that should be replaced is not": {
 			func(w *world) {
 				w.group(func(g *preflight.Group) { g.Outdated = []string{"i-1"} })
 				w.plan.Steps = w.plan.Steps[:2]

@@ -16,7 +16,7 @@ var roomCases = map[string]beforeCase{
 		func(w *world) { w.free(100, 4) },
 		blocks("FreeAddresses", "EKS needs 5 free addresses in each subnet of the control plane to update it: subnet-2 has 4"),
 	},
-	"and it has them": {
+	"each subnet has five free addresses": {
 		func(w *world) { w.free(10, 5) }, nil,
 	},
 	"a node without an address cannot start": {
@@ -105,7 +105,7 @@ var roomCases = map[string]beforeCase{
 		func(w *world) { w.quota("L-1194D53C", 100) },
 		warns("ClusterQuota", "(L-1194D53C): 100 of 100 are used: a lost cluster could not be recreated"),
 	},
-	"nor beyond a lowered quota": {
+	"not beyond a lowered quota": {
 		func(w *world) { w.quota("L-1194D53C", 120) }, warns("ClusterQuota", "120 of 100"),
 	},
 	"the same in an upgrade of nodes only": {
@@ -230,7 +230,7 @@ var versionCases = map[string]beforeCase{
 			w.from("1.34")
 		}, blocks("UpgradeFrom", "release 1.36-1 supports upgrades from Kubernetes 1.35 or later, and the cluster runs 1.34"),
 	},
-	"or from the version that it states": {
+	"the release allows the version of the cluster": {
 		func(w *world) { w.from("1.34"); w.plan.UpgradeFrom = "1.34" }, nil,
 	},
 	"a rollback ignores upgradeFrom": {

@@ -133,7 +133,7 @@ var budgetCases = map[string]beforeCase{
 	"it does not matter while no node is replaced": {
 		func(w *world) { w.budget(never); w.plan.Steps = w.plan.Steps[:2] }, nil,
 	},
-	"nor without pods on a pool's node": {
+	"not without pods on a pool's node": {
 		func(w *world) { b := never; b.Covered = nil; w.budget(b) }, nil,
 	},
 	"a removed pool waits by default": {

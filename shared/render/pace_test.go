@@ -169,7 +169,7 @@ func TestAgainDoesNotGrowTheGroup(t *testing.T) {
 		"its surge counts for the next":    {rolling, 6, "6", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
 		"what an autoscaler may have does": {rolling, 3, "5", map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
 		"room for what is there stays":     {rolling, 9, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
-		"and is for as many as before":     {rolling, 7, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
+		"is for as many as before":         {rolling, 7, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
 		"a template without the parameter": {rolling, 6, "", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
 		"a refresh that followed upon a roll": {
 			Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MaxSize: 2}, 3, "3", map[string]string{

@@ -193,7 +193,7 @@ func TestTickSoakRestarts(t *testing.T) {
 		s.pass("a")
 		require.False(t, s.run.Stages[0].Passed.IsZero())
 	})
-	t.Run("and a member that stays unwell has Regressed", func(t *testing.T) {
+	t.Run("a member that stays unwell has Regressed", func(t *testing.T) {
 		s := begin(t, canaryThenProd)
 		s.good("a")
 		s.after(time.Minute).see("a", func(f *rollout.Fact) { f.Alarms = []string{"slow"} }).tick()

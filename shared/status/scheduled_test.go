@@ -75,19 +75,19 @@ func TestUpgradesAreEqual(t *testing.T) {
 		a, b *Upgrade
 		want bool
 	}{
-		"with the same record":       {u, &Upgrade{Phase: UpgradeMissed, To: "r3", Origin: "At", At: &noon, Message: "x"}, true},
-		"without a time":             {&Upgrade{To: "r3"}, &Upgrade{To: "r3"}, true},
-		"with the same start":        {began, &Upgrade{Phase: "Stopped", Started: &noon, To: "r9"}, true},
-		"but not with another start": {began, &Upgrade{Phase: "Done", Started: &evening}, false},
-		"but not when one began":     {began, &Upgrade{Phase: "Done"}, false},
-		"but not when one has none":  {u, nil, false},
-		"but not with another time":  {u, &Upgrade{Phase: UpgradeMissed, To: "r3", Origin: "At", At: &evening}, false},
-		"but not when one is at no time": {
+		"with the same record":   {u, &Upgrade{Phase: UpgradeMissed, To: "r3", Origin: "At", At: &noon, Message: "x"}, true},
+		"without a time":         {&Upgrade{To: "r3"}, &Upgrade{To: "r3"}, true},
+		"with the same start":    {began, &Upgrade{Phase: "Stopped", Started: &noon, To: "r9"}, true},
+		"not with another start": {began, &Upgrade{Phase: "Done", Started: &evening}, false},
+		"not when one began":     {began, &Upgrade{Phase: "Done"}, false},
+		"not when one has none":  {u, nil, false},
+		"not with another time":  {u, &Upgrade{Phase: UpgradeMissed, To: "r3", Origin: "At", At: &evening}, false},
+		"not when one is at no time": {
 			u, &Upgrade{Phase: UpgradeMissed, To: "r3", Origin: "At"}, false,
 		},
-		"but not with another phase":   {u, &Upgrade{Phase: UpgradeDelayed, To: "r3", Origin: "At", At: &noon}, false},
-		"but not with another release": {u, &Upgrade{Phase: UpgradeMissed, To: "r2", Origin: "At", At: &noon}, false},
-		"but not with another origin":  {u, &Upgrade{Phase: UpgradeMissed, To: "r3", Origin: "Spec", At: &noon}, false},
+		"not with another phase":   {u, &Upgrade{Phase: UpgradeDelayed, To: "r3", Origin: "At", At: &noon}, false},
+		"not with another release": {u, &Upgrade{Phase: UpgradeMissed, To: "r2", Origin: "At", At: &noon}, false},
+		"not with another origin":  {u, &Upgrade{Phase: UpgradeMissed, To: "r3", Origin: "Spec", At: &noon}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, test.a.IsSameEnded(test.b))

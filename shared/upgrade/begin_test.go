@@ -224,14 +224,14 @@ func TestFits(t *testing.T) {
 		deployed string
 		want     bool
 	}{
-		"before the first step":          {0, "1.35", true},
-		"during the first step":          {0, "1.36", true},
-		"but not after the first step":   {0, "1.37", false},
-		"between two updates":            {1, "1.36", true},
-		"but not before a finished step": {1, "1.35", false},
-		"before the last step":           {2, "1.37", true},
-		"after the last step":            {3, "1.37", true},
-		"but not before the last step":   {3, "1.36", false},
+		"before the first step":      {0, "1.35", true},
+		"during the first step":      {0, "1.36", true},
+		"not after the first step":   {0, "1.37", false},
+		"between two updates":        {1, "1.36", true},
+		"not before a finished step": {1, "1.35", false},
+		"before the last step":       {2, "1.37", true},
+		"after the last step":        {3, "1.37", true},
+		"not before the last step":   {3, "1.36", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Record{State: Stopped, From: from, Target: to, Steps: steps, Step: test.step}

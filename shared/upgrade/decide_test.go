@@ -566,11 +566,11 @@ func TestOverrideCleared(t *testing.T) {
 		wants  string // for r37-0, after the record is written
 	}{
 		"it names what an operator requested":             {byHand, "r37-1", true, "r37-0"},
-		"though another was blocked since":                {blockedSince, "r37-1", true, "r37-0"},
+		"although another was blocked since":              {blockedSince, "r37-1", true, "r37-0"},
 		"it has not changed":                              {byHand, "r37-0", false, ""},
 		"it names something else, which is still to come": {byHand, "r37-2", false, ""},
 		"a stopped upgrade":                               {stopped, "r37-1", false, ""},
-		"but by what the cluster was before":              {begun, "r37-1", true, "r37-0"},
+		"the cluster had the release before":              {begun, "r37-1", true, "r37-0"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

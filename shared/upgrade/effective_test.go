@@ -79,11 +79,11 @@ func TestKeep(t *testing.T) {
 		step Step
 		want string
 	}{
-		"nothing":            {Keep{}, Step{}, "a=ami-old b=ami-own v1.36 own=v1"},
-		"images":             {Keep{Images: true, OverridesSpec: true}, Step{}, "a=ami-a b=ami-b v1.36 own=v1"},
-		"add-ons":            {Keep{Addons: true, OverridesSpec: true}, Step{}, "a=ami-old b=ami-own v1.35 own=v0"},
-		"but what is stated": {Keep{Images: true, Addons: true}, Step{}, "a=ami-a b=ami-own v1.35 own=v1"},
-		"but what the step forces": {
+		"nothing":                           {Keep{}, Step{}, "a=ami-old b=ami-own v1.36 own=v1"},
+		"images":                            {Keep{Images: true, OverridesSpec: true}, Step{}, "a=ami-a b=ami-b v1.36 own=v1"},
+		"add-ons":                           {Keep{Addons: true, OverridesSpec: true}, Step{}, "a=ami-old b=ami-own v1.35 own=v0"},
+		"only what the spec does not state": {Keep{Images: true, Addons: true}, Step{}, "a=ami-a b=ami-own v1.35 own=v1"},
+		"what the step forces": {
 			Keep{Addons: true, OverridesSpec: true}, Step{Addons: map[string]string{"own": "v7"}}, "a=ami-old b=ami-own v1.35 own=v7",
 		},
 		"before the nodes' step":     {Step{Kind: StepAddons}.keep(), Step{Kind: StepAddons}, "a=ami-a b=ami-b v1.36 own=v1"},
@@ -117,7 +117,7 @@ func TestPoolsKeepTheirTemplatesUntilItIsTheirTurn(t *testing.T) {
 	}{
 		"no upgrade in flight":                        {},
 		"one that stopped among the nodes":            {keep: Keep{Images: true, Addons: true, OverridesSpec: true}, want: deployed},
-		"also when the spec now states others":        {spec: stated, keep: Keep{Images: true, OverridesSpec: true}, want: deployed},
+		"when the spec now states others":             {spec: stated, keep: Keep{Images: true, OverridesSpec: true}, want: deployed},
 		"unless the spec did not request the upgrade": {spec: stated, keep: Keep{Images: true}},
 		"the step of the nodes":                       {next: next, step: Step{Kind: StepNodes}, keep: Step{Kind: StepNodes}.keep()},
 		"steps before it": {

@@ -166,7 +166,7 @@ func TestResumeKeepsANewerState(t *testing.T) {
 			require.Equal(t, []string{"record", "succeed", "delete"}, s.calls)
 		})
 	}
-	t.Run("and a late event does not replace the state after it", func(t *testing.T) {
+	t.Run("a late event does not replace the state after it", func(t *testing.T) {
 		s := &scene{status: status.Status{Phase: status.Converging, Stacks: []status.Stack{{Name: "pool-a", Status: "CREATE_IN_PROGRESS"}}}}
 		r := &waiter.Resumer{Tasks: s, Stacks: s, Groups: s, State: s}
 		report := status.StackReport{Status: "CREATE_COMPLETE", At: at(6), Event: true}

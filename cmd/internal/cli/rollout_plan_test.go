@@ -56,7 +56,7 @@ func TestRolloutPlanReadsSpecs(t *testing.T) {
 		named := droverIn(t, nil, "rollout", "plan", exampleNext, "examples/releases", "examples/clusters", "-o", "json")
 		require.Equal(t, near.Stdout, named.Stdout, named.Stderr)
 	})
-	t.Run("and exits with 0 if no cluster changes", func(t *testing.T) {
+	t.Run("exits with 0 if no cluster changes", func(t *testing.T) {
 		same := clitest.Write(t, "same.yaml", `apiVersion: drover.run/v1alpha1
 kind: Rollout
 metadata: {name: same}

@@ -151,7 +151,7 @@ func decisions(t *testing.T, own string) {
 		"not with unknown fields":       {body: `{"rollout": "k", "verb": "Pause", "force": true}`, code: 400, message: `unknown field "force"`},
 		"not if it is invalid":          {body: `{"rollout": "k"}`, code: 400, message: "spec.verb"},
 		"not if it is too large":        {body: `{"reason": "` + strings.Repeat("a", maxDecision) + `"}`, code: 400, message: "too large"},
-		"and reports what AWS answers": {
+		"reports what AWS answers": {
 			pause, func(s *Server, _ *http.Request) { s.Source = source{errors.New("AccessDenied")} }, 502, "AccessDenied",
 		},
 	} {

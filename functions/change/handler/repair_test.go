@@ -30,7 +30,7 @@ func TestRepair(t *testing.T) {
 			require.True(t, a.waiter(t).Again)
 		}
 	})
-	t.Run("then adds it again, with another token", func(t *testing.T) {
+	t.Run("adds it again, with another token", func(t *testing.T) {
 		a := repairs(t, map[string]string{names.TagChecksum: names.ChecksumRepair})
 		require.NoError(t, a.handle(t))
 		require.Equal(t, "https://state/templates/x", a.sets[0].template)

@@ -100,7 +100,7 @@ func TestCleanRemovesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, events.CleanDone, result.Outcome)
 	})
-	t.Run("and names the fault while the EKS cluster exists", func(t *testing.T) {
+	t.Run("names the fault while the EKS cluster exists", func(t *testing.T) {
 		a := newAccount(t)
 		a.eks = true
 		_, err := a.clean(t, false)
@@ -238,7 +238,7 @@ func TestCleanListsRetainedResources(t *testing.T) {
 		require.Equal(t, events.CleanDone, result.Outcome)
 		require.Zero(t, a.keptCalls)
 	})
-	t.Run("and fails if they cannot be listed", func(t *testing.T) {
+	t.Run("fails if they cannot be listed", func(t *testing.T) {
 		a := newAccount(t)
 		a.keptError = errors.New("no index")
 		_, err := a.clean(t, true)

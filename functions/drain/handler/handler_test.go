@@ -330,8 +330,8 @@ func TestDrainWaitsForTheNode(t *testing.T) {
 		want  drain.Outcome
 		took  time.Duration
 	}{
-		"and drains it once it registers":         {3, drain.Done, 6 * time.Second},
-		"and drains it at the last moment":        {5, drain.Done, 10 * time.Second},
+		"drains it once it registers":             {3, drain.Done, 6 * time.Second},
+		"drains it at the last moment":            {5, drain.Done, 10 * time.Second},
 		"for ten seconds, so that it never joins": {6, absent, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

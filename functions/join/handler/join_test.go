@@ -217,7 +217,7 @@ func TestJoin(t *testing.T) {
 					time.Now().Add(-18*time.Minute))
 			}, events.JoinReady, "is Ready", pool.Continue, 0, []signal{{true, 0}}, "",
 		},
-		"and those that did not join were of another pool, or long ago, or have joined": {
+		"instances that did not join were of another pool, or long ago, or have joined": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 6*time.Minute, "2"
 				w.status.Status.SetNode(status.Node{Instance: "i-a", Pool: "other", State: status.NodeNotJoined, Template: "2"}, time.Now())
@@ -227,7 +227,7 @@ func TestJoin(t *testing.T) {
 				w.status.Status.SetNode(status.Node{Instance: "i-c", Pool: "workers", State: status.NodeDraining, Template: "2"}, time.Now())
 			}, events.JoinReady, "in service", pool.Continue, 0, []signal{{true, 6 * time.Minute}}, "",
 		},
-		"nor does it before one that did not join has failed the update": {
+		"an instance that did not join has not failed the update yet": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 10*time.Minute, "2"
 				for _, id := range []string{"i-came", "i-coming"} {
@@ -235,7 +235,7 @@ func TestJoin(t *testing.T) {
 				}
 			}, events.JoinReady, "in service", pool.Continue, 0, []signal{{true, 10 * time.Minute}}, "",
 		},
-		"or one of what is replaced is": {
+		"an instance of the old launch template is launching": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old"}, 1, 5, 4, never, "1"
 			}, events.JoinReady, "is Ready", pool.Continue, 0, []signal{{true, 0}}, "",

@@ -39,14 +39,14 @@ func TestFailureIsCounted(t *testing.T) {
 		v.scheduleRetry(&s, noon)
 		require.Equal(t, before, s)
 	})
-	t.Run("and not tried again when that does not help", func(t *testing.T) {
+	t.Run("not tried again when that does not help", func(t *testing.T) {
 		lasting, s := v, status.Status{RetryAt: &noon}
 		lasting.retryable = false
 		lasting.scheduleRetry(&s, noon)
 		require.Nil(t, s.RetryAt)
 		require.Equal(t, 1, s.Failures)
 	})
-	t.Run("and tried again within minutes when it may pass", func(t *testing.T) {
+	t.Run("tried again within minutes when it may pass", func(t *testing.T) {
 		brief, s := v, status.Status{}
 		brief.quick = backoff.QuickRetries
 		brief.scheduleRetry(&s, noon)
@@ -55,7 +55,7 @@ func TestFailureIsCounted(t *testing.T) {
 		brief.scheduleRetry(&s, noon)
 		require.Equal(t, noon.Add(backoff.Retries[0]), *s.RetryAt)
 	})
-	t.Run("and not tried again in the end", func(t *testing.T) {
+	t.Run("not tried again in the end", func(t *testing.T) {
 		s := status.Status{Failures: len(backoff.Retries), RetryAt: &noon}
 		v.scheduleRetry(&s, noon)
 		require.Nil(t, s.RetryAt)

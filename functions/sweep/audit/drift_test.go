@@ -143,7 +143,7 @@ func TestAuditComparesACluster(t *testing.T) {
 			require.NotContains(t, fmt.Sprint(a.calls), "start")
 		})
 	}
-	t.Run("and reports outdated nodes unless an upgrade replaces them", func(t *testing.T) {
+	t.Run("reports outdated nodes unless an upgrade replaces them", func(t *testing.T) {
 		for phase, reported := range map[status.Phase]bool{status.Ready: true, status.Upgrading: false} {
 			a := &audited{status: &status.Status{Phase: phase}, preview: planned()}
 			r := a.run()

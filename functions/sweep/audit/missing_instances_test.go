@@ -53,7 +53,7 @@ func TestAuditFindsMissingInstances(t *testing.T) {
 		"not those that change":     {"pool-a", "UPDATE_IN_PROGRESS", in(pool.InService), "no capacity", nil, false, ""},
 		"not other stacks":          {names.Addons, "UPDATE_COMPLETE", in(pool.InService), "no capacity", nil, false, ""},
 		"not those that soon start": {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", nil, true, ""},
-		"or fails":                  {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", errThrottled, true, ""},
+		"fails":                     {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", errThrottled, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, l := (&audited{}).run(), &launching{why: test.why, err: test.err}

@@ -45,10 +45,10 @@ func TestAuditRemovesNodes(t *testing.T) {
 		"not for a drain of another cluster": {
 			draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false,
 		},
-		"not while they wait at the launch hook":  {draining, nil, joining("i-1"), nil, true},
-		"though their instance is in service":     {draining, nil, []pool.Instance{{ID: "i-1", State: pool.InService}}, nil, false},
-		"though another waits at the launch hook": {draining, nil, joining("i-3"), nil, false},
-		"not when drains are unknown":             {draining, nil, service, map[string]error{"list": errThrottled}, true},
+		"not while they wait at the launch hook":    {draining, nil, joining("i-1"), nil, true},
+		"although their instance is in service":     {draining, nil, []pool.Instance{{ID: "i-1", State: pool.InService}}, nil, false},
+		"although another waits at the launch hook": {draining, nil, joining("i-3"), nil, false},
+		"not when drains are unknown":               {draining, nil, service, map[string]error{"list": errThrottled}, true},
 		"not when one drain is unknown": {
 			draining, drain(events.DrainRequest{}), service, map[string]error{"input m:x": errThrottled}, true,
 		},
@@ -71,7 +71,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 			require.Equal(t, !test.kept, len(a.calls) == 1)
 		})
 	}
-	t.Run("and reports what it could not learn of the others", func(t *testing.T) {
+	t.Run("reports what it could not learn of the others", func(t *testing.T) {
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
 		r := a.run()
 		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
@@ -92,7 +92,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		require.NoError(t, r.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, []status.Node{later}, a.status.Nodes)
 	})
-	t.Run("and no longer names them in the message", func(t *testing.T) {
+	t.Run("no longer names them in the message", func(t *testing.T) {
 		rolled := draining
 		rolled.Roll = true
 		a := &audited{status: &status.Status{Phase: status.Ready, Message: "as specified", Nodes: []status.Node{rolled}}}
@@ -105,7 +105,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		require.NoError(t, r.pruneNodes(t.Context(), demo, &read))
 		require.Equal(t, "as specified", a.status.Message)
 	})
-	t.Run("and lists drains once, and only for long ones", func(t *testing.T) {
+	t.Run("lists drains once, and only for long ones", func(t *testing.T) {
 		r := (&audited{status: &status.Status{}}).run()
 		r.drains = func() (map[string]bool, error) { return nil, errThrottled }
 		require.NoError(t, r.pruneNodes(t.Context(), demo, &status.Status{Nodes: []status.Node{recent, of("x", long)}}))

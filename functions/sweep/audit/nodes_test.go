@@ -38,7 +38,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 				ill(1, time.Hour), ill(2, 2*time.Hour), well(3), well(4), well(5), well(6), well(7),
 			}, 0, nil, []string{"nodes", "replace i-2"}, nil,
 		},
-		"also when it is listed last": {
+		"when it is listed last": {
 			[]pool.NodeHealth{
 				ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7),
 			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
@@ -46,14 +46,14 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		"not before patience is over; the next sweep looks again": {
 			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, nil, []string{"nodes", "inspect demo"}, nil,
 		},
-		"nor does a sweep look again before the next audit can find it in time": {
+		"does not look again before the next audit can find it in time": {
 			[]pool.NodeHealth{ill(1, notReadyLimit-period), well(2)}, 0, nil, []string{"nodes"}, nil,
 		},
-		"nor at a cordoned node": {
+		"not at a cordoned node": {
 			[]pool.NodeHealth{{Name: "n", Instance: "i-1", Pool: "a", Since: noon.Add(1 - notReadyLimit), Cordoned: true}, well(2)}, 0, nil,
 			[]string{"nodes"}, nil,
 		},
-		"nor in a paused cluster": {
+		"not in a paused cluster": {
 			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
 			}, []string{"nodes"}, nil,
@@ -74,14 +74,14 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 				ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6),
 			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
 		},
-		"also the one of two":     {[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
-		"also the only one, once": {[]pool.NodeHealth{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
-		"not the only one again": {
+		"one node of two":     {[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
+		"the only node, once": {[]pool.NodeHealth{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
+		"not the only node again": {
 			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
 			}, []string{"nodes"}, nil,
 		},
-		"but again after a longer pause": {
+		"again after a longer pause": {
 			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
 			},
@@ -94,7 +94,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 				r.groups[group.Name] = group
 			}, []string{"nodes"}, nil,
 		},
-		"also while a node joins another pool": {
+		"while a node joins another pool": {
 			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) {
 				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
 				name := names.Group(demo, "b")
@@ -120,12 +120,12 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 				a.failing["nodes"] = errors.New("no route")
 			}, []string{"nodes"}, nil,
 		},
-		"or the error is returned": {
+		"the error of the replacement is returned": {
 			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *auditRun) {
 				a.failing["replace"] = errThrottled
 			}, []string{"nodes", "replace i-1"}, errThrottled,
 		},
-		"or not, when it cannot be written that it was the only one": {
+		"not the only node when that cannot be recorded": {
 			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
 				a.failing["write"] = errThrottled
 			}, []string{"nodes", "write"}, errThrottled,

@@ -190,7 +190,7 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 			inspect("a", "b"), map[string]error{"read a": errThrottled, "done inspecting a": errThrottled},
 			[]string{"read a", "read b", "done inspecting a", "done inspecting b"},
 		},
-		"and fails when a request cannot be deleted": {
+		"fails when a request cannot be deleted": {
 			inspect("b"), map[string]error{"done": errThrottled}, []string{"read b", "done inspecting b"},
 		},
 		"none that cannot be listed": {inspect("b"), map[string]error{"overview": errThrottled}, []string{"done inspecting b"}},

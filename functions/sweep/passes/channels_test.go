@@ -208,12 +208,12 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 			}
 		})
 	}
-	t.Run("and records nothing that is recorded", func(t *testing.T) {
+	t.Run("records nothing that is recorded", func(t *testing.T) {
 		o, h := replacedChannels(t, before, before)
 		require.NoError(t, h.Run(t.Context()))
 		require.Empty(t, o.calls)
 	})
-	t.Run("and reads nothing that it knows", func(t *testing.T) {
+	t.Run("reads nothing that it knows", func(t *testing.T) {
 		o, h := replacedChannels(t, before, before)
 		o.failing["get "+names.HandledChannels] = errors.New("read again")
 		h.Cache.set(before)

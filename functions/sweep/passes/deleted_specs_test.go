@@ -86,7 +86,7 @@ func TestSweepForgetsDeletedClusters(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"read a"}, s.Calls)
 	})
-	t.Run("and reads what stays once, until it is written", func(t *testing.T) {
+	t.Run("reads what stays once, until it is written", func(t *testing.T) {
 		h, s, err := prune(t, map[string]status.Status{"a": protected}, nil, statusOf("a", "1", retention))
 		require.NoError(t, err)
 		again := func(entries ...store.Entry) []string {
@@ -116,9 +116,9 @@ func TestSweepAdmitsDeletions(t *testing.T) {
 		"whose event was lost": {
 			&status.Status{ObservedVersion: "v1", PlannedVersion: "v1"}, nil, []string{"read a", "admit a"}, false,
 		},
-		"also of a spec that was never planned": {&status.Status{ObservedVersion: "v1"}, nil, []string{"read a", "admit a"}, false},
-		"not those that are planned":            {&status.Status{}, nil, []string{"read a"}, true},
-		"not those without a status":            {nil, nil, []string{"read a"}, false},
+		"of a spec that was never planned": {&status.Status{ObservedVersion: "v1"}, nil, []string{"read a", "admit a"}, false},
+		"not those that are planned":       {&status.Status{}, nil, []string{"read a"}, true},
+		"not those without a status":       {nil, nil, []string{"read a"}, false},
 		"not those whose status cannot be read": {
 			&status.Status{ObservedVersion: "v1"}, map[string]error{"read": errThrottled}, []string{"read a"}, false,
 		},

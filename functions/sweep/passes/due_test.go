@@ -25,11 +25,11 @@ func TestSweepStartsWhatIsDue(t *testing.T) {
 			[]store.Due{due("a", 2*time.Minute), due("a", time.Minute)}, nil, nil, []string{"start a 11:59", "done a 11:58", "done a 11:59"},
 		},
 		"not while the cluster is busy": {[]store.Due{due("a", time.Minute)}, map[string]string{"a": "x"}, nil, []string{"read a"}},
-		"and does not forget what it could not start": {
+		"does not forget what it could not start": {
 			[]store.Due{due("a", time.Minute), due("b", time.Minute)}, nil, map[string]error{"start a": errThrottled},
 			[]string{"start a 11:59", "start b 11:59", "done b 11:59"},
 		},
-		"and keeps the newest when an older one cannot be forgotten": {
+		"keeps the newest when an older one cannot be forgotten": {
 			[]store.Due{due("a", 2*time.Minute), due("a", time.Minute)}, nil, map[string]error{"done a 11:58": errThrottled},
 			[]string{"start a 11:59", "done a 11:58"},
 		},
@@ -37,7 +37,7 @@ func TestSweepStartsWhatIsDue(t *testing.T) {
 			[]store.Due{due("a", time.Minute), due("b", time.Minute)}, nil, map[string]error{"holder a": errThrottled},
 			[]string{"start b 11:59", "done b 11:59"},
 		},
-		"and records all that is late of a busy cluster, whatever fails": {
+		"records all that is late of a busy cluster, whatever fails": {
 			[]store.Due{due("a", 31*time.Minute), due("a", time.Minute), due("b", time.Minute)}, map[string]string{"a": "x"},
 			map[string]error{"write a": errThrottled}, []string{"write a", "read a", "start b 11:59", "done b 11:59"},
 		},
@@ -81,7 +81,7 @@ func TestUpgradeWhoseClusterIsBusy(t *testing.T) {
 		"not while the cluster only converges": {status.Status{}, false, nil, []string{"read a"}},
 		"not of a cluster without a status":    {running, true, nil, nil},
 		"not when its status cannot be read":   {running, false, map[string]error{"read": errThrottled}, []string{"read a"}},
-		"and fails when that cannot be started": {
+		"fails when that cannot be started": {
 			running, false, map[string]error{"converge": errThrottled}, []string{"read a", "converge a v1 behind 2026-11-26T11:59:00Z"},
 		},
 	} {

@@ -24,36 +24,36 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 		"of a cluster that was deleted": {func(s *sweeptest.Account) {
 			s.Recorded.Phase = status.Deleting
 		}, true, nil, []string{"write demo", "due demo 12:01", "release demo x"}},
-		"and continues after a pause that grows": {func(s *sweeptest.Account) {
+		"continues after a pause that grows": {func(s *sweeptest.Account) {
 			s.Recorded.Failures = 3
 		}, true, nil, []string{"write demo", "due demo 12:15", "release demo x"}},
-		"and leaves the last retry to an operator": {func(s *sweeptest.Account) {
+		"leaves the last retry to an operator": {func(s *sweeptest.Account) {
 			s.Recorded.Failures = 8
 		}, true, nil, []string{"write demo", "release demo x"}},
 		"again if the lease was not released": {func(s *sweeptest.Account) {
 			s.Recorded.FailUnreported(demo, "x", noon.Add(-time.Minute))
 		}, false, nil, []string{"write demo", "due demo 12:00", "release demo x"}},
-		"but not over a report": {func(s *sweeptest.Account) {
+		"not over a report": {func(s *sweeptest.Account) {
 			s.Recorded.Phase = status.Ready
 		}, false, nil, []string{"write demo", "release demo x"}},
-		"but not over another execution": {func(s *sweeptest.Account) {
+		"not over another execution": {func(s *sweeptest.Account) {
 			s.Recorded.Execution = "y"
 		}, false, nil, []string{"write demo", "release demo x"}},
-		"but not while it runs":           {func(s *sweeptest.Account) { s.Runs = true }, false, nil, nil},
-		"but not without a lease":         {func(s *sweeptest.Account) { s.Leased = store.Lease{Fence: 3} }, false, nil, nil},
-		"or fails when that is not known": {func(s *sweeptest.Account) { s.Failing["running"] = errThrottled }, false, errThrottled, nil},
-		"but continues its work after a removal": {func(s *sweeptest.Account) { s.WasRemoved = true }, false, nil,
+		"not while it runs":            {func(s *sweeptest.Account) { s.Runs = true }, false, nil, nil},
+		"not without a lease":          {func(s *sweeptest.Account) { s.Leased = store.Lease{Fence: 3} }, false, nil, nil},
+		"fails when that is not known": {func(s *sweeptest.Account) { s.Failing["running"] = errThrottled }, false, errThrottled, nil},
+		"continues its work after a removal": {func(s *sweeptest.Account) { s.WasRemoved = true }, false, nil,
 			[]string{"converge demo  x", "release demo x"}},
-		"but leaves the step of an upgrade to the upgrade": {func(s *sweeptest.Account) {
+		"leaves the step of an upgrade to the upgrade": {func(s *sweeptest.Account) {
 			s.WasRemoved, s.Leased.Execution = true, "machine:demo-upgrade-1-0-0"
 		}, false, nil, []string{"release demo machine:demo-upgrade-1-0-0"}},
-		"or keeps the lease when its work cannot continue": {func(s *sweeptest.Account) {
+		"keeps the lease when its work cannot continue": {func(s *sweeptest.Account) {
 			s.WasRemoved, s.Failing["converge demo  x"] = true, errThrottled
 		}, false, errThrottled, []string{"converge demo  x"}},
-		"or keeps the lease when the retry cannot be scheduled": {func(s *sweeptest.Account) {
+		"keeps the lease when the retry cannot be scheduled": {func(s *sweeptest.Account) {
 			s.Failing["due"] = errThrottled
 		}, true, errThrottled, []string{"write demo", "due demo 12:01"}},
-		"or keeps the lease when it cannot be reported": {func(s *sweeptest.Account) {
+		"keeps the lease when it cannot be reported": {func(s *sweeptest.Account) {
 			s.Failing["write"] = errThrottled
 		}, true, errThrottled, []string{"write demo"}},
 	} {
@@ -90,7 +90,7 @@ func TestEventOfAnEndedExecution(t *testing.T) {
 		"releases its lease": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
 			s.Leased.Execution = "x"
 		}, nil, []string{"write demo", "due demo 12:01", "release demo x"}},
-		"also if it failed": {func(s *sweeptest.Account, e *events.ExecutionStatus) {
+		"releases its lease if it failed": {func(s *sweeptest.Account, e *events.ExecutionStatus) {
 			s.Leased.Execution, e.Status = "x", events.ExecutionFailed
 		}, nil, []string{"write demo", "due demo 12:01", "release demo x"}},
 		"continues work that it had not begun": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
@@ -98,7 +98,7 @@ func TestEventOfAnEndedExecution(t *testing.T) {
 		}, nil, []string{"read demo", "due demo 12:01"}},
 		"continues work of a cluster that another execution changes": {func(*sweeptest.Account, *events.ExecutionStatus) {
 		}, nil, []string{"read demo", "due demo 12:01"}},
-		"also if it timed out": {func(_ *sweeptest.Account, e *events.ExecutionStatus) {
+		"continues its work if it timed out": {func(_ *sweeptest.Account, e *events.ExecutionStatus) {
 			e.Status = events.ExecutionTimedOut
 		}, nil, []string{"read demo", "due demo 12:01"}},
 		"makes the retry for which it waited": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
@@ -110,7 +110,7 @@ func TestEventOfAnEndedExecution(t *testing.T) {
 		"leaves a cluster that waits for an operator": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
 			s.Recorded = status.Status{Phase: status.Failed, Execution: "x"}
 		}, nil, []string{"read demo"}},
-		"but not with a newer spec": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
+		"not with a newer spec": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {
 			s.Recorded = status.Status{Phase: status.Failed, Execution: "x", PlannedVersion: "v1", ObservedVersion: "v2"}
 		}, nil, []string{"read demo", "due demo 12:01"}},
 		"leaves a deleted cluster": {func(s *sweeptest.Account, _ *events.ExecutionStatus) {

@@ -53,7 +53,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 			require.Equal(t, test.want, s.Calls)
 		})
 	}
-	t.Run("but abandons those that ended", func(t *testing.T) {
+	t.Run("abandons those that ended", func(t *testing.T) {
 		s := &sweeptest.Account{}
 		h := depsOf(s)
 		h.Groups, h.EC2 = sweeptest.Groups{Account: s, Hooks: hooks}, sweeptest.EC2{Account: s, Dead: []string{"i-1", "i-2", "i-3"}}
@@ -61,7 +61,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 		require.NoError(t, h.hooks().Run(t.Context(), []pool.Group{group}))
 		require.Equal(t, []string{"work i-2", "work i-4", "ABANDON launch i-1"}, s.Calls, "a drain of an ended instance completes its hook")
 	})
-	t.Run("also when EC2 cannot be read", func(t *testing.T) {
+	t.Run("when EC2 cannot be read", func(t *testing.T) {
 		s := &sweeptest.Account{Failing: map[string]error{"ended": errThrottled}}
 		h := depsOf(s)
 		h.Groups = sweeptest.Groups{Account: s, Hooks: hooks}
@@ -69,7 +69,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 		require.ErrorIs(t, h.hooks().Run(t.Context(), []pool.Group{group}), errThrottled)
 		require.Equal(t, []string{"work i-2", "work i-4", "work i-1"}, s.Calls)
 	})
-	t.Run("and lists nothing when none waits", func(t *testing.T) {
+	t.Run("lists nothing when none waits", func(t *testing.T) {
 		s := &sweeptest.Account{Failing: map[string]error{"list": errThrottled}}
 		h := depsOf(s)
 		h.DrainNode, h.JoinNode = worker{Account: s}, worker{Account: s}

@@ -120,7 +120,7 @@ func TestSweepResumesProcesses(t *testing.T) {
 			func(s map[string]time.Time) { s[suspendedByUpdate[4]] = noon.Add(-time.Minute) }, "UPDATE_COMPLETE", true, nil, false,
 			[]string{"resume processes of g: 4"},
 		},
-		"also within a second": {
+		"within a second": {
 			func(s map[string]time.Time) { s[suspendedByUpdate[1]] = noon.Add(-time.Second) }, "UPDATE_COMPLETE", true, nil, false,
 			[]string{"resume processes of g: 5"},
 		},

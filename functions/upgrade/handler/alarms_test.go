@@ -206,7 +206,7 @@ func TestUpgradeEndsWithAlarmsOn(t *testing.T) {
 			require.Equal(t, upgrade.Running, a.record.State)
 		})
 	}
-	t.Run("but not by an execution whose upgrade it is not", func(t *testing.T) {
+	t.Run("not by an execution whose upgrade it is not", func(t *testing.T) {
 		a := checking()
 		result, err := a.do(t, events.UpgradeRequest{Action: events.UpgradeStop, Execution: "theirs", Error: "x", Cause: "x"})
 		require.NoError(t, err)

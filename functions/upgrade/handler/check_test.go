@@ -267,7 +267,7 @@ func TestUpgradeIsFinished(t *testing.T) {
 			well, func(l *led) { l.failing["write"] = errThrottled }, nil, "", errThrottled, []string{"sound", "write Done 2 0"},
 		},
 		"not while its result is not well": {unwell, func(*led) {}, nil, events.UpgradeBusy, nil, []string{"status"}},
-		"and stops when that lasts": {
+		"stops when that lasts": {
 			unwell, func(l *led) { l.record.Steps[1].Ended = noon.Add(-settleTime) }, nil, events.UpgradeStopped, nil, []string{"status"},
 		},
 		"not when that cannot be recorded": {

@@ -64,8 +64,8 @@ func TestCheckClaimsAnUpgrade(t *testing.T) {
 		outcome events.UpgradeOutcome
 		want    []string
 	}{
-		"and begins it": {"", false, events.UpgradeGo, append(before[:4:4], baseline, "status")},
-		"and ends one that its checks block": {
+		"begins it": {"", false, events.UpgradeGo, append(before[:4:4], baseline, "status")},
+		"ends one that its checks block": {
 			"", true, events.UpgradeBlocked, append(before[:4:4], baseline, "sound", blocked, "status"),
 		},
 		"not when EKS cannot check it":             {"refresh", false, "", before[:1]},
@@ -75,7 +75,7 @@ func TestCheckClaimsAnUpgrade(t *testing.T) {
 		"not when the status cannot be written":    {"status", false, "", before},
 		"not when its facts are unknown":           {"facts", false, "", before},
 		"not when its steps are unknown":           {"compat", false, "", nil},
-		"and ends none before its alarms are on":   {"sound", true, "", append(before[:4:4], baseline, "sound")},
+		"ends none before its alarms are on":       {"sound", true, "", append(before[:4:4], baseline, "sound")},
 		"not while the control plane is not known": {"eks", false, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -150,7 +150,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 			},
 			func(t *testing.T, s *status.Status) { require.Equal(t, status.Ready, s.Phase) },
 		},
-		"but without it while an execution converges": {
+		"without it while an execution converges": {
 			func(o *observed, _ *upgrade.Record) {
 				o.after.Verdict, o.lease.Execution, o.running = ready, "converge", true
 				converged(o.status, status.ReasonConverging)

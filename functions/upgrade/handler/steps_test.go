@@ -475,7 +475,7 @@ func TestUpgradeStops(t *testing.T) {
 		"not when the spec cannot be read": {
 			func(l *led) { l.failing["spec"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, []string{"sound"},
 		},
-		"though the spec is invalid": {
+		"although the spec is invalid": {
 			func(l *led) { l.spec = "kind: Cluster" }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil,
 			[]string{"sound", "write Stopped 1 0", "status"},
 		},

@@ -553,7 +553,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			require.Fail(t, "not reported: "+test.says, "%v\n%s", o.Violations, strings.Join(o.Story, "\n"))
 		})
 	}
-	t.Run("and a quiet world breaks none", func(t *testing.T) {
+	t.Run("a quiet world breaks none", func(t *testing.T) {
 		o := run(t, 1, quiet(), false)
 		require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
 		for _, invariant := range []int{1, 2, 4, 5, 6, 7, 8, 9, 12} {

@@ -303,12 +303,12 @@ func TestFinished(t *testing.T) {
 		last *upgrade.Record
 		want bool
 	}{
-		"at its target":                   {r1, nil, true},
-		"at its target after an upgrade":  {r1, &upgrade.Record{State: upgrade.Done}, true},
-		"but not between two steps":       {r1, &upgrade.Record{State: upgrade.Stopped}, false},
-		"but not before an upgrade":       {r2, nil, false},
-		"at its target after a block":     {r1, &upgrade.Record{State: upgrade.Blocked}, true},
-		"but not with a stop before that": {r1, &upgrade.Record{State: upgrade.Blocked, Last: &upgrade.Record{State: upgrade.Stopped}}, false},
+		"at its target":                  {r1, nil, true},
+		"at its target after an upgrade": {r1, &upgrade.Record{State: upgrade.Done}, true},
+		"not between two steps":          {r1, &upgrade.Record{State: upgrade.Stopped}, false},
+		"not before an upgrade":          {r2, nil, false},
+		"at its target after a block":    {r1, &upgrade.Record{State: upgrade.Blocked}, true},
+		"not with a stop before that":    {r1, &upgrade.Record{State: upgrade.Blocked, Last: &upgrade.Record{State: upgrade.Stopped}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, (&Route{From: r1, To: test.to, Last: test.last}).Finished())

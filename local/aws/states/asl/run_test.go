@@ -370,7 +370,7 @@ func TestTaskTokens(t *testing.T) {
 			beat(w, token, 3)
 			must(w.tokens.Succeed(token, json.RawMessage(`1`)))
 		}, Succeeded, `1`, "", 150 * time.Second, 1},
-		"but not beyond the timeout": {func(w *world, token string) {
+		"not beyond the timeout": {func(w *world, token string) {
 			beat(w, token, 12)
 		}, Succeeded, `[{"Error":"States.Timeout"}]`, "", 600 * time.Second, 0},
 	} {

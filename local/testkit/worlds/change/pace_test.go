@@ -159,7 +159,7 @@ func TestRollWithAChangeOfSize(t *testing.T) {
 		"a greater least size":  {"minSize: 1, maxSize: 5", "minSize: 3, maxSize: 5", 3, 5, 3},
 		"a lesser greatest one": {"minSize: 1, maxSize: 5", "minSize: 1, maxSize: 2", 1, 2, 2},
 		"another strategy":      {"minSize: 1, maxSize: 3", "minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", 1, 3, 2},
-		"and back":              {"minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", "minSize: 1, maxSize: 3", 1, 3, 2},
+		"back again":            {"minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", "minSize: 1, maxSize: 3", 1, 3, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)

@@ -287,7 +287,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 		require.Equal(a.T, before.Condition(status.Converged), s.Condition(status.Converged))
 	}
 	tests := map[string]func(a *life, before status.Status){
-		"and is removed again: the deletion continues each time": func(a *life, before status.Status) {
+		"is removed again: the deletion continues each time": func(a *life, before status.Status) {
 			for range 2 {
 				rejected(a, before, unusable(a))
 				executions := len(a.States.Executions())
@@ -303,7 +303,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 			a.Remove(key, "")
 			a.Settle()
 		},
-		"and is taken away again, while nothing can be started": func(a *life, before status.Status) {
+		"is taken away again, while nothing can be started": func(a *life, before status.Status) {
 			a.OnResource(nil)
 			rejected(a, before, unusable(a))
 			a.OnCall(func(call endpoint.Call) error {
@@ -320,7 +320,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 			require.NoError(a.T, a.SweepNow())
 			a.Settle()
 		},
-		"and the next retry finds it, and waits until it is deleted": func(a *life, before status.Status) {
+		"the next retry finds it, and waits until it is deleted": func(a *life, before status.Status) {
 			a.OnResource(nil)
 			version := unusable(a)
 			rejected(a, before, version)
@@ -332,7 +332,7 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 			a.Remove(key, "")
 			a.Settle()
 		},
-		"and is deleted again, after an older drover reported no usable spec": func(a *life, _ status.Status) {
+		"is deleted again, after an older drover reported no usable spec": func(a *life, _ status.Status) {
 			a.OnResource(nil)
 			require.NoError(a.T, a.State().UpdateStatus(context.Background(), "demo", func(s *status.Status) {
 				s.Phase, s.Message = status.Stopped, "no usable spec was uploaded yet"

@@ -260,7 +260,7 @@ func TestOutages(t *testing.T) {
 func TestExecutionHistoryLimit(t *testing.T) {
 	for name, world := range map[string]func(*hook){
 		"a pod is evicted again and again": func(h *hook) { h.pods, h.again = []corev1.Pod{managed("ReplicaSet", "web")}, true },
-		"and every other call fails": func(h *hook) {
+		"every other call fails": func(h *hook) {
 			h.pods, h.again, h.every = []corev1.Pod{managed("ReplicaSet", "web")}, true, 5
 		},
 		"a pod never leaves": func(h *hook) { h.waiting() },

@@ -33,7 +33,7 @@ func TestReleaseIsUploadedLate(t *testing.T) {
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 	})
-	t.Run("though its event was lost", func(t *testing.T) {
+	t.Run("although its event was lost", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 		a.Settle()

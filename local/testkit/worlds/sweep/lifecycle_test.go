@@ -310,9 +310,9 @@ func TestProcessesThatAnUpdateSuspendsStaySoMeanwhile(t *testing.T) {
 // CloudFormation would roll it back.
 func TestUnsignalledNode(t *testing.T) {
 	for name, more := range map[string]string{
-		"while the pool is rolled":                         "",
-		"and again the next one":                           "again",
-		"though the execution that changes the pool ended": "stopped",
+		"while the pool is rolled":                           "",
+		"and again the next one":                             "again",
+		"although the execution that changes the pool ended": "stopped",
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, a *harness.Account) {

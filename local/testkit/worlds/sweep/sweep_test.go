@@ -170,7 +170,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		require.Equal(t, status.Ready, a.Status("demo").Phase)
 		require.Equal(t, version, a.Status("demo").PlannedVersion)
 	})
-	t.Run("but not of one in the second of its own status", func(t *testing.T) {
+	t.Run("not of one in the second of its own status", func(t *testing.T) {
 		for name, spec := range map[string]string{"invalid": "kind: Cluster", "too large": strings.Repeat("#", api.MaxFile+1)} {
 			a := harness.Start(t)
 			a.Upload("clusters/demo.yaml", spec)
@@ -179,7 +179,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 			require.Zero(t, admitted(t, a), name)
 		}
 	})
-	t.Run("nor of a deletion that was handled, and whose tries fail", func(t *testing.T) {
+	t.Run("not of a deletion that was handled, and whose tries fail", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Cluster("demo", "  deletionProtection: false\n")
 		a.OnCall(func(call endpoint.Call) error {
@@ -201,7 +201,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 				call.Action, call.Resource)
 		}
 	})
-	t.Run("but of a handled deletion whose execution did not start", func(t *testing.T) {
+	t.Run("of a handled deletion whose execution did not start", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Cluster("demo", "  deletionProtection: false\n")
 		a.OnCall(func(call endpoint.Call) error {

@@ -106,7 +106,7 @@ func TestInsightsAreRefreshedBeforeTheChecks(t *testing.T) {
 			l.RequireUpgraded()
 		})
 	})
-	t.Run("but not for an upgrade that nothing requests now", func(t *testing.T) {
+	t.Run("not for an upgrade that nothing requests now", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			arn := l.StartUpgrade(events.Upgrade{Release: "r2"})

@@ -158,7 +158,7 @@ func TestSpecNamesItsOldReleaseAgain(t *testing.T) {
 			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		})
 	})
-	t.Run("though it named it while that was in flight", func(t *testing.T) {
+	t.Run("although it named it while that was in flight", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
 			arn := l.StartUpgrade(events.Upgrade{Release: "r2"})

@@ -88,7 +88,7 @@ func TestUpgradeByHandWaitsForAnother(t *testing.T) {
 		require.Equal(t, 1, l.noticesOf(status.UpgradeMissed))
 		require.Zero(t, l.noticesOf("Cancelled"))
 	})
-	t.Run("and is not late", func(t *testing.T) {
+	t.Run("is not late", func(t *testing.T) {
 		behind(t, func(l *life, arn string, goOn func()) {
 			require.NotNil(t, l.Status("demo").NextUpgrade)
 			goOn()
