@@ -171,5 +171,8 @@ func (p Fleet) look(ctx context.Context, claimed map[string]bool, report *rollou
 	if !looked {
 		return false, failed
 	}
-	return true, errors.Join(failed, p.State.PutLooks(ctx, &next))
+	if err := p.State.PutLooks(ctx, &next); err != nil {
+		return false, errors.Join(failed, err) // the function fleet would only request another look
+	}
+	return true, failed
 }

@@ -159,6 +159,10 @@ func TestFleetPass(t *testing.T) {
 		f = newFleet()
 		require.NoError(t, f.pass().Look(t.Context()))
 		require.Contains(t, f.calls, started)
+		f = newFleet()
+		f.failing["put looks"] = errThrottled
+		require.ErrorIs(t, f.pass().Look(t.Context()), errThrottled)
+		require.NotContains(t, f.calls, started, "the function would request a look again, at once")
 	})
 	for _, failing := range []string{"assigned", "report", "looks", "describe", "put looks", started} {
 		t.Run("fails without: "+failing, func(t *testing.T) {
