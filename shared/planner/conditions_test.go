@@ -74,7 +74,7 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 		"counts no failure of an earlier spec":           {"v2", "v1", nil, 0, true, status.Converging},
 		"drops the refusal that an earlier spec was for": {"v1", "v2", nil, 2, false, status.Converging},
 		"is a step of an upgrade that runs":              {"v1", "v1", &upgrade.Record{State: upgrade.Running}, 2, true, status.Upgrading},
-		"is none of an upgrade that is over":             {"v1", "v1", &upgrade.Record{State: upgrade.Done}, 2, true, status.Converging},
+		"is no step of an upgrade that is over":          {"v1", "v1", &upgrade.Record{State: upgrade.Done}, 2, true, status.Converging},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withSpec(t)
@@ -158,11 +158,11 @@ func TestReleaseThatAClusterIsAt(t *testing.T) {
 	}{
 		"is the tag's": {at("CREATE_COMPLETE", "r1"), record, "r2",
 			upgrade.Target{Release: "r1", SHA256: "sha", KubernetesVersion: "1.36"}},
-		"is none without a control plane":                 {nil, record, "r2", upgrade.Target{}},
-		"is none of a failed creation at another release": {at("ROLLBACK_COMPLETE", "r1"), record, "r2", upgrade.Target{}},
+		"is empty without a control plane":                  {nil, record, "r2", upgrade.Target{}},
+		"is empty for a failed creation at another release": {at("ROLLBACK_COMPLETE", "r1"), record, "r2", upgrade.Target{}},
 		"is the tag's of a failed creation at the same release": {at("ROLLBACK_COMPLETE", "1.36-1"), nil, "",
 			upgrade.Target{Release: "1.36-1", SHA256: "sha"}},
-		"is none of a failed creation without a tag": {at("ROLLBACK_COMPLETE", ""), record, "r2", upgrade.Target{}},
+		"is empty for a failed creation without a tag": {at("ROLLBACK_COMPLETE", ""), record, "r2", upgrade.Target{}},
 		"is the last upgrade's when the tag is absent": {at("CREATE_COMPLETE", ""), record, "r2",
 			upgrade.Target{Release: "r0", SHA256: "sha-0", KubernetesVersion: "1.36"}},
 		"is the status's when the tag is absent before any upgrade": {at("CREATE_COMPLETE", ""), nil, "r2",

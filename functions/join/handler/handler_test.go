@@ -169,7 +169,7 @@ func TestPauseOfPool(t *testing.T) {
 		"ends with the rest":                       {pausingPool, 400, 200, 600},
 		"has a last second":                        {pausingPool, 599, 1, 600},
 		"is over":                                  {pausingPool, 600, 0, 0},
-		"is none when the pool has none":           {rollingPool, 0, 0, 0},
+		"is zero when the pool has no pause":       {rollingPool, 0, 0, 0},
 		"comes before the end of a refresh's hook": {refreshedPool, 0, 400, 400},
 	} {
 		inWorld(t, name, func(t *testing.T, w *world) {
