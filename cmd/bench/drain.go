@@ -27,7 +27,7 @@ type drainCase struct {
 	// nodes to drain, with this many pods each, all of one workload.
 	nodes, pods int
 	workload    workload.Workload
-	contestants []contestant
+	tools       []tool
 	// swift controllers replace pods at 500 calls a second, others within the default client limits of Kubernetes.
 	swift bool
 	// Limits of drover's median, relative to the sequential kubectl and to the bound. 0 is no limit.
@@ -35,8 +35,8 @@ type drainCase struct {
 }
 
 func drainCases() []drainCase {
-	one := []contestant{drover, relayed, kubectl, kubectlUnlimited}
-	many := []contestant{drover, kubectl, kubectlAtOnce, kubectlUnlimited}
+	one := []tool{drover, relayed, kubectl, kubectlUnlimited}
+	many := []tool{drover, kubectl, kubectlAtOnce, kubectlUnlimited}
 	plain, alone := workload.Workload{Kind: workload.Deployment}, workload.Workload{Kind: workload.Pods}
 	budget := func(maxUnavailable string) workload.Workload {
 		return workload.Workload{Kind: workload.Deployment, MaxUnavailable: maxUnavailable}
@@ -44,23 +44,23 @@ func drainCases() []drainCase {
 	slow := budget("20%")
 	slow.ReadyAfter, slow.EndsAfter, slow.Grace = time.Second, 5*time.Second, 5*time.Second
 	return []drainCase{
-		{name: "30 pods", nodes: 1, pods: 30, workload: plain, contestants: one},
-		{name: "100 pods", nodes: 1, pods: 100, workload: plain, contestants: one},
-		{name: "240 pods", nodes: 1, pods: 240, workload: plain, contestants: one, toKubectl: maxToKubectl, toBound: maxToBound},
+		{name: "30 pods", nodes: 1, pods: 30, workload: plain, tools: one},
+		{name: "100 pods", nodes: 1, pods: 100, workload: plain, tools: one},
+		{name: "240 pods", nodes: 1, pods: 240, workload: plain, tools: one, toKubectl: maxToKubectl, toBound: maxToBound},
 		// Without replacements. Otherwise the API server and its controllers use most of the time on the same cores.
 		{
-			name: "240 pods that nothing replaces", nodes: 1, pods: 240, workload: alone, contestants: one,
+			name: "240 pods that nothing replaces", nodes: 1, pods: 240, workload: alone, tools: one,
 			toKubectl: maxToKubectl, toBound: maxToBound,
 		},
-		{name: "20 pods, 1 at a time", nodes: 1, pods: 20, workload: budget("1"), contestants: one},
-		{name: "50 pods, 10 % at a time", nodes: 1, pods: 50, workload: budget("10%"), contestants: one},
-		{name: "30 pods, 20 % at a time, Ready after 1 s, gone after 5 s", nodes: 1, pods: 30, workload: slow, contestants: one},
+		{name: "20 pods, 1 at a time", nodes: 1, pods: 20, workload: budget("1"), tools: one},
+		{name: "50 pods, 10 % at a time", nodes: 1, pods: 50, workload: budget("10%"), tools: one},
+		{name: "30 pods, 20 % at a time, Ready after 1 s, gone after 5 s", nodes: 1, pods: 30, workload: slow, tools: one},
 		{
-			name: "10 nodes with 30 pods, 10 % of all at a time", nodes: 10, pods: 30, workload: budget("10%"), contestants: many,
+			name: "10 nodes with 30 pods, 10 % of all at a time", nodes: 10, pods: 30, workload: budget("10%"), tools: many,
 			toKubectl: maxSharedToKubectl,
 		},
-		{name: "32 nodes with 10 pods", nodes: 32, pods: 10, workload: plain, contestants: []contestant{drover}},
-		{name: "240 pods, controllers at 500 calls/s", nodes: 1, pods: 240, workload: plain, contestants: one, swift: true},
+		{name: "32 nodes with 10 pods", nodes: 32, pods: 10, workload: plain, tools: []tool{drover}},
+		{name: "240 pods, controllers at 500 calls/s", nodes: 1, pods: 240, workload: plain, tools: one, swift: true},
 	}
 }
 
@@ -112,7 +112,7 @@ func measureDrain(ctx context.Context, s *settings, r *report) error {
 	return nil
 }
 
-// measureDrainsOn runs the cases of one ground. It returns their rows of the table, and the time that clients waited for their own limits.
+// measureDrainsOn runs the cases of one testbed. It returns their rows of the table, and the time that clients waited for their own limits.
 func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, broken map[string]int) (rows string, limited time.Duration,
 	err error) {
 	cases := slices.DeleteFunc(drainCases(), func(c drainCase) bool { return c.swift != swift || !s.drain.MatchString(c.name) })
@@ -137,8 +137,8 @@ func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, br
 	return rows, g.limited(), nil
 }
 
-// measure a case: all contestants in turn, starting with another one in each trial. It returns the case's row of the table.
-func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCase, broken map[string]int) (row string, err error) {
+// measure a case: all tools in turn, starting with another one in each trial. It returns the case's row of the table.
+func (g *testbed) measure(ctx context.Context, s *settings, r *report, c drainCase, broken map[string]int) (row string, err error) {
 	if err := g.prepare(ctx, &c); err != nil {
 		return "", err
 	}
@@ -146,14 +146,14 @@ func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCas
 	if err != nil {
 		return "", err
 	}
-	contestants := c.contestants
+	tools := c.tools
 	if keep == 0 {
-		contestants = append(slices.Clone(contestants), bare)
+		tools = append(slices.Clone(tools), bare)
 	}
 	trials, spent := map[string][]trial{}, map[string]time.Duration{}
 	for i := range s.count {
-		for j := range contestants {
-			who := contestants[(i+j)%len(contestants)]
+		for j := range tools {
+			who := tools[(i+j)%len(tools)]
 			if who.slow && s.patience > 0 && spent[who.name] > s.patience {
 				continue
 			}
@@ -188,7 +188,7 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 	if all := trials[kubectl.name]; all != nil {
 		serial = median(took(all))
 	}
-	for _, who := range c.contestants {
+	for _, who := range c.tools {
 		all := trials[who.name]
 		notes := []string{fmt.Sprintf("%.2f–%.2f in %d trials", quantile(took(all), 0), quantile(took(all), 1), len(all))}
 		m := median(took(all))
@@ -253,10 +253,10 @@ const drainTable = `| Drains, medians | drover | — through the relay | kubectl
 |---|---|---|---|---|---|---|
 `
 
-// row of the table: seconds, requests and failed drains of the contestants that tried the case.
+// row of the table: seconds, requests and failed drains of the tools that tried the case.
 func (c drainCase) row(trials map[string][]trial, bound float64) string {
 	cells := []string{c.name}
-	for _, who := range []contestant{drover, relayed, kubectl, kubectlAtOnce, kubectlUnlimited} {
+	for _, who := range []tool{drover, relayed, kubectl, kubectlAtOnce, kubectlUnlimited} {
 		all, cell := trials[who.name], ""
 		if len(all) > 0 {
 			failed, requests := 0, make([]float64, len(all))

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// budgetBound measures three times on the API server of the contestants, and returns the longest:
+// budgetBound measures three times on the API server of the tools, and returns the longest:
 //   - the rounds of evictions, given the time for which a single eviction occupies the budget,
 //   - all evictions at the rate that the API server accepts without a budget,
 //   - the creation of the pods that must be replaced before the last eviction.
-func (g *ground) budgetBound(ctx context.Context, c drainCase, keep int) (seconds float64, how string, err error) {
+func (g *testbed) budgetBound(ctx context.Context, c drainCase, keep int) (seconds float64, how string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	if err := g.reset(ctx, c); err != nil {
@@ -66,7 +66,7 @@ func (g *ground) budgetBound(ctx context.Context, c drainCase, keep int) (second
 }
 
 // evictionRate returns the evictions a second that the API server accepts without a budget.
-func (g *ground) evictionRate(ctx context.Context, c drainCase) (float64, error) {
+func (g *testbed) evictionRate(ctx context.Context, c drainCase) (float64, error) {
 	if g.rate > 0 {
 		return g.rate, nil
 	}

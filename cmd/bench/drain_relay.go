@@ -29,13 +29,13 @@ const (
 )
 
 // relayed is drover in a private cluster.
-var relayed = contestant{name: "drover, through the relay", drain: func(ctx context.Context, g *ground, nodes []string) []outcome {
+var relayed = tool{name: "drover, through the relay", drain: func(ctx context.Context, g *testbed, nodes []string) []outcome {
 	return drains(ctx, nodes, g.relayConfig)
 }}
 
 // relayConfig opens a connection through the relay's own code. The handler runs in this process, and each request takes longer by
 // invokeTakes.
-func (g *ground) relayConfig() (*rest.Config, error) {
+func (g *testbed) relayConfig() (*rest.Config, error) {
 	direct := g.config()
 	server, err := rest.TransportFor(direct)
 	if err != nil {

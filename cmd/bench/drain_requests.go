@@ -1,6 +1,6 @@
 package main
 
-// The requests of the contestants, counted at the clients. The API server's audit log would also record the requests of its controllers,
+// The requests of the tools, counted at the clients. The API server's audit log would also record the requests of its controllers,
 // which used an eighth of its time.
 
 import (

@@ -27,8 +27,8 @@ const (
 	rollSpeed = 5
 	// surge of the roll, and the time that its pods take to end.
 	surge, grace = 2, 5 * time.Second
-	// maxToPhysics limits the total time.
-	maxToPhysics = 1.1
+	// maxToMinimum limits the total time.
+	maxToMinimum = 1.1
 	podsOnNode   = 3
 	rollPatience = 20 * time.Minute
 )
@@ -219,7 +219,7 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 		return fmt.Errorf("%d instances were launched in %d batches, %d ended in %d, %d drained, %d Ready: not a roll of %d nodes",
 			len(w.launched), len(in), len(w.leaving), len(out), len(w.drained), len(w.ready), nodes)
 	}
-	var physics, start, boot, untilReady, join, drains, next time.Duration
+	var minimum, start, boot, untilReady, join, drains, next time.Duration
 	at := last(w.launched, in[0])
 	plan := at.Sub(uploaded)
 	for i, batch := range in {
@@ -238,13 +238,13 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 				free = drained
 			}
 		}
-		physics += takes
+		minimum += takes
 		at = last(w.leaving, out[i])
 		next += at.Sub(free)
 	}
 	end := last(w.drained, out[len(out)-1])
 	final := end.Sub(at)
-	physics += grace
+	minimum += grace
 	total := end.Sub(uploaded)
 	r.add(fmt.Sprintf("%d nodes, surge %d", nodes, surge), total.Seconds(), "s", nil, fmt.Sprintf(
 		"from the upload until the last node has been drained; %d batches; simulated work %d × as fast as on AWS; least healthy %d, budget %d",
@@ -256,19 +256,19 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	}{
 		{"— plan", plan, "admit, plan, change set, the pace of the update, until the first instances are launched"},
 		{"— launch", start, "from the end of a batch to the launch of the next instances"},
-		{"— boot", boot, "physics: until the kubelet has registered"},
-		{"— Ready", untilReady, "physics: until the node is Ready"},
+		{"— boot", boot, "minimum: until the kubelet has registered"},
+		{"— Ready", untilReady, "minimum: until the node is Ready"},
 		{"— join", join, "from Ready to in service"},
-		{"— drains", drains, fmt.Sprintf("that outlast the boot of their replacements; physics: the grace of %s", grace)},
+		{"— drains", drains, fmt.Sprintf("that outlast the boot of their replacements; minimum: the grace of %s", grace)},
 		{"— signal", next, "from in service and drained to the end of the next batch"},
-		{"— the last drain", final, fmt.Sprintf("physics: the grace of %s", grace)},
+		{"— the last drain", final, fmt.Sprintf("minimum: the grace of %s", grace)},
 	} {
 		r.add(part.name, part.took.Seconds(), "s", nil, part.what)
 	}
 	r.add("— Ready in the status", ready.Sub(uploaded).Seconds(), "s", nil, "the stack does not wait for the last drain")
-	r.add("— the minimum: boot and grace periods", physics.Seconds(), "s", nil,
+	r.add("— the minimum: boot and grace periods", minimum.Seconds(), "s", nil,
 		"the longer of boot and grace of each batch, and the last grace")
-	r.add("— the total to that", total.Seconds()/physics.Seconds(), "", atMost(maxToPhysics), "")
+	r.add("— the total to that", total.Seconds()/minimum.Seconds(), "", atMost(maxToMinimum), "")
 	r.add("— budgets broken", float64(max(0, keep-least)), "", atMost(0), "replicas below the budget, seen by a separate watcher")
 	return nil
 }

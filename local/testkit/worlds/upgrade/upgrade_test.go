@@ -113,14 +113,14 @@ func TestUpgradeCosts(t *testing.T) {
 		l.RequireUpgraded()
 		count := l.transitions(before)
 		// Both pools are replaced in parallel, one node at a time. No pods delay the drains.
-		physics := eks.UpdateTakes + 10*ec2.BootTakes
-		ratio := took.Seconds() / physics.Seconds()
+		minimum := eks.UpdateTakes + 10*ec2.BootTakes
+		ratio := took.Seconds() / minimum.Seconds()
 		for machine, n := range count {
 			t.Logf("figure transitions/%s %d", machine, n)
 		}
 		t.Logf("figure nodes %d", len(l.API("drover-demo").Nodes()))
 		t.Logf("figure seconds %.0f", took.Seconds())
-		t.Logf("figure physics %.0f", physics.Seconds())
+		t.Logf("figure minimum %.0f", minimum.Seconds())
 		require.LessOrEqual(t, count["upgrade"], 25)
 		require.GreaterOrEqual(t, ratio, 1.0)
 		require.LessOrEqual(t, ratio, 1.15)

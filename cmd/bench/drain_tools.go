@@ -1,6 +1,6 @@
 package main
 
-// The contestants of the drains.
+// The tools of the drains.
 
 import (
 	"bytes"
@@ -24,12 +24,12 @@ import (
 	"github.com/drover-run/drover/shared/kube/drainer"
 )
 
-// contestant drains the given nodes.
-type contestant struct {
+// tool drains the given nodes.
+type tool struct {
 	name string
-	// A slow contestant is not measured again after -patience.
+	// A slow tool is not measured again after -patience.
 	slow  bool
-	drain func(ctx context.Context, g *ground, nodes []string) []outcome
+	drain func(ctx context.Context, g *testbed, nodes []string) []outcome
 }
 
 // outcome of the drain of a node.
@@ -39,18 +39,18 @@ type outcome struct {
 }
 
 var (
-	drover           = contestant{name: "drover", drain: droverDrains}
-	kubectl          = contestant{name: "kubectl", slow: true, drain: kubectlDrains("kubectl", 1)}
-	kubectlAtOnce    = contestant{name: "kubectl, 10 at once", slow: true, drain: kubectlDrains("kubectl", 10)}
-	kubectlUnlimited = contestant{name: "kubectl, client without limit", slow: true, drain: kubectlDrains("kubectl-unlimited", 1)}
-	bare             = contestant{name: "bare evictions", drain: evictAll}
+	drover           = tool{name: "drover", drain: droverDrains}
+	kubectl          = tool{name: "kubectl", slow: true, drain: kubectlDrains("kubectl", 1)}
+	kubectlAtOnce    = tool{name: "kubectl, 10 at once", slow: true, drain: kubectlDrains("kubectl", 10)}
+	kubectlUnlimited = tool{name: "kubectl, client without limit", slow: true, drain: kubectlDrains("kubectl-unlimited", 1)}
+	bare             = tool{name: "bare evictions", drain: evictAll}
 )
 
-// The contestants' user and group: an administrator that the API server does not exempt from priority and fairness.
+// The tools' user and group: an administrator that the API server does not exempt from priority and fairness.
 const drainUser, drainers = "drainer", "drainers"
 
-// config counts requests and opens a separate connection for each contestant in this process, like an invocation of a function.
-func (g *ground) config() *rest.Config {
+// config counts requests and opens a separate connection for each tool in this process, like an invocation of a function.
+func (g *testbed) config() *rest.Config {
 	config := rest.CopyConfig(g.admin)
 	config.QPS = 0 // the client's own choice
 	config.Impersonate = rest.ImpersonationConfig{UserName: drainUser, Groups: []string{drainers}}
@@ -60,7 +60,7 @@ func (g *ground) config() *rest.Config {
 }
 
 // droverDrains drains each node separately and all in parallel, like the functions.
-func droverDrains(ctx context.Context, g *ground, nodes []string) []outcome {
+func droverDrains(ctx context.Context, g *testbed, nodes []string) []outcome {
 	return drains(ctx, nodes, func() (*rest.Config, error) { return g.config(), nil })
 }
 
@@ -85,8 +85,8 @@ func drains(ctx context.Context, nodes []string, open func() (*rest.Config, erro
 }
 
 // kubectlDrains runs a program like kubectl for each node.
-func kubectlDrains(program string, limit int) func(context.Context, *ground, []string) []outcome {
-	return func(ctx context.Context, g *ground, nodes []string) []outcome {
+func kubectlDrains(program string, limit int) func(context.Context, *testbed, []string) []outcome {
+	return func(ctx context.Context, g *testbed, nodes []string) []outcome {
 		return atOnce(nodes, limit, func(node string) error {
 			cmd := exec.CommandContext(ctx, filepath.Join(g.bin, program), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
 				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+drainUser, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+
@@ -104,7 +104,7 @@ func kubectlDrains(program string, limit int) func(context.Context, *ground, []s
 }
 
 // evictAll cordons the nodes and evicts all known pods in parallel.
-func evictAll(ctx context.Context, g *ground, nodes []string) []outcome {
+func evictAll(ctx context.Context, g *testbed, nodes []string) []outcome {
 	if err := g.cluster.Reset(ctx, false, nodes...); err != nil {
 		return []outcome{{0, err}}
 	}

@@ -28,7 +28,7 @@ const (
 	spares, spareRoom = 4, 250
 )
 
-type ground struct {
+type testbed struct {
 	dir, bin string
 	control  *kubernetes.ControlPlane
 	admin    *rest.Config
@@ -50,15 +50,15 @@ func (w *waited) Observe(_ context.Context, _ string, _ url.URL, latency time.Du
 	w.Add(int64(latency))
 }
 
-func (g *ground) limited() time.Duration { return time.Duration(g.waited.Load()) }
+func (g *testbed) limited() time.Duration { return time.Duration(g.waited.Load()) }
 
 // openGround starts a control plane. Its controllers have the default client limits of Kubernetes, or 500 calls a second if swift.
-func openGround(ctx context.Context, s *settings, swift bool) (*ground, error) {
+func openGround(ctx context.Context, s *settings, swift bool) (*testbed, error) {
 	dir, err := os.MkdirTemp("", "drover-bench-drain-")
 	if err != nil {
 		return nil, err
 	}
-	g := &ground{dir: dir, bin: kubernetes.BinDir(s.root), requests: &requests{evictions: map[int]int{}}}
+	g := &testbed{dir: dir, bin: kubernetes.BinDir(s.root), requests: &requests{evictions: map[int]int{}}}
 	if err := g.open(ctx, swift); err != nil {
 		g.Close()
 		return nil, err
@@ -66,7 +66,7 @@ func openGround(ctx context.Context, s *settings, swift bool) (*ground, error) {
 	return g, nil
 }
 
-func (g *ground) open(ctx context.Context, swift bool) (err error) {
+func (g *testbed) open(ctx context.Context, swift bool) (err error) {
 	clientmetrics.Register(clientmetrics.RegisterOpts{RateLimiterLatency: &g.waited})
 	if g.control, err = kubernetes.Start(ctx, kubernetes.Options{
 		Name: "bench", Dir: filepath.Join(g.dir, "control-plane"), BinDir: g.bin, ServiceCIDR: "172.20.0.0/16", DefaultLimits: !swift,
@@ -97,7 +97,7 @@ func (g *ground) open(ctx context.Context, swift bool) (err error) {
 }
 
 // Close stops the watcher and the control plane.
-func (g *ground) Close() {
+func (g *testbed) Close() {
 	if g.watcher != nil {
 		_ = g.watcher.Close()
 	}
@@ -117,7 +117,7 @@ func (c drainCase) nodeNames() []string {
 
 // prepare the nodes of a case. They have room for exactly their pods, so that all get the same number. Names are never reused, because KWOK
 // and the node controllers may not have noticed the deletion of an earlier node yet.
-func (g *ground) prepare(ctx context.Context, c *drainCase) error {
+func (g *testbed) prepare(ctx context.Context, c *drainCase) error {
 	g.cases++
 	c.number = g.cases
 	var nodes []workload.Node
@@ -127,7 +127,7 @@ func (g *ground) prepare(ctx context.Context, c *drainCase) error {
 	return g.cluster.AddNodes(ctx, nodes...)
 }
 
-func (g *ground) clear(ctx context.Context, c drainCase) error {
+func (g *testbed) clear(ctx context.Context, c drainCase) error {
 	if err := g.cluster.Remove(ctx, c.workload); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (g *ground) clear(ctx context.Context, c drainCase) error {
 }
 
 // reset deploys a new workload to the nodes of a case. It retries once: a scheduler with a stale view may have put a pod on a spare.
-func (g *ground) reset(ctx context.Context, c drainCase) error {
+func (g *testbed) reset(ctx context.Context, c drainCase) error {
 	for again := false; ; again = true {
 		err := g.lay(ctx, c)
 		if err == nil || ctx.Err() != nil || again {
@@ -147,7 +147,7 @@ func (g *ground) reset(ctx context.Context, c drainCase) error {
 
 // lay is an attempt of reset. It cordons several nodes, as one does before replacing a group of nodes. Otherwise pods
 // would move to the next drained node.
-func (g *ground) lay(ctx context.Context, c drainCase) error {
+func (g *testbed) lay(ctx context.Context, c drainCase) error {
 	nodes := c.nodeNames()
 	if err := g.cluster.Remove(ctx, c.workload); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (g *ground) lay(ctx context.Context, c drainCase) error {
 }
 
 // left is the number of the workload's pods on nodes.
-func (g *ground) left(nodes []string) int {
+func (g *testbed) left(nodes []string) int {
 	left := 0
 	for _, node := range nodes {
 		left += len(g.watcher.On("bench", node))
@@ -193,7 +193,7 @@ func (g *ground) left(nodes []string) int {
 }
 
 // try one drain.
-func (g *ground) try(ctx context.Context, c drainCase, who contestant) (trial, error) {
+func (g *testbed) try(ctx context.Context, c drainCase, who tool) (trial, error) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	if err := g.reset(ctx, c); err != nil {
