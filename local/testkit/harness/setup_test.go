@@ -16,6 +16,7 @@ import (
 	change "github.com/drover-run/drover/functions/change/setup"
 	clean "github.com/drover-run/drover/functions/clean/setup"
 	drain "github.com/drover-run/drover/functions/drain/setup"
+	fleet "github.com/drover-run/drover/functions/fleet/setup"
 	join "github.com/drover-run/drover/functions/join/setup"
 	plan "github.com/drover-run/drover/functions/plan/setup"
 	prepare "github.com/drover-run/drover/functions/prepare/setup"
@@ -39,6 +40,7 @@ func TestSetupFillsEveryField(t *testing.T) {
 	} {
 		env.Variables[name] = name
 	}
+	env.Variables[lambdaruntime.CellLimit] = "5"
 	// The template of the control plane sets these variables of relay.
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
@@ -47,9 +49,9 @@ func TestSetupFillsEveryField(t *testing.T) {
 	cfg := aws.Config{Region: Region}
 	handlers := map[string]any{
 		"admit": admit.New(cfg, env), "change": change.New(cfg, env), "clean": clean.New(cfg, env), "drain": drain.New(cfg, env),
-		"join": join.New(cfg, env), "plan": plan.New(cfg, env), "prepare": prepare.New(cfg, env), "publish": publish.New(cfg, env),
-		"relay": relay.New(env), "report": report.New(cfg, env), "rollout": rollout.New(cfg, env), "stackevent": stackevent.New(cfg, env),
-		"sweep": sweep.New(cfg, env), "upgrade": upgrade.New(cfg, env),
+		"fleet": fleet.New(cfg, env), "join": join.New(cfg, env), "plan": plan.New(cfg, env), "prepare": prepare.New(cfg, env),
+		"publish": publish.New(cfg, env), "relay": relay.New(env), "report": report.New(cfg, env), "rollout": rollout.New(cfg, env),
+		"stackevent": stackevent.New(cfg, env), "sweep": sweep.New(cfg, env), "upgrade": upgrade.New(cfg, env),
 	}
 	folders, err := filepath.Glob("../../../functions/*/setup")
 	require.NoError(t, err)
