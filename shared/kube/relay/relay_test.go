@@ -189,7 +189,7 @@ func TestRelay(t *testing.T) {
 			_, _, err := call(t, l, http.MethodGet, "/healthz", "")
 			require.NoError(t, err)
 		}
-		require.Eventually(t, func() bool { return l.running.Load() == 0 }, time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return l.running.Load() == 0 }, time.Minute, time.Millisecond)
 		require.Len(t, connections, 1)
 		now = now.Add(time.Minute)
 		_, _, err := call(t, l, http.MethodGet, "/healthz", "")
@@ -269,7 +269,7 @@ func TestWatch(t *testing.T) {
 		require.Equal(t, "a", name(<-w.ResultChan()))
 		event, open := <-w.ResultChan()
 		require.False(t, open, "%+v", event)
-		require.Eventually(t, func() bool { return l.running.Load() == 0 }, time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return l.running.Load() == 0 }, time.Minute, time.Millisecond)
 	})
 
 	t.Run("lasts no longer than its caller", func(t *testing.T) {
