@@ -170,7 +170,11 @@ func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
 		}
 	}
 	clusters, all, err := c.clusters(ctx, in, len(claims) > 0)
-	if err != nil || len(clusters) == 0 && !all {
+	if err != nil {
+		return err
+	}
+	usable, err := c.usable(ctx)
+	if err != nil || len(clusters) == 0 && !all && slices.Equal(usable, c.report.Usable) {
 		return err
 	}
 	if c.report == nil {
@@ -185,10 +189,6 @@ func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
 		}
 		return nil
 	})
-	usable, err := c.usable(ctx)
-	if err != nil {
-		return errors.Join(failed, err)
-	}
 	changed, err := c.writeReport(ctx, all && failed == nil, usable)
 	if err == nil && c.awaitsLook {
 		err = h.Functions.Start(ctx, names.Function("sweep"), []byte(`{"fleet":true}`))

@@ -139,6 +139,20 @@ func TestFacts(t *testing.T) {
 			require.Equal(t, test.want, w.report().Usable)
 		}
 	})
+	t.Run("name the release of a new run at once", func(t *testing.T) {
+		release := readRelease(t)
+		sha := names.SHA256([]byte(release))
+		w := newWorld(t, "a")
+		w.handle(events.Fleet{})
+		w.bucket.Upload(names.PinnedRelease(sha), release)
+		w.put(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+			Claims: []string{"a"}, Releases: []rollout.ReleaseRef{{Name: "1.36-1", SHA256: sha}},
+		}}})
+		w.now, w.started = w.now.Add(time.Second), nil
+		w.handle(events.Fleet{})
+		require.Equal(t, []string{sha}, w.report().Usable)
+		require.Equal(t, []string{names.Function("rollout")}, w.started)
+	})
 }
 
 func TestAssignments(t *testing.T) {
