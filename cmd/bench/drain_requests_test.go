@@ -61,5 +61,5 @@ func TestTableHasARowForEachCase(t *testing.T) {
 		drover.name:        {{took: 11.26, requests: 400}, {took: 12, requests: 300}, {took: 10, requests: 500}},
 		kubectlAtOnce.name: {{took: 5, requests: 70, failed: 9}},
 	}, 9.5)
-	require.Equal(t, "| 10 nodes | 11.3 s, 400 requests |  | 5 s, 70 requests, 9 of 10 failed |  | 9.5 s |\n", row)
+	require.Equal(t, "| 10 nodes | 11.3 s, 400 requests |  |  | 5 s, 70 requests, 9 of 10 failed |  | 9.5 s |\n", row)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/rollout"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -66,7 +67,7 @@ type fleet struct {
 	stacks   map[string]stack.Deployed
 	groups   []pool.Group
 
-	gets, lists, stackPages, groupPages, executionLists, nodeLists, eksCalls atomic.Int64
+	gets, lists, stackPages, groupPages, executionLists, nodeLists, eksCalls, invocations atomic.Int64
 	// looks are the calls, of those counted, that find out whether an upgrade is due.
 	looks atomic.Int64
 }
@@ -130,7 +131,7 @@ func (f *fleet) ControlPlane(context.Context, string) (preflight.ControlPlane, e
 	return preflight.ControlPlane{Version: minor, Status: "ACTIVE", Access: api.Endpoint{}.Access()}, nil
 }
 
-// fleetState is the state bucket as cache.Snapshot reads it for planning. What only a fleet with problems needs is an error. A test of
+// fleetState is the state bucket as cache.Snapshot reads it for planning. It panics for what only a fleet with problems needs. A test of
 // functions/sweep shows the number of calls of a snapshot.
 type fleetState struct {
 	*fleet
@@ -140,10 +141,15 @@ type fleetState struct {
 	releases map[string]store.Object
 }
 
-// Refresh lists rolls and upgrades: no cluster has any.
+// Refresh lists rolls, upgrades and assignments: no cluster has any.
 func (s *fleetState) Refresh(context.Context) error {
-	s.lists.Add(2)
+	s.lists.Add(3)
 	return nil
+}
+
+// Assignment is none: no rollout works on a cluster.
+func (s *fleetState) Assignment(context.Context, string) (*rollout.CellAssignment, string, error) {
+	return nil, "", nil
 }
 
 // Get reads a release once.
@@ -181,6 +187,12 @@ func (s fleetSweep) Dues(ctx context.Context, _ time.Time) ([]store.Due, error) 
 	s.looks.Add(1)
 	_, err := s.List(ctx, names.Dues)
 	return nil, err
+}
+
+// Assigned is empty: no rollout has a run.
+func (s fleetSweep) Assigned(context.Context, string) (*rollout.Assigned, string, error) {
+	s.gets.Add(1)
+	return &rollout.Assigned{}, "", nil
 }
 
 func (s fleetSweep) List(ctx context.Context, prefix string) ([]store.Entry, error) {
@@ -230,6 +242,14 @@ func (m fleetMachine) Start(context.Context, string, any) error {
 
 func (m fleetMachine) Input(context.Context, string, any) error {
 	return errors.New("read the input of an execution: a fleet without drift has none")
+}
+
+// fleetFunctions counts invocations of other functions.
+type fleetFunctions struct{ *fleet }
+
+func (f fleetFunctions) Start(context.Context, string, []byte) error {
+	f.invocations.Add(1)
+	return nil
 }
 
 type fleetNodes struct{ *fleet }
@@ -299,6 +319,7 @@ func newFleet(ctx context.Context, root string, size, deleted int) (f *fleet, h 
 	return f, &handler.Handler{
 		Specs: specs, State: fleetSweep{fleet: f}, Stacks: fleetStacks{fleet: f}, Groups: fleetGroups{fleet: f}, Nodes: fleetNodes{f}, EKS: f,
 		Planner: p, Snapshot: state, JoinNode: fleetMachine{f}, DrainNode: fleetMachine{f},
+		Fleet: fleetFunctions{f}, Cell: names.Cell(p.Cell.Account, p.Cell.Region),
 		Parallel: sweepWorkers, EventGrace: 2 * time.Minute, Now: time.Now,
 	}, nil
 }
@@ -321,23 +342,25 @@ func deployed(change plan.Change) stack.Deployed {
 
 // cost of one sweep or audit.
 type cost struct {
-	gets, lists, stacks, scaling, executions, eks, nodes, looks float64
+	gets, lists, stacks, scaling, executions, eks, nodes, looks, invocations float64
 	// seconds of Lambda, of which work was measured here.
 	seconds, work, dollars float64
 }
 
-func (c cost) calls() float64 { return c.gets + c.lists + c.stacks + c.scaling + c.executions + c.eks }
+func (c cost) calls() float64 {
+	return c.gets + c.lists + c.stacks + c.scaling + c.executions + c.eks + c.invocations
+}
 
 func (c cost) String() string {
 	return fmt.Sprintf("%.0f s3:GetObject, %.0f s3:ListBucket, %.0f DescribeStacks, %.0f DescribeAutoScalingGroups, %.0f ListExecutions, "+
-		"%.0f DescribeCluster; %.0f to clusters' own APIs",
-		c.gets, c.lists, c.stacks, c.scaling, c.executions, c.eks, c.nodes)
+		"%.0f DescribeCluster, %.0f lambda:InvokeFunction; %.0f to clusters' own APIs",
+		c.gets, c.lists, c.stacks, c.scaling, c.executions, c.eks, c.invocations, c.nodes)
 }
 
 // once sweeps or audits a fleet, and returns the cost.
 func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (c cost, err error) {
 	for _, counter := range []*atomic.Int64{
-		&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.eksCalls, &f.looks,
+		&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.eksCalls, &f.looks, &f.invocations,
 	} {
 		counter.Store(0)
 	}
@@ -348,12 +371,13 @@ func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (
 	c = cost{
 		gets: float64(f.gets.Load()), lists: float64(f.lists.Load()), stacks: float64(f.stackPages.Load()), scaling: float64(f.groupPages.Load()),
 		executions: float64(f.executionLists.Load()), eks: float64(f.eksCalls.Load()), nodes: float64(f.nodeLists.Load()),
-		looks: float64(f.looks.Load()), work: time.Since(started).Seconds(),
+		looks: float64(f.looks.Load()), invocations: float64(f.invocations.Load()), work: time.Since(started).Seconds(),
 	}
 	// Sequential, except for calls that run for several clusters in parallel.
 	c.seconds = (c.lists+c.executions)*s3Takes.Seconds() + c.stacks*(stacksTake+stacksPause).Seconds() + c.scaling*groupsTake.Seconds() +
 		(c.gets*s3Takes.Seconds()+c.eks*eksTakes.Seconds()+c.nodes*nodesTake.Seconds())/sweepWorkers + c.work/sweepShare
-	c.dollars = c.gets*s3ReadPrice + c.lists*s3WritePrice + c.seconds*sweepMemory*gigabyteSecondPrice + invocationPrice + schedulePrice
+	c.dollars = c.gets*s3ReadPrice + c.lists*s3WritePrice + c.seconds*sweepMemory*gigabyteSecondPrice +
+		(1+c.invocations)*invocationPrice + schedulePrice
 	return c, nil
 }
 

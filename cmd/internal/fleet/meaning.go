@@ -56,8 +56,8 @@ var meanings = map[meaning]string{
 	{rollout.Failed, rollout.ReasonUpgrade}: "The upgrade stopped. Decision: Retry or Skip.",
 	{rollout.Failed, rollout.ReasonHealth}: "More than a tenth of the nodes were not Ready for an hour (or 4 × `settle`, if that is longer) " +
 		"after the upgrade, or at the deadline. Decision: Retry or Skip.",
-	{rollout.Failed, rollout.ReasonAlarm}: "An alarm of the cluster (`spec.upgrade.alarms`) rang for as long after the upgrade, or at the " +
-		"deadline. Decision: Retry or Skip.",
+	{rollout.Failed, rollout.ReasonAlarm}: "An alarm of the cluster (`spec.upgrade.alarms`) rang for an hour (or 4 × `settle`, if that is " +
+		"longer) after the upgrade, or at the deadline. Decision: Retry or Skip.",
 	{rollout.Failed, rollout.ReasonRegressed}: "The member was Good, and then not well for longer than `settle` (at least ten minutes). " +
 		"Decision: Retry or Skip.",
 	{rollout.Failed, rollout.ReasonRollback}: "The rollback did not succeed.",

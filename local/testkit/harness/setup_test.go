@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -53,7 +54,8 @@ func TestSetupFillsEveryField(t *testing.T) {
 		"publish": publish.New(cfg, env), "relay": relay.New(env), "report": report.New(cfg, env), "rollout": rollout.New(cfg, env),
 		"stackevent": stackevent.New(cfg, env), "sweep": sweep.New(cfg, env), "upgrade": upgrade.New(cfg, env),
 	}
-	folders, err := filepath.Glob("../../../functions/*/setup")
+	_, here, _, _ := runtime.Caller(0) // the S3 gateway of another test changes the working directory
+	folders, err := filepath.Glob(filepath.Join(filepath.Dir(here), "../../../functions/*/setup"))
 	require.NoError(t, err)
 	require.NotEmpty(t, folders)
 	require.Len(t, handlers, len(folders))
