@@ -209,7 +209,8 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
 	a.Identities.MaxOIDCProviders = a.Quotas.Of(servicequotas.OIDCProviders)
 	a.EC2 = ec2.New(ec2.Config{
-		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
+		MetadataTags: true, // the default under which more fails
+		Account:      a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
 		Quotas:      networkQuotas(a.Quotas),
 		LaunchFails: struck.LaunchFails,
 	})

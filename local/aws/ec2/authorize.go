@@ -6,6 +6,8 @@ package ec2
 import (
 	"errors"
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/local/aws/iam"
@@ -106,6 +108,25 @@ func checkTags(tags map[string]string) error {
 	}
 	if users > 50 {
 		return fail("TagLimitExceeded", "You've reached the limit on the number of tags that you can assign to the specified resource.")
+	}
+	return nil
+}
+
+// metadataTag is the pattern of the keys of tags to which the instance metadata may give access.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/work-with-tags-in-IMDS.html
+var metadataTag = regexp.MustCompile(`^[0-9a-zA-Z\-_+=,.@:]{1,255}$`)
+
+// checkMetadataTags rejects tags whose keys cannot be a path of the instance metadata, if the metadata gives access to tags.
+func (s *Service) checkMetadataTags(o *MetadataOptions, tags map[string]string) error {
+	enabled := s.config.MetadataTags
+	if o != nil && o.InstanceMetadataTags != "" {
+		enabled = o.InstanceMetadataTags == "enabled"
+	}
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		if enabled && !strings.HasPrefix(k, "aws:") && (!metadataTag.MatchString(k) || k == "." || k == ".." || k == "_index") {
+			return fail("InvalidParameterValue", "'%s' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{1,255}), "+
+				"and must not be a reserved name ('.', '..', '_index')", k)
+		}
 	}
 	return nil
 }

@@ -269,6 +269,9 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	if err := checkTags(tags); err != nil {
 		return Instance{}, err
 	}
+	if err := s.checkMetadataTags(l.data.MetadataOptions, tags); err != nil {
+		return Instance{}, err
+	}
 	i := &instance{
 		object: s.newObject("instance", "i", tags), image: l.image, typ: l.typ, vpc: l.subnet.vpc, subnet: l.subnet.id, zone: l.subnet.zone,
 		state: Pending, launched: s.config.Clock.Now(), profileARN: l.profileARN, roleARN: l.roleARN, spot: r.Spot, groups: l.groups,

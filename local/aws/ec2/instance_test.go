@@ -102,6 +102,41 @@ func TestInstanceLife(t *testing.T) {
 	})
 }
 
+// The instance metadata cannot give access to a tag whose key has a slash, so EC2 refuses the launch.
+func TestLaunchWithTagsInMetadata(t *testing.T) {
+	for name, test := range map[string]struct {
+		byDefault bool
+		option    string
+		refused   bool
+	}{
+		"the account has no default":                          {false, "", false},
+		"the account enables it":                              {true, "", true},
+		"the account enables it and the template disables it": {true, "disabled", false},
+		"the template enables it":                             {false, "enabled", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(c *Config) { c.MetadataTags = test.byDefault })
+				defer w.Close()
+				_, subnet, group := w.network()
+				more := map[string]any{"TagSpecifications": []any{
+					map[string]any{"ResourceType": "instance", "Tags": []any{map[string]any{"Key": "kubernetes.io/cluster/demo", "Value": "owned"}}},
+				}}
+				if test.option != "" {
+					more["MetadataOptions"] = map[string]any{"InstanceMetadataTags": test.option}
+				}
+				_, err := w.Launch(LaunchRequest{Template: w.template("", ImageID("1.36", "amd64"), group, "", more), SubnetID: subnet})
+				if !test.refused {
+					require.NoError(t, err)
+					return
+				}
+				requireCode(t, "InvalidParameterValue", err)
+				require.ErrorContains(t, err, "'kubernetes.io/cluster/demo' is not a valid tag key")
+			})
+		})
+	}
+}
+
 // A node with an invalid configuration does not join, and the console shows the reason.
 func TestFailedBoot(t *testing.T) {
 	configuration := "#!/bin/bash\necho hello\n"

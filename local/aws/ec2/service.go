@@ -87,6 +87,9 @@ type Config struct {
 	LaunchFails func(tags map[string]string) (code string)
 	// InstanceLimit bounds the instances that are not terminated. 0 is no limit.
 	InstanceLimit int
+	// MetadataTags is the account's default for access to tags in the instance metadata. A template may say otherwise.
+	// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ModifyInstanceMetadataDefaults.html
+	MetadataTags bool
 }
 
 // Quotas of networks in a region. NATGateways is that of one zone. nil is AWS's default of 5.

@@ -182,7 +182,8 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.Identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
 	a.Identities.MaxOIDCProviders = a.Quotas.Of(servicequotas.OIDCProviders)
 	network := ec2.New(ec2.Config{
-		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Objects: objects, Events: a.Events,
+		MetadataTags: true, // the default under which more fails
+		Account:      ID, Region: Region, Clock: time, Roles: a.Identities, Objects: objects, Events: a.Events,
 		Quotas: ec2.Quotas{
 			VPCs: a.Quotas.Of(servicequotas.VPCs), InternetGateways: a.Quotas.Of(servicequotas.InternetGateways),
 			NATGateways: a.Quotas.Of(servicequotas.NATGateways), Addresses: a.Quotas.Of(servicequotas.Addresses),
