@@ -71,6 +71,6 @@ var meanings = map[meaning]string{
 	{rollout.Skipped, rollout.ReasonSuperseded}: "A newer plan ended the run.",
 	{rollout.Skipped, rollout.ReasonDeleted}:    "The cluster was deleted or recreated after the plan was made.",
 	{rollout.Returned, ""}:                      "A rollback returned the cluster to its previous release.",
-	{rollout.Kept, rollout.ReasonNotPossible}: "EKS does not allow a rollback, or no longer. The cluster keeps the " +
+	{rollout.Kept, rollout.ReasonNotPossible}: "EKS does not allow a rollback, or no longer allows one. The cluster keeps the " +
 		"release.",
 }
