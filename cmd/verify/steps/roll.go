@@ -97,19 +97,13 @@ func (t *Target) underBudget(ctx context.Context, log *runner.Log, cluster strin
 		return err
 	}
 	observer := t.observe(ctx, cluster)
-	err = change()
+	var after []string
+	if err = change(); err == nil {
+		after, err = t.replaced(ctx, cluster, before)
+	}
 	least, count, lost := observer.end()
 	if err != nil {
 		return err
-	}
-	after, err := t.nodesNow(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	for _, name := range before {
-		if slices.Contains(after, name) {
-			return fmt.Errorf("node %s was not replaced", name)
-		}
 	}
 	log.Found("node %s was replaced by %s", strings.Join(before, ", "), strings.Join(after, ", "))
 	switch {
@@ -121,6 +115,34 @@ func (t *Target) underBudget(ctx context.Context, log *runner.Log, cluster strin
 	log.Found("at least %d of 2 pods were available in %d observations, and the budget requires 1; the API server did not answer %d",
 		least, count, lost)
 	return nil
+}
+
+// nodeDeletionLimit is how long Kubernetes may take to delete the Node object of an instance whose drain has ended. The instance terminates
+// first. Then the node lifecycle controller of the cloud provider finds that it no longer exists:
+// https://kubernetes.io/docs/concepts/architecture/cloud-controller/#node-controller
+const nodeDeletionLimit = 5 * time.Minute
+
+// replaced waits until none of the nodes of before is left, and returns the nodes of the pool. It fails if one is left after
+// nodeDeletionLimit. It lists again if the API server does not answer.
+func (t *Target) replaced(ctx context.Context, cluster string, before []string) (after []string, err error) {
+	limited, cancel := context.WithTimeout(ctx, nodeDeletionLimit)
+	defer cancel()
+	var left []string
+	var failure error
+	err = t.until(limited, 3*time.Second, "the deletion of replaced nodes", func() (bool, error) {
+		if after, failure = t.nodesNow(limited, cluster); failure != nil {
+			return false, nil
+		}
+		left = slices.DeleteFunc(slices.Clone(before), func(name string) bool { return !slices.Contains(after, name) })
+		return len(left) == 0, nil
+	})
+	switch {
+	case err == nil:
+		return after, nil
+	case len(left) > 0 && ctx.Err() == nil:
+		return nil, fmt.Errorf("node %s was not replaced: its Node object still exists after %v", strings.Join(left, ", "), nodeDeletionLimit)
+	}
+	return nil, errors.Join(err, failure)
 }
 
 // nodesNow lists the names of the nodes with a new connection, because a change may have replaced the API server.
