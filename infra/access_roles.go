@@ -49,9 +49,9 @@ func entryGrants(accessRoles []string) []grant {
 		own = append(own, roleARN(function))
 	}
 	return []grant{{
-		why:     "EKS may check that the creator of an access entry may pass its role to EC2.",
-		actions: []string{"iam:PassRole"},
-		on:      append(own, accessRoles...),
-		when:    map[string]map[string]any{"StringEquals": {"iam:PassedToService": "ec2.${AWS::URLSuffix}"}},
+		why:       "EKS may check that the creator of an access entry may pass its role to EC2.",
+		actions:   []string{"iam:PassRole"},
+		resources: append(own, accessRoles...),
+		when:      map[string]map[string]any{"StringEquals": {"iam:PassedToService": "ec2.${AWS::URLSuffix}"}},
 	}}
 }

@@ -36,26 +36,26 @@ var boundaryGrants = []grant{
 			"CreateSnapshot", "DeleteSnapshot", "LockSnapshot", "EnableFastSnapshotRestores",
 			"CreateSecurityGroup", "DeleteSecurityGroup", "AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress",
 		), "elasticloadbalancing:*", "autoscaling:Describe*", "kms:DescribeKey"),
-		on: []string{"*"},
+		resources: []string{"*"},
 	},
 	{
-		why:     "Only resources that belong to a cluster.",
-		actions: append(ec2("ModifyInstanceAttribute", "CreateRoute", "DeleteRoute"), "autoscaling:UpdateAutoScalingGroup"),
-		on:      []string{ec2ARN("instance"), ec2ARN("route-table"), groupsARN},
-		when:    tagged,
+		why:       "Only resources that belong to a cluster.",
+		actions:   append(ec2("ModifyInstanceAttribute", "CreateRoute", "DeleteRoute"), "autoscaling:UpdateAutoScalingGroup"),
+		resources: []string{ec2ARN("instance"), ec2ARN("route-table"), groupsARN},
+		when:      tagged,
 	},
 	{
 		why:     "drover's tag marks ownership, and the role of CloudFormation depends on it: no cluster may add or remove it.",
 		actions: ec2("CreateTags", "DeleteTags"),
-		on: []string{
+		resources: []string{
 			ec2ARN("network-interface"), ec2ARN("volume"), ec2ARN("security-group"), "arn:${AWS::Partition}:ec2:${AWS::Region}::snapshot/*",
 		},
 		when: map[string]map[string]any{"ForAllValues:StringNotEquals": {"aws:TagKeys": []string{names.TagCluster}}},
 	},
 	{
-		why:     "Nodes and pods with an identity.",
-		actions: []string{"eks:DescribeCluster", "eks-auth:AssumeRoleForPodIdentity"},
-		on:      []string{eksClustersARN},
+		why:       "Nodes and pods with an identity.",
+		actions:   []string{"eks:DescribeCluster", "eks-auth:AssumeRoleForPodIdentity"},
+		resources: []string{eksClustersARN},
 	},
 	{
 		why: "Images come from AWS's accounts and from users' (AmazonEC2ContainerRegistryPullOnly). " +
@@ -68,22 +68,22 @@ var boundaryGrants = []grant{
 			"ssm:UpdateAssociationStatus", "ssm:UpdateInstanceAssociationStatus", "ssm:UpdateInstanceInformation",
 			"ssmmessages:*", "ec2messages:*",
 		},
-		on: []string{"*"},
+		resources: []string{"*"},
 	},
 	{
-		why:     "AWS's public parameters. AmazonSSMManagedInstanceCore also allows the account's, which may be secrets.",
-		actions: []string{"ssm:GetParameter", "ssm:GetParameters"},
-		on:      []string{"arn:${AWS::Partition}:ssm:${AWS::Region}::parameter/aws/*"},
+		why:       "AWS's public parameters. AmazonSSMManagedInstanceCore also allows the account's, which may be secrets.",
+		actions:   []string{"ssm:GetParameter", "ssm:GetParameters"},
+		resources: []string{"arn:${AWS::Partition}:ssm:${AWS::Region}::parameter/aws/*"},
 	},
 	state(s3Read, "userdata/"),
 	{
-		why:     "Relays write their logs.",
-		actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},
-		on:      []string{relayLogsARN + ":*"},
+		why:       "Relays write their logs.",
+		actions:   []string{"logs:CreateLogStream", "logs:PutLogEvents"},
+		resources: []string{relayLogsARN + ":*"},
 	},
 	{
-		why:     "The first load balancer of an account.",
-		actions: []string{"iam:CreateServiceLinkedRole"},
-		on:      []string{serviceRolesARN + "elasticloadbalancing.amazonaws.com/*"},
+		why:       "The first load balancer of an account.",
+		actions:   []string{"iam:CreateServiceLinkedRole"},
+		resources: []string{serviceRolesARN + "elasticloadbalancing.amazonaws.com/*"},
 	},
 }

@@ -76,7 +76,7 @@ func writers() []string {
 	for _, f := range functionTable {
 		for _, g := range functionGrants[f.name] {
 			writes := slices.Contains(g.actions, "s3:PutObject") || slices.Contains(g.actions, "s3:DeleteObject")
-			if writes && strings.HasPrefix(g.on[0], stateARN) {
+			if writes && strings.HasPrefix(g.resources[0], stateARN) {
 				out = append(out, roleARN(f.name))
 				break
 			}

@@ -114,14 +114,15 @@ func networkGrants() []grant {
 	for _, n := range networkTable {
 		on := []string{ec2ARN(n.kind)}
 		out = append(out,
-			grant{actions: ec2(n.made), on: on, when: tagging},
-			grant{actions: ec2(n.changes...), on: on, when: tagged},
+			grant{actions: ec2(n.made), resources: on, when: tagging},
+			grant{actions: ec2(n.changes...), resources: on, when: tagged},
 		)
 	}
 	return append(out, grant{
-		why:     "IAM checks rules as separate resources, in addition to their group.",
-		actions: ec2("AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "RevokeSecurityGroupIngress", "RevokeSecurityGroupEgress"),
-		on:      []string{ec2ARN("security-group-rule")},
+		why: "IAM checks rules as separate resources, in addition to their group.",
+		actions: ec2("AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "RevokeSecurityGroupIngress",
+			"RevokeSecurityGroupEgress"),
+		resources: []string{ec2ARN("security-group-rule")},
 	})
 }
 
@@ -137,9 +138,9 @@ func tagGrants() []grant {
 		return map[string]map[string]any{"StringEquals": {"ec2:CreateAction": actions}}
 	}
 	return []grant{
-		{actions: ec2("CreateTags"), on: kinds, when: by(makers...)},
-		{actions: ec2("CreateTags"), on: launched, when: by("RunInstances")},
-		{actions: ec2("CreateTags", "DeleteTags"), on: kinds, when: tagged},
+		{actions: ec2("CreateTags"), resources: kinds, when: by(makers...)},
+		{actions: ec2("CreateTags"), resources: launched, when: by("RunInstances")},
+		{actions: ec2("CreateTags", "DeleteTags"), resources: kinds, when: tagged},
 	}
 }
 
@@ -167,20 +168,20 @@ var poolGrants = []grant{
 			"autoscaling:TerminateInstanceInAutoScalingGroup", "autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags",
 			"autoscaling:StartInstanceRefresh", "autoscaling:CancelInstanceRefresh", "autoscaling:RollbackInstanceRefresh",
 		},
-		on: []string{groupsARN},
+		resources: []string{groupsARN},
 	},
 	{
 		why:     "Only from launch templates. The network policy limits those to a cluster's.",
 		actions: ec2("RunInstances"),
-		on: []string{
+		resources: []string{
 			ec2ARN("instance"), ec2ARN("volume"), ec2ARN("network-interface"), "arn:${AWS::Partition}:ec2:${AWS::Region}::image/*",
 		},
 		when: map[string]map[string]any{"ArnLike": {"ec2:LaunchTemplate": ec2ARN("launch-template")}},
 	},
 	{
-		why:     "A network may belong to another owner, and EKS creates the security group of the nodes.",
-		actions: ec2("RunInstances"),
-		on:      []string{ec2ARN("subnet"), ec2ARN("security-group")},
+		why:       "A network may belong to another owner, and EKS creates the security group of the nodes.",
+		actions:   ec2("RunInstances"),
+		resources: []string{ec2ARN("subnet"), ec2ARN("security-group")},
 	},
 }
 
@@ -192,9 +193,9 @@ const (
 // relayGrants are for the functions in private clusters' networks.
 var relayGrants = []grant{
 	{
-		why:     "A network may belong to another owner, without the tag of a cluster. IAM checks the group of the relay too, which has it.",
-		actions: ec2("CreateSecurityGroup"),
-		on:      []string{ec2ARN("vpc")},
+		why:       "A network may belong to another owner, without the tag of a cluster. IAM checks the group of the relay too, which has it.",
+		actions:   ec2("CreateSecurityGroup"),
+		resources: []string{ec2ARN("vpc")},
 	},
 	{
 		actions: []string{
@@ -202,24 +203,24 @@ var relayGrants = []grant{
 			"lambda:DeleteFunction", "lambda:TagResource", "lambda:UntagResource", "lambda:ListTags",
 			"lambda:GetFunctionCodeSigningConfig", "lambda:GetFunctionRecursionConfig", "lambda:GetRuntimeManagementConfig",
 		},
-		on: []string{relaysARN},
+		resources: []string{relaysARN},
 	},
 	{
-		why:     "Lambda reads the code with the caller's permissions.",
-		actions: []string{"s3:GetObject"},
-		on:      keys(stateARN, []string{names.RelayCodes}),
+		why:       "Lambda reads the code with the caller's permissions.",
+		actions:   []string{"s3:GetObject"},
+		resources: keys(stateARN, []string{names.RelayCodes}),
 	},
 	{
-		why:     "CloudWatch Logs checks some actions on the group, others on its streams.",
-		actions: logGroupActions,
-		on:      []string{relayLogsARN + "*"},
+		why:       "CloudWatch Logs checks some actions on the group, others on its streams.",
+		actions:   logGroupActions,
+		resources: []string{relayLogsARN + "*"},
 	},
 	{
 		why: "EKS creates the security group of the API server, with this tag, and drover lets the relay in. Users cannot set tags that start " +
 			"with aws: https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html",
-		actions: ec2("AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress"),
-		on:      []string{ec2ARN("security-group")},
-		when:    map[string]map[string]any{"StringLike": {"aws:ResourceTag/aws:eks:cluster-name": names.Prefix + "*"}},
+		actions:   ec2("AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress"),
+		resources: []string{ec2ARN("security-group")},
+		when:      map[string]map[string]any{"StringLike": {"aws:ResourceTag/aws:eks:cluster-name": names.Prefix + "*"}},
 	},
 }
 
@@ -237,37 +238,37 @@ var eksGrants = []grant{
 			"eks:CreateAccessEntry", "eks:CreateAddon", "eks:CreatePodIdentityAssociation", "eks:TagResource", "eks:UntagResource",
 			"eks:DescribeCluster", "eks:DescribeUpdate",
 		},
-		on: []string{eksClustersARN},
+		resources: []string{eksClustersARN},
 	},
 	{
 		actions: []string{
 			"eks:UpdateAccessEntry", "eks:DeleteAccessEntry", "eks:AssociateAccessPolicy", "eks:DisassociateAccessPolicy",
 			"eks:TagResource", "eks:UntagResource", "eks:DescribeAccessEntry", "eks:ListAssociatedAccessPolicies",
 		},
-		on: []string{eksARN("access-entry")},
+		resources: []string{eksARN("access-entry")},
 	},
 	{
 		actions: []string{
 			"eks:UpdateAddon", "eks:DeleteAddon", "eks:TagResource", "eks:UntagResource", "eks:DescribeAddon", "eks:DescribeUpdate",
 		},
-		on: []string{eksARN("addon")},
+		resources: []string{eksARN("addon")},
 	},
 	{
 		actions: []string{
 			"eks:UpdatePodIdentityAssociation", "eks:DeletePodIdentityAssociation",
 			"eks:TagResource", "eks:UntagResource",
 		},
-		on: []string{eksARN("podidentityassociation")},
+		resources: []string{eksARN("podidentityassociation")},
 	},
 	{
-		why:     "The service authorization reference lists associations as resources of these actions too.",
-		actions: []string{"eks:CreateAddon", "eks:UpdateAddon", "eks:DeleteAddon"},
-		on:      []string{eksARN("podidentityassociation")},
+		why:       "The service authorization reference lists associations as resources of these actions too.",
+		actions:   []string{"eks:CreateAddon", "eks:UpdateAddon", "eks:DeleteAddon"},
+		resources: []string{eksARN("podidentityassociation")},
 	},
 	{
-		why:     "If EKS creates the log group, its logs never expire.",
-		actions: logGroupActions,
-		on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/eks/" + names.Prefix + "*"},
+		why:       "If EKS creates the log group, its logs never expire.",
+		actions:   logGroupActions,
+		resources: []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/eks/" + names.Prefix + "*"},
 	},
 }
 
@@ -284,30 +285,30 @@ const (
 // to count: see control-plane.yaml.tmpl.
 var keyGrants = []grant{
 	{
-		why:     "A key that does not exist yet has no ARN.",
-		actions: []string{"kms:CreateKey"},
-		on:      []string{"*"},
-		when:    tagging,
+		why:       "A key that does not exist yet has no ARN.",
+		actions:   []string{"kms:CreateKey"},
+		resources: []string{"*"},
+		when:      tagging,
 	},
-	{actions: []string{"kms:TagResource"}, on: []string{keysARN}, when: tagging},
-	{actions: []string{"kms:CreateAlias", "kms:UpdateAlias", "kms:DeleteAlias"}, on: []string{aliasesARN}},
+	{actions: []string{"kms:TagResource"}, resources: []string{keysARN}, when: tagging},
+	{actions: []string{"kms:CreateAlias", "kms:UpdateAlias", "kms:DeleteAlias"}, resources: []string{aliasesARN}},
 	{
-		why:     "A spec may name its own key, also of another account. The key policy there decides.",
-		actions: []string{"kms:DescribeKey"},
-		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
+		why:       "A spec may name its own key, also of another account. The key policy there decides.",
+		actions:   []string{"kms:DescribeKey"},
+		resources: []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
 	},
 	{
 		why: "EKS uses the key of a spec through a grant, which it creates with the permissions of the caller of CreateCluster. According to " +
 			"an older guide EKS does not support this condition. A key policy that names this role does not need it.",
-		actions: []string{"kms:CreateGrant"},
-		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
-		when:    map[string]map[string]any{"Bool": {"kms:GrantIsForAWSResource": "true"}},
+		actions:   []string{"kms:CreateGrant"},
+		resources: []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
+		when:      map[string]map[string]any{"Bool": {"kms:GrantIsForAWSResource": "true"}},
 	},
 	{
-		why:     "A key of another account needs permission here and in its key policy, which decides.",
-		actions: []string{"kms:CreateGrant"},
-		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
-		when:    map[string]map[string]any{"StringNotEquals": {"aws:ResourceAccount": "${AWS::AccountId}"}},
+		why:       "A key of another account needs permission here and in its key policy, which decides.",
+		actions:   []string{"kms:CreateGrant"},
+		resources: []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
+		when:      map[string]map[string]any{"StringNotEquals": {"aws:ResourceAccount": "${AWS::AccountId}"}},
 	},
 }
 
@@ -336,21 +337,21 @@ func bounded(when map[string]map[string]any) map[string]map[string]any {
 
 var identityGrants = []grant{
 	{
-		actions: []string{"iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy", "iam:DeleteRolePolicy"},
-		on:      []string{clusterRolesARN},
-		when:    bounded(nil),
+		actions:   []string{"iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy", "iam:DeleteRolePolicy"},
+		resources: []string{clusterRolesARN},
+		when:      bounded(nil),
 	},
 	{
 		actions: []string{
 			"iam:UpdateRole", "iam:UpdateRoleDescription", "iam:UpdateAssumeRolePolicy", "iam:DeleteRole", "iam:TagRole", "iam:UntagRole",
 			"iam:GetRole", "iam:GetRolePolicy", "iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:ListRoleTags",
 		},
-		on: []string{clusterRolesARN},
+		resources: []string{clusterRolesARN},
 	},
 	{
-		why:     "Only the policies that templates attach.",
-		actions: []string{"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
-		on:      []string{clusterRolesARN},
+		why:       "Only the policies that templates attach.",
+		actions:   []string{"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
+		resources: []string{clusterRolesARN},
 		when: bounded(map[string]map[string]any{"ArnLike": {"iam:PolicyARN": []string{
 			managedPolicyARN + "AmazonEKS*",
 			managedPolicyARN + "AmazonEC2ContainerRegistryPullOnly",
@@ -359,8 +360,8 @@ var identityGrants = []grant{
 		}}}),
 	},
 	{
-		actions: []string{"iam:PassRole"},
-		on:      []string{clusterRolesARN},
+		actions:   []string{"iam:PassRole"},
+		resources: []string{clusterRolesARN},
 		when: map[string]map[string]any{"StringEquals": {"iam:PassedToService": []string{
 			"eks.amazonaws.com", "ec2.${AWS::URLSuffix}", "pods.eks.amazonaws.com", "lambda.amazonaws.com",
 		}}},
@@ -370,21 +371,21 @@ var identityGrants = []grant{
 			"iam:CreateInstanceProfile", "iam:DeleteInstanceProfile", "iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile",
 			"iam:GetInstanceProfile",
 		},
-		on: []string{clusterProfilesARN},
+		resources: []string{clusterProfilesARN},
 	},
 	{
 		actions: []string{
 			"iam:CreateOpenIDConnectProvider", "iam:UpdateOpenIDConnectProviderThumbprint", "iam:DeleteOpenIDConnectProvider",
 			"iam:TagOpenIDConnectProvider", "iam:UntagOpenIDConnectProvider", "iam:GetOpenIDConnectProvider", "iam:ListOpenIDConnectProviderTags",
 		},
-		on: []string{"arn:${AWS::Partition}:iam::${AWS::AccountId}:oidc-provider/oidc.eks.${AWS::Region}.${AWS::URLSuffix}/id/*"},
+		resources: []string{"arn:${AWS::Partition}:iam::${AWS::AccountId}:oidc-provider/oidc.eks.${AWS::Region}.${AWS::URLSuffix}/id/*"},
 	},
 	{
-		actions: []string{"iam:CreateServiceLinkedRole"},
-		on:      serviceRoles(),
-		when:    map[string]map[string]any{"StringEquals": {"iam:AWSServiceName": linkedServices}},
+		actions:   []string{"iam:CreateServiceLinkedRole"},
+		resources: serviceRoles(),
+		when:      map[string]map[string]any{"StringEquals": {"iam:AWSServiceName": linkedServices}},
 	},
-	{actions: []string{"iam:GetRole"}, on: serviceRoles()},
+	{actions: []string{"iam:GetRole"}, resources: serviceRoles()},
 }
 
 func serviceRoles() []string {
@@ -412,5 +413,5 @@ var clusterReads = []grant{{
 		"autoscaling:DescribeTags", "autoscaling:DescribeTrafficSources",
 		"kms:ListAliases", "logs:DescribeLogGroups", "logs:DescribeIndexPolicies", "logs:DescribeResourcePolicies",
 	),
-	on: []string{"*"},
+	resources: []string{"*"},
 }}

@@ -104,7 +104,7 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		suffix:      "events",
 		service:     "events.amazonaws.com",
 		description: "drover: starts join-node and drain-node for instances that launch or terminate",
-		grants:      []grant{{actions: []string{"states:StartExecution"}, on: []string{joinARN, drainARN}}},
+		grants:      []grant{{actions: []string{"states:StartExecution"}, resources: []string{joinARN, drainARN}}},
 	})
 	newRule(scope, "InstanceLaunched", "A pool's instance waits at the launch hook", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.autoscaling"),
@@ -214,8 +214,8 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 		service:     "scheduler.amazonaws.com",
 		description: "drover: invokes the sweep and the evaluation of rollouts on schedule",
 		grants: []grant{
-			{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("sweep"), functionARN("rollout")}},
-			{why: "Undelivered invocations.", actions: []string{"sqs:SendMessage"}, on: []string{deadLettersARN}},
+			{actions: []string{"lambda:InvokeFunction"}, resources: []string{functionARN("sweep"), functionARN("rollout")}},
+			{why: "Undelivered invocations.", actions: []string{"sqs:SendMessage"}, resources: []string{deadLettersARN}},
 		},
 	})
 	for _, schedule := range []struct{ id, name, description, rate, function, input string }{

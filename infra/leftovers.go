@@ -20,11 +20,11 @@ const leftoversRole = "leftovers"
 func leftoversGrants() []grant {
 	untagged := map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "true"}}
 	return []grant{
-		{actions: ec2("DeleteNetworkInterface"), on: []string{ec2ARN("network-interface")}, when: untagged},
-		{actions: ec2("DeleteSecurityGroup"), on: []string{ec2ARN("security-group")}, when: untagged},
-		{actions: ec2("DeleteVolume"), on: []string{ec2ARN("volume")}, when: untagged},
-		{actions: []string{"elasticloadbalancing:DeleteLoadBalancer"}, on: []string{elbARN("loadbalancer")}, when: untagged},
-		{actions: []string{"elasticloadbalancing:DeleteTargetGroup"}, on: []string{elbARN("targetgroup")}, when: untagged},
+		{actions: ec2("DeleteNetworkInterface"), resources: []string{ec2ARN("network-interface")}, when: untagged},
+		{actions: ec2("DeleteSecurityGroup"), resources: []string{ec2ARN("security-group")}, when: untagged},
+		{actions: ec2("DeleteVolume"), resources: []string{ec2ARN("volume")}, when: untagged},
+		{actions: []string{"elasticloadbalancing:DeleteLoadBalancer"}, resources: []string{elbARN("loadbalancer")}, when: untagged},
+		{actions: []string{"elasticloadbalancing:DeleteTargetGroup"}, resources: []string{elbARN("targetgroup")}, when: untagged},
 	}
 }
 

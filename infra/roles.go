@@ -14,8 +14,8 @@ type grant struct {
 	// why, unless the actions make it obvious.
 	why     string
 	actions []string
-	// on are resource ARNs; ${AWS::…} stands for the pseudo parameters.
-	on []string
+	// resources are ARNs; ${AWS::…} stands for the pseudo parameters.
+	resources []string
 	// when are the conditions: operator, key, value or values.
 	when map[string]map[string]any
 }
@@ -62,7 +62,7 @@ func policy(grants []grant) awsiam.PolicyDocument {
 	for _, g := range grants {
 		document.AddStatements(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 			Actions:    jsii.Strings(g.actions...),
-			Resources:  subs(g.on),
+			Resources:  subs(g.resources),
 			Conditions: conditions(g.when),
 		}))
 	}

@@ -48,7 +48,8 @@ const (
 	// firstAudits is the assumed number of the hour's four audits that run in a new environment with an empty cache. Lambda keeps an
 	// environment that is invoked every two minutes for longer.
 	firstAudits = 1
-	// firstSweeps is the same of the hour's sweeps. The first one of an environment lists all stacks, to find the clusters with a relay.
+	// firstSweeps is the assumed number of the hour's sweeps that do so. The first sweep of an environment lists all stacks, to find the
+	// clusters with a relay.
 	firstSweeps = 1
 	// formerPeriod was the time between two sweeps until November 2026. maxAdded is what the shorter one may add, in dollars a month.
 	formerPeriod, maxAdded = 5 * time.Minute, 1
@@ -68,8 +69,8 @@ type fleet struct {
 	groups   []pool.Group
 
 	gets, lists, stackPages, groupPages, executionLists, nodeLists, eksCalls, invocations atomic.Int64
-	// looks are the calls, of those counted, that find out whether an upgrade is due.
-	looks atomic.Int64
+	// upgradeCalls are the calls, of those counted, that find out whether an upgrade is due.
+	upgradeCalls atomic.Int64
 }
 
 func pages(n int) int64 { return max(1, int64(math.Ceil(float64(n)/100))) }
@@ -108,7 +109,7 @@ func (f *fleet) GetVersion(ctx context.Context, key, _ string, limit int64) (sto
 // GetUnless reads the channels, which did not change.
 func (f *fleet) GetUnless(context.Context, string, string, int64) (object store.Object, changed bool, err error) {
 	f.gets.Add(1)
-	f.looks.Add(1)
+	f.upgradeCalls.Add(1)
 	return store.Object{}, false, nil
 }
 
@@ -131,7 +132,8 @@ func (f *fleet) ControlPlane(context.Context, string) (preflight.ControlPlane, e
 	return preflight.ControlPlane{Version: minor, Status: "ACTIVE", Access: api.Endpoint{}.Access()}, nil
 }
 
-// fleetState is the state bucket as cache.Snapshot reads it for planning. It panics for what only a fleet with problems needs. A test of
+// fleetState is the state bucket as cache.Snapshot reads it for planning. A method that only a fleet with problems needs panics: the
+// embedded interface is nil. A test of
 // functions/sweep shows the number of calls of a snapshot.
 type fleetState struct {
 	*fleet
@@ -184,7 +186,7 @@ type fleetSweep struct {
 }
 
 func (s fleetSweep) Dues(ctx context.Context, _ time.Time) ([]store.Due, error) {
-	s.looks.Add(1)
+	s.upgradeCalls.Add(1)
 	_, err := s.List(ctx, names.Dues)
 	return nil, err
 }
@@ -298,11 +300,11 @@ func newFleet(ctx context.Context, root string, size, deleted int) (f *fleet, h 
 		document.Status.Phase, document.Status.PlannedVersion, document.Status.ObservedVersion = status.Ready, "1", "1"
 		document.Status.KubernetesVersion = minor
 		f.statuses[cluster] = document
-		made, err := p.PreviewWith(ctx, cluster, nil)
-		if err != nil || len(made.Plan.Changes) == 0 {
-			return nil, nil, fmt.Errorf("planning %s: %s %w", cluster, made.Message, err)
+		preview, err := p.PreviewWith(ctx, cluster, nil)
+		if err != nil || len(preview.Plan.Changes) == 0 {
+			return nil, nil, fmt.Errorf("planning %s: %s %w", cluster, preview.Message, err)
 		}
-		for _, change := range made.Plan.Changes {
+		for _, change := range preview.Plan.Changes {
 			f.stacks[change.StackName] = deployed(change)
 			if poolName, ok := strings.CutPrefix(change.Stack, names.PoolPrefix); ok {
 				group := pool.Group{Name: names.Group(cluster, poolName), TemplateVersion: "1"}
@@ -342,8 +344,8 @@ func deployed(change plan.Change) stack.Deployed {
 
 // cost of one sweep or audit.
 type cost struct {
-	gets, lists, stacks, scaling, executions, eks, nodes, looks, invocations float64
-	// seconds of Lambda, of which work was measured here.
+	gets, lists, stacks, scaling, executions, eks, nodes, upgradeCalls, invocations float64
+	// seconds of Lambda. work is the part of them that was measured here.
 	seconds, work, dollars float64
 }
 
@@ -360,7 +362,7 @@ func (c cost) String() string {
 // once sweeps or audits a fleet, and returns the cost.
 func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (c cost, err error) {
 	for _, counter := range []*atomic.Int64{
-		&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.eksCalls, &f.looks, &f.invocations,
+		&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.eksCalls, &f.upgradeCalls, &f.invocations,
 	} {
 		counter.Store(0)
 	}
@@ -371,7 +373,7 @@ func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (
 	c = cost{
 		gets: float64(f.gets.Load()), lists: float64(f.lists.Load()), stacks: float64(f.stackPages.Load()), scaling: float64(f.groupPages.Load()),
 		executions: float64(f.executionLists.Load()), eks: float64(f.eksCalls.Load()), nodes: float64(f.nodeLists.Load()),
-		looks: float64(f.looks.Load()), invocations: float64(f.invocations.Load()), work: time.Since(started).Seconds(),
+		upgradeCalls: float64(f.upgradeCalls.Load()), invocations: float64(f.invocations.Load()), work: time.Since(started).Seconds(),
 	}
 	// Sequential, except for calls that run for several clusters in parallel.
 	c.seconds = (c.lists+c.executions)*s3Takes.Seconds() + c.stacks*(stacksTake+stacksPause).Seconds() + c.scaling*groupsTake.Seconds() +
@@ -390,39 +392,39 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			return err
 		}
 		dollars, calls := 0., 0.
-		for _, round := range []struct {
-			name    string
-			in      events.Sweep
-			anHour  float64 // how often
-			another bool    // a figure of this kind was reported already
+		for _, run := range []struct {
+			name     string
+			in       events.Sweep
+			anHour   float64 // how often
+			repeated bool    // a figure of this kind was reported already
 		}{
 			{"first sweep of a function", events.Sweep{}, firstSweeps, false},
 			{"sweep", events.Sweep{}, sweepsAnHour(backoff.SweepPeriod) - firstSweeps, true},
 			{"first audit of a function", events.Sweep{Audit: true}, firstAudits, false},
 			{"audit", events.Sweep{Audit: true}, 4 - firstAudits, true},
 		} {
-			c, err := f.once(ctx, h, round.in)
+			c, err := f.once(ctx, h, run.in)
 			if err != nil {
 				return err
 			}
-			if round.name == "sweep" {
+			if run.name == "sweep" {
 				more := (sweepsAnHour(backoff.SweepPeriod) - sweepsAnHour(formerPeriod)) * monthHours
 				added[size] = more * (c.dollars + logged*logsPrice + tracePrice)
 			}
-			dollars, calls = dollars+c.dollars*round.anHour*monthHours, calls+round.anHour*monthHours
+			dollars, calls = dollars+c.dollars*run.anHour*monthHours, calls+run.anHour*monthHours
 			if size == 0 {
 				continue
 			}
-			what := fmt.Sprintf("%s of %d clusters", round.name, size)
-			if !round.in.Audit {
-				takes := c.looks * s3Takes.Seconds()
-				r.add(what+": of these, whether an upgrade is due", c.looks, "", nil, fmt.Sprintf(
+			what := fmt.Sprintf("%s of %d clusters", run.name, size)
+			if !run.in.Audit {
+				takes := c.upgradeCalls * s3Takes.Seconds()
+				r.add(what+": of these, whether an upgrade is due", c.upgradeCalls, "", nil, fmt.Sprintf(
 					"s3:GetObject of the channels, s3:ListBucket of what is due; %.2f s; $%.7f", takes, s3ReadPrice+s3WritePrice+
 						takes*sweepMemory*gigabyteSecondPrice))
 			}
 			r.add(what+": calls to AWS", c.calls(), "", nil, c.String())
 			r.add(what+": Lambda", c.seconds, "s", atMost(600), fmt.Sprintf("of which %s s of work here; $%.6f", number(c.work), c.dollars))
-			if c.stacks > 0 && !round.another {
+			if c.stacks > 0 && !run.repeated {
 				r.add(what+": DescribeStacks a second", c.stacks/math.Max(1, c.stacks*(stacksTake+stacksPause).Seconds()), "", atMost(pagesPerSecond),
 					"about 5 are allowed")
 			}
@@ -435,7 +437,7 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			fmt.Sprintf("%s $ a cluster; a sweep every %.0f minutes, an audit every %.0f, %d of an hour's the first of a function",
 				number(dollars/float64(size)), backoff.SweepPeriod.Minutes(), backoff.AuditPeriod.Minutes(), firstAudits))
 	}
-	if err := measureGone(ctx, s, r); err != nil {
+	if err := measureDeleted(ctx, s, r); err != nil {
 		return err
 	}
 	if err := measureIdle(s, r, bySize, perMonth); err != nil {
@@ -455,23 +457,23 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 // sweepsAnHour returns the number of sweeps in an hour.
 func sweepsAnHour(period time.Duration) float64 { return time.Hour.Minutes() / period.Minutes() }
 
-// measureGone counts what clusters cost that were deleted: their statuses stay, to say so.
-func measureGone(ctx context.Context, s *settings, r *report) error {
+// measureDeleted counts the calls that deleted clusters still cost: their statuses stay, with the phase Deleted.
+func measureDeleted(ctx context.Context, s *settings, r *report) error {
 	const existing, deleted = 100, 1000
 	f, h, err := newFleet(ctx, s.root, existing, deleted)
 	if err != nil {
 		return err
 	}
-	for _, round := range []struct {
+	for _, run := range []struct {
 		name string
 		in   events.Sweep
 	}{{"first sweep of a function", events.Sweep{}}, {"sweep", events.Sweep{}}, {"first audit of a function", events.Sweep{Audit: true}},
 		{"audit", events.Sweep{Audit: true}}} {
-		c, err := f.once(ctx, h, round.in)
+		c, err := f.once(ctx, h, run.in)
 		if err != nil {
 			return err
 		}
-		r.add(fmt.Sprintf("%s of %d clusters and %d deleted ones: calls to AWS", round.name, existing, deleted), c.calls(),
+		r.add(fmt.Sprintf("%s of %d clusters and %d deleted ones: calls to AWS", run.name, existing, deleted), c.calls(),
 			"", nil, c.String())
 	}
 	return nil

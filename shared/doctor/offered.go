@@ -20,7 +20,7 @@ var good = map[string]string{
 // offered finds versions and images of clusters that AWS does not offer.
 func (r *report) offered(clusters []Cluster) {
 	for _, c := range clusters {
-		for _, s := range preflight.Created(&r.facts.Offered, c.Resolved) {
+		for _, s := range preflight.CheckCreation(&r.facts.Offered, c.Resolved) {
 			switch {
 			case s.Name != r.name:
 			case s.Blocks:

@@ -43,8 +43,8 @@ type Task struct {
 	ReachableAgain time.Time
 }
 
-// leastContact is how long drover tries evictions after an outage before the deadline can pass.
-const leastContact = 30 * time.Second
+// minReachable is how long drover tries evictions after an outage before the deadline can pass.
+const minReachable = 30 * time.Second
 
 // Ends reports whether the drain has a deadline.
 func (t Task) Ends() bool { return t.Policy.Timeout > 0 && t.Policy.OnTimeout != Wait }
@@ -61,7 +61,7 @@ func (t Task) tryingUntil(excluded time.Time) time.Time {
 	if t.ReachableAgain.After(from) {
 		from = t.ReachableAgain
 	}
-	return from.Add(leastContact)
+	return from.Add(minReachable)
 }
 
 // deadline returns when a drain that Ends reaches its timeout.

@@ -16,14 +16,14 @@ func TestTaskEnds(t *testing.T) {
 	}
 }
 
-func TestTaskTried(t *testing.T) {
+func TestTaskTriedLongEnough(t *testing.T) {
 	task := Task{Policy: Policy{LoadBalancerWait: 60}}
 	require.True(t, task.TriedLongEnough(now, now), "there was no outage")
 	task.ReachableAgain = now
 	for _, excluded := range []time.Time{{}, now.Add(-60 * time.Second)} {
-		require.False(t, task.TriedLongEnough(now.Add(leastContact-1), excluded))
-		require.True(t, task.TriedLongEnough(now.Add(leastContact), excluded))
+		require.False(t, task.TriedLongEnough(now.Add(minReachable-1), excluded))
+		require.True(t, task.TriedLongEnough(now.Add(minReachable), excluded))
 	}
-	require.False(t, task.TriedLongEnough(now.Add(leastContact), now.Add(-59*time.Second)), "load balancers still have a second")
-	require.True(t, task.TriedLongEnough(now.Add(leastContact+time.Second), now.Add(-59*time.Second)))
+	require.False(t, task.TriedLongEnough(now.Add(minReachable), now.Add(-59*time.Second)), "load balancers still have a second")
+	require.True(t, task.TriedLongEnough(now.Add(minReachable+time.Second), now.Add(-59*time.Second)))
 }

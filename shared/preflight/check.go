@@ -18,33 +18,33 @@ type check struct {
 
 // health checks run before and after an upgrade.
 var health = []check{
-	{ControlPlaneHealthy, false, controlPlane},
-	{NodesReady, true, nodesReady},
-	{SystemPods, true, systemPods},
-	{AddonsHealthy, false, addonsHealthy},
-	{AlarmsQuiet, false, alarmsQuiet},
+	{name: ControlPlaneHealthy, run: controlPlane},
+	{name: NodesReady, kubernetes: true, run: nodesReady},
+	{name: SystemPods, kubernetes: true, run: systemPods},
+	{name: AddonsHealthy, run: addonsHealthy},
+	{name: AlarmsQuiet, run: alarmsQuiet},
 }
 
 // prospects checks run only before an upgrade: they find what would stop it on its way.
 var prospects = []check{
-	{NodesCordoned, true, nodesCordoned},
-	{WorkloadPods, true, workloadPods},
-	{BudgetsAllow, true, budgetsAllow},
-	{DeprecatedAPIs, false, deprecatedAPIs},
-	{Insights, false, insights},
-	{KubeletSkew, true, kubeletSkew},
-	{Webhooks, true, webhooks},
-	{FreeAddresses, false, freeAddresses},
-	{InstanceQuota, false, instanceQuota},
-	{VolumeQuota, false, volumeQuota},
-	{ClusterQuota, false, clusterQuota},
-	{SurgeCapacity, false, surgeCapacity},
-	{AddonsCompatible, false, addonsCompatible},
-	{VersionOffered, false, versionOffered},
-	{UpgradeFrom, false, upgradeFrom},
-	{SupportDates, false, supportDates},
-	{Images, false, images},
-	{AlarmsSilenced, false, alarmsSilenced},
+	{name: NodesCordoned, kubernetes: true, run: nodesCordoned},
+	{name: WorkloadPods, kubernetes: true, run: workloadPods},
+	{name: BudgetsAllow, kubernetes: true, run: budgetsAllow},
+	{name: DeprecatedAPIs, run: deprecatedAPIs},
+	{name: Insights, run: insights},
+	{name: KubeletSkew, kubernetes: true, run: kubeletSkew},
+	{name: Webhooks, kubernetes: true, run: webhooks},
+	{name: FreeAddresses, run: freeAddresses},
+	{name: InstanceQuota, run: instanceQuota},
+	{name: VolumeQuota, run: volumeQuota},
+	{name: ClusterQuota, run: clusterQuota},
+	{name: SurgeCapacity, run: surgeCapacity},
+	{name: AddonsCompatible, run: addonsCompatible},
+	{name: VersionOffered, run: versionOffered},
+	{name: UpgradeFrom, run: upgradeFrom},
+	{name: SupportDates, run: supportDates},
+	{name: Images, run: images},
+	{name: AlarmsSilenced, run: alarmsSilenced},
 }
 
 // Before checks whether an upgrade is possible. It returns the findings, the blocking ones first, each group in the order of BeforeNames.
@@ -77,8 +77,8 @@ func blockingFirst(found []status.Check) []status.Check {
 // before. Findings may disappear within minutes, while pods and nodes start. Repeat the checks before you rely on a finding.
 func After(before Baseline, f *Facts, p *Plan) []status.Check {
 	results := []check{
-		{VersionsReached, false, versionsReached},
-		{NodesReplaced, true, nodesReplaced},
+		{name: VersionsReached, run: versionsReached},
+		{name: NodesReplaced, kubernetes: true, run: nodesReplaced},
 		{WorkloadsReady, true, func(r *report, f *Facts, _ *Plan) { workloadsReady(r, before, f) }},
 	}
 	return blockingFirst(run(slices.Concat(health, results), f, p))

@@ -164,7 +164,7 @@ func (c *Checker) checkRelease(ctx context.Context, name string, body []byte) ([
 	if facts.Images, err = c.Images.Images(ctx, slices.Sorted(maps.Values(release.Spec.Images))); err != nil {
 		return nil, err
 	}
-	return preflight.Published(facts, release), nil
+	return preflight.CheckRelease(facts, release), nil
 }
 
 // checkChannels checks that the releases of the channels exist and are valid. A release of the nodes channel must have the channel's

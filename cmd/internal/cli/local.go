@@ -104,7 +104,7 @@ func parseCompletion(answer []byte) ([]cobra.Completion, cobra.ShellCompDirectiv
 	number, ok := strings.CutPrefix(lines[last], ":")
 	directive, err := strconv.Atoi(number)
 	if !ok || err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp, errors.New(localProgram + " answered no list of candidates")
+		return nil, cobra.ShellCompDirectiveNoFileComp, errors.New(localProgram + " did not answer with a list of candidates")
 	}
 	return lines[:last], cobra.ShellCompDirective(directive), nil
 }

@@ -91,6 +91,6 @@ func TestLocal(t *testing.T) {
 func TestParseCompletion(t *testing.T) {
 	for _, answer := range []string{"", "a\nb\n", "a\n:x\n"} {
 		_, _, err := parseCompletion([]byte(answer))
-		require.ErrorContains(t, err, "answered no list of candidates")
+		require.ErrorContains(t, err, "did not answer with a list of candidates")
 	}
 }

@@ -35,7 +35,7 @@ func (t *Target) Marked(ctx context.Context) ([]string, error) {
 func (t *Target) mark(ctx context.Context) error {
 	_, err := ssm.NewFromConfig(t.cfg).PutParameter(ctx, &ssm.PutParameterInput{
 		Name: aws.String(markers + t.Suffix), Type: types.ParameterTypeString,
-		Value: aws.String("make verify runs: make verify-clean removes it"),
+		Value: aws.String("make verify runs or was interrupted: make verify-clean removes what it created"),
 	})
 	if err != nil {
 		return fmt.Errorf("marking this run: %w", err)
@@ -43,7 +43,7 @@ func (t *Target) mark(ctx context.Context) error {
 	return nil
 }
 
-// isMarked reports whether this run may have made something.
+// isMarked reports whether the marker of this run exists: the run may have created resources.
 func (t *Target) isMarked(ctx context.Context) (bool, error) {
 	_, err := ssm.NewFromConfig(t.cfg).GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(markers + t.Suffix)})
 	if absent := (*types.ParameterNotFound)(nil); errors.As(err, &absent) {

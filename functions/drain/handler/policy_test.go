@@ -15,22 +15,30 @@ import (
 // EC2 gives a spot instance two minutes. The pods need most of them.
 func TestPolicyOfASpotInterruption(t *testing.T) {
 	for name, test := range map[string]struct {
-		action                string
-		elapsed               time.Duration
-		grace, loadBalancer   events.Seconds
-		wantGrace, wantWaited events.Seconds
+		action                          string
+		elapsed                         time.Duration
+		grace, loadBalancer             events.Seconds
+		wantGrace, wantLoadBalancerWait events.Seconds
 	}{
-		"shortens both times":                     {"terminate", 30 * time.Second, 600, 300, 80, 15},
-		"keeps shorter times":                     {"terminate", 30 * time.Second, 20, 5, 20, 5},
-		"limits pods without a limit":             {"stop", 0, 0, 0, 110, 0},
-		"leaves pods one second after the notice": {"terminate", time.Hour, 600, 300, 1, 15},
-		"changes nothing for a recommendation":    {"", 30 * time.Second, 600, 300, 600, 300},
+		"shortens both times": {
+			action: "terminate", elapsed: 30 * time.Second, grace: 600, loadBalancer: 300, wantGrace: 80, wantLoadBalancerWait: 15,
+		},
+		"keeps shorter times": {
+			action: "terminate", elapsed: 30 * time.Second, grace: 20, loadBalancer: 5, wantGrace: 20, wantLoadBalancerWait: 5,
+		},
+		"limits pods without a limit": {action: "stop", wantGrace: 110},
+		"leaves pods one second after the notice": {
+			action: "terminate", elapsed: time.Hour, grace: 600, loadBalancer: 300, wantGrace: 1, wantLoadBalancerWait: 15,
+		},
+		"changes nothing for a recommendation": {
+			elapsed: 30 * time.Second, grace: 600, loadBalancer: 300, wantGrace: 600, wantLoadBalancerWait: 300,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: test.grace, LoadBalancerWait: test.loadBalancer}
 			in := events.DrainRequest{InstanceAction: test.action, Started: noon.Add(-test.elapsed)}
 			want := policy
-			want.PodGracePeriod, want.LoadBalancerWait = test.wantGrace, test.wantWaited
+			want.PodGracePeriod, want.LoadBalancerWait = test.wantGrace, test.wantLoadBalancerWait
 			require.Equal(t, want, newWorld(t).handler().policy(t.Context(), in, events.Pool{Cluster: "demo", Drain: &policy}))
 		})
 	}
@@ -39,31 +47,30 @@ func TestPolicyOfASpotInterruption(t *testing.T) {
 // While a cluster is deleted, drains are short. A pool with Force keeps its own timeout, which the spec promised.
 func TestPolicyOfADeletedCluster(t *testing.T) {
 	for name, c := range map[string]struct {
-		then          events.OnTimeout
-		timeout, want events.Seconds
-		does          events.OnTimeout
+		onTimeout            events.OnTimeout
+		timeout, wantTimeout events.Seconds
+		wantOnTimeout        events.OnTimeout
 	}{
-		"Wait":                      {drain.Wait, 0, deletionTimeout, drain.Continue},
-		"Wait, with a time":         {drain.Wait, 7200, deletionTimeout, drain.Continue},
+		"Wait":                      {drain.Wait, 0, 300, drain.Continue},
+		"Wait, with a time":         {drain.Wait, 7200, 300, drain.Continue},
 		"Wait, with a short one":    {drain.Wait, 60, 60, drain.Continue},
-		"Continue":                  {drain.Continue, 7200, deletionTimeout, drain.Continue},
+		"Continue":                  {drain.Continue, 7200, 300, drain.Continue},
 		"Continue, in a short time": {drain.Continue, 60, 60, drain.Continue},
 		"Force":                     {drain.Force, 7200, 7200, drain.Force},
 		"Force, in a short time":    {drain.Force, 60, 60, drain.Force},
-		"Force, with no time":       {drain.Force, 0, deletionTimeout, drain.Force},
+		"Force, with no time":       {drain.Force, 0, 300, drain.Force},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			pool := events.Pool{Cluster: "demo", Drain: &drain.Policy{OnTimeout: c.then, Timeout: c.timeout}}
+			pool := events.Pool{Cluster: "demo", Drain: &drain.Policy{OnTimeout: c.onTimeout, Timeout: c.timeout}}
 			got := w.handler().policy(t.Context(), events.DrainRequest{}, pool)
-			require.Equal(t, drain.Policy{OnTimeout: c.then, Timeout: c.timeout}, got, "a cluster that stays")
+			require.Equal(t, drain.Policy{OnTimeout: c.onTimeout, Timeout: c.timeout}, got, "a cluster that stays")
 			w.set(t, func(s *status.Status) { s.Phase = status.Deleting })
 			got = w.handler().policy(t.Context(), events.DrainRequest{}, pool)
-			require.Equal(t, drain.Policy{OnTimeout: c.does, Timeout: c.want, ClusterDeleting: true}, got)
+			require.Equal(t, drain.Policy{OnTimeout: c.wantOnTimeout, Timeout: c.wantTimeout, ClusterDeleting: true}, got)
 			require.Equal(t, c.timeout, pool.Drain.Timeout, "the pool is not changed")
 		})
 	}
-	t.Run("five minutes", func(t *testing.T) { require.Equal(t, 300, deletionTimeout) })
 }
 
 func TestPolicyWithoutAStatus(t *testing.T) {

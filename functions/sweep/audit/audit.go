@@ -90,8 +90,8 @@ const (
 	// pendingTimeout is how long a cluster may be Pending, silenceTimeout how long it may converge without a new status, before the audit
 	// checks it.
 	pendingTimeout, silenceTimeout = 10 * time.Minute, time.Hour
-	// deletionTimeout is the silenceTimeout of a deletion. Its failed tries are an hour apart with their pauses, and removing leftovers takes
-	// up to half an hour more.
+	// deletionTimeout is the silenceTimeout of a deletion. Failed tries, with their pauses, are an hour apart, and removing leftovers
+	// takes up to half an hour more.
 	deletionTimeout = 3 * time.Hour
 )
 
@@ -110,7 +110,7 @@ type Audit struct {
 	DrainNode  work.Drains
 	Upgrade    work.Upgrader
 	Admit      work.Admitter
-	Resume     Superseder
+	Supersede  Superseder
 	// Relays is kept between audits. Each audit fills it, for the pass of the sweep that looks for deleted relays.
 	Relays *work.RelayCache
 	// Parallel is how many clusters are audited at the same time. EventGrace is the age from which an upload without an
@@ -214,7 +214,7 @@ func (r *auditRun) audit(ctx context.Context, cluster string) error {
 		logging.From(ctx).Warn("spec event lost", "cluster", cluster)
 		return r.Admit.Admit(ctx, cluster)
 	}
-	return errors.Join(err, r.act(ctx, cluster, &document.Status))
+	return errors.Join(err, r.startDue(ctx, cluster, &document.Status))
 }
 
 // uploadPending reports whether a spec was just uploaded and is not planned yet: its event or its execution is in
@@ -229,8 +229,8 @@ func (r *auditRun) uploadPending(ctx context.Context, cluster string, s *status.
 	return err == nil && version != s.PlannedVersion, err
 }
 
-// isObserved reports whether the status is about the newest upload, if the event of that should have arrived. The sweep compares times, so
-// it finds only a status that is older than the spec. This function also finds a newer status that is still about an earlier upload.
+// isObserved reports whether the status is about the newest upload, once the event of that upload should have arrived. The sweep compares
+// times, so it misses a status that is newer than the spec but about an earlier upload.
 func (r *auditRun) isObserved(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	spec, found := r.specs[cluster]
 	if !found || r.now.Sub(spec.Modified) < r.EventGrace {
@@ -239,8 +239,8 @@ func (r *auditRun) isObserved(ctx context.Context, cluster string, s *status.Sta
 	return work.ObservesNewest(ctx, r.Specs, cluster, s)
 }
 
-// act does what is due for one cluster.
-func (r *auditRun) act(ctx context.Context, cluster string, s *status.Status) error {
+// startDue starts the first thing that is due for one cluster, or looks for drift.
+func (r *auditRun) startDue(ctx context.Context, cluster string, s *status.Status) error {
 	since := r.now.Sub(s.UpdatedAt)
 	_, specified := r.specs[cluster]
 	if err := r.checkScheduledUpgrade(ctx, cluster, s); err != nil {
@@ -264,7 +264,7 @@ func (r *auditRun) act(ctx context.Context, cluster string, s *status.Status) er
 		return r.retryConverge(ctx, cluster, s)
 	case s.Phase == status.Failed && !specified: // its deletion failed
 		return nil
-	case s.Phase == status.Converging, s.Phase == status.Upgrading && r.changes(cluster):
+	case s.Phase == status.Converging, s.Phase == status.Upgrading && r.hasStackOperation(cluster):
 		return r.checkConverging(ctx, cluster, s)
 	case s.Phase == status.Ready, s.Phase == status.Stopped, s.Phase == status.Failed, s.Phase == status.Upgrading:
 		return r.detectDrift(ctx, cluster, s)
@@ -272,8 +272,8 @@ func (r *auditRun) act(ctx context.Context, cluster string, s *status.Status) er
 	return nil
 }
 
-// changes reports whether an operation on a stack of a cluster was in flight when the stacks were listed.
-func (r *auditRun) changes(cluster string) bool {
+// hasStackOperation reports whether an operation on a stack of a cluster was in flight when the stacks were listed.
+func (r *auditRun) hasStackOperation(cluster string) bool {
 	for _, listed := range r.stacks[cluster] {
 		if stack.InProgress(listed.Status) {
 			return true

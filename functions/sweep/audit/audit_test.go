@@ -285,7 +285,7 @@ func TestAuditActsOnACluster(t *testing.T) {
 			if test.spec {
 				a.withSpec(r, time.Hour)
 			}
-			require.NoError(t, r.act(t.Context(), demo, a.status))
+			require.NoError(t, r.startDue(t.Context(), demo, a.status))
 			require.Equal(t, test.want, a.calls)
 		})
 	}

@@ -14,7 +14,8 @@ import (
 
 // controlPlaneDrift compares the control plane with its stack. EKS upgrades a control plane whose version is no longer supported, and an
 // operator may upgrade it in the console. EKS also reports issues, such as a deleted subnet, role or key. No event reports either, and the
-// stack does not show it. No stack of the cluster has an operation in flight: during an upgrade by drover the stack is behind EKS.
+// stack does not show it. Call it only while no stack of the cluster has an operation in flight: during an upgrade by drover, the stack
+// has the version before.
 //
 // desired is the access that its endpoint should have, or nil if the plan changes the control plane.
 func (r *auditRun) controlPlaneDrift(ctx context.Context, cluster string, desired *api.Access) (findings []string, err error) {
@@ -51,10 +52,10 @@ const accessChanged = "it was changed outside drover, and drover does not change
 // accessDrift returns the finding about an endpoint that admits others than the spec says, or "". drover does not repair it: an operator
 // may have closed the endpoint in an emergency, and the repair would open it to everyone. CloudFormation fails to make a change that EKS
 // already has, so the command comes before a new spec.
-func accessDrift(cluster string, is api.Access, desired *api.Access) string {
-	if desired == nil || is.Equal(*desired) {
+func accessDrift(cluster string, actual api.Access, desired *api.Access) string {
+	if desired == nil || actual.Equal(*desired) {
 		return ""
 	}
 	return fmt.Sprintf("the API endpoint admits %s instead of %s: %s; to do so, run %s; then, to restrict it, set "+
-		"spec.controlPlane.endpoint", is, desired, accessChanged, desired.Command(names.EKSCluster(cluster)))
+		"spec.controlPlane.endpoint", actual, desired, accessChanged, desired.Command(names.EKSCluster(cluster)))
 }

@@ -69,7 +69,7 @@ func (r *auditRun) replan(ctx context.Context, cluster string, s *status.Status)
 		w, err := r.State.Waiter(ctx, stackName)
 		if err == nil {
 			logging.From(ctx).Warn("relay deleted, planning again", "cluster", cluster, "stack", stackName)
-			err = r.Resume.Supersede(ctx, w, fmt.Sprintf("the relay %s was deleted outside drover", names.Relay(cluster)))
+			err = r.Supersede.Supersede(ctx, w, fmt.Sprintf("the relay %s was deleted outside drover", names.Relay(cluster)))
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			failed = append(failed, err)

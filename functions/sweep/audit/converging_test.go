@@ -68,13 +68,13 @@ func TestAuditOfAConvergingCluster(t *testing.T) {
 				a.status.Set(*test.before, noon)
 			}
 			r := a.run()
-			r.EKS, r.Resume = &test.eks, a
+			r.EKS, r.Supersede = &test.eks, a
 			test.control.Outputs = map[string]string{stack.OutputEndpoint: "https://api"}
 			if test.control.Status == "" {
 				test.control.Status = stack.UpdateComplete
 			}
 			r.stacks = map[string]map[string]stack.Deployed{demo: {names.ControlPlane: test.control, "pool-a": {Status: stack.UpdateInProgress}}}
-			require.NoError(t, r.act(t.Context(), demo, a.status))
+			require.NoError(t, r.startDue(t.Context(), demo, a.status))
 			require.Equal(t, test.calls, a.calls)
 			after := ""
 			if c := a.status.Condition(status.InSync); c != nil {

@@ -30,7 +30,7 @@ func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.St
 		return nil
 	}
 	stacks := r.stacks[cluster]
-	if r.changes(cluster) {
+	if r.hasStackOperation(cluster) {
 		return nil
 	}
 	if err := r.syncVersion(ctx, cluster, s); err != nil {

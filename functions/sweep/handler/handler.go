@@ -215,7 +215,7 @@ func (h *Handler) clusters() audit.Audit {
 	return audit.Audit{
 		Specs: h.Specs, State: h.State, Stacks: h.Stacks, Groups: h.Groups, Nodes: h.Nodes, EKS: h.EKS, Planner: h.Planner,
 		Snapshot: h.Snapshot, Executions: h.Executions, DrainNode: h.DrainNode, Upgrade: h.Upgrade, Admit: h.Admit,
-		Resume: h.Resume, Relays: &h.caches.relays,
+		Supersede: h.Resume, Relays: &h.caches.relays,
 		Parallel: h.Parallel, EventGrace: h.EventGrace, Now: h.Now,
 	}
 }

@@ -39,9 +39,9 @@ func TestSweepDoesTheRestWhateverFails(t *testing.T) {
 				s.Failing[failing] = errThrottled
 			}
 			h := handlerOf(s)
-			h.State, h.Specs, h.Groups = sweeptest.Unlisted{
+			h.State, h.Specs, h.Groups = sweeptest.RecordingState{
 				State: sweeptest.State{Account: s},
-			}, sweeptest.UnlistedSpecs{Account: s}, sweeptest.Groups{Account: s}
+			}, sweeptest.RecordingSpecs{Account: s}, sweeptest.Groups{Account: s}
 			_, err := h.Handle(t.Context(), events.Sweep{})
 			require.Equal(t, failing != "", errors.Is(err, errThrottled))
 			want := []string{"list waiters/", "list specs", "list status/clusters/", "list upgrades/", "channels", "dues"}
@@ -57,7 +57,7 @@ func TestSweepFailsWithAHook(t *testing.T) {
 	s := &sweeptest.Account{Failing: map[string]error{"hook g": errThrottled}}
 	h := handlerOf(s)
 	group := pool.Group{Name: "g", Instances: []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}}
-	h.State, h.Specs = sweeptest.Unlisted{State: sweeptest.State{Account: s}}, sweeptest.UnlistedSpecs{Account: s}
+	h.State, h.Specs = sweeptest.RecordingState{State: sweeptest.State{Account: s}}, sweeptest.RecordingSpecs{Account: s}
 	h.Groups = sweeptest.Groups{Account: s, Existing: []pool.Group{group}}
 	_, err := h.Handle(t.Context(), events.Sweep{})
 	require.ErrorIs(t, err, errThrottled)

@@ -22,24 +22,25 @@ func TestSweepEndsUpgrades(t *testing.T) {
 		// reads of two sweeps.
 		reads int
 	}{
-		"whose execution is over":               {&upgrade.Record{State: upgrade.Running, Execution: "x"}, false, nil, true, 2},
-		"not while it runs":                     {&upgrade.Record{State: upgrade.Running, Execution: "x"}, true, nil, false, 2},
-		"not one that ended, and reads it once": {&upgrade.Record{State: upgrade.Done, Execution: "x"}, false, nil, false, 1},
-		"not one that was blocked":              {&upgrade.Record{State: upgrade.Blocked, Execution: "x"}, false, nil, false, 1},
-		"not without a record":                  {nil, false, nil, false, 2},
+		"whose execution is over":               {record: &upgrade.Record{State: upgrade.Running, Execution: "x"}, ends: true, reads: 2},
+		"not while it runs":                     {record: &upgrade.Record{State: upgrade.Running, Execution: "x"}, running: true, reads: 2},
+		"not one that ended, and reads it once": {record: &upgrade.Record{State: upgrade.Done, Execution: "x"}, reads: 1},
+		"not one that was blocked":              {record: &upgrade.Record{State: upgrade.Blocked, Execution: "x"}, reads: 1},
+		"not without a record":                  {reads: 2},
 		"not when it cannot be read": {
-			&upgrade.Record{State: upgrade.Running}, false, map[string]error{"record": errThrottled}, false, 2,
+			record: &upgrade.Record{State: upgrade.Running}, failing: map[string]error{"record": errThrottled}, reads: 2,
 		},
 		"not when its execution is unknown": {
-			&upgrade.Record{State: upgrade.Running}, false, map[string]error{"running": errThrottled}, false, 2,
+			record: &upgrade.Record{State: upgrade.Running}, failing: map[string]error{"running": errThrottled}, reads: 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sweeptest.Account{Runs: test.running, Failing: test.failing}
 			h, reads := depsOf(s), 0
 			entry := store.Entry{Key: names.Upgrade(demo), ETag: "1"}
-			state := recorded{
-				sweeptest.Unlisted{State: sweeptest.State{Account: s}, Listed: sweeptest.Listed{names.Upgrades: {entry}}}, test.record, &reads,
+			state := stateWithRecord{
+				RecordingState: sweeptest.RecordingState{State: sweeptest.State{Account: s}, Listed: sweeptest.Listed{names.Upgrades: {entry}}},
+				record:         test.record, reads: &reads,
 			}
 			upgrades := Upgrades{State: state, Ender: h.ender(), Cache: &UpgradeCache{}}
 			for range 2 {
@@ -50,19 +51,20 @@ func TestSweepEndsUpgrades(t *testing.T) {
 			require.Equal(t, test.reads, reads)
 			entry.ETag = "2"
 			state.Listed[names.Upgrades] = []store.Entry{entry}
-			_ = upgrades.Run(t.Context()) // its error is that of before
+			_ = upgrades.Run(t.Context()) // the same error as above
 			require.Equal(t, test.reads+1, reads, "a record that was written is read again")
 		})
 	}
 }
 
-type recorded struct {
-	sweeptest.Unlisted
+// stateWithRecord counts the reads of one record.
+type stateWithRecord struct {
+	sweeptest.RecordingState
 	record *upgrade.Record
 	reads  *int
 }
 
-func (r recorded) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+func (r stateWithRecord) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	*r.reads++
 	return r.record, "", r.Failing["record"]
 }

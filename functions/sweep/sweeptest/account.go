@@ -337,33 +337,35 @@ func (l ListedState) Status(context.Context, string) (*status.Cluster, error) {
 	return &status.Cluster{Status: l.Recorded}, l.Failing["status"]
 }
 
-// Unlisted is a state bucket that records every listing, so that it can fail.
-type Unlisted struct {
+// RecordingState is a state bucket that records every listing, so that it can fail.
+type RecordingState struct {
 	State
 	Listed
 }
 
 // List is recorded.
-func (u Unlisted) List(_ context.Context, prefix string) ([]store.Entry, error) {
+func (u RecordingState) List(_ context.Context, prefix string) ([]store.Entry, error) {
 	return u.Listed[prefix], u.Did("list %s", prefix)
 }
 
 // Dues is recorded.
-func (u Unlisted) Dues(context.Context, time.Time) ([]store.Due, error) { return nil, u.Did("dues") }
+func (u RecordingState) Dues(context.Context, time.Time) ([]store.Due, error) {
+	return nil, u.Did("dues")
+}
 
-// UnlistedSpecs is a specs bucket that records every read, so that it can fail.
-type UnlistedSpecs struct {
+// RecordingSpecs is a specs bucket that records every read, so that it can fail.
+type RecordingSpecs struct {
 	Specs
 	*Account
 }
 
 // List is recorded.
-func (s UnlistedSpecs) List(context.Context, string) ([]store.Entry, error) {
+func (s RecordingSpecs) List(context.Context, string) ([]store.Entry, error) {
 	return nil, s.Did("list specs")
 }
 
 // GetUnless is recorded.
-func (s UnlistedSpecs) GetUnless(context.Context, string, string, int64) (store.Object, bool, error) {
+func (s RecordingSpecs) GetUnless(context.Context, string, string, int64) (store.Object, bool, error) {
 	return store.Object{}, false, s.Did("channels")
 }
 

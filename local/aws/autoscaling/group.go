@@ -71,16 +71,16 @@ type group struct {
 	hooks     []*Hook
 	suspended map[string]bool
 	// suspendedAt has the times of the suspensions.
-	suspendedAt map[string]time.Time
-	metrics     []string
-	members     []*member
-	activities  []*activity // newest last
-	refreshes   []*refresh  // newest last
-	created     time.Time
-	deleting    bool      // "Delete in progress"
-	failures    int       // consecutive failed launches
-	failing     time.Time // the time of the first of them; zero if the last launch succeeded
-	backoff     bool      // waiting before the next launch
+	suspendedAt  map[string]time.Time
+	metrics      []string
+	members      []*member
+	activities   []*activity // newest last
+	refreshes    []*refresh  // newest last
+	created      time.Time
+	deleting     bool      // "Delete in progress"
+	failures     int       // consecutive failed launches
+	failingSince time.Time // the time of the first of them; zero if the last launch succeeded
+	backoff      bool      // waiting before the next launch
 }
 
 // member is an instance of a group.
@@ -276,7 +276,7 @@ func (s *Service) update(caller iam.Caller, name string, settings Settings) erro
 		if err := s.checkTemplate(caller, &changed); err != nil {
 			return err
 		}
-		g.failures, g.failing = 0, time.Time{}
+		g.failures, g.failingSince = 0, time.Time{}
 	}
 	g.min, g.max, g.desired, g.settings, g.subnets = changed.min, changed.max, changed.desired, changed.settings, changed.subnets
 	s.changedLocked()

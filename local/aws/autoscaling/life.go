@@ -58,7 +58,7 @@ func (s *Service) runInstance(ctx context.Context, g *group, m *member) {
 		return
 	}
 	m.state = inService // Pending:Proceed ends at once
-	g.failures, g.failing = 0, time.Time{}
+	g.failures, g.failingSince = 0, time.Time{}
 	s.endActivity(g, m.activity, m, "Successful", "")
 	s.changedLocked()
 	s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 )
 
-// reconcile launches and terminates instances until the group has its desired capacity. The caller holds the lock. cause is the sentence in
-// the activity history about the request's change, and may be empty.
+// reconcile launches and terminates instances until the group has its desired capacity. The caller holds the lock. cause says which
+// request changed the group, as the activity history shows it. It may be empty.
 func (s *Service) reconcile(g *group, cause string) {
 	if s.closed {
 		return
@@ -82,7 +82,7 @@ func (g *group) onDemand() bool {
 	return onDemand < wanted
 }
 
-// start launches an instance in the zone with the fewest. The caller holds the lock.
+// start launches an instance in the zone with the fewest instances of the group. The caller holds the lock.
 func (s *Service) start(g *group, cause string) {
 	a := s.newActivity(g, "Launching a new EC2 instance", cause)
 	specification, overrides := g.template()
@@ -116,7 +116,7 @@ func (s *Service) start(g *group, cause string) {
 	s.background(func(context.Context) { s.runInstance(ctx, g, m) })
 }
 
-// launchSomewhere tries the zones from the emptiest on, and in each the instance types in order.
+// launchSomewhere tries the zones, beginning with the fewest instances of the group, and in each zone the instance types in order.
 func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []Override, spot bool) (ec2.Instance, error) {
 	tags := map[string]string{"aws:autoscaling:groupName": g.name}
 	for _, t := range g.tags {
@@ -124,7 +124,7 @@ func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []O
 			tags[t.Key] = t.Value
 		}
 	}
-	perSubnet := func(sub ec2.Subnet) (n int) {
+	inZoneOf := func(sub ec2.Subnet) (n int) {
 		for _, m := range g.members {
 			if !m.leaving() && m.zone == sub.Zone {
 				n++
@@ -133,7 +133,7 @@ func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []O
 		return n
 	}
 	subnets := slices.Clone(g.subnets)
-	slices.SortStableFunc(subnets, func(a, b ec2.Subnet) int { return cmp.Compare(perSubnet(a), perSubnet(b)) })
+	slices.SortStableFunc(subnets, func(a, b ec2.Subnet) int { return cmp.Compare(inZoneOf(a), inZoneOf(b)) })
 	var first error
 	for _, sub := range subnets {
 		for _, o := range overrides {
@@ -153,8 +153,8 @@ func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []O
 
 // countFailure counts a failed launch. The caller holds the lock.
 func (s *Service) countFailure(g *group) {
-	if g.failures++; g.failing.IsZero() {
-		g.failing = s.now()
+	if g.failures++; g.failingSince.IsZero() {
+		g.failingSince = s.now()
 	}
 	s.changedLocked()
 }
@@ -174,7 +174,8 @@ func (s *Service) backOff(g *group) {
 	})
 }
 
-// victim returns the instance that scale-in terminates next: an unprotected one in the zone with the most, by the group's policies.
+// victim returns the instance that scale-in terminates next: an unprotected one in the zone with the most instances of
+// the group, by the group's policies.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-instance-termination.html
 func (g *group) victim() *member {
 	zones := map[string]int{}

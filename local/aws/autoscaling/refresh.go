@@ -123,7 +123,7 @@ func (s *Service) refresh(ctx context.Context, g *group, r *refresh, obsolete []
 	for _, m := range g.members {
 		f.known[m.id] = true
 	}
-	g.failures, g.failing = 0, time.Time{}
+	g.failures, g.failingSince = 0, time.Time{}
 	s.emit("EC2 Auto Scaling Instance Refresh Started", []string{g.arn}, map[string]any{
 		"InstanceRefreshId": r.id, "AutoScalingGroupName": g.name,
 	})
@@ -213,7 +213,7 @@ func (m *member) serves() int {
 
 // impatient returns an error if the new instances took too long.
 func (f *refreshing) impatient() error {
-	if g := f.group; !g.failing.IsZero() && f.config.Clock.Worked(f.now().Sub(g.failing)) >= refreshPatience {
+	if g := f.group; !g.failingSince.IsZero() && f.config.Clock.Worked(f.now().Sub(g.failingSince)) >= refreshPatience {
 		return errors.New("The new instances did not get into service within an hour: " + g.lastFailure())
 	}
 	return nil

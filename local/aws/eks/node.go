@@ -135,20 +135,20 @@ func nodeObject(n ec2.Node, networkReady bool, boot int64) *corev1.Node {
 // https://github.com/awslabs/amazon-eks-ami: nodeadm's reserved resources
 func resources(n ec2.Node) (capacity, allocatable corev1.ResourceList) {
 	// 6 % of the first core, 1 % of the second, half a percent of the next two, and a quarter of a percent of all others.
-	reservedMilli := int64(0)
+	tenths := int64(0) // of a milli-CPU
 	for core := range n.VCPUs {
 		switch {
 		case core == 0:
-			reservedMilli += 600
+			tenths += 600
 		case core == 1:
-			reservedMilli += 100
+			tenths += 100
 		case core < 4:
-			reservedMilli += 50
+			tenths += 50
 		default:
-			reservedMilli += 25
+			tenths += 25
 		}
 	}
-	reservedMilli /= 10
+	reservedMilli := tenths / 10
 	const eviction = 100
 	reservedMiB := int64(255 + 11*n.MaxPods + eviction)
 	list := func(milli, mib, diskGiB int64) corev1.ResourceList {
@@ -175,12 +175,12 @@ func (s *Service) provideNetwork(ctx context.Context, c *cluster) {
 		return err
 	})
 	if err != nil {
-		s.config.Log.Warn("nodes do not learn of the network plugin", "cluster", c.Name, "error", err)
+		s.config.Log.Warn("marking nodes network-ready failed", "cluster", c.Name, "error", err)
 		return
 	}
 	for _, n := range nodes.Items {
 		if err := c.markNetworkReady(ctx, n.GetName()); err != nil {
-			s.config.Log.Warn("a node does not learn of the network plugin", "cluster", c.Name, "node", n.GetName(), "error", err)
+			s.config.Log.Warn("marking a node network-ready failed", "cluster", c.Name, "node", n.GetName(), "error", err)
 		}
 	}
 }

@@ -48,8 +48,8 @@ func startReal(ctx context.Context, o kubernetes.Options) (ControlPlane, error) 
 
 func (p realPlane) Address() (string, []byte) { return p.Endpoint, p.CA }
 
-// Interrupt makes the API server refuse connections for a while.
-func (s *Service) Interrupt(ctx context.Context, name string, d time.Duration) error {
+// Interrupt makes the API server refuse connections for some time.
+func (s *Service) Interrupt(ctx context.Context, name string, downtime time.Duration) error {
 	s.mu.Lock()
 	c, ok := s.clusters[name]
 	var plane ControlPlane
@@ -58,12 +58,12 @@ func (s *Service) Interrupt(ctx context.Context, name string, d time.Duration) e
 	}
 	s.mu.Unlock()
 	interruptible, ok := plane.(interface {
-		Interrupt(ctx context.Context, after time.Duration) error
+		Interrupt(ctx context.Context, downtime time.Duration) error
 	})
 	if !ok {
 		return fmt.Errorf("the API server of %s cannot be interrupted: it does not run", name)
 	}
-	return interruptible.Interrupt(ctx, d)
+	return interruptible.Interrupt(ctx, downtime)
 }
 
 // Running returns the names of the clusters whose API server should be reachable.
@@ -117,24 +117,24 @@ func ensureOnce(ctx context.Context, client dynamic.Interface, resource schema.G
 	o := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
 	api := client.Resource(resource).Namespace(o.GetNamespace())
 	// It reads the object first. For an existing service, whose address is in use, the API server would report an invalid address on creation.
-	there, err := api.Get(ctx, o.GetName(), metav1.GetOptions{})
+	existing, err := api.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = api.Create(ctx, o, metav1.CreateOptions{FieldManager: "eks"})
-		return wrapObject(err, "make", o)
+		return wrapObject(err, "creating", o)
 	}
 	if err != nil {
-		return wrapObject(err, "read", o)
+		return wrapObject(err, "reading", o)
 	}
-	o.SetResourceVersion(there.GetResourceVersion())
+	o.SetResourceVersion(existing.GetResourceVersion())
 	_, err = api.Update(ctx, o, metav1.UpdateOptions{FieldManager: "eks"})
-	return wrapObject(err, "change", o)
+	return wrapObject(err, "updating", o)
 }
 
-func wrapObject(err error, what string, o *unstructured.Unstructured) error {
+func wrapObject(err error, doing string, o *unstructured.Unstructured) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s %s: %w", what, o.GetKind(), o.GetName(), err)
+	return fmt.Errorf("%s %s %s: %w", doing, o.GetKind(), o.GetName(), err)
 }
 
 // remove deletes an object. An absent object is no error.

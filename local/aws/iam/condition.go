@@ -19,31 +19,31 @@ type operator struct {
 }
 
 var operators = map[string]operator{
-	"StringEquals":              {false, true, equal},
-	"StringNotEquals":           {true, true, equal},
-	"StringEqualsIgnoreCase":    {false, true, equalFold},
-	"StringNotEqualsIgnoreCase": {true, true, equalFold},
-	"StringLike":                {false, true, glob},
-	"StringNotLike":             {true, true, glob},
-	"ArnEquals":                 {false, true, arnLike},
-	"ArnNotEquals":              {true, true, arnLike},
-	"ArnLike":                   {false, true, arnLike},
-	"ArnNotLike":                {true, true, arnLike},
-	"Bool":                      {false, false, strings.EqualFold},
-	"IpAddress":                 {false, false, inCIDR},
-	"NotIpAddress":              {true, false, inCIDR},
-	"NumericEquals":             {false, false, numeric(func(p, v float64) bool { return v == p })},
-	"NumericNotEquals":          {true, false, numeric(func(p, v float64) bool { return v == p })},
-	"NumericLessThan":           {false, false, numeric(func(p, v float64) bool { return v < p })},
-	"NumericLessThanEquals":     {false, false, numeric(func(p, v float64) bool { return v <= p })},
-	"NumericGreaterThan":        {false, false, numeric(func(p, v float64) bool { return v > p })},
-	"NumericGreaterThanEquals":  {false, false, numeric(func(p, v float64) bool { return v >= p })},
-	"DateEquals":                {false, false, date(func(c int) bool { return c == 0 })},
-	"DateNotEquals":             {true, false, date(func(c int) bool { return c == 0 })},
-	"DateLessThan":              {false, false, date(func(c int) bool { return c < 0 })},
-	"DateLessThanEquals":        {false, false, date(func(c int) bool { return c <= 0 })},
-	"DateGreaterThan":           {false, false, date(func(c int) bool { return c > 0 })},
-	"DateGreaterThanEquals":     {false, false, date(func(c int) bool { return c >= 0 })},
+	"StringEquals":              {variables: true, compare: equal},
+	"StringNotEquals":           {negated: true, variables: true, compare: equal},
+	"StringEqualsIgnoreCase":    {variables: true, compare: equalFold},
+	"StringNotEqualsIgnoreCase": {negated: true, variables: true, compare: equalFold},
+	"StringLike":                {variables: true, compare: glob},
+	"StringNotLike":             {negated: true, variables: true, compare: glob},
+	"ArnEquals":                 {variables: true, compare: arnLike},
+	"ArnNotEquals":              {negated: true, variables: true, compare: arnLike},
+	"ArnLike":                   {variables: true, compare: arnLike},
+	"ArnNotLike":                {negated: true, variables: true, compare: arnLike},
+	"Bool":                      {compare: strings.EqualFold},
+	"IpAddress":                 {compare: inCIDR},
+	"NotIpAddress":              {negated: true, compare: inCIDR},
+	"NumericEquals":             {compare: numeric(func(p, v float64) bool { return v == p })},
+	"NumericNotEquals":          {negated: true, compare: numeric(func(p, v float64) bool { return v == p })},
+	"NumericLessThan":           {compare: numeric(func(p, v float64) bool { return v < p })},
+	"NumericLessThanEquals":     {compare: numeric(func(p, v float64) bool { return v <= p })},
+	"NumericGreaterThan":        {compare: numeric(func(p, v float64) bool { return v > p })},
+	"NumericGreaterThanEquals":  {compare: numeric(func(p, v float64) bool { return v >= p })},
+	"DateEquals":                {compare: date(func(c int) bool { return c == 0 })},
+	"DateNotEquals":             {negated: true, compare: date(func(c int) bool { return c == 0 })},
+	"DateLessThan":              {compare: date(func(c int) bool { return c < 0 })},
+	"DateLessThanEquals":        {compare: date(func(c int) bool { return c <= 0 })},
+	"DateGreaterThan":           {compare: date(func(c int) bool { return c > 0 })},
+	"DateGreaterThanEquals":     {compare: date(func(c int) bool { return c >= 0 })},
 }
 
 // holds evaluates the condition. A missing key fails positive operators. It satisfies negated ones, IfExists ones and
@@ -78,7 +78,7 @@ func (c Condition) holds(r *request, variables bool) bool {
 		return op.negated
 	}
 	// Without a modifier, several values act like ForAnyValue for positive operators and like ForAllValues for negated
-	// ones: one match decides.
+	// ones: one matching value satisfies a positive operator, and fails a negated one.
 	all := c.ForAllValues || op.negated && !c.ForAnyValue
 	for _, v := range values {
 		if satisfied(v) != all {

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -31,14 +30,14 @@ func TestGate(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer server.Close()
 	g := start(t, server.URL)
-	shut := func() {
+	requireShut := func() {
 		t.Helper()
 		for range 5 {
 			_, err := dial(g, 100*time.Millisecond)
 			require.True(t, timedOut(err), "%v: the connection is neither accepted nor refused")
 		}
 	}
-	open := func() {
+	requireOpen := func() {
 		t.Helper()
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		var all sync.WaitGroup
@@ -47,7 +46,7 @@ func TestGate(t *testing.T) {
 			all.Go(func() {
 				r, err := client.Get("http://" + g.Address())
 				if err == nil {
-					err = errors.Join(r.Body.Close())
+					err = r.Body.Close()
 				}
 				failed <- err
 			})
@@ -58,9 +57,9 @@ func TestGate(t *testing.T) {
 		}
 	}
 	for range 3 {
-		shut()
+		requireShut()
 		require.NoError(t, g.Set(true))
-		open()
+		requireOpen()
 		require.NoError(t, g.Set(false))
 	}
 

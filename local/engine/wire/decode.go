@@ -52,7 +52,7 @@ func parseQuery(query url.Values, body []byte) (action string, params map[string
 	params = map[string]any{}
 	for name, values := range form {
 		if len(values) != 1 {
-			return "", nil, Errorf("MalformedQueryString", "the parameter %s is there %d times", name, len(values))
+			return "", nil, Errorf("MalformedQueryString", "the parameter %s occurs %d times", name, len(values))
 		}
 		switch name {
 		case "Action":
@@ -146,11 +146,11 @@ func fromCBOR(v cbor.Value) any {
 	return nil
 }
 
-// binder fills Go values. text means that numbers and booleans are text and lists are numbered maps. rest means that
-// path and query parameters, which are text, accompany JSON members.
+// binder fills Go values. In the Query protocol, numbers and booleans are text, and lists are numbered
+// maps. In the REST protocol, path and query parameters, which are text, accompany JSON members.
 type binder struct {
-	service    string
-	text, rest bool
+	service                     string
+	queryProtocol, restProtocol bool
 }
 
 var timeType, rawType = reflect.TypeFor[time.Time](), reflect.TypeFor[json.RawMessage]()
@@ -219,7 +219,7 @@ func (b binder) bind(path string, param any, v reflect.Value) error {
 		v.SetString(text)
 	case reflect.Bool:
 		value, ok := param.(bool)
-		if isText && (b.text || b.rest) {
+		if isText && (b.queryProtocol || b.restProtocol) {
 			parsed, err := strconv.ParseBool(text)
 			value, ok = parsed, err == nil
 		}
@@ -230,7 +230,7 @@ func (b binder) bind(path string, param any, v reflect.Value) error {
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
 		if number, ok := param.(json.Number); ok {
 			text = number.String()
-		} else if !isText || !b.text && !b.rest {
+		} else if !isText || !b.queryProtocol && !b.restProtocol {
 			return wrong("a number")
 		}
 		return b.bindNumber(text, v, wrong)
@@ -240,7 +240,7 @@ func (b binder) bind(path string, param any, v reflect.Value) error {
 		return b.bindMap(path, param, v, wrong)
 	case reflect.Struct:
 		params, ok := param.(map[string]any)
-		if isText && b.text && text == "" {
+		if isText && b.queryProtocol && text == "" {
 			return nil
 		}
 		if !ok {
@@ -300,14 +300,14 @@ func (b binder) bindSlice(path string, param any, v reflect.Value, wrong func(st
 		list = p
 	case string:
 		switch {
-		case b.text && p == "": // an empty list of the Query protocol
-		case b.rest: // a query parameter that occurs once
+		case b.queryProtocol && p == "": // an empty list of the Query protocol
+		case b.restProtocol: // a query parameter that occurs once
 			list = []any{p}
 		default:
 			return wrong("a list")
 		}
 	case map[string]any:
-		if !b.text {
+		if !b.queryProtocol {
 			return wrong("a list")
 		}
 		if member, ok := p["member"].(map[string]any); ok && len(p) == 1 {
@@ -354,12 +354,12 @@ func (b binder) bindMap(path string, param any, v reflect.Value, wrong func(stri
 	}
 	m, ok := param.(map[string]any)
 	if !ok {
-		if text, isText := param.(string); isText && b.text && text == "" {
+		if text, isText := param.(string); isText && b.queryProtocol && text == "" {
 			return nil
 		}
 		return wrong("a map")
 	}
-	if b.text && len(m) > 0 {
+	if b.queryProtocol && len(m) > 0 {
 		entries, wrapped := m["entry"].(map[string]any)
 		if !wrapped {
 			entries = m // flat

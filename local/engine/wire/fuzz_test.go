@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 		b := binder{service: "fuzz"}
 		switch protocol % 3 {
 		case 0:
-			b.text = true
+			b.queryProtocol = true
 			_, params, err = parseQuery(url.Values{}, body)
 		case 1:
 			params, err = parseJSON(body)

@@ -118,7 +118,7 @@ func (c *Call) IAMAction() string { return c.prefix + ":" + c.Action }
 // Decode fills a struct with the parameters of the call. It matches fields by json tag or name, ignoring case. A
 // parameter without a field, or of the wrong type, is an error that names it.
 func (c *Call) Decode(into any) error {
-	b := binder{service: c.Service, text: c.protocol == Query || c.protocol == EC2Query, rest: c.protocol == RESTJSON}
+	b := binder{service: c.Service, queryProtocol: c.protocol == Query || c.protocol == EC2Query, restProtocol: c.protocol == RESTJSON}
 	return b.bindStruct(c.params, into)
 }
 

@@ -50,7 +50,7 @@ func (a *Account) machineCalls(action string, parameters map[string]any) {
 }
 
 // OnStack calls see for every new status of a stack, in order.
-func (a *Account) OnStack(see func(stackName, is string)) {
+func (a *Account) OnStack(see func(stackName, status string)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onStack = see

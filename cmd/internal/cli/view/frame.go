@@ -13,7 +13,7 @@ type Frame struct{ height int }
 func (f *Frame) Next(text string, rows int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if maxLines := rows - 1; maxLines > 0 && len(lines) > maxLines {
-		lines = append(lines[:maxLines-1:maxLines-1], fmt.Sprintf("%s (%d more lines: make the terminal higher)", ellipsis,
+		lines = append(lines[:maxLines-1:maxLines-1], fmt.Sprintf("%s (%d more lines: make the terminal taller)", ellipsis,
 			len(lines)-maxLines+1))
 	}
 	var out strings.Builder

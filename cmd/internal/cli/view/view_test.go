@@ -116,7 +116,7 @@ func TestFrame(t *testing.T) {
 	var f Frame
 	require.Equal(t, "\r\x1b[Ja\nb\n", f.Next("a\nb\n", 10))
 	require.Equal(t, "\x1b[2A\r\x1b[Jc\n", f.Next("c", 10), "the next picture replaces both lines")
-	require.Equal(t, "\x1b[1A\r\x1b[J1\n2\n… (3 more lines: make the terminal higher)\n", f.Next("1\n2\n3\n4\n5", 4))
+	require.Equal(t, "\x1b[1A\r\x1b[J1\n2\n… (3 more lines: make the terminal taller)\n", f.Next("1\n2\n3\n4\n5", 4))
 	require.Equal(t, "\x1b[3A\r\x1b[Jx\n", f.Next("x", 4))
 }
 
