@@ -1,4 +1,4 @@
-package drover
+package repotest
 
 // The tests that docs/reliability.md and docs/upgrades.md name must exist.
 
@@ -75,7 +75,7 @@ func TestPagesNamePathsThatExist(t *testing.T) {
 		names[filepath.Base(strings.TrimSpace(file))] = true
 	}
 	inRepository := regexp.MustCompile(`^(\.\./)*(` +
-		`(?:\.ci|\.github|cmd|docs|events|examples|functions|infra|local|shared|templates)/[\w./-]*\w)$`)
+		`(?:\.ci|\.github|cmd|docs|events|examples|functions|infra|internal|local|shared|templates)/[\w./-]*\w)$`)
 	bareName := regexp.MustCompile(`^[\w-]+\.(go|tmpl)$`)
 	absent := []string{"templates/v2"} // the future name of ADR 15
 	named := 0

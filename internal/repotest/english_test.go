@@ -1,9 +1,9 @@
-package drover
+package repotest
 
 // The language of the repository: words that drover no longer uses, and limits for lines and names. Counts are compared with
 // english_baseline.json. A count may only fall; the commit that lowers a count lowers the baseline too:
 //
-//	go test . -run TestEnglish -update
+//	go test ./internal/repotest -run TestEnglish -update
 //
 // Generated pages and golden files are exempt.
 
@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite english_baseline.json")
 
-const baselineFile = "english_baseline.json"
+const baselineFile = "internal/repotest/english_baseline.json"
 
 // The longest lines, in characters. A tab is one.
 const (
@@ -104,7 +104,7 @@ func TestEnglish(t *testing.T) {
 		case now[name] > before[name]: // -update does not raise a count either
 			t.Errorf("%s: %d, the baseline has %d: use the project's terms", name, now[name], before[name])
 		case now[name] < before[name] && !*update:
-			t.Errorf("%s: %d, the baseline has %d: lower it with `go test . -run TestEnglish -update`", name, now[name], before[name])
+			t.Errorf("%s: %d, the baseline has %d: lower it with `go test ./internal/repotest -run TestEnglish -update`", name, now[name], before[name])
 		}
 	}
 	if *update && !t.Failed() {
@@ -172,7 +172,7 @@ func countEnglish(t *testing.T) englishCounts {
 	return counts
 }
 
-// trackedFiles with a suffix, less generated ones.
+// trackedFiles returns the files with a suffix, except generated ones.
 func trackedFiles(t *testing.T, suffix string) (files []string) {
 	t.Helper()
 	out, err := exec.Command("git", "ls-files", "*"+suffix).Output()
@@ -180,7 +180,7 @@ func trackedFiles(t *testing.T, suffix string) (files []string) {
 	for file := range strings.Lines(string(out)) {
 		file = strings.TrimSpace(file)
 		exempt := strings.Contains(file, "testdata/") || strings.HasPrefix(file, "docs/reference/") ||
-			file == "local/FIDELITY.md" || file == "english_test.go"
+			file == "local/FIDELITY.md" || file == "internal/repotest/english_test.go"
 		if _, err := os.Stat(file); err == nil && !exempt {
 			files = append(files, file)
 		}

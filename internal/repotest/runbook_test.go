@@ -1,4 +1,4 @@
-package drover
+package repotest
 
 // The runbook has an entry for each phase, each condition and each message that ends an upgrade. Its entries have one
 // shape, and its links lead to headings.

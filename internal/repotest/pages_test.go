@@ -1,4 +1,4 @@
-package drover
+package repotest
 
 // How tests read the pages below docs: their sections, and the rows of their tables.
 

@@ -1,4 +1,4 @@
-package drover
+package repotest
 
 // The pages for contributors name identifiers of the code. A renamed identifier must not stay on a page.
 

@@ -1,5 +1,6 @@
-// Package drover keeps the rules of the repository with tests: imports, language, and what its pages say.
-package drover
+package repotest
+
+// What each package may import, and why.
 
 import (
 	"go/ast"
