@@ -20,53 +20,42 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/names"
 )
 
 // world is an account without drover, and the commands.
 type world struct {
-	*account.Account
-	t              *testing.T
-	root, deploy   string
+	t           *testing.T
+	environment map[string]string
+	cfg         aws.Config
+	root        string
+	// deploy and verify are the commands.
+	deploy, verify string
 	home, assembly string
 	cloud          *cloudformation.Client
 }
 
-// projectRoot is the root folder of the project. An account changes the working folder of the process: its S3 works in the folder of its
-// objects.
-var projectRoot, errProjectRoot = filepath.Abs("../../../..")
-
-func start(t *testing.T) *world {
+// start starts an account. otherReadings are the open facts of AWS that the account does not read strictly: see facts.Parse.
+func start(t *testing.T, otherReadings string) *world {
 	t.Helper()
-	return startWith(t, nil)
-}
-
-// startWith starts an account with readings of AWS's open facts.
-func startWith(t *testing.T, readings facts.Readings) *world {
-	t.Helper()
-	root := projectRoot
-	require.NoError(t, errProjectRoot)
+	root, err := filepath.Abs("../../../..")
+	require.NoError(t, err)
 	assembly := filepath.Join(root, "build", "cdk.out")
 	require.FileExists(t, filepath.Join(assembly, names.CellStack+".template.json"), "drover is not synthesized: run make local first")
 	require.Empty(t, kubernetes.Missing(kubernetes.BinDir(root)), "programs of Kubernetes are missing: run make local first")
 	require.DirExists(t, filepath.Join(root, "infra", "node_modules"), "the CDK command is not installed: run make node_modules first")
-	dir, err := os.MkdirTemp("", "drover-deploy-test-")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	a, err := account.Start(account.Options{Dir: dir, KubernetesBin: kubernetes.BinDir(root), Speed: 300, Readings: readings})
-	require.NoError(t, err)
-	t.Cleanup(a.Close)
-	w := &world{
-		Account: a, t: t, root: root, deploy: filepath.Join(t.TempDir(), "deploy"), home: t.TempDir(), assembly: assembly,
-		cloud: cloudformation.NewFromConfig(a.Config()),
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", w.deploy, "./cmd/deploy")
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./cmd/deploy", "./cmd/verify")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	return w
+	environment := startAccount(t, accountOptions{KubernetesBin: kubernetes.BinDir(root), OtherReadings: otherReadings})
+	cfg := configOf(environment)
+	return &world{
+		t: t, environment: environment, cfg: cfg, root: root, deploy: filepath.Join(dir, "deploy"), verify: filepath.Join(dir, "verify"),
+		home: t.TempDir(), assembly: assembly, cloud: cloudformation.NewFromConfig(cfg),
+	}
 }
 
 // run runs a command with the credentials of the account's administrator, and returns its output and whether it succeeded.
@@ -82,7 +71,7 @@ func (w *world) run(program string, args ...string) (string, bool) {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "AWS_EC2_METADATA_DISABLED=true", "CI=1", "YES=1",
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1,localhost",
 	}
-	for key, value := range w.Environment() {
+	for key, value := range w.environment {
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
 	err := cmd.Run()
@@ -139,12 +128,13 @@ func (w *world) changes() map[string]time.Time {
 
 // The CDK command deploys drover, a failed first deployment is repeated, and drover is removed and deployed again while a cluster runs.
 func TestDeploy(t *testing.T) {
-	w := start(t)
+	t.Parallel()
+	w := start(t, "")
 	w.must(w.deploy, "bootstrap")
 
 	// A name of the base stack is taken, so the first deployment fails after other resources exist.
-	objects := s3.NewFromConfig(w.Config(), func(o *s3.Options) { o.UsePathStyle = true })
-	bucket := names.StateBucket(account.ID, w.Region())
+	objects := s3.NewFromConfig(w.cfg, func(o *s3.Options) { o.UsePathStyle = true })
+	bucket := names.StateBucket(account.ID, w.cfg.Region)
 	_, err := objects.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket})
 	require.NoError(t, err)
 	out, ok := w.run(w.deploy, "up", "--approval", "never", "--app", w.assembly)
@@ -155,7 +145,7 @@ func TestDeploy(t *testing.T) {
 	require.NoError(t, err)
 
 	// Then a name of the cell stack.
-	queues := sqs.NewFromConfig(w.Config())
+	queues := sqs.NewFromConfig(w.cfg)
 	queue, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("drover-dead-letters")})
 	require.NoError(t, err)
 	out, ok = w.run(w.deploy, "up", "--approval", "never", "--app", w.assembly)
@@ -198,7 +188,7 @@ func TestDeploy(t *testing.T) {
 	w.drover("delete", "minimal", "--watch")
 	w.must(w.deploy, "down-all", "--app", w.assembly)
 	require.Nil(t, w.stack(names.BaseStack))
-	for _, bucket := range []string{names.SpecsBucket(account.ID, w.Region()), names.StateBucket(account.ID, w.Region())} {
+	for _, bucket := range []string{names.SpecsBucket(account.ID, w.cfg.Region), names.StateBucket(account.ID, w.cfg.Region)} {
 		_, err := objects.HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: &bucket})
 		require.Error(t, err, bucket)
 	}
