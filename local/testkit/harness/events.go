@@ -342,7 +342,7 @@ func (b *Bus) invoke(step string, payload any) {
 			return
 		}
 		var pause time.Duration
-		if isThrottled(err) {
+		if IsThrottled(err) {
 			pause, throttle = throttle, min(2*throttle, maxThrottlePause)
 		} else { // a minute after the first failure, two after the second
 			attempt++
@@ -355,8 +355,8 @@ func (b *Bus) invoke(step string, payload any) {
 	}
 }
 
-// isThrottled reports whether Lambda did not run a function, because of the account's limit.
-func isThrottled(err error) bool {
+// IsThrottled reports whether Lambda did not run a function, because of the account's limit.
+func IsThrottled(err error) bool {
 	var e *iam.Error
 	return errors.As(err, &e) && e.Code == "TooManyRequestsException"
 }

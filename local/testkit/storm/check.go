@@ -74,7 +74,7 @@ type observed struct {
 	drainStartTurns map[string]int
 	// terminatingSince is when an instance was first observed terminating.
 	terminatingSince map[string]time.Time
-	// drainCalled has the instances for which the drain function ran. lastSweep is the time of the last sweep.
+	// drainCalled has the instances for which the drain function ran. lastSweep is when the last sweep that ran began.
 	drainCalled map[string]bool
 	lastSweep   time.Time
 	// wasInService has the instances that have been in service.
@@ -109,6 +109,8 @@ type observed struct {
 	previews map[string]*expectation
 	// handledEvents is the last event of each stack that was handled.
 	handledEvents map[string]handledEvent
+	// stackChanges is when the status of a stack of each name changed last.
+	stackChanges map[string]time.Time
 	// decodedRequests are the requests of functions, by their JSON.
 	decodedRequests map[string]any
 	// violations since the end of the last turn.
@@ -124,7 +126,8 @@ type specRead struct {
 
 func newObserved() *observed {
 	return &observed{
-		handledEvents: map[string]handledEvent{}, decodedRequests: map[string]any{}, previews: map[string]*expectation{},
+		handledEvents: map[string]handledEvent{}, stackChanges: map[string]time.Time{}, decodedRequests: map[string]any{},
+		previews:        map[string]*expectation{},
 		affectedStacks:  map[string]map[string]bool{},
 		hasControlPlane: map[string]bool{}, minInService: map[string]int{}, suspendedMin: map[string]int{}, paceDesired: map[string]int{},
 		lastGrowth:  map[string]growth{},
@@ -420,6 +423,7 @@ func (w *world) seeStack(stackName, is string) {
 	w.disturb(cluster)
 	w.observed.Lock()
 	defer w.observed.Unlock()
+	w.observed.stackChanges[stackName] = time.Now()
 	if _, byHand := w.observed.operatorChangeEnded[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
 		w.observed.operatorChangeEnded[stackName] = time.Now()
 		if stack == names.Network { // another execution continues it

@@ -388,6 +388,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}})
 		}, "went with"},
+		"a drain is not continued after drover was removed": {7, func(p *plot) {
+			p.apps["c0"][0].Start = 20 * time.Minute // slow drains
+			p.calmFor = 2 * time.Hour
+			p.acts = append(p.acts, act{at: 40 * time.Minute, cluster: "c0", what: "remove drover", do: func(w *world) {
+				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+				w.removeDrover(time.Minute)
+			}})
+		}, "went with"},
 		// join-node keeps a hook open for a day.
 		"a healthy node is abandoned, because the account is at its Lambda limit for 30 hours": {13, func(p *plot) {
 			p.faultRules, p.calmFor = []string{"lambda-limit after=1h for=30h"}, 32*time.Hour

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	awslambda "github.com/aws/aws-lambda-go/lambda"
@@ -70,6 +71,26 @@ func TestInvariantsHold(t *testing.T) {
 			p.breakAtEnd = func(w *world) {
 				require.Len(w.t, w.observed.drainStarts, len(w.observed.drainCalled)+1)
 			}
+		},
+		"the event of a node that goes is lost, and Lambda throttles every sweep until its hook ends": func(p *plot) {
+			for _, a := range p.acts {
+				a.spec.pools[0].min = 1
+			}
+			p.faultRules = []string{
+				terminations + " after=30m for=10m", `drop event="Scheduled Event" after=30m for=3m`, "lambda-limit after=32m for=1h",
+			}
+			p.calmFor = 2 * time.Hour
+			p.breakAtEnd = func(w *world) {
+				require.Greater(w.t, len(w.observed.drainStarts), len(w.observed.drainCalled))
+			}
+		},
+		"drover is removed during a drain, and Lambda throttles every sweep until the hook ends": func(p *plot) {
+			p.apps["c0"][0].Start = 20 * time.Minute // slow drains
+			p.faultRules, p.calmFor = []string{"lambda-limit after=40m for=1h"}, 2*time.Hour
+			p.acts = append(p.acts, act{at: 40 * time.Minute, cluster: "c0", what: "remove drover", do: func(w *world) {
+				require.NotEmpty(w.t, w.observed.drainCalled)
+				w.removeDrover(time.Minute)
+			}})
 		},
 		"a control plane that could not be deleted is recreated with its spec": func(p *plot) {
 			comesBack(p, false)
@@ -221,4 +242,20 @@ func comesBack(p *plot, protected bool) {
 	p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
 	p.acts = append(p.acts, act{at: 3 * time.Hour, cluster: "c0", what: "create again", spec: &back})
 	p.last["c0"] = &back
+}
+
+// CloudFormation sends the events of a later stack under another ID. They may be lost.
+func TestHasLaterEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const name = "drover-c0-addons"
+		w := &world{turns: newTurns(nil), observed: newObserved()}
+		w.seeStack(name, "DELETE_COMPLETE")
+		handled := handledEvent{status: "DELETE_COMPLETE", at: time.Now().Truncate(time.Second), handled: time.Now()}
+		require.False(t, w.hasLaterEvent(name, handled))
+		time.Sleep(time.Minute)
+		w.seeStack("drover-c0-network", "UPDATE_IN_PROGRESS")
+		require.False(t, w.hasLaterEvent(name, handled), "of another stack")
+		w.seeStack(name, "CREATE_IN_PROGRESS")
+		require.True(t, w.hasLaterEvent(name, handled))
+	})
 }

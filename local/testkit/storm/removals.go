@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/local/aws/states/asl"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -77,12 +78,27 @@ func (w *world) excused(cluster string, r apiserver.Removal) bool {
 // unattendedHook is how long the hook of an ending instance waits without heartbeats: see ADR 7.
 const unattendedHook = 30 * time.Minute
 
-// unnoticed reports whether drover could not learn of an instance in that time: its event was lost and no sweep ran.
+// unnoticed reports whether drover could not drain an instance in that time: no execution of drover-drain-node ran for it, and no
+// sweep ran that would have started one. Its event was lost, or drover was removed during its drain. Then the schedule of the sweep was
+// lost, or the account was at its Lambda limit, until the hook ended.
 func (w *world) unnoticed(r apiserver.Removal) bool {
+	executions := w.States.Executions()
 	w.observed.Lock()
 	defer w.observed.Unlock()
 	since, ok := w.observed.drainStarts[r.Instance]
-	return ok && r.At.Sub(since) >= unattendedHook && !w.observed.drainCalled[r.Instance] && w.observed.lastSweep.Before(since)
+	if !ok || r.At.Sub(since) < unattendedHook {
+		return false
+	}
+	for _, x := range executions {
+		switch drains := x.MachineName == names.Prefix+"drain-node" && strings.Contains(x.Input, r.Instance); {
+		case !drains:
+		case x.Status != string(asl.Aborted):
+			return false // it runs, or the instance is drained
+		case x.Stopped.After(since):
+			since = x.Stopped
+		}
+	}
+	return w.observed.lastSweep.Before(since)
 }
 
 // maxHookTime is Auto Scaling's limit for an open hook, with any number of heartbeats.

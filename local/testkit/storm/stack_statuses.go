@@ -11,10 +11,8 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -25,7 +23,7 @@ const unknownCluster = "stranger"
 
 // handledEvent is the last event of a stack that was handled.
 type handledEvent struct {
-	stackID, status string
+	status string
 	// at is the event's time. handled is when the function succeeded.
 	at, handled time.Time
 }
@@ -51,7 +49,7 @@ func (w *world) followStackEvents() {
 			w.observed.Lock()
 			defer w.observed.Unlock()
 			if was := w.observed.handledEvents[name]; !e.Time.Before(was.at) {
-				w.observed.handledEvents[name] = handledEvent{detail.StackID, detail.StatusDetails.Status, e.Time, time.Now()}
+				w.observed.handledEvents[name] = handledEvent{detail.StatusDetails.Status, e.Time, time.Now()}
 			}
 			return answer, err
 		})
@@ -92,27 +90,19 @@ func (w *world) checkStackStatuses() {
 			continue
 		}
 		absent := row.Status == "" && e.status == "DELETE_COMPLETE" // the next round plans it again
-		w.check(9, absent || row.Status == e.status || w.hasLaterEvent(e),
+		w.check(9, absent || row.Status == e.status || w.hasLaterEvent(name, e),
 			"the status of %s has %s since %s for stack %s, but an event reported %s at %s", cluster, row.Status, row.ReportedAt, stack,
 			e.status, e.at)
 	}
 }
 
-// hasLaterEvent reports whether the status of a stack changed after an event. The stack may have the status of the event again, because two
-// operations go through the same statuses. The events of the second operation are in flight or lost.
-func (w *world) hasLaterEvent(e handledEvent) bool {
-	in := &cloudformation.StackPageInput{StackName: e.stackID}
-	for {
-		out, err := w.CloudFormation.DescribeStackEvents(w.t.Context(), w.Admin(), in)
-		require.NoError(w.t, err)
-		ofStack := func(event cloudformation.StackEvent) bool { return event.PhysicalResourceId == event.StackId }
-		if i := slices.IndexFunc(out.StackEvents, ofStack); i >= 0 {
-			return out.StackEvents[i].Timestamp.Sub(e.at) >= time.Second // the time of a handled event has no fractions
-		}
-		if in.NextToken = out.NextToken; in.NextToken == "" {
-			return false
-		}
-	}
+// hasLaterEvent reports whether the status of a stack of this name changed after an event. The stack may have the status of the event
+// again, because two operations go through the same statuses. A later stack of the name may have been created and deleted since, and
+// its events have another ID. The events of the second operation, or of the later stack, are in flight or lost.
+func (w *world) hasLaterEvent(name string, e handledEvent) bool {
+	w.observed.Lock()
+	defer w.observed.Unlock()
+	return w.observed.stackChanges[name].Sub(e.at) >= time.Second // the time of a handled event has no fractions
 }
 
 // checkUnknownCluster checks that the name that only executions used has no status.

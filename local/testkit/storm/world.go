@@ -314,12 +314,15 @@ func (w *world) sweepBeside() {
 	})
 }
 
-// sweepNow runs the sweep. Its schedule continues.
+// sweepNow runs the sweep. Its schedule continues. A sweep that Lambda throttles has not run.
 func (w *world) sweepNow() {
+	began := time.Now()
+	if harness.IsThrottled(w.SweepNow()) {
+		return
+	}
 	w.observed.Lock()
-	w.observed.lastSweep = time.Now()
-	w.observed.Unlock()
-	_ = w.SweepNow()
+	defer w.observed.Unlock()
+	w.observed.lastSweep = began
 }
 
 // fireTwice fires the schedule twice at a chosen moment.
