@@ -104,7 +104,8 @@ func TestEnglish(t *testing.T) {
 		case now[name] > before[name]: // -update does not raise a count either
 			t.Errorf("%s: %d, the baseline has %d: use the project's terms", name, now[name], before[name])
 		case now[name] < before[name] && !*update:
-			t.Errorf("%s: %d, the baseline has %d: lower it with `go test ./internal/repotest -run TestEnglish -update`", name, now[name], before[name])
+			t.Errorf("%s: %d, the baseline has %d: lower it with `go test ./internal/repotest -run TestEnglish -update`",
+				name, now[name], before[name])
 		}
 	}
 	if *update && !t.Failed() {
