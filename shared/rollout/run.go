@@ -86,7 +86,7 @@ type StageRun struct {
 	Passed time.Time `json:"passed,omitzero"`
 	// Soaked is since when the soak is over and only approvals are missing.
 	Soaked time.Time `json:"soaked,omitzero"`
-	// Ringing is since when an alarm rings; zero if none does. Quiet is since when none does, if one has.
+	// Ringing is since when an alarm of the stage is in ALARM or absent; zero if none is. Quiet is since when none is, if one was.
 	Ringing time.Time `json:"ringing,omitzero"`
 	Quiet   time.Time `json:"quiet,omitzero"`
 	// Before and After are the decisions that approved the stage.

@@ -96,7 +96,7 @@ type StageStatus struct {
 	Passed    time.Time `json:"passed,omitzero"`
 	// Needs is Before or After: the approval that is missing now. It is empty if none is.
 	Needs string `json:"needs,omitempty"`
-	// Ringing is since when an alarm of the stage rings.
+	// Ringing is since when an alarm of the stage is in ALARM or does not exist.
 	Ringing  time.Time     `json:"ringing,omitzero"`
 	Rollback RollbackState `json:"rollback,omitempty"`
 	// Members in the order of the plan.

@@ -23,7 +23,7 @@ const (
 	// minSick is the shortest time after which a member fails that is not well after its upgrade. Four times settle may be longer. Without
 	// this limit, the member would fail only at its deadline, which leaves days for the replacement of its nodes.
 	minSick = time.Hour
-	// alarmLimit is how long an alarm of a stage may ring until the stage is halted.
+	// alarmLimit is how long an alarm of a stage may be in ALARM until the stage is halted.
 	alarmLimit = 10 * time.Minute
 	// longWait is how long a member may wait for something outside the run without a notice.
 	longWait = 24 * time.Hour
@@ -232,14 +232,14 @@ func (t *ticking) haltFailed() {
 	}
 }
 
-// watchAlarms records since when the alarms of the open stage ring or are quiet, and halts the stage if one rings for too long.
+// watchAlarms records since when an alarm of the open stage is in ALARM, or none is. It halts the stage if one is for too long.
 func (t *ticking) watchAlarms() {
 	i := t.open()
 	if i == len(t.stages) || t.r.Stages[i].Began.IsZero() || len(t.p.Stages[i].Alarms) == 0 {
 		return
 	}
 	s := &t.r.Stages[i]
-	if t.rings(i) {
+	if t.hasAlarm(i) {
 		if s.Ringing.IsZero() {
 			s.Ringing = t.now
 		}
@@ -256,14 +256,14 @@ func (t *ticking) watchAlarms() {
 	}
 	for _, name := range t.p.Stages[i].Alarms {
 		if since := wholeSecond(t.in.Alarms[name].Since); since.After(s.Began) && since.After(quiet) {
-			quiet = since // an alarm that rang between two ticks
+			quiet = since // an alarm that was in ALARM between two ticks
 		}
 	}
 	s.Quiet = quiet
 }
 
-// rings reports whether an alarm of a stage is in ALARM or absent.
-func (t *ticking) rings(i int) bool {
+// hasAlarm reports whether an alarm of a stage is in ALARM or absent.
+func (t *ticking) hasAlarm(i int) bool {
 	return slices.ContainsFunc(t.p.Stages[i].Alarms, func(name string) bool {
 		a, ok := t.in.Alarms[name]
 		return !ok || a.Ringing
@@ -294,7 +294,7 @@ func (t *ticking) passes(i int) bool {
 		return true
 	}
 	if own.waiting+own.atRisk > 0 || all.failed+all.blocked > s.MaxFailures || own.good <= own.failed+own.blocked ||
-		t.rings(i) || !t.soaked(i) {
+		t.hasAlarm(i) || !t.soaked(i) {
 		run.Soaked = time.Time{}
 		return false
 	}
@@ -353,7 +353,7 @@ func (t *ticking) stageReason(i int) (reason Reason, until time.Time) {
 		return ReasonStage, time.Time{}
 	case len(t.r.Stages[i].Before) < approvals(s.Before):
 		return ReasonApproval, time.Time{}
-	case t.rings(i):
+	case t.hasAlarm(i):
 		return ReasonAlarm, time.Time{}
 	}
 	if s.Window != nil {

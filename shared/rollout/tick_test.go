@@ -224,7 +224,7 @@ func TestTickAlarms(t *testing.T) {
 	s.pass() // without looks
 	s.in.Alarms["errors"] = rollout.Alarm{Since: s.now.Add(-time.Minute)}
 	s.report(rollout.AttemptDone, "a").tick()
-	require.True(t, s.run.Stages[0].Passed.IsZero(), "it rang between two ticks: the soak begins again")
+	require.True(t, s.run.Stages[0].Passed.IsZero(), "the alarm was in ALARM between two ticks: the soak begins again")
 	s.in.Alarms["errors"] = rollout.Alarm{Ringing: true, Since: s.now}
 	s.tick()
 	require.Equal(t, s.now.Add(10*time.Minute), s.next)

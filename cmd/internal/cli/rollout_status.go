@@ -298,7 +298,7 @@ func stageNotes(s *rollout.StageStatus, now time.Time) string {
 		all = append(all, view.Count(regressed, "member")+" restarted the soak")
 	}
 	if !s.Ringing.IsZero() {
-		all = append(all, "an alarm rings since "+view.Age(now, s.Ringing))
+		all = append(all, "an alarm is in ALARM since "+view.Age(now, s.Ringing))
 	}
 	if !s.Passed.IsZero() {
 		all = append(all, "passed "+view.Relative(now, s.Passed))

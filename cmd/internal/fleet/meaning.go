@@ -28,8 +28,8 @@ func Meanings() map[string]string {
 
 var meanings = map[meaning]string{
 	{rollout.Waiting, rollout.ReasonPaused}: "A decision paused the run. Decision: Resume.",
-	{rollout.Waiting, rollout.ReasonHalted}: "The run is halted: a stage exceeded its budget, an alarm rang for ten minutes, or a decision " +
-		"halted it. Decision: Retry, Skip or Resume.",
+	{rollout.Waiting, rollout.ReasonHalted}: "The run is halted: a stage exceeded its budget, an alarm was in ALARM for ten minutes, or " +
+		"a decision halted it. Decision: Retry, Skip or Resume.",
 	{rollout.Waiting, rollout.ReasonStage}:         "An earlier stage has not passed.",
 	{rollout.Waiting, rollout.ReasonApproval}:      "The stage needs an approval. Decision: Approve.",
 	{rollout.Waiting, rollout.ReasonAlarm}:         "An alarm of the stage is in ALARM, or does not exist.",
@@ -56,8 +56,8 @@ var meanings = map[meaning]string{
 	{rollout.Failed, rollout.ReasonUpgrade}: "The upgrade stopped. Decision: Retry or Skip.",
 	{rollout.Failed, rollout.ReasonHealth}: "More than a tenth of the nodes were not Ready for an hour (or 4 × `settle`, if that is longer) " +
 		"after the upgrade, or at the deadline. Decision: Retry or Skip.",
-	{rollout.Failed, rollout.ReasonAlarm}: "An alarm of the cluster (`spec.upgrade.alarms`) rang for an hour (or 4 × `settle`, if that is " +
-		"longer) after the upgrade, or at the deadline. Decision: Retry or Skip.",
+	{rollout.Failed, rollout.ReasonAlarm}: "An alarm of the cluster (`spec.upgrade.alarms`) was in ALARM for an hour (or 4 × `settle`, if " +
+		"that is longer) after the upgrade, or at the deadline. Decision: Retry or Skip.",
 	{rollout.Failed, rollout.ReasonRegressed}: "The member was Good, and then not well for longer than `settle` (at least ten minutes). " +
 		"Decision: Retry or Skip.",
 	{rollout.Failed, rollout.ReasonRollback}: "The rollback did not succeed.",

@@ -180,7 +180,7 @@ func TestUpgradeAnswers(t *testing.T) {
 			})
 			x := a.Upgrade(test.in)
 			a.Settle()
-			require.Equal(t, "SUCCEEDED", a.Execution(x).Status, "no alarm rings")
+			require.Equal(t, "SUCCEEDED", a.Execution(x).Status, "no alarm is in ALARM")
 			require.Contains(t, a.Execution(x).Output, test.want.Message)
 		})
 	}

@@ -342,7 +342,7 @@ func TestGates(t *testing.T) {
 		f := newFixture(t, "a")
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a , alarms: [errors]")))
 		f.decide("go", api.VerbStart, "")
-		require.Equal(t, []string{"a Waiting Alarm"}, f.members("next"), "an absent alarm rings")
+		require.Equal(t, []string{"a Waiting Alarm"}, f.members("next"), "an absent alarm counts as one in ALARM")
 		f.alarms["errors"] = alarm("ALARM", f.now)
 		f.tick()
 		require.Equal(t, []string{"a Waiting Alarm"}, f.members("next"))

@@ -57,7 +57,7 @@ type FleetFunctions interface {
 const (
 	// maxLooks bounds the clusters that one sweep observes.
 	maxLooks = 200
-	// lookEvery is the shortest time between two observes a cluster. With the period of the sweep, looks are four to six minutes apart.
+	// lookEvery is the shortest time between two observations of a cluster. With the period of the sweep, these are four to six minutes apart.
 	lookEvery = 4 * time.Minute
 )
 

@@ -82,7 +82,7 @@ func (w *world) condition(cluster string) string {
 	case w.blocked[cluster]:
 		return "a budget allows no disruption"
 	case w.alarmRings[cluster]:
-		return "an alarm rings"
+		return "an alarm is in ALARM"
 	case w.silentNode[cluster] != "" && w.isSilent(cluster):
 		return "the kubelet of " + w.silentNode[cluster] + " is silent"
 	case w.usedUp[cluster]:

@@ -62,7 +62,7 @@ func refusal(t *testing.T, a *harness.Account, message string, pools ...string) 
 	before, mark := a.Status("demo"), a.Calls.Mark()
 	x := a.Converge("demo", pools...)
 	a.Settle()
-	require.Equal(t, "SUCCEEDED", a.Execution(x).Status, "a failed execution rings the alarm of clusters that do not converge")
+	require.Equal(t, "SUCCEEDED", a.Execution(x).Status, "a failed execution sets off the alarm of clusters that do not converge")
 	var answer events.PlanResult
 	require.NoError(t, json.Unmarshal([]byte(a.Execution(x).Output), &answer))
 	require.Equal(t, events.OutcomeRefused, answer.Outcome)
